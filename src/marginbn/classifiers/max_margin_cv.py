@@ -1,0 +1,315 @@
+"""Choosing gamma and the number of parents by validation, as section 6 of the paper does."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, Self
+
+import numpy as np
+from joblib import Parallel, delayed
+from numpy.typing import NDArray
+from sklearn.model_selection import ShuffleSplit, check_cv
+
+from marginbn.classifiers.base import check_count, check_positive
+from marginbn.classifiers.max_margin import (
+    check_margin,
+    gamma_from_probability,
+    single_class_result,
+)
+from marginbn.classifiers.preparation import (
+    EncodedTraining,
+    TrainingRows,
+    encode_training,
+    read_training_rows,
+)
+from marginbn.classifiers.searching import SearchingBNClassifier, seed_of
+from marginbn.encode import EncodedData
+from marginbn.exceptions import InputError
+from marginbn.network import BayesianNetwork
+from marginbn.problem import StructureProblem, margin_problem
+from marginbn.solvers import solve_structure
+from marginbn.solvers.result import SolveResult
+
+PAPER_PROBABILITIES = (0.501, 0.6, 0.7, 0.8, 0.9, 0.95, 0.99, 0.999)
+LARGE_TRAINING_SET = 1000
+"""Above this many rows a single 20 % validation split replaces the five folds (section 6)."""
+
+
+@dataclass(frozen=True)
+class FoldPath:
+    """Validation scores of one fold and one max_parents, along the whole gamma grid."""
+
+    max_parents: int
+    fold: int
+    scores: tuple[float, ...]
+    gaps: tuple[float, ...]
+
+
+class MaxMarginBNClassifierCV(SearchingBNClassifier):
+    """:class:`MaxMarginBNClassifier` with gamma and ``max_parents`` chosen by validation.
+
+    Everything that does not depend on gamma is computed once per fold, and each solve starts
+    from the answer of the neighbouring gamma. After the choice, the structure is learned again on
+    all rows.
+
+    Parameters
+    ----------
+    margin : {"multiclass", "binary"}, default="multiclass"
+        As in :class:`MaxMarginBNClassifier`.
+    gammas : sequence of float, optional
+        Grid; default log(p / (1 - p)) for p in 0.501, 0.6, 0.7, 0.8, 0.9, 0.95, 0.99, 0.999.
+    max_parents : sequence of int, default=(1, 2)
+        Grid.
+    cv : int, splitter, iterable or None, default=None
+        None follows the paper: 20 % of the rows if there are more than 1000, else 5 folds.
+    inner_time_limit : float or None, default=5.0
+        Seconds for each validation solve.
+    time_limit : float or None, default=60.0
+        Seconds for the final solve.
+    n_jobs : int or None, default=None
+        Folds and parent limits solved in parallel (joblib).
+    smoothing, solver, gap_tolerance, random_state, verbose, required_arcs, forbidden_arcs, \
+missing, unseen, column_kinds, callback
+        As in :class:`MaxMarginBNClassifier`.
+
+    Attributes
+    ----------
+    gamma_, max_parents_
+        The choice: highest mean validation accuracy, ties to fewer parents, then larger gamma.
+    best_score_ : float
+        Its mean validation accuracy.
+    cv_results_ : dict of arrays
+        ``gamma``, ``max_parents``, ``mean_test_score``, ``std_test_score``, ``max_gap`` and
+        ``split<k>_test_score``, one entry per setting.
+
+    Examples
+    --------
+    >>> from marginbn import MaxMarginBNClassifierCV
+    >>> from sklearn.datasets import load_iris
+    >>> X, y = load_iris(return_X_y=True)
+    >>> clf = MaxMarginBNClassifierCV(gammas=[0.5, 2.0], max_parents=(1,)).fit(X, y)
+    >>> clf.max_parents_
+    1
+    """
+
+    def __init__(
+        self,
+        *,
+        margin: Any = "multiclass",
+        gammas: Sequence[float] | None = None,
+        max_parents: Sequence[int] = (1, 2),
+        cv: Any = None,
+        smoothing: float = 1.0,
+        solver: str = "auto",
+        inner_time_limit: float | None = 5.0,
+        time_limit: float | None = 60.0,
+        gap_tolerance: float = 1e-6,
+        random_state: Any = None,
+        n_jobs: int | None = None,
+        verbose: int = 0,
+        required_arcs: Any = None,
+        forbidden_arcs: Any = None,
+        missing: str = "drop",
+        unseen: str = "missing",
+        column_kinds: Any = "auto",
+        callback: Any = None,
+    ) -> None:
+        self.margin = margin
+        self.gammas = gammas
+        self.max_parents = max_parents
+        self.cv = cv
+        self.smoothing = smoothing
+        self.solver = solver
+        self.inner_time_limit = inner_time_limit
+        self.time_limit = time_limit
+        self.gap_tolerance = gap_tolerance
+        self.random_state = random_state
+        self.n_jobs = n_jobs
+        self.verbose = verbose
+        self.required_arcs = required_arcs
+        self.forbidden_arcs = forbidden_arcs
+        self.missing = missing
+        self.unseen = unseen
+        self.column_kinds = column_kinds
+        self.callback = callback
+
+    def _check_parameters(self) -> None:
+        for gamma in self._gamma_grid():
+            check_positive("every entry of gammas", gamma)
+        if self.inner_time_limit is not None:
+            check_positive("inner_time_limit", self.inner_time_limit)
+        check_margin(self.margin)
+        super()._check_parameters()
+
+    def _check_max_parents(self) -> None:
+        for k in self._parent_grid():
+            check_count("every entry of max_parents", k)
+
+    def _gamma_grid(self) -> tuple[float, ...]:
+        if self.gammas is None:
+            return tuple(gamma_from_probability(p) for p in PAPER_PROBABILITIES)
+        return _grid("gammas", self.gammas)
+
+    def _parent_grid(self) -> tuple[int, ...]:
+        return _grid("max_parents", self.max_parents)
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+        """Choose gamma and ``max_parents`` by validation, then learn from all rows.
+
+        Parameters are those of :meth:`MaxMarginBNClassifier.fit`.
+        """
+        self._check_parameters()
+        rows = read_training_rows(
+            self, X, y, sample_weight, kinds=self.column_kinds, missing=self.missing
+        )
+        self.n_dropped_ = rows.n_dropped
+        self._choose(self._validate(rows))
+        training = encode_training(rows, self.missing)
+        return self._finish(training, self._learn_structure(training.data))
+
+    def _learn_structure(self, data: EncodedData) -> SolveResult:
+        if data.n_classes < 2:
+            return single_class_result(data)
+        return self._search(self._problem(data, self.max_parents_, self.gamma_))
+
+    def _problem(self, data: EncodedData, max_parents: int, gamma: float) -> StructureProblem:
+        return margin_problem(
+            data,
+            self._candidates(data, max_parents),
+            margin=self.margin,
+            gamma=gamma,
+            smoothing=self.smoothing,
+        )
+
+    def _solve_path(
+        self, data: EncodedData, max_parents: int
+    ) -> Iterator[tuple[float, SolveResult]]:
+        """Solve for every gamma, the largest (easiest) first, each from its neighbour's answer."""
+        grid = sorted(self._gamma_grid(), reverse=True)
+        if data.n_classes < 2:  # a fold without rivals: nothing to choose
+            yield from ((gamma, single_class_result(data)) for gamma in grid)
+            return
+        problem, start = self._problem(data, max_parents, grid[0]), None
+        for gamma in grid:
+            result = solve_structure(
+                problem.with_gamma(gamma),
+                self.solver,
+                time_limit=self.inner_time_limit,
+                gap_tolerance=self.gap_tolerance,
+                start=start,
+                seed=seed_of(self.random_state),
+            )
+            start = result.structure
+            yield gamma, result
+
+    def _validate(self, rows: TrainingRows) -> list[FoldPath]:
+        """All folds and parent limits, in parallel if asked to."""
+        splits = validation_splits(rows, self.cv, seed_of(self.random_state))
+        tasks = [(k, fold) for k in self._parent_grid() for fold in range(len(splits))]
+        return list(
+            Parallel(n_jobs=self.n_jobs)(
+                delayed(self._validate_fold)(rows, *splits[fold], k, fold) for k, fold in tasks
+            )
+        )
+
+    def _validate_fold(
+        self,
+        rows: TrainingRows,
+        train: NDArray[np.intp],
+        test: NDArray[np.intp],
+        max_parents: int,
+        fold: int,
+    ) -> FoldPath:
+        """Validation accuracy along the gamma grid on one training part."""
+        grid = self._gamma_grid()
+        training, held_out = encode_training(rows.take(train), self.missing), rows.take(test)
+        scores, gaps = dict.fromkeys(grid, 0.0), dict.fromkeys(grid, 0.0)
+        for gamma, result in self._solve_path(training.data, max_parents):
+            network = BayesianNetwork.fit(training.data, result.structure, self.smoothing)
+            scores[gamma] = weighted_accuracy(training, network, held_out)
+            gaps[gamma] = result.gap
+        path = FoldPath(max_parents, fold, tuple(scores.values()), tuple(gaps.values()))
+        if self.verbose:
+            sys.stderr.write(
+                f"validation fold {fold}, max_parents {max_parents}: "
+                f"best accuracy {max(path.scores):.4f}\n"
+            )
+        return path
+
+    def _choose(self, paths: list[FoldPath]) -> None:
+        """Set gamma_, max_parents_, best_score_ and cv_results_."""
+        gammas, parents = self._gamma_grid(), self._parent_grid()
+        settings = [(k, gamma) for k in parents for gamma in gammas]
+        table = np.array(
+            [
+                [s for p in paths if p.max_parents == k for s in (p.scores[g],)]
+                for k in parents
+                for g in range(len(gammas))
+            ]
+        )  # (settings, folds)
+        gaps = [
+            max(p.gaps[g] for p in paths if p.max_parents == k)
+            for k in parents
+            for g in range(len(gammas))
+        ]
+        mean = table.mean(axis=1)
+        best = max(range(len(settings)), key=lambda s: (mean[s], -settings[s][0], settings[s][1]))
+        self.max_parents_, self.gamma_ = settings[best]
+        self.best_score_ = float(mean[best])
+        self.cv_results_ = {
+            "max_parents": np.array([k for k, _ in settings]),
+            "gamma": np.array([gamma for _, gamma in settings]),
+            "mean_test_score": mean,
+            "std_test_score": table.std(axis=1),
+            "max_gap": np.array(gaps),
+            **{f"split{f}_test_score": table[:, f] for f in range(table.shape[1])},
+        }
+
+
+def validation_splits(
+    rows: TrainingRows, cv: Any, seed: int
+) -> list[tuple[NDArray[np.intp], NDArray[np.intp]]]:
+    """Pairs of training and validation rows; the paper's rule for ``cv=None``."""
+    if rows.n_rows < 2:
+        raise InputError("choosing by validation needs at least 2 rows, got n_samples = 1")
+    if cv is not None:
+        return list(check_cv(cv, rows.labels, classifier=True).split(rows.labels, rows.labels))
+    if rows.n_rows > LARGE_TRAINING_SET:
+        splitter: Any = ShuffleSplit(1, test_size=0.2, random_state=seed)
+        return list(splitter.split(rows.labels))
+    return stratified_folds(rows.labels, 5, seed)
+
+
+def stratified_folds(
+    labels: NDArray[Any], n_folds: int, seed: int
+) -> list[tuple[NDArray[np.intp], NDArray[np.intp]]]:
+    """Folds with every class dealt out in turn; works for classes of any size."""
+    n_folds = min(n_folds, len(labels))
+    shuffled = np.random.default_rng(seed).permutation(len(labels))
+    by_class = shuffled[np.argsort(labels[shuffled], kind="stable")]
+    fold = np.empty(len(labels), dtype=np.intp)
+    fold[by_class] = np.arange(len(labels)) % n_folds
+    return [(np.flatnonzero(fold != f), np.flatnonzero(fold == f)) for f in range(n_folds)]
+
+
+def weighted_accuracy(
+    training: EncodedTraining, network: BayesianNetwork, rows: TrainingRows
+) -> float:
+    """Accuracy of a network on held-out rows, by weight."""
+    codes = training.coding.encode(rows.table)
+    with_class = np.column_stack([np.zeros(len(codes), dtype=np.int32), codes])
+    predicted = training.classes[network.log_joint_per_class(with_class).argmax(axis=1)]
+    return float(np.average(predicted == rows.labels, weights=rows.weights))
+
+
+def _grid(name: str, values: Any) -> tuple[Any, ...]:
+    """A non-empty tuple of distinct grid values."""
+    try:
+        grid = tuple(dict.fromkeys(values))
+    except TypeError:
+        raise InputError(f"{name} must be a sequence of numbers, got {values!r}") from None
+    if not grid:
+        raise InputError(f"{name} must not be empty")
+    return grid

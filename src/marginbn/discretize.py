@@ -1,0 +1,349 @@
+"""Cut numeric columns into bins by entropy: Fayyad and Irani (1993).
+
+One column of values S with class labels is cut in two, and each part again, for as long as
+a cut pays for its own description (minimum description length, MDL). Weights count as
+repetitions, so N below is a total weight.
+
+    Ent(S)      = - sum_c p_c log2 p_c,        p_c the share of class c in S
+    E(T; S)     = |S1|/N Ent(S1) + |S2|/N Ent(S2),   S1 = {v <= T}, S2 = {v > T}
+    Gain(T; S)  = Ent(S) - E(T; S)
+    Delta(T; S) = log2(3^k - 2) - (k Ent(S) - k1 Ent(S1) - k2 Ent(S2)),
+                  k, k1, k2 the numbers of classes present in S, S1, S2
+
+    T = argmin E(.; S),   accepted iff   Gain(T; S) > (log2(N - 1) + Delta(T; S)) / N
+
+Only boundary points can minimise E (Fayyad's theorem: inside a run of values that all belong
+to one class E is strictly concave, unless S is pure), so only those are tried. The code works with
+information N Ent(S) = sum_c n_c log2(N / n_c): all its terms are positive, so nothing cancels.
+"""
+
+from dataclasses import dataclass
+from itertools import pairwise
+from math import log1p, log2
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
+
+__all__ = ["MDLPDiscretizer", "assign_bins", "mdlp_cuts", "name_bins"]
+
+FloatArray = NDArray[np.float64]
+IntArray = NDArray[np.int64]
+
+# Entropies closer than this many bits per row are equal: rounding leaves about 1e-15, so mirror-
+# image cuts would otherwise be told apart by noise.
+TOLERANCE = 1e-12
+
+# A double holds every decimal number of 15 digits; later digits of a midpoint are rounding noise.
+CUT_DIGITS = 15
+
+# Stands in for a share of zero, whose logarithm is multiplied by a count of zero.
+TINY = np.finfo(np.float64).tiny
+
+
+@dataclass(frozen=True)
+class _Cases:
+    """Distinct (value, class) pairs of one column, sorted by value, with their weight.
+
+    values, weights : float64 (n,); classes : int64 (n,)
+    boundaries : int64 (m,), positions i where a cut between pairs i - 1 and i can be best
+    """
+
+    values: FloatArray
+    classes: IntArray
+    weights: FloatArray
+    boundaries: IntArray
+
+
+@dataclass(frozen=True)
+class _Sides:
+    """One side (S1 or S2) of every tried cut: its weight, information in bits, classes present."""
+
+    weight: FloatArray
+    information: FloatArray
+    n_classes: IntArray
+
+    def class_entropy(self, at: int) -> float:
+        """k Ent of the side at one cut."""
+        return float(self.n_classes[at] * self.information[at] / self.weight[at])
+
+
+def mdlp_cuts(
+    values: ArrayLike, class_codes: ArrayLike, weights: ArrayLike, n_classes: int
+) -> FloatArray:
+    """Cut points of one numeric column, by entropy with the MDL stopping rule.
+
+    Parameters
+    ----------
+    values : array of shape (n_samples,)
+        The column. Samples with NaN are ignored.
+    class_codes : int array of shape (n_samples,)
+        Class of each sample, in ``0 .. n_classes - 1``.
+    weights : array of shape (n_samples,)
+        Non-negative weights, counted as repetitions: a weight of 3 is three equal samples and a
+        weight of 0 an absent one. A part with a total weight below 2 is never cut.
+    n_classes : int
+        Number of classes.
+
+    Returns
+    -------
+    cuts : float64 array of shape (n_cuts,)
+        Strictly increasing; a value belongs to the left of a cut when ``value <= cut``. Each cut
+        is the midpoint between two neighbouring values, as a decimal of at most 15 digits
+        where this still separates them.
+
+    Notes
+    -----
+    Of several cuts with equal entropy (within 1e-12 bits per row) the smallest is taken.
+    """
+    cases = _sort_cases(
+        np.asarray(values, dtype=np.float64),
+        np.asarray(class_codes, dtype=np.int64),
+        np.asarray(weights, dtype=np.float64),
+    )
+    cuts = []
+    parts = [(0, cases.values.size)]  # a stack of our own: no recursion limit
+    while parts:
+        start, stop = parts.pop()
+        at = _find_split(cases, start, stop, n_classes)
+        if at is not None:
+            cuts.append(_midpoint(float(cases.values[at - 1]), float(cases.values[at])))
+            parts += [(start, at), (at, stop)]
+    return np.array(sorted(cuts), dtype=np.float64)
+
+
+def _sort_cases(values: FloatArray, classes: IntArray, weights: FloatArray) -> _Cases:
+    """Drop absent samples, sort once and add up the weights of equal (value, class) pairs."""
+    present = (weights > 0) & ~np.isnan(values)
+    values, classes, weights = values[present], classes[present], weights[present]
+    order = np.lexsort((classes, values))
+    values, classes, weights = values[order], classes[order], weights[order]
+    if values.size == 0:
+        return _Cases(values, classes, weights, np.empty(0, dtype=np.int64))
+    new_pair = (values[1:] != values[:-1]) | (classes[1:] != classes[:-1])
+    first = np.concatenate(([0], np.flatnonzero(new_pair) + 1))
+    values, classes = values[first], classes[first]
+    return _Cases(
+        values, classes, np.add.reduceat(weights, first), _find_boundaries(values, classes)
+    )
+
+
+def _find_boundaries(values: FloatArray, classes: IntArray) -> IntArray:
+    """Positions between distinct values that are not both pure with the same class."""
+    new_value = values[1:] != values[:-1]
+    edges = np.concatenate(([True], new_value, [True]))
+    is_pure = edges[:-1] & edges[1:]
+    same_run = is_pure[1:] & is_pure[:-1] & (classes[1:] == classes[:-1])
+    return np.flatnonzero(new_value & ~same_run) + 1
+
+
+def _find_split(cases: _Cases, start: int, stop: int, n_classes: int) -> int | None:
+    """Position of the best cut inside pairs start..stop-1, or None if no cut is worth its cost."""
+    lo, hi = np.searchsorted(cases.boundaries, [start + 1, stop])
+    classes, weights = cases.classes[start:stop], cases.weights[start:stop]
+    class_weights = np.asarray(np.bincount(classes, weights, n_classes), dtype=np.float64)
+    total = float(weights.sum())
+    # A cut is one of N - 1; with a total weight below two samples there is none to name.
+    if lo == hi or total < 2 - TOLERANCE or np.count_nonzero(class_weights) < 2:
+        return None
+    cuts = cases.boundaries[lo:hi]
+    left = _measure_sides(classes, weights, cuts - start, class_weights)
+    right = _measure_sides(classes[::-1], weights[::-1], stop - cuts, class_weights)
+    divided = left.information + right.information
+    best = int(np.argmax(divided <= divided.min() + TOLERANCE * total))  # the first of all ties
+    return int(cuts[best]) if _pays_off(class_weights, left, right, best) else None
+
+
+def _measure_sides(
+    classes: IntArray, weights: FloatArray, sizes: IntArray, class_weights: FloatArray
+) -> _Sides:
+    """Measure, for each size s, the first s of the given pairs.
+
+    Both sides of a cut are added up from their own end, never subtracted from the whole, so a
+    class that is absent counts exactly 0 also with fractional weights. Going class by class
+    keeps the memory at O(n) however many classes there are.
+    """
+    side_weight = np.cumsum(weights)[sizes - 1]
+    information = np.zeros(sizes.size)
+    n_classes = np.zeros(sizes.size, dtype=np.int64)
+    for label in np.flatnonzero(class_weights):
+        count = np.cumsum(np.where(classes == label, weights, 0.0))[sizes - 1]
+        information += _information(count, side_weight)
+        n_classes += count > 0
+    return _Sides(side_weight, information, n_classes)
+
+
+def _information(count: FloatArray, total: FloatArray | float) -> FloatArray:
+    """Bits n_c log2(N / n_c) for classes of the given weight within the given total, 0 for none."""
+    bits: FloatArray = -count * np.log2(np.maximum(count / total, TINY))
+    return bits
+
+
+def _pays_off(class_weights: FloatArray, left: _Sides, right: _Sides, at: int) -> bool:
+    """Whether the cut saves more bits than its description takes: both sides of the rule times N.
+
+    A tie, within rounding, is no saving.
+    """
+    total = float(class_weights.sum())
+    information = float(_information(class_weights, total).sum())
+    k = int(np.count_nonzero(class_weights))
+    saved = information - float(left.information[at] + right.information[at])
+    change = k * information / total - left.class_entropy(at) - right.class_entropy(at)
+    return saved > log2(total - 1) + _log2_class_codes(k) - change + TOLERANCE * total
+
+
+def _log2_class_codes(k: int) -> float:
+    """log2(3^k - 2), without the overflow of 3^k."""
+    return k * log2(3.0) + log1p(-2.0 * 3.0**-k) / log1p(1.0)
+
+
+def _midpoint(low: float, high: float) -> float:
+    """The middle of low < high as a short decimal; always low <= middle < high.
+
+    Halving first cannot overflow. Between neighbouring doubles (or infinities) there
+    is no room for a middle: then ``low`` itself is the cut, because values equal to a cut go left.
+    """
+    middle = low / 2 + high / 2
+    for cut in (float(f"{middle:.{CUT_DIGITS}g}"), middle):
+        if low <= cut < high:
+            return cut + 0.0  # -0.0 becomes 0.0
+    return low
+
+
+def assign_bins(values: ArrayLike, cuts: ArrayLike) -> NDArray[np.int32]:
+    """Bin code of each value: the number of cuts strictly below it, and -1 for NaN.
+
+    Parameters
+    ----------
+    values : array of any shape
+    cuts : array of shape (n_cuts,), increasing
+
+    Returns
+    -------
+    codes : int32 array of the shape of `values`, in ``-1 .. n_cuts``
+    """
+    numbers = np.asarray(values, dtype=np.float64)
+    codes = np.searchsorted(np.asarray(cuts, dtype=np.float64), numbers, side="left")
+    return np.where(np.isnan(numbers), -1, codes).astype(np.int32)
+
+
+def name_bins(cuts: ArrayLike) -> tuple[str, ...]:
+    """Readable names of the bins between cuts, such as ``("<= 2.45", "(2.45, 4.75]", "> 4.75")``.
+
+    A number is written with the fewest digits that read back as exactly the cut, so the name tells
+    truly which values belong to the bin, and different cuts give different names. Without cuts
+    the only bin is ``"all"``.
+    """
+    texts = [_write_number(float(cut)) for cut in np.asarray(cuts, dtype=np.float64)]
+    if not texts:
+        return ("all",)
+    inner = (f"({low}, {high}]" for low, high in pairwise(texts))
+    return (f"<= {texts[0]}", *inner, f"> {texts[-1]}")
+
+
+def _write_number(number: float) -> str:
+    """The shortest text that reads back as this number, whole numbers without point."""
+    return repr(number).removesuffix(".0")
+
+
+class MDLPDiscretizer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
+    """Supervised discretisation by entropy with the MDL stopping rule of Fayyad and Irani.
+
+    Each numeric column is cut where the classes are told apart best, and cut again inside the
+    parts, until a further cut would cost more bits to describe than it saves. A column that tells
+    nothing about the class ends up as a single bin. There is nothing to tune.
+
+    Missing values (NaN) are allowed: they are ignored while the cuts of their column
+    are learned, and they stay missing in the output. Infinite values are refused.
+
+    Attributes
+    ----------
+    cuts_ : list of n_features float64 arrays
+        Strictly increasing cuts of each feature; a value equal to a cut belongs to the left.
+        Equally good cuts are decided for the smallest.
+    n_bins_ : int64 array of shape (n_features,)
+        Number of bins of each feature.
+    bin_names_ : list of n_features tuples of str
+        Names of the bins, for example ``("<= 2.45", "(2.45, 4.75]", "> 4.75")``, or ``("all",)``.
+    classes_ : array of shape (n_classes,)
+        Class labels seen in `y`.
+    n_features_in_ : int
+        Number of features.
+    feature_names_in_ : array of shape (n_features,)
+        Names of the features, when `X` was a data frame whose column names are strings.
+
+    References
+    ----------
+    U. M. Fayyad and K. B. Irani (1993). Multi-interval discretization of continuous-valued
+    attributes for classification learning. IJCAI, 1022-1027.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from marginbn import MDLPDiscretizer
+    >>> X = np.array([[1.0], [2.0], [3.0], [11.0], [12.0], [13.0]])
+    >>> y = ["low", "low", "low", "high", "high", "high"]
+    >>> discretizer = MDLPDiscretizer().fit(X, y)
+    >>> discretizer.bin_names_
+    [('<= 7', '> 7')]
+    >>> discretizer.transform([[5.0], [np.nan], [100.0]]).tolist()
+    [[0.0], [nan], [1.0]]
+    """
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+        """Learn the cuts of each feature.
+
+        Parameters
+        ----------
+        X : array or data frame of shape (n_samples, n_features)
+            Numbers; NaN marks a missing value.
+        y : array of shape (n_samples,)
+            Class labels.
+        sample_weight : array of shape (n_samples,), default=None
+            Non-negative weights that count as repetitions of a sample. They are not only relative:
+            the more (heavier) samples, the finer the bins.
+
+        Returns
+        -------
+        self : MDLPDiscretizer
+        """
+        X, y = validate_data(self, X, y, dtype=np.float64, ensure_all_finite="allow-nan")
+        check_classification_targets(y)
+        weights = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
+        self.classes_, codes = np.unique(y, return_inverse=True)
+        self.cuts_ = [mdlp_cuts(column, codes, weights, self.classes_.size) for column in X.T]
+        self.n_bins_ = np.array([cuts.size + 1 for cuts in self.cuts_], dtype=np.int64)
+        self.bin_names_ = [name_bins(cuts) for cuts in self.cuts_]
+        return self
+
+    def transform(self, X: Any) -> Any:
+        """Replace each value by the code of its bin.
+
+        Parameters
+        ----------
+        X : array or data frame of shape (n_samples, n_features)
+            Values outside the range seen in `fit` fall into the first or last bin.
+
+        Returns
+        -------
+        codes : float64 array of shape (n_samples, n_features)
+            Whole numbers ``0 .. n_bins_[j] - 1`` as floats, so that NaN stays NaN. A data frame
+            after ``set_output``.
+        """
+        check_is_fitted(self)
+        X = validate_data(self, X, reset=False, dtype=np.float64, ensure_all_finite="allow-nan")
+        codes = np.empty(X.shape, dtype=np.float64)
+        for j, cuts in enumerate(self.cuts_):
+            codes[:, j] = assign_bins(X[:, j], cuts)
+        codes[np.isnan(X)] = np.nan
+        return codes
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = True
+        tags.target_tags.required = True
+        tags.transformer_tags.preserves_dtype = ["float64"]
+        return tags

@@ -1,0 +1,258 @@
+"""Variable elimination on factors of log values.
+
+A factor f is a function of a few variables, its scope, kept as log f. A Bayesian network is the
+product of its tables, so every exact question about it reduces to three operations:
+
+    product              log (f g)(x, y, z) = log f(x, y) + log g(y, z)
+    sum over y           log sum_y exp log f(x, y)
+    maximum over y       max_y log f(x, y)
+
+To eliminate a variable means: multiply the factors that mention it, then sum (or maximise) it out.
+Any order gives the same answer; the order decides only how large the products become. Logarithms
+are kept throughout because a product of hundreds of probabilities leaves the range of a float.
+
+Every factor carries one more axis, the cases, which holds different evidence side by side. It is
+the last axis so that all arithmetic runs along contiguous memory; its length is 1 or the number of
+cases. Scopes are increasing, therefore factors are aligned by reshaping alone.
+"""
+
+from __future__ import annotations
+
+import heapq
+import math
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from marginbn.exceptions import ProblemTooLargeError
+
+FloatArray = NDArray[np.float64]
+
+MAX_CELLS = 2**27
+"""Largest table that is ever built, per case: 1 GiB of floats."""
+
+MAX_AXES = 31
+"""Most variables in one table; numpy 1 allows 32 axes and one belongs to the cases."""
+
+
+@dataclass(frozen=True)
+class Factor:
+    """Log values of a function of some variables.
+
+    Parameters
+    ----------
+    scope
+        Variables in increasing order.
+    values
+        float64 (*arities of the scope, n_cases or 1).
+    """
+
+    scope: tuple[int, ...]
+    values: FloatArray
+
+
+Reduction = Callable[[Factor, int], Factor]
+
+
+@dataclass(frozen=True)
+class Step:
+    """One elimination: the product of the factors that mention ``variable``, and what is left."""
+
+    variable: int
+    product: Factor
+    message: Factor
+
+
+@dataclass(frozen=True)
+class Plan:
+    """An elimination order with the cells of its largest product and of all its products."""
+
+    order: tuple[int, ...]
+    largest: int
+    total: int
+
+
+def multiply(factors: Sequence[Factor]) -> Factor:
+    """Product of the factors over the union of their scopes; of none, the constant one."""
+    if not factors:
+        return Factor((), np.zeros(1))
+    scope = tuple(sorted({v for factor in factors for v in factor.scope}))
+    values = _aligned(factors[0], scope)
+    for factor in factors[1:]:
+        values = values + _aligned(factor, scope)
+    return Factor(scope, values)
+
+
+def _aligned(factor: Factor, scope: tuple[int, ...]) -> FloatArray:
+    """Values with an axis of length one for every variable of ``scope`` the factor ignores."""
+    if factor.scope == scope:
+        return factor.values
+    lengths = dict(zip(factor.scope, factor.values.shape, strict=False))
+    return factor.values.reshape(*(lengths.get(v, 1) for v in scope), factor.values.shape[-1])
+
+
+def sum_out(factor: Factor, variable: int) -> Factor:
+    """Sum over the states of ``variable``."""
+    axis = factor.scope.index(variable)
+    peak = factor.values.max(axis=axis, keepdims=True)
+    # Where everything is log 0 the peak is -inf, and -inf - (-inf) would be no number.
+    peak[np.isneginf(peak)] = 0.0
+    scaled = factor.values - peak
+    np.exp(scaled, out=scaled)
+    with np.errstate(divide="ignore"):
+        values = np.log(scaled.sum(axis=axis)) + peak.squeeze(axis)
+    return Factor(_without(factor.scope, variable), values)
+
+
+def max_out(factor: Factor, variable: int) -> Factor:
+    """Maximum over the states of ``variable``."""
+    axis = factor.scope.index(variable)
+    return Factor(_without(factor.scope, variable), factor.values.max(axis=axis))
+
+
+def _without(scope: tuple[int, ...], variable: int) -> tuple[int, ...]:
+    return tuple(v for v in scope if v != variable)
+
+
+def condition(variables: Sequence[int], table: FloatArray, evidence: Mapping[int, int]) -> Factor:
+    """The slice of a log table that agrees with the evidence, as a factor of a single case.
+
+    ``variables`` names the axes of ``table``, in any order.
+    """
+    sliced = table[tuple(evidence.get(v, slice(None)) for v in variables)]
+    free = [v for v in variables if v not in evidence]
+    axes = sorted(range(len(free)), key=free.__getitem__)
+    return Factor(tuple(sorted(free)), np.transpose(sliced, axes)[..., np.newaxis])
+
+
+def plan_elimination(
+    scopes: Iterable[tuple[int, ...]], arities: Sequence[int], keep: Collection[int]
+) -> Plan:
+    """Greedy order: always eliminate the variable whose product is smallest, ties by index."""
+    neighbours = _interaction_graph(scopes)
+
+    def cells(variable: int) -> int:
+        return arities[variable] * math.prod(arities[u] for u in neighbours[variable])
+
+    costs = {v: cells(v) for v in neighbours if v not in keep}
+    queue = [(cost, v) for v, cost in costs.items()]
+    heapq.heapify(queue)
+    order: list[int] = []
+    kept = math.prod(arities[v] for v in keep)
+    largest, total = kept, kept
+    while queue:
+        cost, variable = heapq.heappop(queue)
+        if costs.get(variable) != cost:  # an entry from before a neighbour was eliminated
+            continue
+        del costs[variable]
+        order.append(variable)
+        largest, total = max(largest, cost), total + cost
+        _check_axes(len(neighbours[variable]) + 1)
+        for u in _connect_neighbours(neighbours, variable):
+            if u in costs:
+                costs[u] = cells(u)
+                heapq.heappush(queue, (costs[u], u))
+    _check_axes(len(keep))
+    return Plan(tuple(order), largest, total)
+
+
+def _interaction_graph(scopes: Iterable[tuple[int, ...]]) -> dict[int, set[int]]:
+    """Variables joined when some scope mentions both."""
+    neighbours: dict[int, set[int]] = {}
+    for scope in scopes:
+        for v in scope:
+            neighbours.setdefault(v, set()).update(scope)
+    for v, adjacent in neighbours.items():
+        adjacent.discard(v)
+    return neighbours
+
+
+def _connect_neighbours(neighbours: dict[int, set[int]], variable: int) -> set[int]:
+    """Remove a variable and join all its neighbours, as the message it leaves will."""
+    around = neighbours.pop(variable)
+    for u in around:
+        neighbours[u] |= around
+        neighbours[u] -= {u, variable}
+    return around
+
+
+def check_cells(cells: int) -> None:
+    """Refuse tables that would not fit into memory."""
+    if cells > MAX_CELLS:
+        raise ProblemTooLargeError(
+            f"the exact answer needs tables of {describe_cells(cells)} cells, more than the "
+            f"limit of {MAX_CELLS} (1 GiB); give evidence on more variables, ask for fewer at "
+            f"once, or use a structure with fewer parents"
+        )
+
+
+def describe_cells(cells: int) -> str:
+    """A number that may be far beyond the largest float, in a few characters."""
+    return str(cells) if cells < 10**9 else f"about 2**{cells.bit_length() - 1}"
+
+
+def _check_axes(axes: int) -> None:
+    if axes > MAX_AXES:
+        raise ProblemTooLargeError(
+            f"the exact answer needs a table over {axes} variables, more than the limit of "
+            f"{MAX_AXES}; give evidence on more variables or ask for fewer at once"
+        )
+
+
+def eliminate(
+    factors: Iterable[Factor],
+    order: Iterable[int],
+    reduction: Reduction = sum_out,
+    trail: list[Step] | None = None,
+) -> Factor:
+    """Eliminate the variables of ``order``; the result is a factor of all the others.
+
+    Every step is appended to ``trail`` when one is given.
+    """
+    remaining = list(factors)
+    for variable in order:
+        product = multiply([f for f in remaining if variable in f.scope])
+        message = reduction(product, variable)
+        remaining = [f for f in remaining if variable not in f.scope]
+        remaining.append(message)
+        if trail is not None:
+            trail.append(Step(variable, product, message))
+    return multiply(remaining)
+
+
+def marginalise_trail(trail: Sequence[Step]) -> dict[int, FloatArray]:
+    """Unnormalised log marginal of every eliminated variable, from the steps of a full sum.
+
+    The products of the steps form a tree: a message goes to the first later step of a variable in
+    its scope. Walking the tree back from its roots, the belief of a step is
+
+        belief_v = product_v * (sum of belief_parent down to the message's scope) / message_v,
+
+    which is the product of all factors of the component with everything else summed out. Where a
+    message is zero so is the belief of its parent, and 0 / 0 stands for 0.
+    """
+    position = {step.variable: i for i, step in enumerate(trail)}
+    beliefs: dict[int, Factor] = {}
+    for step in reversed(trail):
+        belief = step.product
+        if step.message.scope:
+            receiver = min(step.message.scope, key=position.__getitem__)
+            target = _marginal(beliefs[receiver], step.message.scope)
+            belief = multiply([belief, _ratio(target, step.message)])
+        beliefs[step.variable] = belief
+    return {v: _marginal(belief, (v,)).values[:, 0] for v, belief in beliefs.items()}
+
+
+def _marginal(factor: Factor, scope: tuple[int, ...]) -> Factor:
+    for variable in factor.scope:
+        if variable not in scope:
+            factor = sum_out(factor, variable)
+    return factor
+
+
+def _ratio(numerator: Factor, denominator: Factor) -> Factor:
+    zero = np.isneginf(denominator.values)
+    values = np.where(zero, -np.inf, numerator.values - np.where(zero, 0.0, denominator.values))
+    return Factor(numerator.scope, values)

@@ -1,0 +1,1 @@
+"""File formats for networks; each sibling reads or writes one of them."""

@@ -1,0 +1,1 @@
+"""Geometry of the problem as pure functions, usable by every solver."""

@@ -1,0 +1,213 @@
+"""The waist of the package: one optimisation problem for every score.
+
+    maximise   sum_i linear[k_i]  +  sum_m w_m min(gamma, min_r alpha_{m,r} . eta)
+
+over one candidate k_i per variable such that the graph is acyclic. Decomposable scores have no
+margin rows; the soft margin has one row per rival class and the binary margin one row per
+sample, both with a zero linear part. Code above this file knows data and no solver, code below
+knows matrices and graphs and no data.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from itertools import combinations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from marginbn.candidates import CandidateSets, count_candidates
+from marginbn.counts import check_joint_states
+from marginbn.encode import EncodedData, Variable
+from marginbn.exceptions import InputError
+from marginbn.scores.decomposable import LocalScore, local_scores
+from marginbn.scores.margin import MarginKind, MarginRows
+from marginbn.structure import Structure
+
+
+@dataclass(frozen=True)
+class StructureProblem:
+    """Choose one candidate per variable, acyclic, maximising linear score plus capped margins.
+
+    Parameters
+    ----------
+    candidates
+        The candidate parent sets.
+    linear
+        float64 (K,), score of each candidate.
+    variables
+        Names and states, carried along for messages and exports.
+    margins
+        Margin rows, or ``None`` for a purely linear problem.
+    weights
+        float64 (M,), weight of each sample; empty for linear problems.
+    gamma
+        Cap of each sample's log margin (eq. 9).
+    """
+
+    candidates: CandidateSets
+    linear: NDArray[np.float64]
+    variables: tuple[Variable, ...]
+    margins: MarginRows | None = None
+    weights: NDArray[np.float64] | None = None
+    gamma: float = math.inf
+
+    def __post_init__(self) -> None:
+        if self.linear.shape != (self.candidates.n_candidates,):
+            raise InputError("linear must hold one score per candidate")
+        if not np.isfinite(self.linear).all():
+            raise InputError("linear scores must be finite")
+        if self.margins is not None:
+            if not (self.gamma > 0 and math.isfinite(self.gamma)):
+                raise InputError(f"gamma must be a positive finite number, got {self.gamma}")
+            if self.weights is None or len(self.weights) != self.margins.n_samples:
+                raise InputError("weights must hold one number per sample")
+
+    @property
+    def is_linear(self) -> bool:
+        """Whether there are no margin rows."""
+        return self.margins is None
+
+    @property
+    def n_variables(self) -> int:
+        """Number of variables, class included."""
+        return self.candidates.n_variables
+
+    @property
+    def n_samples(self) -> int:
+        """Number of samples with margin rows."""
+        return 0 if self.margins is None else self.margins.n_samples
+
+    @property
+    def n_rows(self) -> int:
+        """Number of margin rows."""
+        return 0 if self.margins is None else self.margins.n_samples * self.margins.n_rivals
+
+    @property
+    def sample_weights(self) -> NDArray[np.float64]:
+        """Weights of the samples; empty for a linear problem."""
+        return np.zeros(0) if self.weights is None else self.weights
+
+    def with_gamma(self, gamma: float) -> StructureProblem:
+        """The same problem with another cap; everything else is shared."""
+        return replace(self, gamma=float(gamma))
+
+    def evaluate(self, selection: Sequence[int] | NDArray[np.int64]) -> float:
+        """Objective of a selection from the definition, without looking at cycles."""
+        chosen = np.asarray(selection, dtype=np.int64)
+        value = math.fsum(self.linear[chosen])
+        if self.margins is None:
+            return value
+        smallest = self.margins.at(chosen).min(axis=1, initial=self.gamma)
+        return value + math.fsum(self.sample_weights * smallest)
+
+    def score(self, structure: Structure) -> float:
+        """Objective of a structure."""
+        return self.evaluate(self.candidates.selection(structure))
+
+
+def margin_problem(
+    data: EncodedData,
+    candidates: CandidateSets,
+    *,
+    margin: MarginKind = "multiclass",
+    gamma: float = 1.0,
+    smoothing: float = 1.0,
+) -> StructureProblem:
+    """Soft margin (``"multiclass"``, eq. 9) or binary soft margin (``"binary"``, section 5)."""
+    if margin not in ("multiclass", "binary"):
+        raise InputError(f"margin must be 'multiclass' or 'binary', got {margin!r}")
+    if not (smoothing > 0 and math.isfinite(smoothing)):
+        raise InputError(f"smoothing must be a positive number, got {smoothing}")
+    if data.n_classes < 2:
+        raise InputError("margins need at least two classes; the data has a single one")
+    merged = data.merged()
+    for child, parents in zip(candidates.child, candidates.parents, strict=True):
+        check_joint_states(merged, (*parents, int(child), 0))
+    return StructureProblem(
+        candidates=candidates,
+        linear=np.zeros(candidates.n_candidates),
+        variables=merged.variables,
+        margins=MarginRows(merged, candidates, margin, smoothing),
+        weights=merged.weights,
+        gamma=float(gamma),
+    )
+
+
+def linear_problem(
+    data: EncodedData, candidates: CandidateSets, score: LocalScore
+) -> StructureProblem:
+    """Decomposable score: no margin rows."""
+    merged = data.merged()
+    return StructureProblem(candidates, local_scores(merged, candidates, score), merged.variables)
+
+
+def drop_dominated(problem: StructureProblem) -> StructureProblem:
+    """Leave out candidates that a subset of theirs beats: no optimum needs them.
+
+    Exchanging a parent set for a subset never closes a cycle, so in a linear problem a candidate
+    whose score is not above that of one of its subsets can go. Problems with margin rows are
+    returned as they are: there a candidate's worth depends on all the others.
+    """
+    if not problem.is_linear:
+        return problem
+    keep = np.ones(problem.candidates.n_candidates, dtype=bool)
+    for variable in range(problem.n_variables):
+        best: dict[tuple[int, ...], float] = {}  # best score over kept subsets of each set
+        for k in problem.candidates.group(variable):
+            parents = problem.candidates.parents[k]
+            below = _best_below(parents, best)
+            keep[k] = problem.linear[k] > below
+            best[parents] = max(below, float(problem.linear[k]))
+    return replace(problem, candidates=problem.candidates.keep(keep), linear=problem.linear[keep])
+
+
+def _best_below(parents: tuple[int, ...], best: dict[tuple[int, ...], float]) -> float:
+    """Best score among the listed proper subsets of ``parents``.
+
+    Under the class restriction a set without the class is no candidate unless empty, so all
+    subsets are looked up, not only those with one parent less.
+    """
+    below = -math.inf
+    for size in range(len(parents)):
+        for subset in combinations(parents, size):
+            below = max(below, best.get(subset, -math.inf))
+    return below
+
+
+@dataclass(frozen=True)
+class ProblemSize:
+    """What a problem will need, told before anything large is allocated."""
+
+    n_variables: int
+    n_samples: int
+    n_candidates: int
+    n_margin_rows: int
+    dense_bytes: int
+
+    @property
+    def dense_megabytes(self) -> float:
+        """Megabytes of all margin coefficients written out in double precision."""
+        return self.dense_bytes / 1e6
+
+
+def estimate_size(
+    data: EncodedData,
+    max_parents: int,
+    *,
+    margin: MarginKind | None = "multiclass",
+    class_restricted: bool = True,
+) -> ProblemSize:
+    """Size of the problem by formula; ``margin=None`` stands for a decomposable score."""
+    n_samples = data.merged().n_samples
+    rivals = {"multiclass": data.n_classes - 1, "binary": 1, None: 0}[margin]
+    n_candidates = count_candidates(
+        data.n_variables,
+        max_parents,
+        class_restricted=class_restricted,
+        n_constant=len(data.constant),
+    )
+    rows = n_samples * max(rivals, 0)
+    return ProblemSize(data.n_variables, n_samples, n_candidates, rows, 8 * rows * n_candidates)

@@ -1,0 +1,199 @@
+"""Tables from files: CSV and its kin, ARFF, Parquet; the text formats also gzipped.
+
+In CSV files the first line names the columns. An empty field and ``?``, ``NA``, ``NaN``, ``nan``
+mean missing, in quotes too; everything else (``null``, ``None``, ``-``) is a value. Surrounding
+spaces are dropped. Numbers have a decimal point. Nothing in a file is ever evaluated.
+"""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import importlib
+import io
+import re
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from importlib.util import find_spec
+from os import PathLike
+from pathlib import Path
+from typing import Any, TextIO
+
+from marginbn.arff import parse_arff
+from marginbn.exceptions import InputError, MissingDependencyError
+from marginbn.table import Kinds, Table, as_table, resolve_kinds
+from marginbn.textfile import Origin, column_from_text, format_error, load_text
+
+_DELIMITERS = {".csv": ",;\t|", ".tsv": "\t", ".txt": "\t,;|"}
+"""Delimiters by file extension; the first that occurs in the header is taken."""
+
+
+@dataclass(frozen=True)
+class TextTable:
+    """Header and fields of a delimited file, all still text as written."""
+
+    names: tuple[str, ...]
+    columns: tuple[Sequence[str], ...]
+    origin: Origin
+
+
+def read_table(
+    path: str | PathLike[str], *, kinds: Kinds = "auto", delimiter: str | None = None
+) -> Table:
+    """Read a table from a file.
+
+    Parameters
+    ----------
+    path
+        A .csv, .tsv, .txt or .arff file, each also with .gz appended, or a .parquet file.
+    kinds
+        As in :func:`marginbn.table.as_table`.
+    delimiter
+        What separates the fields of a .csv, .tsv or .txt file; the default is a tab for .tsv,
+        and otherwise the first of comma (tab for .txt), semicolon, tab, bar in the header.
+
+    Raises
+    ------
+    FormatError
+        If the file is malformed; the message gives path, line and reason.
+    InputError
+        If the file is not there or of no known format.
+    """
+    path = Path(path)
+    suffix = _format_of(path)
+    if suffix == ".parquet":
+        return as_table(_load_parquet(path), kinds=kinds)
+    if suffix == ".arff":
+        return parse_arff(load_text(path), str(path), kinds)
+    text = read_delimited(path, delimiter=delimiter)
+    wanted = resolve_kinds(kinds, text.names)
+    columns = zip(text.names, text.columns, wanted, strict=True)
+    return Table(tuple(column_from_text(*column, text.origin) for column in columns))
+
+
+def read_delimited(path: Path, *, delimiter: str | None = None) -> TextTable:
+    """Fields of a .csv, .tsv or .txt file, checked to be rectangular."""
+    text = load_text(path)
+    delimiter = _checked_delimiter(delimiter) or _sniff_delimiter(text, _format_of(path))
+    names, rows, lines = _split_rows(text, delimiter, str(path))
+    return TextTable(names, tuple(zip(*rows, strict=True)), Origin(str(path), lines))
+
+
+def write_csv(
+    target: str | PathLike[str] | TextIO, names: Sequence[str], rows: Iterable[Sequence[Any]]
+) -> None:
+    """Write a CSV file (or to an open text stream); None and NaN become empty fields."""
+    if not isinstance(target, (str, PathLike)):
+        writer = csv.writer(target, lineterminator="\n")
+        writer.writerow(names)
+        writer.writerows([_written(value) for value in row] for row in rows)
+        return
+    opener = gzip.open if str(target).lower().endswith(".gz") else open
+    try:
+        with opener(target, "wt", encoding="utf-8", newline="") as stream:
+            write_csv(stream, names, rows)
+    except OSError as error:
+        raise InputError(f"cannot write {str(target)!r}: {error.strerror}") from error
+
+
+def _written(value: Any) -> Any:
+    return "" if value is None or (isinstance(value, float) and value != value) else value
+
+
+def _format_of(path: Path) -> str:
+    suffixes = [suffix.lower() for suffix in path.suffixes]
+    packed = suffixes[-1:] == [".gz"]
+    suffix = (suffixes[:-1] if packed else suffixes)[-1:]
+    if suffix and (suffix[0] in _DELIMITERS or suffix[0] == ".arff"):
+        return suffix[0]
+    if suffix == [".parquet"] and not packed:
+        return ".parquet"
+    raise InputError(
+        f"cannot tell the format of {str(path)!r}; the name must end in .csv, .tsv, .txt or .arff "
+        "(also with .gz appended), or in .parquet"
+    )
+
+
+# --- delimited text -------------------------------------------------------------------------------
+
+
+def _checked_delimiter(delimiter: str | None) -> str | None:
+    if delimiter is not None and (len(delimiter) != 1 or delimiter in '"\r\n '):
+        raise InputError(f"delimiter must be a single character such as ',', got {delimiter!r}")
+    return delimiter
+
+
+def _sniff_delimiter(text: str, suffix: str) -> str:
+    header = re.sub(r'"[^"]*"', "", text.lstrip().partition("\n")[0])
+    candidates = _DELIMITERS[suffix]
+    return next((c for c in candidates if c in header), candidates[0])
+
+
+def _split_rows(
+    text: str, delimiter: str, path: str
+) -> tuple[tuple[str, ...], list[list[str]], list[int]]:
+    """Header, rows, and the line on which each row begins."""
+    reader = csv.reader(
+        io.StringIO(text, newline=""), delimiter=delimiter, skipinitialspace=True, strict=True
+    )
+    rows: list[list[str]] = []
+    lines: list[int] = []
+    names: tuple[str, ...] = ()
+    line = 1
+    try:
+        for row in reader:
+            if names and len(row) == len(names):
+                rows.append(row)
+                lines.append(line)
+            elif not names and not _is_blank(row):
+                names = _checked_header(row, path, line)
+            elif not _is_blank(row):
+                raise format_error(path, line, f"expected {len(names)} fields, got {len(row)}")
+            line = reader.line_num + 1
+    except csv.Error as error:
+        reason = f"{error}; is a quote not closed in a row that begins here?"
+        raise format_error(path, line, reason) from error
+    if not rows:
+        raise format_error(path, None, "there are no rows below the header")
+    return names, rows, lines
+
+
+def _is_blank(row: Sequence[str]) -> bool:
+    return not row or (len(row) == 1 and not row[0].strip())
+
+
+def _checked_header(row: Sequence[str], path: str, line: int) -> tuple[str, ...]:
+    names = tuple(name.strip() for name in row)
+    if "" in names:
+        position = names.index("") + 1
+        raise format_error(
+            path, line, f"column {position} has no name; if it is a row index, leave it out"
+        )
+    repeated = [name for name, count in Counter(names).items() if count > 1]
+    if repeated:
+        listed = ", ".join(map(repr, repeated))
+        raise format_error(path, line, f"column names must be distinct, these repeat: {listed}")
+    return names
+
+
+# --- Parquet --------------------------------------------------------------------------------------
+
+
+def _load_parquet(path: Path) -> Any:
+    """pyarrow or polars table, whichever package is there."""
+    if not path.is_file():
+        raise InputError(f"cannot read {str(path)!r}: there is no such file")
+    for package, module, function in (
+        ("pyarrow", "pyarrow.parquet", "read_table"),
+        ("polars", "polars", "read_parquet"),
+    ):
+        if find_spec(package) is not None:
+            try:
+                return getattr(importlib.import_module(module), function)(path)
+            except Exception as error:  # both packages have their own family of errors
+                reason = f"not a readable Parquet file: {error}"
+                raise format_error(str(path), None, reason) from error
+    raise MissingDependencyError(
+        'reading Parquet needs pyarrow; install it with: pip install "marginbn[parquet]"'
+    )

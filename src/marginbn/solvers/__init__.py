@@ -1,0 +1,26 @@
+"""Solvers: siblings behind one protocol."""
+
+from marginbn.solvers.base import (
+    available_solvers,
+    choose_solver,
+    get_solver,
+    solve_structure,
+    solver_names,
+)
+from marginbn.solvers.limits import Deadline, Limits
+from marginbn.solvers.result import SolveResult, Status, TracePoint, paper_gap, relative_gap
+
+__all__ = [
+    "Deadline",
+    "Limits",
+    "SolveResult",
+    "Status",
+    "TracePoint",
+    "available_solvers",
+    "choose_solver",
+    "get_solver",
+    "paper_gap",
+    "relative_gap",
+    "solve_structure",
+    "solver_names",
+]

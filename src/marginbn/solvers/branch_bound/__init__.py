@@ -1,0 +1,65 @@
+"""The engine: exact branch and bound for structures with at most two parents per variable.
+
+Importing this package is cheap; numba and the kernels are loaded when a solve starts.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from marginbn.problem import StructureProblem
+from marginbn.solvers.events import Callback
+from marginbn.solvers.limits import Limits
+from marginbn.solvers.result import SolveResult
+
+__all__ = ["BranchBoundSolver"]
+
+
+@dataclass(frozen=True)
+class BranchBoundSolver:
+    """Branch and bound with Frank-Wolfe bounds (solver name ``"branch_bound"``).
+
+    Parameters
+    ----------
+    heuristics
+        Whether local search and relaxation vertices may supply incumbents. Without them only evaluated leaves do; meant for tests.
+    random_splits
+        Split on random objects instead of the best ones; meant for tests.
+    """
+
+    heuristics: bool = True
+    random_splits: bool = False
+
+    @property
+    def name(self) -> str:
+        """Name in the registry."""
+        return "branch_bound"
+
+    def can_solve(self, problem: StructureProblem) -> str | None:
+        """None, or the reason why the problem is out of reach."""
+        candidates = problem.candidates
+        if candidates.n_variables < 2:
+            return "it needs at least one feature"
+        if not candidates.is_class_restricted:
+            return "it needs class-restricted candidates (features without parents or with the class among them)"
+        if candidates.max_parents > 2:
+            return f"it handles at most two parents per variable, some candidate has {candidates.max_parents}"
+        return None
+
+    def solve(
+        self,
+        problem: StructureProblem,
+        *,
+        limits: Limits,
+        start: NDArray[np.int64] | None = None,
+        callback: Callback | None = None,
+        seed: int = 0,
+        n_jobs: int = 1,
+    ) -> SolveResult:
+        """Solve to the gap of the limits, or until another limit; see :class:`marginbn.solvers.base.Solver`."""
+        from marginbn.solvers.branch_bound.driver import drive
+
+        return drive(problem, limits, start, callback, seed, self.heuristics, self.random_splits)

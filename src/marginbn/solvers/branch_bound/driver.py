@@ -1,0 +1,321 @@
+"""The search loop around the compiled tree: limits, incumbents, trace, local search.
+
+The tree runs in batches inside one compiled call without the interpreter lock. Between batches Python looks at the clock, tells the
+listener, and gives the local search its share. Batches and shares are counted in iterations, never in seconds, so a run
+without a time limit depends on nothing but the problem and the seed. A timer raises a flag that the kernels look at, so
+a time limit also ends a batch of long iterations.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import numpy as np
+from numpy.typing import NDArray
+
+from marginbn.exceptions import InputError
+from marginbn.problem import StructureProblem
+from marginbn.solvers.branch_bound.kernels.layout import Box, IntArray, new_box, new_oracle
+from marginbn.solvers.branch_bound.kernels.oracle import maximise
+from marginbn.solvers.branch_bound.kernels.pairwise import (
+    BOUND,
+    CONSTANT,
+    SMOOTHING,
+    Incumbent,
+    Settings,
+    new_bounding,
+)
+from marginbn.solvers.branch_bound.kernels.propagate import propagate
+from marginbn.solvers.branch_bound.kernels.rounding import bound_error
+from marginbn.solvers.branch_bound.kernels.storage import (
+    FLOOR,
+    ITERATIONS,
+    NODES,
+    OPEN,
+    Pool,
+    drop_family,
+    grown,
+    new_family,
+    new_pool,
+    push,
+)
+from marginbn.solvers.branch_bound.local_search import new_climber, search_from
+from marginbn.solvers.branch_bound.relaxations.frank_wolfe import Encoding, encode
+from marginbn.solvers.branch_bound.splits import new_splitting
+from marginbn.solvers.branch_bound.tree import (
+    BATCH_DONE,
+    EXHAUSTED,
+    NODE_LIMIT,
+    POOL_FULL,
+    STOPPED,
+    Workspace,
+    run_batch,
+)
+from marginbn.solvers.events import Callback, Tracker
+from marginbn.solvers.limits import Deadline, Limits
+from marginbn.solvers.result import SolveResult, Status
+
+ACTIVE_VERTICES = 256
+"""Vertices of one convex combination; the lightest leaves when there are more."""
+
+KEPT_VERTICES = 64
+"""Vertices that children inherit."""
+
+POOL_BYTES = 1_500_000_000
+"""Storage for open nodes; beyond it the search ends with a memory limit."""
+
+UNLIMITED = 2**62
+
+
+def drive(
+    problem: StructureProblem,
+    limits: Limits,
+    start: NDArray[np.int64] | None,
+    callback: Callback | None,
+    seed: int,
+    heuristics: bool,
+    random_splits: bool,
+) -> SolveResult:
+    """Solve one problem."""
+    deadline = Deadline(limits)
+    tracker = Tracker(problem, deadline, callback)
+    search = Search(encode(problem), tracker, limits, seed, heuristics, random_splits)
+    stopped: Status | None = None
+    try:
+        with search.time_limit():
+            search.begin(start)
+            stopped = search.run()
+    except KeyboardInterrupt:
+        stopped = Status.INTERRUPTED
+    search.report_incumbent()
+    search.report_bound()
+    return tracker.finish("branch_bound", stopped, nodes=int(search.pool.counters[NODES]))
+
+
+def settings_for(encoding: Encoding, limits: Limits, heuristics: bool, random_splits: bool) -> Settings:
+    """The recommended numbers; slots are discounted where several rivals compete."""
+    inst = encoding.instance
+    several = inst.n_rivals > 1 or inst.weights.size == 0
+    return Settings(
+        cap=8 if inst.weights.size else inst.first.size,
+        smoothing_start=0.45,
+        smoothing_floor=0.01,
+        smoothing_factor=0.6,
+        stale=0.0,
+        accuracy=0.5,
+        accuracy_top=0.15,
+        top=0.4,
+        slot_discount=0.03 if several else 1.0,
+        iterations=200,
+        root_iterations=1000,
+        evaluate=heuristics,
+        random_splits=random_splits,
+        gap=limits.gap,
+    )
+
+
+class Search:
+    """State of one solve on the Python side."""
+
+    def __init__(
+        self,
+        encoding: Encoding,
+        tracker: Tracker,
+        limits: Limits,
+        seed: int,
+        heuristics: bool,
+        random_splits: bool,
+    ) -> None:
+        inst = encoding.instance
+        n, n_sets = inst.n_features, inst.first.size
+        self.encoding = encoding
+        self.tracker = tracker
+        self.limits = limits
+        self.heuristics = heuristics
+        self.settings = settings_for(encoding, limits, heuristics, random_splits)
+        self.stop = np.zeros(1, dtype=np.int64)
+        self.incumbent = Incumbent(np.zeros(n + 1, dtype=np.int64), np.array([-np.inf]), np.zeros(1, dtype=np.int64))
+        self.reported = 0
+        self.root = new_box(n, n_sets)
+        self.work = Workspace(
+            new_box(n, n_sets),
+            new_box(n, n_sets),
+            new_oracle(n, n_sets),
+            new_bounding(inst, ACTIVE_VERTICES, encoding.structure_magnitude),
+            new_splitting(inst, 2 * seed + 1),
+        )
+        self.climber = new_climber(inst, seed)
+        self.pool = new_pool(inst, 1024, 512, KEPT_VERTICES)
+        self.pace = Pace.of(encoding)
+
+    @contextmanager
+    def time_limit(self) -> Iterator[None]:
+        """Raise the stop flag when the time is up."""
+        remaining = self.tracker.deadline.remaining()
+        if remaining == float("inf"):
+            yield
+            return
+        timer = threading.Timer(remaining, self._raise_flag)
+        timer.daemon = True
+        timer.start()
+        try:
+            yield
+        finally:
+            timer.cancel()
+
+    def _raise_flag(self) -> None:
+        self.stop[0] = 1
+
+    def begin(self, start: NDArray[np.int64] | None) -> None:
+        """Root box, first incumbent, first bound."""
+        vertex = self._open_root()
+        self.tracker.offer(self.encoding.selection(vertex))
+        if start is not None:
+            self.tracker.offer(start)
+        self.report_bound()
+        if not self.heuristics:
+            return
+        self._adopt_tracked()
+        starts = [vertex, self._naive_vertex(vertex)]
+        if start is not None:
+            starts.append(self.encoding.vertex(start))
+        for candidate in starts:
+            self.climb(candidate, self.pace.root_effort // len(starts), 4)
+
+    def _open_root(self) -> IntArray:
+        """Push the root with the trivial majorant; returns the vertex of the mean margin."""
+        inst, work = self.encoding.instance, self.work
+        self.root.allowed[:] = self.encoding.slots
+        self.root.classes[:] = True
+        b = work.bounding
+        mean = np.repeat(inst.weights / inst.n_rivals, inst.n_rivals)
+        gradient = inst.linear + inst.columns @ mean
+        if not propagate(inst, self.root) or maximise(inst, self.root, gradient, UNLIMITED, work.oracle)[0] == -np.inf:
+            raise InputError("the candidate parent sets allow no acyclic structure; relax the required or forbidden arcs")
+        vertex = work.oracle.vertex.copy()
+        upper, _ = maximise(inst, self.root, inst.linear, self.settings.cap, work.oracle)
+        b.best_g[:] = inst.linear
+        b.numbers[CONSTANT] = inst.gamma * b.scale[2] + bound_error(inst, *b.scale, 16.0)
+        b.numbers[BOUND] = b.numbers[CONSTANT] + upper
+        b.numbers[SMOOTHING] = self.settings.smoothing_start * inst.gamma
+        b.vertices[0], b.share[0], b.n_active[0] = vertex, 1.0, 1
+        family = new_family(self.pool, b)
+        push(self.pool, self.root, float(b.numbers[BOUND]), family, 0)
+        drop_family(self.pool, family)
+        return vertex
+
+    def _naive_vertex(self, fallback: IntArray) -> IntArray:
+        """Every feature on the class alone, where that exists."""
+        n = self.encoding.n_features
+        lonely = np.flatnonzero(self.encoding.instance.first < 0)
+        if not self.root.allowed[:, n].all() or lonely.size == 0:
+            return fallback
+        return np.append(np.full(n, n), lonely[0]).astype(np.int64)
+
+    def run(self) -> Status | None:
+        """Batches until a limit; None when the tree is exhausted."""
+        while True:
+            code = run_batch(
+                self.encoding.instance,
+                self.settings,
+                self.pool,
+                self.work,
+                self.incumbent,
+                UNLIMITED if self.limits.nodes is None else self.limits.nodes,
+                self.pace.next_stop,
+                self.stop,
+            )
+            improved = self.report_incumbent()
+            self.report_bound()
+            if code == EXHAUSTED or self.tracker.is_closed:
+                return None
+            if self.tracker.stop_requested:
+                return Status.INTERRUPTED
+            if code == STOPPED or self.tracker.deadline.expired():
+                return Status.TIME_LIMIT
+            if code == NODE_LIMIT:
+                return Status.NODE_LIMIT
+            if code == POOL_FULL and not self._grow():
+                return Status.MEMORY_LIMIT
+            self._heuristics(improved, code == BATCH_DONE)
+
+    def _heuristics(self, improved: bool, batch_done: bool) -> None:
+        """Polish a new incumbent; after a full batch give the local search its share."""
+        if improved and self.heuristics:
+            self.climb(self.incumbent.vertex.copy(), self.pace.polish_effort, 2)
+        if batch_done:
+            effort = self.pace.advance()
+            if self.heuristics and effort > 0:
+                self.climb(self._restart(), effort, 2 + 3 * (self.pace.round % 3))
+
+    def _restart(self) -> IntArray:
+        """Mostly the incumbent, sometimes the newest vertex of the relaxation."""
+        if self.pace.round % 3 == 2:
+            return self.work.bounding.vertices[0].copy()
+        return self.incumbent.vertex.copy()
+
+    def climb(self, vertex: IntArray, effort: int, strength: int) -> None:
+        """Local search from a vertex."""
+        search_from(
+            self.encoding.instance, self.root, vertex, self.climber, self.incumbent, effort, strength, self.stop
+        )
+        self.report_incumbent()
+
+    def report_incumbent(self) -> bool:
+        """Hand a new kernel incumbent to the tracker, which scores it from the definition."""
+        if self.incumbent.found[0] == self.reported:
+            return False
+        self.reported = int(self.incumbent.found[0])
+        improved = self.tracker.offer(self.encoding.selection(self.incumbent.vertex))
+        self._adopt_tracked()
+        return improved
+
+    def _adopt_tracked(self) -> None:
+        """Let the kernels work with the value that the definition gives."""
+        if self.heuristics and self.tracker.selection is not None:
+            self.incumbent.vertex[:] = self.encoding.vertex(self.tracker.selection)
+            self.incumbent.value[0] = self.tracker.objective - self.encoding.constant
+
+    def report_bound(self) -> None:
+        """The largest of everything open and everything ever discarded."""
+        value = float(self.pool.numbers[FLOOR])
+        if self.pool.counters[OPEN] > 0:
+            value = max(value, float(self.pool.bound[self.pool.heap[0]]))
+        self.tracker.improve_bound(value + self.encoding.constant)
+
+    def _grow(self) -> bool:
+        """Double the node storage; False if that exceeds the budget."""
+        used = sum(array.nbytes for array in self.pool)
+        if 2 * used > POOL_BYTES:
+            return False
+        self.pool = grown(self.pool, 2 * self.pool.bound.size, 2 * self.pool.constant.size)
+        return True
+
+
+class Pace:
+    """How batches and local search alternate, in iterations and columns tried."""
+
+    def __init__(self, batch: int, root_effort: int, polish_effort: int, share: int) -> None:
+        self.batch = batch
+        self.root_effort = root_effort
+        self.polish_effort = polish_effort
+        self.share = share
+        self.next_stop = batch
+        self.round = 0
+
+    @classmethod
+    def of(cls, encoding: Encoding) -> Pace:
+        """About 30 ms per batch on a machine of our time, and a tenth of that for the local search."""
+        rows, n_columns = encoding.instance.rows.shape
+        nanoseconds = 10_000 + 0.06 * rows * n_columns
+        batch = int(np.clip(3e7 / nanoseconds, 5, 2000))
+        sweep = encoding.instance.n_features * (encoding.instance.n_features + 2)
+        return cls(batch, 60 * sweep, 4 * sweep, int(3e6 / (100 + 1.0 * rows)))
+
+    def advance(self) -> int:
+        """Plan the next batch; returns the effort of the local search before it."""
+        self.next_stop += self.batch
+        self.round += 1
+        return self.share

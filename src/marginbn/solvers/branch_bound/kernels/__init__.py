@@ -1,0 +1,1 @@
+"""Compiled array functions of the engine; importing this package imports numba."""

@@ -1,0 +1,200 @@
+"""Dual weights from margins: the quadratically smoothed minimum.
+
+For one sample let ``s = (t_1, ..., t_C, gamma)`` be its margins and the cap. The smoothed minimum is
+
+    min over p in the simplex of  p . s + (mu / 2) |p|^2,      attained at  p_c = max(0, (nu - s_c) / mu),  sum p = 1,
+
+and ``u_c = w p_c`` are dual weights for the rivals. Any ``u >= 0`` with ``sum_c u_c <= w`` gives a valid bound; the smoothing only decides
+how good it is. With one rival ``p = clip(1/2 + (gamma - t) / (2 mu), 0, 1)``.
+
+*Exact feasibility.* p is computed from differences ``s_c - min s`` (nothing cancels when margins are large and mu small); its sum
+can exceed 1 by rounding, so it is divided by its own sum times ``1 + 8 (C + 2) eps`` whenever the sum comes near 1. The products
+``w p_c`` then add up to at most w in exact arithmetic, not only in floating point.
+
+*Stale weights.* A sample whose weights would move by less than ``stale * w`` keeps its old ones: still feasible, and its rows need no
+gradient update.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from marginbn.solvers.branch_bound.kernels.compile import kernel
+from marginbn.solvers.branch_bound.kernels.layout import FloatArray, Instance, IntArray
+
+EPS = 2.0**-53
+
+
+@kernel
+def smooth_weights(t: FloatArray, gamma: float, mu: float, p: FloatArray) -> float:
+    """Fill p with the weights of the rivals (sum at most 1) and return the smoothed minimum."""
+    lowest = gamma
+    for c in range(t.size):
+        if t[c] < lowest:
+            lowest = t[c]
+    cap = gamma - lowest
+    count, total = 0, 0.0
+    for c in range(t.size):
+        p[c] = t[c] - lowest
+        if p[c] < mu:
+            count += 1
+            total += p[c]
+    if cap < mu:
+        count += 1
+        total += cap
+    nu = (mu + total) / count
+    while True:  # entries at or above nu leave; nu falls until nothing changes
+        count_new, total = 0, 0.0
+        for c in range(t.size):
+            if p[c] < nu:
+                count_new += 1
+                total += p[c]
+        if cap < nu:
+            count_new += 1
+            total += cap
+        if count_new == count:
+            break
+        count = count_new
+        nu = (mu + total) / count
+    return lowest + _finish(p, cap, nu, mu)
+
+
+@kernel
+def _finish(p: FloatArray, cap: float, nu: float, mu: float) -> float:
+    """Turn differences into safe weights; returns the smoothed minimum minus the smallest entry."""
+    rest = max(0.0, (nu - cap) / mu)
+    value = rest * cap + 0.5 * mu * rest * rest
+    total = 0.0
+    for c in range(p.size):
+        weight = max(0.0, (nu - p[c]) / mu)
+        value += weight * p[c] + 0.5 * mu * weight * weight
+        p[c] = weight
+        total += weight
+    slack = 8.0 * (p.size + 2) * EPS
+    if total > 1.0 - slack:
+        scale = 1.0 / (total * (1.0 + slack))
+        for c in range(p.size):
+            p[c] *= scale
+    return value
+
+
+@kernel
+def single_weight(t: float, gamma: float, mu: float) -> float:
+    """The weight of the only rival."""
+    return min(1.0, max(0.0, 0.5 + (gamma - t) / (2.0 * mu)))
+
+
+@kernel
+def update_duals(
+    inst: Instance, t: FloatArray, mu: float, stale: float, u: FloatArray, changed: IntArray, delta: FloatArray
+) -> tuple[int, float]:
+    """Move u to the weights of margins t; lists changed rows and returns their number and sum (w - sum u)."""
+    if inst.n_rivals == 1:
+        return _update_single(inst, t, mu, stale, u, changed, delta)
+    return _update_many(inst, t, mu, stale, u, changed, delta)
+
+
+@kernel
+def _update_single(
+    inst: Instance, t: FloatArray, mu: float, stale: float, u: FloatArray, changed: IntArray, delta: FloatArray
+) -> tuple[int, float]:
+    count, unused = 0, 0.0
+    half = 0.5 / mu
+    for m in range(inst.weights.size):
+        w = inst.weights[m]
+        new = w * min(1.0, max(0.0, 0.5 + (inst.gamma - t[m]) * half))
+        move = new - u[m]
+        if abs(move) > stale * w or (move != 0.0 and (new == 0.0 or new == w)):
+            changed[count] = m
+            delta[count] = move
+            count += 1
+            u[m] = new
+        unused += w - u[m]
+    return count, unused
+
+
+@kernel
+def _update_many(
+    inst: Instance, t: FloatArray, mu: float, stale: float, u: FloatArray, changed: IntArray, delta: FloatArray
+) -> tuple[int, float]:
+    rivals = inst.n_rivals
+    count, unused = 0, 0.0
+    p = np.empty(rivals)
+    threshold = inst.gamma + mu
+    for m in range(inst.weights.size):
+        w = inst.weights[m]
+        row = m * rivals
+        lowest, move = np.inf, 0.0
+        for c in range(rivals):
+            lowest = min(lowest, t[row + c])
+        if lowest >= threshold:
+            p[:] = 0.0
+        else:
+            smooth_weights(t[row : row + rivals], inst.gamma, mu, p)
+        for c in range(rivals):
+            move = max(move, abs(w * p[c] - u[row + c]))
+        if move > stale * w or lowest >= threshold:
+            for c in range(rivals):
+                new = w * p[c]
+                if new != u[row + c]:
+                    changed[count] = row + c
+                    delta[count] = new - u[row + c]
+                    count += 1
+                    u[row + c] = new
+        used = 0.0
+        for c in range(rivals):
+            used += u[row + c]
+        unused += max(0.0, w - used)
+    return count, unused
+
+
+@kernel
+def objective_of_margins(inst: Instance, t: FloatArray) -> float:
+    """sum_m w_m min(gamma, min_c t_mc)."""
+    rivals = inst.n_rivals
+    total = 0.0
+    if rivals == 1:
+        for m in range(inst.weights.size):
+            total += inst.weights[m] * min(inst.gamma, t[m])
+        return total
+    for m in range(inst.weights.size):
+        lowest = inst.gamma
+        for r in range(m * rivals, (m + 1) * rivals):
+            lowest = min(lowest, t[r])
+        total += inst.weights[m] * lowest
+    return total
+
+
+@kernel
+def add_vertex_margins(inst: Instance, vertex: IntArray, scale: float, t: FloatArray) -> None:
+    """t += scale * (margins of a vertex)."""
+    n = inst.n_features
+    for i in range(n):
+        add_column(inst, i * (n + 2) + vertex[i], scale, t)
+    add_column(inst, n * (n + 2) + vertex[n], scale, t)
+
+
+@kernel
+def add_column(inst: Instance, v: int, scale: float, t: FloatArray) -> None:
+    """t += scale * column v."""
+    column = inst.columns[v]
+    for r in range(t.size):
+        t[r] += scale * column[r]
+
+
+@kernel
+def linear_of_vertex(inst: Instance, g: FloatArray, vertex: IntArray) -> float:
+    """g . eta of a vertex."""
+    n = inst.n_features
+    total = g[n * (n + 2) + vertex[n]]
+    for i in range(n):
+        total += g[i * (n + 2) + vertex[i]]
+    return total
+
+
+@kernel
+def objective_of_vertex(inst: Instance, vertex: IntArray, t: FloatArray) -> float:
+    """The objective of a structure; t is scratch and holds its margins afterwards."""
+    t[:] = 0.0
+    add_vertex_margins(inst, vertex, 1.0, t)
+    return objective_of_margins(inst, t) + linear_of_vertex(inst, inst.linear, vertex)

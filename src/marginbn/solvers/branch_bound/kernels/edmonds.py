@@ -1,0 +1,228 @@
+"""Maximum arborescence with dual prices, compiled.
+
+The mathematics and a readable version are in ``marginbn.polytope.arborescence``. Here the path-growing algorithm works on a
+dense matrix: a contracted cycle gets a new row and column, so one arborescence costs O(k^2) after a greedy attempt that is
+usually right.
+
+Prices give reduced costs. With ``D(X, Y)`` the sum of the prices of all (super)nodes that contain X but not Y, every arc
+satisfies ``w(Y -> X) <= D(X, Y)``, and the value of any arborescence is the sum of all prices minus the slacks of its arcs.
+"""
+
+from __future__ import annotations
+
+from marginbn.solvers.branch_bound.kernels.compile import kernel
+from marginbn.solvers.branch_bound.kernels.layout import MISSING, Edmonds, FloatArray, IntArray
+
+
+@kernel
+def arborescence(weights: FloatArray, k: int, work: Edmonds) -> bool:
+    """Fill ``work.parent`` and the prices for nodes 0..k-1 (root: column k); False if there is none."""
+    if not _greedy(weights, k, work):
+        return False
+    if _is_acyclic(work.parent, k, work.state):
+        return True
+    return _grow_all(weights, k, work)
+
+
+@kernel
+def _greedy(weights: FloatArray, k: int, work: Edmonds) -> bool:
+    """Every node takes its best entering arc."""
+    work.size[0] = k
+    for i in range(k):
+        best, tail = weights[i, k], k
+        for j in range(k):
+            if weights[i, j] > best and j != i:
+                best, tail = weights[i, j], j
+        if best <= MISSING:
+            return False
+        work.parent[i], work.price[i], work.above[i] = tail, best, -1
+    return True
+
+
+@kernel
+def _is_acyclic(parent: IntArray, k: int, mark: IntArray) -> bool:
+    for i in range(k):
+        mark[i] = -1
+    for i in range(k):
+        j = i
+        while j != k and mark[j] < 0:
+            mark[j] = i
+            j = parent[j]
+        if j != k and mark[j] == i:
+            return False
+    return True
+
+
+@kernel
+def _grow_all(weights: FloatArray, k: int, work: Edmonds) -> bool:
+    """Grow paths backwards from every node that no earlier path has finished."""
+    root = work.weight.shape[1] - 1
+    _load(weights, k, work, root)
+    n_active = k
+    for start in range(k):
+        if work.state[start] != 0 or work.above[start] >= 0:
+            continue
+        n_active = _grow(start, n_active, work, root)
+        if n_active < 0:
+            return False
+    _expand(k, work, root)
+    return True
+
+
+@kernel
+def _load(weights: FloatArray, k: int, work: Edmonds, root: int) -> None:
+    for i in range(k):
+        for j in range(k):
+            work.weight[i, j] = weights[i, j] if i != j else MISSING * 10.0
+            work.tail[i, j] = j
+            work.head[i, j] = i
+        work.weight[i, root] = weights[i, k]
+        work.tail[i, root] = root
+        work.head[i, root] = i
+        work.active[i] = i
+        work.state[i] = 0
+        work.above[i] = -1
+
+
+@kernel
+def _grow(start: int, n_active: int, work: Edmonds, root: int) -> int:
+    """One path; returns the new number of top-level nodes, -1 if a node cannot be entered."""
+    length = 1
+    work.path[0] = start
+    work.state[start] = 1
+    while True:
+        h = work.path[length - 1]
+        u = _choose(h, n_active, work, root)
+        if work.price[h] <= MISSING:
+            return -1
+        if u == root or work.state[u] == 2:
+            break
+        if work.state[u] == 0:
+            work.state[u] = 1
+            work.path[length] = u
+            length += 1
+            continue
+        begin = length - 1
+        while work.path[begin] != u:
+            begin -= 1
+        n_active = _contract(begin, length, n_active, work, root)
+        work.path[begin] = work.size[0] - 1
+        length = begin + 1
+    for p in range(length):
+        work.state[work.path[p]] = 2
+    return n_active
+
+
+@kernel
+def _choose(h: int, n_active: int, work: Edmonds, root: int) -> int:
+    best, tail = work.weight[h, root], root
+    for a in range(n_active):
+        u = work.active[a]
+        if work.weight[h, u] > best and u != h:
+            best, tail = work.weight[h, u], u
+    work.price[h] = best
+    work.enter_tail[h] = work.tail[h, tail]
+    work.enter_head[h] = work.head[h, tail]
+    return tail
+
+
+@kernel
+def _contract(begin: int, length: int, n_active: int, work: Edmonds, root: int) -> int:
+    """Merge path[begin:length] into a new node; an arc into it replaces the cycle arc of its head."""
+    x = work.size[0]
+    work.size[0] = x + 1
+    work.state[x] = 1
+    work.above[x] = -1
+    for p in range(begin, length):
+        work.above[work.path[p]] = x
+    kept = 0
+    for a in range(n_active):
+        v = work.active[a]
+        if work.above[v] != x:
+            work.active[kept] = v
+            kept += 1
+    for a in range(kept):
+        v = work.active[a]
+        _merge_into(x, v, begin, length, work)
+        _merge_from(x, v, begin, length, work)
+    _merge_into(x, root, begin, length, work)
+    work.active[kept] = x
+    return kept + 1
+
+
+@kernel
+def _merge_into(x: int, v: int, begin: int, length: int, work: Edmonds) -> None:
+    """w[x, v] = max over the cycle of w[c, v] - price_c."""
+    best, which = 10.0 * MISSING, work.path[begin]
+    for p in range(begin, length):
+        c = work.path[p]
+        if work.weight[c, v] > MISSING and work.weight[c, v] - work.price[c] > best:
+            best, which = work.weight[c, v] - work.price[c], c
+    work.weight[x, v] = best
+    work.tail[x, v] = work.tail[which, v]
+    work.head[x, v] = work.head[which, v]
+
+
+@kernel
+def _merge_from(x: int, v: int, begin: int, length: int, work: Edmonds) -> None:
+    """w[v, x] = max over the cycle of w[v, c]."""
+    best, which = 10.0 * MISSING, work.path[begin]
+    for p in range(begin, length):
+        c = work.path[p]
+        if work.weight[v, c] > best:
+            best, which = work.weight[v, c], c
+    work.weight[v, x] = best
+    work.tail[v, x] = work.tail[v, which]
+    work.head[v, x] = work.head[v, which]
+
+
+@kernel
+def _expand(k: int, work: Edmonds, root: int) -> None:
+    """Undo contractions, last first: an entering arc breaks the cycle at its head."""
+    size = work.size[0]
+    for a in range(size):
+        work.state[a] = 0
+    for x in range(size - 1, -1, -1):
+        if work.state[x] == 1:
+            continue
+        head = work.enter_head[x]
+        tail = work.enter_tail[x]
+        work.parent[head] = k if tail == root else tail
+        v = head
+        while v != x:
+            work.state[v] = 1
+            v = work.above[v]
+
+
+@kernel
+def total_price(work: Edmonds) -> float:
+    """Value of the arborescence by its dual."""
+    total = 0.0
+    for x in range(work.size[0]):
+        total += work.price[x]
+    return total
+
+
+@kernel
+def price_to_root(x: int, work: Edmonds) -> float:
+    """D(x, root): prices of x and of everything that contains it."""
+    total = 0.0
+    while x >= 0:
+        total += work.price[x]
+        x = work.above[x]
+    return total
+
+
+@kernel
+def price_between(x: int, y: int, work: Edmonds) -> float:
+    """D(x, y): prices of everything that contains x but not y."""
+    total = 0.0
+    while x >= 0:
+        z = y
+        while z >= 0 and z != x:
+            z = work.above[z]
+        if z == x:
+            break
+        total += work.price[x]
+        x = work.above[x]
+    return total

@@ -1,0 +1,128 @@
+"""Gradients ``g = linear + A^T u``, updated only for rows whose dual weight changed.
+
+Only *live* columns are needed: allowed slots of features with a choice, and class sets while more than one is left. They are kept as
+spans of the column index; gaps of less than one vector register are not worth a new span. Everything decided is summed in a
+constant margin vector instead: ``u . fixed`` belongs to the constant of the bound.
+"""
+
+from __future__ import annotations
+
+from marginbn.solvers.branch_bound.kernels.compile import kernel
+from marginbn.solvers.branch_bound.kernels.duals import add_column
+from marginbn.solvers.branch_bound.kernels.layout import Box, FloatArray, Instance, IntArray
+
+GAP = 8
+"""Live columns closer than this share a span."""
+
+PASS_COST = 12.0
+"""Blocks that a pass counts in addition to its own in ``rounding.py``."""
+
+
+@kernel
+def prepare_columns(inst: Instance, box: Box, spans: IntArray, fixed: FloatArray) -> int:
+    """Spans of live columns (their number is returned) and the margins of everything decided."""
+    n = inst.n_features
+    fixed[:] = 0.0
+    count = 0
+    for i in range(n):
+        offset = i * (n + 2)
+        only = only_slot(box, i)
+        if only >= 0:
+            add_column(inst, offset + only, 1.0, fixed)
+            continue
+        for s in range(n + 2):
+            if box.allowed[i, s]:
+                count = _extend(spans, count, offset + s)
+    only = only_class_set(box)
+    if only >= 0:
+        add_column(inst, n * (n + 2) + only, 1.0, fixed)
+        return count
+    for s in range(box.classes.size):
+        if box.classes[s]:
+            count = _extend(spans, count, n * (n + 2) + s)
+    return count
+
+
+@kernel
+def only_slot(box: Box, i: int) -> int:
+    """The slot of feature i if it has just one, otherwise -1."""
+    found = -1
+    for s in range(box.allowed.shape[1]):
+        if box.allowed[i, s]:
+            if found >= 0:
+                return -1
+            found = s
+    return found
+
+
+@kernel
+def only_class_set(box: Box) -> int:
+    """The class set if just one is left, otherwise -1."""
+    found = -1
+    for s in range(box.classes.size):
+        if box.classes[s]:
+            if found >= 0:
+                return -1
+            found = s
+    return found
+
+
+@kernel
+def _extend(spans: IntArray, count: int, column: int) -> int:
+    if count > 0 and column - spans[count - 1, 1] < GAP:
+        spans[count - 1, 1] = column + 1
+        return count
+    spans[count, 0] = column
+    spans[count, 1] = column + 1
+    return count + 1
+
+
+@kernel
+def add_rows(
+    inst: Instance, spans: IntArray, n_spans: int, changed: IntArray, delta: FloatArray, n_changed: int, g: FloatArray
+) -> float:
+    """g += sum of delta_k A[changed_k] on the spans; returns what the pass counts in ``rounding.py``."""
+    for a in range(n_changed, n_changed + 3):  # pad the last block; the arrays have room for it
+        delta[a] = 0.0
+        changed[a] = changed[0]
+    k = 0
+    while k < n_changed:
+        _add_block(inst.rows, spans, n_spans, changed, delta, k, g)
+        k += 4
+    return 0.25 * n_changed + 1.0 + PASS_COST
+
+
+@kernel
+def _add_block(
+    rows: FloatArray, spans: IntArray, n_spans: int, changed: IntArray, delta: FloatArray, k: int, g: FloatArray
+) -> None:
+    d0, d1, d2, d3 = delta[k], delta[k + 1], delta[k + 2], delta[k + 3]
+    r0, r1, r2, r3 = changed[k], changed[k + 1], changed[k + 2], changed[k + 3]
+    for span in range(n_spans):
+        lo, hi = spans[span, 0], spans[span, 1]
+        out = g[lo:hi]
+        a0, a1, a2, a3 = rows[r0, lo:hi], rows[r1, lo:hi], rows[r2, lo:hi], rows[r3, lo:hi]
+        for v in range(out.size):
+            out[v] += d0 * a0[v] + d1 * a1[v] + d2 * a2[v] + d3 * a3[v]
+
+
+@kernel
+def list_nonzero(u: FloatArray, changed: IntArray, delta: FloatArray) -> int:
+    """All rows with a dual weight, for a fresh gradient."""
+    count = 0
+    for r in range(u.size):
+        if u[r] != 0.0:
+            changed[count] = r
+            delta[count] = u[r]
+            count += 1
+    return count
+
+
+@kernel
+def fresh_gradient(
+    inst: Instance, spans: IntArray, n_spans: int, u: FloatArray, changed: IntArray, delta: FloatArray, g: FloatArray
+) -> float:
+    """g from scratch; ends the drift of the incremental updates."""
+    g[:] = inst.linear
+    count = list_nonzero(u, changed, delta)
+    return add_rows(inst, spans, n_spans, changed, delta, count, g)

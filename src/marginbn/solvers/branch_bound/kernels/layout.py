@@ -1,0 +1,153 @@
+"""Flat array records shared by all kernels.
+
+Notation used in every kernel of this package (features are numbered from 0 here, the class is apart):
+
+- ``n`` features; feature ``i`` has ``n + 2`` *slots*: slot ``j < n`` is the parent set {class, j} (slot ``i`` itself does
+  not exist), slot ``n`` is {class}, slot ``n + 1`` is {}. Column ``i (n + 2) + s``.
+- class parent set number ``S`` has column ``n (n + 2) + S`` and members ``first[S], second[S]`` (-1: none).
+- a *vertex* is an int array of length ``n + 1``: the slot of every feature, then the number of the class set.
+- row ``m * n_rivals + c`` belongs to sample ``m`` and its rival class ``c``.
+
+A structure is feasible iff its feature arcs form a forest and every parent of the class has the slot {}.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+FloatArray = npt.NDArray[np.float64]
+IntArray = npt.NDArray[np.int64]
+BoolArray = npt.NDArray[np.bool_]
+
+FORBIDDEN = -1e30
+"""Weight of an arc that does not exist; far below any sum of real weights."""
+
+MISSING = -1e29
+"""Anything at or below this is a forbidden weight, possibly after subtracting prices."""
+
+
+class Instance(NamedTuple):
+    """A structure problem with at most two parents, as arrays; never written by a kernel."""
+
+    n_features: int
+    n_rivals: int
+    gamma: float
+    rows: FloatArray  # (R, K) coefficients, one margin row after the other
+    columns: FloatArray  # (K, R) the same, one column after the other
+    linear: FloatArray  # (K,)
+    magnitude: FloatArray  # (K,) largest |g| any dual weights can give, see rounding.py
+    weights: FloatArray  # (M,)
+    first: IntArray  # (n_class_sets,)
+    second: IntArray  # (n_class_sets,)
+
+
+class Box(NamedTuple):
+    """The structures of one tree node, and the components of its forced edges."""
+
+    allowed: BoolArray  # (n, n + 2) slots that may be used
+    classes: BoolArray  # (n_class_sets,) class parent sets that may be used
+    edges: BoolArray  # (n, n) symmetric: i - j must be joined, either way round
+    relevant: BoolArray  # (n,) feature must not be both {} and no parent of the class
+    component: IntArray  # (n,) number of the component of forced edges
+    order: IntArray  # (n,) features, components one after the other, breadth first
+    above: IntArray  # (n,) neighbour towards the base of the component, -1 for the base
+    starts: IntArray  # (n + 1,) where each component begins in ``order``
+    n_components: IntArray  # (1,)
+
+
+class Edmonds(NamedTuple):
+    """Scratch and result of one arborescence; supernodes are numbered after the nodes."""
+
+    weight: FloatArray  # (2n, 2n + 1) adjusted weights [head, tail], root last
+    tail: IntArray  # (2n, 2n + 1) original tail of the arc behind each weight
+    head: IntArray  # (2n, 2n + 1) original head
+    price: FloatArray  # (2n,) dual price y
+    above: IntArray  # (2n,) supernode that contains it, -1 at the top
+    enter_tail: IntArray  # (2n,) original tail of the chosen entering arc
+    enter_head: IntArray  # (2n,)
+    parent: IntArray  # (n,) result: tail of every node, k for the root
+    active: IntArray  # (2n,) top-level nodes
+    path: IntArray  # (2n,)
+    state: IntArray  # (2n,) 0 unvisited, 1 on the path, 2 done
+    size: IntArray  # (1,) nodes and supernodes together
+
+
+class Graph(NamedTuple):
+    """Arc weights of a box, before and after contracting forced edges."""
+
+    arcs: FloatArray  # (n, n + 1) weight of slot j, root weight last
+    root_slot: IntArray  # (n,) which of {class}, {} the root weight stands for
+    inner: FloatArray  # (n,) value of orienting the component away from this feature
+    blocked: IntArray  # (n,) number of forbidden arcs in that orientation
+    contracted: FloatArray  # (n, n + 1) weights between components
+    entry: IntArray  # (n, n + 1) feature at which the component is entered
+    exit: IntArray  # (n, n + 1) feature of the other component, n for the root
+
+
+class Oracle(NamedTuple):
+    """Scratch and result of the joint maximisation over arcs and class parents."""
+
+    graph: Graph  # without class parents
+    trial: Graph  # with one class parent set
+    edmonds: Edmonds
+    enter: FloatArray  # (n,) sum of the prices on the way from the feature's component to the root
+    upper: FloatArray  # (n_class_sets,) bound for every class set, then consumed
+    vertex: IntArray  # (n + 1,) best vertex
+    other: IntArray  # (n + 1,) scratch
+    base: IntArray  # (n + 1,) best arcs without class parents
+
+
+def new_box(n: int, n_class_sets: int) -> Box:
+    """An empty box (nothing allowed)."""
+    integers = [np.zeros(n, dtype=np.int64) for _ in range(3)]
+    return Box(
+        np.zeros((n, n + 2), dtype=np.bool_),
+        np.zeros(n_class_sets, dtype=np.bool_),
+        np.zeros((n, n), dtype=np.bool_),
+        np.zeros(n, dtype=np.bool_),
+        *integers,
+        np.zeros(n + 1, dtype=np.int64),
+        np.zeros(1, dtype=np.int64),
+    )
+
+
+def new_edmonds(n: int) -> Edmonds:
+    """Scratch for graphs of up to n nodes."""
+    size = max(2 * n, 1)
+    square = (size, size + 1)
+    return Edmonds(
+        np.zeros(square),
+        np.zeros(square, dtype=np.int64),
+        np.zeros(square, dtype=np.int64),
+        np.zeros(size),
+        *(np.zeros(size, dtype=np.int64) for _ in range(7)),
+        np.zeros(1, dtype=np.int64),
+    )
+
+
+def new_graph(n: int) -> Graph:
+    """Scratch for one weighted graph."""
+    return Graph(
+        np.zeros((n, n + 1)),
+        np.zeros(n, dtype=np.int64),
+        np.zeros(n),
+        np.zeros(n, dtype=np.int64),
+        np.zeros((n, n + 1)),
+        np.zeros((n, n + 1), dtype=np.int64),
+        np.zeros((n, n + 1), dtype=np.int64),
+    )
+
+
+def new_oracle(n: int, n_class_sets: int) -> Oracle:
+    """Scratch for the joint oracle."""
+    return Oracle(
+        new_graph(n),
+        new_graph(n),
+        new_edmonds(n),
+        np.zeros(n),
+        np.zeros(n_class_sets),
+        *(np.zeros(n + 1, dtype=np.int64) for _ in range(3)),
+    )

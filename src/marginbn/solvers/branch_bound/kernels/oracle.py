@@ -1,0 +1,260 @@
+"""Linear maximisation over a box: arborescence with contracted forced edges, class parents jointly.
+
+**Contraction.** A component X of forced edges is entered at one feature r, and its edges then point away from r. With ``W`` the arc
+weights, the inside of X contributes
+
+    I(r) = sum of W[child, parent] over the forced edges oriented away from r        (blocked(r) of them forbidden)
+    I(v) = I(p) - W[v, p] + W[p, v]      for a neighbour v of p                         (re-rooting)
+
+so the arborescence runs on components with ``W2[X, Y] = max {W[r, u] + I(r) : r in X, u in Y, blocked(r) = 0}``. Forbidden arcs are
+counted, never added: a sum that once contained -1e30 has lost its digits.
+
+**Class parents.** Let B be the value without class parents and ``rce(j) = D(comp j, root) - g[j, {}] - I(j)`` the reduced cost of
+giving feature j the slot {}. A class set S needs {} for its members, which lie in different components, hence
+
+    UB_S = g_S + B - sum_{j in S} rce(j)    >=   best value with class set S.
+
+Class sets are evaluated exactly in decreasing order of UB_S until the best exact value reaches the next UB_S, or ``cap`` have been
+evaluated *and* one of them was feasible. Relevant features lose {} unless they are parents of the class; should that leave nothing,
+B is taken without this restriction, which only weakens the bound.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from marginbn.solvers.branch_bound.kernels.compile import kernel
+from marginbn.solvers.branch_bound.kernels.edmonds import arborescence, price_to_root, total_price
+from marginbn.solvers.branch_bound.kernels.layout import (
+    FORBIDDEN,
+    MISSING,
+    Box,
+    Edmonds,
+    FloatArray,
+    Graph,
+    Instance,
+    IntArray,
+    Oracle,
+)
+
+
+@kernel
+def maximise(inst: Instance, box: Box, g: FloatArray, cap: int, oracle: Oracle) -> tuple[float, float]:
+    """Upper bound on ``g . eta`` over the box, and the value of ``oracle.vertex`` (-inf, -inf if the box is empty)."""
+    base, relaxed = maximise_base(box, g, oracle)
+    if base <= MISSING:
+        return -np.inf, -np.inf
+    class_bounds(inst, box, g, base, oracle)
+    best, evaluated = -np.inf, 0
+    upper = oracle.upper
+    while True:
+        s = int(np.argmax(upper))
+        if upper[s] <= MISSING or upper[s] <= best:
+            break
+        if evaluated >= cap and best > MISSING:
+            return upper[s], best
+        upper[s] = FORBIDDEN
+        value = _evaluate_class_set(inst, box, g, s, base, relaxed, oracle)
+        evaluated += 1
+        if value > best:
+            best = value
+            oracle.vertex[:] = oracle.other
+    if best <= MISSING:
+        return -np.inf, -np.inf
+    return best, best
+
+
+@kernel
+def maximise_base(box: Box, g: FloatArray, oracle: Oracle) -> tuple[float, bool]:
+    """B and whether it had to be relaxed; prices stay in ``oracle.edmonds``, entry prices in ``oracle.enter``."""
+    graph = oracle.graph
+    relaxed = False
+    fill_graph(box, g, True, graph)
+    value = solve_graph(box, graph, oracle.edmonds)
+    if value <= MISSING:
+        relaxed = True
+        fill_graph(box, g, False, graph)
+        value = solve_graph(box, graph, oracle.edmonds)
+        if value <= MISSING:
+            return FORBIDDEN, True
+    expand(box, graph, oracle.edmonds, oracle.base)
+    for i in range(box.component.size):
+        oracle.enter[i] = price_to_root(box.component[i], oracle.edmonds)
+    return value, relaxed
+
+
+@kernel
+def fill_graph(box: Box, g: FloatArray, strict: bool, graph: Graph) -> None:
+    """Arc weights of a box; ``strict``: relevant features may not use {}."""
+    n = box.allowed.shape[0]
+    for i in range(n):
+        offset = i * (n + 2)
+        for j in range(n):
+            graph.arcs[i, j] = g[offset + j] if box.allowed[i, j] else FORBIDDEN
+        root, slot = FORBIDDEN, n
+        if box.allowed[i, n]:
+            root = g[offset + n]
+        empty = box.allowed[i, n + 1] and not (strict and box.relevant[i])
+        if empty and g[offset + n + 1] > root:
+            root, slot = g[offset + n + 1], n + 1
+        graph.arcs[i, n] = root
+        graph.root_slot[i] = slot
+
+
+@kernel
+def solve_graph(box: Box, graph: Graph, work: Edmonds) -> float:
+    """Value of the best arborescence of the graph, forced edges contracted; FORBIDDEN if there is none."""
+    n = box.allowed.shape[0]
+    k = box.n_components[0]
+    if k == n:
+        # Components are numbered in feature order when all are single, so no renaming is needed.
+        graph.inner[:] = 0.0
+        graph.blocked[:] = 0
+        feasible = arborescence(graph.arcs, n, work)
+    else:
+        reroot(box, graph)
+        contract(box, graph)
+        feasible = arborescence(graph.contracted, k, work)
+    return total_price(work) if feasible else FORBIDDEN
+
+
+@kernel
+def reroot(box: Box, graph: Graph) -> None:
+    """I(r) and the number of forbidden arcs behind it, for every feature."""
+    for x in range(box.n_components[0]):
+        begin, end = box.starts[x], box.starts[x + 1]
+        base = box.order[begin]
+        graph.inner[base] = 0.0
+        graph.blocked[base] = 0
+        for a in range(begin + 1, end):
+            v = box.order[a]
+            _add_arc(graph, base, v, box.above[v], 1.0)
+        for a in range(begin + 1, end):
+            v = box.order[a]
+            p = box.above[v]
+            graph.inner[v] = graph.inner[p]
+            graph.blocked[v] = graph.blocked[p]
+            _add_arc(graph, v, v, p, -1.0)
+            _add_arc(graph, v, p, v, 1.0)
+
+
+@kernel
+def _add_arc(graph: Graph, at: int, child: int, parent: int, sign: float) -> None:
+    weight = graph.arcs[child, parent]
+    if weight <= MISSING:
+        graph.blocked[at] += int(sign)
+    else:
+        graph.inner[at] += sign * weight
+
+
+@kernel
+def contract(box: Box, graph: Graph) -> None:
+    """Best entering arc between every two components, and from the root."""
+    n = box.allowed.shape[0]
+    k = box.n_components[0]
+    graph.contracted[:k, : k + 1] = FORBIDDEN
+    for r in range(n):
+        if graph.blocked[r] > 0:
+            continue
+        x = box.component[r]
+        for u in range(n + 1):
+            y = k if u == n else box.component[u]
+            weight = graph.arcs[r, u]
+            if y == x or weight <= MISSING:
+                continue
+            if weight + graph.inner[r] > graph.contracted[x, y]:
+                graph.contracted[x, y] = weight + graph.inner[r]
+                graph.entry[x, y] = r
+                graph.exit[x, y] = u
+
+
+@kernel
+def expand(box: Box, graph: Graph, work: Edmonds, vertex: IntArray) -> None:
+    """Slots of all features from the parents of the components."""
+    n = box.allowed.shape[0]
+    k = box.n_components[0]
+    for x in range(k):
+        tail = work.parent[x]
+        if k == n:
+            r, u = x, tail
+        else:
+            r, u = graph.entry[x, tail], graph.exit[x, tail]
+            _orient_away(box, x, r, vertex)
+        vertex[r] = graph.root_slot[r] if u == n else u
+
+
+@kernel
+def _orient_away(box: Box, x: int, r: int, vertex: IntArray) -> None:
+    """Point every forced edge of component x away from r."""
+    for a in range(box.starts[x], box.starts[x + 1]):
+        v = box.order[a]
+        vertex[v] = box.above[v]
+    v = r
+    while box.above[v] >= 0:
+        vertex[box.above[v]] = v
+        v = box.above[v]
+
+
+@kernel
+def empty_cost(box: Box, g: FloatArray, j: int, oracle: Oracle) -> float:
+    """rce(j): what the slot {} of feature j costs against B; huge if j cannot be an entry."""
+    n = box.allowed.shape[0]
+    if oracle.graph.blocked[j] > 0:
+        return -FORBIDDEN
+    return oracle.enter[j] - g[j * (n + 2) + n + 1] - oracle.graph.inner[j]
+
+
+@kernel
+def class_bounds(inst: Instance, box: Box, g: FloatArray, base: float, oracle: Oracle) -> None:
+    """UB_S for every class set of the box."""
+    n = box.allowed.shape[0]
+    offset = n * (n + 2)
+    cost = oracle.trial.inner  # free at this moment
+    for j in range(n):
+        cost[j] = empty_cost(box, g, j, oracle)
+    for s in range(box.classes.size):
+        if not box.classes[s]:
+            oracle.upper[s] = FORBIDDEN
+            continue
+        value = base + g[offset + s]
+        if inst.first[s] >= 0:
+            value -= cost[inst.first[s]]
+        if inst.second[s] >= 0:
+            value -= cost[inst.second[s]]
+        oracle.upper[s] = value
+
+
+@kernel
+def _evaluate_class_set(
+    inst: Instance, box: Box, g: FloatArray, s: int, base: float, relaxed: bool, oracle: Oracle
+) -> float:
+    """Exact maximum with class set s; the vertex is left in ``oracle.other``."""
+    n = box.allowed.shape[0]
+    trial = oracle.trial
+    oracle.other[n] = s
+    own = g[n * (n + 2) + s]
+    if inst.first[s] < 0 and not relaxed:
+        oracle.other[:n] = oracle.base[:n]
+        return base + own
+    if relaxed:
+        fill_graph(box, g, True, trial)
+    else:
+        trial.arcs[:] = oracle.graph.arcs
+        trial.root_slot[:] = oracle.graph.root_slot
+    _force_empty(g, inst.first[s], trial)
+    _force_empty(g, inst.second[s], trial)
+    value = solve_graph(box, trial, oracle.edmonds)
+    if value <= MISSING:
+        return FORBIDDEN
+    expand(box, trial, oracle.edmonds, oracle.other)
+    return value + own
+
+
+@kernel
+def _force_empty(g: FloatArray, j: int, graph: Graph) -> None:
+    """Leave feature j (-1: none) only the slot {}."""
+    if j >= 0:
+        n = graph.arcs.shape[0]
+        graph.arcs[j, :] = FORBIDDEN
+        graph.arcs[j, n] = g[j * (n + 2) + n + 1]
+        graph.root_slot[j] = n + 1

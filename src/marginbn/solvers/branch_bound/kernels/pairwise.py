@@ -1,0 +1,329 @@
+"""Bound of one box by pairwise Frank-Wolfe on the smoothed objective.
+
+The relaxation is ``max f(eta)`` over the convex hull of the box, f concave and piecewise linear. Its dual is
+
+    D(u) = gamma sum_m (w_m - sum_c u_mc) + max over the box of (linear + A^T u) . eta,        u >= 0,  sum_c u_mc <= w_m,
+
+an upper bound for *every* feasible u. eta is a convex combination of vertices with margins t; u comes from t by smoothing
+(``duals.py``), the oracle gives D(u) and the vertex to move to, and weight moves from the worst active vertex to it.
+
+The loop ends when the box is pruned, when ``f(eta) > cutoff`` shows that no u can prune it and the bracket is small against the distance to
+the cutoff, when the smoothing is at its floor and nothing moves, or when the iterations granted are used up.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from marginbn.solvers.branch_bound.kernels.compile import kernel
+from marginbn.solvers.branch_bound.kernels.duals import (
+    add_column,
+    add_vertex_margins,
+    linear_of_vertex,
+    objective_of_margins,
+    objective_of_vertex,
+    update_duals,
+)
+from marginbn.solvers.branch_bound.kernels.gradient import add_rows, fresh_gradient, prepare_columns
+from marginbn.solvers.branch_bound.kernels.layout import Box, FloatArray, Instance, IntArray, Oracle
+from marginbn.solvers.branch_bound.kernels.linesearch import step_length
+from marginbn.solvers.branch_bound.kernels.oracle import maximise
+from marginbn.solvers.branch_bound.kernels.rounding import bound_error
+
+EMPTY, PRUNED, SPLIT, PAUSED = 0, 1, 2, 3
+"""Outcomes of bounding a box."""
+
+# Places in ``Bounding.numbers``
+BOUND, CONSTANT, SMOOTHING, RELAXED, ITERATIONS, CURRENT = 0, 1, 2, 3, 4, 5
+
+REFRESH = 50
+"""Iterations after which the gradient is computed from scratch."""
+
+EVALUATE = 8
+"""Every so many iterations the oracle's vertex is tried as an incumbent."""
+
+
+class Settings(NamedTuple):
+    """Numbers that steer the search; none of them can make a bound wrong."""
+
+    cap: int  # class sets evaluated exactly per oracle call
+    smoothing_start: float  # mu of the root, in units of gamma
+    smoothing_floor: float
+    smoothing_factor: float
+    stale: float  # see duals.py
+    accuracy: float  # theta: bracket against distance to the cutoff at which a box is split
+    accuracy_top: float  # the same while the bound is far from the incumbent
+    top: float  # "far": more than this part of the distance at the root
+    slot_discount: float  # kappa: re-rooting splits are worth less than their drop says
+    iterations: int  # largest number per box
+    root_iterations: int
+    evaluate: bool  # try oracle vertices as incumbents
+    random_splits: bool  # for tests
+    gap: float  # relative tolerance of the proof
+
+
+class Incumbent(NamedTuple):
+    """Best structure known to the kernels."""
+
+    vertex: IntArray  # (n + 1,)
+    value: FloatArray  # (1,)
+    found: IntArray  # (1,) number of improvements
+
+
+class Bounding(NamedTuple):
+    """Scratch and result of bounding one box."""
+
+    t: FloatArray  # (R,) margins of eta
+    fixed: FloatArray  # (R,) margins of decided features
+    u: FloatArray  # (R,) dual weights
+    direction: FloatArray  # (R,)
+    scratch: FloatArray  # (R,)
+    delta: FloatArray  # (R + 4,)
+    changed: IntArray  # (R + 4,)
+    g: FloatArray  # (K,)
+    best_g: FloatArray  # (K,) gradient of the best bound
+    vertices: IntArray  # (active, n + 1)
+    share: FloatArray  # (active,) weights of the convex combination
+    n_active: IntArray  # (1,)
+    spans: IntArray  # (K, 2)
+    numbers: FloatArray  # best bound, its constant, smoothing, f(eta), iterations, newest constant
+    scale: FloatArray  # structure magnitude, largest magnitude, total weight
+
+
+def new_bounding(inst: Instance, active: int, structure: float) -> Bounding:
+    """Scratch for boxes of one instance with up to ``active`` vertices."""
+    n_rows, n_columns = inst.rows.shape
+    largest = float(inst.magnitude.max(initial=0.0))
+    return Bounding(
+        *(np.zeros(n_rows) for _ in range(5)),
+        np.zeros(n_rows + 4),
+        np.zeros(n_rows + 4, dtype=np.int64),
+        np.zeros(n_columns),
+        np.zeros(n_columns),
+        np.zeros((active, inst.n_features + 1), dtype=np.int64),
+        np.zeros(active),
+        np.zeros(1, dtype=np.int64),
+        np.zeros((n_columns + 1, 2), dtype=np.int64),
+        np.zeros(8),
+        np.array([structure, largest, float(inst.weights.sum())]),
+    )
+
+
+@kernel
+def cutoff_of(value: float, gap: float) -> float:
+    """Boxes at or below this need no search: a tenth of the tolerance is kept in reserve."""
+    if value == -np.inf:
+        return value
+    return value + 0.9 * gap * abs(value)
+
+
+@kernel
+def offer_vertex(inst: Instance, vertex: IntArray, value: float, incumbent: Incumbent) -> bool:
+    """Keep a better structure."""
+    if value > incumbent.value[0]:
+        incumbent.value[0] = value
+        incumbent.vertex[:] = vertex
+        incumbent.found[0] += 1
+        return True
+    return False
+
+
+@kernel
+def bound_box(
+    inst: Instance,
+    box: Box,
+    settings: Settings,
+    b: Bounding,
+    oracle: Oracle,
+    incumbent: Incumbent,
+    theta: float,
+    iterations: int,
+    stop: IntArray,
+) -> int:
+    """Tighten the bound of a box; starts from the active vertices and ``numbers[SMOOTHING]``."""
+    n_spans = prepare_columns(inst, box, b.spans, b.fixed)
+    b.u[:] = 0.0
+    b.g[:] = inst.linear
+    b.numbers[BOUND] = np.inf
+    b.numbers[ITERATIONS] = 0.0
+    load_margins(inst, b)
+    operations = 0.0
+    for iteration in range(iterations):
+        operations = _refresh_gradient(inst, b, settings.stale, n_spans, iteration, operations)
+        upper, value = maximise(inst, box, b.g, settings.cap, oracle)
+        if upper == -np.inf:
+            return EMPTY
+        b.numbers[ITERATIONS] += 1.0
+        _keep_best(inst, b, upper, operations)
+        if settings.evaluate and (iteration % EVALUATE == 0 or inst.weights.size == 0):
+            found = objective_of_vertex(inst, oracle.vertex, b.scratch)
+            offer_vertex(inst, oracle.vertex, found, incumbent)
+        cutoff = cutoff_of(incumbent.value[0], settings.gap)
+        if b.numbers[BOUND] <= cutoff:
+            return PRUNED
+        if stop[0] != 0:
+            return PAUSED
+        if not _advance(inst, b, settings, oracle, value, theta, cutoff):
+            return SPLIT
+    return PAUSED
+
+
+@kernel
+def load_margins(inst: Instance, b: Bounding) -> None:
+    """t = margins of the convex combination."""
+    b.t[:] = 0.0
+    for k in range(b.n_active[0]):
+        add_vertex_margins(inst, b.vertices[k], b.share[k], b.t)
+
+
+@kernel
+def _refresh_gradient(
+    inst: Instance, b: Bounding, stale: float, n_spans: int, iteration: int, operations: float
+) -> float:
+    """Dual weights of t and their gradient; the constant goes to numbers[CURRENT]."""
+    mu = b.numbers[SMOOTHING]
+    count, unused = update_duals(inst, b.t, mu, stale, b.u, b.changed, b.delta)
+    if iteration % REFRESH == 0:
+        operations = fresh_gradient(inst, b.spans, n_spans, b.u, b.changed, b.delta, b.g)
+    else:
+        operations += add_rows(inst, b.spans, n_spans, b.changed, b.delta, count, b.g)
+    constant = inst.gamma * unused
+    for r in range(b.u.size):
+        constant += b.u[r] * b.fixed[r]
+    b.numbers[CURRENT] = constant
+    return operations
+
+
+@kernel
+def _keep_best(inst: Instance, b: Bounding, upper: float, operations: float) -> None:
+    """Remember the majorant if its bound is the best so far; its rounding allowance is part of it."""
+    error = bound_error(inst, b.scale[0], b.scale[1], b.scale[2], operations)
+    constant = b.numbers[CURRENT] + error
+    if constant + upper < b.numbers[BOUND]:
+        b.numbers[BOUND] = constant + upper
+        b.numbers[CONSTANT] = constant
+        b.best_g[:] = b.g
+
+
+@kernel
+def _advance(
+    inst: Instance, b: Bounding, settings: Settings, oracle: Oracle, value: float, theta: float, cutoff: float
+) -> bool:
+    """Stop rules and one pairwise step; False when the box should be split."""
+    if b.n_active[0] == b.share.size:
+        _shed_vertex(inst, b)
+    worst, at_eta = _worst_vertex(inst, b)
+    relaxed = objective_of_margins(inst, b.t) + linear_of_active(inst, b, inst.linear)
+    b.numbers[RELAXED] = relaxed
+    bracket = b.numbers[BOUND] - relaxed
+    if relaxed > cutoff and bracket < theta * (b.numbers[BOUND] - cutoff):
+        return False
+    frank_wolfe_gap = value - at_eta
+    if frank_wolfe_gap < 0.3 * bracket:
+        floor = settings.smoothing_floor * inst.gamma
+        if b.numbers[SMOOTHING] <= floor and frank_wolfe_gap < 1e-7 * abs(b.numbers[BOUND]):
+            return False
+        b.numbers[SMOOTHING] = max(floor, settings.smoothing_factor * b.numbers[SMOOTHING])
+    slope = linear_of_vertex(inst, b.g, oracle.vertex) - linear_of_vertex(inst, b.g, b.vertices[worst])
+    if slope > 0.0:
+        _pairwise_step(inst, b, oracle.vertex, worst, slope)
+        return True
+    return b.numbers[SMOOTHING] > settings.smoothing_floor * inst.gamma
+
+
+@kernel
+def _worst_vertex(inst: Instance, b: Bounding) -> tuple[int, float]:
+    """Active vertex of the smallest value, and g . eta."""
+    worst, lowest, total = 0, np.inf, 0.0
+    for k in range(b.n_active[0]):
+        value = linear_of_vertex(inst, b.g, b.vertices[k])
+        total += b.share[k] * value
+        if value < lowest:
+            worst, lowest = k, value
+    return worst, total
+
+
+@kernel
+def linear_of_active(inst: Instance, b: Bounding, g: FloatArray) -> float:
+    """g . eta of the convex combination."""
+    total = 0.0
+    for k in range(b.n_active[0]):
+        total += b.share[k] * linear_of_vertex(inst, g, b.vertices[k])
+    return total
+
+
+@kernel
+def _pairwise_step(inst: Instance, b: Bounding, target: IntArray, worst: int, slope: float) -> None:
+    """Move weight from the worst vertex to the target."""
+    source = b.vertices[worst]
+    linear = _direction(inst, target, source, b.direction)
+    largest = b.share[worst]
+    s = step_length(inst, b.t, b.direction, b.numbers[SMOOTHING], slope, linear, largest, b.changed)
+    for r in range(b.t.size):
+        b.t[r] += s * b.direction[r]
+    into = _find_vertex(b, target)
+    b.share[into] += s
+    b.share[worst] -= s
+    if s >= largest or b.share[worst] <= 1e-12:
+        remove_vertex(b, worst)
+
+
+@kernel
+def _direction(inst: Instance, target: IntArray, source: IntArray, d: FloatArray) -> float:
+    """d = A (target - source); returns the change of the linear part."""
+    n = inst.n_features
+    d[:] = 0.0
+    linear = 0.0
+    for i in range(n + 1):
+        if target[i] != source[i]:
+            plus, minus = i * (n + 2) + target[i], i * (n + 2) + source[i]
+            add_column(inst, plus, 1.0, d)
+            add_column(inst, minus, -1.0, d)
+            linear += inst.linear[plus] - inst.linear[minus]
+    return linear
+
+
+@kernel
+def _find_vertex(b: Bounding, target: IntArray) -> int:
+    """Index of a vertex among the active ones, added with weight 0 if it is new."""
+    for k in range(b.n_active[0]):
+        same = True
+        for i in range(target.size):
+            if b.vertices[k, i] != target[i]:
+                same = False
+                break
+        if same:
+            return k
+    k = b.n_active[0]
+    b.n_active[0] = k + 1
+    b.vertices[k] = target
+    b.share[k] = 0.0
+    return k
+
+
+@kernel
+def remove_vertex(b: Bounding, k: int) -> None:
+    """Drop an active vertex; the last one takes its place."""
+    last = b.n_active[0] - 1
+    if k != last:
+        b.vertices[k] = b.vertices[last]
+        b.share[k] = b.share[last]
+    b.n_active[0] = last
+
+
+@kernel
+def _shed_vertex(inst: Instance, b: Bounding) -> None:
+    """Make room: the lightest vertex goes and the others share its weight."""
+    lightest = 0
+    for k in range(b.n_active[0]):
+        if b.share[k] < b.share[lightest]:
+            lightest = k
+    rest = 1.0 - b.share[lightest]
+    add_vertex_margins(inst, b.vertices[lightest], -b.share[lightest], b.t)
+    remove_vertex(b, lightest)
+    for r in range(b.t.size):
+        b.t[r] /= rest
+    for k in range(b.n_active[0]):
+        b.share[k] /= rest

@@ -1,0 +1,228 @@
+"""Open nodes in flat arrays: boxes as bits, a heap by bound, majorants shared by siblings.
+
+A *family* is what both children of a split inherit: the best majorant (c, g) of their parent, its smoothing and its heaviest active
+vertices. Nodes and families live in pools with free lists; the caller grows the pools between batches.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from marginbn.solvers.branch_bound.kernels.compile import kernel
+from marginbn.solvers.branch_bound.kernels.layout import Box, FloatArray, Instance, IntArray
+from marginbn.solvers.branch_bound.kernels.pairwise import CONSTANT, SMOOTHING, Bounding
+
+# Places in ``Pool.counters``
+OPEN, FREE_NODES, FREE_FAMILIES, NODES, ITERATIONS, LEAVES = 0, 1, 2, 3, 4, 5
+
+# Places in ``Pool.numbers``
+FLOOR, ROOT_BOUND = 0, 1
+
+
+class Pool(NamedTuple):
+    """Storage of the open nodes."""
+
+    words: npt.NDArray[np.uint64]  # (nodes, W) packed boxes
+    bound: FloatArray  # (nodes,)
+    family: IntArray  # (nodes,)
+    spent: IntArray  # (nodes,) iterations already spent on the node
+    heap: IntArray  # (nodes,) largest bound first
+    free_nodes: IntArray  # (nodes,)
+    gradient: FloatArray  # (families, K)
+    constant: FloatArray  # (families,)
+    smoothing: FloatArray  # (families,)
+    vertices: npt.NDArray[np.int16]  # (families, kept, n + 1)
+    share: FloatArray  # (families, kept)
+    n_vertices: IntArray  # (families,)
+    references: IntArray  # (families,)
+    free_families: IntArray  # (families,)
+    counters: IntArray
+    numbers: FloatArray  # largest bound ever pruned, bound of the root
+
+
+def words_per_box(n: int, n_class_sets: int) -> int:
+    """64-bit words of a packed box."""
+    return (n * (n + 2) + n_class_sets + n * n + n + 63) // 64
+
+
+def new_pool(inst: Instance, nodes: int, families: int, kept: int) -> Pool:
+    """Empty storage with room for so many nodes and families."""
+    n, n_columns = inst.n_features, inst.linear.size
+    counters = np.zeros(8, dtype=np.int64)
+    counters[FREE_NODES], counters[FREE_FAMILIES] = nodes, families
+    return Pool(
+        np.zeros((nodes, words_per_box(n, inst.first.size)), dtype=np.uint64),
+        np.zeros(nodes),
+        *(np.zeros(nodes, dtype=np.int64) for _ in range(3)),
+        np.arange(nodes, dtype=np.int64),
+        np.empty((families, n_columns)),
+        np.zeros(families),
+        np.zeros(families),
+        np.empty((families, kept, n + 1), dtype=np.int16),
+        np.empty((families, kept)),
+        np.zeros(families, dtype=np.int64),
+        np.zeros(families, dtype=np.int64),
+        np.arange(families, dtype=np.int64),
+        counters,
+        np.array([-np.inf, np.inf]),
+    )
+
+
+def grown(pool: Pool, nodes: int, families: int) -> Pool:
+    """The same storage with more room; indices stay valid."""
+    old_nodes, old_families = pool.bound.size, pool.constant.size
+    arrays = {}
+    for name in pool._fields[:6]:
+        arrays[name] = _enlarge(getattr(pool, name), nodes)
+    for name in pool._fields[6:14]:
+        arrays[name] = _enlarge(getattr(pool, name), families)
+    counters = pool.counters.copy()
+    free_nodes, free_families = int(counters[FREE_NODES]), int(counters[FREE_FAMILIES])
+    arrays["free_nodes"][free_nodes : free_nodes + nodes - old_nodes] = np.arange(old_nodes, nodes)
+    arrays["free_families"][free_families : free_families + families - old_families] = np.arange(
+        old_families, families
+    )
+    counters[FREE_NODES] += nodes - old_nodes
+    counters[FREE_FAMILIES] += families - old_families
+    return pool._replace(counters=counters, **arrays)
+
+
+def _enlarge(array: npt.NDArray[np.generic], length: int) -> npt.NDArray[np.generic]:
+    out = np.zeros((length, *array.shape[1:]), dtype=array.dtype)
+    out[: len(array)] = array
+    return out
+
+
+@kernel
+def pack_box(box: Box, words: npt.NDArray[np.uint64]) -> None:
+    """Write a box as bits."""
+    words[:] = np.uint64(0)
+    place = _pack(box.allowed.ravel(), words, 0)
+    place = _pack(box.classes, words, place)
+    place = _pack(box.edges.ravel(), words, place)
+    _pack(box.relevant, words, place)
+
+
+@kernel
+def _pack(flags: npt.NDArray[np.bool_], words: npt.NDArray[np.uint64], place: int) -> int:
+    for a in range(flags.size):
+        if flags[a]:
+            words[place >> 6] |= np.uint64(1) << np.uint64(place & 63)
+        place += 1
+    return place
+
+
+@kernel
+def unpack_box(words: npt.NDArray[np.uint64], box: Box) -> None:
+    """Read a box back; components are not restored."""
+    place = _unpack(words, 0, box.allowed.ravel())
+    place = _unpack(words, place, box.classes)
+    place = _unpack(words, place, box.edges.ravel())
+    _unpack(words, place, box.relevant)
+
+
+@kernel
+def _unpack(words: npt.NDArray[np.uint64], place: int, flags: npt.NDArray[np.bool_]) -> int:
+    for a in range(flags.size):
+        flags[a] = (words[place >> 6] >> np.uint64(place & 63)) & np.uint64(1) != 0
+        place += 1
+    return place
+
+
+@kernel
+def copy_box(source: Box, target: Box) -> None:
+    """Copy the description of a box (not its components)."""
+    target.allowed[:] = source.allowed
+    target.classes[:] = source.classes
+    target.edges[:] = source.edges
+    target.relevant[:] = source.relevant
+
+
+@kernel
+def push(pool: Pool, box: Box, bound: float, family: int, spent: int) -> None:
+    """Add an open node."""
+    counters = pool.counters
+    counters[FREE_NODES] -= 1
+    node = pool.free_nodes[counters[FREE_NODES]]
+    pack_box(box, pool.words[node])
+    pool.bound[node] = bound
+    pool.family[node] = family
+    pool.spent[node] = spent
+    pool.references[family] += 1
+    _sift_up(pool, node, counters[OPEN])
+    counters[OPEN] += 1
+
+
+@kernel
+def _sift_up(pool: Pool, node: int, place: int) -> None:
+    heap = pool.heap
+    while place > 0:
+        above = (place - 1) >> 1
+        if pool.bound[heap[above]] >= pool.bound[node]:
+            break
+        heap[place] = heap[above]
+        place = above
+    heap[place] = node
+
+
+@kernel
+def pop(pool: Pool) -> int:
+    """Remove and return the open node of the largest bound; its storage stays until :func:`release`."""
+    heap, counters = pool.heap, pool.counters
+    top = heap[0]
+    counters[OPEN] -= 1
+    size = counters[OPEN]
+    node = heap[size]
+    place = 0
+    while True:
+        child = 2 * place + 1
+        if child >= size:
+            break
+        if child + 1 < size and pool.bound[heap[child + 1]] > pool.bound[heap[child]]:
+            child += 1
+        if pool.bound[heap[child]] <= pool.bound[node]:
+            break
+        heap[place] = heap[child]
+        place = child
+    heap[place] = node
+    return top
+
+
+@kernel
+def release(pool: Pool, node: int) -> None:
+    """Give back a node, and its family if it was the last member."""
+    counters = pool.counters
+    pool.free_nodes[counters[FREE_NODES]] = node
+    counters[FREE_NODES] += 1
+    drop_family(pool, pool.family[node])
+
+
+@kernel
+def drop_family(pool: Pool, family: int) -> None:
+    """Remove one reference."""
+    pool.references[family] -= 1
+    if pool.references[family] == 0:
+        pool.free_families[pool.counters[FREE_FAMILIES]] = family
+        pool.counters[FREE_FAMILIES] += 1
+
+
+@kernel
+def new_family(pool: Pool, b: Bounding) -> int:
+    """Store the best majorant and the heaviest vertices; the caller holds one reference."""
+    pool.counters[FREE_FAMILIES] -= 1
+    family = pool.free_families[pool.counters[FREE_FAMILIES]]
+    pool.references[family] = 1
+    pool.gradient[family] = b.best_g
+    pool.constant[family] = b.numbers[CONSTANT]
+    pool.smoothing[family] = b.numbers[SMOOTHING]
+    count = b.n_active[0]
+    kept = min(count, pool.share.shape[1])
+    order = np.argsort(-b.share[:count])
+    for a in range(kept):
+        pool.vertices[family, a] = b.vertices[order[a]]
+        pool.share[family, a] = b.share[order[a]]
+    pool.n_vertices[family] = kept
+    return family

@@ -1,0 +1,1 @@
+"""Node relaxations of the tree search."""

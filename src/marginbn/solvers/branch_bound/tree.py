@@ -1,0 +1,288 @@
+"""Best-first tree search over boxes, compiled.
+
+One node: take the open box of the largest bound, tighten its bound, remove what cannot beat the incumbent, split it, and bound both
+sides at once by the majorant just found (one oracle call each). Boxes whose features are all decided are evaluated for every class set left:
+**leaves are never dropped unevaluated**.
+
+``Pool.numbers[FLOOR]`` is the largest bound of anything ever discarded, so max(incumbent, FLOOR, open bounds) is a true upper bound
+whatever the cutoff was.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from marginbn.solvers.branch_bound.fixing import fix_box
+from marginbn.solvers.branch_bound.kernels.compile import kernel
+from marginbn.solvers.branch_bound.kernels.duals import objective_of_vertex
+from marginbn.solvers.branch_bound.kernels.gradient import only_slot
+from marginbn.solvers.branch_bound.kernels.layout import Box, Instance, IntArray, Oracle
+from marginbn.solvers.branch_bound.kernels.oracle import maximise
+from marginbn.solvers.branch_bound.kernels.pairwise import (
+    BOUND,
+    CONSTANT,
+    EMPTY,
+    ITERATIONS as SPENT,
+    PAUSED,
+    PRUNED,
+    SMOOTHING,
+    Bounding,
+    Incumbent,
+    Settings,
+    bound_box,
+    cutoff_of,
+    offer_vertex,
+)
+from marginbn.solvers.branch_bound.kernels.propagate import is_member, propagate
+from marginbn.solvers.branch_bound.kernels.storage import (
+    FLOOR,
+    FREE_FAMILIES,
+    FREE_NODES,
+    ITERATIONS,
+    LEAVES,
+    NODES,
+    OPEN,
+    ROOT_BOUND,
+    Pool,
+    copy_box,
+    drop_family,
+    new_family,
+    pop,
+    push,
+    release,
+    unpack_box,
+)
+from marginbn.solvers.branch_bound.splits import NONE, Splitting, apply_split, choose_split
+
+EXHAUSTED, BATCH_DONE, NODE_LIMIT, POOL_FULL, IMPROVED, STOPPED = 0, 1, 2, 3, 4, 5
+"""Why a batch ended."""
+
+SMALLEST_GRANT = 20
+"""Iterations a node gets even at the end of a batch."""
+
+ROOT_ACCURACY = 0.1
+
+
+class Workspace(NamedTuple):
+    """Scratch of one worker."""
+
+    box: Box
+    child: Box
+    oracle: Oracle
+    bounding: Bounding
+    splitting: Splitting
+
+
+@kernel
+def run_batch(
+    inst: Instance,
+    settings: Settings,
+    pool: Pool,
+    work: Workspace,
+    incumbent: Incumbent,
+    node_limit: int,
+    iteration_limit: int,
+    stop: IntArray,
+) -> int:
+    """Process nodes until something needs the caller's attention."""
+    counters = pool.counters
+    found = incumbent.found[0]
+    while True:
+        if counters[OPEN] == 0:
+            return EXHAUSTED
+        if incumbent.found[0] != found:
+            return IMPROVED
+        if stop[0] != 0:
+            return STOPPED
+        if counters[NODES] >= node_limit:
+            return NODE_LIMIT
+        if counters[ITERATIONS] >= iteration_limit:
+            return BATCH_DONE
+        if counters[FREE_NODES] < 4 or counters[FREE_FAMILIES] < 4:
+            return POOL_FULL
+        grant = max(SMALLEST_GRANT, iteration_limit - counters[ITERATIONS])
+        _process(inst, settings, pool, work, incumbent, grant, stop)
+
+
+@kernel
+def _process(
+    inst: Instance,
+    settings: Settings,
+    pool: Pool,
+    work: Workspace,
+    incumbent: Incumbent,
+    grant: int,
+    stop: IntArray,
+) -> None:
+    """One node from the heap to its children."""
+    node = pop(pool)
+    bound = pool.bound[node]
+    if bound <= cutoff_of(incumbent.value[0], settings.gap):
+        _discard(pool, bound)
+    else:
+        unpack_box(pool.words[node], work.box)
+        propagate(inst, work.box)  # restores the components
+        if _load_vertices(inst, pool, node, settings, work):
+            _bound_and_split(inst, settings, pool, work, incumbent, node, grant, stop)
+    release(pool, node)
+
+
+@kernel
+def _discard(pool: Pool, bound: float) -> None:
+    pool.numbers[FLOOR] = max(pool.numbers[FLOOR], bound)
+
+
+@kernel
+def _bound_and_split(
+    inst: Instance,
+    settings: Settings,
+    pool: Pool,
+    work: Workspace,
+    incumbent: Incumbent,
+    node: int,
+    grant: int,
+    stop: IntArray,
+) -> None:
+    b = work.bounding
+    is_root = pool.numbers[ROOT_BOUND] == np.inf
+    largest = settings.root_iterations if is_root else settings.iterations
+    left = max(1, largest - pool.spent[node])
+    theta = _accuracy(settings, pool, pool.bound[node], incumbent.value[0], is_root)
+    outcome = bound_box(inst, work.box, settings, b, work.oracle, incumbent, theta, min(left, grant), stop)
+    spent = pool.spent[node] + int(b.numbers[SPENT])
+    pool.counters[ITERATIONS] += int(b.numbers[SPENT])
+    if outcome == EMPTY:
+        return
+    _prefer_inherited(pool, node, b)
+    if outcome == PRUNED or b.numbers[BOUND] <= cutoff_of(incumbent.value[0], settings.gap):
+        pool.counters[NODES] += 1
+        _discard(pool, b.numbers[BOUND])
+    elif outcome == PAUSED and spent < largest:
+        family = new_family(pool, b)
+        push(pool, work.box, b.numbers[BOUND], family, spent)
+        drop_family(pool, family)
+    else:
+        pool.counters[NODES] += 1
+        if is_root:
+            pool.numbers[ROOT_BOUND] = b.numbers[BOUND]
+        _split(inst, settings, pool, work, incumbent)
+
+
+@kernel
+def _accuracy(settings: Settings, pool: Pool, bound: float, best: float, is_root: bool) -> float:
+    """theta: strict at the top of the tree, where a converged eta pays, loose below."""
+    if is_root:
+        return min(ROOT_ACCURACY, settings.accuracy_top)
+    if bound - best > settings.top * (pool.numbers[ROOT_BOUND] - best):
+        return settings.accuracy_top
+    return settings.accuracy
+
+
+@kernel
+def _prefer_inherited(pool: Pool, node: int, b: Bounding) -> None:
+    """Use the majorant the node came with if it is still better."""
+    if pool.bound[node] < b.numbers[BOUND]:
+        family = pool.family[node]
+        b.numbers[BOUND] = pool.bound[node]
+        b.numbers[CONSTANT] = pool.constant[family]
+        b.best_g[:] = pool.gradient[family]
+
+
+@kernel
+def _load_vertices(inst: Instance, pool: Pool, node: int, settings: Settings, work: Workspace) -> bool:
+    """Active vertices inherited by the node that lie in its box; False if the box is empty.
+
+    A vertex outside the box would leave bounds valid but make ``f(eta)`` no longer a lower bound of the relaxation.
+    """
+    b = work.bounding
+    family = pool.family[node]
+    b.numbers[SMOOTHING] = pool.smoothing[family]
+    count, total = 0, 0.0
+    for k in range(pool.n_vertices[family]):
+        b.vertices[count] = pool.vertices[family, k]
+        if contains(inst, work.box, b.vertices[count]):
+            b.share[count] = pool.share[family, k]
+            total += b.share[count]
+            count += 1
+    if count == 0:
+        upper, _ = maximise(inst, work.box, pool.gradient[family], settings.cap, work.oracle)
+        if upper == -np.inf:
+            return False
+        b.vertices[0] = work.oracle.vertex
+        b.share[0], count, total = 1.0, 1, 1.0
+    for k in range(count):
+        b.share[k] /= total
+    b.n_active[0] = count
+    return True
+
+
+@kernel
+def contains(inst: Instance, box: Box, vertex: IntArray) -> bool:
+    """Whether a feasible structure belongs to the box."""
+    n = inst.n_features
+    if not box.classes[vertex[n]]:
+        return False
+    for i in range(n):
+        if not box.allowed[i, vertex[i]]:
+            return False
+        if box.relevant[i] and vertex[i] == n + 1 and not is_member(inst, i, vertex[n]):
+            return False
+        for j in range(i):
+            if box.edges[i, j] and vertex[i] != j and vertex[j] != i:
+                return False
+    return True
+
+
+@kernel
+def _split(inst: Instance, settings: Settings, pool: Pool, work: Workspace, incumbent: Incumbent) -> None:
+    """Fix, choose an object, and push the sides that survive the present majorant."""
+    b = work.bounding
+    cutoff = cutoff_of(incumbent.value[0], settings.gap)
+    possible, removed = fix_box(inst, work.box, b.numbers[CONSTANT], b.best_g, cutoff, work.oracle)
+    _discard(pool, removed)
+    if not possible or not propagate(inst, work.box):
+        return
+    if _is_decided(work.box):
+        _evaluate_leaf(inst, pool, work, incumbent)
+        return
+    kind, i, j = choose_split(inst, work.box, settings, b, work.splitting)
+    if kind == NONE:
+        _evaluate_leaf(inst, pool, work, incumbent)
+        return
+    family = new_family(pool, b)
+    for first in (True, False):
+        copy_box(work.box, work.child)
+        apply_split(inst, work.child, kind, i, j, first)
+        if propagate(inst, work.child):
+            upper, _ = maximise(inst, work.child, b.best_g, settings.cap, work.oracle)
+            bound = min(b.numbers[BOUND], b.numbers[CONSTANT] + upper)
+            if bound <= cutoff:
+                _discard(pool, bound)
+            else:
+                push(pool, work.child, bound, family, 0)
+    drop_family(pool, family)
+
+
+@kernel
+def _is_decided(box: Box) -> bool:
+    for i in range(box.allowed.shape[0]):
+        if only_slot(box, i) < 0:
+            return False
+    return True
+
+
+@kernel
+def _evaluate_leaf(inst: Instance, pool: Pool, work: Workspace, incumbent: Incumbent) -> None:
+    """Every feature is decided: score each class set left."""
+    n = inst.n_features
+    vertex = work.oracle.other
+    for i in range(n):
+        vertex[i] = only_slot(work.box, i)
+    for s in range(work.box.classes.size):
+        if work.box.classes[s]:
+            vertex[n] = s
+            value = objective_of_vertex(inst, vertex, work.bounding.scratch)
+            offer_vertex(inst, vertex, value, incumbent)
+            pool.counters[LEAVES] += 1

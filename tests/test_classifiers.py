@@ -1,0 +1,322 @@
+"""The five classifiers: scikit-learn's own checks, hand cases, and what users do to them."""
+
+import pickle
+import warnings
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pytest
+from sklearn.base import clone
+from sklearn.datasets import load_iris
+from sklearn.model_selection import GridSearchCV, cross_val_score
+from sklearn.naive_bayes import CategoricalNB
+from sklearn.pipeline import make_pipeline
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+from marginbn import (
+    DataWarning,
+    GenerativeBNClassifier,
+    InputError,
+    MaxMarginBNClassifier,
+    MaxMarginBNClassifierCV,
+    MDLPDiscretizer,
+    NaiveBayesClassifier,
+    OptimalityWarning,
+    TANClassifier,
+)
+
+CLASSIFIERS = [
+    NaiveBayesClassifier(),
+    TANClassifier(),
+    GenerativeBNClassifier(),
+    MaxMarginBNClassifier(),
+    MaxMarginBNClassifierCV(),
+]
+by_name = pytest.mark.parametrize("classifier", CLASSIFIERS, ids=lambda c: type(c).__name__)
+
+
+@parametrize_with_checks(CLASSIFIERS)
+def test_scikit_learn_checks(estimator, check):
+    """Every check of scikit-learn passes, without a list of expected failures."""
+    check(estimator)
+
+
+@pytest.fixture(scope="module")
+def iris():
+    return load_iris(return_X_y=True, as_frame=True)
+
+
+def mixed_frame(n=120, seed=0):
+    """Strings, numbers, categoricals, small integers and booleans; the class needs b and d."""
+    rng = np.random.default_rng(seed)
+    frame = pd.DataFrame(
+        {
+            "a": rng.choice(["x", "y"], n),
+            "b": rng.normal(size=n),
+            "c": pd.Categorical(rng.choice(["u", "v", "w"], n)),
+            "d": rng.integers(0, 3, n),
+            "e": rng.random(n) < 0.5,
+        }
+    )
+    y = pd.Series(np.where((frame.b > 0) | (frame.d == 1), "yes", "no"), name="answer")
+    return frame, y
+
+
+def test_naive_bayes_by_hand():
+    """Two rows a class, Laplace 1: P(a | red) = 3/4 * 1/2 over 3/4 * 1/2 + 1/4 * 1/2."""
+    X = [["red"], ["red"], ["blue"], ["blue"]]
+    clf = NaiveBayesClassifier().fit(X, ["a", "a", "b", "b"])
+    assert clf.predict_proba([["red"]]) == pytest.approx(np.array([[0.75, 0.25]]))
+    assert clf.structure_.parents == ((), (0,))
+
+
+def test_naive_bayes_equals_scikit_learn():
+    """The class posteriors are those of CategoricalNB with the same smoothing."""
+    rng = np.random.default_rng(1)
+    X, y = rng.integers(0, 4, (200, 5)), rng.integers(0, 3, 200)
+    ours = NaiveBayesClassifier().fit(X, y)
+    theirs = CategoricalNB(alpha=1.0).fit(X, y)
+    # CategoricalNB does not smooth the class prior; put ours in its place.
+    theirs.class_log_prior_ = ours.network_.log_tables[0]
+    np.testing.assert_allclose(ours.predict_proba(X), theirs.predict_proba(X), rtol=1e-10)
+
+
+def test_tan_finds_the_tree_that_made_the_data():
+    """With a chain x0 -> x1 -> x2 of strong arcs the Chow-Liu tree is that chain."""
+    rng = np.random.default_rng(2)
+    y = rng.integers(0, 2, 2000)
+    x0 = rng.integers(0, 2, 2000)
+    x1 = np.where(rng.random(2000) < 0.9, x0, 1 - x0)
+    x2 = np.where(rng.random(2000) < 0.9, x1, 1 - x1)
+    clf = TANClassifier().fit(np.column_stack([x0, x1, x2]), y)
+    assert clf.structure_.parents == ((), (0,), (0, 1), (0, 2))
+
+
+@by_name
+def test_fitted_attributes(classifier, iris):
+    """Objective, bound, gap, status, trace, structure and network are there after fit."""
+    X, y = iris
+    clf = clone(classifier).fit(X, y)
+    assert clf.status_ == "optimal"
+    assert clf.gap_ <= 1e-6
+    assert clf.bound_ >= clf.objective_
+    assert clf.trace_[-1].objective == clf.objective_
+    assert clf.structure_.n_variables == 5
+    assert list(clf.feature_names_in_) == list(X.columns)
+    assert clf.network_.variables[0].name == "target"
+    assert clf.score(X, y) > 0.9
+
+
+@by_name
+def test_frames_agree(classifier):
+    """pandas, polars and pyarrow give the same structure and probabilities."""
+    frame, y = mixed_frame()
+    base = clone(classifier).fit(frame, y)
+    for other in (pl.from_pandas(frame), pa.Table.from_pandas(frame)):
+        clf = clone(classifier).fit(other, y)
+        assert clf.structure_ == base.structure_
+        np.testing.assert_array_equal(clf.predict_proba(other), base.predict_proba(frame))
+
+
+@by_name
+def test_missing_and_unseen_at_prediction(classifier):
+    """Missing and unknown values are summed out: finite probabilities that sum to one."""
+    frame, y = mixed_frame()
+    clf = clone(classifier).fit(frame, y)
+    strange = frame.head(4).astype(object)
+    strange.loc[0, "a"] = None
+    strange.loc[1, "b"] = np.nan
+    strange.loc[2, "c"] = "never seen"
+    strange.loc[3, ["a", "b", "c", "d", "e"]] = None
+    proba = clf.predict_proba(strange)
+    np.testing.assert_allclose(proba.sum(axis=1), 1)
+    np.testing.assert_allclose(
+        proba[3], np.exp(clf.network_.log_joint_per_class(np.full((1, 6), -1))[0]), rtol=1e-9
+    )
+    with pytest.raises(InputError, match="never seen in training"):
+        clone(classifier).set_params(unseen="error").fit(frame, y).predict(strange)
+
+
+@by_name
+def test_pickle_and_clone(classifier, iris):
+    """A pickled classifier predicts the same; a clone forgets."""
+    X, y = iris
+    clf = clone(classifier).fit(X, y)
+    again = pickle.loads(pickle.dumps(clf))
+    np.testing.assert_array_equal(again.predict_proba(X), clf.predict_proba(X))
+    assert not hasattr(clone(clf), "network_")
+
+
+@pytest.mark.parametrize("classifier", CLASSIFIERS[:-1], ids=lambda c: type(c).__name__)
+def test_weights_are_repetitions(classifier):
+    """Integer weights give what repeated rows give (the CV variant has other folds then)."""
+    frame, y = mixed_frame(60)
+    weights = np.random.default_rng(3).integers(0, 4, len(y))
+    weighted = clone(classifier).fit(frame, y, sample_weight=weights)
+    repeated = clone(classifier).fit(
+        frame.loc[frame.index.repeat(weights)], y.loc[y.index.repeat(weights)]
+    )
+    assert weighted.objective_ == pytest.approx(repeated.objective_, rel=1e-12)
+    assert weighted.structure_ == repeated.structure_
+
+
+@by_name
+@pytest.mark.parametrize("missing", ["drop", "state", "error"])
+def test_missing_at_fit(classifier, missing):
+    """Rows are dropped with a warning, missing becomes a state, or an error is raised."""
+    frame, y = mixed_frame()
+    frame.loc[:9, "a"] = None
+    clf = clone(classifier).set_params(missing=missing)
+    if missing == "drop":
+        with pytest.warns(DataWarning, match="10 of 120 rows"):
+            clf.fit(frame, y)
+        assert clf.n_dropped_ == 10
+    elif missing == "state":
+        assert clf.fit(frame, y).network_.variables[1].states == ("x", "y", "(missing)")
+    else:
+        with pytest.raises(InputError, match=r"\['a'\]"):
+            clf.fit(frame, y)
+
+
+def test_grid_search_and_pipeline(iris):
+    """GridSearchCV over gamma and max_parents, and a pipeline with the discretiser, work."""
+    X, y = iris
+    search = GridSearchCV(
+        MaxMarginBNClassifier(), {"gamma": [0.5, 2.0], "max_parents": [1, 2]}, cv=3
+    ).fit(X, y)
+    assert search.best_score_ > 0.85
+    pipeline = make_pipeline(MDLPDiscretizer(), NaiveBayesClassifier(column_kinds="categorical"))
+    assert cross_val_score(pipeline, X, y, cv=3).mean() > 0.85
+
+
+def test_generative_score_is_both_parameter_and_method(iris):
+    """score= names the local score, .score(X, y) is the accuracy, clone keeps the parameter."""
+    X, y = iris
+    clf = clone(GenerativeBNClassifier(score="bdeu")).set_params(score="k2")
+    assert clf.get_params()["score"] == "k2"
+    assert 0.9 < clf.fit(X, y).score(X, y) <= 1
+
+
+@pytest.mark.parametrize("score", ["mdl", "bic", "aic", "loglik", "bdeu", "k2"])
+@pytest.mark.parametrize("class_restricted", [True, False])
+def test_every_generative_score(score, class_restricted, iris):
+    """All scores are solved to proven optimality, with and without the class restriction."""
+    X, y = iris
+    clf = GenerativeBNClassifier(score=score, class_restricted=class_restricted).fit(X, y)
+    assert clf.status_ == "optimal"
+
+
+def test_margin_objective_beats_the_baselines(iris):
+    """The optimum is never below the soft margin of naive Bayes or TAN."""
+    from marginbn import margin_problem
+    from marginbn.classifiers.preparation import encode_training, read_training_rows
+
+    X, y = iris
+    clf = MaxMarginBNClassifier().fit(X, y)
+    rows = read_training_rows(MaxMarginBNClassifier(), X, y, None, kinds="auto", missing="drop")
+    data = encode_training(rows, "drop").data
+    problem = margin_problem(data, clf._candidates(data, 2), gamma=clf.gamma)
+    for rival in (NaiveBayesClassifier(), TANClassifier()):
+        assert problem.score(rival.fit(X, y).structure_) <= clf.objective_ + 1e-9
+
+
+def test_two_classes_make_the_margins_equal():
+    """SM and SBM are the same number when there are two classes."""
+    frame, y = mixed_frame()
+    multi = MaxMarginBNClassifier(margin="multiclass").fit(frame, y)
+    binary = MaxMarginBNClassifier(margin="binary").fit(frame, y)
+    assert multi.objective_ == pytest.approx(binary.objective_, rel=1e-12)
+
+
+def test_required_and_forbidden_arcs():
+    """Arcs by name are honoured; an impossible demand names the variable."""
+    frame, y = mixed_frame()
+    clf = MaxMarginBNClassifier(
+        required_arcs=[("answer", "a"), ("a", "d")], forbidden_arcs=[("answer", "e")]
+    ).fit(frame, y)
+    assert clf.structure_.parents[4] == (0, 1)
+    assert 0 in clf.structure_.parents[1]
+    assert clf.structure_.parents[5] == ()
+    with pytest.raises(InputError, match="required_arcs names the variable 'nobody'"):
+        MaxMarginBNClassifier(required_arcs=[("nobody", "a")]).fit(frame, y)
+
+
+def test_a_limit_is_a_normal_ending():
+    """A stopped search gives a structure, its gap and an OptimalityWarning."""
+    rng = np.random.default_rng(5)
+    X, y = rng.integers(0, 3, (400, 14)), rng.integers(0, 3, 400)
+    with pytest.warns(OptimalityWarning, match="gap"):
+        clf = MaxMarginBNClassifier(callback=lambda point: True, gamma=0.5).fit(X, y)
+    assert clf.status_ == "interrupted"
+    assert clf.bound_ > clf.objective_
+    assert clf.predict(X).shape == (400,)
+
+
+def test_cross_validated_choice(iris):
+    """The chosen setting has the best mean score; results cover the grid; jobs change nothing."""
+    X, y = iris
+    clf = MaxMarginBNClassifierCV(gammas=[0.1, 1.0, 3.0], max_parents=(0, 1)).fit(X, y)
+    results = clf.cv_results_
+    assert len(results["gamma"]) == 6
+    assert clf.best_score_ == results["mean_test_score"].max()
+    assert clf.max_parents_ == 1
+    folds = np.array([results[f"split{f}_test_score"] for f in range(5)])
+    np.testing.assert_allclose(folds.mean(axis=0), results["mean_test_score"])
+    twice = clone(clf).set_params(n_jobs=2).fit(X, y)
+    np.testing.assert_array_equal(
+        twice.cv_results_["mean_test_score"], results["mean_test_score"]
+    )
+
+
+@by_name
+def test_degenerate_tables(classifier):
+    """Constant features, a single row class and a single feature are answered sanely."""
+    X = np.array([[1, 0], [1, 1], [1, 0], [1, 1], [1, 1], [1, 0]])
+    clf = clone(classifier).fit(X, [0, 1, 0, 1, 1, 0])
+    assert (clf.predict(X) == [0, 1, 0, 1, 1, 0]).all()
+    assert clf.network_.variables[1].arity == 1
+    one_class = clone(classifier).fit(X, [7] * 6)
+    assert (one_class.predict(X) == 7).all()
+
+
+@by_name
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"smoothing": 0}, "smoothing must be a positive number"),
+        ({"missing": "ignore"}, "missing must be"),
+        ({"unseen": 3}, "unseen must be"),
+        ({"column_kinds": {"zz": "numeric"}}, "zz"),
+    ],
+)
+def test_bad_settings_name_the_argument(classifier, settings, message, iris):
+    """A wrong parameter is refused at fit, with its name and what it must be."""
+    with pytest.raises(InputError, match=message):
+        clone(classifier).set_params(**settings).fit(*iris)
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"gamma": -1}, "gamma must be"),
+        ({"margin": "both"}, "margin must be"),
+        ({"max_parents": -1}, "max_parents must be"),
+        ({"max_parents": 1.5}, "max_parents must be"),
+        ({"solver": "cplex"}, "solver must be one of"),
+        ({"time_limit": 0}, "time_limit must be"),
+        ({"gap_tolerance": -1}, "gap_tolerance must be"),
+    ],
+)
+def test_bad_search_settings(settings, message, iris):
+    """The same for the parameters of the search."""
+    with pytest.raises(InputError, match=message):
+        MaxMarginBNClassifier(**settings).fit(*iris)
+
+
+def test_no_warnings_on_clean_data(iris):
+    """A fit that is proved optimal on complete data says nothing."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        MaxMarginBNClassifier().fit(*iris)

@@ -1,0 +1,155 @@
+"""Log joints per class: complete rows by lookup, missing features by exact summation."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from marginbn import classwise
+from marginbn.encode import Variable
+from marginbn.exceptions import InputError, ProblemTooLargeError
+from marginbn.network import BayesianNetwork
+from marginbn.structure import Structure
+from networks import brute_force_marginal, random_network, sprinkler
+
+
+def slow_log_joint_per_class(network: BayesianNetwork, codes: np.ndarray) -> np.ndarray:
+    """Row by row: add up the probabilities of all joint states that agree with the row."""
+    rows = []
+    for row in codes:
+        observed = {v: int(c) for v, c in enumerate(row) if v > 0 and c >= 0}
+        rows.append(brute_force_marginal(network, [0], observed))
+    with np.errstate(divide="ignore"):
+        return np.log(np.array(rows).reshape(len(codes), network.n_classes))
+
+
+def random_rows(network: BayesianNetwork, n: int, missing: float, seed: int) -> np.ndarray:
+    rng = np.random.default_rng(seed)
+    codes = rng.integers(0, network.arities, (n, network.n_variables)).astype(np.int32)
+    codes[rng.random(codes.shape) < missing] = -1
+    codes[:, 0] = rng.integers(-1, network.n_classes, n)  # whatever stands here is ignored
+    return codes
+
+
+def test_wet_grass_with_unknown_sprinkler_by_hand() -> None:
+    """P(rain, wet) sums the sprinkler out: 0.8 * 0.4 * 0.9 and 0.2 * (0.99 * 0.8 + 0.0099)."""
+    answer = sprinkler().log_joint_per_class(np.array([[-1, -1, 1]]))
+    expected = [0.8 * 0.4 * 0.9, 0.2 * (0.99 * 0.8 + 0.01 * 0.99)]
+    np.testing.assert_allclose(np.exp(answer), [expected], rtol=1e-14)
+
+
+def test_with_every_feature_missing_the_prior_remains() -> None:
+    """Barren features sum to one."""
+    answer = sprinkler().log_joint_per_class(np.array([[0, -1, -1]]))
+    np.testing.assert_allclose(answer, np.log([[0.8, 0.2]]), rtol=1e-14)
+
+
+@pytest.mark.parametrize("missing", [0.0, 0.1, 0.5, 0.9])
+@pytest.mark.parametrize("seed", range(12))
+def test_missing_features_are_summed_out_exactly(seed: int, missing: float) -> None:
+    """Rows of random networks equal the sum over all joint states that agree with them."""
+    network = random_network(seed, n_variables=6, zeros=0.1)
+    codes = random_rows(network, 25, missing, seed)
+    np.testing.assert_allclose(
+        np.exp(network.log_joint_per_class(codes)),
+        np.exp(slow_log_joint_per_class(network, codes)),
+        rtol=1e-11,
+        atol=1e-300,
+    )
+
+
+@pytest.mark.parametrize(
+    ("own", "pool", "cells"), [(1, 4096, 2**21), (99, 0, 2**21), (99, 2**20, 1)]
+)
+def test_batching_changes_no_answer(
+    monkeypatch: pytest.MonkeyPatch, own: int, pool: int, cells: int
+) -> None:
+    """One batch per pattern, all patterns pooled, or single rows: the same numbers."""
+    network = random_network(5, n_variables=8, max_arity=3)
+    codes = random_rows(network, 60, 0.4, 0)
+    expected = slow_log_joint_per_class(network, codes)
+    monkeypatch.setattr(classwise, "_OWN_BATCH", own)
+    monkeypatch.setattr(classwise, "_POOL_CELLS", pool)
+    monkeypatch.setattr(classwise, "_BATCH_CELLS", cells)
+    monkeypatch.setattr(classwise, "_CHUNK", 23)
+    np.testing.assert_allclose(network.log_joint_per_class(codes), expected, rtol=1e-11)
+
+
+@settings(deadline=None, max_examples=40)
+@given(st.integers(0, 10_000))
+def test_complete_rows_agree_with_the_log_joint(seed: int) -> None:
+    """Writing a class into column 0 and asking for the joint gives that class's entry."""
+    network = random_network(seed, n_variables=5)
+    codes = random_rows(network, 10, 0.0, seed)
+    per_class = network.log_joint_per_class(codes)
+    for label in range(network.n_classes):
+        codes[:, 0] = label
+        np.testing.assert_allclose(network.log_joint(codes), per_class[:, label], rtol=1e-13)
+
+
+def test_the_class_may_have_parents_that_are_missing() -> None:
+    """With feature -> class the missing feature is summed out, not dropped."""
+    network = BayesianNetwork(
+        Structure(((1,), ())),
+        (Variable("class", ("a", "b")), Variable("x", ("0", "1"))),
+        (np.log([[0.9, 0.1], [0.3, 0.7]]), np.log([0.25, 0.75])),
+    )
+    expected = [0.25 * 0.9 + 0.75 * 0.3, 0.25 * 0.1 + 0.75 * 0.7]
+    answer = network.log_joint_per_class(np.array([[0, -1]]))
+    np.testing.assert_allclose(np.exp(answer), [expected], rtol=1e-14)
+
+
+def test_no_rows_give_no_answers() -> None:
+    """The shape survives an empty table."""
+    assert sprinkler().log_joint_per_class(np.empty((0, 3), dtype=int)).shape == (0, 2)
+
+
+@pytest.mark.parametrize(
+    ("codes", "message"),
+    [
+        (np.array([[0, 2, 0]]), "variable 1 must lie in 0..1, .* got 2"),
+        (np.array([[0, 0, -2]]), "variable 2 must lie in 0..1, .* got -2"),
+        (np.array([[0, 0]]), r"shape \(n, 3\), got \(1, 2\)"),
+        (np.array([[0.0, 1.0, 0.0]]), "must be integers, got dtype float64"),
+    ],
+)
+def test_unusable_codes_are_refused(codes: np.ndarray, message: str) -> None:
+    """Out-of-range codes, wrong shapes and floats get an error that names the variable."""
+    with pytest.raises(InputError, match=message):
+        sprinkler().log_joint_per_class(codes)
+
+
+def test_a_hopeless_elimination_is_refused() -> None:
+    """Six hidden features of forty states, joined pairwise by observed children, are too many."""
+    arity, n = 40, 6
+    states = tuple(str(s) for s in range(arity))
+    variables = (
+        Variable("class", ("a", "b")),
+        *(Variable(f"x{i}", states) for i in range(n)),
+        *(Variable(f"y{i}{j}", ("0", "1")) for i in range(n) for j in range(i)),
+    )
+    parents = ((), *((0,) for _ in range(n)), *((j + 1, i + 1) for i in range(n) for j in range(i)))
+    tables = tuple(
+        np.full([variables[v].arity for v in (*p, i)], -math.log(variables[i].arity))
+        for i, p in enumerate(parents)
+    )
+    network = BayesianNetwork(Structure(parents), variables, tables)
+    codes = np.zeros((2, network.n_variables), dtype=np.int32)
+    assert network.log_joint_per_class(codes).shape == (2, 2)
+    codes[1, 1 : n + 1] = -1
+    with pytest.raises(ProblemTooLargeError, match="limit"):
+        network.log_joint_per_class(codes)
+
+
+@pytest.mark.parametrize("poolable", [True, False])
+def test_every_row_is_in_exactly_one_batch(poolable: bool) -> None:
+    """Pooled or not, no row is summed out twice or forgotten."""
+    hidden = np.random.default_rng(0).random((4, 500)) < 0.3
+    batches = list(classwise._batches(hidden, lambda _: poolable))
+    assert sorted(np.concatenate(batches).tolist()) == list(range(500))
+    alone = [b for b in batches if (hidden[:, b] == hidden[:, b[:1]]).all()]
+    assert len(batches) - len(alone) == (1 if poolable else 0)

@@ -1,0 +1,101 @@
+"""Contingency tables against counting one row at a time."""
+
+from __future__ import annotations
+
+import itertools
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from marginbn.counts import MAX_JOINT_STATES, check_joint_states, contingency, joint_codes
+from marginbn.encode import EncodedData
+from marginbn.exceptions import InputError, ProblemTooLargeError
+from strategies import encoded_data, make_data, make_variables
+
+TABLE = make_data([[0, 1], [0, 1], [1, 2], [1, 0]], (2, 3), [1.0, 2.0, 0.5, 1.0])
+
+
+def test_counts_by_hand() -> None:
+    """Weights 1 + 2 in cell (0, 1), the others where their row says."""
+    assert contingency(TABLE, (0, 1)).tolist() == [[0, 3, 0], [1, 0, 0.5]]
+    assert contingency(TABLE, (1, 0)).tolist() == [[0, 1], [3, 0], [0, 0.5]]
+    assert contingency(TABLE, (1,)).tolist() == [1, 3, 0.5]
+
+
+def test_no_columns_is_the_total_weight() -> None:
+    """The table over nothing has one cell: everything."""
+    assert contingency(TABLE, ()).shape == ()
+    assert float(contingency(TABLE, ())) == 4.5
+
+
+def test_joint_codes_by_hand() -> None:
+    """The last column runs fastest: code = 3 * class + x1."""
+    assert joint_codes(TABLE, (0, 1)).tolist() == [1, 1, 5, 3]
+    assert joint_codes(TABLE, (1, 0)).tolist() == [2, 2, 5, 1]
+    assert joint_codes(TABLE, ()).tolist() == [0, 0, 0, 0]
+
+
+@given(st.data(), encoded_data(min_samples=0))
+@settings(deadline=None, max_examples=100)
+def test_every_cell_adds_the_weights_of_its_rows(draw: st.DataObject, data: EncodedData) -> None:
+    """For any columns in any order each cell is the sum over the rows that show this state."""
+    columns = draw.draw(st.permutations(range(data.n_variables)))
+    columns = columns[: draw.draw(st.integers(0, len(columns)))]
+    counts = contingency(data, columns)
+    assert counts.shape == tuple(data.variables[c].arity for c in columns)
+    for state in itertools.product(*(range(n) for n in counts.shape)):
+        rows = [
+            weight
+            for row, weight in zip(data.codes.tolist(), data.weights.tolist(), strict=True)
+            if tuple(row[c] for c in columns) == state
+        ]
+        assert counts[state] == pytest.approx(math.fsum(rows), abs=1e-12)
+
+
+@given(encoded_data(min_variables=2))
+@settings(deadline=None, max_examples=50)
+def test_merging_rows_changes_no_count(data: EncodedData) -> None:
+    """Counts of merged rows are the counts of the rows."""
+    columns = tuple(range(data.n_variables))
+    np.testing.assert_allclose(
+        contingency(data.merged(), columns), contingency(data, columns), rtol=1e-12, atol=1e-12
+    )
+
+
+def wide(arities: tuple[int, ...]) -> EncodedData:
+    return EncodedData(np.zeros((1, len(arities)), np.int32), np.ones(1), make_variables(arities))
+
+
+def test_tables_above_the_limit_are_refused_by_name_and_size() -> None:
+    """65536 x 32769 states are more than 2^31: the message tells columns, number and remedy."""
+    data = wide((2, 65536, 32769))
+    with pytest.raises(ProblemTooLargeError) as caught:
+        contingency(data, (1, 2))
+    message = str(caught.value)
+    assert "'x1', 'x2'" in message
+    assert "'class'" not in message
+    assert str(65536 * 32769) in message
+    assert "max_parents" in message
+    assert isinstance(caught.value, InputError)
+
+
+def test_the_limit_itself_is_allowed() -> None:
+    """Exactly 2^31 joint states pass the check, and their codes do not overflow."""
+    arities = (2, 65536, 32768)
+    data = EncodedData(
+        np.array([[1, 65535, 32767]], np.int32), np.ones(1), make_variables(arities)
+    )
+    assert check_joint_states(data, (1, 2)) == MAX_JOINT_STATES == 2**31
+    assert joint_codes(data, (1, 2)).tolist() == [2**31 - 1]
+
+
+def test_sizes_beyond_sixty_four_bits_do_not_wrap() -> None:
+    """Twenty columns of 60000 states have 10^95 joint states, not a small number modulo 2^64."""
+    data = EncodedData(
+        np.zeros((1, 20), np.int32), np.ones(1), (make_variables((60000,))[0],) * 20
+    )
+    with pytest.raises(ProblemTooLargeError, match=str(60000**20)):
+        joint_codes(data, range(20))

@@ -1,0 +1,208 @@
+"""The native format: exact round trips, and a list of hostile files."""
+
+from __future__ import annotations
+
+import copy
+import json
+import math
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from marginbn.encode import Variable
+from marginbn.exceptions import FormatError, InputError
+from marginbn.export.native import (
+    load_network,
+    network_from_dict,
+    network_to_dict,
+    save_network,
+)
+from marginbn.network import BayesianNetwork
+from marginbn.structure import Structure
+from networks import random_network, sprinkler
+
+Edit = Callable[[dict[str, Any]], object]
+
+
+def test_the_sprinkler_file_reads_as_documented(tmp_path: Path) -> None:
+    """Names, states, parents and row-major log tables stand in the file; log 0 is null."""
+    save_network(sprinkler(), tmp_path / "n.json")
+    data = json.loads((tmp_path / "n.json").read_text(encoding="utf-8"))
+    assert (data["format"], data["version"]) == ("marginbn-network", 1)
+    assert data["variables"][1] == {"name": "sprinkler", "states": ["off", "on"]}
+    assert data["parents"] == [[], [0], [0, 1]]
+    assert data["log_tables"][0] == [math.log(0.8), math.log(0.2)]
+    assert data["log_tables"][2][:2] == [0.0, None]
+    assert load_network(tmp_path / "n.json") == sprinkler()
+
+
+@settings(deadline=None, max_examples=60)
+@given(
+    seed=st.integers(0, 10_000),
+    zeros=st.sampled_from([0.0, 0.3]),
+    labels=st.lists(st.text(), min_size=12, max_size=12, unique=True),
+)
+def test_round_trip_is_exact_to_the_bit(seed: int, zeros: float, labels: list[str]) -> None:
+    """Through JSON text every float has the same bits and every label the same characters."""
+    network = random_network(seed, n_variables=5, zeros=zeros)
+    variables = tuple(
+        Variable(labels[i], tuple(labels[5 : 5 + v.arity])) for i, v in enumerate(network.variables)
+    )
+    network = BayesianNetwork(network.structure, variables, network.log_tables)
+    text = json.dumps(network_to_dict(network), allow_nan=False)
+    back = network_from_dict(json.loads(text))
+    assert back == network
+    for ours, theirs in zip(network.log_tables, back.log_tables, strict=True):
+        assert ours.tobytes() == theirs.tobytes()
+
+
+def test_a_reloaded_network_predicts_the_same(tmp_path: Path) -> None:
+    """Saving and loading changes no digit of any log joint."""
+    network = random_network(11, n_variables=6)
+    save_network(network, tmp_path / "n.json")
+    codes = network.sample(50, random_state=0)
+    codes[::3, 2] = -1
+    np.testing.assert_array_equal(
+        load_network(tmp_path / "n.json").log_joint_per_class(codes),
+        network.log_joint_per_class(codes),
+    )
+
+
+def _set(*keys: str | int, value: object) -> Edit:
+    def edit(data: dict[str, Any]) -> None:
+        place: Any = data
+        for key in keys[:-1]:
+            place = place[key]
+        place[keys[-1]] = value
+
+    return edit
+
+
+HOSTILE: list[tuple[Edit, str]] = [
+    (_set("format", value="pickle"), r"\$\.format: must be 'marginbn-network', got 'pickle'"),
+    (_set("format", value=["x"] * 10_000), r"\$\.format: .* got list of 10000 entries"),
+    (_set("version", value=2), r"\$\.version: written by a newer marginbn .* upgrade"),
+    (_set("version", value=10**350), r"upgrade"),
+    (_set("version", value=0), r"\$\.version: must be 1, got 0"),
+    (_set("version", value="1"), r"\$\.version: must be a whole number, got '1'"),
+    (_set("version", value=True), r"\$\.version: must be a whole number, got True"),
+    (lambda d: d.pop("version"), r"\$\.version"),
+    (lambda d: d.pop("variables"), r"\$: the key 'variables' is missing"),
+    (lambda d: d.pop("parents"), r"\$: the key 'parents' is missing"),
+    (lambda d: d.pop("log_tables"), r"\$: the key 'log_tables' is missing"),
+    (_set("__class__", value="os.system"), r"\$: unknown keys \['__class__'\]"),
+    (_set("variables", value={}), r"\$\.variables: must be an array, got {}"),
+    (_set("variables", value=[]), r"\$\.parents: must have 0 entries, got 3"),
+    (_set("variables", 0, value="rain"), r"\$\.variables\[0\]: must be an object, got 'rain'"),
+    (_set("variables", 0, "name", value=3), r"\$\.variables\[0\]\.name: must be a string, got 3"),
+    (_set("variables", 0, "name", value="grass"), r"names must be unique, repeated: 'grass'"),
+    (_set("variables", 0, "name", value="\ud800"), r"\[0\]\.name: half a surrogate pair"),
+    (_set("variables", 0, "states", value=["a", "a"]), r"labels of 'rain' must be unique"),
+    (_set("variables", 0, "states", value=[]), r"\[0\]\.states: .* 1 to 1000000 states, got 0"),
+    (_set("variables", 0, "states", value=["a", None]), r"states\[1\]: must be a string, got None"),
+    (_set("variables", 0, "states", value=["a"] * 1_000_001), r"states, got 1000001"),
+    (_set("variables", 0, "kind", value=1), r"\$\.variables\[0\]: unknown keys \['kind'\]"),
+    (_set("parents", value=[[], [0]]), r"\$\.parents: must have 3 entries, got 2"),
+    (_set("parents", 1, value=0), r"\$\.parents\[1\]: must be an array, got 0"),
+    (_set("parents", 1, value=[3]), r"\$\.parents\[1\]: .* 0 to 2, got \(3,\)"),
+    (_set("parents", 1, value=[-1]), r"\$\.parents\[1\]: .* got \(-1,\)"),
+    (_set("parents", 1, value=[1]), r"\$\.parents\[1\]: parents must be indices of other"),
+    (_set("parents", 1, value=[10**300]), r"\$\.parents\[1\]"),
+    (_set("parents", 1, value=[0.0]), r"\$\.parents\[1\]\[0\]: must be a whole number, got 0.0"),
+    (_set("parents", 2, value=[1, 0]), r"\$\.parents\[2\]: parents must be increasing"),
+    (_set("parents", 2, value=[0, 0]), r"\$\.parents\[2\]: parents must be increasing"),
+    (_set("parents", 0, value=[2]), r"\$\.parents: the graph has a directed cycle"),
+    (_set("log_tables", value=None), r"\$\.log_tables: must be an array, got None"),
+    (_set("log_tables", 0, value=[0.0]), r"\$\.log_tables\[0\]: must have 2 entries, got 1"),
+    (_set("log_tables", 0, value=[[0.0, None]]), r"\$\.log_tables\[0\]: must have 2 entries"),
+    (_set("log_tables", 0, value=["0", 1]), r"\$\.log_tables\[0\]: entries must be numbers"),
+    (_set("log_tables", 0, value=[True, None]), r"\$\.log_tables\[0\]: entries must be numbers"),
+    (_set("log_tables", 0, value=[10**350, None]), r"\$\.log_tables\[0\]: an integer is too large"),
+    (_set("log_tables", 0, value=[0.0, 0.0]), r"'rain' must sum to one"),
+    (_set("log_tables", 0, value=[None, None]), r"'rain' must sum to one"),
+]
+
+
+@pytest.mark.parametrize(("edit", "message"), HOSTILE)
+def test_hostile_files_are_refused_with_path_and_place(
+    tmp_path: Path, edit: Edit, message: str
+) -> None:
+    """Each spoiled file gives a short FormatError with path, place in the JSON and reason."""
+    data = copy.deepcopy(network_to_dict(sprinkler()))
+    edit(data)
+    path = tmp_path / "n.json"
+    path.write_text(json.dumps(data), encoding="utf-8")
+    with pytest.raises(FormatError, match=message) as caught:
+        load_network(path)
+    assert str(caught.value).startswith(f"{path}: $")
+    assert len(str(caught.value)) < len(str(path)) + 300
+
+
+@pytest.mark.parametrize("number", ["1e999", "-1e999"])
+def test_infinity_in_disguise_is_refused(tmp_path: Path, number: str) -> None:
+    """A decimal too large for a float reads as infinity; only null means log 0."""
+    data = json.dumps(network_to_dict(sprinkler())).replace("null", number, 1)
+    (tmp_path / "n.json").write_text(data, encoding="utf-8")
+    with pytest.raises(FormatError, match=r"\$\.log_tables\[2\]: a number is too large"):
+        load_network(tmp_path / "n.json")
+
+
+@pytest.mark.parametrize(("n_parents", "arity"), [(9, 10), (200, 1000), (40, 1)])
+def test_declared_sizes_are_refused_before_allocation(n_parents: int, arity: int) -> None:
+    """A short file that declares a table of 10**9 cells, or of 10**600, or of 41 axes."""
+    states = [str(s) for s in range(arity)]
+    data = {
+        "format": "marginbn-network",
+        "version": 1,
+        "variables": [{"name": f"x{i}", "states": states} for i in range(n_parents + 1)],
+        "parents": [list(range(1, n_parents + 1)), *([] for _ in range(n_parents))],
+        "log_tables": [[0.0]] * (n_parents + 1),
+    }
+    with pytest.raises(FormatError, match=r"\$\.log_tables\[0\]: a table .* is too large"):
+        network_from_dict(data)
+
+
+@pytest.mark.parametrize("data", [None, [], "x", 3])
+def test_something_else_is_not_a_network(data: object) -> None:
+    """The outermost value must be an object; an embedding file can name the place."""
+    with pytest.raises(FormatError, match=r"^model\.json: \$\.network: must be an object"):
+        network_from_dict(data, path="model.json", location="$.network")
+
+
+@settings(deadline=None, max_examples=150)
+@given(cut=st.floats(0, 1, exclude_max=True), junk=st.binary(max_size=3))
+def test_damaged_text_never_raises_anything_but_our_errors(cut: float, junk: bytes) -> None:
+    """Cutting the file anywhere and inserting junk bytes gives an InputError."""
+    text = json.dumps(network_to_dict(sprinkler())).encode()
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "n.json"
+        path.write_bytes(text[: int(cut * len(text))] + junk)
+        with pytest.raises(InputError):
+            load_network(path)
+
+
+def test_a_long_cycle_is_refused_quickly() -> None:
+    """A ring of 50 000 variables is recognised without walking it once per variable."""
+    n = 50_000
+    data = {
+        "format": "marginbn-network",
+        "version": 1,
+        "variables": [{"name": str(i), "states": ["a"]} for i in range(n)],
+        "parents": [[(i + 1) % n] for i in range(n)],
+        "log_tables": [[0.0]] * n,
+    }
+    with pytest.raises(FormatError, match="directed cycle"):
+        network_from_dict(data)
+
+
+def test_a_single_variable_is_a_network() -> None:
+    """The smallest network, a class without features, makes the round trip."""
+    coin = Variable("c", ("a",))
+    network = BayesianNetwork(Structure(((),)), (coin,), (np.zeros(1),))
+    assert network_from_dict(network_to_dict(network)) == network

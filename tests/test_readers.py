@@ -1,0 +1,461 @@
+"""Reading files: by hand, with hostile input, by round trip, against pandas and scipy."""
+
+from __future__ import annotations
+
+import gzip
+import io
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.io import arff as scipy_arff
+
+from marginbn import readers
+from marginbn.exceptions import FormatError, InputError, MissingDependencyError
+from marginbn.readers import read_table, write_csv
+from marginbn.table import as_table
+
+
+def written(folder: Path, content: str | bytes, name: str = "t.csv") -> Path:
+    """A file with the given content."""
+    path = folder / name
+    data = content.encode() if isinstance(content, str) else content
+    path.write_bytes(gzip.compress(data) if name.endswith(".gz") else data)
+    return path
+
+
+# --- CSV by hand ----------------------------------------------------------------------------------
+
+
+def test_csv_by_hand(tmp_path: Path) -> None:
+    """Codes, measurements, words and missing fields of a small file come out as expected."""
+    text = "code, size ,word,flag\n1,0.5, a b ,True\n2,,NA,?\n1,1e3,b,False\n\n"
+    table = read_table(written(tmp_path, text))
+    assert table.names == ("code", "size", "word", "flag")
+    assert table.column("code").categories == (1, 2)
+    np.testing.assert_array_equal(table.column("size").values, [0.5, np.nan, 1000.0])
+    assert table.column("word").values.tolist() == ["a b", None, "b"]
+    assert table.column("flag").values.tolist() == ["True", None, "False"]
+
+
+def test_only_documented_texts_are_missing(tmp_path: Path) -> None:
+    """Empty, ?, NA, NaN and nan are missing; null, None, NAN and - are values."""
+    text = "a,b\n" + "".join(f"{t},1\n" for t in ("", "?", "NA", "NaN", "nan", '""', " ? "))
+    values = ("null", "None", "NAN", "-")
+    table = read_table(written(tmp_path, text + "".join(f"{t},1\n" for t in values)))
+    assert table.column("a").values.tolist() == [None] * 7 + list(values)
+
+
+@pytest.mark.parametrize(
+    ("fields", "categories"),
+    [
+        (["1", "2", "1"], (1, 2)),
+        (["1.0", "1", "2"], (1, 2)),
+        (["01", "1", "2"], ("01", "1", "2")),
+        (["1", "x", "01"], ("01", "1", "x")),
+        (["-1", "0", "10"], (-1, 0, 10)),
+        (["1_000", "2", "3"], ("1_000", "2", "3")),
+        (["9" * 30, "1", "2"], ("1", "2", "9" * 30)),
+    ],
+)
+def test_labels_read_as_written(
+    tmp_path: Path, fields: list[str], categories: tuple[object, ...]
+) -> None:
+    """Plain whole numbers become ints, any other category keeps its text."""
+    table = read_table(written(tmp_path, "a\n" + "\n".join(fields)), kinds="categorical")
+    assert table.column("a").categories == categories
+
+
+def test_column_of_nothing_is_numeric(tmp_path: Path) -> None:
+    """A column of empty fields is numeric and missing throughout."""
+    column = read_table(written(tmp_path, "a,b\n,1\n,2\n")).column("a")
+    assert column.kind == "numeric"
+    assert column.missing.all()
+
+
+def test_kinds_can_be_forced(tmp_path: Path) -> None:
+    """Codes can be declared numeric and measurements categorical."""
+    path = written(tmp_path, "a,b\n1,0.5\n2,1.5\n")
+    table = read_table(path, kinds={"a": "numeric", "b": "categorical"})
+    assert table.column("a").values.tolist() == [1.0, 2.0]
+    assert table.column("b").categories == ("0.5", "1.5")
+    with pytest.raises(InputError, match="'c'"):
+        read_table(path, kinds={"c": "numeric"})
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("t.csv", "a,b\n1,x y\n"),
+        ("t.CSV", "a,b\r\n1,x y\r\n"),
+        ("t.csv", "\ufeffa,b\n1,x y"),
+        ("t.csv.gz", '"a","b"\n"1","x y"\n'),
+        ("t.csv", "a;b\n1;x y\n"),
+        ("t.csv", '"a";"b"\n1;"x y"\n'),
+        ("t.tsv", "a\tb\n1\tx y\n"),
+        ("t.txt", "a\tb\n1\tx y\n"),
+        ("t.txt.gz", "a,b\n1,x y\n"),
+        ("t.v1.csv", "\n\na|b\n   \n1|x y\n"),
+        ("t.csv", "a, b\n1, x y \n\n\n"),
+        ("t.csv", "a,b\r1,x y\r"),
+    ],
+)
+def test_same_table_in_many_guises(tmp_path: Path, name: str, text: str) -> None:
+    """Delimiters, line ends, byte order mark, quotes, blank lines and gzip change nothing."""
+    table = read_table(written(tmp_path, text, name))
+    assert [column.values.tolist() for column in table.columns] == [[1], ["x y"]]
+    assert table.names == ("a", "b")
+
+
+def test_delimiter_can_be_given(tmp_path: Path) -> None:
+    """An explicit delimiter wins; it must be one character."""
+    path = written(tmp_path, "a,b:c\n1,2:3\n")
+    assert read_table(path, delimiter=":").names == ("a,b", "c")
+    with pytest.raises(InputError, match="single character"):
+        read_table(path, delimiter="::")
+
+
+def test_quoted_delimiters_newlines_and_quotes(tmp_path: Path) -> None:
+    """Quoted fields may hold commas, line ends and doubled quotes."""
+    table = read_table(written(tmp_path, 'a,b\n"x,y","1\n2"\n"say ""hi""",z\n'))
+    assert table.column("a").values.tolist() == ["x,y", 'say "hi"']
+    assert table.column("b").values.tolist() == ["1\n2", "z"]
+
+
+# --- hostile files --------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (b"", "the file is empty"),
+        (b" \n\n", "the file is empty"),
+        (b"\xef\xbb\xbf", "the file is empty"),
+        (b"a,b\n", "no rows below the header"),
+        (b"a,b\n1,2\n1,2,3\n", "line 3: expected 2 fields, got 3"),
+        (b"a,b\n1\n", "line 2: expected 2 fields, got 1"),
+        (b'a,b\n"x\ny",1\n1\n', "line 4: expected 2 fields, got 1"),
+        (b"a,b,a\n1,2,3\n", "line 1: column names must be distinct.*'a'"),
+        (b",b\n1,2\n", "line 1: column 1 has no name"),
+        (b"a,b\n1,\xff\n", "line 2: byte 0xff is not UTF-8"),
+        ("a,b\n1,2\n".encode("utf-16"), "line 1: byte 0xff is not UTF-8"),
+        (b"a,b\n1,2\n1,\x00\n", "line 3: there is a NUL byte"),
+        (b'a,b\n1,2\n"1,2\n3,4\n', "line 3: .*quote not closed"),
+        (b'a,b\n"1"x,2\n', "line 2: "),
+        (b"a,b\n1," + b"x" * 200_000 + b"\n", "line 2: field larger"),
+        (b"a,b\n1,inf\n2,0.5\n", "line 2: column 'b' holds inf"),
+        (b"a,b\n1,1e999\n2,0.5\n", "line 2: column 'b' holds inf"),
+    ],
+)
+def test_malformed_csv(tmp_path: Path, content: bytes, message: str) -> None:
+    """A malformed file is refused with path, line and reason."""
+    path = written(tmp_path, content)
+    with pytest.raises(FormatError, match=message) as caught:
+        read_table(path)
+    assert str(path) in str(caught.value)
+
+
+def test_forced_numeric_names_line_and_value(tmp_path: Path) -> None:
+    """A value that is no number in a numeric column is named with its line."""
+    path = written(tmp_path, 'a,b\n1,"x\ny"\n,z\nbad,z\nworse,z\n')
+    with pytest.raises(FormatError, match=r"line 5: column 'a'.*'bad'"):
+        read_table(path, kinds={"a": "numeric"})
+
+
+@pytest.mark.parametrize("content", [b"not gzip", gzip.compress(b"a,b\n1,2\n" * 99)[:-12]])
+def test_damaged_gzip(tmp_path: Path, content: bytes) -> None:
+    """A file that only claims to be gzip, or is cut off, is refused."""
+    path = tmp_path / "t.csv.gz"
+    path.write_bytes(content)
+    with pytest.raises(FormatError, match="gzip file is damaged"):
+        read_table(path)
+
+
+def test_absent_and_unknown_files(tmp_path: Path) -> None:
+    """A missing file, a folder and an unknown ending are refused clearly."""
+    with pytest.raises(InputError, match="cannot read .*nothing.csv"):
+        read_table(tmp_path / "nothing.csv")
+    (tmp_path / "folder.csv").mkdir()
+    with pytest.raises(InputError, match=r"cannot read .*folder\.csv"):
+        read_table(tmp_path / "folder.csv")
+    for name in ("t.xlsx", "t", "t.gz", "t.parquet.gz"):
+        with pytest.raises(InputError, match="cannot tell the format"):
+            read_table(tmp_path / name)
+    with pytest.raises(InputError, match="cannot read"):
+        read_table("a\0.csv")
+    with pytest.raises(InputError, match="no such file"):
+        read_table(tmp_path / "t.parquet")
+
+
+@settings(deadline=None, max_examples=150)
+@given(data=st.binary(max_size=60), name=st.sampled_from(["t.csv", "t.arff", "t.tsv", "t.csv.gz"]))
+def test_any_bytes_give_a_table_or_an_input_error(
+    tmp_path_factory: pytest.TempPathFactory, data: bytes, name: str
+) -> None:
+    """Whatever the bytes, the reader returns a table or raises its own error."""
+    path = tmp_path_factory.getbasetemp() / name
+    path.write_bytes(data)
+    try:
+        assert read_table(path).n_rows > 0
+    except InputError as error:
+        assert name in str(error)
+
+
+# --- round trip and other opinions ----------------------------------------------------------------
+
+words = st.text(st.characters(codec="utf-8", exclude_characters="\0"), min_size=1, max_size=6).map(
+    lambda word: f"w{word}w"
+)
+rows = st.lists(
+    st.tuples(
+        words | st.none(), st.floats(allow_infinity=False, width=64), st.integers(-9, 9) | st.none()
+    ),
+    min_size=1,
+    max_size=15,
+)
+
+
+@settings(deadline=None, max_examples=100)
+@given(rows=rows, suffix=st.sampled_from(["csv", "csv.gz"]))
+def test_round_trip(
+    tmp_path_factory: pytest.TempPathFactory, rows: list[tuple[object, ...]], suffix: str
+) -> None:
+    """What is written to CSV is read back: every word, every bit of every number."""
+    path = tmp_path_factory.getbasetemp() / f"round.{suffix}"
+    write_csv(path, ["word", "size", "code"], rows)
+    kinds = {"word": "categorical", "size": "numeric", "code": "categorical"}
+    table = read_table(path, kinds=kinds)
+    assert table.column("word").values.tolist() == [row[0] for row in rows]
+    np.testing.assert_array_equal(table.column("size").values, [row[1] for row in rows])
+    assert table.column("code").values.tolist() == [row[2] for row in rows]
+
+
+def test_single_missing_value_survives(tmp_path: Path) -> None:
+    """A one-column table keeps its missing rows through a file."""
+    write_csv(tmp_path / "t.csv", ["a"], [["x"], [None], ["y"]])
+    assert read_table(tmp_path / "t.csv").column("a").values.tolist() == ["x", None, "y"]
+
+
+def test_write_to_a_stream() -> None:
+    """Missing values become empty fields; awkward text is quoted."""
+    stream = io.StringIO()
+    write_csv(stream, ["a", "b"], [(None, "x,y"), (float("nan"), 1)])
+    assert stream.getvalue() == 'a,b\n,"x,y"\n,1\n'
+
+
+def test_cannot_write(tmp_path: Path) -> None:
+    """A target that cannot be written is an input error."""
+    with pytest.raises(InputError, match="cannot write"):
+        write_csv(tmp_path / "no" / "t.csv", ["a"], [])
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_pandas_agrees(tmp_path: Path, seed: int) -> None:
+    """pandas reads the same numbers, words and missing values from the same file."""
+    rng = np.random.default_rng(seed)
+    frame = pd.DataFrame(
+        {
+            "size": rng.normal(size=50) * 10.0 ** rng.integers(-9, 9, 50),
+            "count": rng.integers(0, 1000, 50),
+            "word": rng.choice(["a", "b c", 'd"e', "f,g"], 50),
+        }
+    ).mask(rng.random((50, 3)) < 0.1)
+    path = tmp_path / "t.csv"
+    frame.to_csv(path, index=False)
+    ours, theirs = read_table(path), pd.read_csv(path)
+    np.testing.assert_allclose(ours.column("size").values, theirs["size"], rtol=1e-15)
+    np.testing.assert_array_equal(ours.column("count").values, theirs["count"])
+    words = theirs["word"].astype(object)
+    assert ours.column("word").values.tolist() == words.where(words.notna(), None).tolist()
+
+
+# --- ARFF -----------------------------------------------------------------------------------------
+
+WEATHER = """% a comment
+@RELATION 'the weather'
+
+@Attribute outlook {sunny, overcast, 'very rainy'}
+@ATTRIBUTE "air temperature" REAL   % degrees
+@attribute windy{TRUE,FALSE}
+@attribute days integer
+@attribute note string
+@DATA
+sunny, 85.5, FALSE, 1, 'it''s
+'very rainy', ?, TRUE, 2, "50 % \\"wet\\""  % trailing
+% between
+?,70,FALSE,?,plain
+"""
+
+
+def test_arff_by_hand(tmp_path: Path) -> None:
+    """Names, declared states in order, numbers, quotes, comments and missing values are read."""
+    text = WEATHER.replace("'it''s", "'it\\'s'")
+    table = read_table(written(tmp_path, text, "weather.arff"))
+    assert table.names == ("outlook", "air temperature", "windy", "days", "note")
+    outlook = table.column("outlook")
+    assert outlook.categories == ("sunny", "overcast", "very rainy")
+    assert outlook.codes.tolist() == [0, 2, -1]
+    np.testing.assert_array_equal(table.column("air temperature").values, [85.5, np.nan, 70])
+    assert table.column("windy").values.tolist() == ["FALSE", "TRUE", "FALSE"]
+    assert table.column("days").kind == "numeric"
+    assert table.column("note").values.tolist() == ["it's", '50 % "wet"', "plain"]
+
+
+def test_arff_quoted_question_mark_is_a_value(tmp_path: Path) -> None:
+    """Only a bare question mark is missing; NA is a state like any other."""
+    text = "@relation r\n@attribute a {'?', NA}\n@data\n'?'\nNA\n?\n"
+    assert read_table(written(tmp_path, text, "t.arff")).column("a").values.tolist() == [
+        "?",
+        "NA",
+        None,
+    ]
+
+
+def test_arff_sparse_rows(tmp_path: Path) -> None:
+    """What a sparse row omits is 0 or the first declared state."""
+    text = (
+        "@relation r\n@attribute x numeric\n@attribute c {no, 'oh yes'}\n@attribute y real\n"
+        "@data\n{0 1.5, 1 'oh yes'}\n{ }\n{2 ?} % missing\n"
+    )
+    table = read_table(written(tmp_path, text, "t.arff.gz"))
+    assert table.column("x").values.tolist() == [1.5, 0, 0]
+    assert table.column("c").values.tolist() == ["oh yes", "no", "no"]
+    np.testing.assert_array_equal(table.column("y").values, [0, 0, np.nan])
+
+
+def test_arff_kinds_can_be_forced(tmp_path: Path) -> None:
+    """Declared kinds yield to those the caller gives."""
+    text = "@relation r\n@attribute a {10,2}\n@attribute b real\n@attribute s string\n@data\n"
+    path = written(tmp_path, text + "2,1.0,7\n10,2,8\n", "t.arff")
+    table = read_table(path, kinds={"a": "numeric", "b": "categorical", "s": "numeric"})
+    assert table.column("a").values.tolist() == [2.0, 10.0]
+    assert table.column("b").categories == (1, 2)
+    assert table.column("s").values.tolist() == [7.0, 8.0]
+
+
+def test_arff_tabs_separate_too(tmp_path: Path) -> None:
+    """Rows without commas may be separated by tabs."""
+    text = "@relation r\n@attribute a real\n@attribute b {x,y}\n@data\n1\tx\n2\ty\n"
+    assert read_table(written(tmp_path, text, "t.arff")).column("b").codes.tolist() == [0, 1]
+
+
+HEADER = "@relation r\n@attribute a real\n@attribute b {x,y}\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("", "empty"),
+        ("@relation r\n", "no @data line"),
+        ("@relation r\n@data\n1\n", "line 2: @data comes before"),
+        (HEADER + "@data\n", "no rows after @data"),
+        (HEADER + "1,x\n", "line 4: expected @relation"),
+        (HEADER + "@data\n1,x\n1\n", "line 6: expected 2 values, got 1"),
+        (HEADER + "@data\n1,x,2\n", "line 5: expected 2 values, got 3"),
+        (HEADER + "@data\n1,z\n", "line 5: 'z' is not a declared state of 'b'"),
+        (HEADER + "@data\n1,x\n\nq,x\n", "line 7: column 'a'.*'q' is no number"),
+        (HEADER + "@data\n1,'x\n", "line 5: a quote is not closed"),
+        (HEADER + "@data\n1,'x'y\n", "line 5: .*text follows a closing quote"),
+        (HEADER + "@data\n1,x,{2}\n", "line 5: instance weights"),
+        (HEADER + "@data\n{0 1},{2}\n", "line 5: nothing may follow"),
+        (HEADER + "@data\n{0 1, 0 2}\n", "line 5: index 0 occurs twice"),
+        (HEADER + "@data\n{7 1}\n", "line 5: index 7 is beyond"),
+        (HEADER + "@data\n{0 1\n", "line 5: expected a sparse row"),
+        (HEADER + "@data\n{-1 1}\n", "line 5: expected a sparse row"),
+        (HEADER + "@attribute A numeric\n@attribute a real\n", "line 5: .*distinct.*'a'"),
+        ("@relation r\n@attribute d date 'yyyy'\n", "line 2: .*type date"),
+        ("@relation r\n@attribute d relational\n", "line 2: .*type relational"),
+        ("@relation r\n@attribute d complex\n", "line 2: .*got 'complex'"),
+        ("@relation r\n@attribute d\n", "line 2: .*got ''"),
+        ("@relation r\n@attribute 'd numeric\n", "line 2: .*quote not closed"),
+        ("@relation r\n@attribute d {a,b\n", "line 2: .*not closed"),
+        ("@relation r\n@attribute d {}\n", "line 2: .*empty"),
+        ("@relation r\n@attribute d {a,a}\n", "line 2: .*declared twice"),
+        ("@relation r\n@attribute d {a} real\n", "line 2: nothing may follow"),
+        ("@relation r\n@attribute s string\n@data\n{}\n", "line 4: .*string attribute 's'"),
+    ],
+)
+def test_malformed_arff(tmp_path: Path, text: str, message: str) -> None:
+    """A malformed ARFF file is refused with line and reason."""
+    with pytest.raises(FormatError, match=message):
+        read_table(written(tmp_path, text, "t.arff"))
+
+
+def test_hostile_arff_line_is_refused_at_once(tmp_path: Path) -> None:
+    """A huge line made to confuse the scanner is refused without a long search."""
+    text = HEADER + "@data\n1," + " " * 100_000 + "'" + "\\" * 100_001 + "\n"
+    with pytest.raises(FormatError, match="line 5"):
+        read_table(written(tmp_path, text, "t.arff"))
+
+
+def test_scipy_agrees_on_arff(tmp_path: Path) -> None:
+    """scipy's reader sees the same numbers and states in a plain file."""
+    rng = np.random.default_rng(0)
+    lines = [
+        f"{x:.6f},{c},{k}"
+        for x, c, k in zip(
+            rng.normal(size=40), rng.choice(["red", "green", "blue"], 40), range(40), strict=True
+        )
+    ]
+    header = "@relation r\n@attribute x real\n@attribute c {red,green,blue}\n@attribute k integer\n"
+    path = written(tmp_path, header + "@data\n" + "\n".join(lines) + "\n", "t.arff")
+    theirs, meta = scipy_arff.loadarff(path)
+    ours = read_table(path)
+    assert ours.names == tuple(meta.names())
+    np.testing.assert_array_equal(ours.column("x").values, theirs["x"])
+    np.testing.assert_array_equal(ours.column("k").values, theirs["k"])
+    assert ours.column("c").values.tolist() == [state.decode() for state in theirs["c"]]
+    assert ours.column("c").categories == tuple(meta["c"][1])
+
+
+# --- Parquet --------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def parquet(tmp_path: Path) -> Path:
+    """A small Parquet file."""
+    path = tmp_path / "t.parquet"
+    frame = pl.DataFrame({"a": [1, None, 2], "b": ["x", "y", None], "c": [0.5, 1.5, None]})
+    frame.write_parquet(path)
+    return path
+
+
+@pytest.mark.parametrize("hidden", [(), ("pyarrow",)])
+def test_parquet(parquet: Path, hidden: tuple[str, ...], monkeypatch: pytest.MonkeyPatch) -> None:
+    """pyarrow and polars both read a Parquet file as the table it is."""
+    known = readers.find_spec
+    monkeypatch.setattr(readers, "find_spec", lambda n: None if n in hidden else known(n))
+    table = read_table(parquet, kinds={"a": "categorical"})
+    assert table.column("a").values.tolist() == [1, None, 2]
+    assert table.column("b").values.tolist() == ["x", "y", None]
+    np.testing.assert_array_equal(table.column("c").values, [0.5, 1.5, np.nan])
+
+
+def test_parquet_without_packages(parquet: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without a Parquet package the error is the line that installs one."""
+    monkeypatch.setattr(readers, "find_spec", lambda name: None)
+    with pytest.raises(MissingDependencyError, match=r'pip install "marginbn\[parquet\]"'):
+        read_table(parquet)
+
+
+def test_damaged_parquet(tmp_path: Path) -> None:
+    """A file that is no Parquet file is refused with its path."""
+    with pytest.raises(FormatError, match=r"t\.parquet: not a readable Parquet file"):
+        read_table(written(tmp_path, b"PAR1 but not really", "t.parquet"))
+
+
+def test_files_and_frames_agree(tmp_path: Path) -> None:
+    """The same rows from CSV, from Parquet and from memory give the same table."""
+    frame = pl.DataFrame({"code": [1, 2, 2], "size": [0.25, 1.5, 3.0], "word": ["x", "y", "x"]})
+    frame.write_csv(tmp_path / "t.csv")
+    frame.write_parquet(tmp_path / "t.parquet")
+    tables = [as_table(frame), read_table(tmp_path / "t.csv"), read_table(tmp_path / "t.parquet")]
+    seen = {
+        tuple((c.name, c.kind, c.categories, tuple(c.values)) for c in table.columns)
+        for table in tables
+    }
+    assert len(seen) == 1
