@@ -55,9 +55,17 @@ def our_tan(X: Codes, y: Codes) -> None:
 
 
 def pyagrum_tan(X: Codes, y: Codes) -> None:
+    from pyagrum.lib.discreteTypeProcessor import DiscreteTypeProcessor
     from pyagrum.skbn import BNClassifier
 
-    BNClassifier(learningMethod="TAN", prior="Smoothing", priorWeight=1).fit(X, y).predict(X)
+    classifier = BNClassifier(
+        type_processor=DiscreteTypeProcessor(),
+        learningMethod="TAN",
+        prior="Smoothing",
+        priorWeight=1,
+    )
+    classifier.fit(X, y)
+    classifier.predict(X)
 
 
 def pgmpy_tan(X: Codes, y: Codes) -> None:

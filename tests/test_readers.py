@@ -177,7 +177,7 @@ def test_damaged_gzip(tmp_path: Path, content: bytes) -> None:
 
 def test_absent_and_unknown_files(tmp_path: Path) -> None:
     """A missing file, a folder and an unknown ending are refused clearly."""
-    with pytest.raises(InputError, match="cannot read .*nothing.csv"):
+    with pytest.raises(InputError, match=r"cannot read .*nothing\.csv"):
         read_table(tmp_path / "nothing.csv")
     (tmp_path / "folder.csv").mkdir()
     with pytest.raises(InputError, match=r"cannot read .*folder\.csv"):
@@ -199,10 +199,12 @@ def test_any_bytes_give_a_table_or_an_input_error(
     """Whatever the bytes, the reader returns a table or raises its own error."""
     path = tmp_path_factory.getbasetemp() / name
     path.write_bytes(data)
+    message, n_rows = "", 0
     try:
-        assert read_table(path).n_rows > 0
+        n_rows = read_table(path).n_rows
     except InputError as error:
-        assert name in str(error)
+        message = str(error)
+    assert n_rows > 0 or name in message
 
 
 # --- round trip and other opinions ----------------------------------------------------------------

@@ -240,15 +240,15 @@ def test_nested_cells_are_a_type_error_too() -> None:
 def test_names_and_kinds_are_checked() -> None:
     """Wrong names and kinds are named, with close matches."""
     X = np.zeros((2, 2))
-    with pytest.raises(InputError, match="'petals'.*did you mean 'petal'"):
+    with pytest.raises(InputError, match=r"'petals'.*did you mean 'petal'"):
         as_table(X, names=["petal", "sepal"], kinds={"petals": "numeric"})
-    with pytest.raises(InputError, match="column 5.*'x0', 'x1'"):
+    with pytest.raises(InputError, match=r"column 5.*'x0', 'x1'"):
         as_table(X, kinds={5: "numeric"})
     with pytest.raises(InputError, match="'number'"):
         as_table(X, kinds="number")
     with pytest.raises(InputError, match="mapping, got"):
         as_table(X, kinds=["numeric"])
-    with pytest.raises(InputError, match="distinct.*'a'"):
+    with pytest.raises(InputError, match=r"distinct.*'a'"):
         as_table(X, names=["a", "a"])
     with pytest.raises(InputError, match="2 entries"):
         as_table(X, names=["a"])

@@ -82,6 +82,11 @@ class CandidateSets:
 
     def selection(self, structure: Structure) -> NDArray[np.int64]:
         """Flat index of the candidate that ``structure`` chooses for each variable."""
+        if structure.n_variables != self.n_variables:
+            raise InputError(
+                f"the structure must have {self.n_variables} variables, "
+                f"got {structure.n_variables}"
+            )
         try:
             chosen = [self.index(i, p) for i, p in enumerate(structure.parents)]
         except KeyError as error:
@@ -94,7 +99,16 @@ class CandidateSets:
 
     def structure(self, selection: Sequence[int] | NDArray[np.int64]) -> Structure:
         """The (checked acyclic) structure that a selection stands for."""
-        return Structure(tuple(self.parents[int(k)] for k in selection))
+        chosen = [int(k) for k in selection]
+        own = len(chosen) == self.n_variables and all(
+            k in self.group(i) for i, k in enumerate(chosen)
+        )
+        if not own:
+            raise InputError(
+                f"a selection must name one candidate of each of the {self.n_variables} "
+                f"variables, in order, got {chosen}"
+            )
+        return Structure(tuple(self.parents[k] for k in chosen))
 
     def keep(self, mask: NDArray[np.bool_]) -> CandidateSets:
         """The candidates where ``mask`` is true."""

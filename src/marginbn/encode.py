@@ -54,7 +54,8 @@ class EncodedData:
     variables: tuple[Variable, ...]
 
     def __post_init__(self) -> None:
-        codes = np.ascontiguousarray(self.codes, dtype=np.int32)
+        with np.errstate(invalid="ignore"):  # what the cast bends is refused below
+            codes = np.ascontiguousarray(self.codes, dtype=np.int32)
         weights = np.ascontiguousarray(self.weights, dtype=np.float64)
         if codes.ndim != 2 or codes.shape[1] != len(self.variables):
             raise InputError(
@@ -64,13 +65,15 @@ class EncodedData:
             raise InputError(f"weights must have shape {codes.shape[:1]}, got {weights.shape}")
         if len(codes) and not (np.isfinite(weights).all() and (weights > 0).all()):
             raise InputError("weights must be positive and finite; leave out rows of weight zero")
+        if not np.array_equal(codes, self.codes):
+            raise InputError("codes must be integers of 32 bits")
         arities = np.array([v.arity for v in self.variables], dtype=np.int64)
         if len(codes) and ((codes < 0).any() or (codes >= arities).any()):
             raise InputError("codes must lie between 0 and the arity of their variable minus one")
-        for array in (codes, weights):
-            array.flags.writeable = False
-        object.__setattr__(self, "codes", codes)
-        object.__setattr__(self, "weights", weights)
+        for name, array in (("codes", codes), ("weights", weights)):
+            view = array.view()  # the caller's own array stays writeable
+            view.flags.writeable = False
+            object.__setattr__(self, name, view)
 
     @property
     def arities(self) -> NDArray[np.int64]:

@@ -121,11 +121,12 @@ def margin_problem(
         raise InputError(f"margin must be 'multiclass' or 'binary', got {margin!r}")
     if not (smoothing > 0 and math.isfinite(smoothing)):
         raise InputError(f"smoothing must be a positive number, got {smoothing}")
+    _check_match(data, candidates)
     if data.n_classes < 2:
         raise InputError("margins need at least two classes; the data has a single one")
     merged = data.merged()
     for child, parents in zip(candidates.child, candidates.parents, strict=True):
-        check_joint_states(merged, (*parents, int(child), 0))
+        check_joint_states(merged, sorted({0, int(child), *parents}))
     return StructureProblem(
         candidates=candidates,
         linear=np.zeros(candidates.n_candidates),
@@ -140,8 +141,20 @@ def linear_problem(
     data: EncodedData, candidates: CandidateSets, score: LocalScore
 ) -> StructureProblem:
     """Decomposable score: no margin rows."""
+    _check_match(data, candidates)
     merged = data.merged()
     return StructureProblem(candidates, local_scores(merged, candidates, score), merged.variables)
+
+
+def _check_match(data: EncodedData, candidates: CandidateSets) -> None:
+    """Refuse data without rows, and candidates that were made for other variables."""
+    if data.n_samples == 0:
+        raise InputError("the data has no rows; a structure can be learned from one row or more")
+    if data.n_variables != candidates.n_variables:
+        raise InputError(
+            f"candidates must be over the {data.n_variables} variables of the data, "
+            f"got candidates over {candidates.n_variables}"
+        )
 
 
 def drop_dominated(problem: StructureProblem) -> StructureProblem:

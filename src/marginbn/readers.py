@@ -28,6 +28,8 @@ from marginbn.textfile import Origin, column_from_text, format_error, load_text
 _DELIMITERS = {".csv": ",;\t|", ".tsv": "\t", ".txt": "\t,;|"}
 """Delimiters by file extension; the first that occurs in the header is taken."""
 
+_QUOTE_NEEDED = re.compile(r'[,"\r\n]')
+
 
 @dataclass(frozen=True)
 class TextTable:
@@ -85,9 +87,8 @@ def write_csv(
 ) -> None:
     """Write a CSV file (or to an open text stream); None and NaN become empty fields."""
     if not isinstance(target, (str, PathLike)):
-        writer = csv.writer(target, lineterminator="\n")
-        writer.writerow(names)
-        writer.writerows([_written(value) for value in row] for row in rows)
+        target.write(_csv_line(names))
+        target.writelines(map(_csv_line, rows))
         return
     opener = gzip.open if str(target).lower().endswith(".gz") else open
     try:
@@ -97,8 +98,20 @@ def write_csv(
         raise InputError(f"cannot write {str(target)!r}: {error.strerror}") from error
 
 
-def _written(value: Any) -> Any:
-    return "" if value is None or (isinstance(value, float) and value != value) else value
+def _csv_line(values: Sequence[Any]) -> str:
+    """One line; csv.writer would leave a lone carriage return unquoted in some versions."""
+    if len(values) == 1 and _csv_field(values[0]) == "":
+        return '""\n'  # an empty line would be no row at all
+    return ",".join(map(_csv_field, values)) + "\n"
+
+
+def _csv_field(value: Any) -> str:
+    if value is None or (isinstance(value, float) and value != value):
+        return ""
+    text = str(value)
+    if not _QUOTE_NEEDED.search(text):
+        return text
+    return '"' + text.replace('"', '""') + '"'
 
 
 def _format_of(path: Path) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from heapq import heappop, heappush
 
 from marginbn.exceptions import InputError
 
@@ -16,15 +17,15 @@ def topological_order(parents: Sequence[Sequence[int]]) -> tuple[int, ...] | Non
     for child, parent_set in enumerate(parents):
         for parent in set(parent_set):
             children[parent].append(child)
-    ready = [v for v, count in enumerate(waiting) if count == 0]
+    ready = [v for v, count in enumerate(waiting) if count == 0]  # increasing: already a heap
     order: list[int] = []
     while ready:
-        variable = ready.pop(0)
+        variable = heappop(ready)
         order.append(variable)
         for child in children[variable]:
             waiting[child] -= 1
             if waiting[child] == 0:
-                ready.append(child)
+                heappush(ready, child)
     return tuple(order) if len(order) == len(parents) else None
 
 
@@ -93,6 +94,10 @@ class Structure:
         """Build the structure from (parent, child) pairs."""
         parents: list[set[int]] = [set() for _ in range(n_variables)]
         for parent, child in arcs:
+            if not 0 <= child < n_variables:
+                raise InputError(
+                    f"arcs must end in a variable in 0..{n_variables - 1}, got {(parent, child)}"
+                )
             parents[child].add(parent)
         return cls(tuple(tuple(sorted(p)) for p in parents))
 

@@ -118,9 +118,7 @@ def numbers_of_texts(texts: Sequence[str]) -> NDArray[np.float64] | None:
     return None if np.isnan(numbers).any() else numbers
 
 
-def _measurements(
-    texts: Sequence[str | None], kind: Kind | None
-) -> NDArray[np.float64] | None:
+def _measurements(texts: Sequence[str | None], kind: Kind | None) -> NDArray[np.float64] | None:
     """Short cut for a column of finite numbers, all present, that are no codes."""
     if texts and texts[0] is None:
         return None

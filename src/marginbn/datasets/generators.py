@@ -88,7 +88,8 @@ def make_waveform(n: int = 5000, seed: int = 0) -> Dataset:
         h1(i) = max(6 - |i - 11|, 0),  h2(i) = h1(i - 4),  h3(i) = h1(i + 4),  i = 1..21
         x_i = u h_a(i) + (1 - u) h_b(i) + e_i,  u ~ U(0, 1) once per row,  e_i ~ N(0, 1)
 
-    with the pair (a, b) = (1, 2), (1, 3), (2, 3) in class 0, 1, 2, all equally likely.
+    with the pair (a, b) = (2, 3), (1, 3), (1, 2) in class 0, 1, 2, all equally likely. The labels
+    are those of the file in the UCI repository, whose values are rounded to two decimals.
 
     References
     ----------
@@ -99,7 +100,7 @@ def make_waveform(n: int = 5000, seed: int = 0) -> Dataset:
     position = np.arange(1, 22)
     waves = np.array([np.maximum(6 - np.abs(position - peak), 0) for peak in (11, 15, 7)])
     label = rng.integers(3, size=n)
-    first, second = np.array([[0, 1], [0, 2], [1, 2]])[label].T
+    first, second = np.array([[1, 2], [0, 2], [0, 1]])[label].T
     u = rng.random((n, 1))
     values = u * waves[first] + (1 - u) * waves[second] + rng.standard_normal((n, 21))
     columns = [Column.numeric(f"x{i + 1}", values[:, i]) for i in range(21)]

@@ -35,7 +35,7 @@ def load_highspy() -> ModuleType:
                 'pip install "highspy>=1.14,<1.15"'
             ) from error
         raise MissingDependencyError(
-            'solver \'highs\' needs highspy: pip install "highspy>=1.14,<1.15"'
+            "solver 'highs' needs highspy: pip install \"highspy>=1.14,<1.15\""
         ) from error
     module: ModuleType = highspy
     return module

@@ -264,7 +264,12 @@ def _graph_rows(problem: StructureProblem, delta: float) -> sparse.csr_array:
     pair = np.arange(n * (n - 1))
     parent, candidate = _memberships(candidates)
     child = candidates.child[candidate].astype(np.int64)
-    rows = [candidates.child, n + pair, n + pair, n + _pair_index(parent, child, n)]
+    rows = [
+        candidates.child.astype(np.int64),
+        n + pair,
+        n + pair,
+        n + _pair_index(parent, child, n),
+    ]
     columns = [np.arange(k), first_order + head, first_order + tail, candidate]
     values = [np.ones(k), np.ones(len(pair)), -np.ones(len(pair)), np.full(len(child), -2 * delta)]
     return sparse.csr_array(

@@ -48,7 +48,7 @@ def binary_table(
     features = [v for v in sorted((child, *parents)) if v != 0]
     if child == 0:  # P(C = 1 | S): two states after merging the other classes
         counts = contingency(data, (*parents, 0))
-        rest = counts.sum(axis=-1, keepdims=True) - counts
+        rest = _sum_of_others(counts, -1)
         odds = np.log(counts + smoothing) - np.log(rest + smoothing)
         return _class_last(odds, (*parents, 0), features, data)
     if 0 not in parents:
@@ -56,9 +56,22 @@ def binary_table(
         return np.zeros((int(np.prod(arities)), data.n_classes))
     counts = contingency(data, (*parents, child))
     axis = list(parents).index(0)
-    rest = counts.sum(axis=axis, keepdims=True) - counts
+    rest = _sum_of_others(counts, axis)
     odds = smoothed_log_table(counts, smoothing) - smoothed_log_table(rest, smoothing)
     return _class_last(odds, (*parents, child), features, data)
+
+
+def _sum_of_others(counts: NDArray[np.float64], axis: int) -> NDArray[np.float64]:
+    """Counts of all classes but one, added up from both ends along ``axis``.
+
+    Subtracting from the total would round light rows away beside heavy ones, and with two
+    classes the binary margin would no longer be the soft margin to the last digits.
+    """
+    own = np.moveaxis(counts, axis, -1)
+    nothing = np.zeros((*own.shape[:-1], 1))
+    before = np.concatenate([nothing, np.cumsum(own[..., :-1], axis=-1)], axis=-1)
+    after = np.concatenate([nothing, np.cumsum(own[..., :0:-1], axis=-1)], axis=-1)[..., ::-1]
+    return np.moveaxis(before + after, -1, axis)
 
 
 def _class_last(

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import math
 
-from marginbn.exceptions import SolverError
+import numpy as np
+
+from marginbn.exceptions import InputError, SolverError
 from marginbn.problem import StructureProblem
-from marginbn.solvers.result import SolveResult, allowance
+from marginbn.solvers.result import PROOF_TOLERANCE, SolveResult, Status, allowance
 from marginbn.structure import is_acyclic
 
 SCORE_TOLERANCE = 1e-9
@@ -16,12 +18,14 @@ SCORE_TOLERANCE = 1e-9
 def check_result(problem: StructureProblem, result: SolveResult) -> None:
     """Raise :class:`SolverError` unless the result is consistent.
 
-    The structure must be acyclic and made of candidates, the objective must be what the
-    definition gives, the bound must not lie below it, and in the trace objectives only rise,
-    bounds only fall and no bound lies below any objective.
+    The structure must be acyclic, made of candidates and the one that is selected, the objective
+    must be what the definition gives, the bound must not lie below it and must meet it if
+    the status says optimal; in the trace objectives only rise, bounds only fall and no bound lies
+    below any objective.
     """
     if not is_acyclic(result.structure.parents):
         raise SolverError(f"solver {result.solver!r} returned a cyclic graph")
+    _check_selection(problem, result)
     recomputed = problem.score(result.structure)
     if abs(recomputed - result.objective) > SCORE_TOLERANCE * max(1.0, abs(recomputed)):
         raise SolverError(
@@ -33,15 +37,35 @@ def check_result(problem: StructureProblem, result: SolveResult) -> None:
             f"solver {result.solver!r} claims the bound {result.bound}, "
             f"which lies below the objective {result.objective}"
         )
+    if result.status is Status.OPTIMAL and result.gap > PROOF_TOLERANCE:
+        raise SolverError(
+            f"solver {result.solver!r} claims an optimal structure, but objective "
+            f"{result.objective} and bound {result.bound} leave a gap of {result.gap:.3g}"
+        )
     _check_trace(result)
 
 
+def _check_selection(problem: StructureProblem, result: SolveResult) -> None:
+    try:
+        selection = problem.candidates.selection(result.structure)
+    except InputError as error:
+        raise SolverError(f"solver {result.solver!r}: {error}") from error
+    if not np.array_equal(selection, result.selection):
+        raise SolverError(
+            f"solver {result.solver!r} returned the selection {result.selection}, "
+            f"but its structure is the selection {selection}"
+        )
+
+
 def _check_trace(result: SolveResult) -> None:
-    objective, bound = -math.inf, math.inf
+    seconds, objective, bound = 0.0, -math.inf, math.inf
     for point in result.trace:
-        rises = point.bound > bound + allowance(bound)
-        if point.objective < objective or rises or point.bound < point.objective:
+        falls = point.bound <= bound + allowance(bound)
+        # every comparison with NaN is false, so a NaN is refused here as well
+        if not (point.seconds >= seconds and falls and objective <= point.objective <= point.bound):
             raise SolverError(f"solver {result.solver!r} has an inconsistent trace at {point}")
-        objective, bound = point.objective, point.bound
+        seconds, objective, bound = point.seconds, point.objective, point.bound
+    if objective > result.objective + allowance(objective):
+        raise SolverError(f"solver {result.solver!r} once had a better structure: {objective}")
     if bound < result.objective - allowance(bound):
         raise SolverError(f"solver {result.solver!r} once claimed a bound that was too low")

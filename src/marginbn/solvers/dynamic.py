@@ -59,6 +59,8 @@ class DynamicProgrammingSolver:
         limits: Limits,
         start: NDArray[np.int64] | None = None,
         callback: Callback | None = None,
+        seed: int = 0,
+        n_jobs: int = 1,
     ) -> SolveResult:
         """Solve; see :class:`marginbn.solvers.base.Solver`."""
         tracker = Tracker(problem, Deadline(limits), callback)
@@ -152,9 +154,7 @@ def _trace_back(
     return chosen
 
 
-def _value_of(
-    sink: int, rest: int, local: NDArray[np.float64], best: NDArray[np.float64]
-) -> float:
+def _value_of(sink: int, rest: int, local: NDArray[np.float64], best: NDArray[np.float64]) -> float:
     """best(rest) + local_sink(rest)."""
     squeezed = int(_without(np.array([rest]), sink)[0])
     return float(best[rest] + local[sink][squeezed])

@@ -55,6 +55,8 @@ class ExhaustiveSolver:
         limits: Limits,
         start: NDArray[np.int64] | None = None,
         callback: Callback | None = None,
+        seed: int = 0,
+        n_jobs: int = 1,
     ) -> SolveResult:
         """Solve; see :class:`marginbn.solvers.base.Solver`."""
         tracker = Tracker(problem, Deadline(limits), callback)

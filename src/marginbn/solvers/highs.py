@@ -49,6 +49,8 @@ class HighsSolver:
         limits: Limits,
         start: NDArray[np.int64] | None = None,
         callback: Callback | None = None,
+        seed: int = 0,
+        n_jobs: int = 1,
     ) -> SolveResult:
         """Solve; see :class:`marginbn.solvers.base.Solver`."""
         tracker = Tracker(problem, Deadline(limits), callback)
@@ -74,7 +76,9 @@ def _work(
     channel.poll()
     columns = np.arange(milp.n_columns, dtype=np.int32)
     highs.setSolution(milp.n_columns, columns, point)
-    allowance = bound_allowance(milp, point, TOLERANCE, SMALLEST_COEFFICIENT)
+    allowance = bound_allowance(
+        milp, point, scale=scale, tolerance=TOLERANCE, threshold=SMALLEST_COEFFICIENT
+    )
     listener = _Listener(milp, scale, allowance, channel)
     del milp, point, columns
     listener.attach(highs)

@@ -25,8 +25,12 @@ from marginbn.solvers.limits import Deadline, Limits
 from marginbn.solvers.result import SolveResult, Status
 from marginbn.solvers.start import begin, box_bound
 
-TOLERANCE = 1e-9
-"""Primal and dual feasibility."""
+TOLERANCE = 1e-7
+"""Primal and dual feasibility; SCIP divides it by 1000 at times, and its linear programming code
+complains on the terminal about anything below 1e-10."""
+
+LARGEST_COST = 128.0
+"""The objective is scaled to this, which makes the tolerance of its reduced costs about 1e-9."""
 
 EPSILON = 1e-9
 """SCIP takes numbers below this for zero (its default)."""
@@ -71,6 +75,8 @@ class ScipSolver:
         limits: Limits,
         start: NDArray[np.int64] | None = None,
         callback: Callback | None = None,
+        seed: int = 0,
+        n_jobs: int = 1,
     ) -> SolveResult:
         """Solve; see :class:`marginbn.solvers.base.Solver`."""
         tracker = Tracker(problem, Deadline(limits), callback)
@@ -86,9 +92,9 @@ def _work(
     """Build, load, run; everything found is posted to the channel."""
     channel.post(box_bound(problem, channel.poll))
     milp = formulate(problem, poll=channel.poll)
-    scale = objective_scale(milp)
+    scale = objective_scale(milp, LARGEST_COST)
     point = point_of(problem, milp, first)
-    allowance = bound_allowance(milp, point, TOLERANCE, EPSILON)
+    allowance = bound_allowance(milp, point, scale=scale, tolerance=TOLERANCE, threshold=EPSILON)
     scip = load_pyscipopt().Model()
     scip.hideOutput()
     _set_parameters(scip, deadline.limits)

@@ -279,8 +279,8 @@ class Search:
             self.incumbent.value[0] = self.tracker.objective - self.encoding.constant
 
     def report_bound(self) -> None:
-        """The largest of everything open and everything ever discarded."""
-        value = float(self.pool.numbers[FLOOR])
+        """The largest of everything open, everything ever discarded and the incumbent."""
+        value = max(float(self.pool.numbers[FLOOR]), float(self.incumbent.value[0]))
         if self.pool.counters[OPEN] > 0:
             value = max(value, float(self.pool.bound[self.pool.heap[0]]))
         self.tracker.improve_bound(value + self.encoding.constant)

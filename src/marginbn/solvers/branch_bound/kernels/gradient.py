@@ -2,7 +2,8 @@
 
 Only *live* columns are needed: allowed slots of features with a choice, and class sets while more than one is left. They are kept as
 spans of the column index; gaps of less than one vector register are not worth a new span. Everything decided is summed in a
-constant margin vector instead: ``u . fixed`` belongs to the constant of the bound.
+constant margin vector instead: ``u . fixed`` belongs to the constant of the bound. A span must therefore never reach across a decided feature:
+its margins would count twice.
 """
 
 from __future__ import annotations
@@ -23,23 +24,24 @@ def prepare_columns(inst: Instance, box: Box, spans: IntArray, fixed: FloatArray
     """Spans of live columns (their number is returned) and the margins of everything decided."""
     n = inst.n_features
     fixed[:] = 0.0
-    count = 0
+    count, barrier = 0, 0
     for i in range(n):
         offset = i * (n + 2)
         only = only_slot(box, i)
         if only >= 0:
             add_column(inst, offset + only, 1.0, fixed)
+            barrier = offset + n + 2
             continue
         for s in range(n + 2):
             if box.allowed[i, s]:
-                count = _extend(spans, count, offset + s)
+                count = _extend(spans, count, offset + s, barrier)
     only = only_class_set(box)
     if only >= 0:
         add_column(inst, n * (n + 2) + only, 1.0, fixed)
         return count
     for s in range(box.classes.size):
         if box.classes[s]:
-            count = _extend(spans, count, n * (n + 2) + s)
+            count = _extend(spans, count, n * (n + 2) + s, barrier)
     return count
 
 
@@ -68,8 +70,9 @@ def only_class_set(box: Box) -> int:
 
 
 @kernel
-def _extend(spans: IntArray, count: int, column: int) -> int:
-    if count > 0 and column - spans[count - 1, 1] < GAP:
+def _extend(spans: IntArray, count: int, column: int, barrier: int) -> int:
+    """Add a column to the last span, or begin a new one if it is far or behind a decided feature."""
+    if count > 0 and column - spans[count - 1, 1] < GAP and spans[count - 1, 1] > barrier:
         spans[count - 1, 1] = column + 1
         return count
     spans[count, 0] = column

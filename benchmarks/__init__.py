@@ -1,0 +1,1 @@
+"""Speed: instances, one record per run, tables with ratios. See ``python -m benchmarks --help``."""

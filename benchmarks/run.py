@@ -1,0 +1,103 @@
+"""Run units, one process and one record each; finished records are skipped."""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+import resource
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+from benchmarks.instances import Instance
+from benchmarks.suites import Run
+from marginbn import __version__, paper_gap, solve_structure
+
+TRACE_POINTS = 200
+
+
+def measure(run: Run, folder: Path | None) -> dict[str, Any]:
+    """Solve one unit in this process; compilation is paid by a tiny problem before the clock."""
+    warm_up = Instance("random-30-3-2-0", run.instance.kind, run.instance.p, 2)
+    solve_structure(warm_up.problem(None), run.solver, time_limit=60.0)
+    start = time.perf_counter()
+    problem = run.instance.problem(folder)
+    built = time.perf_counter() - start
+    result = solve_structure(
+        problem, run.solver, time_limit=max(run.seconds - built, 0.1), n_jobs=run.n_jobs
+    )
+    finite = [t.seconds for t in result.trace if t.bound < float("inf") and t.objective > -1e300]
+    return {
+        "key": run.key,
+        "instance": str(run.instance),
+        "solver": run.solver,
+        "limit": run.seconds,
+        "n_jobs": run.n_jobs,
+        "used": result.solver,
+        "status": str(result.status),
+        "objective": result.objective,
+        "bound": result.bound,
+        "gap_percent": paper_gap(result.objective, result.bound),
+        "seconds": time.perf_counter() - start,
+        "build_seconds": built,
+        "first_answer_seconds": built + min(finite, default=float("nan")),
+        "nodes": result.nodes,
+        "peak_megabytes": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024,
+        "class_parents": list(result.structure.parents[0]),
+        "trace": thin([(t.seconds, t.objective, t.bound) for t in result.trace]),
+        "versions": {"marginbn": __version__, "python": platform.python_version()},
+        "machine": f"{platform.machine()}, {os.cpu_count()} cores",
+    }
+
+
+def thin(points: list[Any]) -> list[Any]:
+    """At most TRACE_POINTS of the points, first and last included."""
+    if len(points) <= TRACE_POINTS:
+        return points
+    step = (len(points) - 1) / (TRACE_POINTS - 1)
+    return [points[round(i * step)] for i in range(TRACE_POINTS)]
+
+
+def run_suite(runs: list[Run], folder: Path | None, records: Path) -> None:
+    """Run what has no record yet, each unit in a process of its own."""
+    done = {record["key"] for record in read_records(records)}
+    waiting = [run for run in runs if run.key not in done]
+    for position, run in enumerate(waiting, 1):
+        print(f"[{position}/{len(waiting)}] {run.key}", file=sys.stderr, flush=True)
+        record = _in_own_process(run, folder)
+        with records.open("a") as file:
+            file.write(json.dumps(record) + "\n")
+
+
+def _in_own_process(run: Run, folder: Path | None) -> dict[str, Any]:
+    command = [sys.executable, "-m", "benchmarks", "one", str(run.instance), run.solver]
+    command += [str(run.seconds), "--jobs", str(run.n_jobs)]
+    command += ["--data", str(folder)] if folder else []
+    answer = subprocess.run(command, capture_output=True, text=True)
+    if answer.returncode != 0:
+        lines = answer.stderr.strip().splitlines() or ["no message"]
+        return {
+            "key": run.key,
+            "instance": str(run.instance),
+            "solver": run.solver,
+            "limit": run.seconds,
+            "n_jobs": run.n_jobs,
+            "status": "error",
+            "error": lines[-1],
+        }
+    record: dict[str, Any] = json.loads(answer.stdout)
+    return record
+
+
+def read_records(records: Path) -> list[dict[str, Any]]:
+    """All records of a file; a line cut off by a crash is ignored."""
+    found = []
+    for line in records.read_text().splitlines() if records.exists() else []:
+        try:
+            found.append(json.loads(line))
+        except json.JSONDecodeError:
+            continue
+    return found

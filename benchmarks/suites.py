@@ -1,0 +1,166 @@
+"""Which runs belong together: what each table needs."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from benchmarks.instances import Instance
+
+SMALL = [
+    "australian",
+    "breast",
+    "car",
+    "cleve",
+    "corral",
+    "crx",
+    "diabetes",
+    "flare",
+    "glass",
+    "glass2",
+    "heart",
+    "hepatitis",
+    "iris",
+    "lymphography",
+    "mofn-3-7-10",
+    "pima",
+    "vote",
+]
+MEDIUM = ["german", "abalone", "nursery", "mushroom", "shuttle-small", "adult"]
+TABLE_ONE = [
+    "letter",
+    "satimage",
+    "segment",
+    "soybean-large",
+    "vehicle",
+    "adult",
+    "spambase",
+    "chess",
+    "waveform-21",
+]
+MULTICLASS = {"letter", "satimage", "segment", "soybean-large", "vehicle"}
+ALL = sorted({*SMALL, *MEDIUM, *TABLE_ONE})
+
+
+@dataclass(frozen=True)
+class Run:
+    """One instance, one solver, one limit."""
+
+    instance: Instance
+    solver: str
+    seconds: float
+    n_jobs: int = 1
+
+    @property
+    def key(self) -> str:
+        """Identifies the run in a file of records."""
+        return f"{self.instance} {self.solver} {self.seconds:g} {self.n_jobs}"
+
+
+def proofs() -> list[Run]:
+    """Small data sets at three p, medium ones and binary margins at p = 0.9."""
+    runs = [
+        Run(Instance(name, "sm", p, 2), "branch_bound", 60.0)
+        for name in SMALL
+        for p in (0.6, 0.9, 0.99)
+    ]
+    runs += [Run(Instance(name, "sm", 0.9, 2), "branch_bound", 120.0) for name in MEDIUM]
+    binary = [("vehicle", 0.9), ("vehicle", 0.99), ("soybean-large", 0.9)]
+    return runs + [Run(Instance(n, "sbm", p, 2), "branch_bound", 60.0) for n, p in binary]
+
+
+def table_one() -> list[Run]:
+    """The hard data sets at 60 seconds."""
+    return [
+        Run(Instance(name, kind, 0.9, 2), "branch_bound", 60.0)
+        for name in TABLE_ONE
+        for kind in (("sm", "sbm") if name in MULTICLASS else ("sm",))
+    ]
+
+
+def against_formulation() -> list[Run]:
+    """The engine beside formulation (19) on HiGHS and SCIP."""
+    names = [
+        "breast",
+        "cleve",
+        "crx",
+        "lymphography",
+        "vote",
+        "german",
+        "glass",
+        "heart",
+        "diabetes",
+        "corral",
+    ]
+    runs = [
+        Run(Instance(name, "sm", 0.9, 2), solver, 300.0)
+        for name in names
+        for solver in ("branch_bound", "highs")
+    ]
+    return runs + [
+        Run(Instance(name, "sm", 0.9, 2), solver, 60.0)
+        for name in ("vehicle", "segment")
+        for solver in ("branch_bound", "highs", "scip")
+    ]
+
+
+def two_workers() -> list[Run]:
+    """One and two workers on the same trees."""
+    return [
+        Run(Instance(name, "sm", 0.9, 2), "branch_bound", 30.0, n_jobs)
+        for name in ("vehicle", "chess")
+        for n_jobs in (1, 2)
+    ]
+
+
+def three_parents() -> list[Run]:
+    """max_parents = 3 beside formulation (19)."""
+    small = [
+        Run(Instance(name, "sm", 0.9, 3), "auto", 120.0)
+        for name in ("iris", "glass", "heart", "corral")
+    ]
+    large = [
+        Run(Instance(name, "sm", 0.9, 3), solver, 120.0)
+        for name in ("crx", "german")
+        for solver in ("auto", "highs")
+    ]
+    return small + large
+
+
+def linear() -> list[Run]:
+    """MDL: the paper's candidate sets, and general networks."""
+    restricted = [
+        Run(Instance(name, "mdl", None, 2), "auto", 60.0)
+        for name in ("spambase", "chess", "mofn-3-7-10")
+    ]
+    general = [
+        Run(Instance(name, "mdl-general", None, 3), "auto", 60.0)
+        for name in ("vehicle", "lymphography")
+    ]
+    return [
+        *restricted,
+        *general,
+        Run(Instance("soybean-large", "mdl-general", None, 2), "auto", 300.0),
+    ]
+
+
+def first_answers() -> list[Run]:
+    """Two seconds for every data set: is there an incumbent and a finite bound?"""
+    return [Run(Instance(name, "sm", 0.9, 2), "branch_bound", 3.0) for name in ALL]
+
+
+def smoke() -> list[Run]:
+    """Seconds in total, no data folder needed."""
+    small = Instance("random-200-8-3-0", "sm", 0.9, 2)
+    return [Run(small, "branch_bound", 10.0), Run(small, "highs", 5.0)]
+
+
+SUITES = {
+    "proofs": proofs,
+    "table-one": table_one,
+    "against-formulation": against_formulation,
+    "two-workers": two_workers,
+    "three-parents": three_parents,
+    "linear": linear,
+    "first-answers": first_answers,
+    "smoke": smoke,
+}

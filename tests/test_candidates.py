@@ -1,0 +1,244 @@
+"""Candidate parent sets: counted by formula, listed by hand, checked against all DAGs."""
+
+from __future__ import annotations
+
+from itertools import combinations, product
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from marginbn.candidates import (
+    MAX_CANDIDATES,
+    CandidateSets,
+    count_candidates,
+    enumerate_candidates,
+)
+from marginbn.exceptions import InputError, ProblemTooLargeError
+from marginbn.structure import Structure, is_acyclic
+from strategies import all_structures
+
+
+def sets_of(candidates: CandidateSets, variable: int) -> list[tuple[int, ...]]:
+    return [candidates.parents[k] for k in candidates.group(variable)]
+
+
+def is_class_restricted(structure: Structure) -> bool:
+    return all(not p or 0 in p for p in structure.parents[1:])
+
+
+def test_three_variables_by_hand() -> None:
+    """With two features and two parents: any set for the class, {} or sets with 0 for features."""
+    candidates = enumerate_candidates(3, 2)
+    assert sets_of(candidates, 0) == [(), (1,), (2,), (1, 2)]
+    assert sets_of(candidates, 1) == [(), (0,), (0, 2)]
+    assert sets_of(candidates, 2) == [(), (0,), (0, 1)]
+    assert candidates.offsets.tolist() == [0, 4, 7, 10]
+    assert candidates.child.tolist() == [0] * 4 + [1] * 3 + [2] * 3
+    assert candidates.child.dtype == np.int32
+    assert candidates.offsets.dtype == np.int64
+    assert candidates.n_candidates == 10
+    assert candidates.max_parents == 2
+    assert candidates.is_class_restricted
+
+
+def test_general_networks_by_hand() -> None:
+    """Without the restriction each of three variables has all four sets of the other two."""
+    candidates = enumerate_candidates(3, 2, class_restricted=False)
+    assert sets_of(candidates, 1) == [(), (0,), (2,), (0, 2)]
+    assert candidates.n_candidates == 12
+    assert not candidates.is_class_restricted
+
+
+def test_no_parents_leaves_the_empty_graph() -> None:
+    """max_parents = 0 keeps one empty set per variable."""
+    candidates = enumerate_candidates(4, 0)
+    assert candidates.parents == ((), (), (), ())
+    assert candidates.structure([0, 1, 2, 3]).arcs == ()
+
+
+@pytest.mark.parametrize("restricted", [True, False])
+@pytest.mark.parametrize(
+    ("n_variables", "n_constant"),
+    [(n, c) for n in (1, 2, 3, 5, 7) for c in range(min(n, 3))],  # the class is never constant
+)
+def test_the_formula_counts_what_is_enumerated(
+    n_variables: int, n_constant: int, restricted: bool
+) -> None:
+    """The number told beforehand is the number there is, for every size up to all parents."""
+    constant = range(n_variables - n_constant, n_variables)
+    for max_parents in range(n_variables + 2):
+        candidates = enumerate_candidates(
+            n_variables, max_parents, class_restricted=restricted, constant=constant
+        )
+        assert candidates.n_candidates == count_candidates(
+            n_variables, max_parents, class_restricted=restricted, n_constant=n_constant
+        )
+        pairs = list(zip(candidates.child.tolist(), candidates.parents, strict=True))
+        assert len(set(pairs)) == len(pairs)
+        assert pairs == sorted(pairs, key=lambda p: (p[0], len(p[1]), p[1]))
+        assert candidates.is_class_restricted or not restricted
+
+
+@pytest.mark.parametrize("restricted", [True, False])
+@pytest.mark.parametrize("max_parents", [0, 1, 2, 3])
+@pytest.mark.parametrize("n_variables", [1, 2, 3, 4])
+def test_acyclic_selections_are_the_allowed_dags(
+    n_variables: int, max_parents: int, restricted: bool
+) -> None:
+    """Selections without cycle and DAGs with the class restriction are the same things."""
+    candidates = enumerate_candidates(n_variables, max_parents, class_restricted=restricted)
+    allowed = {
+        s
+        for s in all_structures(n_variables, min(max_parents, n_variables - 1))
+        if not restricted or is_class_restricted(s)
+    }
+    groups = [candidates.group(v) for v in range(n_variables)]
+    reached = {
+        candidates.structure(selection)
+        for selection in product(*groups)
+        if is_acyclic([candidates.parents[k] for k in selection])
+    }
+    assert reached == allowed
+    for structure in allowed:
+        selection = candidates.selection(structure)
+        assert selection.dtype == np.int64
+        assert candidates.structure(selection) == structure
+
+
+@given(st.data())
+@settings(deadline=None, max_examples=60)
+def test_arc_constraints_keep_exactly_the_obedient_dags(data: st.DataObject) -> None:
+    """With required and forbidden arcs the selections are the DAGs that obey them all."""
+    restricted = data.draw(st.booleans())
+    pairs = [(p, c) for p in range(3) for c in range(3) if p != c]
+    required = data.draw(st.lists(st.sampled_from(pairs), unique=True, max_size=2))
+    forbidden = data.draw(
+        st.lists(st.sampled_from([a for a in pairs if a not in required]), unique=True, max_size=3)
+    )
+    allowed = {
+        s
+        for s in all_structures(3)
+        if (not restricted or is_class_restricted(s))
+        and set(required) <= set(s.arcs)
+        and not set(forbidden) & set(s.arcs)
+    }
+    try:
+        candidates = enumerate_candidates(
+            3, 2, class_restricted=restricted, required=required, forbidden=forbidden
+        )
+    except InputError:
+        assert not allowed
+        return
+    reached = {
+        candidates.structure(selection)
+        for selection in product(*(candidates.group(v) for v in range(3)))
+        if is_acyclic([candidates.parents[k] for k in selection])
+    }
+    assert reached == allowed
+
+
+def test_a_required_arc_shrinks_its_group() -> None:
+    """1 -> 2 required and 0 -> 1 forbidden: variable 2 has one set left, variable 1 the empty."""
+    candidates = enumerate_candidates(3, 2, required=[(1, 2)], forbidden=[(0, 1)])
+    assert sets_of(candidates, 2) == [(0, 1)]
+    assert sets_of(candidates, 1) == [()]
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"required": [(0, 3)]}, r"required arcs must join two different variables in 0\.\.2"),
+        ({"forbidden": [(1, 1)]}, "forbidden arcs must join two different variables"),
+        ({"forbidden": [(-1, 1)]}, "forbidden arcs must join two different variables"),
+        ({"required": [(0, 1)], "forbidden": [(0, 1)]}, r"required and forbidden at once: \[\(0"),
+        ({"required": [(0, 1), (1, 0)]}, "directed cycle"),
+        ({"required": [(1, 2), (0, 2)], "max_parents": 1}, "variable 2 has no candidate"),
+        ({"required": [(1, 2)], "forbidden": [(0, 2)]}, "must contain the class"),
+        ({"max_parents": -1}, "max_parents must be an integer of at least 0, got -1"),
+    ],
+)
+def test_impossible_wishes_are_told(options: dict[str, object], message: str) -> None:
+    """Arcs out of range, contradictions, required cycles and empty groups are named."""
+    given_options = {"max_parents": 2} | options
+    with pytest.raises(InputError, match=message):
+        enumerate_candidates(3, **given_options)  # type: ignore[arg-type]
+
+
+def test_constant_features_stay_alone() -> None:
+    """A constant feature keeps the empty set and is nobody's parent."""
+    candidates = enumerate_candidates(4, 3, constant=(2,))
+    assert sets_of(candidates, 2) == [()]
+    assert all(2 not in parents for parents in candidates.parents)
+    assert sets_of(candidates, 1) == [(), (0,), (0, 3)]
+
+
+def test_a_required_arc_wakes_a_constant_feature() -> None:
+    """Required arcs hold also where one end is constant."""
+    candidates = enumerate_candidates(3, 2, constant=(2,), required=[(0, 2)])
+    assert sets_of(candidates, 2) == [(0,), (0, 1)]
+    candidates = enumerate_candidates(3, 2, constant=(2,), required=[(2, 0)])
+    assert sets_of(candidates, 0) == [(2,), (1, 2)]
+    assert sets_of(candidates, 1) == [(), (0,)]
+
+
+def test_too_many_candidates_are_refused_before_they_are_made() -> None:
+    """A huge max_parents is answered at once, with the number and what to do."""
+    with pytest.raises(ProblemTooLargeError) as caught:
+        enumerate_candidates(60, 10**9)
+    expected = 2**59 + 59 * (1 + 2**58)  # any set for the class, any set with it for features
+    assert str(expected) in str(caught.value)
+    assert str(MAX_CANDIDATES) in str(caught.value)
+    assert "reduce max_parents" in str(caught.value)
+
+
+def test_a_huge_max_parents_is_fine_with_few_variables() -> None:
+    """More parents than there are variables means all of them."""
+    assert enumerate_candidates(4, 10**9).parents == enumerate_candidates(4, 3).parents
+
+
+def test_index_finds_every_candidate_and_nothing_else() -> None:
+    """Looking a candidate up gives its flat index; other sets are a KeyError."""
+    candidates = enumerate_candidates(4, 2)
+    for k, parents in enumerate(candidates.parents):
+        assert candidates.index(int(candidates.child[k]), parents[::-1]) == k
+    with pytest.raises(KeyError):
+        candidates.index(1, (2,))
+
+
+def test_structures_outside_the_candidates_are_refused() -> None:
+    """A structure with another parent set, or another number of variables, has no selection."""
+    candidates = enumerate_candidates(3, 1)
+    with pytest.raises(InputError, match=r"gives variable 2 the parents \(0, 1\)"):
+        candidates.selection(Structure(((), (0,), (0, 1))))
+    for parents in ((), ((),) * 2, ((),) * 4):
+        with pytest.raises(InputError):
+            candidates.selection(Structure(parents))
+
+
+def test_selections_for_the_wrong_variables_are_refused() -> None:
+    """A selection takes one candidate of each variable, in order; cycles are refused as well."""
+    candidates = enumerate_candidates(3, 1)
+    right = candidates.selection(Structure(((), (0,), (0,))))
+    for wrong in (right[::-1], right[:2], [*right, 0], right - candidates.n_candidates):
+        with pytest.raises(InputError, match="selection"):
+            candidates.structure(wrong)
+    cyclic = [candidates.index(0, (1,)), candidates.index(1, (0,)), candidates.index(2, ())]
+    with pytest.raises(InputError, match="directed cycle"):
+        candidates.structure(cyclic)
+
+
+def test_keeping_some_renumbers_the_rest() -> None:
+    """Dropping candidates keeps order and grouping of the others."""
+    candidates = enumerate_candidates(4, 2)
+    mask = np.array([len(p) < 2 for p in candidates.parents])
+    kept = candidates.keep(mask)
+    assert kept.parents == enumerate_candidates(4, 1).parents
+    assert kept.offsets.tolist() == enumerate_candidates(4, 1).offsets.tolist()
+
+
+def test_seven_features_two_parents_by_counting_subsets() -> None:
+    """Class: 1 + 7 + C(7, 2); each feature: {} and the class with at most one of six others."""
+    expected = 1 + 7 + len(list(combinations(range(7), 2))) + 7 * (1 + 1 + 6)
+    assert enumerate_candidates(8, 2).n_candidates == expected == 85

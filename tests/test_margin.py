@@ -1,0 +1,298 @@
+"""Margins against probabilities multiplied out in plain Python (eq. 8 to 13 and 20 to 23)."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from marginbn.candidates import enumerate_candidates
+from marginbn.encode import EncodedData
+from marginbn.problem import margin_problem
+from marginbn.scores.margin import MarginKind, MarginRows
+from marginbn.structure import Structure
+from strategies import data_and_structure, encoded_data, make_data, random_data
+
+KINDS: tuple[MarginKind, ...] = ("multiclass", "binary")
+SMOOTHINGS = st.sampled_from([0.05, 0.5, 1.0, 3.0])
+
+Case = tuple[EncodedData, Structure]
+Rows = list[tuple[list[int], float]]
+
+
+def weighted_rows(data: EncodedData) -> Rows:
+    return list(zip(data.codes.tolist(), data.weights.tolist(), strict=True))
+
+
+def parameter(
+    rows: Rows, child: int, parents: Sequence[int], state: Sequence[int], arity: int, s: float
+) -> Fraction:
+    """Eq. 2 with smoothing: share of the child's state among the rows with its parents' state."""
+    under = [(r, w) for r, w in rows if all(r[p] == state[p] for p in parents)]
+    hits = sum((Fraction(w) for r, w in under if r[child] == state[child]), Fraction(0))
+    total = sum((Fraction(w) for _, w in under), Fraction(0))
+    return (hits + Fraction(s)) / (total + Fraction(s) * arity)
+
+
+def joint(
+    rows: Rows, structure: Structure, arities: Sequence[int], state: Sequence[int], s: float
+) -> Fraction:
+    """Eq. 1: the product of one parameter per variable, exactly."""
+    result = Fraction(1)
+    for child, parents in enumerate(structure.parents):
+        result *= parameter(rows, child, parents, state, arities[child], s)
+    return result
+
+
+def log_ratio(above: Fraction, below: Fraction) -> float:
+    return math.log(above.numerator * below.denominator) - math.log(
+        above.denominator * below.numerator
+    )
+
+
+def soft_margins(data: EncodedData, structure: Structure, s: float) -> list[list[float]]:
+    """Log margin of every sample against each rival class, rivals in increasing order."""
+    rows, arities = weighted_rows(data), data.arities.tolist()
+    answer = []
+    for sample in data.codes.tolist():
+        own = joint(rows, structure, arities, sample, s)
+        answer.append(
+            [
+                log_ratio(own, joint(rows, structure, arities, [rival, *sample[1:]], s))
+                for rival in range(arities[0])
+                if rival != sample[0]
+            ]
+        )
+    return answer
+
+
+def binary_margins(data: EncodedData, structure: Structure, s: float) -> list[list[float]]:
+    """Eq. 21: per sample its class becomes class 0, all others class 1; two probabilities."""
+    arities = [2, *data.arities.tolist()[1:]]
+    answer = []
+    for sample in data.codes.tolist():
+        relabelled = [([int(r[0] != sample[0]), *r[1:]], w) for r, w in weighted_rows(data)]
+        one, two = (
+            joint(relabelled, structure, arities, [label, *sample[1:]], s) for label in (0, 1)
+        )
+        answer.append([log_ratio(one, two)])
+    return answer
+
+
+def margin_rows(data: EncodedData, kind: MarginKind, smoothing: float = 1.0) -> MarginRows:
+    """Rows over every parent set of every size, class restricted."""
+    return MarginRows(
+        data, enumerate_candidates(data.n_variables, data.n_variables - 1), kind, smoothing
+    )
+
+
+def test_naive_bayes_margin_by_hand() -> None:
+    """Rows (0,0) (0,0) (0,1) (1,1): P(0, x=0) = 4/6 * 3/5 and P(1, x=0) = 2/6 * 1/3."""
+    data = make_data([[0, 0], [0, 0], [0, 1], [1, 1]])
+    rows = margin_rows(data, "multiclass")
+    margins = rows.at(rows.candidates.selection(Structure(((), (0,)))))
+    first = math.log((4 / 6 * 3 / 5) / (2 / 6 * 1 / 3))
+    third = math.log((4 / 6 * 2 / 5) / (2 / 6 * 2 / 3))
+    np.testing.assert_allclose(margins, [[first], [first], [third], [-third]], rtol=1e-14)
+
+
+def test_binary_margin_of_three_classes_by_hand() -> None:
+    """Classes 0, 0, 1, 2 without features: class 0 against the rest 3 : 3, class 1 2 : 4."""
+    data = make_data([[0], [0], [1], [2]])
+    margins = margin_rows(data, "binary").at([0])
+    np.testing.assert_allclose(margins, [[0.0], [0.0], [math.log(0.5)], [math.log(0.5)]])
+
+
+def test_rivals_come_in_increasing_order() -> None:
+    """Class 1 of three has the rows of class 0 and class 2, in this order."""
+    data = make_data([[0], [0], [0], [1], [1], [2]])
+    margins = margin_rows(data, "multiclass").at([0])
+    np.testing.assert_allclose(margins[3], [math.log(3 / 4), math.log(3 / 2)])
+    np.testing.assert_allclose(margins[5], [math.log(2 / 4), math.log(2 / 3)])
+
+
+@given(data_and_structure(max_samples=8), SMOOTHINGS)
+@settings(deadline=None, max_examples=100)
+def test_soft_margins_are_ratios_of_joint_probabilities(case: Case, smoothing: float) -> None:
+    """Rows at a structure are log P(c, z) - log P(rival, z), multiplied out with fractions."""
+    data, structure = case
+    rows = margin_rows(data, "multiclass", smoothing)
+    margins = rows.at(rows.candidates.selection(structure))
+    assert margins.shape == (data.n_samples, data.n_classes - 1)
+    np.testing.assert_allclose(
+        margins, soft_margins(data, structure, smoothing), rtol=1e-11, atol=1e-12
+    )
+
+
+@given(data_and_structure(max_samples=8), SMOOTHINGS)
+@settings(deadline=None, max_examples=100)
+def test_binary_margins_are_ratios_after_relabelling(case: Case, smoothing: float) -> None:
+    """Eq. 20 to 23: the class of the sample against all others, with parameters of their own."""
+    data, structure = case
+    rows = margin_rows(data, "binary", smoothing)
+    margins = rows.at(rows.candidates.selection(structure))
+    assert margins.shape == (data.n_samples, 1)
+    np.testing.assert_allclose(
+        margins, binary_margins(data, structure, smoothing), rtol=1e-11, atol=1e-12
+    )
+
+
+@given(data_and_structure(max_classes=2), SMOOTHINGS)
+@settings(deadline=None, max_examples=100)
+def test_two_classes_make_the_margins_one(case: Case, smoothing: float) -> None:
+    """With two classes soft and binary margin agree to 1e-12, row by row and column by column."""
+    data, _ = case
+    soft, binary = (margin_rows(data, kind, smoothing) for kind in KINDS)
+    np.testing.assert_allclose(soft.dense(), binary.dense(), rtol=0, atol=1e-12)
+
+
+def test_two_classes_agree_also_for_weights_of_very_different_size() -> None:
+    """Light rows are not rounded away beside heavy ones: the rest is added, never subtracted."""
+    data = make_data(
+        [[0, 0], [1, 0], [0, 1], [1, 1]], None, [1e-9, 1e9, 3e8, 2e-7]
+    )
+    soft, binary = (margin_rows(data, kind, 1e-12) for kind in KINDS)
+    np.testing.assert_allclose(soft.dense(), binary.dense(), rtol=0, atol=1e-12)
+
+
+def test_the_binary_rest_of_three_classes_is_exact_for_any_weights() -> None:
+    """Three classes with weights from 1e-9 to 1e9 agree with exact fractions."""
+    data = make_data(
+        [[0, 0], [1, 0], [2, 0], [0, 1], [1, 1], [2, 1]],
+        None,
+        [1e-9, 1e9, 2e-9, 1e9, 3e-9, 1e-3],
+    )
+    rows = margin_rows(data, "binary", 1e-12)
+    for parents in ((), (0,)), ((1,), ()), ((), ()):
+        structure = Structure(parents)
+        np.testing.assert_allclose(
+            rows.at(rows.candidates.selection(structure)),
+            binary_margins(data, structure, 1e-12),
+            rtol=1e-11,
+            atol=1e-11,
+        )
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@given(encoded_data(max_variables=3))
+@settings(deadline=None, max_examples=40)
+def test_dense_stacks_the_columns(kind: MarginKind, data: EncodedData) -> None:
+    """dense()[k] is column(k), in the shape, type and size that are announced."""
+    rows = margin_rows(data, kind)
+    dense = rows.dense()
+    assert dense.shape == (rows.n_candidates, rows.n_samples, rows.n_rivals)
+    assert dense.nbytes == rows.nbytes_dense()
+    assert np.isfinite(dense).all()
+    for k in range(rows.n_candidates):
+        assert rows.column(k).tolist() == dense[k].tolist()
+    single = rows.dense(np.float32)
+    assert single.dtype == np.float32
+    assert single.nbytes == rows.nbytes_dense(np.float32)
+    selection = rows.candidates.offsets[:-1]
+    np.testing.assert_allclose(rows.at(selection), dense[selection].sum(axis=0), atol=1e-12)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_factors_without_the_class_do_not_matter(kind: MarginKind) -> None:
+    """A feature without the class among its parents has zero coefficients everywhere."""
+    data = random_data(5)
+    candidates = enumerate_candidates(4, 2, class_restricted=False)
+    rows = MarginRows(data, candidates, kind, 1.0)
+    for k, parents in enumerate(candidates.parents):
+        without = candidates.child[k] != 0 and 0 not in parents
+        assert (np.abs(rows.column(k)).max() == 0) == without
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_sets_without_the_class_equal_the_empty_set(kind: MarginKind) -> None:
+    """The paper's footnote 1: over all DAGs the margins equal those of the restricted ones."""
+    data = random_data(6, 15, (3, 2, 2))
+    free = MarginRows(data, enumerate_candidates(3, 2, class_restricted=False), kind, 1.0)
+    tied = MarginRows(data, enumerate_candidates(3, 2), kind, 1.0)
+    there = free.at(free.candidates.selection(Structure(((), (0,), (1,)))))
+    here = tied.at(tied.candidates.selection(Structure(((), (0,), ()))))
+    np.testing.assert_allclose(there, here, atol=1e-13)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_constant_features_have_no_coefficients(kind: MarginKind) -> None:
+    """A feature with one state is certain in every class: its columns vanish."""
+    data = make_data([[0, 0, 1], [1, 0, 0], [2, 0, 1]], (3, 1, 2))
+    rows = margin_rows(data, kind)
+    for k in rows.candidates.group(1):
+        assert np.abs(rows.column(k)).max() == 0
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("smoothing", [1e-300, 1e-12, 1e12])
+def test_extreme_smoothing_stays_finite(kind: MarginKind, smoothing: float) -> None:
+    """Nearly no and nearly only smoothing give finite margins; the latter makes them vanish."""
+    data = random_data(8, 12, (4, 3, 2))
+    dense = margin_rows(data, kind, smoothing).dense()
+    assert np.isfinite(dense).all()
+    if smoothing > 1:
+        assert np.abs(dense).max() < 1e-9
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@given(
+    encoded_data(max_variables=3, weights=st.integers(1, 3).map(float)),
+    st.sampled_from([0.004, 0.7, 7.0]),
+)
+@settings(deadline=None, max_examples=40)
+def test_weights_are_repetitions(kind: MarginKind, data: EncodedData, gamma: float) -> None:
+    """Every candidate and the soft margin itself are the same for weighted and repeated rows."""
+    repeated = EncodedData(
+        np.repeat(data.codes, data.weights.astype(int), axis=0),
+        np.ones(int(data.total_weight)),
+        data.variables,
+    )
+    candidates = enumerate_candidates(data.n_variables, 2)
+    once, often = (
+        margin_problem(d, candidates, margin=kind, gamma=gamma) for d in (data, repeated)
+    )
+    rows = MarginRows(repeated, candidates, kind, 1.0)  # not merged
+    for structure in (Structure(((),) * data.n_variables), naive_bayes(data)):
+        selection = candidates.selection(structure)
+        plain = math.fsum(min(gamma, *margins) for margins in rows.at(selection).tolist())
+        assert once.evaluate(selection) == pytest.approx(plain, abs=1e-9)
+        assert often.evaluate(selection) == pytest.approx(plain, abs=1e-9)
+
+
+def naive_bayes(data: EncodedData) -> Structure:
+    return Structure(((), *((0,) for _ in range(data.n_variables - 1))))
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@given(st.data(), data_and_structure(max_samples=10), st.sampled_from([0.3, 2.0]))
+@settings(deadline=None, max_examples=40)
+def test_names_and_order_do_not_matter(
+    kind: MarginKind, draw: st.DataObject, case: Case, gamma: float
+) -> None:
+    """Permuting features and renaming states (of the class too) leaves the objective as it was."""
+    data, structure = case
+    moved, image = permute(draw, data, structure)
+    there, here = (
+        margin_problem(d, enumerate_candidates(d.n_variables, 3), margin=kind, gamma=gamma)
+        for d in (moved, data)
+    )
+    assert there.score(image) == pytest.approx(here.score(structure), abs=1e-9)
+
+
+def permute(draw: st.DataObject, data: EncodedData, structure: Structure) -> Case:
+    """Data and structure after a random permutation of the features and of all states."""
+    n = data.n_variables
+    order = [0, *draw.draw(st.permutations(range(1, n)))]  # new position -> old variable
+    codes = np.empty_like(data.codes)
+    for new, old in enumerate(order):
+        states = np.array(draw.draw(st.permutations(range(int(data.arities[old])))))
+        codes[:, new] = states[data.codes[:, old]]
+    place = {old: new for new, old in enumerate(order)}
+    image = Structure.from_arcs(n, [(place[p], place[c]) for p, c in structure.arcs])
+    moved = EncodedData(codes, data.weights, tuple(data.variables[old] for old in order))
+    return moved, image

@@ -1,0 +1,355 @@
+"""The problem value: its objective, its refusals, dominated candidates and its size."""
+
+from __future__ import annotations
+
+import math
+from itertools import product
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from marginbn.candidates import enumerate_candidates
+from marginbn.encode import EncodedData, Variable
+from marginbn.exceptions import InputError, ProblemTooLargeError
+from marginbn.problem import (
+    StructureProblem,
+    drop_dominated,
+    estimate_size,
+    linear_problem,
+    margin_problem,
+)
+from marginbn.scores import LOCAL_SCORES, MarginRows, get_local_score
+from marginbn.scores.margin import MarginKind
+from marginbn.structure import Structure, is_acyclic
+from strategies import (
+    all_structures,
+    data_and_structure,
+    encoded_data,
+    make_data,
+    make_variables,
+    random_data,
+)
+
+KINDS: tuple[MarginKind, ...] = ("multiclass", "binary")
+COIN = (Variable("class", ("head", "tail")),)
+
+
+def best_objective(problem: StructureProblem) -> float:
+    """Largest objective over all acyclic selections."""
+    candidates = problem.candidates
+    return max(
+        problem.evaluate(selection)
+        for selection in product(*(candidates.group(v) for v in range(problem.n_variables)))
+        if is_acyclic([candidates.parents[k] for k in selection])
+    )
+
+
+def test_soft_margin_of_the_empty_graph_by_hand() -> None:
+    """Classes 0, 0, 0, 1: margins log(4/2) three times, -log(4/2) once, capped at gamma."""
+    data = make_data([[0], [0], [0], [1]])
+    problem = margin_problem(data, enumerate_candidates(1, 0), gamma=5.0)
+    assert problem.evaluate([0]) == pytest.approx(3 * math.log(2) - math.log(2))
+    assert problem.with_gamma(0.1).evaluate([0]) == pytest.approx(3 * 0.1 - math.log(2))
+    assert (problem.n_samples, problem.n_rows) == (2, 2)
+    assert problem.sample_weights.tolist() == [3.0, 1.0]
+    assert not problem.is_linear
+
+
+def test_the_smallest_rival_counts() -> None:
+    """Classes 0, 0, 1, 2, 2, 2: the margin is taken against the strongest rival (eq. 8)."""
+    data = make_data([[0], [0], [1], [2], [2], [2]])
+    problem = margin_problem(data, enumerate_candidates(1, 0), gamma=9.0)
+    expected = 2 * math.log(3 / 4) + math.log(2 / 4) + 3 * math.log(4 / 3)
+    assert problem.evaluate([0]) == pytest.approx(expected)
+    assert problem.n_rows == 3 * 2
+
+
+def test_a_linear_problem_adds_its_scores() -> None:
+    """Without margins the objective is the sum of the chosen entries; gamma plays no part."""
+    candidates = enumerate_candidates(2, 1)
+    problem = StructureProblem(
+        candidates, np.array([1.0, 2.0, 10.0, 20.0]), make_variables((2, 2))
+    )
+    assert problem.score(Structure(((), (0,)))) == 21.0
+    assert problem.score(Structure(((1,), ()))) == 12.0
+    assert problem.with_gamma(0.5).score(Structure(((1,), ()))) == 12.0
+    assert (problem.n_samples, problem.n_rows, problem.is_linear) == (0, 0, True)
+    assert problem.sample_weights.shape == (0,)
+    assert problem.n_variables == 2
+
+
+def test_linear_and_margin_parts_add_up() -> None:
+    """A problem may have both: the objective is the sum of the two."""
+    data = random_data(1, 10, (2, 2, 2)).merged()
+    candidates = enumerate_candidates(3, 2)
+    margins = margin_problem(data, candidates, gamma=0.8)
+    linear = linear_problem(data, candidates, get_local_score("bic"))
+    both = StructureProblem(
+        candidates, linear.linear, data.variables, margins.margins, data.weights, 0.8
+    )
+    selection = candidates.selection(Structure(((), (0,), (0, 1))))
+    assert both.evaluate(selection) == pytest.approx(
+        linear.evaluate(selection) + margins.evaluate(selection)
+    )
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@given(data_and_structure(), st.floats(0.004, 7.0))
+@settings(deadline=None, max_examples=50)
+def test_the_objective_is_the_capped_sum_of_margins(
+    kind: MarginKind, case: tuple[EncodedData, Structure], gamma: float
+) -> None:
+    """Sum over unmerged rows of weight times min(gamma, smallest margin), and finite."""
+    data, structure = case
+    candidates = enumerate_candidates(data.n_variables, 3)
+    problem = margin_problem(data, candidates, margin=kind, gamma=gamma, smoothing=0.5)
+    rows = MarginRows(data, candidates, kind, 0.5).at(candidates.selection(structure))
+    expected = math.fsum(
+        w * min(gamma, *row) for w, row in zip(data.weights.tolist(), rows.tolist(), strict=True)
+    )
+    value = problem.score(structure)
+    assert value == pytest.approx(expected, rel=1e-10, abs=1e-10)
+    assert value <= gamma * data.total_weight * (1 + 1e-12)
+    assert problem.with_gamma(2 * gamma).score(structure) >= value - 1e-12 * abs(value)
+
+
+@given(data_and_structure(max_classes=2), st.floats(0.004, 7.0))
+@settings(deadline=None, max_examples=50)
+def test_two_classes_have_one_objective(
+    case: tuple[EncodedData, Structure], gamma: float
+) -> None:
+    """Soft margin and binary soft margin are the same number for two classes."""
+    data, structure = case
+    candidates = enumerate_candidates(data.n_variables, 3)
+    soft, binary = (
+        margin_problem(data, candidates, margin=kind, gamma=gamma).score(structure)
+        for kind in KINDS
+    )
+    assert soft == pytest.approx(binary, rel=1e-12, abs=1e-12)
+
+
+@given(data_and_structure(class_restricted=False), st.sampled_from(sorted(LOCAL_SCORES)))
+@settings(deadline=None, max_examples=50)
+def test_renaming_states_changes_no_score(
+    case: tuple[EncodedData, Structure], name: str
+) -> None:
+    """Decomposable objectives do not see in which order the states are numbered."""
+    data, structure = case
+    mirrored = EncodedData(data.arities - 1 - data.codes, data.weights, data.variables)
+    candidates = enumerate_candidates(data.n_variables, 3, class_restricted=False)
+    here, there = (
+        linear_problem(d, candidates, get_local_score(name)).score(structure)
+        for d in (data, mirrored)
+    )
+    assert here == pytest.approx(there, rel=1e-10, abs=1e-10)
+
+
+@pytest.mark.parametrize("name", sorted(LOCAL_SCORES))
+def test_permuting_features_changes_no_score(name: str) -> None:
+    """Scores of all 543 structures on four variables follow the features to their new places."""
+    data = random_data(11, 25, (2, 3, 2, 4))
+    order = [0, 3, 1, 2]  # new position -> old variable
+    moved = EncodedData(
+        data.codes[:, order], data.weights, tuple(data.variables[v] for v in order)
+    )
+    candidates = enumerate_candidates(4, 3, class_restricted=False)
+    here, there = (linear_problem(d, candidates, get_local_score(name)) for d in (data, moved))
+    place = {old: new for new, old in enumerate(order)}
+    for structure in all_structures(4):
+        image = Structure.from_arcs(4, [(place[p], place[c]) for p, c in structure.arcs])
+        assert there.score(image) == pytest.approx(here.score(structure), rel=1e-11)
+
+
+@pytest.mark.parametrize("restricted", [True, False])
+@pytest.mark.parametrize("name", sorted(set(LOCAL_SCORES) - {"mdl"}))
+def test_dropping_dominated_candidates_keeps_the_optimum(name: str, restricted: bool) -> None:
+    """On four variables the best objective over all DAGs is found without them, with arcs too."""
+    dropped = 0
+    for seed, required in enumerate([(), ((0, 1),), ((0, 3), (1, 3))]):
+        data = random_data(20 + seed, 40, (2, 3, 2, 2))
+        candidates = enumerate_candidates(
+            4, 3, class_restricted=restricted, required=required, forbidden=[(2, 0)]
+        )
+        problem = linear_problem(data, candidates, get_local_score(name))
+        smaller = drop_dominated(problem)
+        assert best_objective(smaller) == best_objective(problem)
+        assert all(len(smaller.candidates.group(v)) > 0 for v in range(4))
+        dropped += problem.candidates.n_candidates - smaller.candidates.n_candidates
+    assert dropped > 0 or name == "loglik"
+
+
+@given(st.data())
+@settings(deadline=None, max_examples=60)
+def test_what_is_dropped_is_beaten_by_a_subset_that_stays(draw: st.DataObject) -> None:
+    """A candidate goes exactly if some proper subset of it scores at least as much."""
+    restricted = draw.draw(st.booleans())
+    candidates = enumerate_candidates(4, 3, class_restricted=restricted)
+    scores = draw.draw(
+        st.lists(
+            st.integers(-3, 3).map(float),
+            min_size=candidates.n_candidates,
+            max_size=candidates.n_candidates,
+        )
+    )
+    problem = StructureProblem(candidates, np.array(scores), make_variables((2, 2, 2, 2)))
+    kept = drop_dominated(problem)
+    expected = [
+        (int(child), parents, score)
+        for child, parents, score in zip(candidates.child, candidates.parents, scores, strict=True)
+        if not any(
+            c == child and set(p) < set(parents) and s >= score
+            for c, p, s in zip(candidates.child, candidates.parents, scores, strict=True)
+        )
+    ]
+    children = kept.candidates.child.tolist()
+    assert list(zip(children, kept.candidates.parents, kept.linear, strict=True)) == expected
+    assert best_objective(kept) == best_objective(problem)
+
+
+def test_margin_problems_keep_all_candidates() -> None:
+    """With margin rows a candidate's worth depends on the others, so none is dropped."""
+    problem = margin_problem(random_data(1), enumerate_candidates(4, 2))
+    assert drop_dominated(problem) is problem
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_constant_feature_changes_no_optimum(kind: MarginKind) -> None:
+    """Adding a feature with one state leaves the best objective as it was."""
+    data = random_data(4, 20, (3, 2, 2))
+    wider = EncodedData(
+        np.column_stack([data.codes, np.zeros(20, np.int32)]),
+        data.weights,
+        (*data.variables, Variable("flat", ("only",))),
+    )
+    assert wider.constant == (3,)
+    narrow, wide = (
+        margin_problem(d, enumerate_candidates(d.n_variables, 2, constant=d.constant), margin=kind)
+        for d in (data, wider)
+    )
+    assert best_objective(wide) == pytest.approx(best_objective(narrow), rel=1e-12)
+    assert wide.candidates.n_candidates == narrow.candidates.n_candidates + 1
+
+
+@given(encoded_data(max_variables=4), st.integers(0, 3), st.booleans())
+@settings(deadline=None, max_examples=50)
+def test_the_size_is_told_before_anything_is_made(
+    data: EncodedData, max_parents: int, restricted: bool
+) -> None:
+    """Candidates, rows and bytes by formula are those of the real problem."""
+    candidates = enumerate_candidates(
+        data.n_variables, max_parents, class_restricted=restricted, constant=data.constant
+    )
+    for kind in KINDS:
+        size = estimate_size(data, max_parents, margin=kind, class_restricted=restricted)
+        problem = margin_problem(data, candidates, margin=kind)
+        assert problem.margins is not None
+        assert size.n_variables == problem.n_variables
+        assert size.n_samples == problem.n_samples
+        assert size.n_candidates == candidates.n_candidates
+        assert size.n_margin_rows == problem.n_rows
+        assert size.dense_bytes == problem.margins.dense().nbytes
+        assert size.dense_megabytes == size.dense_bytes / 1e6
+    none = estimate_size(data, max_parents, margin=None, class_restricted=restricted)
+    assert (none.n_margin_rows, none.dense_bytes) == (0, 0)
+
+
+def test_the_size_of_something_huge_is_told_at_once() -> None:
+    """Two thousand features with five parents: only a formula can count these candidates."""
+    data = EncodedData(np.zeros((1, 2001), np.int32), np.ones(1), (COIN[0],) * 2001)
+    subsets = [math.comb(2000, k) for k in range(6)]
+    others = [math.comb(1999, k) for k in range(5)]
+    size = estimate_size(data, 5)
+    assert size.n_candidates == sum(subsets) + 2000 * (1 + sum(others))
+    assert size.dense_bytes == 8 * size.n_candidates
+
+
+@pytest.mark.parametrize("gamma", [0.0, -1.0, math.inf, math.nan])
+def test_gamma_must_be_positive_and_finite(gamma: float) -> None:
+    """The cap of the margins is refused on construction and on change."""
+    data, candidates = make_data([[0], [1]]), enumerate_candidates(1, 0)
+    with pytest.raises(InputError, match=f"gamma must be a positive finite number, got {gamma}"):
+        margin_problem(data, candidates, gamma=gamma)
+    with pytest.raises(InputError, match="gamma must be a positive finite number"):
+        margin_problem(data, candidates).with_gamma(gamma)
+
+
+@pytest.mark.parametrize("smoothing", [0.0, -1.0, math.inf, math.nan])
+def test_smoothing_must_be_positive(smoothing: float) -> None:
+    """Without smoothing a margin could be infinite."""
+    with pytest.raises(InputError, match="smoothing must be a positive number"):
+        margin_problem(make_data([[0], [1]]), enumerate_candidates(1, 0), smoothing=smoothing)
+
+
+def test_wrong_margins_classes_and_rows_are_told() -> None:
+    """An unknown margin, a single class and no rows have messages of their own."""
+    candidates = enumerate_candidates(1, 0)
+    with pytest.raises(InputError, match="margin must be 'multiclass' or 'binary', got 'soft'"):
+        margin_problem(make_data([[0], [1]]), candidates, margin="soft")  # type: ignore[arg-type]
+    with pytest.raises(InputError, match="at least two classes"):
+        margin_problem(make_data([[0], [0]]), candidates)
+    empty = EncodedData(np.empty((0, 1), np.int32), np.empty(0), COIN)
+    with pytest.raises(InputError, match="no rows"):
+        margin_problem(empty, candidates)
+
+
+@pytest.mark.parametrize("n_variables", [1, 3])
+def test_candidates_of_other_data_are_refused(n_variables: int) -> None:
+    """Candidates over fewer or more variables than the data has are a mistake, and told so."""
+    data = make_data([[0, 0], [1, 1]])
+    candidates = enumerate_candidates(n_variables, 1)
+    with pytest.raises(InputError, match="2 variables"):
+        margin_problem(data, candidates)
+    with pytest.raises(InputError, match="2 variables"):
+        linear_problem(data, candidates, get_local_score("bic"))
+
+
+def test_linear_scores_must_fit_and_be_finite() -> None:
+    """One finite score per candidate, one weight per sample with margins."""
+    candidates = enumerate_candidates(1, 0)
+    with pytest.raises(InputError, match="one score per candidate"):
+        StructureProblem(candidates, np.zeros(2), COIN)
+    for bad in (math.nan, -math.inf):
+        with pytest.raises(InputError, match="must be finite"):
+            StructureProblem(candidates, np.array([bad]), COIN)
+    rows = MarginRows(make_data([[0], [1]]), candidates, "binary", 1.0)
+    for weights in (None, np.ones(3)):
+        with pytest.raises(InputError, match="weights must hold one number per sample"):
+            StructureProblem(candidates, np.zeros(1), COIN, rows, weights, 1.0)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_tables_that_cannot_be_stored_are_refused_before_any_is_made(kind: MarginKind) -> None:
+    """The message counts each variable once: 2 x 65536 x 65536 joint states."""
+    variables = make_variables((2, 65536, 65536))
+    data = EncodedData(np.array([[0, 0, 0], [1, 1, 1]], np.int32), np.ones(2), variables)
+    with pytest.raises(ProblemTooLargeError) as caught:
+        margin_problem(data, enumerate_candidates(3, 2), margin=kind)
+    assert f"would have {2**33} joint states" in str(caught.value)
+    assert str(caught.value).count("'class'") == 1
+
+
+def test_tables_at_the_limit_are_not_refused() -> None:
+    """2 x 2^15 x 2^15 = 2^31 joint states are allowed, as everywhere else."""
+    variables = make_variables((2, 2**15, 2**15))
+    data = EncodedData(np.array([[0, 0, 0], [1, 1, 1]], np.int32), np.ones(2), variables)
+    assert margin_problem(data, enumerate_candidates(3, 2)).n_rows == 2
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_smoothing_of_next_to_nothing_keeps_objectives_finite(kind: MarginKind) -> None:
+    """With s = 1e-300 every structure still has a finite objective."""
+    problem = margin_problem(
+        random_data(9, 15, (3, 2, 2)),
+        enumerate_candidates(3, 2),
+        margin=kind,
+        gamma=1.0,
+        smoothing=1e-300,
+    )
+    values = [
+        problem.score(s)
+        for s in all_structures(3)
+        if all(not p or 0 in p for p in s.parents[1:])
+    ]
+    assert np.isfinite(values).all()

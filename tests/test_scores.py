@@ -1,0 +1,244 @@
+"""Decomposable scores against textbook formulas in plain Python."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections import defaultdict
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from marginbn.candidates import enumerate_candidates
+from marginbn.encode import EncodedData
+from marginbn.exceptions import InputError, ProblemTooLargeError
+from marginbn.problem import linear_problem
+from marginbn.scores import LOCAL_SCORES, get_local_score, local_scores
+from marginbn.structure import Structure
+from strategies import all_structures, encoded_data, make_data, make_variables, random_data
+
+NAMES = sorted(LOCAL_SCORES)
+
+Cells = dict[tuple[int, ...], list[float]]
+
+
+def count_cells(data: EncodedData, child: int, parents: tuple[int, ...]) -> Cells:
+    """Weight of each child state under each parent state, seen or not, row by row."""
+    cells: Cells = {
+        h: [0.0] * int(data.arities[child])
+        for h in itertools.product(*(range(int(data.arities[p])) for p in parents))
+    }
+    for row, weight in zip(data.codes.tolist(), data.weights.tolist(), strict=True):
+        cells[tuple(row[p] for p in parents)][row[child]] += weight
+    return cells
+
+
+def textbook_loglik(cells: Cells) -> float:
+    return math.fsum(n * math.log(n / sum(row)) for row in cells.values() for n in row if n > 0)
+
+
+def textbook_dirichlet(cells: Cells, prior: float) -> float:
+    terms = []
+    for row in cells.values():
+        terms.append(math.lgamma(prior * len(row)) - math.lgamma(prior * len(row) + sum(row)))
+        terms += [math.lgamma(prior + n) - math.lgamma(prior) for n in row]
+    return math.fsum(terms)
+
+
+def textbook_score(
+    name: str, data: EncodedData, child: int, parents: tuple[int, ...], size: float = 1.0
+) -> float:
+    """The local score by its definition; every parent state counts, seen or not."""
+    cells = count_cells(data, child, parents)
+    r = int(data.arities[child])
+    free = len(cells) * (r - 1)
+    if name == "k2":
+        return textbook_dirichlet(cells, 1.0)
+    if name == "bdeu":
+        return textbook_dirichlet(cells, size / (len(cells) * r))
+    penalty = {"loglik": 0.0, "aic": 1.0}.get(name, 0.5 * math.log(sum(data.weights.tolist())))
+    return textbook_loglik(cells) - penalty * free
+
+
+def general_scores(data: EncodedData, name: str, size: float = 1.0) -> Callable[[Structure], float]:
+    """Score of a structure, class restriction off."""
+    candidates = enumerate_candidates(
+        data.n_variables, data.n_variables - 1, class_restricted=False
+    )
+    return linear_problem(data, candidates, get_local_score(name, size)).score
+
+
+def test_scores_of_a_coin_by_hand() -> None:
+    """Three heads and one tail: L = 3 log(3/4) + log(1/4), one free parameter, 4 rows."""
+    data = make_data([[0], [0], [0], [1]])
+    candidates = enumerate_candidates(1, 0)
+    likelihood = 3 * math.log(3 / 4) + math.log(1 / 4)
+    expected = {
+        "loglik": likelihood,
+        "aic": likelihood - 1,
+        "bic": likelihood - 0.5 * math.log(4),
+        "mdl": likelihood - math.log(2),
+        "k2": math.log(math.factorial(3) * 1 / math.factorial(5)),  # 3! 1! / (4 + 1)!
+        # Gamma(1)/Gamma(5) * Gamma(3.5)/Gamma(.5) * Gamma(1.5)/Gamma(.5) = (15/8) (1/2) / 24
+        "bdeu": math.log(15 / 16 / 24),
+    }
+    assert sorted(expected) == NAMES
+    for name, value in expected.items():
+        assert local_scores(data, candidates, get_local_score(name))[0] == pytest.approx(value)
+
+
+@pytest.mark.parametrize("name", NAMES)
+@given(encoded_data(), st.sampled_from([0.1, 1.0, 10.0]))
+@settings(deadline=None, max_examples=25)
+def test_every_candidate_has_its_textbook_score(
+    name: str, data: EncodedData, size: float
+) -> None:
+    """All parent sets of all variables agree with the formula written with lgamma and log."""
+    candidates = enumerate_candidates(data.n_variables, 2, class_restricted=False)
+    scores = local_scores(data, candidates, get_local_score(name, size))
+    expected = [
+        textbook_score(name, data, int(child), parents, size)
+        for child, parents in zip(candidates.child, candidates.parents, strict=True)
+    ]
+    np.testing.assert_allclose(scores, expected, rtol=1e-10, atol=1e-10)
+
+
+def equivalence_class(structure: Structure) -> tuple[object, object]:
+    """Skeleton and v-structures: equal exactly for Markov-equivalent DAGs (Verma and Pearl)."""
+    skeleton = frozenset(frozenset(arc) for arc in structure.arcs)
+    colliders = frozenset(
+        (frozenset(pair), child)
+        for child, parents in enumerate(structure.parents)
+        for pair in itertools.combinations(parents, 2)
+        if frozenset(pair) not in skeleton
+    )
+    return skeleton, colliders
+
+
+@pytest.mark.parametrize("name", ["loglik", "aic", "bic", "mdl", "bdeu"])
+def test_equivalent_structures_score_alike(name: str) -> None:
+    """The 543 DAGs on four variables form 185 classes; within each the score is one number."""
+    score = general_scores(random_data(3, 40, (3, 2, 3, 2)), name, 2.0)
+    classes: dict[object, list[float]] = defaultdict(list)
+    for structure in all_structures(4):
+        classes[equivalence_class(structure)].append(score(structure))
+    assert len(classes) == 185
+    for values in classes.values():
+        assert max(values) - min(values) <= 1e-9 * abs(values[0])
+    means = sorted(values[0] for values in classes.values())
+    if name != "loglik":  # complete graphs aside, classes are told apart
+        assert np.min(np.diff(means)) > 1e-9
+
+
+def test_k2_tells_equivalent_structures_apart() -> None:
+    """K2 is known not to be score-equivalent, so the test above can fail."""
+    score = general_scores(random_data(3, 40, (3, 2, 3, 2)), "k2")
+    there = score(Structure(((), (0,), (), ())))
+    back = score(Structure(((1,), (), (), ())))
+    assert abs(there - back) > 1e-3
+
+
+@pytest.mark.parametrize("name", NAMES)
+@given(encoded_data(weights=st.integers(1, 4).map(float)))
+@settings(deadline=None, max_examples=25)
+def test_weights_are_repetitions(name: str, data: EncodedData) -> None:
+    """Merged rows, weighted rows and repeated rows have the same score."""
+    repeated = EncodedData(
+        np.repeat(data.codes, data.weights.astype(int), axis=0),
+        np.ones(int(data.total_weight)),
+        data.variables,
+    )
+    candidates = enumerate_candidates(data.n_variables, 2)
+    score = get_local_score(name)
+    expected = local_scores(repeated, candidates, score)
+    for same in (data, data.merged()):
+        np.testing.assert_allclose(
+            local_scores(same, candidates, score), expected, rtol=1e-10, atol=1e-10
+        )
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_more_parents_never_lower_the_likelihood(name: str) -> None:
+    """The log likelihood grows with the parent set and is never positive; others may fall."""
+    data = random_data(7, 60, (3, 2, 3, 2))
+    candidates = enumerate_candidates(4, 3, class_restricted=False)
+    scores = local_scores(data, candidates, get_local_score(name))
+    assert np.isfinite(scores).all()
+    assert name == "loglik" or (np.diff(scores) < 0).any()
+    if name != "loglik":
+        return
+    assert (scores <= 1e-12).all()
+    for k, parents in enumerate(candidates.parents):
+        for gone in parents:
+            fewer = candidates.index(int(candidates.child[k]), [p for p in parents if p != gone])
+            assert scores[k] >= scores[fewer] - 1e-9
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_constant_features_cost_and_earn_nothing(name: str) -> None:
+    """A variable with one state scores zero, and as a parent it changes no score."""
+    data = make_data([[0, 0, 1], [1, 0, 0], [1, 0, 1]], (2, 1, 2))
+    candidates = enumerate_candidates(3, 2, class_restricted=False)
+    scores = local_scores(data, candidates, get_local_score(name))
+    assert scores[list(candidates.group(1))] == pytest.approx([0.0] * 4, abs=1e-12)
+    for child, others in ((0, 2), (2, 0)):
+        with_constant = scores[candidates.index(child, (others, 1))]
+        assert with_constant == pytest.approx(scores[candidates.index(child, (others,))])
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_million_rows_keep_their_digits(name: str) -> None:
+    """Weights of a million agree with the formula to nine digits."""
+    data = make_data([[0, 0], [0, 1], [1, 1]], None, [1e6, 3e6, 2e6 + 0.5])
+    candidates = enumerate_candidates(2, 1)
+    scores = local_scores(data, candidates, get_local_score(name))
+    expected = [
+        textbook_score(name, data, int(child), parents)
+        for child, parents in zip(candidates.child, candidates.parents, strict=True)
+    ]
+    np.testing.assert_allclose(scores, expected, rtol=1e-9)
+
+
+def test_mdl_is_bic() -> None:
+    """Minus the description length and the Bayesian information criterion are one number."""
+    data = random_data(1)
+    candidates = enumerate_candidates(4, 2)
+    mdl, bic = (local_scores(data, candidates, get_local_score(n)) for n in ("mdl", "bic"))
+    assert mdl.tolist() == bic.tolist()
+
+
+def test_unknown_scores_and_sizes_are_told() -> None:
+    """The message lists the scores there are; the equivalent sample size must be positive."""
+    with pytest.raises(InputError, match=r"score must be one of \['aic', .*got 'bde'"):
+        get_local_score("bde")
+    for size in (0.0, -1.0, math.inf, math.nan):
+        with pytest.raises(InputError, match="equivalent_sample_size must be positive"):
+            get_local_score("bdeu", size)
+
+
+def test_the_equivalent_sample_size_matters_for_bdeu() -> None:
+    """Another prior weight gives another score."""
+    data, candidates = random_data(2), enumerate_candidates(4, 1)
+    one, ten = (local_scores(data, candidates, get_local_score("bdeu", s)) for s in (1.0, 10.0))
+    assert np.abs(one - ten).max() > 0.1
+
+
+def test_tables_that_cannot_be_stored_are_refused() -> None:
+    """Two features of 65536 states each under the class: more than 2^31 cells, by name."""
+    data = EncodedData(
+        np.zeros((1, 3), np.int32), np.ones(1), make_variables((2, 65536, 65536))
+    )
+    candidates = enumerate_candidates(3, 2, required=[(1, 2)], forbidden=[(1, 0), (2, 0), (2, 1)])
+    with pytest.raises(ProblemTooLargeError, match="'class', 'x1', 'x2'"):
+        linear_problem(data, candidates, get_local_score("bic"))
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_no_rows_is_a_clear_error(name: str) -> None:
+    """Without rows there is nothing to score, and the message says so."""
+    data = EncodedData(np.empty((0, 2), np.int32), np.empty(0), make_variables((2, 2)))
+    with pytest.raises(InputError, match="no rows"):
+        linear_problem(data, enumerate_candidates(2, 1), get_local_score(name))
