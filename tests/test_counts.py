@@ -85,17 +85,13 @@ def test_tables_above_the_limit_are_refused_by_name_and_size() -> None:
 def test_the_limit_itself_is_allowed() -> None:
     """Exactly 2^31 joint states pass the check, and their codes do not overflow."""
     arities = (2, 65536, 32768)
-    data = EncodedData(
-        np.array([[1, 65535, 32767]], np.int32), np.ones(1), make_variables(arities)
-    )
+    data = EncodedData(np.array([[1, 65535, 32767]], np.int32), np.ones(1), make_variables(arities))
     assert check_joint_states(data, (1, 2)) == MAX_JOINT_STATES == 2**31
     assert joint_codes(data, (1, 2)).tolist() == [2**31 - 1]
 
 
 def test_sizes_beyond_sixty_four_bits_do_not_wrap() -> None:
     """Twenty columns of 60000 states have 10^95 joint states, not a small number modulo 2^64."""
-    data = EncodedData(
-        np.zeros((1, 20), np.int32), np.ones(1), (make_variables((60000,))[0],) * 20
-    )
+    data = EncodedData(np.zeros((1, 20), np.int32), np.ones(1), (make_variables((60000,))[0],) * 20)
     with pytest.raises(ProblemTooLargeError, match=str(60000**20)):
         joint_codes(data, range(20))

@@ -21,14 +21,18 @@ def test_no_limits_by_default() -> None:
 @pytest.mark.parametrize("time", [0.0, -3.0, math.nan])
 def test_time_must_be_positive(time: float) -> None:
     """The message names the argument, what it must be and what it was."""
-    with pytest.raises(InputError, match=f"time_limit must be positive seconds or None, got {time}"):
+    with pytest.raises(
+        InputError, match=f"time_limit must be positive seconds or None, got {time}"
+    ):
         Limits(time=time)
 
 
 @pytest.mark.parametrize("nodes", [0, -1])
 def test_nodes_must_be_positive(nodes: int) -> None:
     """A tree without nodes cannot be searched."""
-    with pytest.raises(InputError, match=f"node_limit must be a positive integer or None, got {nodes}"):
+    with pytest.raises(
+        InputError, match=f"node_limit must be a positive integer or None, got {nodes}"
+    ):
         Limits(nodes=nodes)
 
 

@@ -153,9 +153,7 @@ def test_two_classes_make_the_margins_one(case: Case, smoothing: float) -> None:
 
 def test_two_classes_agree_also_for_weights_of_very_different_size() -> None:
     """Light rows are not rounded away beside heavy ones: the rest is added, never subtracted."""
-    data = make_data(
-        [[0, 0], [1, 0], [0, 1], [1, 1]], None, [1e-9, 1e9, 3e8, 2e-7]
-    )
+    data = make_data([[0, 0], [1, 0], [0, 1], [1, 1]], None, [1e-9, 1e9, 3e8, 2e-7])
     soft, binary = (margin_rows(data, kind, 1e-12) for kind in KINDS)
     np.testing.assert_allclose(soft.dense(), binary.dense(), rtol=0, atol=1e-12)
 

@@ -34,9 +34,7 @@ def test_tables_have_parents_before_the_child() -> None:
 
 @given(data_and_structure(class_restricted=False, min_samples=0), st.sampled_from([0.1, 1.0, 2.5]))
 @settings(deadline=None, max_examples=80)
-def test_parameters_are_the_formula(
-    case: tuple[EncodedData, Structure], smoothing: float
-) -> None:
+def test_parameters_are_the_formula(case: tuple[EncodedData, Structure], smoothing: float) -> None:
     """Each entry is (n(h, j) + s) / (n(h) + s r) in exact arithmetic, eq. 2 with smoothing."""
     data, structure = case
     tables = estimate_log_tables(data, structure, smoothing)

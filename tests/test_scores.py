@@ -93,9 +93,7 @@ def test_scores_of_a_coin_by_hand() -> None:
 @pytest.mark.parametrize("name", NAMES)
 @given(encoded_data(), st.sampled_from([0.1, 1.0, 10.0]))
 @settings(deadline=None, max_examples=25)
-def test_every_candidate_has_its_textbook_score(
-    name: str, data: EncodedData, size: float
-) -> None:
+def test_every_candidate_has_its_textbook_score(name: str, data: EncodedData, size: float) -> None:
     """All parent sets of all variables agree with the formula written with lgamma and log."""
     candidates = enumerate_candidates(data.n_variables, 2, class_restricted=False)
     scores = local_scores(data, candidates, get_local_score(name, size))
@@ -228,9 +226,7 @@ def test_the_equivalent_sample_size_matters_for_bdeu() -> None:
 
 def test_tables_that_cannot_be_stored_are_refused() -> None:
     """Two features of 65536 states each under the class: more than 2^31 cells, by name."""
-    data = EncodedData(
-        np.zeros((1, 3), np.int32), np.ones(1), make_variables((2, 65536, 65536))
-    )
+    data = EncodedData(np.zeros((1, 3), np.int32), np.ones(1), make_variables((2, 65536, 65536)))
     candidates = enumerate_candidates(3, 2, required=[(1, 2)], forbidden=[(1, 0), (2, 0), (2, 1)])
     with pytest.raises(ProblemTooLargeError, match="'class', 'x1', 'x2'"):
         linear_problem(data, candidates, get_local_score("bic"))

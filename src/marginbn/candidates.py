@@ -84,8 +84,7 @@ class CandidateSets:
         """Flat index of the candidate that ``structure`` chooses for each variable."""
         if structure.n_variables != self.n_variables:
             raise InputError(
-                f"the structure must have {self.n_variables} variables, "
-                f"got {structure.n_variables}"
+                f"the structure must have {self.n_variables} variables, got {structure.n_variables}"
             )
         try:
             chosen = [self.index(i, p) for i, p in enumerate(structure.parents)]

@@ -62,7 +62,8 @@ class Coding:
         return Variable(self.name, labels)
 
     def encode(self, column: Column, unseen: UnseenPolicy = "missing") -> NDArray[np.int32]:
-        """Codes of a column, -1 where not known."""
+        """Codes of a column, read as the kind it had in training; -1 where not known."""
+        column = column.as_kind(self.kind)
         if self.kind == "numeric":
             codes = assign_bins(column.numbers, np.array(self.cuts))
         else:
@@ -122,6 +123,11 @@ class TableCoding:
 
     def encode(self, table: Table, unseen: UnseenPolicy = "missing") -> NDArray[np.int32]:
         """Codes (n_rows, n_features), -1 where not known; columns are matched by position."""
+        if table.n_columns != len(self.columns):
+            raise InputError(
+                f"the table must have the {len(self.columns)} columns of the training table, "
+                f"got {table.n_columns}"
+            )
         codes = np.empty((table.n_rows, len(self.columns)), dtype=np.int32)
         for i, (coding, column) in enumerate(zip(self.columns, table.columns, strict=True)):
             codes[:, i] = coding.encode(column, unseen)

@@ -22,6 +22,7 @@ from marginbn.classifiers.preparation import (
     EncodedTraining,
     TrainingRows,
     encode_training,
+    read_target,
     read_training_rows,
 )
 from marginbn.classifiers.searching import SearchingBNClassifier, seed_of
@@ -165,7 +166,7 @@ missing, unseen, column_kinds, callback
             self, X, y, sample_weight, kinds=self.column_kinds, missing=self.missing
         )
         self.n_dropped_ = rows.n_dropped
-        self._choose(self._validate(rows))
+        self._choose(self._validate(rows, y))
         training = encode_training(rows, self.missing)
         return self._finish(training, self._learn_structure(training.data))
 
@@ -204,9 +205,12 @@ missing, unseen, column_kinds, callback
             start = result.structure
             yield gamma, result
 
-    def _validate(self, rows: TrainingRows) -> list[FoldPath]:
+    def _validate(self, rows: TrainingRows, y: Any) -> list[FoldPath]:
         """All folds and parent limits, in parallel if asked to."""
-        splits = validation_splits(rows, self.cv, seed_of(self.random_state))
+        if self.cv is None:
+            splits = paper_splits(rows, seed_of(self.random_state))
+        else:
+            splits = given_splits(rows, self.cv, read_target(y)[0])
         tasks = [(k, fold) for k in self._parent_grid() for fold in range(len(splits))]
         return list(
             Parallel(n_jobs=self.n_jobs)(
@@ -268,23 +272,37 @@ missing, unseen, column_kinds, callback
         }
 
 
-def validation_splits(
-    rows: TrainingRows, cv: Any, seed: int
-) -> list[tuple[NDArray[np.intp], NDArray[np.intp]]]:
-    """Pairs of training and validation rows; the paper's rule for ``cv=None``."""
+Split = tuple[NDArray[np.intp], NDArray[np.intp]]
+"""Training rows and validation rows."""
+
+
+def paper_splits(rows: TrainingRows, seed: int) -> list[Split]:
+    """Section 6: 20 % for validation if there are more than 1000 rows, else five folds."""
     if rows.n_rows < 2:
         raise InputError("choosing by validation needs at least 2 rows, got n_samples = 1")
-    if cv is not None:
-        return list(check_cv(cv, rows.labels, classifier=True).split(rows.labels, rows.labels))
     if rows.n_rows > LARGE_TRAINING_SET:
-        splitter: Any = ShuffleSplit(1, test_size=0.2, random_state=seed)
+        splitter = ShuffleSplit(1, test_size=0.2, random_state=seed)
         return list(splitter.split(rows.labels))
     return stratified_folds(rows.labels, 5, seed)
 
 
-def stratified_folds(
-    labels: NDArray[Any], n_folds: int, seed: int
-) -> list[tuple[NDArray[np.intp], NDArray[np.intp]]]:
+def given_splits(rows: TrainingRows, cv: Any, labels: NDArray[Any]) -> list[Split]:
+    """Splits of the user's rows, told in the rows that take part in training.
+
+    ``labels`` are those of all rows: the user's splits know nothing of rows left out.
+    """
+    place = np.full(len(labels), -1, dtype=np.intp)
+    place[rows.positions] = np.arange(rows.n_rows)
+    splits = []
+    for train, test in check_cv(cv, labels, classifier=True).split(labels, labels):
+        kept = [part[part >= 0] for part in (place[train], place[test])]
+        if min(map(len, kept)) == 0:
+            raise InputError("cv has a split without a usable training or validation row")
+        splits.append((kept[0], kept[1]))
+    return splits
+
+
+def stratified_folds(labels: NDArray[Any], n_folds: int, seed: int) -> list[Split]:
     """Folds with every class dealt out in turn; works for classes of any size."""
     n_folds = min(n_folds, len(labels))
     shuffled = np.random.default_rng(seed).permutation(len(labels))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -75,11 +75,15 @@ def read_target(y: Any) -> tuple[NDArray[Any], str]:
 
 @dataclass(frozen=True)
 class TrainingRows:
-    """Rows that take part in training: positive weight, missing-value policy applied."""
+    """Rows that take part in training: positive weight, missing-value policy applied.
+
+    ``positions`` are their row numbers in what the user passed to ``fit``.
+    """
 
     table: Table
     labels: NDArray[Any]
     weights: NDArray[np.float64]
+    positions: NDArray[np.intp]
     target: str
     n_dropped: int = 0
 
@@ -90,8 +94,12 @@ class TrainingRows:
 
     def take(self, rows: NDArray[Any]) -> TrainingRows:
         """Only the given rows."""
-        return TrainingRows(
-            self.table.take(rows), self.labels[rows], self.weights[rows], self.target
+        return replace(
+            self,
+            table=self.table.take(rows),
+            labels=self.labels[rows],
+            weights=self.weights[rows],
+            positions=self.positions[rows],
         )
 
 
@@ -107,8 +115,9 @@ def read_training_rows(
     kept, weights = _read_weights(sample_weight, labels)
     table = read_features(estimator, X, kinds=kinds, reset=True, rows=kept)
     check_consistent_length(X if not isinstance(X, Table) else X.columns[0].values, labels)
-    labels = labels if kept is None else labels[kept]
-    return _apply_missing(TrainingRows(table, labels, weights, _free(name, table)), missing)
+    positions = np.arange(len(labels)) if kept is None else kept
+    rows = TrainingRows(table, labels[positions], weights, positions, _free(name, table))
+    return _apply_missing(rows, missing)
 
 
 def _read_weights(
@@ -155,8 +164,7 @@ def _apply_missing(rows: TrainingRows, missing: MissingPolicy) -> TrainingRows:
         DataWarning,
         stacklevel=4,
     )
-    kept = rows.take(complete)
-    return TrainingRows(kept.table, kept.labels, kept.weights, kept.target, n_missing)
+    return replace(rows.take(complete), n_dropped=n_missing)
 
 
 @dataclass(frozen=True)

@@ -1,13 +1,13 @@
 """What a floating-point MILP solver's bound on formulation (19) is worth.
 
 A solver proves its bound to tolerances. A reduced cost that is wrong by t changes the bound of a
-linear programme by at most t times the distance that its column can move from the optimum, and a
-node is given up when its bound exceeds the incumbent's value by no more than a share t; with the
-objective divided by its scale s and tau and value z taken at a good structure that is
+linear programme by at most t times the distance that its column can move; with the objective
+divided by its scale s and tau taken at a first structure that is
 
-    s t (1 + |z| / s + sum_m (gamma - tau_m) + N Delta + N)
+    s t (1 + sum_m (gamma - tau_m) + N Delta + N)
 
-(the etas of one variable sum to one, hence N for all of them). Entries of the matrix below a
+(the etas of one variable sum to one, hence N for all of them). A node is given up when its bound
+exceeds the incumbent's value by no more than a rounding share of 1e-9. Entries of the matrix below a
 threshold are left out by the solver: at most N of them, one per variable, can raise a margin row,
 each by its own size. Constraints that hold only to a tolerance enlarge the feasible set and with
 it the bound, which is the safe side. The sum of all this is added to whatever the solver claims,
@@ -22,6 +22,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from marginbn.polytope.formulation import MILP
+
+
+ROUNDING = 1e-9
+"""Relative difference below which HiGHS and SCIP take two values for equal."""
 
 
 def objective_scale(milp: MILP, largest: float = 1.0) -> float:
@@ -57,7 +61,8 @@ def bound_allowance(
     """
     n = milp.candidates.n_variables
     slack = float((milp.upper[milp.tau] - point[milp.tau]).sum())
-    movement = 1.0 + abs(float(milp.cost @ point)) / scale + slack + n * milp.delta + n
+    movement = 1.0 + slack + n * milp.delta + n
     sizes = np.abs(milp.matrix.data)
     lost = float(sizes[sizes <= threshold].max(initial=0.0))
-    return tolerance * scale * movement + n * lost * float(milp.cost[milp.tau].sum())
+    lost_value = n * lost * float(milp.cost[milp.tau].sum())
+    return tolerance * scale * movement + ROUNDING * abs(float(milp.cost @ point)) + lost_value

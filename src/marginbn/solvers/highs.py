@@ -29,7 +29,7 @@ TOLERANCE = 1e-9
 SMALLEST_COEFFICIENT = 1e-12
 """HiGHS leaves out matrix entries below this."""
 
-SECONDS_PER_NONZERO = 1e-7
+SECONDS_PER_NONZERO = 6e-8
 """Upper estimate of the time that HiGHS needs to take over a matrix; nothing can stop it then."""
 
 
@@ -138,18 +138,13 @@ class _Listener:
             event.interrupt()
 
     def _report_bound(self, dual_bound: float) -> None:
-        if dual_bound < self._best_bound:  # an infinite bound is no news
+        if dual_bound < self._best_bound and math.isfinite(dual_bound):
             self._best_bound = dual_bound
             self._channel.post(dual_bound * self._scale + self._allowance)
 
     def ending(self, highs: Any) -> Ending:
         """Post what HiGHS ended with and say which limit stopped it, if any."""
         status = load_highspy().HighsModelStatus
-        ended, info = highs.getModelStatus(), highs.getInfo()
-        if math.isfinite(info.objective_function_value) and len(highs.getSolution().col_value):
-            self._channel.post(self._selection(np.array(highs.getSolution().col_value)))
-        self._report_bound(float(info.mip_dual_bound))
-        nodes = max(int(info.mip_node_count), 0)
         stopped = {
             status.kOptimal: Status.GAP_LIMIT,  # if the allowance leaves more than the gap
             status.kTimeLimit: Status.TIME_LIMIT,
@@ -157,6 +152,12 @@ class _Listener:
             status.kInterrupt: Status.INTERRUPTED,
             status.kMemoryLimit: Status.MEMORY_LIMIT,
         }
+        ended, info = highs.getModelStatus(), highs.getInfo()
         if ended not in stopped:
             raise SolverError(f"HiGHS ended with the status {highs.modelStatusToString(ended)}")
-        return Ending(stopped[ended], nodes)
+        if info.primal_solution_status == int(
+            load_highspy().SolutionStatus.kSolutionStatusFeasible
+        ):
+            self._channel.post(self._selection(np.array(highs.getSolution().col_value)))
+        self._report_bound(float(info.mip_dual_bound))
+        return Ending(stopped[ended], max(int(info.mip_node_count), 0))

@@ -29,8 +29,8 @@ TOLERANCE = 1e-7
 """Primal and dual feasibility; SCIP divides it by 1000 at times, and its linear programming code
 complains on the terminal about anything below 1e-10."""
 
-LARGEST_COST = 128.0
-"""The objective is scaled to this, which makes the tolerance of its reduced costs about 1e-9."""
+LARGEST_COST = 1024.0
+"""The objective is scaled to this, which makes the tolerance of its reduced costs about 1e-10."""
 
 EPSILON = 1e-9
 """SCIP takes numbers below this for zero (its default)."""
@@ -189,28 +189,25 @@ class _Reporter:
     def look(self, scip: Any) -> None:
         """Post the bound if it is news; interrupt if the work should end."""
         self._channel.nodes = int(scip.getNTotalNodes())
-        bound = float(scip.getDualbound())
-        if bound < min(self._best_bound, scip.infinity()):
-            self._best_bound = bound
-            self._channel.post(bound * self._scale + self._allowance)
+        self._report_bound(scip)
         if self._channel.is_cancelled:
             scip.interruptSolve()
 
+    def _report_bound(self, scip: Any) -> None:
+        bound = float(scip.getDualbound())
+        if bound < self._best_bound and abs(bound) < scip.infinity():
+            self._best_bound = bound
+            self._channel.post(bound * self._scale + self._allowance)
+
     def ending(self, scip: Any) -> Ending:
         """Post what SCIP ended with and say which limit stopped it, if any."""
-        if scip.getNSols() > 0:
-            self.report_solution(scip)
-        self.look_at_end(scip)
         ended = scip.getStatus()
         if ended not in STOPPED:
             raise SolverError(f"SCIP ended with the status {ended!r}")
+        if scip.getNSols() > 0:
+            self.report_solution(scip)
+        self._report_bound(scip)
         return Ending(STOPPED[ended], int(scip.getNTotalNodes()))
-
-    def look_at_end(self, scip: Any) -> None:
-        """The last bound; there is nothing to interrupt any more."""
-        bound = float(scip.getDualbound())
-        if bound < min(self._best_bound, scip.infinity()):
-            self._channel.post(bound * self._scale + self._allowance)
 
 
 def _listen(scip: Any, reporter: _Reporter) -> None:

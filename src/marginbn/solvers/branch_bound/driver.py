@@ -43,7 +43,6 @@ from marginbn.solvers.branch_bound.kernels.storage import (
 )
 from marginbn.solvers.branch_bound.local_search import new_climber, search_from
 from marginbn.solvers.branch_bound.relaxations.frank_wolfe import Encoding, encode
-from marginbn.solvers.branch_bound.splits import new_splitting
 from marginbn.solvers.branch_bound.tree import (
     BATCH_DONE,
     EXHAUSTED,
@@ -95,19 +94,19 @@ def drive(
 
 
 def settings_for(encoding: Encoding, limits: Limits, heuristics: bool, random_splits: bool) -> Settings:
-    """The recommended numbers; slots are discounted where several rivals compete."""
+    """The recommended numbers."""
     inst = encoding.instance
-    several = inst.n_rivals > 1 or inst.weights.size == 0
     return Settings(
         cap=8 if inst.weights.size else inst.first.size,
         smoothing_start=0.45,
         smoothing_floor=0.01,
         smoothing_factor=0.6,
-        stale=0.0,
+        smoothing_reset=1.0,
+        stale=0.01,
         accuracy=0.5,
         accuracy_top=0.15,
         top=0.4,
-        slot_discount=0.03 if several else 1.0,
+        slot_discount=encoding.slot_discount,
         iterations=200,
         root_iterations=1000,
         evaluate=heuristics,
@@ -141,10 +140,9 @@ class Search:
         self.root = new_box(n, n_sets)
         self.work = Workspace(
             new_box(n, n_sets),
-            new_box(n, n_sets),
             new_oracle(n, n_sets),
             new_bounding(inst, ACTIVE_VERTICES, encoding.structure_magnitude),
-            new_splitting(inst, 2 * seed + 1),
+            np.array([2 * seed + 1], dtype=np.int64),
         )
         self.climber = new_climber(inst, seed)
         self.pool = new_pool(inst, 1024, 512, KEPT_VERTICES)

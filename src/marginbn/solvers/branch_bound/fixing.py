@@ -122,7 +122,7 @@ def slot_cost(box: Box, g: FloatArray, i: int, s: int, oracle: Oracle) -> float:
     if s >= n:
         price = oracle.enter[i]
     else:
-        price = price_between(box.component[i], box.component[s], oracle.edmonds)
+        price = price_between(box.component[i], box.component[s], oracle.tree)
     return price - g[i * (n + 2) + s] - oracle.graph.inner[i]
 
 

@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from marginbn.solvers.branch_bound.kernels.compile import kernel
+from marginbn.solvers.branch_bound.kernels.compile import entry, kernel
 from marginbn.solvers.branch_bound.kernels.duals import add_column, objective_of_vertex
 from marginbn.solvers.branch_bound.kernels.layout import Box, FloatArray, Instance, IntArray
 from marginbn.solvers.branch_bound.kernels.pairwise import Incumbent, offer_vertex
@@ -52,7 +52,7 @@ def new_climber(inst: Instance, seed: int) -> Climber:
     )
 
 
-@kernel
+@entry
 def search_from(
     inst: Instance,
     box: Box,

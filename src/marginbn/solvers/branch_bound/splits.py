@@ -42,11 +42,10 @@ class Splitting(NamedTuple):
     part_linear: FloatArray  # (n + 1,)
     delta: FloatArray  # (R,)
     member: FloatArray  # (n,) share of class sets containing the feature
-    seed: IntArray  # (1,) for random splits
 
 
-def new_splitting(inst: Instance, seed: int = 1) -> Splitting:
-    """Scratch for one instance."""
+@kernel
+def _new_splitting(inst: Instance) -> Splitting:
     n_rows, n_columns = inst.rows.shape
     n = inst.n_features
     return Splitting(
@@ -55,7 +54,6 @@ def new_splitting(inst: Instance, seed: int = 1) -> Splitting:
         np.zeros(n + 1),
         np.zeros(n_rows),
         np.zeros(n),
-        np.array([seed], dtype=np.int64),
     )
 
 
@@ -87,11 +85,12 @@ def apply_split(inst: Instance, box: Box, kind: int, i: int, j: int, first: bool
 
 @kernel
 def choose_split(
-    inst: Instance, box: Box, settings: Settings, b: Bounding, work: Splitting
+    inst: Instance, box: Box, settings: Settings, b: Bounding, seed: IntArray
 ) -> tuple[int, int, int]:
     """The best object (kind, i, j); kind NONE if every feature is decided."""
     if settings.random_splits:
-        return _random_split(inst, box, work)
+        return _random_split(inst, box, seed)
+    work = _new_splitting(inst)
     _load_shares(inst, b, work)
     _load_parts(inst, work)
     here = _value_along(inst, b, work, 0.0, 0.0)
@@ -109,11 +108,9 @@ def choose_split(
 def _load_shares(inst: Instance, b: Bounding, work: Splitting) -> None:
     """eta from the active vertices, and the share of class sets with each feature."""
     n = inst.n_features
-    work.eta[:] = 0.0
     for k in range(b.n_active[0]):
         for i in range(n + 1):
             work.eta[i * (n + 2) + b.vertices[k, i]] += b.share[k]
-    work.member[:] = 0.0
     for s in range(inst.first.size):
         if inst.first[s] >= 0:
             work.member[inst.first[s]] += work.eta[n * (n + 2) + s]
@@ -125,8 +122,6 @@ def _load_shares(inst: Instance, b: Bounding, work: Splitting) -> None:
 def _load_parts(inst: Instance, work: Splitting) -> None:
     """T_i = sum_s eta_is A_is for every feature and for the class."""
     n = inst.n_features
-    work.parts[:] = 0.0
-    work.part_linear[:] = 0.0
     for v in range(work.eta.size):
         if work.eta[v] > 0.0:
             i = min(v // (n + 2), n)
@@ -339,7 +334,7 @@ def next_random(seed: IntArray) -> int:
 
 
 @kernel
-def _random_split(inst: Instance, box: Box, work: Splitting) -> tuple[int, int, int]:
+def _random_split(inst: Instance, box: Box, seed: IntArray) -> tuple[int, int, int]:
     """Any object with two non-trivial sides, uniformly (for tests)."""
     n = box.allowed.shape[0]
     count = 0
@@ -351,20 +346,20 @@ def _random_split(inst: Instance, box: Box, work: Splitting) -> tuple[int, int, 
         for s in range(n + 2):
             if box.allowed[i, s] and slots > 1:
                 count += 1
-                if next_random(work.seed) % count == 0:
+                if next_random(seed) % count == 0:
                     chosen = (SLOT, i, s)
         for j in range(i):
             if _is_open_edge(box, i, j):
                 count += 1
-                if next_random(work.seed) % count == 0:
+                if next_random(seed) % count == 0:
                     chosen = (EDGE, i, j)
         if _can_split_relevance(inst, box, i):
             count += 1
-            if next_random(work.seed) % count == 0:
+            if next_random(seed) % count == 0:
                 chosen = (RELEVANCE, i, 0)
         if _can_split_member(inst, box, i):
             count += 1
-            if next_random(work.seed) % count == 0:
+            if next_random(seed) % count == 0:
                 chosen = (MEMBER, i, 0)
     return chosen
 

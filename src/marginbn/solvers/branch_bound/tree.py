@@ -15,10 +15,10 @@ from typing import NamedTuple
 import numpy as np
 
 from marginbn.solvers.branch_bound.fixing import fix_box
-from marginbn.solvers.branch_bound.kernels.compile import kernel
+from marginbn.solvers.branch_bound.kernels.compile import entry, kernel
 from marginbn.solvers.branch_bound.kernels.duals import objective_of_vertex
 from marginbn.solvers.branch_bound.kernels.gradient import only_slot
-from marginbn.solvers.branch_bound.kernels.layout import Box, Instance, IntArray, Oracle
+from marginbn.solvers.branch_bound.kernels.layout import Box, Instance, IntArray, Oracle, new_box
 from marginbn.solvers.branch_bound.kernels.oracle import maximise
 from marginbn.solvers.branch_bound.kernels.pairwise import (
     BOUND,
@@ -54,7 +54,7 @@ from marginbn.solvers.branch_bound.kernels.storage import (
     release,
     unpack_box,
 )
-from marginbn.solvers.branch_bound.splits import NONE, Splitting, apply_split, choose_split
+from marginbn.solvers.branch_bound.splits import NONE, apply_split, choose_split
 
 EXHAUSTED, BATCH_DONE, NODE_LIMIT, POOL_FULL, IMPROVED, STOPPED = 0, 1, 2, 3, 4, 5
 """Why a batch ended."""
@@ -69,13 +69,12 @@ class Workspace(NamedTuple):
     """Scratch of one worker."""
 
     box: Box
-    child: Box
     oracle: Oracle
     bounding: Bounding
-    splitting: Splitting
+    seed: IntArray  # (1,) of random splits
 
 
-@kernel
+@entry
 def run_batch(
     inst: Instance,
     settings: Settings,
@@ -102,31 +101,16 @@ def run_batch(
             return BATCH_DONE
         if counters[FREE_NODES] < 4 or counters[FREE_FAMILIES] < 4:
             return POOL_FULL
-        grant = max(SMALLEST_GRANT, iteration_limit - counters[ITERATIONS])
-        _process(inst, settings, pool, work, incumbent, grant, stop)
-
-
-@kernel
-def _process(
-    inst: Instance,
-    settings: Settings,
-    pool: Pool,
-    work: Workspace,
-    incumbent: Incumbent,
-    grant: int,
-    stop: IntArray,
-) -> None:
-    """One node from the heap to its children."""
-    node = pop(pool)
-    bound = pool.bound[node]
-    if bound <= cutoff_of(incumbent.value[0], settings.gap):
-        _discard(pool, bound)
-    else:
-        unpack_box(pool.words[node], work.box)
-        propagate(inst, work.box)  # restores the components
-        if _load_vertices(inst, pool, node, settings, work):
+        node = pop(pool)
+        bound = pool.bound[node]
+        if bound <= cutoff_of(incumbent.value[0], settings.gap):
+            _discard(pool, bound)
+        else:
+            unpack_box(pool.words[node], work.box)
+            propagate(inst, work.box)  # restores the components
+            grant = max(SMALLEST_GRANT, iteration_limit - counters[ITERATIONS])
             _bound_and_split(inst, settings, pool, work, incumbent, node, grant, stop)
-    release(pool, node)
+        release(pool, node)
 
 
 @kernel
@@ -146,6 +130,8 @@ def _bound_and_split(
     stop: IntArray,
 ) -> None:
     b = work.bounding
+    if not _load_vertices(inst, pool, node, settings, work):
+        return
     is_root = pool.numbers[ROOT_BOUND] == np.inf
     largest = settings.root_iterations if is_root else settings.iterations
     left = max(1, largest - pool.spent[node])
@@ -198,7 +184,8 @@ def _load_vertices(inst: Instance, pool: Pool, node: int, settings: Settings, wo
     """
     b = work.bounding
     family = pool.family[node]
-    b.numbers[SMOOTHING] = pool.smoothing[family]
+    largest = settings.smoothing_start * inst.gamma
+    b.numbers[SMOOTHING] = min(largest, settings.smoothing_reset * pool.smoothing[family])
     count, total = 0, 0.0
     for k in range(pool.n_vertices[family]):
         b.vertices[count] = pool.vertices[family, k]
@@ -247,21 +234,22 @@ def _split(inst: Instance, settings: Settings, pool: Pool, work: Workspace, incu
     if _is_decided(work.box):
         _evaluate_leaf(inst, pool, work, incumbent)
         return
-    kind, i, j = choose_split(inst, work.box, settings, b, work.splitting)
+    kind, i, j = choose_split(inst, work.box, settings, b, work.seed)
     if kind == NONE:
         _evaluate_leaf(inst, pool, work, incumbent)
         return
     family = new_family(pool, b)
+    child = new_box(inst.n_features, inst.first.size)
     for first in (True, False):
-        copy_box(work.box, work.child)
-        apply_split(inst, work.child, kind, i, j, first)
-        if propagate(inst, work.child):
-            upper, _ = maximise(inst, work.child, b.best_g, settings.cap, work.oracle)
+        copy_box(work.box, child)
+        apply_split(inst, child, kind, i, j, first)
+        if propagate(inst, child):
+            upper, _ = maximise(inst, child, b.best_g, settings.cap, work.oracle)
             bound = min(b.numbers[BOUND], b.numbers[CONSTANT] + upper)
             if bound <= cutoff:
                 _discard(pool, bound)
             else:
-                push(pool, work.child, bound, family, 0)
+                push(pool, child, bound, family, 0)
     drop_family(pool, family)
 
 
@@ -283,6 +271,6 @@ def _evaluate_leaf(inst: Instance, pool: Pool, work: Workspace, incumbent: Incum
     for s in range(work.box.classes.size):
         if work.box.classes[s]:
             vertex[n] = s
-            value = objective_of_vertex(inst, vertex, work.bounding.scratch)
+            value = objective_of_vertex(inst, vertex, work.bounding.t)
             offer_vertex(inst, vertex, value, incumbent)
             pool.counters[LEAVES] += 1

@@ -14,6 +14,12 @@ from numba import njit
 F = TypeVar("F", bound=Callable[..., Any])
 
 
-def kernel(function: F) -> F:
-    """Compile to machine code on first call, cached on disk, without the interpreter lock."""
+def entry(function: F) -> F:
+    """Compile a kernel that Python calls; cached on disk, without the interpreter lock."""
     return cast(F, njit(cache=True, nogil=True, error_model="numpy")(function))
+
+
+def kernel(function: F) -> F:
+    """Compile a kernel that only other kernels call: no wrapper for Python, which saves half of the compile time."""
+    options = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}
+    return cast(F, njit(cache=True, nogil=True, error_model="numpy", **options)(function))

@@ -26,19 +26,30 @@ EPS = 2.0**-53
 
 
 @kernel
-def smooth_weights(t: FloatArray, gamma: float, mu: float, p: FloatArray) -> float:
-    """Fill p with the weights of the rivals (sum at most 1) and return the smoothed minimum."""
+def single_weight(t: float, gamma: float, mu: float) -> float:
+    """The weight of the only rival."""
+    return min(1.0, max(0.0, 0.5 + (gamma - t) / (2.0 * mu)))
+
+
+@kernel
+def smooth_weights(t: FloatArray, gamma: float, mu: float, p: FloatArray) -> None:
+    """Fill p with the weights of the rivals, which sum to at most 1."""
     lowest = gamma
     for c in range(t.size):
-        if t[c] < lowest:
-            lowest = t[c]
+        lowest = min(lowest, t[c])
     cap = gamma - lowest
-    count, total = 0, 0.0
+    count, total, last = 0, 0.0, 0
     for c in range(t.size):
         p[c] = t[c] - lowest
         if p[c] < mu:
             count += 1
             total += p[c]
+            last = c
+    if count == 1:  # one rival alone, by far the most common case
+        weight = single_weight(p[last], cap, mu)
+        p[:] = 0.0
+        p[last] = weight
+        return
     if cap < mu:
         count += 1
         total += cap
@@ -56,32 +67,21 @@ def smooth_weights(t: FloatArray, gamma: float, mu: float, p: FloatArray) -> flo
             break
         count = count_new
         nu = (mu + total) / count
-    return lowest + _finish(p, cap, nu, mu)
+    _finish(p, nu, mu)
 
 
 @kernel
-def _finish(p: FloatArray, cap: float, nu: float, mu: float) -> float:
-    """Turn differences into safe weights; returns the smoothed minimum minus the smallest entry."""
-    rest = max(0.0, (nu - cap) / mu)
-    value = rest * cap + 0.5 * mu * rest * rest
+def _finish(p: FloatArray, nu: float, mu: float) -> None:
+    """Turn differences into safe weights."""
     total = 0.0
     for c in range(p.size):
-        weight = max(0.0, (nu - p[c]) / mu)
-        value += weight * p[c] + 0.5 * mu * weight * weight
-        p[c] = weight
-        total += weight
+        p[c] = max(0.0, (nu - p[c]) / mu)
+        total += p[c]
     slack = 8.0 * (p.size + 2) * EPS
     if total > 1.0 - slack:
         scale = 1.0 / (total * (1.0 + slack))
         for c in range(p.size):
             p[c] *= scale
-    return value
-
-
-@kernel
-def single_weight(t: float, gamma: float, mu: float) -> float:
-    """The weight of the only rival."""
-    return min(1.0, max(0.0, 0.5 + (gamma - t) / (2.0 * mu)))
 
 
 @kernel

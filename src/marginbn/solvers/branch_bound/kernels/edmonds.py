@@ -10,24 +10,39 @@ satisfies ``w(Y -> X) <= D(X, Y)``, and the value of any arborescence is the sum
 
 from __future__ import annotations
 
-from marginbn.solvers.branch_bound.kernels.compile import kernel
-from marginbn.solvers.branch_bound.kernels.layout import MISSING, Edmonds, FloatArray, IntArray
+from typing import NamedTuple
+
+import numpy as np
+
+from marginbn.solvers.branch_bound.kernels.compile import entry, kernel
+from marginbn.solvers.branch_bound.kernels.layout import MISSING, FloatArray, IntArray, Tree
 
 
-@kernel
-def arborescence(weights: FloatArray, k: int, work: Edmonds) -> bool:
-    """Fill ``work.parent`` and the prices for nodes 0..k-1 (root: column k); False if there is none."""
-    if not _greedy(weights, k, work):
+class Growth(NamedTuple):
+    """Scratch of the path-growing algorithm."""
+
+    weight: FloatArray  # (2k, 2k + 1) adjusted weights [head, tail], root last
+    ends: IntArray  # (2, 2k, 2k + 1) original tail and head of the arc behind each weight
+    enter: IntArray  # (2, 2k) original tail and head of the chosen entering arc
+    active: IntArray  # (2k,) top-level nodes
+    path: IntArray  # (2k,)
+    state: IntArray  # (2k,) 0 unvisited, 1 on the path, 2 done
+
+
+@entry
+def arborescence(weights: FloatArray, k: int, tree: Tree) -> bool:
+    """Parents and prices of nodes 0..k-1 (root: column k); False if there is no arborescence."""
+    if not _greedy(weights, k, tree):
         return False
-    if _is_acyclic(work.parent, k, work.state):
+    if _is_acyclic(tree.parent, k):
         return True
-    return _grow_all(weights, k, work)
+    return _grow_all(weights, k, tree)
 
 
 @kernel
-def _greedy(weights: FloatArray, k: int, work: Edmonds) -> bool:
+def _greedy(weights: FloatArray, k: int, tree: Tree) -> bool:
     """Every node takes its best entering arc."""
-    work.size[0] = k
+    tree.size[0] = k
     for i in range(k):
         best, tail = weights[i, k], k
         for j in range(k):
@@ -35,14 +50,13 @@ def _greedy(weights: FloatArray, k: int, work: Edmonds) -> bool:
                 best, tail = weights[i, j], j
         if best <= MISSING:
             return False
-        work.parent[i], work.price[i], work.above[i] = tail, best, -1
+        tree.parent[i], tree.price[i], tree.above[i] = tail, best, -1
     return True
 
 
 @kernel
-def _is_acyclic(parent: IntArray, k: int, mark: IntArray) -> bool:
-    for i in range(k):
-        mark[i] = -1
+def _is_acyclic(parent: IntArray, k: int) -> bool:
+    mark = np.full(k, -1)
     for i in range(k):
         j = i
         while j != k and mark[j] < 0:
@@ -54,46 +68,52 @@ def _is_acyclic(parent: IntArray, k: int, mark: IntArray) -> bool:
 
 
 @kernel
-def _grow_all(weights: FloatArray, k: int, work: Edmonds) -> bool:
+def _grow_all(weights: FloatArray, k: int, tree: Tree) -> bool:
     """Grow paths backwards from every node that no earlier path has finished."""
-    root = work.weight.shape[1] - 1
+    root = 2 * k
+    work = Growth(
+        np.empty((2 * k, 2 * k + 1)),
+        np.empty((2, 2 * k, 2 * k + 1), dtype=np.int64),
+        np.empty((2, 2 * k), dtype=np.int64),
+        np.empty(2 * k, dtype=np.int64),
+        np.empty(2 * k, dtype=np.int64),
+        np.zeros(2 * k, dtype=np.int64),
+    )
     _load(weights, k, work, root)
     n_active = k
     for start in range(k):
-        if work.state[start] != 0 or work.above[start] >= 0:
+        if work.state[start] != 0 or tree.above[start] >= 0:
             continue
-        n_active = _grow(start, n_active, work, root)
+        n_active = _grow(start, n_active, tree, work, root)
         if n_active < 0:
             return False
-    _expand(k, work, root)
+    _expand(k, tree, work, root)
     return True
 
 
 @kernel
-def _load(weights: FloatArray, k: int, work: Edmonds, root: int) -> None:
+def _load(weights: FloatArray, k: int, work: Growth, root: int) -> None:
     for i in range(k):
         for j in range(k):
             work.weight[i, j] = weights[i, j] if i != j else MISSING * 10.0
-            work.tail[i, j] = j
-            work.head[i, j] = i
+            work.ends[0, i, j] = j
+            work.ends[1, i, j] = i
         work.weight[i, root] = weights[i, k]
-        work.tail[i, root] = root
-        work.head[i, root] = i
+        work.ends[0, i, root] = root
+        work.ends[1, i, root] = i
         work.active[i] = i
-        work.state[i] = 0
-        work.above[i] = -1
 
 
 @kernel
-def _grow(start: int, n_active: int, work: Edmonds, root: int) -> int:
+def _grow(start: int, n_active: int, tree: Tree, work: Growth, root: int) -> int:
     """One path; returns the new number of top-level nodes, -1 if a node cannot be entered."""
     length = 1
     work.path[0] = start
     work.state[start] = 1
     while True:
         h = work.path[length - 1]
-        u = _choose(h, n_active, work, root)
-        if work.price[h] <= MISSING:
+        u = _choose(h, n_active, tree, work, root)
+        if tree.price[h] <= MISSING:
             return -1
         if u == root or work.state[u] == 2:
             break
@@ -105,8 +125,8 @@ def _grow(start: int, n_active: int, work: Edmonds, root: int) -> int:
         begin = length - 1
         while work.path[begin] != u:
             begin -= 1
-        n_active = _contract(begin, length, n_active, work, root)
-        work.path[begin] = work.size[0] - 1
+        n_active = _contract(begin, length, n_active, tree, work, root)
+        work.path[begin] = tree.size[0] - 1
         length = begin + 1
     for p in range(length):
         work.state[work.path[p]] = 2
@@ -114,57 +134,57 @@ def _grow(start: int, n_active: int, work: Edmonds, root: int) -> int:
 
 
 @kernel
-def _choose(h: int, n_active: int, work: Edmonds, root: int) -> int:
+def _choose(h: int, n_active: int, tree: Tree, work: Growth, root: int) -> int:
     best, tail = work.weight[h, root], root
     for a in range(n_active):
         u = work.active[a]
         if work.weight[h, u] > best and u != h:
             best, tail = work.weight[h, u], u
-    work.price[h] = best
-    work.enter_tail[h] = work.tail[h, tail]
-    work.enter_head[h] = work.head[h, tail]
+    tree.price[h] = best
+    work.enter[0, h] = work.ends[0, h, tail]
+    work.enter[1, h] = work.ends[1, h, tail]
     return tail
 
 
 @kernel
-def _contract(begin: int, length: int, n_active: int, work: Edmonds, root: int) -> int:
+def _contract(begin: int, length: int, n_active: int, tree: Tree, work: Growth, root: int) -> int:
     """Merge path[begin:length] into a new node; an arc into it replaces the cycle arc of its head."""
-    x = work.size[0]
-    work.size[0] = x + 1
+    x = tree.size[0]
+    tree.size[0] = x + 1
     work.state[x] = 1
-    work.above[x] = -1
+    tree.above[x] = -1
     for p in range(begin, length):
-        work.above[work.path[p]] = x
+        tree.above[work.path[p]] = x
     kept = 0
     for a in range(n_active):
         v = work.active[a]
-        if work.above[v] != x:
+        if tree.above[v] != x:
             work.active[kept] = v
             kept += 1
     for a in range(kept):
         v = work.active[a]
-        _merge_into(x, v, begin, length, work)
+        _merge_into(x, v, begin, length, tree, work)
         _merge_from(x, v, begin, length, work)
-    _merge_into(x, root, begin, length, work)
+    _merge_into(x, root, begin, length, tree, work)
     work.active[kept] = x
     return kept + 1
 
 
 @kernel
-def _merge_into(x: int, v: int, begin: int, length: int, work: Edmonds) -> None:
+def _merge_into(x: int, v: int, begin: int, length: int, tree: Tree, work: Growth) -> None:
     """w[x, v] = max over the cycle of w[c, v] - price_c."""
     best, which = 10.0 * MISSING, work.path[begin]
     for p in range(begin, length):
         c = work.path[p]
-        if work.weight[c, v] > MISSING and work.weight[c, v] - work.price[c] > best:
-            best, which = work.weight[c, v] - work.price[c], c
+        if work.weight[c, v] > MISSING and work.weight[c, v] - tree.price[c] > best:
+            best, which = work.weight[c, v] - tree.price[c], c
     work.weight[x, v] = best
-    work.tail[x, v] = work.tail[which, v]
-    work.head[x, v] = work.head[which, v]
+    work.ends[0, x, v] = work.ends[0, which, v]
+    work.ends[1, x, v] = work.ends[1, which, v]
 
 
 @kernel
-def _merge_from(x: int, v: int, begin: int, length: int, work: Edmonds) -> None:
+def _merge_from(x: int, v: int, begin: int, length: int, work: Growth) -> None:
     """w[v, x] = max over the cycle of w[v, c]."""
     best, which = 10.0 * MISSING, work.path[begin]
     for p in range(begin, length):
@@ -172,57 +192,57 @@ def _merge_from(x: int, v: int, begin: int, length: int, work: Edmonds) -> None:
         if work.weight[v, c] > best:
             best, which = work.weight[v, c], c
     work.weight[v, x] = best
-    work.tail[v, x] = work.tail[v, which]
-    work.head[v, x] = work.head[v, which]
+    work.ends[0, v, x] = work.ends[0, v, which]
+    work.ends[1, v, x] = work.ends[1, v, which]
 
 
 @kernel
-def _expand(k: int, work: Edmonds, root: int) -> None:
+def _expand(k: int, tree: Tree, work: Growth, root: int) -> None:
     """Undo contractions, last first: an entering arc breaks the cycle at its head."""
-    size = work.size[0]
+    size = tree.size[0]
     for a in range(size):
         work.state[a] = 0
     for x in range(size - 1, -1, -1):
         if work.state[x] == 1:
             continue
-        head = work.enter_head[x]
-        tail = work.enter_tail[x]
-        work.parent[head] = k if tail == root else tail
+        head = work.enter[1, x]
+        tail = work.enter[0, x]
+        tree.parent[head] = k if tail == root else tail
         v = head
         while v != x:
             work.state[v] = 1
-            v = work.above[v]
+            v = tree.above[v]
 
 
 @kernel
-def total_price(work: Edmonds) -> float:
+def total_price(tree: Tree) -> float:
     """Value of the arborescence by its dual."""
     total = 0.0
-    for x in range(work.size[0]):
-        total += work.price[x]
+    for x in range(tree.size[0]):
+        total += tree.price[x]
     return total
 
 
 @kernel
-def price_to_root(x: int, work: Edmonds) -> float:
+def price_to_root(x: int, tree: Tree) -> float:
     """D(x, root): prices of x and of everything that contains it."""
     total = 0.0
     while x >= 0:
-        total += work.price[x]
-        x = work.above[x]
+        total += tree.price[x]
+        x = tree.above[x]
     return total
 
 
 @kernel
-def price_between(x: int, y: int, work: Edmonds) -> float:
+def price_between(x: int, y: int, tree: Tree) -> float:
     """D(x, y): prices of everything that contains x but not y."""
     total = 0.0
     while x >= 0:
         z = y
         while z >= 0 and z != x:
-            z = work.above[z]
+            z = tree.above[z]
         if z == x:
             break
-        total += work.price[x]
-        x = work.above[x]
+        total += tree.price[x]
+        x = tree.above[x]
     return total

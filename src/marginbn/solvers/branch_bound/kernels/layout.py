@@ -9,6 +9,9 @@ Notation used in every kernel of this package (features are numbered from 0 here
 - row ``m * n_rivals + c`` belongs to sample ``m`` and its rival class ``c``.
 
 A structure is feasible iff its feature arcs form a forest and every parent of the class has the slot {}.
+
+Compile time grows with the square of the number of arrays in a record that is handed around, so records hold results and what must
+outlive a call; short-lived scratch is allocated where it is used.
 """
 
 from __future__ import annotations
@@ -17,6 +20,8 @@ from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
+
+from marginbn.solvers.branch_bound.kernels.compile import entry
 
 FloatArray = npt.NDArray[np.float64]
 IntArray = npt.NDArray[np.int64]
@@ -58,21 +63,13 @@ class Box(NamedTuple):
     n_components: IntArray  # (1,)
 
 
-class Edmonds(NamedTuple):
-    """Scratch and result of one arborescence; supernodes are numbered after the nodes."""
+class Tree(NamedTuple):
+    """An arborescence and its dual prices; contracted node sets are numbered after the nodes."""
 
-    weight: FloatArray  # (2n, 2n + 1) adjusted weights [head, tail], root last
-    tail: IntArray  # (2n, 2n + 1) original tail of the arc behind each weight
-    head: IntArray  # (2n, 2n + 1) original head
+    parent: IntArray  # (n,) tail of every node, k for the root
     price: FloatArray  # (2n,) dual price y
-    above: IntArray  # (2n,) supernode that contains it, -1 at the top
-    enter_tail: IntArray  # (2n,) original tail of the chosen entering arc
-    enter_head: IntArray  # (2n,)
-    parent: IntArray  # (n,) result: tail of every node, k for the root
-    active: IntArray  # (2n,) top-level nodes
-    path: IntArray  # (2n,)
-    state: IntArray  # (2n,) 0 unvisited, 1 on the path, 2 done
-    size: IntArray  # (1,) nodes and supernodes together
+    above: IntArray  # (2n,) node set that contains it, -1 at the top
+    size: IntArray  # (1,) nodes and contracted sets together
 
 
 class Graph(NamedTuple):
@@ -91,8 +88,7 @@ class Oracle(NamedTuple):
     """Scratch and result of the joint maximisation over arcs and class parents."""
 
     graph: Graph  # without class parents
-    trial: Graph  # with one class parent set
-    edmonds: Edmonds
+    tree: Tree
     enter: FloatArray  # (n,) sum of the prices on the way from the feature's component to the root
     upper: FloatArray  # (n_class_sets,) bound for every class set, then consumed
     vertex: IntArray  # (n + 1,) best vertex
@@ -100,36 +96,36 @@ class Oracle(NamedTuple):
     base: IntArray  # (n + 1,) best arcs without class parents
 
 
+@entry
 def new_box(n: int, n_class_sets: int) -> Box:
     """An empty box (nothing allowed)."""
-    integers = [np.zeros(n, dtype=np.int64) for _ in range(3)]
     return Box(
         np.zeros((n, n + 2), dtype=np.bool_),
         np.zeros(n_class_sets, dtype=np.bool_),
         np.zeros((n, n), dtype=np.bool_),
         np.zeros(n, dtype=np.bool_),
-        *integers,
+        np.zeros(n, dtype=np.int64),
+        np.zeros(n, dtype=np.int64),
+        np.zeros(n, dtype=np.int64),
         np.zeros(n + 1, dtype=np.int64),
         np.zeros(1, dtype=np.int64),
     )
 
 
-def new_edmonds(n: int) -> Edmonds:
-    """Scratch for graphs of up to n nodes."""
-    size = max(2 * n, 1)
-    square = (size, size + 1)
-    return Edmonds(
-        np.zeros(square),
-        np.zeros(square, dtype=np.int64),
-        np.zeros(square, dtype=np.int64),
-        np.zeros(size),
-        *(np.zeros(size, dtype=np.int64) for _ in range(7)),
+@entry
+def new_tree(n: int) -> Tree:
+    """Room for the arborescence of a graph with up to n nodes."""
+    return Tree(
+        np.zeros(n, dtype=np.int64),
+        np.zeros(2 * n),
+        np.zeros(2 * n, dtype=np.int64),
         np.zeros(1, dtype=np.int64),
     )
 
 
+@entry
 def new_graph(n: int) -> Graph:
-    """Scratch for one weighted graph."""
+    """Room for one weighted graph."""
     return Graph(
         np.zeros((n, n + 1)),
         np.zeros(n, dtype=np.int64),
@@ -141,13 +137,15 @@ def new_graph(n: int) -> Graph:
     )
 
 
+@entry
 def new_oracle(n: int, n_class_sets: int) -> Oracle:
-    """Scratch for the joint oracle."""
+    """Room for the joint oracle."""
     return Oracle(
         new_graph(n),
-        new_graph(n),
-        new_edmonds(n),
+        new_tree(n),
         np.zeros(n),
         np.zeros(n_class_sets),
-        *(np.zeros(n + 1, dtype=np.int64) for _ in range(3)),
+        np.zeros(n + 1, dtype=np.int64),
+        np.zeros(n + 1, dtype=np.int64),
+        np.zeros(n + 1, dtype=np.int64),
     )

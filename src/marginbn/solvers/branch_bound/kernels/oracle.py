@@ -23,22 +23,23 @@ from __future__ import annotations
 
 import numpy as np
 
-from marginbn.solvers.branch_bound.kernels.compile import kernel
+from marginbn.solvers.branch_bound.kernels.compile import entry, kernel
 from marginbn.solvers.branch_bound.kernels.edmonds import arborescence, price_to_root, total_price
 from marginbn.solvers.branch_bound.kernels.layout import (
     FORBIDDEN,
     MISSING,
     Box,
-    Edmonds,
     FloatArray,
     Graph,
     Instance,
     IntArray,
     Oracle,
+    Tree,
+    new_graph,
 )
 
 
-@kernel
+@entry
 def maximise(inst: Instance, box: Box, g: FloatArray, cap: int, oracle: Oracle) -> tuple[float, float]:
     """Upper bound on ``g . eta`` over the box, and the value of ``oracle.vertex`` (-inf, -inf if the box is empty)."""
     base, relaxed = maximise_base(box, g, oracle)
@@ -66,20 +67,20 @@ def maximise(inst: Instance, box: Box, g: FloatArray, cap: int, oracle: Oracle) 
 
 @kernel
 def maximise_base(box: Box, g: FloatArray, oracle: Oracle) -> tuple[float, bool]:
-    """B and whether it had to be relaxed; prices stay in ``oracle.edmonds``, entry prices in ``oracle.enter``."""
+    """B and whether it had to be relaxed; prices stay in ``oracle.tree``, entry prices in ``oracle.enter``."""
     graph = oracle.graph
     relaxed = False
     fill_graph(box, g, True, graph)
-    value = solve_graph(box, graph, oracle.edmonds)
+    value = solve_graph(box, graph, oracle.tree)
     if value <= MISSING:
         relaxed = True
         fill_graph(box, g, False, graph)
-        value = solve_graph(box, graph, oracle.edmonds)
+        value = solve_graph(box, graph, oracle.tree)
         if value <= MISSING:
             return FORBIDDEN, True
-    expand(box, graph, oracle.edmonds, oracle.base)
+    expand(box, graph, oracle.tree, oracle.base)
     for i in range(box.component.size):
-        oracle.enter[i] = price_to_root(box.component[i], oracle.edmonds)
+        oracle.enter[i] = price_to_root(box.component[i], oracle.tree)
     return value, relaxed
 
 
@@ -102,7 +103,7 @@ def fill_graph(box: Box, g: FloatArray, strict: bool, graph: Graph) -> None:
 
 
 @kernel
-def solve_graph(box: Box, graph: Graph, work: Edmonds) -> float:
+def solve_graph(box: Box, graph: Graph, tree: Tree) -> float:
     """Value of the best arborescence of the graph, forced edges contracted; FORBIDDEN if there is none."""
     n = box.allowed.shape[0]
     k = box.n_components[0]
@@ -110,12 +111,12 @@ def solve_graph(box: Box, graph: Graph, work: Edmonds) -> float:
         # Components are numbered in feature order when all are single, so no renaming is needed.
         graph.inner[:] = 0.0
         graph.blocked[:] = 0
-        feasible = arborescence(graph.arcs, n, work)
+        feasible = arborescence(graph.arcs, n, tree)
     else:
         reroot(box, graph)
         contract(box, graph)
-        feasible = arborescence(graph.contracted, k, work)
-    return total_price(work) if feasible else FORBIDDEN
+        feasible = arborescence(graph.contracted, k, tree)
+    return total_price(tree) if feasible else FORBIDDEN
 
 
 @kernel
@@ -169,12 +170,12 @@ def contract(box: Box, graph: Graph) -> None:
 
 
 @kernel
-def expand(box: Box, graph: Graph, work: Edmonds, vertex: IntArray) -> None:
+def expand(box: Box, graph: Graph, tree: Tree, vertex: IntArray) -> None:
     """Slots of all features from the parents of the components."""
     n = box.allowed.shape[0]
     k = box.n_components[0]
     for x in range(k):
-        tail = work.parent[x]
+        tail = tree.parent[x]
         if k == n:
             r, u = x, tail
         else:
@@ -209,7 +210,7 @@ def class_bounds(inst: Instance, box: Box, g: FloatArray, base: float, oracle: O
     """UB_S for every class set of the box."""
     n = box.allowed.shape[0]
     offset = n * (n + 2)
-    cost = oracle.trial.inner  # free at this moment
+    cost = np.empty(n)
     for j in range(n):
         cost[j] = empty_cost(box, g, j, oracle)
     for s in range(box.classes.size):
@@ -230,12 +231,12 @@ def _evaluate_class_set(
 ) -> float:
     """Exact maximum with class set s; the vertex is left in ``oracle.other``."""
     n = box.allowed.shape[0]
-    trial = oracle.trial
     oracle.other[n] = s
     own = g[n * (n + 2) + s]
     if inst.first[s] < 0 and not relaxed:
         oracle.other[:n] = oracle.base[:n]
         return base + own
+    trial = new_graph(n)
     if relaxed:
         fill_graph(box, g, True, trial)
     else:
@@ -243,10 +244,10 @@ def _evaluate_class_set(
         trial.root_slot[:] = oracle.graph.root_slot
     _force_empty(g, inst.first[s], trial)
     _force_empty(g, inst.second[s], trial)
-    value = solve_graph(box, trial, oracle.edmonds)
+    value = solve_graph(box, trial, oracle.tree)
     if value <= MISSING:
         return FORBIDDEN
-    expand(box, trial, oracle.edmonds, oracle.other)
+    expand(box, trial, oracle.tree, oracle.other)
     return value + own
 
 

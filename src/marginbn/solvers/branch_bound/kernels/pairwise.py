@@ -17,7 +17,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from marginbn.solvers.branch_bound.kernels.compile import kernel
+from marginbn.solvers.branch_bound.kernels.compile import entry, kernel
 from marginbn.solvers.branch_bound.kernels.duals import (
     add_column,
     add_vertex_margins,
@@ -52,6 +52,7 @@ class Settings(NamedTuple):
     smoothing_start: float  # mu of the root, in units of gamma
     smoothing_floor: float
     smoothing_factor: float
+    smoothing_reset: float  # children start with their parent's smoothing times this
     stale: float  # see duals.py
     accuracy: float  # theta: bracket against distance to the cutoff at which a box is split
     accuracy_top: float  # the same while the bound is far from the incumbent
@@ -73,41 +74,55 @@ class Incumbent(NamedTuple):
 
 
 class Bounding(NamedTuple):
-    """Scratch and result of bounding one box."""
+    """The convex combination and the best bound of one box."""
 
     t: FloatArray  # (R,) margins of eta
-    fixed: FloatArray  # (R,) margins of decided features
-    u: FloatArray  # (R,) dual weights
-    direction: FloatArray  # (R,)
-    scratch: FloatArray  # (R,)
-    delta: FloatArray  # (R + 4,)
-    changed: IntArray  # (R + 4,)
-    g: FloatArray  # (K,)
     best_g: FloatArray  # (K,) gradient of the best bound
     vertices: IntArray  # (active, n + 1)
     share: FloatArray  # (active,) weights of the convex combination
     n_active: IntArray  # (1,)
-    spans: IntArray  # (K, 2)
     numbers: FloatArray  # best bound, its constant, smoothing, f(eta), iterations, newest constant
     scale: FloatArray  # structure magnitude, largest magnitude, total weight
 
 
+class Scratch(NamedTuple):
+    """What one bounding run needs in addition."""
+
+    fixed: FloatArray  # (R,) margins of decided features
+    u: FloatArray  # (R,) dual weights
+    direction: FloatArray  # (R,)
+    delta: FloatArray  # (R + 4,) changes of u
+    changed: IntArray  # (R + 4,) their rows
+    g: FloatArray  # (K,)
+    spans: IntArray  # (K, 2) live columns
+
+
 def new_bounding(inst: Instance, active: int, structure: float) -> Bounding:
-    """Scratch for boxes of one instance with up to ``active`` vertices."""
+    """Room for boxes of one instance with up to ``active`` vertices."""
     n_rows, n_columns = inst.rows.shape
     largest = float(inst.magnitude.max(initial=0.0))
     return Bounding(
-        *(np.zeros(n_rows) for _ in range(5)),
-        np.zeros(n_rows + 4),
-        np.zeros(n_rows + 4, dtype=np.int64),
-        np.zeros(n_columns),
+        np.zeros(n_rows),
         np.zeros(n_columns),
         np.zeros((active, inst.n_features + 1), dtype=np.int64),
         np.zeros(active),
         np.zeros(1, dtype=np.int64),
-        np.zeros((n_columns + 1, 2), dtype=np.int64),
         np.zeros(8),
         np.array([structure, largest, float(inst.weights.sum())]),
+    )
+
+
+@kernel
+def _new_scratch(inst: Instance) -> Scratch:
+    n_rows, n_columns = inst.rows.shape
+    return Scratch(
+        np.zeros(n_rows),
+        np.zeros(n_rows),
+        np.empty(n_rows),
+        np.empty(n_rows + 4),
+        np.empty(n_rows + 4, dtype=np.int64),
+        inst.linear.copy(),
+        np.empty((n_columns + 1, 2), dtype=np.int64),
     )
 
 
@@ -130,7 +145,7 @@ def offer_vertex(inst: Instance, vertex: IntArray, value: float, incumbent: Incu
     return False
 
 
-@kernel
+@entry
 def bound_box(
     inst: Instance,
     box: Box,
@@ -143,29 +158,28 @@ def bound_box(
     stop: IntArray,
 ) -> int:
     """Tighten the bound of a box; starts from the active vertices and ``numbers[SMOOTHING]``."""
-    n_spans = prepare_columns(inst, box, b.spans, b.fixed)
-    b.u[:] = 0.0
-    b.g[:] = inst.linear
+    work = _new_scratch(inst)
+    n_spans = prepare_columns(inst, box, work.spans, work.fixed)
     b.numbers[BOUND] = np.inf
     b.numbers[ITERATIONS] = 0.0
     load_margins(inst, b)
     operations = 0.0
     for iteration in range(iterations):
-        operations = _refresh_gradient(inst, b, settings.stale, n_spans, iteration, operations)
-        upper, value = maximise(inst, box, b.g, settings.cap, oracle)
+        operations = _refresh_gradient(inst, b, work, settings.stale, n_spans, iteration, operations)
+        upper, value = maximise(inst, box, work.g, settings.cap, oracle)
         if upper == -np.inf:
             return EMPTY
         b.numbers[ITERATIONS] += 1.0
-        _keep_best(inst, b, upper, operations)
+        _keep_best(inst, b, work.g, upper, operations)
         if settings.evaluate and (iteration % EVALUATE == 0 or inst.weights.size == 0):
-            found = objective_of_vertex(inst, oracle.vertex, b.scratch)
+            found = objective_of_vertex(inst, oracle.vertex, work.direction)
             offer_vertex(inst, oracle.vertex, found, incumbent)
         cutoff = cutoff_of(incumbent.value[0], settings.gap)
         if b.numbers[BOUND] <= cutoff:
             return PRUNED
         if stop[0] != 0:
             return PAUSED
-        if not _advance(inst, b, settings, oracle, value, theta, cutoff):
+        if not _advance(inst, b, work, settings, oracle.vertex, value, theta, cutoff):
             return SPLIT
     return PAUSED
 
@@ -180,41 +194,48 @@ def load_margins(inst: Instance, b: Bounding) -> None:
 
 @kernel
 def _refresh_gradient(
-    inst: Instance, b: Bounding, stale: float, n_spans: int, iteration: int, operations: float
+    inst: Instance, b: Bounding, work: Scratch, stale: float, n_spans: int, iteration: int, operations: float
 ) -> float:
     """Dual weights of t and their gradient; the constant goes to numbers[CURRENT]."""
     mu = b.numbers[SMOOTHING]
-    count, unused = update_duals(inst, b.t, mu, stale, b.u, b.changed, b.delta)
+    count, unused = update_duals(inst, b.t, mu, stale, work.u, work.changed, work.delta)
     if iteration % REFRESH == 0:
-        operations = fresh_gradient(inst, b.spans, n_spans, b.u, b.changed, b.delta, b.g)
+        operations = fresh_gradient(inst, work.spans, n_spans, work.u, work.changed, work.delta, work.g)
     else:
-        operations += add_rows(inst, b.spans, n_spans, b.changed, b.delta, count, b.g)
+        operations += add_rows(inst, work.spans, n_spans, work.changed, work.delta, count, work.g)
     constant = inst.gamma * unused
-    for r in range(b.u.size):
-        constant += b.u[r] * b.fixed[r]
+    for r in range(work.u.size):
+        constant += work.u[r] * work.fixed[r]
     b.numbers[CURRENT] = constant
     return operations
 
 
 @kernel
-def _keep_best(inst: Instance, b: Bounding, upper: float, operations: float) -> None:
+def _keep_best(inst: Instance, b: Bounding, g: FloatArray, upper: float, operations: float) -> None:
     """Remember the majorant if its bound is the best so far; its rounding allowance is part of it."""
     error = bound_error(inst, b.scale[0], b.scale[1], b.scale[2], operations)
     constant = b.numbers[CURRENT] + error
     if constant + upper < b.numbers[BOUND]:
         b.numbers[BOUND] = constant + upper
         b.numbers[CONSTANT] = constant
-        b.best_g[:] = b.g
+        b.best_g[:] = g
 
 
 @kernel
 def _advance(
-    inst: Instance, b: Bounding, settings: Settings, oracle: Oracle, value: float, theta: float, cutoff: float
+    inst: Instance,
+    b: Bounding,
+    work: Scratch,
+    settings: Settings,
+    target: IntArray,
+    value: float,
+    theta: float,
+    cutoff: float,
 ) -> bool:
     """Stop rules and one pairwise step; False when the box should be split."""
     if b.n_active[0] == b.share.size:
         _shed_vertex(inst, b)
-    worst, at_eta = _worst_vertex(inst, b)
+    worst, at_eta = _worst_vertex(inst, b, work.g)
     relaxed = objective_of_margins(inst, b.t) + linear_of_active(inst, b, inst.linear)
     b.numbers[RELAXED] = relaxed
     bracket = b.numbers[BOUND] - relaxed
@@ -226,19 +247,19 @@ def _advance(
         if b.numbers[SMOOTHING] <= floor and frank_wolfe_gap < 1e-7 * abs(b.numbers[BOUND]):
             return False
         b.numbers[SMOOTHING] = max(floor, settings.smoothing_factor * b.numbers[SMOOTHING])
-    slope = linear_of_vertex(inst, b.g, oracle.vertex) - linear_of_vertex(inst, b.g, b.vertices[worst])
+    slope = linear_of_vertex(inst, work.g, target) - linear_of_vertex(inst, work.g, b.vertices[worst])
     if slope > 0.0:
-        _pairwise_step(inst, b, oracle.vertex, worst, slope)
+        _pairwise_step(inst, b, work, target, worst, slope)
         return True
     return b.numbers[SMOOTHING] > settings.smoothing_floor * inst.gamma
 
 
 @kernel
-def _worst_vertex(inst: Instance, b: Bounding) -> tuple[int, float]:
+def _worst_vertex(inst: Instance, b: Bounding, g: FloatArray) -> tuple[int, float]:
     """Active vertex of the smallest value, and g . eta."""
     worst, lowest, total = 0, np.inf, 0.0
     for k in range(b.n_active[0]):
-        value = linear_of_vertex(inst, b.g, b.vertices[k])
+        value = linear_of_vertex(inst, g, b.vertices[k])
         total += b.share[k] * value
         if value < lowest:
             worst, lowest = k, value
@@ -255,14 +276,14 @@ def linear_of_active(inst: Instance, b: Bounding, g: FloatArray) -> float:
 
 
 @kernel
-def _pairwise_step(inst: Instance, b: Bounding, target: IntArray, worst: int, slope: float) -> None:
+def _pairwise_step(inst: Instance, b: Bounding, work: Scratch, target: IntArray, worst: int, slope: float) -> None:
     """Move weight from the worst vertex to the target."""
     source = b.vertices[worst]
-    linear = _direction(inst, target, source, b.direction)
+    linear = _direction(inst, target, source, work.direction)
     largest = b.share[worst]
-    s = step_length(inst, b.t, b.direction, b.numbers[SMOOTHING], slope, linear, largest, b.changed)
+    s = step_length(inst, b.t, work.direction, b.numbers[SMOOTHING], slope, linear, largest, work.changed)
     for r in range(b.t.size):
-        b.t[r] += s * b.direction[r]
+        b.t[r] += s * work.direction[r]
     into = _find_vertex(b, target)
     b.share[into] += s
     b.share[worst] -= s

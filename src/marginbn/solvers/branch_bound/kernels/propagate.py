@@ -17,11 +17,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from marginbn.solvers.branch_bound.kernels.compile import kernel
+from marginbn.solvers.branch_bound.kernels.compile import entry, kernel
 from marginbn.solvers.branch_bound.kernels.layout import Box, Instance
 
 
-@kernel
+@entry
 def propagate(inst: Instance, box: Box) -> bool:
     """Tighten the box to a fixpoint; False if it is empty. Components are valid afterwards."""
     changed = True

@@ -25,7 +25,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from marginbn.solvers.branch_bound.kernels.compile import kernel
+from marginbn.solvers.branch_bound.kernels.compile import entry, kernel
 from marginbn.solvers.branch_bound.kernels.layout import FloatArray, Instance
 
 EPS = 2.0**-53
@@ -49,7 +49,7 @@ def structure_magnitude(magnitude: FloatArray, n: int) -> float:
     return float(features.sum() + magnitude[n * (n + 2) :].max(initial=0.0))
 
 
-@kernel
+@entry
 def bound_error(inst: Instance, structure: float, largest: float, total_weight: float, operations: float) -> float:
     """Rounding allowance of a bound whose gradient has seen ``operations`` = sum over passes of (blocks + 12)."""
     n = inst.n_features

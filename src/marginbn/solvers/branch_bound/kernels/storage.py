@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from marginbn.solvers.branch_bound.kernels.compile import kernel
+from marginbn.solvers.branch_bound.kernels.compile import entry, kernel
 from marginbn.solvers.branch_bound.kernels.layout import Box, FloatArray, Instance, IntArray
 from marginbn.solvers.branch_bound.kernels.pairwise import CONSTANT, SMOOTHING, Bounding
 
@@ -141,7 +141,7 @@ def copy_box(source: Box, target: Box) -> None:
     target.relevant[:] = source.relevant
 
 
-@kernel
+@entry
 def push(pool: Pool, box: Box, bound: float, family: int, spent: int) -> None:
     """Add an open node."""
     counters = pool.counters
@@ -200,7 +200,7 @@ def release(pool: Pool, node: int) -> None:
     drop_family(pool, pool.family[node])
 
 
-@kernel
+@entry
 def drop_family(pool: Pool, family: int) -> None:
     """Remove one reference."""
     pool.references[family] -= 1
@@ -209,7 +209,7 @@ def drop_family(pool: Pool, family: int) -> None:
         pool.counters[FREE_FAMILIES] += 1
 
 
-@kernel
+@entry
 def new_family(pool: Pool, b: Bounding) -> int:
     """Store the best majorant and the heaviest vertices; the caller holds one reference."""
     pool.counters[FREE_FAMILIES] -= 1
@@ -220,9 +220,21 @@ def new_family(pool: Pool, b: Bounding) -> int:
     pool.smoothing[family] = b.numbers[SMOOTHING]
     count = b.n_active[0]
     kept = min(count, pool.share.shape[1])
-    order = np.argsort(-b.share[:count])
-    for a in range(kept):
-        pool.vertices[family, a] = b.vertices[order[a]]
-        pool.share[family, a] = b.share[order[a]]
+    for a in range(kept):  # selection sort of the heaviest to the front; the order does not matter to eta
+        heaviest = a
+        for k in range(a + 1, count):
+            if b.share[k] > b.share[heaviest]:
+                heaviest = k
+        _swap_vertices(b, a, heaviest)
+        pool.vertices[family, a] = b.vertices[a]
+        pool.share[family, a] = b.share[a]
     pool.n_vertices[family] = kept
     return family
+
+
+@kernel
+def _swap_vertices(b: Bounding, a: int, k: int) -> None:
+    if a != k:
+        b.share[a], b.share[k] = b.share[k], b.share[a]
+        for i in range(b.vertices.shape[1]):
+            b.vertices[a, i], b.vertices[k, i] = b.vertices[k, i], b.vertices[a, i]

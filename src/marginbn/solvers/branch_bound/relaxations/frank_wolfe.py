@@ -21,12 +21,14 @@ class Encoding:
     constant : what the objective adds to the kernels' value (samples without rivals)
     candidate_of : (K,) flat candidate of every column, -1 where the column does not exist
     structure_magnitude : see ``kernels/rounding.py``
+    slot_discount : how much less a slot is worth as a split than its drop says
     """
 
     instance: Instance
     constant: float
     candidate_of: IntArray
     structure_magnitude: float
+    slot_discount: float
 
     @property
     def n_features(self) -> int:
@@ -83,7 +85,17 @@ def encode(problem: StructureProblem) -> Encoding:
         first,
         second,
     )
-    return Encoding(instance, constant, candidate_of, structure_magnitude(magnitude, n))
+    return Encoding(
+        instance, constant, candidate_of, structure_magnitude(magnitude, n), _slot_discount(problem)
+    )
+
+
+def _slot_discount(problem: StructureProblem) -> float:
+    """0.03, but 1 for one-against-all margins of several classes (measured: discounting slots hurts there)."""
+    margins = problem.margins
+    if margins is None or margins.kind != "binary" or margins.data.n_classes <= 2:
+        return 0.03
+    return 1.0
 
 
 def _columns(problem: StructureProblem) -> tuple[IntArray, IntArray, IntArray]:

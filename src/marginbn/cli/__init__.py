@@ -1,0 +1,60 @@
+"""The command line: one file per sub-command.
+
+Nothing heavy is imported until a command runs, so that ``marginbn --help`` answers at once: the
+modules of this package import the standard library and typer at the top, all else inside functions.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from marginbn import __version__
+from marginbn.cli import datasets, evaluate, export, fit, formulate, predict, show, size
+from marginbn.cli.running import EXIT_CODES_HELP, command
+
+app = typer.Typer(
+    name="marginbn",
+    help="Provably optimal Bayesian-network classifiers from a table.",
+    epilog=EXIT_CODES_HELP,
+    no_args_is_help=True,
+    add_completion=False,
+    rich_markup_mode=None,  # importing rich would double the time that --help takes
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+
+def _show_version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"marginbn {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _options(
+    version: Annotated[
+        bool,
+        typer.Option("--version", callback=_show_version, is_eager=True, help="Show the version."),
+    ] = False,
+) -> None:
+    """Options that stand before the command."""
+
+
+for _function, _epilog in (
+    (fit.fit, EXIT_CODES_HELP),
+    (predict.predict, None),
+    (evaluate.evaluate, EXIT_CODES_HELP),
+    (show.show, None),
+    (size.size, None),
+    (export.export, None),
+    (formulate.formulate, None),
+    (datasets.datasets, None),
+):
+    app.command(epilog=_epilog)(command(_function))
+
+
+def main() -> None:
+    """Entry point of the ``marginbn`` script."""
+    app(prog_name="marginbn")

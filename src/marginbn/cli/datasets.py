@@ -1,0 +1,58 @@
+"""``marginbn datasets``: the data sets at hand."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from marginbn.cli.options import JsonOption, OutputOption
+
+if TYPE_CHECKING:
+    from marginbn.table import Table
+
+
+def datasets(
+    name: Annotated[
+        str | None, typer.Argument(metavar="[NAME]", help="Write this data set as CSV.")
+    ] = None,
+    test: Annotated[
+        bool, typer.Option("--test", help="Write the test part instead of the training part.")
+    ] = False,
+    output: OutputOption = None,
+    json: JsonOption = False,
+) -> None:
+    """List the data sets at hand, or write one as CSV.
+
+    MARGINBN_DATA may name a folder with more of them.
+    """
+    from marginbn.cli.output import print_json
+    from marginbn.datasets import list_datasets
+    from marginbn.plaintext import align
+    from marginbn.readers import write_csv
+
+    if name is not None:
+        part = _load_part(name, test)
+        rows = zip(*(column.values.tolist() for column in part.columns), strict=True)
+        write_csv(sys.stdout if output is None else output, part.names, rows)
+        return
+    listed = list_datasets()
+    if json:
+        print_json({"datasets": [info._asdict() for info in listed]})
+        return
+    widest = max(len(info.description) for info in listed)
+    table = [[info.name, info.origin, info.description.ljust(widest)] for info in listed]
+    typer.echo("\n".join(align(table)))
+
+
+def _load_part(name: str, test: bool) -> Table:
+    from marginbn.datasets import load_dataset
+    from marginbn.exceptions import InputError
+
+    dataset = load_dataset(name)
+    if not test:
+        return dataset.train
+    if dataset.test is None:
+        raise InputError(f"the data set {name!r} has no test part")
+    return dataset.test

@@ -1,0 +1,131 @@
+"""``marginbn fit``: learn a classifier from a table."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from marginbn.cli.options import (
+    JsonOption,
+    ProblemOptions,
+    QuietOption,
+    SearchOptions,
+    TableOptions,
+)
+from marginbn.cli.running import DONE, OPEN_GAP
+
+if TYPE_CHECKING:
+    from marginbn.classifiers import BaseBNClassifier
+    from marginbn.cli.data import Rows, Source
+    from marginbn.report import AccuracyLine
+
+DEFAULT_HOLDOUT = 0.2
+
+
+def fit(
+    table: TableOptions,
+    problem: ProblemOptions,
+    search: SearchOptions,
+    test: Annotated[
+        str | None,
+        typer.Option(metavar="TABLE", help="Rows to measure the accuracy on, from another table."),
+    ] = None,
+    holdout: Annotated[
+        float | None,
+        typer.Option(
+            metavar="F",
+            help="Share of the rows to hold out and measure the accuracy on; 0 learns from all "
+            "rows. [default: 0.2, or 0 if there is a test table]",
+        ),
+    ] = None,
+    output: Annotated[
+        Path | None,
+        typer.Option("--output", "-o", metavar="FILE", help="Save the classifier as JSON."),
+    ] = None,
+    json: JsonOption = False,
+    quiet: QuietOption = False,
+) -> int:
+    """Learn a classifier from TABLE and say how good it provably is."""
+    from marginbn.cli.data import load_source
+    from marginbn.cli.methods import build_classifier
+    from marginbn.cli.output import note, print_json, print_verdict, text_width
+    from marginbn.model_file import save_model
+    from marginbn.report import describe, summarise
+
+    check_holdout(holdout, test)
+    classifier = build_classifier(problem, search)
+    train, held_out = split_rows(load_source(table), table, test, holdout, search.seed)
+    if held_out is not None and test is None:
+        note(describe_split(train, held_out), quiet)
+    learn(classifier, train, quiet)
+    accuracies = measure(classifier, train, held_out)
+    if output is not None:
+        save_model(classifier, output)
+    if json:
+        print_json(summarise(classifier, accuracies))
+    else:
+        text = describe(classifier, accuracies, text_width())
+        print_verdict(text, proved=classifier.result_.is_optimal)
+    if output is None:
+        note("Not saved; add --output model.json to keep it for `marginbn predict`.", quiet or json)
+    else:
+        note(f"Saved in {output}.", quiet)
+    return DONE if classifier.result_.is_optimal else OPEN_GAP
+
+
+def check_holdout(holdout: float | None, test: str | None) -> None:
+    """Refuse shares that leave nothing, and two sources of test rows."""
+    if holdout is not None and not 0 <= holdout < 1:
+        raise typer.BadParameter(
+            f"must be at least 0 and below 1, got {holdout}", param_hint="--holdout"
+        )
+    if holdout and test is not None:
+        raise typer.BadParameter("give either --test or --holdout", param_hint="--holdout")
+
+
+def split_rows(
+    source: Source, table: TableOptions, test: str | None, holdout: float | None, seed: int
+) -> tuple[Rows, Rows | None]:
+    """Rows to learn from, and rows to measure on: a test table, the set's own, or a share."""
+    from marginbn.cli.data import hold_out, labelled_rows, load_table
+
+    rows = source.rows()
+    if test is not None:
+        return rows, labelled_rows(load_table(test, table.delimiter), source.target, ())
+    if holdout is None and source.test is not None:
+        return rows, source.test_rows()
+    if holdout is None:
+        holdout = DEFAULT_HOLDOUT if rows.n_rows > 1 else 0.0
+    return hold_out(rows, holdout, seed)
+
+
+def describe_split(train: Rows, held_out: Rows) -> str:
+    """One line about which rows are learned from."""
+    return (
+        f"Learning from {train.n_rows} rows, {held_out.n_rows} held out to measure accuracy "
+        "(--holdout 0: none)."
+    )
+
+
+def learn(classifier: BaseBNClassifier, train: Rows, quiet: bool) -> None:
+    """Fit with a progress line; Ctrl-C ends the search, not the program."""
+    from marginbn.cli.progress import ProgressLine
+
+    with ProgressLine(enabled=not quiet) as progress:
+        if "callback" in classifier.get_params(deep=False):
+            classifier.set_params(callback=progress)
+        classifier.fit(train.features, train.labels)
+
+
+def measure(classifier: BaseBNClassifier, train: Rows, held_out: Rows | None) -> list[AccuracyLine]:
+    """Accuracy on the rows learned from and on the others."""
+    from marginbn.report import AccuracyLine
+
+    predicted = classifier.predict(train.features)
+    lines = [AccuracyLine.measure("training", predicted, train.labels, is_sample=False)]
+    if held_out is not None:
+        predicted = classifier.predict(held_out.features)
+        lines.append(AccuracyLine.measure("held out", predicted, held_out.labels))
+    return lines

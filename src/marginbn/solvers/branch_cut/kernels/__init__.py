@@ -1,0 +1,1 @@
+"""Compiled array functions of the branch and cut."""

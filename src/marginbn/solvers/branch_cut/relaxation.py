@@ -1,0 +1,366 @@
+"""The hybrid linear programme of a node: rounds of solving, separating, pricing and bounding.
+
+One round solves the programme of a :class:`~marginbn.solvers.branch_cut.warm.Warm` state, takes the safe bound from its multipliers, and then looks for
+
+* violated cluster and class rows at the point eta (from the pool, by minimum cuts and descent);
+* samples whose label overestimates them: vio_m = w_m (estimate - min(gamma, min_c a_mc . eta)), the sum of which is
+  the distance of the programme's value from the true value of eta;
+* candidates without column whose value exceeds the price of their variable.
+
+It stops when nothing is left, when what is left is a small part of the remaining gap, or when the bound stalls. A bound is
+valid after any round; a node is pruned on the best of them.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from marginbn.polytope.clusters import violated_by_selection
+from marginbn.solvers.branch_cut.bounds import EPS, Prices, feasible_multipliers, lagrangian
+from marginbn.solvers.branch_cut.instance import BoolArray, FloatArray, Instance, IntArray
+from marginbn.solvers.branch_cut.kernels.separation import separate
+from marginbn.solvers.branch_cut.linear_program import Program, Solution
+from marginbn.solvers.branch_cut.rows import RowPool
+from marginbn.solvers.branch_cut.warm import (
+    EXPLICIT,
+    SATURATED,
+    LabelArray,
+    Retention,
+    Warm,
+    compressed,
+    refreshed,
+)
+from marginbn.solvers.ending import look_up
+from marginbn.solvers.events import Tracker
+
+ALL_COLUMNS = 1000
+"""Programmes get all columns up to so many candidates; beyond it columns are priced in."""
+
+ACCURACY = 0.03
+"""Share of the remaining gap to which samples and columns are settled at a node."""
+
+VIOLATION = 1e-4
+"""Rows violated by less are left alone."""
+
+KINK = 0.04
+"""Samples within this share of gamma of a kink stay explicit for the children."""
+
+NEAR = 0.05
+"""Columns within this share of the remaining gap stay active for the children."""
+
+FRESH = 50_000
+"""Products after which the cost vector is summed anew."""
+
+
+@dataclass(frozen=True)
+class Effort:
+    """How long one node is worked on: rounds at most, rounds without progress, rows per round."""
+
+    rounds: int
+    patience: int
+    progress: float
+    rows: int
+
+
+@dataclass(frozen=True)
+class Relaxed:
+    """A node after its relaxation.
+
+    Attributes
+    ----------
+    bound
+        Safe bound; -inf where the node is proven empty, +inf where nothing was proven.
+    prices
+        Behind the bound; ``None`` in the two extreme cases.
+    point
+        The last eta, (K,), or ``None``.
+    loaded, warm
+        The state whose programme is loaded in HiGHS, and the one for the children.
+    """
+
+    bound: float
+    prices: Prices | None
+    point: FloatArray | None
+    loaded: Warm
+    warm: Warm
+
+
+class HybridRelaxation:
+    """Solves node programmes; one per solve."""
+
+    def __init__(self, instance: Instance, pool: RowPool, tracker: Tracker, seed: int) -> None:
+        self.instance = instance
+        self.pool = pool
+        self.tracker = tracker
+        self.program = Program(instance, pool)
+        self._random = np.array([2 * seed + 88_172_645_463_325_252], dtype=np.int64)
+        self._usable = np.ones(instance.n_variables, dtype=bool)
+        self._usable[0] = not instance.restricted  # class rows imply clusters with the class
+        self.rounds = 0
+
+    def solve(
+        self, warm: Warm, allowed: BoolArray, edge_rows: list[int], cutoff: float, effort: Effort
+    ) -> Relaxed:
+        """Bound the structures with allowed candidates and the edges of ``edge_rows`` present."""
+        if warm.terms > FRESH:
+            warm = refreshed(self.instance, warm)
+        warm = warm.with_rows(edge_rows)
+        best: Prices | None = None
+        best_bound, point = math.inf, None
+        history: list[float] = []
+        while True:
+            look_up(self.tracker)
+            self.program.load(warm, allowed)
+            solution = self.program.run(self.tracker.deadline.remaining())
+            self.rounds += 1
+            if solution.outcome == "infeasible":
+                wider = warm.with_columns(np.flatnonzero(allowed))
+                if wider is not warm:
+                    warm = wider
+                    continue
+                empty = self._is_empty(warm, solution, allowed)
+                return Relaxed(-math.inf if empty else best_bound, best, None, warm, warm)
+            if solution.outcome == "limit" or len(solution.eta) == 0:
+                look_up(self.tracker)
+                return Relaxed(best_bound, best, point, warm, warm)
+            prices = self.prices(warm, solution)
+            bound = prices.bound(self.instance, allowed)
+            if bound < best_bound:
+                best_bound, best = bound, prices
+            point = np.zeros(self.instance.n_candidates)
+            point[warm.active] = np.maximum(solution.eta, 0.0)
+            if best_bound <= cutoff:
+                return Relaxed(best_bound, best, point, warm, warm)
+            history.append(best_bound)
+            warm = replace(warm, basis=self.program.basis())
+            margins = self._margins(point)
+            finished = len(history) >= effort.rounds or _stalls(history, cutoff, effort)
+            extended = warm
+            if not finished:
+                extended = self._extended(
+                    warm, solution, prices, point, margins, allowed, cutoff, bound, effort
+                )
+            if extended is warm:
+                assert best is not None
+                keep = self._retention(warm, solution, best, point, margins, allowed, best_bound - cutoff)
+                children = compressed(self.instance, warm, keep)
+                return Relaxed(best_bound, best, point, warm, children)
+            warm = extended
+
+    # ------------------------------------------------------------------ bounds
+
+    def prices(
+        self, warm: Warm, solution: Solution, extra: list[tuple[int, float]] | None = None
+    ) -> Prices:
+        """The Lagrangian of the programme's multipliers, made feasible first.
+
+        ``extra`` lists further structural rows with their multipliers.
+        """
+        instance = self.instance
+        owner = warm.explicit // instance.n_rivals
+        multipliers, sums = feasible_multipliers(solution.explicit, owner, instance.weights)
+        gradient = warm.cost
+        if len(warm.explicit):
+            gradient = gradient + instance.coefficients.combine(warm.explicit, multipliers)
+        explicit = warm.labels == EXPLICIT
+        unused = warm.saturated_weight(instance)
+        unused += float((instance.weights[explicit] - sums[explicit]).sum())
+        further = extra or []
+        rows = (*warm.rows, *(number for number, _ in further))
+        y = _clipped(np.concatenate([solution.structural, [value for _, value in further]]))
+        return lagrangian(
+            instance,
+            gradient,
+            unused,
+            warm.terms + len(warm.explicit),
+            self.pool.combine(rows, y),
+            y,
+            self.pool.rhs(rows),
+        )
+
+    def _is_empty(self, warm: Warm, solution: Solution, allowed: BoolArray) -> bool:
+        """Whether a ray proves that no allowed point satisfies the structural rows.
+
+        For y >= 0 every allowed structure has y . rhs <= sum_i max_k (rows^T y)_k; if that fails by more than
+        rounding, there is none. The sign of HiGHS' ray is tried both ways.
+        """
+        if len(solution.structural) == 0:
+            return False
+        rhs = self.pool.rhs(warm.rows)
+        for sign in (1.0, -1.0):
+            y = _clipped(sign * solution.structural)
+            values = np.where(allowed, self.pool.combine(warm.rows, y), -np.inf)
+            slack = float(self.instance.group_maxima(values).sum()) - float(y @ rhs)
+            size = (self.instance.n_variables + 1.0) * float(y @ (1.0 + np.abs(rhs)))
+            if slack < -8.0 * EPS * (len(y) + self.instance.n_variables + 8) * size:
+                return True
+        return False
+
+    # ------------------------------------------------------------------ extending
+
+    def _margins(self, point: FloatArray) -> FloatArray:
+        """A eta, (M, rivals)."""
+        support = np.flatnonzero(point > 0)
+        rows = self.instance.coefficients.margins_at(support, point[support])
+        return rows.reshape(self.instance.n_samples, self.instance.n_rivals)
+
+    def _extended(
+        self,
+        warm: Warm,
+        solution: Solution,
+        prices: Prices,
+        point: FloatArray,
+        margins: FloatArray,
+        allowed: BoolArray,
+        cutoff: float,
+        bound: float,
+        effort: Effort,
+    ) -> Warm:
+        """The state with violated rows, badly labelled samples and missing columns; or itself."""
+        tolerance = _tolerance(bound, cutoff)
+        extended = warm.with_rows(self._violated_rows(point, effort.rows))
+        samples, rivals = self._overestimated(warm, solution, margins, tolerance)
+        if len(samples):
+            extended = extended.with_samples(self.instance, samples, rivals)
+        columns = self._missing_columns(warm, solution, prices, allowed, tolerance)
+        return extended.with_columns(columns)
+
+    def _violated_rows(self, point: FloatArray, room: int) -> list[int]:
+        """Numbers of violated rows, the most violated first, made where necessary."""
+        pooled = self.pool.violations(point)
+        order = np.argsort(-pooled, kind="stable")[:room]
+        numbers = [self.pool.shared[a] for a in order if pooled[a] > VIOLATION]
+        if len(numbers) < room // 2:
+            numbers += self._separated(point, room - len(numbers))
+        return numbers
+
+    def _separated(self, point: FloatArray, room: int) -> list[int]:
+        """New cluster rows by minimum cuts and descent; a cycle of an integral point for certain."""
+        support = np.flatnonzero(point > 1e-7)
+        found, values = separate(
+            self.instance.child[support],
+            self.instance.members[support],
+            point[support],
+            self._usable,
+            self._random,
+            2,
+            VIOLATION,
+            256,
+        )
+        order = np.argsort(values, kind="stable")[:room]
+        clusters = [frozenset(int(v) for v in np.flatnonzero(found[a])) for a in order]
+        if not clusters and len(support) == self.instance.n_variables:
+            cycle = violated_by_selection([self._parents(k) for k in support])
+            clusters = [] if cycle is None else [cycle]
+        return [self.pool.cluster(cluster) for cluster in clusters]
+
+    def _parents(self, k: int) -> list[int]:
+        row = self.instance.members[k]
+        return [int(v) for v in row[row >= 0]]
+
+    def _overestimated(
+        self, warm: Warm, solution: Solution, margins: FloatArray, tolerance: float
+    ) -> tuple[IntArray, IntArray]:
+        """Samples to make explicit, or to give another row, and the rival of that row."""
+        nothing = np.zeros(0, dtype=np.int64)
+        if self.instance.n_samples == 0:
+            return nothing, nothing
+        excess = self._excess(warm, solution, margins)
+        if excess.sum() <= tolerance:
+            return nothing, nothing
+        rivals = margins.argmin(axis=1)
+        rows = np.arange(len(rivals)) * self.instance.n_rivals + rivals
+        excess[np.isin(rows, warm.explicit)] = 0.0  # there already: the programme's tolerance
+        order = np.argsort(-excess, kind="stable")
+        left = excess.sum() - np.cumsum(excess[order])
+        count = int(np.searchsorted(-left, -tolerance / 4)) + 1
+        room = max(40, len(warm.explicit))
+        chosen = np.sort(order[: min(count, room)])
+        chosen = chosen[excess[chosen] > 0]
+        return chosen, rivals[chosen]
+
+    def _excess(self, warm: Warm, solution: Solution, margins: FloatArray) -> FloatArray:
+        """vio_m of every sample, (M,)."""
+        instance = self.instance
+        estimate = np.full(instance.n_samples, instance.gamma)
+        linear = np.flatnonzero(warm.labels >= 0)
+        estimate[linear] = margins[linear, warm.labels[linear]]
+        estimate[warm.samples(instance.n_rivals)] = solution.tau
+        true = np.minimum(margins.min(axis=1), instance.gamma)
+        return np.asarray(instance.weights * np.maximum(estimate - true, 0.0))
+
+    def _missing_columns(
+        self,
+        warm: Warm,
+        solution: Solution,
+        prices: Prices,
+        allowed: BoolArray,
+        tolerance: float,
+    ) -> IntArray:
+        """Allowed candidates without column that would improve the programme."""
+        excess = prices.values - solution.convexity[self.instance.child]
+        excess[~allowed] = -np.inf
+        excess[warm.active] = -np.inf
+        total = np.maximum(self.instance.group_maxima(excess), 0.0).sum()
+        if total <= tolerance / 2:
+            return np.zeros(0, dtype=np.int64)
+        improving = np.flatnonzero(excess > tolerance / (4 * self.instance.n_variables))
+        room = 10 * self.instance.n_variables
+        return np.sort(improving[np.argsort(-excess[improving], kind="stable")[:room]])
+
+    # ------------------------------------------------------------------ for the children
+
+    def _retention(
+        self,
+        warm: Warm,
+        solution: Solution,
+        prices: Prices,
+        point: FloatArray,
+        margins: FloatArray,
+        allowed: BoolArray,
+        gap: float,
+    ) -> Retention:
+        instance = self.instance
+        columns = allowed.copy()
+        if instance.n_candidates > ALL_COLUMNS:
+            best = prices.best(instance, allowed)
+            columns &= (point > 0) | (best[instance.child] - prices.values < NEAR * gap)
+        near = KINK * instance.gamma
+        ordered = np.sort(np.column_stack([margins, np.full(len(margins), instance.gamma)]), axis=1)
+        samples = ordered[:, 1] - ordered[:, 0] < near if len(ordered) else np.zeros(0, dtype=bool)
+        capped = np.minimum(margins.min(axis=1), instance.gamma) if len(margins) else np.zeros(0)
+        rows = (margins - capped[:, None] < near).ravel()
+        return Retention(columns, samples, rows)
+
+
+def _clipped(values: FloatArray) -> FloatArray:
+    """Finite and non-negative."""
+    return np.where(np.isfinite(values), np.maximum(values, 0.0), 0.0)
+
+
+def _tolerance(bound: float, cutoff: float) -> float:
+    """What may be left unsettled, absolute."""
+    gap = bound - cutoff if math.isfinite(cutoff) else 1e-2 * abs(bound)
+    return max(ACCURACY * gap, 1e-9 * abs(bound))
+
+
+def _stalls(history: list[float], cutoff: float, effort: Effort) -> bool:
+    """Whether the last rounds closed too little of the gap."""
+    if len(history) <= effort.patience:
+        return False
+    gap = history[-1] - cutoff if math.isfinite(cutoff) else abs(history[-1])
+    return history[-1 - effort.patience] - history[-1] < effort.progress * gap
+
+
+def labels_at(instance: Instance, chosen: IntArray) -> LabelArray:
+    """Labels that are exact at a selection: its smallest row, or saturated; int16 (M,)."""
+    rows = instance.coefficients.margins_at(chosen, np.ones(len(chosen)))
+    margins = rows.reshape(instance.n_samples, instance.n_rivals)
+    if instance.n_samples == 0:
+        return np.zeros(0, dtype=np.int16)
+    labels = margins.argmin(axis=1).astype(np.int16)
+    labels[margins.min(axis=1) >= instance.gamma] = SATURATED
+    return labels

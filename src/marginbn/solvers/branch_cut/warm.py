@@ -1,0 +1,229 @@
+"""What a node hands to its children: labels of the samples, rows, columns and a basis.
+
+Every sample m is treated in one of three ways:
+
+* *linear* on rival c (``labels[m] = c``): min(gamma, min_c a_mc . eta) is replaced by a_mc . eta, part of the
+  cost vector;
+* *saturated* (``labels[m] = SATURATED``): replaced by gamma, part of the constant;
+* *explicit* (``labels[m] = EXPLICIT``): a column tau_m <= gamma and some of its rows a_mc . eta - tau_m >= 0.
+
+Each replacement is at least the minimum, so the programme is a relaxation for any labels. Columns are
+ordered [eta of the active candidates | tau of the explicit samples], rows [convexity | structural | explicit], both
+by increasing number where numbers exist. Basis statuses use HiGHS' numbers. New items get the statuses that keep the basis dual
+feasible: a new structural row is basic; a linear sample that becomes explicit has tau basic and its row nonbasic; a
+saturated one has tau nonbasic at gamma and its row basic.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+import numpy.typing as npt
+
+from marginbn.solvers.branch_cut.instance import FloatArray, Instance, IntArray
+
+SATURATED, EXPLICIT = -1, -2
+
+LOWER, BASIC, UPPER = 0, 1, 2
+"""Basis statuses, numbered as in HiGHS."""
+
+StatusArray = npt.NDArray[np.int8]
+LabelArray = npt.NDArray[np.int16]
+
+
+@dataclass(frozen=True)
+class Basis:
+    """Statuses of the blocks of columns and rows."""
+
+    eta: StatusArray
+    tau: StatusArray
+    convexity: StatusArray
+    structural: StatusArray
+    explicit: StatusArray
+
+
+@dataclass(frozen=True)
+class Warm:
+    """State of the relaxation.
+
+    Attributes
+    ----------
+    labels
+        (M,), see above.
+    cost, terms
+        linear + sum over linear samples of w_m a_mc, (K,), and how many products were added to get it.
+    active
+        Candidates with a column, increasing.
+    rows
+        Numbers of the structural rows.
+    explicit
+        Margin rows m * rivals + c, increasing; every explicit sample has at least one.
+    basis
+        ``None`` for a cold start.
+    """
+
+    labels: LabelArray
+    cost: FloatArray
+    terms: int
+    active: IntArray
+    rows: tuple[int, ...]
+    explicit: IntArray
+    basis: Basis | None
+
+    @property
+    def nbytes(self) -> int:
+        """Memory of the arrays, roughly."""
+        arrays = (self.labels, self.cost, self.active, self.explicit)
+        return sum(a.nbytes for a in arrays) + 16 * len(self.rows) + 2 * len(self.active) + 200
+
+    def samples(self, n_rivals: int) -> IntArray:
+        """The explicit samples, increasing."""
+        return np.unique(self.explicit // n_rivals)
+
+    def saturated_weight(self, instance: Instance) -> float:
+        """Total weight of the saturated samples."""
+        return float(instance.weights[self.labels == SATURATED].sum())
+
+    def with_rows(self, numbers: list[int]) -> Warm:
+        """More structural rows, basic."""
+        new = [number for number in numbers if number not in set(self.rows)]
+        if not new:
+            return self
+        basis = self.basis
+        if basis is not None:
+            added = np.full(len(new), BASIC, dtype=np.int8)
+            basis = replace(basis, structural=np.concatenate([basis.structural, added]))
+        return replace(self, rows=(*self.rows, *new), basis=basis)
+
+    def with_columns(self, columns: IntArray) -> Warm:
+        """More candidates, nonbasic at zero."""
+        new = np.setdiff1d(columns, self.active)
+        if len(new) == 0:
+            return self
+        active, order = _merge(self.active, new)
+        basis = self.basis
+        if basis is not None:
+            basis = replace(basis, eta=_insert(basis.eta, order, len(new), LOWER))
+        return replace(self, active=active, basis=basis)
+
+    def with_samples(self, instance: Instance, samples: IntArray, rivals: IntArray) -> Warm:
+        """Make samples explicit, each with the row of a rival (the one it violates most)."""
+        labels = self.labels[samples]
+        linear = labels >= 0
+        n_rivals = instance.n_rivals
+        cost = self.cost
+        moved = samples[linear] * n_rivals + labels[linear]
+        if len(moved):
+            lost = instance.coefficients.combine(moved, instance.weights[samples[linear]])
+            cost = cost - lost
+        wanted = np.concatenate([moved, samples * n_rivals + rivals])
+        new_rows, where = np.unique(np.setdiff1d(wanted, self.explicit), return_index=True)
+        del where
+        tight = np.isin(new_rows, moved)
+        fresh = samples[labels != EXPLICIT]
+        marked = self.labels.copy()
+        marked[samples] = EXPLICIT
+        explicit, row_order = _merge(self.explicit, new_rows)
+        basis = self.basis
+        if basis is not None:
+            old_samples = self.samples(n_rivals)
+            _, tau_order = _merge(old_samples, np.sort(fresh))
+            tau_status = np.where(self.labels[np.sort(fresh)] >= 0, BASIC, UPPER).astype(np.int8)
+            row_status = np.where(tight, LOWER, BASIC).astype(np.int8)
+            basis = replace(
+                basis,
+                tau=np.concatenate([basis.tau, tau_status])[tau_order],
+                explicit=np.concatenate([basis.explicit, row_status])[row_order],
+            )
+        return replace(
+            self,
+            labels=marked,
+            cost=cost,
+            terms=self.terms + 2 * len(moved),
+            explicit=explicit,
+            basis=basis,
+        )
+
+
+def _merge(old: IntArray, new: IntArray) -> tuple[IntArray, IntArray]:
+    """Sorted union of two disjoint lists, and the order that sorts their concatenation."""
+    both = np.concatenate([old, new])
+    order = np.argsort(both, kind="stable")
+    return both[order], order
+
+
+def _insert(status: StatusArray, order: IntArray, count: int, value: int) -> StatusArray:
+    return np.concatenate([status, np.full(count, value, dtype=np.int8)])[order]
+
+
+def cold_start(instance: Instance, labels: LabelArray, active: IntArray, rows: list[int]) -> Warm:
+    """State without basis; no label may be EXPLICIT."""
+    no_rows = np.zeros(0, dtype=np.int64)
+    warm = Warm(labels, instance.linear, 0, active, tuple(rows), no_rows, None)
+    return refreshed(instance, warm)
+
+
+def refreshed(instance: Instance, warm: Warm) -> Warm:
+    """The same state with the cost vector summed anew, to shed accumulated rounding."""
+    linear = np.flatnonzero(warm.labels >= 0)
+    rows = linear * instance.n_rivals + warm.labels[linear]
+    cost = instance.linear + instance.coefficients.combine(rows, instance.weights[linear])
+    return replace(warm, cost=cost, terms=len(rows) + 1)
+
+
+@dataclass(frozen=True)
+class Retention:
+    """What :func:`compressed` keeps: columns (K,) and samples near a kink (M,)."""
+
+    columns: npt.NDArray[np.bool_]
+    samples: npt.NDArray[np.bool_]
+    rows: npt.NDArray[np.bool_]
+
+
+def compressed(instance: Instance, warm: Warm, keep: Retention) -> Warm:
+    """The state after a solve without what the solution does not need.
+
+    Basic structural rows go. An explicit sample whose tau is basic and has exactly one nonbasic row becomes linear
+    on it; one whose tau is nonbasic and has no nonbasic row becomes saturated; unless it is to be kept. All of these
+    removals take as many basic columns as rows.
+    """
+    basis = warm.basis
+    assert basis is not None  # a solve has set it
+    n_rivals = instance.n_rivals
+    samples = warm.samples(n_rivals)
+    owner = np.searchsorted(samples, warm.explicit // n_rivals)
+    tight = basis.explicit != BASIC
+    n_tight = np.bincount(owner, tight, len(samples)).astype(np.int64)
+    leaving = ~keep.samples[samples]
+    to_linear = leaving & (basis.tau == BASIC) & (n_tight == 1)
+    to_saturated = leaving & (basis.tau != BASIC) & (n_tight == 0)
+    labels = warm.labels.copy()
+    labels[samples[to_saturated]] = SATURATED
+    moved = warm.explicit[tight & to_linear[owner]]
+    labels[moved // n_rivals] = (moved % n_rivals).astype(np.int16)
+    cost = warm.cost
+    if len(moved):
+        cost = cost + instance.coefficients.combine(moved, instance.weights[moved // n_rivals])
+    stays = ~(to_linear | to_saturated)
+    first_row = np.zeros(len(warm.explicit), dtype=bool)
+    first_row[np.unique(owner, return_index=True)[1]] = True  # a sample must not lose all rows
+    row_stays = stays[owner] & (tight | keep.rows[warm.explicit] | (first_row & (n_tight[owner] == 0)))
+    cut_stays = basis.structural != BASIC
+    eta_stays = keep.columns[warm.active] | (basis.eta == BASIC)
+    new_basis = Basis(
+        basis.eta[eta_stays],
+        basis.tau[stays],
+        basis.convexity,
+        basis.structural[cut_stays],
+        basis.explicit[row_stays],
+    )
+    return Warm(
+        labels,
+        cost,
+        warm.terms + 2 * len(moved),
+        warm.active[eta_stays],
+        tuple(number for number, stay in zip(warm.rows, cut_stays, strict=True) if stay),
+        warm.explicit[row_stays],
+        new_basis,
+    )

@@ -1,0 +1,111 @@
+"""Random problems for the engine and slow, obvious answers to them."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator
+
+import numpy as np
+
+from marginbn.candidates import CandidateSets, enumerate_candidates
+from marginbn.encode import EncodedData, Variable
+from marginbn.problem import StructureProblem
+from marginbn.scores.margin import MarginRows
+
+
+def random_encoded(rng: np.random.Generator, n_features: int) -> EncodedData:
+    """Noisy features that copy the class or a neighbour; odd weights in some cases."""
+    n_classes, n_samples = int(rng.integers(2, 5)), int(rng.integers(5, 40))
+    arities = [n_classes, *(int(a) for a in rng.integers(2, 4, n_features))]
+    columns = [rng.integers(0, n_classes, n_samples)]
+    for arity in arities[1:]:
+        source = columns[0] + (columns[-1] if rng.random() < 0.5 else 0)
+        copies = rng.random(n_samples) < rng.uniform(0, 0.8)
+        columns.append(np.where(copies, source % arity, rng.integers(0, arity, n_samples)))
+    weights = rng.choice([1.0, 1.0, 2.0, 0.5, 3.0], n_samples)
+    if rng.random() < 0.2:
+        weights = weights * 10.0 ** int(rng.integers(-2, 9))
+    variables = tuple(Variable(f"v{i}", tuple(map(str, range(a)))) for i, a in enumerate(arities))
+    return EncodedData(np.column_stack(columns).astype(np.int32), weights, variables)
+
+
+def random_candidates(rng: np.random.Generator, n_features: int) -> CandidateSets:
+    """One or two parents, sometimes with forbidden arcs, sometimes with a required one."""
+    max_parents = int(rng.choice([1, 2, 2, 2]))
+    variables = range(n_features + 1)
+    arcs = list(itertools.permutations(variables, 2))
+    forbidden = []
+    if rng.random() < 0.3:
+        forbidden = [arcs[a] for a in rng.permutation(len(arcs))[: int(rng.integers(1, 4))]]
+    required = []
+    if max_parents == 2 and n_features > 1 and rng.random() < 0.15:
+        a, b = (int(v) for v in rng.choice(np.arange(1, n_features + 1), 2, replace=False))
+        if (a, b) not in forbidden and (0, b) not in forbidden:
+            required = [(a, b)]
+    return enumerate_candidates(n_features + 1, max_parents, required=required, forbidden=forbidden)
+
+
+def random_problem(rng: np.random.Generator, n_features: int) -> StructureProblem:
+    """Soft or binary margin, gamma from 0.004 to 7, in a quarter of the cases with a linear part."""
+    data = random_encoded(rng, n_features)
+    candidates = random_candidates(rng, n_features)
+    kind = "binary" if rng.random() < 0.5 else "multiclass"
+    linear = np.zeros(candidates.n_candidates)
+    if rng.random() < 0.25:
+        linear = rng.normal(size=linear.size) * float(rng.choice([0.1, 1.0, 10.0]))
+    return StructureProblem(
+        candidates,
+        linear,
+        data.variables,
+        MarginRows(data, candidates, kind, float(rng.choice([0.1, 1.0, 1.0]))),
+        data.weights,
+        float(np.exp(rng.uniform(np.log(0.004), np.log(7)))),
+    )
+
+
+def random_linear_problem(rng: np.random.Generator, n_features: int) -> StructureProblem:
+    """Arbitrary scores, no margins; rounded in half of the cases, so that ties occur."""
+    candidates = random_candidates(rng, n_features)
+    scores = rng.normal(size=candidates.n_candidates) * 3
+    if rng.random() < 0.5:
+        scores = np.round(scores)
+    variables = tuple(Variable(f"v{i}", ("0", "1")) for i in range(n_features + 1))
+    return StructureProblem(candidates, scores, variables)
+
+
+def is_dag(parents: list[tuple[int, ...]]) -> bool:
+    """Whether variables can be removed one by one, each without parents left."""
+    left = set(range(len(parents)))
+    while left:
+        free = {i for i in left if left.isdisjoint(parents[i])}
+        if not free:
+            return False
+        left -= free
+    return True
+
+
+def all_selections(candidates: CandidateSets) -> Iterator[tuple[int, ...]]:
+    """Every acyclic selection."""
+    groups = [candidates.group(i) for i in range(candidates.n_variables)]
+    for features in itertools.product(*groups[1:]):
+        parents = [candidates.parents[k] for k in features]
+        if not is_dag([(), *parents]):  # cycles among features do not depend on the class's parents
+            continue
+        for k in groups[0]:
+            if is_dag([candidates.parents[k], *parents]):
+                yield (k, *features)
+
+
+def best_by_enumeration(problem: StructureProblem) -> float:
+    """Optimal objective from the definition; -inf if no selection is acyclic."""
+    margins = problem.margins
+    columns = None if margins is None else margins.dense()
+    best = -np.inf
+    for selection in all_selections(problem.candidates):
+        chosen = list(selection)
+        value = float(problem.linear[chosen].sum())
+        if columns is not None:
+            smallest = columns[chosen].sum(axis=0).min(axis=1)
+            value += float(problem.sample_weights @ np.minimum(problem.gamma, smallest))
+        best = max(best, value)
+    return best

@@ -1,0 +1,115 @@
+"""The public names: all there, listed twice alike, and imported only when used."""
+
+from __future__ import annotations
+
+import ast
+import importlib
+import pkgutil
+import subprocess
+import sys
+from importlib.metadata import version
+from pathlib import Path
+
+import pytest
+
+import marginbn
+
+PACKAGES = [
+    f"marginbn.{module.name}" for module in pkgutil.iter_modules(marginbn.__path__) if module.ispkg
+]
+
+
+def run(code: str) -> str:
+    """Standard output of a fresh interpreter."""
+    finished = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=120
+    )
+    return finished.stdout.strip()
+
+
+@pytest.mark.parametrize("name", marginbn.__all__)
+def test_every_public_name_can_be_imported(name: str) -> None:
+    """Each name in __all__ is an attribute that says it comes from marginbn."""
+    member = getattr(marginbn, name)
+    assert member.__module__.split(".")[0] == "marginbn"
+    assert member.__doc__, f"{name} is public and needs a docstring"
+
+
+def test_the_names_of_the_readme_are_there() -> None:
+    """The classes that the style guide promises, and the solving interface."""
+    assert {
+        "GenerativeBNClassifier",
+        "MDLPDiscretizer",
+        "MaxMarginBNClassifier",
+        "MaxMarginBNClassifierCV",
+        "NaiveBayesClassifier",
+        "OptimalityWarning",
+        "BayesianNetwork",
+        "Structure",
+        "StructureProblem",
+        "TANClassifier",
+        "solve_structure",
+    } <= set(marginbn.__all__)
+
+
+def test_all_is_sorted_and_dir_tells_it() -> None:
+    """__all__ has no repetition and dir() shows exactly these names and the version."""
+    assert marginbn.__all__ == sorted(set(marginbn.__all__))
+    assert set(dir(marginbn)) == {*marginbn.__all__, "__version__"}
+
+
+def test_type_checkers_see_the_same_names() -> None:
+    """The imports for type checkers are the lazy ones: same names from the same modules."""
+    tree = ast.parse(Path(marginbn.__file__).read_text(encoding="utf-8"))
+    (block,) = (
+        node
+        for node in tree.body
+        if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING"
+    )
+    seen = {
+        alias.name: node.module
+        for node in block.body
+        if isinstance(node, ast.ImportFrom)
+        for alias in node.names
+    }
+    assert seen == marginbn._HOME_OF
+
+
+def test_unknown_names_are_attribute_errors() -> None:
+    """A misspelt name fails as in any module."""
+    with pytest.raises(AttributeError, match="module 'marginbn' has no attribute 'Bayes'"):
+        _ = marginbn.Bayes
+
+
+def test_the_version_is_the_installed_one() -> None:
+    """Module and distribution agree."""
+    assert marginbn.__version__ == version("marginbn")
+
+
+def test_importing_the_package_imports_nothing_heavy() -> None:
+    """`import marginbn` alone loads neither numpy nor scikit-learn nor a solver."""
+    heavy = ("numpy", "scipy", "sklearn", "numba", "highspy", "pyscipopt", "narwhals", "pandas")
+    loaded = run(f"import marginbn, sys; print([m for m in {heavy!r} if m in sys.modules])")
+    assert loaded == "[]"
+
+
+def test_solvers_and_compilers_wait_until_a_solve_starts() -> None:
+    """Asking for every public name, and for the solvers there are, loads none of their engines."""
+    heavy = ("numba", "highspy", "pyscipopt", "polars")  # scikit-learn itself loads pandas
+    loaded = run(
+        "import sys, marginbn\n"
+        "from marginbn import *\n"
+        "assert MaxMarginBNClassifier() and available_solvers()\n"
+        f"print([m for m in {heavy!r} if m in sys.modules])"
+    )
+    assert loaded == "[]"
+
+
+@pytest.mark.parametrize("package", PACKAGES)
+def test_packages_keep_their_promises(package: str) -> None:
+    """Every name in the __all__ of a sub-package exists there, listed once."""
+    module = importlib.import_module(package)
+    names = list(getattr(module, "__all__", []))
+    assert len(set(names)) == len(names)
+    for name in names:
+        assert hasattr(module, name), f"{package}.__all__ names {name}, which is not there"
