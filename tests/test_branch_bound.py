@@ -4,16 +4,20 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
 from branch_bound_cases import best_by_enumeration, random_linear_problem, random_problem
+from marginbn.candidates import enumerate_candidates
+from marginbn.encode import Variable
 from marginbn.exceptions import InputError
-from marginbn.problem import StructureProblem
+from marginbn.problem import StructureProblem, margin_problem
 from marginbn.solvers.branch_bound import BranchBoundSolver
 from marginbn.solvers.limits import Limits
 from marginbn.solvers.result import Status, TracePoint
+from strategies import random_data
 
 
 def check_against_enumeration(problem: StructureProblem, solver: BranchBoundSolver, seed: int) -> None:
@@ -59,13 +63,11 @@ def test_thousands_of_problems_equal_enumeration() -> None:
         check_against_enumeration(random_problem(rng, n_features), solver_for(seed), seed)
 
 
-def larger_problem(seed: int = 3) -> StructureProblem:
-    """Too large to be finished at once."""
-    rng = np.random.default_rng(seed)
-    while True:
-        problem = random_problem(rng, 9)
-        if problem.candidates.max_parents == 2 and problem.candidates.n_candidates > 100:
-            return problem.with_gamma(1.0)
+def larger_problem() -> StructureProblem:
+    """Nine noisy features: hundreds of nodes."""
+    data = random_data(3, n_samples=150, arities=(3, 3, 2, 3, 2, 3, 3, 2, 3, 2))
+    candidates = enumerate_candidates(data.n_variables, 2)
+    return margin_problem(data, candidates, gamma=1.0)
 
 
 def test_node_limit_gives_a_bracket() -> None:
@@ -142,8 +144,6 @@ def test_trace_is_monotone() -> None:
 @pytest.mark.parametrize("scale", [1e-6, 1e9])
 def test_scaled_weights_give_the_same_structure_value(scale: float) -> None:
     """Multiplying all weights multiplies the optimum; tolerances are relative."""
-    from dataclasses import replace
-
     problem = random_problem(np.random.default_rng(7), 4)
     problem = replace(problem, linear=np.zeros_like(problem.linear))
     scaled = replace(problem, weights=problem.sample_weights * scale)
@@ -153,9 +153,6 @@ def test_scaled_weights_give_the_same_structure_value(scale: float) -> None:
 
 def test_refuses_what_it_cannot_solve() -> None:
     """Three parents and unrestricted candidates are refused with a reason."""
-    from marginbn.candidates import enumerate_candidates
-    from marginbn.encode import Variable
-
     variables = tuple(Variable(f"v{i}", ("0", "1")) for i in range(5))
     for options in ({"max_parents": 3}, {"max_parents": 2, "class_restricted": False}):
         candidates = enumerate_candidates(5, **options)

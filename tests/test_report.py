@@ -138,7 +138,7 @@ def test_dropped_rows_and_constant_features_are_told() -> None:
 
 
 def test_the_sprinkler_in_words() -> None:
-    """Lines by hand; the variables that nothing touches are listed as ignored."""
+    """Lines and tables by hand."""
     assert (
         describe_structure(sprinkler())
         == [
@@ -149,8 +149,9 @@ def test_the_sprinkler_in_words() -> None:
         or describe_structure(sprinkler())[1] == "  sprinkler <- rain"
     )
     tables = describe_tables(sprinkler())
-    assert tables.startswith("P(rain)\n")
-    assert "P(sprinkler | rain)" in tables
+    assert tables.startswith("P(rain)\n        no     yes\n    0.8000  0.2000\n")
+    assert "P(grass | rain, sprinkler)\n" in tables
+    assert "no, off" in tables
 
 
 @pytest.mark.parametrize("seed", range(5))

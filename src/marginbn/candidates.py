@@ -27,7 +27,7 @@ MAX_CANDIDATES = 20_000_000
 """More candidates than this are not enumerated: no solver here could use them."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class CandidateSets:
     """Flat list of (child, parent set) pairs, grouped by child.
 

@@ -35,7 +35,7 @@ class Variable:
         return len(self.states)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class EncodedData:
     """Complete discrete data, class first.
 

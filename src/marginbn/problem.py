@@ -27,7 +27,7 @@ from marginbn.scores.margin import MarginKind, MarginRows
 from marginbn.structure import Structure
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class StructureProblem:
     """Choose one candidate per variable, acyclic, maximising linear score plus capped margins.
 

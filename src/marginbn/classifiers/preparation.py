@@ -73,7 +73,7 @@ def read_target(y: Any) -> tuple[NDArray[Any], str]:
     return labels, str(name) if isinstance(name, str) and name else "class"
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class TrainingRows:
     """Rows that take part in training: positive weight, missing-value policy applied.
 
@@ -167,7 +167,7 @@ def _apply_missing(rows: TrainingRows, missing: MissingPolicy) -> TrainingRows:
     return replace(rows.take(complete), n_dropped=n_missing)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class EncodedTraining:
     """Training data with what is needed to encode more rows alike."""
 

@@ -43,7 +43,7 @@ class Labels(np.ndarray[Any, np.dtype[Any]]):
         return Labels.of, (np.asarray(self), self.name)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Rows:
     """Feature columns with the class of every row."""
 
@@ -60,7 +60,7 @@ class Rows:
         return Rows(self.features.take(indices), Labels.of(self.labels[indices], self.labels.name))
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Source:
     """A table, the test part it comes with if any, and the name of the class column."""
 
@@ -101,7 +101,9 @@ def load_table(name: str, delimiter: str | None) -> Table:
     return load_dataset(name).train
 
 
-def load_features(classifier: BaseBNClassifier, name: str, delimiter: str | None) -> Table:
+def load_features(
+    classifier: BaseBNClassifier, name: str, delimiter: str | None
+) -> Table | NDArray[Any]:
     """The columns of a table that a fitted classifier knows."""
     table = load_table(name, delimiter)
     wanted = [coding.name for coding in classifier.coding_.columns]
@@ -111,7 +113,10 @@ def load_features(classifier: BaseBNClassifier, name: str, delimiter: str | None
             f"{name} lacks {counted(len(absent), 'column')} that the classifier was trained with: "
             f"{', '.join(map(repr, absent[:10]))}{', ...' if len(absent) > 10 else ''}"
         )
-    return table.select(wanted)
+    features = table.select(wanted)
+    if hasattr(classifier, "feature_names_in_"):
+        return features
+    return np.array([c.values for c in features.columns], dtype=object).T  # fitted on an array
 
 
 def is_file_name(name: str) -> bool:

@@ -56,9 +56,11 @@ def fit(
 
     check_holdout(holdout, test)
     classifier = build_classifier(problem, search)
-    train, held_out = split_rows(load_source(table), table, test, holdout, search.seed)
-    if held_out is not None and test is None:
-        note(describe_split(train, held_out), quiet)
+    source = load_source(table)
+    train, held_out = split_rows(source, table, test, holdout, search.seed)
+    if held_out is not None:
+        is_share = test is None and (holdout is not None or source.test is None)
+        note(describe_split(train, held_out, is_share), quiet)
     learn(classifier, train, quiet)
     accuracies = measure(classifier, train, held_out)
     if output is not None:
@@ -101,12 +103,10 @@ def split_rows(
     return hold_out(rows, holdout, seed)
 
 
-def describe_split(train: Rows, held_out: Rows) -> str:
-    """One line about which rows are learned from."""
-    return (
-        f"Learning from {train.n_rows} rows, {held_out.n_rows} held out to measure accuracy "
-        "(--holdout 0: none)."
-    )
+def describe_split(train: Rows, held_out: Rows, is_share: bool) -> str:
+    """One line about what is learned from; a share held out could have been learned from too."""
+    hint = "; --holdout 0 learns from all" if is_share else ""
+    return f"Learning from {train.n_rows} rows, measuring accuracy on {held_out.n_rows}{hint}."
 
 
 def learn(classifier: BaseBNClassifier, train: Rows, quiet: bool) -> None:

@@ -95,6 +95,12 @@ def clean_endings() -> Iterator[None]:
     except (MarginBNError, OSError) as error:
         tell(f"error: {error}")
         raise typer.Exit(ERROR) from None
+    except UnicodeEncodeError as error:
+        tell(
+            f"error: {error.object[error.start : error.end]!a} cannot be written in "
+            f"{error.encoding}; set PYTHONIOENCODING=utf-8, or write to a file"
+        )
+        raise typer.Exit(ERROR) from None
     except MemoryError:
         tell("error: out of memory; `marginbn size` tells what a problem needs")
         raise typer.Exit(ERROR) from None

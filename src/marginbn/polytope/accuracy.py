@@ -7,11 +7,11 @@ divided by its scale s and tau taken at a first structure that is
     s t (1 + sum_m (gamma - tau_m) + N Delta + N)
 
 (the etas of one variable sum to one, hence N for all of them). A node is given up when its bound
-exceeds the incumbent's value by no more than a rounding share of 1e-9. Entries of the matrix below a
-threshold are left out by the solver: at most N of them, one per variable, can raise a margin row,
-each by its own size. Constraints that hold only to a tolerance enlarge the feasible set and with
-it the bound, which is the safe side. The sum of all this is added to whatever the solver claims,
-so that a bound is not below the optimum.
+exceeds the incumbent's value by no more than a rounding share of 1e-9. Entries of the matrix
+below a threshold are left out by the solver: at most N of them, one per variable, can raise a
+margin row, each by its own size. Constraints that hold only to a tolerance enlarge the feasible
+set and with it the bound, which is the safe side. The sum of all this is added to whatever the
+solver claims, so that a bound is not below the optimum.
 """
 
 from __future__ import annotations
@@ -22,7 +22,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from marginbn.polytope.formulation import MILP
-
 
 ROUNDING = 1e-9
 """Relative difference below which HiGHS and SCIP take two values for equal."""

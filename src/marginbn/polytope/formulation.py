@@ -100,9 +100,7 @@ class MILP:
 
     def selection(self, point: NDArray[np.float64]) -> NDArray[np.int64]:
         """The candidate with the largest eta of each variable, ties by index."""
-        groups = zip(self.candidates.offsets[:-1], self.candidates.offsets[1:], strict=True)
-        chosen = [int(first + np.argmax(point[first:last])) for first, last in groups]
-        return np.array(chosen, dtype=np.int64)
+        return selection_of(self.candidates, point)
 
     def column_names(self) -> list[str]:
         """``pa_3_0_2`` (variable 3 has the parents 0 and 2), ``tau_7``, ``order_3``.
@@ -164,7 +162,7 @@ def formulate(
     infinity = np.inf
     fill = np.concatenate  # one piece per block, in the order of the module docstring
     return MILP(
-        matrix=_matrix(problem, width, poll or _do_nothing),
+        matrix=_matrix(problem, width, poll or (lambda: None)),
         cost=fill([problem.linear, problem.sample_weights, np.zeros(n)]),
         lower=fill([np.zeros(k), np.full(m, -infinity), np.zeros(n)]),
         upper=fill([np.ones(k), np.full(m, problem.gamma), np.full(n, width)]),
@@ -183,6 +181,13 @@ def formulate(
     )
 
 
+def selection_of(candidates: CandidateSets, point: NDArray[np.float64]) -> NDArray[np.int64]:
+    """The candidate with the largest eta of each variable, ties by index."""
+    groups = zip(candidates.offsets[:-1], candidates.offsets[1:], strict=True)
+    chosen = [int(first + np.argmax(point[first:last])) for first, last in groups]
+    return np.array(chosen, dtype=np.int64)
+
+
 def point_of(
     problem: StructureProblem, milp: MILP, selection: NDArray[np.int64]
 ) -> NDArray[np.float64]:
@@ -198,10 +203,6 @@ def point_of(
     places[list(order)] = np.arange(len(order)) * (milp.delta / len(order))
     point[milp.order] = places
     return point
-
-
-def _do_nothing() -> None:
-    """No poll was given."""
 
 
 def _matrix(problem: StructureProblem, delta: float, poll: Poll) -> sparse.csr_array:

@@ -85,7 +85,7 @@ def _class_last(
     return np.ascontiguousarray(moved.reshape(-1, data.n_classes))
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class MarginRows:
     """All margin rows of a problem as look-up tables; nothing dense is stored.
 

@@ -12,10 +12,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from marginbn.candidates import CandidateSets
 from marginbn.exceptions import SolverError
 from marginbn.polytope.accuracy import bound_allowance, objective_scale
 from marginbn.polytope.files import load_highspy, pass_to_highs
-from marginbn.polytope.formulation import MILP, formulate, point_of, why_too_large
+from marginbn.polytope.formulation import formulate, point_of, selection_of, why_too_large
 from marginbn.problem import StructureProblem
 from marginbn.solvers.background import Channel, Ending, follow
 from marginbn.solvers.events import Callback, Tracker
@@ -56,16 +57,21 @@ class HighsSolver:
         tracker = Tracker(problem, Deadline(limits), callback)
         load_highspy()
         first = begin(tracker, start)
-        ending = follow(lambda channel: _work(problem, tracker.deadline, first, channel), tracker)
+        deadline = tracker.deadline
+        ending = follow(lambda channel: _work(problem, deadline, seed, first, channel), tracker)
         return tracker.finish(self.name, ending.stopped, ending.nodes)
 
 
 def _work(
-    problem: StructureProblem, deadline: Deadline, first: NDArray[np.int64], channel: Channel
+    problem: StructureProblem,
+    deadline: Deadline,
+    seed: int,
+    first: NDArray[np.int64],
+    channel: Channel,
 ) -> Ending:
     """Build, load, run; everything found is posted to the channel."""
     highs = load_highspy().Highs()
-    _set_options(highs, deadline.limits)
+    _set_options(highs, deadline.limits, seed)
     channel.post(box_bound(problem, channel.poll))
     milp = formulate(problem, poll=channel.poll)
     if deadline.remaining() < SECONDS_PER_NONZERO * milp.matrix.nnz:
@@ -79,8 +85,8 @@ def _work(
     allowance = bound_allowance(
         milp, point, scale=scale, tolerance=TOLERANCE, threshold=SMALLEST_COEFFICIENT
     )
-    listener = _Listener(milp, scale, allowance, channel)
-    del milp, point, columns
+    listener = _Listener(milp.candidates, scale, allowance, channel)
+    del milp, point, columns  # HiGHS has its own copy
     listener.attach(highs)
     if deadline.limits.time is not None:
         highs.setOptionValue("time_limit", max(deadline.remaining(), 1e-3))
@@ -88,10 +94,11 @@ def _work(
     return listener.ending(highs)
 
 
-def _set_options(highs: Any, limits: Limits) -> None:
+def _set_options(highs: Any, limits: Limits, seed: int) -> None:
     options: dict[str, object] = {
         "output_flag": False,
         "threads": 1,
+        "random_seed": seed,
         "primal_feasibility_tolerance": TOLERANCE,
         "dual_feasibility_tolerance": TOLERANCE,
         "mip_feasibility_tolerance": TOLERANCE,
@@ -110,8 +117,10 @@ def _set_options(highs: Any, limits: Limits) -> None:
 class _Listener:
     """Turns HiGHS' callbacks into posts, and a cancelled channel into an interrupt."""
 
-    def __init__(self, milp: MILP, scale: float, allowance: float, channel: Channel) -> None:
-        self._selection = milp.selection
+    def __init__(
+        self, candidates: CandidateSets, scale: float, allowance: float, channel: Channel
+    ) -> None:
+        self._candidates = candidates
         self._scale = scale
         self._allowance = allowance
         self._channel = channel
@@ -126,7 +135,10 @@ class _Listener:
         highs.cbIpmInterrupt += self._on_interrupt
 
     def _on_solution(self, event: Any) -> None:
-        self._channel.post(self._selection(np.array(event.data_out.mip_solution)))
+        self._post_solution(event.data_out.mip_solution)
+
+    def _post_solution(self, values: Any) -> None:
+        self._channel.post(selection_of(self._candidates, np.array(values)))
 
     def _on_look(self, event: Any) -> None:
         self._channel.nodes = max(int(event.data_out.mip_node_count), 0)
@@ -158,6 +170,6 @@ class _Listener:
         if info.primal_solution_status == int(
             load_highspy().SolutionStatus.kSolutionStatusFeasible
         ):
-            self._channel.post(self._selection(np.array(highs.getSolution().col_value)))
+            self._post_solution(highs.getSolution().col_value)
         self._report_bound(float(info.mip_dual_bound))
         return Ending(stopped[ended], max(int(info.mip_node_count), 0))

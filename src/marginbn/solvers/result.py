@@ -2,11 +2,12 @@
 
 **The gap.** With objective z (best structure found) and bound Z >= z (proven upper bound)
 
-    relative_gap = (Z - z) / max(|Z|, |z|)      and 0 where Z = z,
+    relative_gap = (Z - z) / max(1, |Z|, |z|)
 
-which is sane for every sign: zero exactly when the bound is met, at most 1 when both numbers
-have the same sign, at most 2 when they have not. The paper's table 1 uses 100 (Z - z) / Z
-(:func:`paper_gap`), which is the same number in per cent whenever 0 <= z <= Z.
+which is sane for every sign: zero exactly when the bound is met, never more than 2, and an
+absolute gap in nats where both numbers are small (an optimum of 0 is an ordinary case). The
+paper's table 1 uses 100 (Z - z) / Z (:func:`paper_gap`), which is the same number in per cent
+whenever 0 <= z and Z >= 1.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from marginbn.structure import Structure
 
 
 def relative_gap(objective: float, bound: float) -> float:
-    """Gap between objective and bound, relative to the larger of the two in size.
+    """Gap between objective and bound, relative to the larger of the two in size (at least 1).
 
     Examples
     --------
@@ -37,7 +38,7 @@ def relative_gap(objective: float, bound: float) -> float:
         return 0.0
     if not (math.isfinite(objective) and math.isfinite(bound)):
         return math.inf
-    return (bound - objective) / max(abs(bound), abs(objective))
+    return (bound - objective) / max(1.0, abs(bound), abs(objective))
 
 
 def paper_gap(objective: float, bound: float) -> float:
@@ -83,7 +84,7 @@ class TracePoint:
         return relative_gap(self.objective, self.bound)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class SolveResult:
     """The answer of a solver, always with a bound.
 

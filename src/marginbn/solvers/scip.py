@@ -15,9 +15,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from marginbn.candidates import CandidateSets
 from marginbn.exceptions import MissingDependencyError, SolverError
 from marginbn.polytope.accuracy import bound_allowance, objective_scale
-from marginbn.polytope.formulation import MILP, formulate, point_of, why_too_large
+from marginbn.polytope.formulation import (
+    MILP,
+    formulate,
+    point_of,
+    selection_of,
+    why_too_large,
+)
 from marginbn.problem import StructureProblem
 from marginbn.solvers.background import Channel, Ending, follow
 from marginbn.solvers.events import Callback, Tracker
@@ -82,12 +89,17 @@ class ScipSolver:
         tracker = Tracker(problem, Deadline(limits), callback)
         load_pyscipopt()
         first = begin(tracker, start)
-        ending = follow(lambda channel: _work(problem, tracker.deadline, first, channel), tracker)
+        deadline = tracker.deadline
+        ending = follow(lambda channel: _work(problem, deadline, seed, first, channel), tracker)
         return tracker.finish(self.name, ending.stopped, ending.nodes)
 
 
 def _work(
-    problem: StructureProblem, deadline: Deadline, first: NDArray[np.int64], channel: Channel
+    problem: StructureProblem,
+    deadline: Deadline,
+    seed: int,
+    first: NDArray[np.int64],
+    channel: Channel,
 ) -> Ending:
     """Build, load, run; everything found is posted to the channel."""
     channel.post(box_bound(problem, channel.poll))
@@ -97,11 +109,11 @@ def _work(
     allowance = bound_allowance(milp, point, scale=scale, tolerance=TOLERANCE, threshold=EPSILON)
     scip = load_pyscipopt().Model()
     scip.hideOutput()
-    _set_parameters(scip, deadline.limits)
+    _set_parameters(scip, deadline.limits, seed)
     columns = _load(scip, milp, scale, channel)
     _add_start(scip, columns, point)
-    reporter = _Reporter(milp, columns[milp.eta], scale, allowance, channel)
-    del milp, point
+    reporter = _Reporter(problem.candidates, columns[milp.eta], scale, allowance, channel)
+    del milp, point  # SCIP has its own copy
     _listen(scip, reporter)
     if deadline.limits.time is not None:
         scip.setParam("limits/time", max(deadline.remaining(), 1e-3))
@@ -109,11 +121,12 @@ def _work(
     return reporter.ending(scip)
 
 
-def _set_parameters(scip: Any, limits: Limits) -> None:
+def _set_parameters(scip: Any, limits: Limits, seed: int) -> None:
     scip.setParams(
         {
             "misc/catchctrlc": False,  # Python hears Ctrl-C
             "parallel/maxnthreads": 1,
+            "randomization/randomseedshift": seed,
             "timing/clocktype": 2,  # wall clock
             "numerics/feastol": TOLERANCE,
             "numerics/dualfeastol": TOLERANCE,
@@ -170,9 +183,14 @@ class _Reporter:
     """Turns SCIP's events into posts, and a cancelled channel into an interrupt."""
 
     def __init__(
-        self, milp: MILP, eta: list[Any], scale: float, allowance: float, channel: Channel
+        self,
+        candidates: CandidateSets,
+        eta: list[Any],
+        scale: float,
+        allowance: float,
+        channel: Channel,
     ) -> None:
-        self._selection = milp.selection
+        self._candidates = candidates
         self._eta = eta
         self._scale = scale
         self._allowance = allowance
@@ -182,9 +200,8 @@ class _Reporter:
     def report_solution(self, scip: Any) -> None:
         """Post SCIP's best structure."""
         solution = scip.getBestSol()
-        self._channel.post(
-            self._selection(np.array([scip.getSolVal(solution, v) for v in self._eta]))
-        )
+        values = np.array([scip.getSolVal(solution, v) for v in self._eta])
+        self._channel.post(selection_of(self._candidates, values))
 
     def look(self, scip: Any) -> None:
         """Post the bound if it is news; interrupt if the work should end."""

@@ -21,7 +21,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from marginbn.solvers.branch_bound.kernels.compile import kernel
+from marginbn.solvers.branch_bound.kernels.compile import entry, kernel
 from marginbn.solvers.branch_bound.kernels.edmonds import price_between
 from marginbn.solvers.branch_bound.kernels.layout import (
     FORBIDDEN,
@@ -34,7 +34,7 @@ from marginbn.solvers.branch_bound.kernels.layout import (
 from marginbn.solvers.branch_bound.kernels.oracle import class_bounds, maximise_base
 
 
-@kernel
+@entry
 def fix_box(inst: Instance, box: Box, c: float, g: FloatArray, cutoff: float, oracle: Oracle) -> tuple[bool, float]:
     """Remove what cannot exceed the cutoff; (box still possible, largest bound of anything removed)."""
     base, _ = maximise_base(box, g, oracle)

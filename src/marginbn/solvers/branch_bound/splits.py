@@ -22,7 +22,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from marginbn.solvers.branch_bound.kernels.compile import kernel
+from marginbn.solvers.branch_bound.kernels.compile import entry, kernel
 from marginbn.solvers.branch_bound.kernels.gradient import only_slot
 from marginbn.solvers.branch_bound.kernels.layout import Box, FloatArray, Instance, IntArray
 from marginbn.solvers.branch_bound.kernels.pairwise import Bounding, Settings
@@ -57,7 +57,7 @@ def _new_splitting(inst: Instance) -> Splitting:
     )
 
 
-@kernel
+@entry
 def apply_split(inst: Instance, box: Box, kind: int, i: int, j: int, first: bool) -> None:
     """Restrict a box to one side."""
     n = box.allowed.shape[0]

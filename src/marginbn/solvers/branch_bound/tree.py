@@ -205,7 +205,7 @@ def _load_vertices(inst: Instance, pool: Pool, node: int, settings: Settings, wo
     return True
 
 
-@kernel
+@entry
 def contains(inst: Instance, box: Box, vertex: IntArray) -> bool:
     """Whether a feasible structure belongs to the box."""
     n = inst.n_features

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from itertools import islice
 
 import numpy as np
 
@@ -21,10 +22,10 @@ from marginbn.solvers.branch_cut.splits import (
     sides,
 )
 
-RELIABLE = 4
+RELIABLE = 1
 """Observations of both sides after which pseudo-costs are believed."""
 
-PROBED, PROBED_AT_ROOT = 4, 16
+PROBED, PROBED_AT_ROOT = 3, 16
 """Objects probed per node at most."""
 
 CONSIDERED = 8
@@ -67,16 +68,14 @@ class Chooser:
             return Choice(splits[int(self._random.integers(len(splits)))], 0.5)
         if relaxed.point is None:
             return Choice(*any_split(self._instance, None, allowed))
-        found = [
-            (split, value)
-            for split, value in fractional_splits(self._instance, relaxed.point, allowed, present)
-            if self._splits(split, allowed)
-        ]
-        if not found:
-            return Choice(*any_split(self._instance, relaxed.point, allowed))
         scale = bound - cutoff if math.isfinite(cutoff) else abs(bound)
+        found = fractional_splits(self._instance, relaxed.point, allowed, present)
         ranked = sorted(found, key=lambda item: -score(self.costs.expected(*item), scale))
-        return self._probe_best(ranked, relaxed, bound, cutoff, scale, allowed, depth)
+        wanted = CONSIDERED if depth else 2 * PROBED_AT_ROOT
+        considered = list(islice((s for s in ranked if self._splits(s[0], allowed)), wanted))
+        if not considered:
+            return Choice(*any_split(self._instance, relaxed.point, allowed))
+        return self._probe_best(considered, relaxed, bound, cutoff, scale, allowed, depth)
 
     def _splits(self, split: Split, allowed: BoolArray) -> bool:
         """Whether the object is undecided among the allowed candidates (fixing may have decided)."""
@@ -85,7 +84,7 @@ class Chooser:
 
     def _probe_best(
         self,
-        ranked: list[tuple[Split, float]],
+        considered: list[tuple[Split, float]],
         relaxed: Relaxed,
         bound: float,
         cutoff: float,
@@ -95,7 +94,6 @@ class Chooser:
     ) -> Choice:
         """Probe the unreliable ones among the best, then take the best score."""
         room = PROBED_AT_ROOT if depth == 0 else PROBED
-        considered = ranked[: CONSIDERED if depth else 2 * PROBED_AT_ROOT]
         unreliable = [s for s in considered if self.costs.observations(s[0]) < RELIABLE][:room]
         choices: list[tuple[float, Choice]] = []
         probed = self._probe(unreliable, relaxed, bound, cutoff, allowed)

@@ -140,10 +140,12 @@ class Search:
 
     def offer(self, chosen: IntArray) -> None:
         """Hand a selection to the tracker, which scores it from the definition."""
+        if self.instance.value(chosen) <= self._value - 1e-9 * abs(self._value):
+            return  # not worth the definition
         value = self.problem.evaluate(chosen)
         if value > self._value:
             self._value, self._chosen = value, np.array(chosen, dtype=np.int64)
-        self.tracker.offer(self._original[chosen])
+            self.tracker.offer(self._original[chosen])
 
     def report(self) -> None:
         """Tell the tracker the bound of everything open, given up or being visited."""

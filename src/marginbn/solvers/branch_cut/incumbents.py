@@ -48,7 +48,7 @@ class IncumbentSearch:
     @property
     def nodes_between(self) -> int:
         """Nodes between two searches, about a tenth of the time of the tree."""
-        return int(np.clip(self._work_of_climb / 2e6, 2, 200))
+        return int(np.clip(self._work_of_climb / 2e5, 5, 200))
 
     @property
     def _work_of_climb(self) -> float:

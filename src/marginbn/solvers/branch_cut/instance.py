@@ -160,6 +160,12 @@ class Instance:
         """Candidates of ``child`` that contain ``parent``."""
         return self.holders.get((child, parent), np.zeros(0, dtype=np.int64))
 
+    def value(self, chosen: IntArray) -> float:
+        """Objective of a selection, up to rounding."""
+        rows = self.coefficients.margins_at(chosen, np.ones(len(chosen)))
+        least = rows.reshape(self.n_samples, self.n_rivals).min(axis=1, initial=self.gamma)
+        return float(self.linear[chosen].sum() + self.weights @ least) + self.constant
+
     def group(self, variable: int) -> slice:
         """Candidates of a variable."""
         return slice(int(self.offsets[variable]), int(self.offsets[variable + 1]))

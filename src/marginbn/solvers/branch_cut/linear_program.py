@@ -19,6 +19,9 @@ from marginbn.solvers.branch_cut.warm import Basis, Warm
 TOLERANCE = 1e-9
 """Primal and dual feasibility tolerance of the simplex method."""
 
+ROWWISE, MINIMISE = 2, 1
+"""HiGHS' numbers for the matrix format and the sense of the objective."""
+
 Outcome = Literal["optimal", "infeasible", "limit"]
 
 
@@ -83,32 +86,30 @@ class Program:
         place = np.full(self._instance.n_candidates, -1, dtype=np.int32)
         place[warm.active] = np.arange(len(warm.active), dtype=np.int32)
         lengths, index, value = self._matrix(warm, samples, place)
-        lp = self._module.HighsLp()
-        n_columns, n_rows = len(warm.active) + len(samples), len(lengths)
-        lp.num_col_, lp.num_row_ = n_columns, n_rows
-        lp.col_cost_ = -np.concatenate(
-            [warm.cost[warm.active], self._instance.weights[samples]]
+        n, n_eta = self._instance.n_variables, len(warm.active)
+        n_columns, n_rows = n_eta + len(samples), len(lengths)
+        cost = -np.concatenate([warm.cost[warm.active], self._instance.weights[samples]])
+        lower = np.concatenate([np.zeros(n_eta), np.full(len(samples), -np.inf)])
+        upper = np.full(n_columns, self._instance.gamma)
+        upper[:n_eta] = np.where(allowed[warm.active], np.inf, 0.0)
+        rhs = np.concatenate([np.ones(n), self._pool.rhs(warm.rows), np.zeros(len(warm.explicit))])
+        self._highs.passModel(
+            n_columns,
+            n_rows,
+            len(index),
+            ROWWISE,
+            MINIMISE,
+            0.0,
+            cost,
+            lower,
+            upper,
+            rhs,
+            np.concatenate([np.ones(n), np.full(n_rows - n, np.inf)]),
+            np.concatenate([[0], np.cumsum(lengths)]).astype(np.int32),
+            index,
+            value,
+            np.zeros(n_columns, dtype=np.int32),
         )
-        lp.col_lower_ = np.concatenate(
-            [np.zeros(len(warm.active)), np.full(len(samples), -np.inf)]
-        )
-        lp.col_upper_ = np.concatenate(
-            [
-                np.where(allowed[warm.active], np.inf, 0.0),
-                np.full(len(samples), self._instance.gamma),
-            ]
-        )
-        n = self._instance.n_variables
-        rhs = np.concatenate(
-            [np.ones(n), self._pool.rhs(warm.rows), np.zeros(len(warm.explicit))]
-        )
-        lp.row_lower_ = rhs
-        lp.row_upper_ = np.concatenate([np.ones(n), np.full(n_rows - n, np.inf)])
-        lp.a_matrix_.format_ = self._module.MatrixFormat.kRowwise
-        lp.a_matrix_.start_ = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int32)
-        lp.a_matrix_.index_ = index
-        lp.a_matrix_.value_ = value
-        self._highs.passModel(lp)
         if warm.basis is not None:
             self._set_basis(warm.basis)
 

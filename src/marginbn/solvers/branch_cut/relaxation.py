@@ -137,12 +137,11 @@ class HybridRelaxation:
             history.append(best_bound)
             warm = replace(warm, basis=self.program.basis())
             margins = self._margins(point)
-            finished = len(history) >= effort.rounds or _stalls(history, cutoff, effort)
-            extended = warm
-            if not finished:
-                extended = self._extended(
-                    warm, solution, prices, point, margins, allowed, cutoff, bound, effort
-                )
+            tolerance = _tolerance(bound, cutoff)
+            columns = self._missing_columns(warm, solution, prices, allowed, tolerance)
+            extended = warm.with_columns(columns) if len(history) < 3 * effort.rounds else warm
+            if len(history) < effort.rounds and not _stalls(history, cutoff, effort):
+                extended = self._extended(extended, warm, solution, point, margins, tolerance, effort)
             if extended is warm:
                 assert best is not None
                 keep = self._retention(warm, solution, best, point, margins, allowed, best_bound - cutoff)
@@ -209,24 +208,20 @@ class HybridRelaxation:
 
     def _extended(
         self,
+        extended: Warm,
         warm: Warm,
         solution: Solution,
-        prices: Prices,
         point: FloatArray,
         margins: FloatArray,
-        allowed: BoolArray,
-        cutoff: float,
-        bound: float,
+        tolerance: float,
         effort: Effort,
     ) -> Warm:
-        """The state with violated rows, badly labelled samples and missing columns; or itself."""
-        tolerance = _tolerance(bound, cutoff)
-        extended = warm.with_rows(self._violated_rows(point, effort.rows))
+        """A state with violated rows and badly labelled samples added; or itself."""
+        extended = extended.with_rows(self._violated_rows(point, effort.rows))
         samples, rivals = self._overestimated(warm, solution, margins, tolerance)
-        if len(samples):
-            extended = extended.with_samples(self.instance, samples, rivals)
-        columns = self._missing_columns(warm, solution, prices, allowed, tolerance)
-        return extended.with_columns(columns)
+        if len(samples) == 0:
+            return extended
+        return extended.with_samples(self.instance, samples, rivals)
 
     def _violated_rows(self, point: FloatArray, room: int) -> list[int]:
         """Numbers of violated rows, the most violated first, made where necessary."""

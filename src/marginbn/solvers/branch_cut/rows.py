@@ -42,6 +42,8 @@ class RowPool:
         self._rows: list[Row] = []
         self._clusters: dict[Cluster, int] = {}
         self._edges: dict[tuple[int, int], int] = {}
+        none = np.zeros(0, dtype=np.int64)
+        self._flat = (none, np.zeros(0), none, np.zeros(0))
         self.shared: list[int] = []
         """Numbers of the rows that hold at every node: clusters and class rows."""
 
@@ -98,9 +100,31 @@ class RowPool:
 
     def violations(self, point: FloatArray) -> FloatArray:
         """rhs - left-hand side of every shared row, in the order of ``shared``."""
-        return np.array(
-            [self._rows[number].rhs - self._rows[number].activity(point) for number in self.shared]
-        )
+        if not self.shared:
+            return np.zeros(0)
+        index, coefficient, starts, rhs = self._flattened()
+        return np.asarray(rhs - np.add.reduceat(coefficient * point[index], starts))
+
+    def _flattened(self) -> tuple[IntArray, FloatArray, IntArray, FloatArray]:
+        """Shared rows one after the other: indices, coefficients, starts, right-hand sides.
+
+        Each row ends in an extra entry of coefficient zero, so that none is empty.
+        """
+        index, coefficient, starts, rhs = self._flat
+        new = [self._rows[number] for number in self.shared[len(starts) :]]
+        if new:
+            lengths = [len(row.index) + 1 for row in new]
+            first = len(index) + np.cumsum([0, *lengths[:-1]])
+            nothing = np.zeros(1, dtype=np.int64)
+            parts = [part for row in new for part in (row.index, nothing)]
+            signs = [part for row in new for part in (row.coefficient, np.zeros(1))]
+            self._flat = (
+                np.concatenate([index, *parts]),
+                np.concatenate([coefficient, *signs]),
+                np.concatenate([starts, first]),
+                np.concatenate([rhs, [row.rhs for row in new]]),
+            )
+        return self._flat
 
     def combine(self, numbers: tuple[int, ...], multipliers: FloatArray) -> FloatArray:
         """rows^T y, (K,)."""

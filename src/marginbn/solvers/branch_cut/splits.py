@@ -52,9 +52,11 @@ def sides(instance: Instance, split: Split, allowed: BoolArray) -> tuple[Side, S
     else:
         variable = int(instance.child[split.first])
         chosen = np.array([split.first], dtype=np.int64)
-    group = np.arange(instance.offsets[variable], instance.offsets[variable + 1])
-    others = np.setdiff1d(group, chosen)
-    return Side(chosen[allowed[chosen]], None), Side(others[allowed[others]], None)
+    group = instance.group(variable)
+    others = allowed[group].copy()
+    others[chosen - group.start] = False
+    rest = np.flatnonzero(others) + group.start
+    return Side(chosen[allowed[chosen]], None), Side(rest, None)
 
 
 def fractional_splits(

@@ -96,7 +96,7 @@ def _enlarge(array: npt.NDArray[np.generic], length: int) -> npt.NDArray[np.gene
     return out
 
 
-@kernel
+@entry
 def pack_box(box: Box, words: npt.NDArray[np.uint64]) -> None:
     """Write a box as bits."""
     words[:] = np.uint64(0)
@@ -115,7 +115,7 @@ def _pack(flags: npt.NDArray[np.bool_], words: npt.NDArray[np.uint64], place: in
     return place
 
 
-@kernel
+@entry
 def unpack_box(words: npt.NDArray[np.uint64], box: Box) -> None:
     """Read a box back; components are not restored."""
     place = _unpack(words, 0, box.allowed.ravel())

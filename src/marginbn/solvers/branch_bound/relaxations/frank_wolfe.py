@@ -81,7 +81,7 @@ def encode(problem: StructureProblem) -> Encoding:
         columns,
         linear,
         magnitude,
-        np.ascontiguousarray(weights, dtype=np.float64),
+        np.array(weights, dtype=np.float64),  # a copy: a read-only array would be another type to numba
         first,
         second,
     )
