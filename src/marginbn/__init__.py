@@ -31,7 +31,10 @@ if TYPE_CHECKING:
         ProblemTooLargeError,
         SolverError,
     )
+    from marginbn.export.native import load_network, save_network
+    from marginbn.model_file import load_model, save_model
     from marginbn.network import BayesianNetwork
+    from marginbn.polytope.files import write_formulation
     from marginbn.problem import (
         ProblemSize,
         StructureProblem,
@@ -40,6 +43,8 @@ if TYPE_CHECKING:
         linear_problem,
         margin_problem,
     )
+    from marginbn.readers import read_table
+    from marginbn.report import describe
     from marginbn.solvers import (
         SolveResult,
         Status,
@@ -50,6 +55,7 @@ if TYPE_CHECKING:
         solve_structure,
     )
     from marginbn.structure import Structure
+    from marginbn.table import Table, as_table
 
 _HOMES = {
     "marginbn.candidates": ("CandidateSets", "enumerate_candidates"),
@@ -72,7 +78,10 @@ _HOMES = {
         "ProblemTooLargeError",
         "SolverError",
     ),
+    "marginbn.export.native": ("load_network", "save_network"),
+    "marginbn.model_file": ("load_model", "save_model"),
     "marginbn.network": ("BayesianNetwork",),
+    "marginbn.polytope.files": ("write_formulation",),
     "marginbn.problem": (
         "ProblemSize",
         "StructureProblem",
@@ -90,7 +99,10 @@ _HOMES = {
         "relative_gap",
         "solve_structure",
     ),
+    "marginbn.readers": ("read_table",),
+    "marginbn.report": ("describe",),
     "marginbn.structure": ("Structure",),
+    "marginbn.table": ("Table", "as_table"),
 }
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 

@@ -105,19 +105,21 @@ def as_finite(data: object, place: str) -> float:
     return number
 
 
-def check_header(record: Mapping[str, object], format_name: str, version: int) -> None:
+def check_header(
+    record: Mapping[str, object], format_name: str, version: int, place: str = "$"
+) -> None:
     """Refuse other formats and versions that are not known yet."""
     if record.get("format") != format_name:
         found = shorten(record.get("format"))
-        raise MisfitError(f"$.format: must be {format_name!r}, got {found}")
-    written = as_int(record.get("version"), "$.version")
+        raise MisfitError(f"{place}.format: must be {format_name!r}, got {found}")
+    written = as_int(record.get("version"), f"{place}.version")
     if written > version:
         raise MisfitError(
-            f"$.version: written by a newer marginbn (format version {shorten(written)}, this one "
-            f"reads up to {version}); upgrade marginbn to read it"
+            f"{place}.version: written by a newer marginbn (format version {shorten(written)}, "
+            f"this one reads up to {version}); upgrade marginbn to read it"
         )
     if written < 1:
-        raise MisfitError(f"$.version: must be {version}, got {shorten(written)}")
+        raise MisfitError(f"{place}.version: must be {version}, got {shorten(written)}")
 
 
 def encode_number(value: float) -> float | str:

@@ -53,8 +53,8 @@ class BaseBNClassifier(ClassifierMixin, BaseEstimator):
         All of the above as the solver returned it.
     feature_names_in_, n_features_in_
         As everywhere in scikit-learn.
-    n_dropped_ : int
-        Training rows left out because of missing values.
+    n_samples_, n_dropped_ : int
+        Training rows used, and left out because of missing values.
     """
 
     smoothing: float
@@ -86,7 +86,7 @@ class BaseBNClassifier(ClassifierMixin, BaseEstimator):
         rows = read_training_rows(
             self, X, y, sample_weight, kinds=self.column_kinds, missing=self.missing
         )
-        self.n_dropped_ = rows.n_dropped
+        self.n_samples_, self.n_dropped_ = rows.n_rows, rows.n_dropped
         training = encode_training(rows, self.missing)
         return self._finish(training, self._learn_structure(training.data))
 

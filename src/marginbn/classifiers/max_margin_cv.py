@@ -31,7 +31,7 @@ from marginbn.exceptions import InputError
 from marginbn.network import BayesianNetwork
 from marginbn.problem import StructureProblem, margin_problem
 from marginbn.solvers import solve_structure
-from marginbn.solvers.result import SolveResult
+from marginbn.solvers.result import SolveResult, Status
 
 PAPER_PROBABILITIES = (0.501, 0.6, 0.7, 0.8, 0.9, 0.95, 0.99, 0.999)
 LARGE_TRAINING_SET = 1000
@@ -165,7 +165,7 @@ missing, unseen, column_kinds, callback
         rows = read_training_rows(
             self, X, y, sample_weight, kinds=self.column_kinds, missing=self.missing
         )
-        self.n_dropped_ = rows.n_dropped
+        self.n_samples_, self.n_dropped_ = rows.n_rows, rows.n_dropped
         self._choose(self._validate(rows, y))
         training = encode_training(rows, self.missing)
         return self._finish(training, self._learn_structure(training.data))
@@ -202,6 +202,8 @@ missing, unseen, column_kinds, callback
                 start=start,
                 seed=seed_of(self.random_state),
             )
+            if result.status is Status.INTERRUPTED:
+                raise KeyboardInterrupt  # a half-validated grid is no basis for a choice
             start = result.structure
             yield gamma, result
 

@@ -13,6 +13,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, validate_data
 
 from marginbn.coding import MissingPolicy, TableCoding, learn_table_coding
+from marginbn.columns import Column
 from marginbn.encode import EncodedData, Variable
 from marginbn.exceptions import DataWarning, InputError
 from marginbn.table import Kinds, Table, as_table
@@ -44,7 +45,12 @@ def _check_own_table(estimator: Any, table: Table, reset: bool) -> Table:
         estimator.feature_names_in_ = np.array(table.names, dtype=object)
         estimator.n_features_in_ = table.n_columns
         return table
-    return table.select(str(name) for name in estimator.feature_names_in_)
+    names = [coding.name for coding in estimator.coding_.columns]
+    absent = [name for name in names if name not in table.names]
+    if absent:
+        listed = ", ".join(map(repr, absent[:10])) + (", ..." if len(absent) > 10 else "")
+        raise InputError(f"the table lacks columns that the classifier was trained with: {listed}")
+    return table.select(names)
 
 
 def _check_shape(n_rows: int, n_columns: int) -> None:
@@ -62,7 +68,7 @@ def _take(X: Any, rows: NDArray[np.intp] | None) -> Any:
 def read_target(y: Any) -> tuple[NDArray[Any], str]:
     """Class labels as a one-dimensional array, and the name of the class variable."""
     name = getattr(y, "name", None)
-    labels = column_or_1d(y, warn=True)
+    labels = column_or_1d(y.values if isinstance(y, Column) else y, warn=True)
     if labels.dtype == object:
         if any(label is None or label != label for label in labels):
             raise InputError("y must not contain missing values; leave such rows out before fit")

@@ -11,7 +11,7 @@ import numpy as np
 import typer
 from numpy.typing import NDArray
 
-from marginbn.classifiers import BaseBNClassifier, NaiveBayesClassifier
+from marginbn.classifiers import NaiveBayesClassifier
 from marginbn.classifiers.preparation import encode_training, read_training_rows
 from marginbn.cli.options import TableOptions
 from marginbn.columns import Column
@@ -19,28 +19,8 @@ from marginbn.datasets import load_dataset
 from marginbn.encode import EncodedData
 from marginbn.evaluation import stratified_holdout
 from marginbn.exceptions import DataWarning, InputError
-from marginbn.plaintext import counted
 from marginbn.readers import read_table
 from marginbn.table import Table, as_table
-
-
-class Labels(np.ndarray[Any, np.dtype[Any]]):
-    """Class labels that know the name of their column, as a data-frame series does."""
-
-    name: str
-
-    @classmethod
-    def of(cls, values: NDArray[Any], name: str) -> Labels:
-        """Labels of a column called ``name``."""
-        labels = values.view(cls)
-        labels.name = name
-        return labels
-
-    def __array_finalize__(self, source: Any) -> None:
-        self.name = getattr(source, "name", "class")
-
-    def __reduce__(self) -> Any:  # numpy's own would lose the name on the way to a worker
-        return Labels.of, (np.asarray(self), self.name)
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,16 +28,21 @@ class Rows:
     """Feature columns with the class of every row."""
 
     features: Table
-    labels: Labels
+    target: Column
 
     @property
     def n_rows(self) -> int:
         """Number of rows."""
-        return len(self.labels)
+        return self.features.n_rows
+
+    @property
+    def labels(self) -> NDArray[Any]:
+        """Class labels with their own type."""
+        return np.asarray(self.target.values.tolist())
 
     def take(self, indices: NDArray[np.intp]) -> Rows:
         """Only the given rows."""
-        return Rows(self.features.take(indices), Labels.of(self.labels[indices], self.labels.name))
+        return Rows(self.features.take(indices), self.target.take(indices))
 
 
 @dataclass(frozen=True, eq=False)
@@ -101,24 +86,6 @@ def load_table(name: str, delimiter: str | None) -> Table:
     return load_dataset(name).train
 
 
-def load_features(
-    classifier: BaseBNClassifier, name: str, delimiter: str | None
-) -> Table | NDArray[Any]:
-    """The columns of a table that a fitted classifier knows."""
-    table = load_table(name, delimiter)
-    wanted = [coding.name for coding in classifier.coding_.columns]
-    absent = [column for column in wanted if column not in table.names]
-    if absent:
-        raise InputError(
-            f"{name} lacks {counted(len(absent), 'column')} that the classifier was trained with: "
-            f"{', '.join(map(repr, absent[:10]))}{', ...' if len(absent) > 10 else ''}"
-        )
-    features = table.select(wanted)
-    if hasattr(classifier, "feature_names_in_"):
-        return features
-    return np.array([c.values for c in features.columns], dtype=object).T  # fitted on an array
-
-
 def is_file_name(name: str) -> bool:
     """Whether a name on the command line means a file rather than a data set."""
     path = Path(name)
@@ -159,7 +126,7 @@ def labelled_rows(table: Table, target: str, drop: tuple[str, ...]) -> Rows:
             stacklevel=2,
         )
         features, column = features.take(known), column.take(known)
-    return Rows(features, Labels.of(_label_array(column), target))
+    return Rows(features, column)
 
 
 def _class_column(column: Column) -> Column:
@@ -172,28 +139,23 @@ def _class_column(column: Column) -> Column:
                 f"{present[present != np.floor(present)][0]:g}; choose a column of classes, or "
                 f"write --kind '{column.name}=categorical' to make every number a class"
             )
-    return column.as_kind("categorical")
-
-
-def _label_array(column: Column) -> NDArray[Any]:
-    """Labels with their own type; numbers with decimals become text."""
-    values = column.values.tolist()
-    if any(isinstance(value, float) for value in column.categories):
-        values = [str(value) for value in values]
-    return np.asarray(values)
+    classes = column.as_kind("categorical")
+    if any(isinstance(c, float) for c in classes.categories):  # 1.5 is a class only as a text
+        return Column.categorical(classes.name, classes.codes, classes.labels)
+    return classes
 
 
 def hold_out(rows: Rows, fraction: float, seed: int) -> tuple[Rows, Rows | None]:
     """Rows to learn from, and a stratified part of the others to test on."""
     if fraction == 0:
         return rows, None
-    train, test = stratified_holdout(np.asarray(rows.labels), fraction, seed)
+    train, test = stratified_holdout(rows.labels, fraction, seed)
     return rows.take(train), rows.take(test)
 
 
 def encode_rows(rows: Rows, missing: Any) -> EncodedData:
     """Discretised and encoded, as a classifier would do before its search."""
     training = read_training_rows(
-        NaiveBayesClassifier(), rows.features, rows.labels, None, kinds="auto", missing=missing
+        NaiveBayesClassifier(), rows.features, rows.target, None, kinds="auto", missing=missing
     )
     return encode_training(training, missing).data

@@ -116,7 +116,7 @@ def learn(classifier: BaseBNClassifier, train: Rows, quiet: bool) -> None:
     with ProgressLine(enabled=not quiet) as progress:
         if "callback" in classifier.get_params(deep=False):
             classifier.set_params(callback=progress)
-        classifier.fit(train.features, train.labels)
+        classifier.fit(train.features, train.target)
 
 
 def measure(classifier: BaseBNClassifier, train: Rows, held_out: Rows | None) -> list[AccuracyLine]:

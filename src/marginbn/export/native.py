@@ -16,7 +16,6 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Mapping, Sequence
 from itertools import pairwise
 
 import numpy as np
@@ -26,6 +25,15 @@ from marginbn.elimination import MAX_AXES, MAX_CELLS, describe_cells
 from marginbn.encode import Variable
 from marginbn.exceptions import FormatError, InputError
 from marginbn.jsonfile import PathLike, read_json, write_json_atomic
+from marginbn.jsonvalues import (
+    MisfitError,
+    as_int,
+    as_list,
+    as_record,
+    as_text,
+    check_header,
+    shorten,
+)
 from marginbn.network import BayesianNetwork
 from marginbn.structure import Structure, is_acyclic
 
@@ -76,7 +84,7 @@ def network_from_dict(
     """
     try:
         return _parse_network(data, location)
-    except _MisfitError as misfit:
+    except MisfitError as misfit:
         raise FormatError(f"{_prefix(path)}{misfit}") from None
     except InputError as error:  # the network's own checks, such as rows that do not sum to one
         raise FormatError(f"{_prefix(path)}{location}: {error}") from None
@@ -92,10 +100,6 @@ def load_network(path: PathLike) -> BayesianNetwork:
     return network_from_dict(read_json(path), path=path)
 
 
-class _MisfitError(Exception):
-    """Something in the file is not as the format demands: place and reason, without the path."""
-
-
 def _prefix(path: PathLike | None) -> str:
     return "" if path is None else f"{os.fspath(path)}: "
 
@@ -105,13 +109,13 @@ def _table_to_list(table: NDArray[np.float64]) -> list[float | None]:
 
 
 def _parse_network(data: object, location: str) -> BayesianNetwork:
-    record = _as_record(data, location, None)
-    _check_header(record, location)
-    _as_record(data, location, _KEYS)
+    record = as_record(data, location)
+    check_header(record, FORMAT, VERSION, location)
+    as_record(data, location, _KEYS)
     variables = _parse_variables(record["variables"], f"{location}.variables")
     parents = _parse_parents(record["parents"], len(variables), f"{location}.parents")
     place = f"{location}.log_tables"
-    entries = _as_list(record["log_tables"], place, len(variables))
+    entries = as_list(record["log_tables"], place, len(variables))
     tables = []
     for i, entry in enumerate(entries):
         shape = tuple(variables[v].arity for v in (*parents[i], i))
@@ -119,111 +123,52 @@ def _parse_network(data: object, location: str) -> BayesianNetwork:
     return BayesianNetwork(Structure(parents), variables, tuple(tables))
 
 
-def _check_header(record: Mapping[str, object], location: str) -> None:
-    if record.get("format") != FORMAT:
-        found = _shorten(record.get("format"))
-        raise _MisfitError(f"{location}.format: must be {FORMAT!r}, got {found}")
-    version = _as_int(record.get("version"), f"{location}.version")
-    if version > VERSION:
-        raise _MisfitError(
-            f"{location}.version: written by a newer marginbn (format version {_shorten(version)}, "
-            f"this one reads up to {VERSION}); upgrade marginbn to read it"
-        )
-    if version < 1:
-        raise _MisfitError(f"{location}.version: must be {VERSION}, got {_shorten(version)}")
-
-
 def _parse_variables(data: object, place: str) -> tuple[Variable, ...]:
     variables = []
-    for i, entry in enumerate(_as_list(data, place)):
-        record = _as_record(entry, f"{place}[{i}]", ("name", "states"))
-        states = _as_list(record["states"], f"{place}[{i}].states")
+    for i, entry in enumerate(as_list(data, place)):
+        record = as_record(entry, f"{place}[{i}]", ("name", "states"))
+        states = as_list(record["states"], f"{place}[{i}].states")
         if not 1 <= len(states) <= MAX_STATES:
-            raise _MisfitError(
+            raise MisfitError(
                 f"{place}[{i}].states: a variable has 1 to {MAX_STATES} states, got {len(states)}"
             )
-        labels = tuple(_as_text(s, f"{place}[{i}].states[{j}]") for j, s in enumerate(states))
-        variables.append(Variable(_as_text(record["name"], f"{place}[{i}].name"), labels))
+        labels = tuple(as_text(s, f"{place}[{i}].states[{j}]") for j, s in enumerate(states))
+        variables.append(Variable(as_text(record["name"], f"{place}[{i}].name"), labels))
     return tuple(variables)
 
 
 def _parse_parents(data: object, n_variables: int, place: str) -> tuple[tuple[int, ...], ...]:
     result = []
-    for i, entry in enumerate(_as_list(data, place, n_variables)):
+    for i, entry in enumerate(as_list(data, place, n_variables)):
         here = f"{place}[{i}]"
-        parents = tuple(_as_int(p, f"{here}[{j}]") for j, p in enumerate(_as_list(entry, here)))
+        parents = tuple(as_int(p, f"{here}[{j}]") for j, p in enumerate(as_list(entry, here)))
         if any(not 0 <= p < n_variables or p == i for p in parents):
-            raise _MisfitError(
+            raise MisfitError(
                 f"{here}: parents must be indices of other variables, 0 to {n_variables - 1}, "
-                f"got {_shorten(parents)}"
+                f"got {shorten(parents)}"
             )
         if any(a >= b for a, b in pairwise(parents)):
-            raise _MisfitError(f"{here}: parents must be increasing, got {_shorten(parents)}")
+            raise MisfitError(f"{here}: parents must be increasing, got {shorten(parents)}")
         result.append(parents)
     if not is_acyclic(result):
-        raise _MisfitError(f"{place}: the graph has a directed cycle")
+        raise MisfitError(f"{place}: the graph has a directed cycle")
     return tuple(result)
 
 
 def _parse_table(data: object, shape: tuple[int, ...], place: str) -> NDArray[np.float64]:
     cells = math.prod(shape)
     if cells > MAX_CELLS or len(shape) > MAX_AXES:
-        raise _MisfitError(
+        raise MisfitError(
             f"{place}: a table over {len(shape)} variables with {describe_cells(cells)} cells "
             f"is too large; the limits are {MAX_AXES} variables and {MAX_CELLS} cells"
         )
-    values = _as_list(data, place, cells)
+    values = as_list(data, place, cells)
     if not set(map(type, values)) <= {float, int, type(None)}:
-        raise _MisfitError(f"{place}: entries must be numbers, or null for the logarithm of zero")
+        raise MisfitError(f"{place}: entries must be numbers, or null for the logarithm of zero")
     try:
         table = np.array([-math.inf if v is None else v for v in values], dtype=np.float64)
     except OverflowError:
-        raise _MisfitError(f"{place}: an integer is too large for a float") from None
+        raise MisfitError(f"{place}: an integer is too large for a float") from None
     if np.isinf(table).sum() > values.count(None):  # 1e999 reads as infinity
-        raise _MisfitError(f"{place}: a number is too large for a float")
+        raise MisfitError(f"{place}: a number is too large for a float")
     return table.reshape(shape)
-
-
-def _as_record(data: object, place: str, keys: Sequence[str] | None) -> dict[str, object]:
-    if not isinstance(data, dict):
-        raise _MisfitError(f"{place}: must be an object, got {_shorten(data)}")
-    if keys is not None:
-        for key in keys:
-            if key not in data:
-                raise _MisfitError(f"{place}: the key {key!r} is missing")
-        if len(data) > len(keys):
-            unknown = [key for key in data if key not in keys]
-            raise _MisfitError(f"{place}: unknown keys {_shorten(unknown)}")
-    return data
-
-
-def _as_list(data: object, place: str, length: int | None = None) -> list[object]:
-    if not isinstance(data, list):
-        raise _MisfitError(f"{place}: must be an array, got {_shorten(data)}")
-    if length is not None and len(data) != length:
-        raise _MisfitError(f"{place}: must have {length} entries, got {len(data)}")
-    return data
-
-
-def _as_int(data: object, place: str) -> int:
-    if isinstance(data, bool) or not isinstance(data, int):
-        raise _MisfitError(f"{place}: must be a whole number, got {_shorten(data)}")
-    return data
-
-
-def _as_text(data: object, place: str) -> str:
-    if not isinstance(data, str):
-        raise _MisfitError(f"{place}: must be a string, got {_shorten(data)}")
-    try:
-        data.encode("utf-8")
-    except UnicodeEncodeError:
-        raise _MisfitError(f"{place}: half a surrogate pair is no text") from None
-    return data
-
-
-def _shorten(value: object) -> str:
-    """A short repr; a hostile value must not make a hostile message."""
-    if isinstance(value, dict | list | tuple) and len(value) > 20:
-        return f"{type(value).__name__} of {len(value)} entries"
-    text = repr(value)
-    return text if len(text) <= 80 else f"{text[:77]}..."

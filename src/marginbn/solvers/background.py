@@ -81,21 +81,26 @@ def follow(work: Work, tracker: Tracker) -> Ending:
     thread = threading.Thread(target=_perform, args=(work, channel), daemon=True)
     thread.start()
     try:
-        while True:
-            try:
-                ending = _listen(channel, tracker, min(TICK, tracker.deadline.remaining()))
-            except KeyboardInterrupt:
-                return _wind_up(channel, tracker, Status.INTERRUPTED)
-            if ending is not None:
-                return ending
-            if tracker.stop_requested:
-                return _wind_up(channel, tracker, Status.INTERRUPTED)
-            if tracker.deadline.expired():
-                return _wind_up(channel, tracker, Status.TIME_LIMIT)
-            if tracker.is_closed:
-                return _wind_up(channel, tracker, None)
+        ending, stopped = _attend(channel, tracker)
+        return _wind_up(channel, tracker, stopped) if ending is None else ending
+    except KeyboardInterrupt:
+        return _wind_up(channel, tracker, Status.INTERRUPTED)
     finally:
         channel.cancel()
+
+
+def _attend(channel: Channel, tracker: Tracker) -> tuple[Ending | None, Status | None]:
+    """Listen until the work ends, or until there is a reason to stop it."""
+    while True:
+        ending = _listen(channel, tracker, min(TICK, tracker.deadline.remaining()))
+        if ending is not None:
+            return ending, None
+        if tracker.stop_requested:
+            return None, Status.INTERRUPTED
+        if tracker.deadline.expired():
+            return None, Status.TIME_LIMIT
+        if tracker.is_closed:
+            return None, None
 
 
 def _perform(work: Work, channel: Channel) -> None:

@@ -107,6 +107,7 @@ def settings_for(encoding: Encoding, limits: Limits, heuristics: bool, random_sp
         accuracy_top=0.15,
         top=0.4,
         slot_discount=encoding.slot_discount,
+        patience=6.0,
         iterations=200,
         root_iterations=1000,
         evaluate=heuristics,

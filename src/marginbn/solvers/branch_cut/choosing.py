@@ -99,8 +99,7 @@ class Chooser:
         probed = self._probe(unreliable, relaxed, bound, cutoff, allowed)
         for split, value in considered:
             if split in probed:
-                bounds = probed[split]
-                losses = (bound - bounds[0], bound - bounds[1])
+                losses, bounds = probed[split]
                 choices.append((score(losses, scale), Choice(split, value, bounds)))
             else:
                 expected = self.costs.expected(split, value)
@@ -114,8 +113,8 @@ class Chooser:
         bound: float,
         cutoff: float,
         allowed: BoolArray,
-    ) -> dict[Split, tuple[float, float]]:
-        """Safe bounds of both children of each object, at most ``bound``."""
+    ) -> dict[Split, tuple[tuple[float, float], tuple[float, float]]]:
+        """Estimated losses and safe bounds of both children of each object."""
         if not splits:
             return {}
         program, pool = self._relaxation.program, self._relaxation.pool
@@ -125,18 +124,19 @@ class Chooser:
         if edges:
             first = program.add_probe_rows([pool[numbers[split]] for split in edges])
         basis = program.remember_basis()
-        results: dict[Split, tuple[float, float]] = {}
+        results: dict[Split, tuple[tuple[float, float], tuple[float, float]]] = {}
         for split, value in splits:
             row = first + edges.index(split) if split.kind == "edge" else None
-            both = []
+            losses, both = [], []
             for side, change in enumerate(sides(self._instance, split, allowed)):
                 on = row if change.edge is not None else None
                 number = numbers.get(split) if change.edge is not None else None
-                reached = self._probe_side(relaxed, basis, change, on, number, allowed)
-                reached = min(bound, reached)
-                self.costs.learn(split, side, value, min(bound - reached, bound - cutoff))
-                both.append(reached)
-            results[split] = (both[0], both[1])
+                estimate, reached = self._probe_side(relaxed, basis, change, on, number, allowed)
+                loss = min(max(bound - estimate, 0.0), max(bound - cutoff, 0.0))
+                self.costs.learn(split, side, value, loss)
+                losses.append(loss)
+                both.append(min(bound, reached))
+            results[split] = ((losses[0], losses[1]), (both[0], both[1]))
             if min(both) <= cutoff:  # one child is settled: nothing beats that
                 break
         return results
@@ -149,17 +149,25 @@ class Chooser:
         row: int | None,
         number: int | None,
         allowed: BoolArray,
-    ) -> float:
-        """Safe bound of one child without cut rounds."""
+    ) -> tuple[float, float]:
+        """Value of one child's programme without further rounds, and its safe bound.
+
+        Where columns are missing the value is too low and the safe bound too weak; the value is the
+        better guide, and only a guide.
+        """
         relaxation = self._relaxation
         seconds = relaxation.tracker.deadline.remaining()
         solution, multiplier = relaxation.program.probe(
             basis, change.removed, row, seconds, ITERATIONS
         )
-        if solution.outcome == "infeasible" or len(solution.eta) == 0:
-            return math.inf
+        if solution.outcome == "infeasible":
+            return -math.inf, math.inf
+        if len(solution.eta) == 0:
+            return math.inf, math.inf
         child = allowed.copy()
         child[change.removed] = False
         extra = [] if number is None else [(number, multiplier)]
         prices: Prices = relaxation.prices(relaxed.loaded, solution, extra)
-        return prices.bound(self._instance, child)
+        saturated = relaxed.loaded.saturated_weight(self._instance)
+        estimate = solution.objective + self._instance.gamma * saturated + self._instance.constant
+        return estimate, prices.bound(self._instance, child)

@@ -36,7 +36,7 @@ from marginbn.solvers.branch_cut.warm import (
 from marginbn.solvers.ending import look_up
 from marginbn.solvers.events import Tracker
 
-ALL_COLUMNS = 1000
+ALL_COLUMNS = 300
 """Programmes get all columns up to so many candidates; beyond it columns are priced in."""
 
 ACCURACY = 0.03
@@ -48,7 +48,7 @@ VIOLATION = 1e-4
 KINK = 0.04
 """Samples within this share of gamma of a kink stay explicit for the children."""
 
-NEAR = 0.05
+NEAR = 0.1
 """Columns within this share of the remaining gap stay active for the children."""
 
 FRESH = 50_000

@@ -8,7 +8,8 @@ an upper bound for *every* feasible u. eta is a convex combination of vertices w
 (``duals.py``), the oracle gives D(u) and the vertex to move to, and weight moves from the worst active vertex to it.
 
 The loop ends when the box is pruned, when ``f(eta) > cutoff`` shows that no u can prune it and the bracket is small against the distance to
-the cutoff, when the smoothing is at its floor and nothing moves, or when the iterations granted are used up.
+the cutoff, when the smoothing is at its floor and nothing moves, when the progress of the last iterations promises no pruning soon, or when
+the iterations granted are used up.
 """
 
 from __future__ import annotations
@@ -41,6 +42,9 @@ BOUND, CONSTANT, SMOOTHING, RELAXED, ITERATIONS, CURRENT = 0, 1, 2, 3, 4, 5
 REFRESH = 50
 """Iterations after which the gradient is computed from scratch."""
 
+WINDOW = 16
+"""Progress is judged over so many iterations."""
+
 EVALUATE = 8
 """Every so many iterations the oracle's vertex is tried as an incumbent."""
 
@@ -58,6 +62,7 @@ class Settings(NamedTuple):
     accuracy_top: float  # the same while the bound is far from the incumbent
     top: float  # "far": more than this part of the distance at the root
     slot_discount: float  # kappa: re-rooting splits are worth less than their drop says
+    patience: float  # windows that a box may still need, at its present progress, to be pruned
     iterations: int  # largest number per box
     root_iterations: int
     evaluate: bool  # try oracle vertices as incumbents
@@ -163,7 +168,7 @@ def bound_box(
     b.numbers[BOUND] = np.inf
     b.numbers[ITERATIONS] = 0.0
     load_margins(inst, b)
-    operations = 0.0
+    operations, before = 0.0, np.inf
     for iteration in range(iterations):
         operations = _refresh_gradient(inst, b, work, settings.stale, n_spans, iteration, operations)
         upper, value = maximise(inst, box, work.g, settings.cap, oracle)
@@ -179,6 +184,10 @@ def bound_box(
             return PRUNED
         if stop[0] != 0:
             return PAUSED
+        if iteration % WINDOW == WINDOW - 1:
+            if settings.patience * (before - b.numbers[BOUND]) < b.numbers[BOUND] - cutoff:
+                return SPLIT
+            before = b.numbers[BOUND]
         if not _advance(inst, b, work, settings, oracle.vertex, value, theta, cutoff):
             return SPLIT
     return PAUSED
@@ -187,9 +196,15 @@ def bound_box(
 @kernel
 def load_margins(inst: Instance, b: Bounding) -> None:
     """t = margins of the convex combination."""
-    b.t[:] = 0.0
+    n = inst.n_features
+    eta = np.zeros(inst.linear.size)
     for k in range(b.n_active[0]):
-        add_vertex_margins(inst, b.vertices[k], b.share[k], b.t)
+        for i in range(n + 1):
+            eta[i * (n + 2) + b.vertices[k, i]] += b.share[k]
+    b.t[:] = 0.0
+    for v in range(eta.size):
+        if eta[v] != 0.0:
+            add_column(inst, v, eta[v], b.t)
 
 
 @kernel
