@@ -265,9 +265,7 @@ def test_cross_validated_choice(iris):
     folds = np.array([results[f"split{f}_test_score"] for f in range(5)])
     np.testing.assert_allclose(folds.mean(axis=0), results["mean_test_score"])
     twice = clone(clf).set_params(n_jobs=2).fit(X, y)
-    np.testing.assert_array_equal(
-        twice.cv_results_["mean_test_score"], results["mean_test_score"]
-    )
+    np.testing.assert_array_equal(twice.cv_results_["mean_test_score"], results["mean_test_score"])
 
 
 @by_name
@@ -320,3 +318,13 @@ def test_no_warnings_on_clean_data(iris):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         MaxMarginBNClassifier().fit(*iris)
+
+
+@pytest.mark.parametrize("library", ["pandas", "pyarrow"])
+def test_duplicate_column_names_are_named(library):
+    """Two columns of one name are refused with that name."""
+    frame = pd.DataFrame([[1, 2, 3], [4, 5, 6]], columns=["a", "b", "a"])
+    if library == "pyarrow":
+        frame = pa.Table.from_arrays([pa.array([1, 2])] * 3, names=["a", "b", "a"])
+    with pytest.raises(InputError, match="distinct.*'a'"):
+        NaiveBayesClassifier().fit(frame, [0, 1])

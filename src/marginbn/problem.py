@@ -205,6 +205,12 @@ class ProblemSize:
         """Megabytes of all margin coefficients written out in double precision."""
         return self.dense_bytes / 1e6
 
+    def __str__(self) -> str:
+        return (
+            f"{self.n_candidates} candidate parent sets for {self.n_variables} variables, "
+            f"{self.n_margin_rows} margin rows, {self.dense_megabytes:.1f} MB of coefficients"
+        )
+
 
 def estimate_size(
     data: EncodedData,

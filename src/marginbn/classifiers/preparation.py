@@ -16,7 +16,7 @@ from marginbn.coding import MissingPolicy, TableCoding, learn_table_coding
 from marginbn.columns import Column
 from marginbn.encode import EncodedData, Variable
 from marginbn.exceptions import DataWarning, InputError
-from marginbn.table import Kinds, Table, as_table
+from marginbn.table import Kinds, Table, as_table, check_distinct_names
 
 
 def read_features(
@@ -29,7 +29,8 @@ def read_features(
     if isinstance(X, Table):
         X = _check_own_table(estimator, X, reset)
         return as_table(X if rows is None else X.take(rows), kinds=kinds)
-    if hasattr(X, "columns") or hasattr(X, "column_names"):  # a data frame: keep its types
+    if hasattr(X, "columns"):  # a data frame: keep its types
+        check_distinct_names([str(name) for name in getattr(X, "column_names", X.columns)])
         validate_data(estimator, X, reset=reset, skip_check_array=True)
         _check_shape(len(X), len(X.columns))
         return as_table(_take(X, rows), kinds=kinds)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import warnings
 from typing import Any
 
@@ -17,7 +18,7 @@ from marginbn.classifiers.base import (
 )
 from marginbn.encode import EncodedData
 from marginbn.exceptions import InputError, OptimalityWarning
-from marginbn.problem import StructureProblem
+from marginbn.problem import StructureProblem, estimate_size
 from marginbn.solvers import solve_structure, solver_names
 from marginbn.solvers.events import Callback, ConsoleListener
 from marginbn.solvers.result import SolveResult, Status, TracePoint
@@ -58,6 +59,12 @@ class SearchingBNClassifier(BaseBNClassifier):
         self, data: EncodedData, max_parents: int, *, class_restricted: bool = True
     ) -> CandidateSets:
         """Candidate parent sets under the required and forbidden arcs."""
+        if self.verbose:
+            margin = getattr(self, "margin", None)
+            size = estimate_size(
+                data, max_parents, margin=margin, class_restricted=class_restricted
+            )
+            sys.stderr.write(f"{size}\n")  # told before anything large is allocated
         return enumerate_candidates(
             data.n_variables,
             max_parents,

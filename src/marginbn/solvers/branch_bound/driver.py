@@ -107,7 +107,7 @@ def settings_for(encoding: Encoding, limits: Limits, heuristics: bool, random_sp
         accuracy_top=0.15,
         top=0.4,
         slot_discount=encoding.slot_discount,
-        patience=6.0,
+        patience=1.5,
         iterations=200,
         root_iterations=1000,
         evaluate=heuristics,
@@ -247,11 +247,12 @@ class Search:
         if batch_done:
             effort = self.pace.advance()
             if self.heuristics and effort > 0:
-                self.climb(self._restart(), effort, 2 + 3 * (self.pace.round % 3))
+                turn = self.pace.round // self.pace.EVERY
+                self.climb(self._restart(turn), effort, 2 + 3 * (turn % 3))
 
-    def _restart(self) -> IntArray:
-        """Mostly the incumbent, sometimes the newest vertex of the relaxation."""
-        if self.pace.round % 3 == 2:
+    def _restart(self, turn: int) -> IntArray:
+        """Mostly the incumbent, sometimes the heaviest vertex of the newest relaxation."""
+        if turn % 3 == 2:
             return self.work.bounding.vertices[0].copy()
         return self.incumbent.vertex.copy()
 
@@ -296,6 +297,9 @@ class Search:
 class Pace:
     """How batches and local search alternate, in iterations and columns tried."""
 
+    EVERY = 8
+    """Batches between two runs of the local search: one long walk finds more than many short ones."""
+
     def __init__(self, batch: int, root_effort: int, polish_effort: int, share: int) -> None:
         self.batch = batch
         self.root_effort = root_effort
@@ -308,13 +312,14 @@ class Pace:
     def of(cls, encoding: Encoding) -> Pace:
         """About 30 ms per batch on a machine of our time, and a tenth of that for the local search."""
         rows, n_columns = encoding.instance.rows.shape
-        nanoseconds = 10_000 + 0.06 * rows * n_columns
-        batch = int(np.clip(3e7 / nanoseconds, 5, 2000))
+        batch = int(np.clip(3e7 / (10_000 + 0.06 * rows * n_columns), 5, 2000))
         sweep = encoding.instance.n_features * (encoding.instance.n_features + 2)
-        return cls(batch, 60 * sweep, 4 * sweep, int(3e6 / (100 + 1.0 * rows)))
+        per_millisecond = 1e6 / (100 + 1.0 * rows)
+        root = min(300 * sweep, int(300 * per_millisecond))
+        return cls(batch, root, min(10 * sweep, root), int(3 * cls.EVERY * per_millisecond))
 
     def advance(self) -> int:
         """Plan the next batch; returns the effort of the local search before it."""
         self.next_stop += self.batch
         self.round += 1
-        return self.share
+        return self.share if self.round % self.EVERY == 0 else 0

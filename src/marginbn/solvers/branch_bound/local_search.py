@@ -4,7 +4,7 @@ State: a vertex, its margins t and its objective. A move replaces one to three c
 
 Moves: another slot for one feature; another class set (its new members get {}); reversing an arc (the child takes over the
 slot of its parent). *Climbing* takes the best move per feature until nothing improves. Then random *kicks* change a few features, the
-search climbs again and keeps the better structure. All randomness comes from one integer, and effort is counted in columns tried, so a run depends
+search climbs again and goes on from there unless it lost too much. All randomness comes from one integer, and effort is counted in columns tried, so a run depends
 on its seed and on nothing else.
 """
 
@@ -20,6 +20,9 @@ from marginbn.solvers.branch_bound.kernels.layout import Box, FloatArray, Instan
 from marginbn.solvers.branch_bound.kernels.pairwise import Incumbent, offer_vertex
 from marginbn.solvers.branch_bound.kernels.propagate import is_member
 from marginbn.solvers.branch_bound.splits import next_random
+
+TOLERANCE = 1e-3
+"""A climb that ends up to this much (relatively) lower may still replace the structure it was kicked from."""
 
 MAX_CLASS_TRIALS = 400
 """Class sets tried in one sweep; larger families are sampled."""
@@ -74,7 +77,7 @@ def search_from(
         _kick(inst, box, climber, 1 + next_random(climber.seed) % strength)
         _climb(inst, box, climber, stop)
         offer_vertex(inst, climber.vertex, climber.value[0], incumbent)
-        if climber.value[0] < value:
+        if climber.value[0] < value - TOLERANCE * abs(value) * (next_random(climber.seed) % 8) / 8:
             climber.vertex[:] = climber.kept
             climber.value[0] = value
 

@@ -25,8 +25,8 @@ class BranchCutSolver:
     Parameters
     ----------
     heuristics
-        Whether local search and points of the relaxation may supply incumbents. Without them only evaluated leaves
-        prune; meant for tests.
+        Whether local search and points of the relaxation may supply incumbents. Without them only
+        evaluated leaves prune; meant for tests.
     random_splits
         Split on random objects instead of the best ones; meant for tests.
     """
@@ -53,7 +53,8 @@ class BranchCutSolver:
         seed: int = 0,
         n_jobs: int = 1,
     ) -> SolveResult:
-        """Solve to the gap of the limits, or until another limit; one worker, whatever ``n_jobs``."""
+        """Solve to the gap of the limits, or until another limit; one worker, whatever
+        ``n_jobs``."""
         from marginbn.solvers.branch_cut.driver import drive
 
         return drive(problem, limits, start, callback, seed, self.heuristics, self.random_splits)

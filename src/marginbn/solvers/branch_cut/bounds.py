@@ -1,8 +1,8 @@
 """The safe bound: a Lagrangian that is valid for any multipliers, whatever an LP solver says.
 
 Take u_mc >= 0 with sum_c u_mc <= w_m for the margin rows and y_r >= 0 for structural rows
-``row_r . eta >= rhs_r`` that hold for every structure of the node (cluster rows, class rows, present edges).
-For every structure of the node, sum_m w_m min(gamma, min_c a_mc . eta) is at most
+``row_r . eta >= rhs_r`` that hold for every structure of the node (cluster rows, class rows,
+present edges). For every structure of the node, sum_m w_m min(gamma, min_c a_mc . eta) is at most
 gamma sum_m (w_m - sum_c u_mc) + u . A eta, and y . (rows eta - rhs) >= 0, hence
 
     f(eta) <= gamma sum_m (w_m - sum_c u_mc) - y . rhs + sum_k v_k eta_k,
@@ -12,11 +12,13 @@ gamma sum_m (w_m - sum_c u_mc) + u . A eta, and y . (rows eta - rhs) >= 0, hence
 All allowed candidates take part in the maximum, so a linear programme over some of the columns
 gives a bound for all of them, and L - (max of i - v_k) bounds the structures that choose k.
 
-**Rounding.** Let eps = 2^-53, G_k = |linear_k| + sum_m w_m max_c |A_mc,k| >= |linear + A^T u|_k for every
-feasible u, G = sum_i max_k G_k, Y = sum_r y_r max |row_r| and W = sum_m w_m. Multipliers are floating-point
-numbers that satisfy their conditions exactly (:func:`feasible_multipliers`), so only the evaluation errs:
+**Rounding.** Let eps = 2^-53, G_k = |linear_k| + sum_m w_m max_c |A_mc,k| >= |linear + A^T u|_k
+for every feasible u, G = sum_i max_k G_k, Y = sum_r y_r max |row_r| and W = sum_m w_m.
+Multipliers are floating-point numbers that satisfy their conditions exactly
+(:func:`feasible_multipliers`), so only the evaluation errs:
 
-* linear + A^T u is a sum of T products added in some order, possibly over several nodes, every partial
+* linear + A^T u is a sum of T products added in some order, possibly over several nodes, every
+  partial
   sum belonging to a feasible u: error at most 2 T eps G_k, at most 2 T eps G over a structure;
 * the structural part adds q products per candidate: 2 q eps (G_k + Y), at most 2 q eps (G + n Y);
 * the final sums have n, q and M terms: eps (n + q) (G + n Y) + eps (M + 4) gamma W.

@@ -133,7 +133,8 @@ class Search:
 
     @property
     def cutoff(self) -> float:
-        """Nodes with a bound up to this are given up: half the requested gap above the incumbent."""
+        """Nodes with a bound up to this are given up: half the requested gap above the
+        incumbent."""
         if not math.isfinite(self._value):
             return -math.inf
         return self._value + 0.5 * max(self.limits.gap, SMALLEST_GAP) * abs(self._value)
@@ -254,11 +255,12 @@ class Search:
 
     def _effort(self, depth: int) -> Effort:
         n = self.instance.n_variables
+        linear = self.instance.n_samples == 0
         if depth == 0:
-            return Effort(rounds=1000, patience=10, progress=2e-3, rows=2 * n)
-        if self.instance.n_samples == 0:
-            return Effort(rounds=30, patience=3, progress=1e-2, rows=n)
-        return Effort(rounds=10, patience=2, progress=1e-2, rows=n)
+            return Effort(1000, 10, 2e-3, 2 * n, 1e-4 if linear else 1e-3)
+        if linear:
+            return Effort(30, 3, 1e-2, n, 1e-4)
+        return Effort(10, 2, 1e-2, n, 2e-2)
 
     def _evaluate_leaf(self, chosen: IntArray) -> None:
         """A node with one candidate per variable: its value is its bound."""

@@ -1,8 +1,9 @@
 """Incumbents: rounding of fractional points and local search, for arbitrary candidates.
 
-Effort is counted in kicks, never in seconds, so that a run depends on nothing but the problem and the seed. The compiled search
-(:mod:`marginbn.solvers.branch_cut.kernels.climbing`) needs the margin matrix in memory; where it is too large, a plain sweep over columns made on demand
-takes its place.
+Effort is counted in kicks, never in seconds, so that a run depends on nothing but the problem and
+the seed. The compiled search (:mod:`marginbn.solvers.branch_cut.kernels.climbing`) needs the
+margin matrix in memory; where it is too large, a plain sweep over columns made on demand takes
+its place.
 """
 
 from __future__ import annotations
@@ -77,8 +78,8 @@ class IncumbentSearch:
     def rounded(self, point: FloatArray, values: FloatArray) -> IntArray | None:
         """An acyclic selection near a fractional point; ``None`` if the rule gets stuck.
 
-        Variables with a clear favourite come first; each takes the candidate of the largest mass, then of
-        the largest value, that closes no cycle with what is already chosen.
+        Variables with a clear favourite come first; each takes the candidate of the largest mass,
+        then of the largest value, that closes no cycle with what is already chosen.
         """
         instance = self._instance
         order = np.argsort(-instance.group_maxima(point), kind="stable")

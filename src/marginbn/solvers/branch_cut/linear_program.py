@@ -1,7 +1,8 @@
 """Node programmes on HiGHS: built from scratch for every round, warm started by a basis.
 
-HiGHS copies and scales the whole matrix in every run anyway, and the programmes are small, so building costs little and spares all book-keeping.
-The programme is a minimisation; :class:`Solution` speaks of the maximisation again. Nothing here is trusted as a bound.
+HiGHS copies and scales the whole matrix in every run anyway, and the programmes are small, so
+building costs little and spares all book-keeping. The programme is a minimisation;
+:class:`Solution` speaks of the maximisation again. Nothing here is trusted as a bound.
 """
 
 from __future__ import annotations
@@ -38,7 +39,8 @@ class Solution:
     eta, tau
         Values of the columns; empty unless optimal.
     convexity, structural, explicit
-        Multipliers of the rows; if infeasible, those of a ray that proves it (empty where there is none).
+        Multipliers of the rows; if infeasible, those of a ray that proves it (empty where there
+        is none).
     """
 
     outcome: Outcome
@@ -80,7 +82,8 @@ class Program:
     # ------------------------------------------------------------------ building
 
     def load(self, warm: Warm, allowed: BoolArray) -> None:
-        """Build the programme of a state; active candidates that are not allowed are fixed to zero."""
+        """Build the programme of a state; active candidates that are not allowed are fixed to
+        zero."""
         self._warm = warm
         samples = warm.samples(self._instance.n_rivals)
         place = np.full(self._instance.n_candidates, -1, dtype=np.int32)
@@ -230,7 +233,8 @@ class Program:
     # ------------------------------------------------------------------ probing
 
     def add_probe_rows(self, rows: list[Row]) -> int:
-        """Append structural rows without effect, to be switched on by :meth:`probe`; first index."""
+        """Append structural rows without effect, to be switched on by :meth:`probe`; first
+        index."""
         warm = self._warm
         assert warm is not None
         place = np.full(self._instance.n_candidates, -1, dtype=np.int32)

@@ -1,14 +1,16 @@
 """The hybrid linear programme of a node: rounds of solving, separating, pricing and bounding.
 
-One round solves the programme of a :class:`~marginbn.solvers.branch_cut.warm.Warm` state, takes the safe bound from its multipliers, and then looks for
+One round solves the programme of a :class:`~marginbn.solvers.branch_cut.warm.Warm` state, takes
+the safe bound from its multipliers, and then looks for
 
 * violated cluster and class rows at the point eta (from the pool, by minimum cuts and descent);
-* samples whose label overestimates them: vio_m = w_m (estimate - min(gamma, min_c a_mc . eta)), the sum of which is
+* samples whose label overestimates them: vio_m = w_m (estimate - min(gamma, min_c a_mc . eta)),
+  the sum of which is
   the distance of the programme's value from the true value of eta;
 * candidates without column whose value exceeds the price of their variable.
 
-It stops when nothing is left, when what is left is a small part of the remaining gap, or when the bound stalls. A bound is
-valid after any round; a node is pruned on the best of them.
+It stops when nothing is left, when what is left is a small part of the remaining gap, or when the
+bound stalls. A bound is valid after any round; a node is pruned on the best of them.
 """
 
 from __future__ import annotations
@@ -39,11 +41,8 @@ from marginbn.solvers.events import Tracker
 ALL_COLUMNS = 300
 """Programmes get all columns up to so many candidates; beyond it columns are priced in."""
 
-ACCURACY = 0.03
+ACCURACY = 0.1
 """Share of the remaining gap to which samples and columns are settled at a node."""
-
-VIOLATION = 1e-4
-"""Rows violated by less are left alone."""
 
 KINK = 0.04
 """Samples within this share of gamma of a kink stay explicit for the children."""
@@ -57,12 +56,23 @@ FRESH = 50_000
 
 @dataclass(frozen=True)
 class Effort:
-    """How long one node is worked on: rounds at most, rounds without progress, rows per round."""
+    """How long one node is worked on.
+
+    Attributes
+    ----------
+    rounds
+        Rounds with new rows at most; three times as many for missing columns.
+    patience, progress
+        Stop if so many rounds closed less than this share of the gap.
+    rows, violation
+        New structural rows per round at most; rows violated by less are left alone.
+    """
 
     rounds: int
     patience: int
     progress: float
     rows: int
+    violation: float
 
 
 @dataclass(frozen=True)
@@ -141,10 +151,14 @@ class HybridRelaxation:
             columns = self._missing_columns(warm, solution, prices, allowed, tolerance)
             extended = warm.with_columns(columns) if len(history) < 3 * effort.rounds else warm
             if len(history) < effort.rounds and not _stalls(history, cutoff, effort):
-                extended = self._extended(extended, warm, solution, point, margins, tolerance, effort)
+                extended = self._extended(
+                    extended, warm, solution, point, margins, tolerance, effort
+                )
             if extended is warm:
                 assert best is not None
-                keep = self._retention(warm, solution, best, point, margins, allowed, best_bound - cutoff)
+                keep = self._retention(
+                    warm, solution, best, point, margins, allowed, best_bound - cutoff
+                )
                 children = compressed(self.instance, warm, keep)
                 return Relaxed(best_bound, best, point, warm, children)
             warm = extended
@@ -183,8 +197,8 @@ class HybridRelaxation:
     def _is_empty(self, warm: Warm, solution: Solution, allowed: BoolArray) -> bool:
         """Whether a ray proves that no allowed point satisfies the structural rows.
 
-        For y >= 0 every allowed structure has y . rhs <= sum_i max_k (rows^T y)_k; if that fails by more than
-        rounding, there is none. The sign of HiGHS' ray is tried both ways.
+        For y >= 0 every allowed structure has y . rhs <= sum_i max_k (rows^T y)_k; if that fails
+        by more than rounding, there is none. The sign of HiGHS' ray is tried both ways.
         """
         if len(solution.structural) == 0:
             return False
@@ -217,23 +231,24 @@ class HybridRelaxation:
         effort: Effort,
     ) -> Warm:
         """A state with violated rows and badly labelled samples added; or itself."""
-        extended = extended.with_rows(self._violated_rows(point, effort.rows))
+        extended = extended.with_rows(self._violated_rows(point, effort))
         samples, rivals = self._overestimated(warm, solution, margins, tolerance)
         if len(samples) == 0:
             return extended
         return extended.with_samples(self.instance, samples, rivals)
 
-    def _violated_rows(self, point: FloatArray, room: int) -> list[int]:
+    def _violated_rows(self, point: FloatArray, effort: Effort) -> list[int]:
         """Numbers of violated rows, the most violated first, made where necessary."""
         pooled = self.pool.violations(point)
-        order = np.argsort(-pooled, kind="stable")[:room]
-        numbers = [self.pool.shared[a] for a in order if pooled[a] > VIOLATION]
-        if len(numbers) < room // 2:
-            numbers += self._separated(point, room - len(numbers))
+        order = np.argsort(-pooled, kind="stable")[: effort.rows]
+        numbers = [self.pool.shared[a] for a in order if pooled[a] > effort.violation]
+        if len(numbers) < effort.rows // 2:
+            numbers += self._separated(point, effort.rows - len(numbers), effort.violation)
         return numbers
 
-    def _separated(self, point: FloatArray, room: int) -> list[int]:
-        """New cluster rows by minimum cuts and descent; a cycle of an integral point for certain."""
+    def _separated(self, point: FloatArray, room: int, violation: float) -> list[int]:
+        """New cluster rows by minimum cuts and descent; a cycle of an integral point for
+        certain."""
         support = np.flatnonzero(point > 1e-7)
         found, values = separate(
             self.instance.child[support],
@@ -242,7 +257,7 @@ class HybridRelaxation:
             self._usable,
             self._random,
             2,
-            VIOLATION,
+            violation,
             256,
         )
         order = np.argsort(values, kind="stable")[:room]

@@ -1,12 +1,13 @@
 """Splitting a node in two: objects, their children and scores that learn.
 
-* edge {i, j}: absent (no candidate of one contains the other) or present (a row, see ``rows.py``). It is 0 or 1 in every structure and what reversing an
+* edge {i, j}: absent (no candidate of one contains the other) or present (a row, see
+  ``rows.py``). It is 0 or 1 in every structure and what reversing an
   arc cannot undo; with class-restricted candidates {0, j} says whether feature j matters at all.
 * arc j -> i: no candidate of i with j, or only such.
 * candidate k: forbidden, or the only one of its variable.
 
-Scores are products of the expected losses of bound of the two children. Expected losses come from pseudo-costs, loss per unit of fractionality as observed
-for the object, for its kind before that.
+Scores are products of the expected losses of bound of the two children. Expected losses come from
+pseudo-costs, loss per unit of fractionality as observed for the object, for its kind before that.
 """
 
 from __future__ import annotations
@@ -26,7 +27,8 @@ INTEGRAL = 1e-5
 
 
 class Split(NamedTuple):
-    """An object to split on; ``first``/``second`` are (i, j), i < j, or (child, parent), or (k, -1)."""
+    """An object to split on; ``first``/``second`` are (i, j), i < j, or (child, parent), or (k,
+    -1)."""
 
     kind: Kind
     first: int

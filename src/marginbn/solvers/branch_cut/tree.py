@@ -1,7 +1,8 @@
 """Nodes of the search tree and the order in which they are visited.
 
-Best bound first, with mild plunging: after a split the better child is visited next while its bound lies within a share of the remaining gap of the best
-open one. The largest bound at which anything was ever discarded is kept, so that the final bound covers it.
+Best bound first, with mild plunging: after a split the better child is visited next while its
+bound lies within a share of the remaining gap of the best open one. The largest bound at which
+anything was ever discarded is kept, so that the final bound covers it.
 """
 
 from __future__ import annotations

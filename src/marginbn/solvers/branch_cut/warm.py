@@ -2,16 +2,19 @@
 
 Every sample m is treated in one of three ways:
 
-* *linear* on rival c (``labels[m] = c``): min(gamma, min_c a_mc . eta) is replaced by a_mc . eta, part of the
+* *linear* on rival c (``labels[m] = c``): min(gamma, min_c a_mc . eta) is replaced by a_mc . eta,
+  part of the
   cost vector;
 * *saturated* (``labels[m] = SATURATED``): replaced by gamma, part of the constant;
-* *explicit* (``labels[m] = EXPLICIT``): a column tau_m <= gamma and some of its rows a_mc . eta - tau_m >= 0.
+* *explicit* (``labels[m] = EXPLICIT``): a column tau_m <= gamma and some of its rows a_mc . eta -
+  tau_m >= 0.
 
-Each replacement is at least the minimum, so the programme is a relaxation for any labels. Columns are
-ordered [eta of the active candidates | tau of the explicit samples], rows [convexity | structural | explicit], both
-by increasing number where numbers exist. Basis statuses use HiGHS' numbers. New items get the statuses that keep the basis dual
-feasible: a new structural row is basic; a linear sample that becomes explicit has tau basic and its row nonbasic; a
-saturated one has tau nonbasic at gamma and its row basic.
+Each replacement is at least the minimum, so the programme is a relaxation for any labels. Columns
+are ordered [eta of the active candidates | tau of the explicit samples], rows [convexity |
+structural | explicit], both by increasing number where numbers exist. Basis statuses use HiGHS'
+numbers. New items get the statuses that keep the basis dual feasible: a new structural row is
+basic; a linear sample that becomes explicit has tau basic and its row nonbasic; a saturated one
+has tau nonbasic at gamma and its row basic.
 """
 
 from __future__ import annotations
@@ -52,7 +55,8 @@ class Warm:
     labels
         (M,), see above.
     cost, terms
-        linear + sum over linear samples of w_m a_mc, (K,), and how many products were added to get it.
+        linear + sum over linear samples of w_m a_mc, (K,), and how many products were added to
+        get it.
     active
         Candidates with a column, increasing.
     rows
@@ -184,9 +188,9 @@ class Retention:
 def compressed(instance: Instance, warm: Warm, keep: Retention) -> Warm:
     """The state after a solve without what the solution does not need.
 
-    Basic structural rows go. An explicit sample whose tau is basic and has exactly one nonbasic row becomes linear
-    on it; one whose tau is nonbasic and has no nonbasic row becomes saturated; unless it is to be kept. All of these
-    removals take as many basic columns as rows.
+    Basic structural rows go. An explicit sample whose tau is basic and has exactly one nonbasic
+    row becomes linear on it; one whose tau is nonbasic and has no nonbasic row becomes saturated;
+    unless it is to be kept. All of these removals take as many basic columns as rows.
     """
     basis = warm.basis
     assert basis is not None  # a solve has set it
@@ -208,7 +212,9 @@ def compressed(instance: Instance, warm: Warm, keep: Retention) -> Warm:
     stays = ~(to_linear | to_saturated)
     first_row = np.zeros(len(warm.explicit), dtype=bool)
     first_row[np.unique(owner, return_index=True)[1]] = True  # a sample must not lose all rows
-    row_stays = stays[owner] & (tight | keep.rows[warm.explicit] | (first_row & (n_tight[owner] == 0)))
+    row_stays = stays[owner] & (
+        tight | keep.rows[warm.explicit] | (first_row & (n_tight[owner] == 0))
+    )
     cut_stays = basis.structural != BASIC
     eta_stays = keep.columns[warm.active] | (basis.eta == BASIC)
     new_basis = Basis(

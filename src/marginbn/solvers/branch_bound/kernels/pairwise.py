@@ -62,7 +62,7 @@ class Settings(NamedTuple):
     accuracy_top: float  # the same while the bound is far from the incumbent
     top: float  # "far": more than this part of the distance at the root
     slot_discount: float  # kappa: re-rooting splits are worth less than their drop says
-    patience: float  # windows that a box may still need, at its present progress, to be pruned
+    patience: float  # windows a box below the top may still need, at its present progress, to be pruned
     iterations: int  # largest number per box
     root_iterations: int
     evaluate: bool  # try oracle vertices as incumbents
@@ -184,7 +184,7 @@ def bound_box(
             return PRUNED
         if stop[0] != 0:
             return PAUSED
-        if iteration % WINDOW == WINDOW - 1:
+        if iteration % WINDOW == WINDOW - 1 and theta >= settings.accuracy:
             if settings.patience * (before - b.numbers[BOUND]) < b.numbers[BOUND] - cutoff:
                 return SPLIT
             before = b.numbers[BOUND]

@@ -1,12 +1,15 @@
 """Compiled local search over selections of arbitrary candidates.
 
-``rows`` (R, K) holds the margin coefficients, R = samples x rivals, one contiguous row of all candidates per margin row, so that all candidates of one
-variable are scored in one pass: with ``margins`` the margin rows of the selection,
+``rows`` (R, K) holds the margin coefficients, R = samples x rivals, one contiguous row of all
+candidates per margin row, so that all candidates of one variable are scored in one pass: with
+``margins`` the margin rows of the selection,
 
-    value(k) = linear_k + sum_m w_m min(gamma, min_c margins_mc - rows[mc, k_i] + rows[mc, k])      for all k of i.
+    value(k) = linear_k + sum_m w_m min(gamma, min_c margins_mc - rows[mc, k_i] + rows[mc, k])
+    for all k of i.
 
-Moves: the best candidate of one variable that closes no cycle; the reversal of one arc j -> i (the best candidate of i without j, then the best of j
-with i). Kicks are random feasible candidates of a few variables. ``stop`` (1,) is a flag that another thread may raise.
+Moves: the best candidate of one variable that closes no cycle; the reversal of one arc j -> i
+(the best candidate of i without j, then the best of j with i). Kicks are random feasible
+candidates of a few variables. ``stop`` (1,) is a flag that another thread may raise.
 """
 
 from __future__ import annotations
@@ -149,7 +152,12 @@ def _best_of(
 
 @kernel
 def _improve_variable(
-    land: Landscape, chosen: IntArray, margins: FloatArray, i: int, values: FloatArray, below: BoolArray
+    land: Landscape,
+    chosen: IntArray,
+    margins: FloatArray,
+    i: int,
+    values: FloatArray,
+    below: BoolArray,
 ) -> bool:
     """Take the best feasible candidate of i."""
     group_values(land, chosen, margins, i, values)
@@ -164,7 +172,13 @@ def _improve_variable(
 
 @kernel
 def _reverse_arc(
-    land: Landscape, chosen: IntArray, margins: FloatArray, j: int, i: int, values: FloatArray, below: BoolArray
+    land: Landscape,
+    chosen: IntArray,
+    margins: FloatArray,
+    j: int,
+    i: int,
+    values: FloatArray,
+    below: BoolArray,
 ) -> bool:
     """Try i -> j instead of j -> i; undone unless it is an improvement."""
     before = value_of(land, chosen, margins)

@@ -1,4 +1,5 @@
-"""How the kernels of the branch and cut are compiled; ``fastmath`` stays off, sums mean what they say."""
+"""How the kernels of the branch and cut are compiled; ``fastmath`` stays off, sums mean what they
+say."""
 
 from __future__ import annotations
 

@@ -1,13 +1,17 @@
 """Compiled propagation: what follows from forbidden candidates and present edges.
 
 * A variable without allowed candidate makes the node empty.
-* A parent contained in every allowed candidate is a *forced arc*; forced arcs must be acyclic, and whoever is reached from i along
+* A parent contained in every allowed candidate is a *forced arc*; forced arcs must be acyclic,
+  and whoever is reached from i along
   them can be no parent of i.
 * Of a present edge at least one orientation must stay possible; if only one is, it is forced.
-* Variables are placed one after the other, each as soon as an allowed candidate lies inside the placed ones; if this
-  gets stuck there is no acyclic selection (placing a variable never takes a choice away from another).
+* Variables are placed one after the other, each as soon as an allowed candidate lies inside the
+  placed ones; if this
+  gets stuck there is no acyclic selection (placing a variable never takes a choice away from
+  another).
 
-For class-restricted candidates the second rule contains: a feature that must not be empty is no parent of the class.
+For class-restricted candidates the second rule contains: a feature that must not be empty is no
+parent of the class.
 """
 
 from __future__ import annotations
@@ -22,9 +26,7 @@ BoolArray = npt.NDArray[np.bool_]
 
 
 @kernel
-def propagate(
-    offsets: IntArray, members: IntArray, allowed: BoolArray, present: BoolArray
-) -> bool:
+def propagate(offsets: IntArray, members: IntArray, allowed: BoolArray, present: BoolArray) -> bool:
     """Tighten ``allowed`` (K,) and ``present`` (n, n), upper triangle; False if nothing is left.
 
     Present edges that are already forced by the candidates are taken off ``present``.

@@ -1,11 +1,12 @@
 """Compiled separation of cluster inequalities, see ``polytope/clusters.py``.
 
-The support of the point comes as arrays: ``child`` (S,), ``members`` (S, P) padded with -1, ``mass`` (S,).
-``usable[v]`` says whether v may belong to a cluster.
+The support of the point comes as arrays: ``child`` (S,), ``members`` (S, P) padded with -1,
+``mass`` (S,). ``usable[v]`` says whether v may belong to a cluster.
 
-*Cuts.* Give the mass of every candidate to its members (all in equal parts, or one at random) and call the capacity of the arc j -> i
-what i's candidates gave to j; candidates without usable member give to the source. The cut between source and a set K then has
-capacity at least f(K), with equality when no candidate has two usable members; so minimum cuts below one are violated
+*Cuts.* Give the mass of every candidate to its members (all in equal parts, or one at random) and
+call the capacity of the arc j -> i what i's candidates gave to j; candidates without usable
+member give to the source. The cut between source and a set K then has capacity at least f(K),
+with equality when no candidate has two usable members; so minimum cuts below one are violated
 clusters, and where sets are larger they are good starts for the descent.
 
 *Descent.* One pass over the support yields the change of f for every single addition and removal:
@@ -155,7 +156,8 @@ def _capacities(
 def _minimum_cut(
     capacity: FloatArray, target: int, residual: FloatArray, before: IntArray, queue: IntArray
 ) -> float:
-    """Maximum flow from the last node to the target; afterwards ``before[v] >= 0`` on the source side."""
+    """Maximum flow from the last node to the target; afterwards ``before[v] >= 0`` on the source
+    side."""
     n = capacity.shape[0]
     residual[:] = capacity
     flow = 0.0
@@ -226,7 +228,10 @@ def separate(
     for attempt in range(1 + n_random):
         _capacities(child, members, mass, usable, attempt > 0, state, capacity)
         for target in range(n):
-            if not usable[target] or _minimum_cut(capacity, target, residual, before, queue) >= FULL:
+            if (
+                not usable[target]
+                or _minimum_cut(capacity, target, residual, before, queue) >= FULL
+            ):
                 continue
             size = 0
             for v in range(n):
