@@ -46,7 +46,7 @@ def random_candidates(rng: np.random.Generator, n_features: int) -> CandidateSet
 
 
 def random_problem(rng: np.random.Generator, n_features: int) -> StructureProblem:
-    """Soft or binary margin, gamma from 0.004 to 7, in a quarter of the cases with a linear part."""
+    """Soft or binary margin, gamma from 0.004 to 7, in a quarter of cases a linear part."""
     data = random_encoded(rng, n_features)
     candidates = random_candidates(rng, n_features)
     kind = "binary" if rng.random() < 0.5 else "multiclass"

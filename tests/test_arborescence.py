@@ -1,4 +1,6 @@
-"""Edmonds' arborescence: by hand, by brute force, against networkx, and the compiled kernel against the plain one."""
+"""Edmonds' arborescence: by hand, by brute force, against networkx, and the compiled kernel against
+the plain one.
+"""
 
 from __future__ import annotations
 
@@ -54,7 +56,9 @@ def networkx_value(weights: np.ndarray) -> float:
 
 
 def test_two_nodes_by_hand() -> None:
-    """Both nodes prefer each other (5 and 4); entering at node 1 costs 3 less than at node 0, so 1 hangs on the root."""
+    """Both nodes prefer each other (5 and 4); entering at node 1 costs 3 less than at node 0, so 1
+    hangs on the root.
+    """
     weights = np.array([[-np.inf, 5.0, 1.0], [4.0, -np.inf, 3.0]])
     parent, value = maximum_arborescence(weights)
     assert parent.tolist() == [1, 2]
@@ -62,7 +66,7 @@ def test_two_nodes_by_hand() -> None:
 
 
 def test_prices_by_hand() -> None:
-    """The cycle {0, 1} has prices 5 and 4, and entering it changes the value by -1: 5 + 4 - 1 = 8."""
+    """The cycle {0, 1} has prices 5 and 4, entering it changes the value by -1: 5 + 4 - 1 = 8."""
     weights = np.array([[-np.inf, 5.0, 1.0], [4.0, -np.inf, 3.0]])
     prices = solve_arborescence(weights).prices
     assert prices == {frozenset([0]): 5.0, frozenset([1]): 4.0, frozenset([0, 1]): -1.0}
@@ -95,7 +99,9 @@ def test_equals_networkx(seed: int) -> None:
 
 @pytest.mark.parametrize("seed", range(40))
 def test_prices_prove_the_value(seed: int) -> None:
-    """Reduced costs are not negative, prices add up to the value, contracted sets have prices of at most 0."""
+    """Reduced costs are not negative, prices add up to the value, contracted sets have prices of at
+    most 0.
+    """
     rng = np.random.default_rng(seed)
     weights = random_weights(rng, int(rng.integers(2, 15)))
     result = solve_arborescence(weights)

@@ -1,10 +1,13 @@
-"""The engine against exhaustive search, with and without heuristics; limits, interrupts, determinism."""
+"""The engine against exhaustive search, with and without heuristics; limits, interrupts,
+determinism.
+"""
 
 from __future__ import annotations
 
 import subprocess
 import sys
 from dataclasses import replace
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -20,7 +23,9 @@ from marginbn.solvers.result import Status, TracePoint
 from strategies import random_data
 
 
-def check_against_enumeration(problem: StructureProblem, solver: BranchBoundSolver, seed: int) -> None:
+def check_against_enumeration(
+    problem: StructureProblem, solver: BranchBoundSolver, seed: int
+) -> None:
     """Objective and bound enclose the true optimum to 1e-6."""
     expected = best_by_enumeration(problem)
     if expected == -np.inf:
@@ -126,7 +131,10 @@ def test_start_is_used() -> None:
 
 def test_same_seed_same_run() -> None:
     """One worker with a node limit is deterministic."""
-    runs = [BranchBoundSolver().solve(larger_problem(), limits=Limits(nodes=40), seed=5) for _ in range(2)]
+    runs = [
+        BranchBoundSolver().solve(larger_problem(), limits=Limits(nodes=40), seed=5)
+        for _ in range(2)
+    ]
     points = [[(p.objective, p.bound) for p in run.trace] for run in runs]
     assert points[0] == points[1]
     assert runs[0].selection.tolist() == runs[1].selection.tolist()
@@ -135,7 +143,7 @@ def test_same_seed_same_run() -> None:
 def test_trace_is_monotone() -> None:
     """Objectives only rise, bounds only fall, and no bound is below an objective."""
     trace = BranchBoundSolver().solve(larger_problem(), limits=Limits(nodes=200)).trace
-    for before, after in zip(trace, trace[1:], strict=False):
+    for before, after in pairwise(trace):
         assert after.objective >= before.objective
         assert after.bound <= before.bound or before.bound == np.inf
     assert all(p.objective <= p.bound for p in trace)
@@ -148,7 +156,9 @@ def test_scaled_weights_give_the_same_structure_value(scale: float) -> None:
     problem = replace(problem, linear=np.zeros_like(problem.linear))
     scaled = replace(problem, weights=problem.sample_weights * scale)
     expected = BranchBoundSolver().solve(problem, limits=Limits()).objective
-    assert BranchBoundSolver().solve(scaled, limits=Limits()).objective == pytest.approx(scale * expected)
+    assert BranchBoundSolver().solve(scaled, limits=Limits()).objective == pytest.approx(
+        scale * expected
+    )
 
 
 def test_refuses_what_it_cannot_solve() -> None:

@@ -39,7 +39,16 @@ def plain_instance(n: int) -> Instance:
     k = n * (n + 2) + len(sets)
     empty = np.zeros((0, k))
     return Instance(
-        n, 1, 1.0, empty, np.ascontiguousarray(empty.T), np.zeros(k), np.zeros(k), np.zeros(0), first, second
+        n,
+        1,
+        1.0,
+        empty,
+        np.ascontiguousarray(empty.T),
+        np.zeros(k),
+        np.zeros(k),
+        np.zeros(0),
+        first,
+        second,
     )
 
 
@@ -73,7 +82,9 @@ def structures_of(inst: Instance, box: Box) -> list[tuple[int, ...]]:
     """Every structure of a box."""
     n = inst.n_features
     choices = [*([s for s in range(n + 2) if s != i] for i in range(n)), range(inst.first.size)]
-    return [z for z in itertools.product(*choices) if in_box(inst, box, z) and is_structure(inst, z)]
+    return [
+        z for z in itertools.product(*choices) if in_box(inst, box, z) and is_structure(inst, z)
+    ]
 
 
 def random_case(seed: int, largest: int = 4) -> Case:
@@ -104,7 +115,9 @@ def check_propagation(case: Case) -> None:
 
 
 def check_oracle(case: Case, cap: int) -> None:
-    """The bound is valid, the vertex is in the box and has the value claimed; without a cap both are exact."""
+    """The bound is valid, the vertex is in the box and has the value claimed; without a cap both
+    are exact.
+    """
     if not propagate(case.inst, case.box):
         return
     oracle = new_oracle(case.inst.n_features, case.inst.first.size)
@@ -122,7 +135,9 @@ def check_oracle(case: Case, cap: int) -> None:
 
 
 def check_fixing(case: Case, rng: np.random.Generator) -> None:
-    """Fixing and the propagation after it lose no structure above the cutoff, and report what they lose."""
+    """Fixing and the propagation after it lose no structure above the cutoff, and report what they
+    lose.
+    """
     if not propagate(case.inst, case.box) or not case.structures:
         return
     values = case.values(case.structures)
@@ -152,7 +167,9 @@ def test_oracle_equals_enumeration(seed: int, cap: int) -> None:
 
 @pytest.mark.parametrize("seed", range(250))
 def test_fixing_loses_nothing_above_the_cutoff(seed: int) -> None:
-    """Reduced-cost fixing is valid, also with class parents and forced edges (the double-counting traps)."""
+    """Reduced-cost fixing is valid, also with class parents and forced edges (the double-counting
+    traps).
+    """
     check_fixing(random_case(5000 + seed), np.random.default_rng(seed))
 
 

@@ -183,7 +183,7 @@ def test_relaxation_bounds_every_allowed_structure(seed):
 def test_empty_nodes_are_proven_empty():
     """Two present edges that the rows contradict give an infeasible programme with a proof."""
     problem = small_linear_problem(n_features=2, max_parents=1, n_rows=20)
-    relaxation, pool = tracked_relaxation(problem)
+    relaxation, _ = tracked_relaxation(problem)
     instance = relaxation.instance
     allowed = np.ones(instance.n_candidates, dtype=bool)
     for k, parents in enumerate(problem.candidates.parents):  # only the cycle 0 -> 1 -> 2 -> 0
@@ -293,7 +293,7 @@ def test_exchange_values_equal_the_definition(seed):
 
 @pytest.mark.parametrize("dense_bytes", [10**9, 0])
 def test_local_search_returns_better_acyclic_selections(dense_bytes):
-    """Climbing and kicking never lose value and never close a cycle, with and without the matrix."""
+    """Climbing and kicking never lose value nor close a cycle, with and without matrix."""
     problem = small_margin_problem(3, n_features=5, max_parents=3, gamma=1.0)
     instance = build_instance(problem, dense_bytes)
     finder = IncumbentSearch(instance, 7)
@@ -366,7 +366,7 @@ def test_four_features_without_heuristics(max_parents, margin):
 
 
 def selections_of_features(problem: StructureProblem):
-    """All selections of a class-restricted problem: class sets first, then feature sets in order."""
+    """All selections of a class-restricted problem."""
     candidates = problem.candidates
     for graph in oracles.all_graphs(problem.n_variables, candidates.max_parents, True):
         yield np.array([candidates.index(i, p) for i, p in enumerate(graph)])
@@ -412,7 +412,7 @@ def test_required_arcs_are_respected():
 def test_planted_optimum_is_never_cut_off(seed, monkeypatch):
     """Every relaxation of a node that contains the optimum bounds it, and one leaf holds it."""
     problem = small_margin_problem(
-        seed, n_rows=60, n_features=6, max_parents=2 + seed % 2, gamma=1.0
+        seed, n_rows=60, n_features=6 - seed % 2, max_parents=2 + seed % 2, gamma=1.0
     )
     optimum = BranchCutSolver().solve(problem, limits=EVERYTHING)
     value = optimum.objective

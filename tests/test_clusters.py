@@ -15,6 +15,7 @@ from marginbn.polytope.clusters import (
     descend,
     free_mass,
     separate_by_enumeration,
+    separate_exactly,
     violated_by_selection,
 )
 
@@ -109,7 +110,7 @@ def test_descent_never_ends_above_its_start():
 
 
 def test_cycles_of_selections_have_no_free_mass():
-    """Every cyclic graph on four variables gives a cluster of free mass zero, an acyclic one none."""
+    """A cyclic graph gives a cluster of free mass zero, an acyclic one gives none."""
     choices = [oracles.parent_sets(v, 4, 2, False) for v in range(4)]
     candidates = enumerate_candidates(4, 2, class_restricted=False)
     rng = np.random.default_rng(3)
@@ -167,3 +168,18 @@ def test_compiled_descent_equals_the_readable_one():
             cluster, readable = descend(support, pair)
             assert value == pytest.approx(readable)
             assert set(np.flatnonzero(inside)) == set(cluster)
+
+
+def test_exact_separation_finds_the_most_violated_cluster():
+    """The integer programme finds the smallest free mass of all clusters, or says none."""
+    candidates = enumerate_candidates(5, 3, class_restricted=False)
+    rng = np.random.default_rng(8)
+    for _ in range(15):
+        support = Support.of(candidates, random_point(rng, candidates))
+        best = separate_by_enumeration(support)
+        found = separate_exactly(support)
+        assert (found is None) == (not best)
+        if found is not None:
+            assert free_mass(support, found) == pytest.approx(free_mass(support, best[0]))
+    graph = ((), (0,), (0, 1), (), (2,))
+    assert separate_exactly(Support.of(candidates, point_of(candidates, graph))) is None

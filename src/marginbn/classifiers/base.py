@@ -25,6 +25,7 @@ from marginbn.classifiers.preparation import (
 from marginbn.counts import contingency
 from marginbn.encode import EncodedData
 from marginbn.exceptions import InputError
+from marginbn.explain import Explanations, as_rows, explain_codes
 from marginbn.network import BayesianNetwork
 from marginbn.scores.loglik import log_likelihood
 from marginbn.solvers.result import SolveResult, Status, TracePoint
@@ -142,6 +143,17 @@ class BaseBNClassifier(ClassifierMixin, BaseEstimator):
             odds: NDArray[np.float64] = log_proba[:, 1] - log_proba[:, 0]
             return odds
         return log_proba
+
+    def explain(self, X: Any, y: Any = None) -> Explanations:
+        """Why each row is predicted as it is: its log margin as a sum over the variables.
+
+        The predicted class is compared with its nearest rival, or the labels ``y`` with theirs.
+        One row on its own is welcome too; see :func:`marginbn.explain.explain`.
+        """
+        check_is_fitted(self)
+        table = read_features(self, as_rows(X), kinds=self._fitted_kinds(), reset=False)
+        codes = self.coding_.encode(table, self.unseen)
+        return explain_codes(self.network_, self.classes_, codes, y)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

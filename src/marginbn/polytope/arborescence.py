@@ -1,18 +1,19 @@
 """Edmonds' maximum arborescence on a dense weight matrix, with its dual solution.
 
-Nodes are ``0 .. n-1`` and a root ``n``. ``weights[i, j]`` is the weight of the arc ``j -> i`` and ``weights[i, n]`` the
-weight of hanging ``i`` on the root; ``-inf`` forbids an arc. Every node gets exactly one parent and the arcs form a tree
-that leaves the root.
+Nodes are ``0 .. n-1`` and a root ``n``. ``weights[i, j]`` is the weight of the arc ``j -> i`` and
+``weights[i, n]`` the weight of hanging ``i`` on the root; ``-inf`` forbids an arc. Every node gets
+exactly one parent and the arcs form a tree that leaves the root.
 
-The dual of the arborescence polytope (Edmonds 1967) has one price ``y_U <= 0`` for every node set ``U`` that is
-contracted and a free price for every single node:
+The dual of the arborescence polytope (Edmonds 1967) has one price ``y_U <= 0`` for every node set
+``U`` that is contracted and a free price for every single node:
 
     maximise   sum_a w_a x_a          x(arcs into U) >= 1 for all U,   x(arcs into i) = 1
     minimise   sum_U y_U              sum over the sets U entered by a of y_U >= w_a
 
-so ``reduced_cost(j -> i) = (sum of y_U over U containing i, not j) - w_ij >= 0`` and the value of *any* arborescence is
-``sum_U y_U`` minus the prices of its arcs, at most. This is the readable version, kept as the oracle of the compiled one in
-``solvers/branch_bound/kernels/edmonds.py``. Ties are broken by the smallest tail index.
+so ``reduced_cost(j -> i) = (sum of y_U over U containing i, not j) - w_ij >= 0`` and the value of
+*any* arborescence is ``sum_U y_U`` minus the prices of its arcs, at most. This is the readable
+version, kept as the oracle of the compiled one in ``solvers/branch_bound/kernels/edmonds.py``. Ties
+are broken by the smallest tail index.
 """
 
 from __future__ import annotations
@@ -44,7 +45,9 @@ class Arborescence:
     prices: dict[frozenset[int], float]
 
     def reduced_costs(self, weights: npt.ArrayLike) -> FloatArray:
-        """Return how much each arc ``[head, tail]`` costs if it is forced in; infinite where forbidden."""
+        """Return how much each arc ``[head, tail]`` costs if it is forced in; infinite where
+        forbidden.
+        """
         matrix = _check(weights)
         n = matrix.shape[0]
         covered = np.zeros_like(matrix)
@@ -62,7 +65,8 @@ def maximum_arborescence(weights: npt.ArrayLike) -> tuple[IntArray, float]:
 
     Parameters
     ----------
-    weights : (n, n + 1), weight of the arc ``j -> i`` at ``[i, j]``, of the root arc at ``[i, n]``; ``-inf`` forbids
+    weights : (n, n + 1), weight of the arc ``j -> i`` at ``[i, j]``, of the root arc at ``[i, n]``;
+    ``-inf`` forbids
 
     Returns
     -------
@@ -102,9 +106,10 @@ def _check(weights: npt.ArrayLike) -> FloatArray:
 
 @dataclass
 class _Contraction:
-    """The growing family of contracted nodes; ``0 .. n-1`` are the original ones, larger numbers supernodes.
+    """The growing family of contracted nodes: ``0 .. n-1`` are the original ones.
 
-    ``arcs[h]`` maps every outside top-level tail to ``(adjusted weight, original tail, original head)``.
+    ``arcs[h]`` maps every outside top-level tail to ``(adjusted weight, original tail, original
+    head)``.
     """
 
     n: int
@@ -135,7 +140,9 @@ class _Contraction:
         return self.state[node] == self.UNVISITED and self.above[node] < 0
 
     def grow_path(self, start: int) -> None:
-        """Walk backwards along best entering arcs, contracting every cycle, until finished ground is reached."""
+        """Walk backwards along best entering arcs, contracting every cycle, until finished ground
+        is reached.
+        """
         path = [start]
         self.state[start] = self.ON_PATH
         while True:
@@ -153,7 +160,9 @@ class _Contraction:
 
     def _choose(self, head: int) -> int:
         if not self.arcs[head]:
-            raise InputError(f"weights allow no arborescence: no arc enters nodes {sorted(self.members[head])}")
+            raise InputError(
+                f"weights allow no arborescence: no arc enters nodes {sorted(self.members[head])}"
+            )
         tail = max(self.arcs[head], key=lambda u: (self.arcs[head][u][0], -self.arcs[head][u][1]))
         weight, original_tail, original_head = self.arcs[head][tail]
         self.price[head] = weight
@@ -191,7 +200,9 @@ class _Contraction:
                     self.arcs[head][new] = max(leaving, key=lambda arc: (arc[0], -arc[1]))
 
     def expand(self) -> IntArray:
-        """Undo contractions from the last to the first: an entering arc breaks the cycle at its head."""
+        """Undo contractions from the last to the first: an entering arc breaks the cycle at its
+        head.
+        """
         parent = np.full(self.n, -1, dtype=np.int64)
         resolved = [False] * len(self.arcs)
         for node in reversed(range(len(self.arcs))):

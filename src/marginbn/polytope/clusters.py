@@ -14,6 +14,7 @@ given point. That is NP-hard for general candidates; here are the readable ways 
 
 * :func:`descend` walks to a local minimum of f by adding and removing single members;
 * :func:`violated_by_selection` finds a cycle of an integral point, which always gives f(K) = 0;
+* :func:`separate_exactly` solves the small integer programme that maximises the violation;
 * :func:`separate_by_enumeration` looks at every K, the oracle for tests.
 
 Everything takes a :class:`Support`, the candidates of positive mass. Compiled twins for the tree
@@ -30,6 +31,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from marginbn.candidates import CandidateSets
+from marginbn.polytope.files import load_highspy
 
 Cluster = frozenset[int]
 
@@ -133,6 +135,43 @@ def separate_by_enumeration(support: Support, violation: float = 1e-6) -> list[C
     found = [(free_mass(support, cluster), cluster) for cluster in clusters]
     found = [pair for pair in found if pair[0] < 1.0 - violation]
     return [cluster for _, cluster in sorted(found, key=lambda pair: (pair[0], sorted(pair[1])))]
+
+
+def separate_exactly(
+    support: Support, usable: Collection[int] | None = None, *, seconds: float = 1.0
+) -> Cluster | None:
+    """The most violated cluster by an integer programme, or ``None``.
+
+    With x_v = 1 for the members of K and z_s = 1 where candidate s of a member meets K,
+
+        maximise   sum_s mass_s z_s - sum_v x_v     z_s <= x_child(s),  z_s <= sum over S_s of x_j,
+                                                    sum_v x_v >= 2
+
+    is the largest -f(K), masses of a variable summing to one; K is violated if it exceeds -1. A
+    time limit may cut the search short, then ``None`` proves nothing.
+    """
+    highspy = load_highspy()
+    members = sorted(range(support.n_variables) if usable is None else usable)
+    if len(members) < 2:
+        return None
+    highs = highspy.Highs()
+    highs.setOptionValue("output_flag", False)
+    highs.setOptionValue("threads", 1)
+    highs.setOptionValue("time_limit", seconds)
+    inside = {v: highs.addBinary(obj=1.0) for v in members}
+    for child, parents, mass in support.items():
+        meeting = [inside[j] for j in parents if j in inside]
+        if child in inside and meeting:
+            meets = highs.addVariable(lb=0.0, ub=1.0, obj=-mass)
+            highs.addConstr(meets <= inside[child])
+            highs.addConstr(meets <= sum(meeting))
+    highs.addConstr(sum(inside.values()) >= 2)
+    highs.run()
+    values = highs.getSolution().col_value
+    if len(values) == 0:
+        return None
+    found = frozenset(v for place, v in enumerate(members) if values[place] > 0.5)
+    return found if len(found) >= 2 and free_mass(support, found) < 1.0 - 1e-6 else None
 
 
 def violated_by_selection(parents: Sequence[Sequence[int]]) -> Cluster | None:

@@ -25,9 +25,9 @@ class BranchBoundSolver:
     Parameters
     ----------
     heuristics
-        Whether local search and relaxation vertices may supply incumbents. Without them only evaluated leaves do; meant for tests.
-    random_splits
-        Split on random objects instead of the best ones; meant for tests.
+        Whether local search and relaxation vertices may supply incumbents. Without them only
+        evaluated leaves do; meant for tests. random_splits Split on random objects instead of the
+        best ones; meant for tests.
     """
 
     heuristics: bool = True
@@ -44,9 +44,9 @@ class BranchBoundSolver:
         if candidates.n_variables < 2:
             return "it needs at least one feature"
         if not candidates.is_class_restricted:
-            return "it needs class-restricted candidates (features without parents or with the class among them)"
+            return "it needs class-restricted candidates: features have no parents or the class"
         if candidates.max_parents > 2:
-            return f"it handles at most two parents per variable, some candidate has {candidates.max_parents}"
+            return f"it handles at most two parents per variable, not {candidates.max_parents}"
         return None
 
     def solve(
@@ -59,7 +59,9 @@ class BranchBoundSolver:
         seed: int = 0,
         n_jobs: int = 1,
     ) -> SolveResult:
-        """Solve to the gap of the limits, or until another limit; see :class:`marginbn.solvers.base.Solver`."""
+        """Solve to the gap of the limits, or until another limit; see
+        :class:`marginbn.solvers.base.Solver`.
+        """
         from marginbn.solvers.branch_bound.driver import drive
 
         return drive(problem, limits, start, callback, seed, self.heuristics, self.random_splits)

@@ -1,9 +1,10 @@
 """The search loop around the compiled tree: limits, incumbents, trace, local search.
 
-The tree runs in batches inside one compiled call without the interpreter lock. Between batches Python looks at the clock, tells the
-listener, and gives the local search its share. Batches and shares are counted in iterations, never in seconds, so a run
-without a time limit depends on nothing but the problem and the seed. A timer raises a flag that the kernels look at, so
-a time limit also ends a batch of long iterations.
+The tree runs in batches inside one compiled call without the interpreter lock. Between batches
+Python looks at the clock, tells the listener, and gives the local search its share. Batches and
+shares are counted in iterations, never in seconds, so a run without a time limit depends on nothing
+but the problem and the seed. A timer raises a flag that the kernels look at, so a time limit also
+ends a batch of long iterations.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from numpy.typing import NDArray
 
 from marginbn.exceptions import InputError
 from marginbn.problem import StructureProblem
-from marginbn.solvers.branch_bound.kernels.layout import Box, IntArray, new_box, new_oracle
+from marginbn.solvers.branch_bound.kernels.layout import IntArray, new_box, new_oracle
 from marginbn.solvers.branch_bound.kernels.oracle import maximise
 from marginbn.solvers.branch_bound.kernels.pairwise import (
     BOUND,
@@ -31,10 +32,8 @@ from marginbn.solvers.branch_bound.kernels.propagate import propagate
 from marginbn.solvers.branch_bound.kernels.rounding import bound_error
 from marginbn.solvers.branch_bound.kernels.storage import (
     FLOOR,
-    ITERATIONS,
     NODES,
     OPEN,
-    Pool,
     drop_family,
     grown,
     new_family,
@@ -93,7 +92,9 @@ def drive(
     return tracker.finish("branch_bound", stopped, nodes=int(search.pool.counters[NODES]))
 
 
-def settings_for(encoding: Encoding, limits: Limits, heuristics: bool, random_splits: bool) -> Settings:
+def settings_for(
+    encoding: Encoding, limits: Limits, heuristics: bool, random_splits: bool
+) -> Settings:
     """The recommended numbers."""
     inst = encoding.instance
     return Settings(
@@ -136,7 +137,9 @@ class Search:
         self.heuristics = heuristics
         self.settings = settings_for(encoding, limits, heuristics, random_splits)
         self.stop = np.zeros(1, dtype=np.int64)
-        self.incumbent = Incumbent(np.zeros(n + 1, dtype=np.int64), np.array([-np.inf]), np.zeros(1, dtype=np.int64))
+        self.incumbent = Incumbent(
+            np.zeros(n + 1, dtype=np.int64), np.array([-np.inf]), np.zeros(1, dtype=np.int64)
+        )
         self.reported = 0
         self.root = new_box(n, n_sets)
         self.work = Workspace(
@@ -191,12 +194,20 @@ class Search:
         b = work.bounding
         mean = np.repeat(inst.weights / inst.n_rivals, inst.n_rivals)
         gradient = inst.linear + inst.columns @ mean
-        if not propagate(inst, self.root) or maximise(inst, self.root, gradient, UNLIMITED, work.oracle)[0] == -np.inf:
-            raise InputError("the candidate parent sets allow no acyclic structure; relax the required or forbidden arcs")
+        if (
+            not propagate(inst, self.root)
+            or maximise(inst, self.root, gradient, UNLIMITED, work.oracle)[0] == -np.inf
+        ):
+            raise InputError(
+                "the candidate parent sets allow no acyclic structure; "
+                "relax the required or forbidden arcs"
+            )
         vertex = work.oracle.vertex.copy()
         upper, _ = maximise(inst, self.root, inst.linear, self.settings.cap, work.oracle)
         b.best_g[:] = inst.linear
-        b.numbers[CONSTANT] = inst.gamma * b.scale[2] + bound_error(inst, *b.scale, 16.0)
+        b.numbers[CONSTANT] = inst.gamma * b.scale[2] + bound_error(
+            inst, b.scale[0], b.scale[1], b.scale[2], 16.0
+        )
         b.numbers[BOUND] = b.numbers[CONSTANT] + upper
         b.numbers[SMOOTHING] = self.settings.smoothing_start * inst.gamma
         b.vertices[0], b.share[0], b.n_active[0] = vertex, 1.0, 1
@@ -253,13 +264,20 @@ class Search:
     def _restart(self, turn: int) -> IntArray:
         """Mostly the incumbent, sometimes the heaviest vertex of the newest relaxation."""
         if turn % 3 == 2:
-            return self.work.bounding.vertices[0].copy()
+            return np.array(self.work.bounding.vertices[0])
         return self.incumbent.vertex.copy()
 
     def climb(self, vertex: IntArray, effort: int, strength: int) -> None:
         """Local search from a vertex."""
         search_from(
-            self.encoding.instance, self.root, vertex, self.climber, self.incumbent, effort, strength, self.stop
+            self.encoding.instance,
+            self.root,
+            vertex,
+            self.climber,
+            self.incumbent,
+            effort,
+            strength,
+            self.stop,
         )
         self.report_incumbent()
 
@@ -298,7 +316,8 @@ class Pace:
     """How batches and local search alternate, in iterations and columns tried."""
 
     EVERY = 8
-    """Batches between two runs of the local search: one long walk finds more than many short ones."""
+    """Batches between two runs of the local search: one long walk finds more than many short ones.
+    """
 
     def __init__(self, batch: int, root_effort: int, polish_effort: int, share: int) -> None:
         self.batch = batch
@@ -310,7 +329,7 @@ class Pace:
 
     @classmethod
     def of(cls, encoding: Encoding) -> Pace:
-        """About 30 ms per batch on a machine of our time, and a tenth of that for the local search."""
+        """About 30 ms per batch on a machine of our time, a tenth of it for the local search."""
         rows, n_columns = encoding.instance.rows.shape
         batch = int(np.clip(3e7 / (10_000 + 0.06 * rows * n_columns), 5, 2000))
         sweep = encoding.instance.n_features * (encoding.instance.n_features + 2)

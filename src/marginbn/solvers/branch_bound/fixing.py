@@ -2,19 +2,24 @@
 
 From a majorant (c, g) of the box, with B, prices and UB_S of the oracle on g, let
 
-    m = max UB_S,      m_i = max over S containing i,      m_X = max over S with a member in component X,
-    rc(i, s) = D(comp i, comp s) - g[i, s] - I(i)            for slots from outside the component ({} and {class}: D(comp i, root)).
+    m = max UB_S,      m_i = max over S containing i,      m_X = max over S with a member in
+    component X, rc(i, s) = D(comp i, comp s) - g[i, s] - I(i)            for slots from outside the
+    component ({} and {class}: D(comp i, root)).
 
-Every structure obeys ``g . eta <= B + g_S - sum over components of rc(its entering slot)``: **one term per component**. Therefore
+Every structure obeys ``g . eta <= B + g_S - sum over components of rc(its entering slot)``: **one
+term per component**. Therefore
 
 - drop S if ``c + UB_S <= cutoff``;
-- {class} and arcs from outside exclude every S that meets the component: forbid if ``c + m - rc <= cutoff``;
-- {} with i not in S is excluded if ``c + m - rc <= cutoff`` (mark i relevant); {} with i in S already has rc in UB_S, so {} goes only if in
-  addition ``c + m_i <= cutoff``;
-- an arc of a forced edge costs the smallest rc of all entries that orient the edge this way; UB_S of an S meeting X contains that term
-  already, so it is forbidden only if ``c + m - rc <= cutoff`` **and** ``c + m_X <= cutoff``.
+- {class} and arcs from outside exclude every S that meets the component: forbid if ``c + m - rc <=
+  cutoff``;
+- {} with i not in S is excluded if ``c + m - rc <= cutoff`` (mark i relevant); {} with i in S
+  already has rc in UB_S, so {} goes only if in addition ``c + m_i <= cutoff``;
+- an arc of a forced edge costs the smallest rc of all entries that orient the edge this way; UB_S
+  of an S meeting X contains that term already, so it is forbidden only if ``c + m - rc <= cutoff``
+  **and** ``c + m_X <= cutoff``.
 
-Counting a term twice once produced wrong proofs; the two "already contains" clauses are what prevents it.
+Counting a term twice once produced wrong proofs; the two "already contains" clauses are what
+prevents it.
 """
 
 from __future__ import annotations
@@ -35,8 +40,12 @@ from marginbn.solvers.branch_bound.kernels.oracle import class_bounds, maximise_
 
 
 @entry
-def fix_box(inst: Instance, box: Box, c: float, g: FloatArray, cutoff: float, oracle: Oracle) -> tuple[bool, float]:
-    """Remove what cannot exceed the cutoff; (box still possible, largest bound of anything removed)."""
+def fix_box(
+    inst: Instance, box: Box, c: float, g: FloatArray, cutoff: float, oracle: Oracle
+) -> tuple[bool, float]:
+    """Remove what cannot exceed the cutoff; (box still possible, largest bound of anything
+    removed).
+    """
     base, _ = maximise_base(box, g, oracle)
     if base <= MISSING:
         return False, -np.inf
@@ -48,7 +57,10 @@ def fix_box(inst: Instance, box: Box, c: float, g: FloatArray, cutoff: float, or
     with_feature, with_component = _class_maxima(inst, box, oracle)
     entry_cost = np.empty(box.component.size)
     for i in range(box.component.size):
-        removed = max(removed, _fix_outside(box, c + best, g, cutoff, i, c + with_feature[i], oracle, entry_cost))
+        removed = max(
+            removed,
+            _fix_outside(box, c + best, g, cutoff, i, c + with_feature[i], oracle, entry_cost),
+        )
     for x in range(box.n_components[0]):
         if box.starts[x + 1] - box.starts[x] > 1 and c + with_component[x] <= cutoff:
             removed = max(removed, _fix_orientations(box, c + best, cutoff, x, entry_cost))
@@ -123,7 +135,7 @@ def slot_cost(box: Box, g: FloatArray, i: int, s: int, oracle: Oracle) -> float:
         price = oracle.enter[i]
     else:
         price = price_between(box.component[i], box.component[s], oracle.tree)
-    return price - g[i * (n + 2) + s] - oracle.graph.inner[i]
+    return float(price - g[i * (n + 2) + s] - oracle.graph.inner[i])
 
 
 @kernel
@@ -141,7 +153,9 @@ def _fix_empty(box: Box, value: float, cutoff: float, i: int, with_feature: floa
 
 
 @kernel
-def _fix_orientations(box: Box, best: float, cutoff: float, x: int, entry_cost: FloatArray) -> float:
+def _fix_orientations(
+    box: Box, best: float, cutoff: float, x: int, entry_cost: FloatArray
+) -> float:
     """Arcs of forced edges in component x, which no class set left can meet above the cutoff."""
     n = box.allowed.shape[0]
     begin, end = box.starts[x], box.starts[x + 1]

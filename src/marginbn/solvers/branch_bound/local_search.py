@@ -1,11 +1,13 @@
 """Iterated local search on structures with incremental margins, compiled.
 
-State: a vertex, its margins t and its objective. A move replaces one to three columns, so trying it costs one pass over the margin rows.
+State: a vertex, its margins t and its objective. A move replaces one to three columns, so trying it
+costs one pass over the margin rows.
 
-Moves: another slot for one feature; another class set (its new members get {}); reversing an arc (the child takes over the
-slot of its parent). *Climbing* takes the best move per feature until nothing improves. Then random *kicks* change a few features, the
-search climbs again and goes on from there unless it lost too much. All randomness comes from one integer, and effort is counted in columns tried, so a run depends
-on its seed and on nothing else.
+Moves: another slot for one feature; another class set (its new members get {}); reversing an arc
+(the child takes over the slot of its parent). *Climbing* takes the best move per feature until
+nothing improves. Then random *kicks* change a few features, the search climbs again and goes on
+from there unless it lost too much. All randomness comes from one integer, and effort is counted in
+columns tried, so a run depends on its seed and on nothing else.
 """
 
 from __future__ import annotations
@@ -22,7 +24,9 @@ from marginbn.solvers.branch_bound.kernels.propagate import is_member
 from marginbn.solvers.branch_bound.splits import next_random
 
 TOLERANCE = 1e-3
-"""A climb that ends up to this much (relatively) lower may still replace the structure it was kicked from."""
+"""A climb that ends up to this much (relatively) lower may still replace the structure it was
+kicked from.
+"""
 
 MAX_CLASS_TRIALS = 400
 """Class sets tried in one sweep; larger families are sampled."""
@@ -66,7 +70,9 @@ def search_from(
     strength: int,
     stop: IntArray,
 ) -> None:
-    """Climb from a structure, then kick and climb until the effort is used up; offers what it finds."""
+    """Climb from a structure, then kick and climb until the effort is used up; offers what it
+    finds.
+    """
     climber.effort[0] = 0
     climber.vertex[:] = start
     _climb(inst, box, climber, stop)
@@ -84,7 +90,7 @@ def search_from(
 
 @kernel
 def _climb(inst: Instance, box: Box, climber: Climber, stop: IntArray) -> None:
-    """Improve one feature after the other until a whole round fails, then class set and reversals."""
+    """Improve features in turn until a whole round fails, then class set and arc reversals."""
     n = inst.n_features
     climber.value[0] = objective_of_vertex(inst, climber.vertex, climber.t)
     climber.effort[0] += n
@@ -196,10 +202,10 @@ def _improve_class(inst: Instance, box: Box, climber: Climber) -> bool:
 @kernel
 def _class_set_possible(inst: Instance, box: Box, s: int) -> bool:
     n = inst.n_features
-    j, l = inst.first[s], inst.second[s]
+    j, k = inst.first[s], inst.second[s]
     if not box.classes[s] or (j >= 0 and not box.allowed[j, n + 1]):
         return False
-    return l < 0 or bool(box.allowed[l, n + 1])
+    return k < 0 or bool(box.allowed[k, n + 1])
 
 
 @kernel
@@ -217,7 +223,9 @@ def _class_move_value(inst: Instance, climber: Climber, s: int) -> float:
             add_column(inst, j * (n + 2) + n + 1, 1.0, climber.base)
             linear += inst.linear[j * (n + 2) + n + 1] - inst.linear[j * (n + 2) + vertex[j]]
     climber.effort[0] += 4
-    return linear + inst.linear[n * (n + 2) + s] + _value_with(inst, climber.base, n * (n + 2) + s)
+    return float(
+        linear + inst.linear[n * (n + 2) + s] + _value_with(inst, climber.base, n * (n + 2) + s)
+    )
 
 
 @kernel
@@ -256,7 +264,12 @@ def _try_reversal(inst: Instance, climber: Climber, i: int, j: int, slot: int) -
     add_column(inst, of_i + slot, 1.0, climber.base)
     add_column(inst, of_j + vertex[j], -1.0, climber.base)
     linear = _linear(inst, vertex) - inst.linear[of_i + j] - inst.linear[of_j + vertex[j]]
-    value = linear + inst.linear[of_i + slot] + inst.linear[of_j + i] + _value_with(inst, climber.base, of_j + i)
+    value = (
+        linear
+        + inst.linear[of_i + slot]
+        + inst.linear[of_j + i]
+        + _value_with(inst, climber.base, of_j + i)
+    )
     climber.effort[0] += 4
     if not _is_better(value, climber.value[0]):
         return False

@@ -7,13 +7,16 @@ Objects, each with two sides that together contain every structure of the box ex
     RELEVANCE j        j is {} and no parent of the class          | is not (``relevant``)
     MEMBER j           j is a parent of the class                  | is not
 
-An arc alone is a poor object: re-rooting the forest replaces it by its reverse at almost no cost. So arcs are candidates only
-where the edge is already decided or the reverse is impossible, and every slot is discounted (``slot_discount``).
+An arc alone is a poor object: re-rooting the forest replaces it by its reverse at almost no cost.
+So arcs are candidates only where the edge is already decided or the reverse is impossible, and
+every slot is discounted (``slot_discount``).
 
-The score of an object is the product of the two *drops* of f when eta is moved into either side, everything else unchanged. With
-T_i the part of t that feature i contributes, e the share of eta on the first side:
+The score of an object is the product of the two *drops* of f when eta is moved into either side,
+everything else unchanged. With T_i the part of t that feature i contributes, e the share of eta on
+the first side:
 
-    first side    t + delta            second side    t - e / (1 - e) delta        (the average of the two sides is t)
+    first side    t + delta            second side    t - e / (1 - e) delta        (the average of
+    the two sides is t)
 """
 
 from __future__ import annotations
@@ -149,7 +152,9 @@ def _value_along(inst: Instance, b: Bounding, work: Splitting, step: float, line
 
 
 @kernel
-def _score(inst: Instance, b: Bounding, work: Splitting, here: float, share: float, linear: float) -> float:
+def _score(
+    inst: Instance, b: Bounding, work: Splitting, here: float, share: float, linear: float
+) -> float:
     """Product of the drops on both sides of the object whose first side is t + delta."""
     first = here - _value_along(inst, b, work, 1.0, linear)
     second = here - _value_along(inst, b, work, -share / (1.0 - share), linear)
@@ -164,9 +169,16 @@ def _is_open_edge(box: Box, i: int, j: int) -> bool:
 
 @kernel
 def _score_edges(
-    inst: Instance, box: Box, b: Bounding, work: Splitting, here: float, best: tuple[float, int, int, int]
+    inst: Instance,
+    box: Box,
+    b: Bounding,
+    work: Splitting,
+    here: float,
+    best: tuple[float, int, int, int],
 ) -> tuple[float, int, int, int]:
-    """delta = [a/x A_ij + b/x (T_i - a A_ij)/(1 - a) - T_i] + the same with i, j exchanged; a = eta_ij, b = eta_ji, x = a + b."""
+    """delta = [a/x A_ij + b/x (T_i - a A_ij)/(1 - a) - T_i] + the same with i, j exchanged; a =
+    eta_ij, b = eta_ji, x = a + b.
+    """
     n = inst.n_features
     for i in range(n):
         for j in range(i):
@@ -194,7 +206,7 @@ def _edge_side(inst: Instance, work: Splitting, i: int, j: int, a: float, back: 
     rest = back / x / (1.0 - a) - 1.0
     _add(work.delta, own, inst.columns[v])
     _add(work.delta, rest, work.parts[i])
-    return own * inst.linear[v] + rest * work.part_linear[i]
+    return float(own * inst.linear[v] + rest * work.part_linear[i])
 
 
 @kernel
@@ -205,7 +217,12 @@ def _relevance_is_open(box: Box, j: int) -> bool:
 
 @kernel
 def _score_relevance(
-    inst: Instance, box: Box, b: Bounding, work: Splitting, here: float, best: tuple[float, int, int, int]
+    inst: Instance,
+    box: Box,
+    b: Bounding,
+    work: Splitting,
+    here: float,
+    best: tuple[float, int, int, int],
 ) -> tuple[float, int, int, int]:
     """First side: j goes to {} and the class sets without j keep their proportions."""
     n = inst.n_features
@@ -229,7 +246,7 @@ def _move_to_slot(inst: Instance, work: Splitting, i: int, s: int) -> float:
     column, part = inst.columns[v], work.parts[i]
     for r in range(work.delta.size):
         work.delta[r] = column[r] - part[r]
-    return inst.linear[v] - work.part_linear[i]
+    return float(inst.linear[v] - work.part_linear[i])
 
 
 @kernel
@@ -245,7 +262,7 @@ def _condition_class(inst: Instance, work: Splitting, j: int, wanted: bool) -> f
         if weight > 0.0 and is_member(inst, j, s) == wanted:
             _add(work.delta, weight, inst.columns[offset + s])
             linear += weight * inst.linear[offset + s]
-    return linear
+    return float(linear)
 
 
 @kernel
@@ -272,7 +289,12 @@ def _score_slots(
     for i in range(n):
         for s in range(n + 2):
             e = work.eta[i * (n + 2) + s]
-            if e < SMALL or e > 0.999 or not _slot_is_candidate(box, i, s) or only_slot(box, i) >= 0:
+            if (
+                e < SMALL
+                or e > 0.999
+                or not _slot_is_candidate(box, i, s)
+                or only_slot(box, i) >= 0
+            ):
                 continue
             linear = _move_to_slot(inst, work, i, s)
             score = discount * _score(inst, b, work, here, e, linear)
@@ -283,7 +305,12 @@ def _score_slots(
 
 @kernel
 def _score_members(
-    inst: Instance, box: Box, b: Bounding, work: Splitting, here: float, best: tuple[float, int, int, int]
+    inst: Instance,
+    box: Box,
+    b: Bounding,
+    work: Splitting,
+    here: float,
+    best: tuple[float, int, int, int],
 ) -> tuple[float, int, int, int]:
     """The sides differ in more than one part, so their drops are computed separately."""
     n = inst.n_features

@@ -1,11 +1,12 @@
 """Best-first tree search over boxes, compiled.
 
-One node: take the open box of the largest bound, tighten its bound, remove what cannot beat the incumbent, split it, and bound both
-sides at once by the majorant just found (one oracle call each). Boxes whose features are all decided are evaluated for every class set left:
+One node: take the open box of the largest bound, tighten its bound, remove what cannot beat the
+incumbent, split it, and bound both sides at once by the majorant just found (one oracle call each).
+Boxes whose features are all decided are evaluated for every class set left:
 **leaves are never dropped unevaluated**.
 
-``Pool.numbers[FLOOR]`` is the largest bound of anything ever discarded, so max(incumbent, FLOOR, open bounds) is a true upper bound
-whatever the cutoff was.
+``Pool.numbers[FLOOR]`` is the largest bound of anything ever discarded, so max(incumbent, FLOOR,
+open bounds) is a true upper bound whatever the cutoff was.
 """
 
 from __future__ import annotations
@@ -24,7 +25,6 @@ from marginbn.solvers.branch_bound.kernels.pairwise import (
     BOUND,
     CONSTANT,
     EMPTY,
-    ITERATIONS as SPENT,
     PAUSED,
     PRUNED,
     SMOOTHING,
@@ -34,6 +34,9 @@ from marginbn.solvers.branch_bound.kernels.pairwise import (
     bound_box,
     cutoff_of,
     offer_vertex,
+)
+from marginbn.solvers.branch_bound.kernels.pairwise import (
+    ITERATIONS as SPENT,
 )
 from marginbn.solvers.branch_bound.kernels.propagate import is_member, propagate
 from marginbn.solvers.branch_bound.kernels.storage import (
@@ -136,7 +139,9 @@ def _bound_and_split(
     largest = settings.root_iterations if is_root else settings.iterations
     left = max(1, largest - pool.spent[node])
     theta = _accuracy(settings, pool, pool.bound[node], incumbent.value[0], is_root)
-    outcome = bound_box(inst, work.box, settings, b, work.oracle, incumbent, theta, min(left, grant), stop)
+    outcome = bound_box(
+        inst, work.box, settings, b, work.oracle, incumbent, theta, min(left, grant), stop
+    )
     spent = pool.spent[node] + int(b.numbers[SPENT])
     pool.counters[ITERATIONS] += int(b.numbers[SPENT])
     if outcome == EMPTY:
@@ -177,10 +182,13 @@ def _prefer_inherited(pool: Pool, node: int, b: Bounding) -> None:
 
 
 @kernel
-def _load_vertices(inst: Instance, pool: Pool, node: int, settings: Settings, work: Workspace) -> bool:
+def _load_vertices(
+    inst: Instance, pool: Pool, node: int, settings: Settings, work: Workspace
+) -> bool:
     """Active vertices inherited by the node that lie in its box; False if the box is empty.
 
-    A vertex outside the box would leave bounds valid but make ``f(eta)`` no longer a lower bound of the relaxation.
+    A vertex outside the box would leave bounds valid but make ``f(eta)`` no longer a lower bound of
+    the relaxation.
     """
     b = work.bounding
     family = pool.family[node]
@@ -223,7 +231,9 @@ def contains(inst: Instance, box: Box, vertex: IntArray) -> bool:
 
 
 @kernel
-def _split(inst: Instance, settings: Settings, pool: Pool, work: Workspace, incumbent: Incumbent) -> None:
+def _split(
+    inst: Instance, settings: Settings, pool: Pool, work: Workspace, incumbent: Incumbent
+) -> None:
     """Fix, choose an object, and push the sides that survive the present majorant."""
     b = work.bounding
     cutoff = cutoff_of(incumbent.value[0], settings.gap)
@@ -255,7 +265,7 @@ def _split(inst: Instance, settings: Settings, pool: Pool, work: Workspace, incu
 
 @kernel
 def _is_decided(box: Box) -> bool:
-    for i in range(box.allowed.shape[0]):
+    for i in range(box.allowed.shape[0]):  # noqa: SIM110 (generators are not compiled)
         if only_slot(box, i) < 0:
             return False
     return True

@@ -53,8 +53,7 @@ class BranchCutSolver:
         seed: int = 0,
         n_jobs: int = 1,
     ) -> SolveResult:
-        """Solve to the gap of the limits, or until another limit; one worker, whatever
-        ``n_jobs``."""
+        """Solve to the gap of the limits or until another limit, with one worker."""
         from marginbn.solvers.branch_cut.driver import drive
 
         return drive(problem, limits, start, callback, seed, self.heuristics, self.random_splits)

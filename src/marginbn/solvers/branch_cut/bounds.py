@@ -18,8 +18,7 @@ Multipliers are floating-point numbers that satisfy their conditions exactly
 (:func:`feasible_multipliers`), so only the evaluation errs:
 
 * linear + A^T u is a sum of T products added in some order, possibly over several nodes, every
-  partial
-  sum belonging to a feasible u: error at most 2 T eps G_k, at most 2 T eps G over a structure;
+  partial sum belonging to a feasible u: error at most 2 T eps G_k, in a structure 2 T eps G;
 * the structural part adds q products per candidate: 2 q eps (G_k + Y), at most 2 q eps (G + n Y);
 * the final sums have n, q and M terms: eps (n + q) (G + n Y) + eps (M + 4) gamma W.
 
@@ -58,14 +57,14 @@ def feasible_multipliers(
         at most w_m; the true sums are not larger by more than rounding, see below.
     """
     clipped = np.where(np.isfinite(raw), np.maximum(raw, 0.0), 0.0)
-    sums = np.bincount(samples, clipped, len(weights))
+    sums = np.bincount(samples, clipped, len(weights)).astype(np.float64)
     # A sum of t rounded terms is off by t eps relative; shrinking by four times that is safe.
     margin = 1.0 - 4.0 * EPS * (np.bincount(samples, minlength=len(weights)) + 4.0)
     factor = np.ones(len(weights))
     over = sums > weights * margin
     factor[over] = weights[over] / sums[over] * margin[over]
     multipliers = clipped * factor[samples]
-    return multipliers, np.bincount(samples, multipliers, len(weights))
+    return multipliers, np.bincount(samples, multipliers, len(weights)).astype(np.float64)
 
 
 @dataclass(frozen=True)

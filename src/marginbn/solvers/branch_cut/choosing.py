@@ -78,8 +78,7 @@ class Chooser:
         return self._probe_best(considered, relaxed, bound, cutoff, scale, allowed, depth)
 
     def _splits(self, split: Split, allowed: BoolArray) -> bool:
-        """Whether the object is undecided among the allowed candidates (fixing may have
-        decided)."""
+        """Whether the object is undecided among the allowed candidates, after fixing."""
         zero, one = sides(self._instance, split, allowed)
         return len(zero.removed) > 0 and (one.edge is not None or len(one.removed) > 0)
 

@@ -36,7 +36,7 @@ from marginbn.solvers.ending import Stopped, look_up
 from marginbn.solvers.events import Callback, Tracker
 from marginbn.solvers.limits import Deadline, Limits
 from marginbn.solvers.result import SolveResult, Status
-from marginbn.solvers.start import begin
+from marginbn.solvers.start import begin, feasible_selection, initial_selection
 
 SMALLEST_GAP = 1e-9
 """Relative gap to which bounds can be expected to close in double precision."""
@@ -99,7 +99,7 @@ class Search:
         self.heuristics = heuristics
         self.problem = drop_dominated(tracker.problem)
         self._original = _positions(self.problem, tracker.problem)
-        self.instance = build_instance(self.problem, dense_bytes)
+        self.instance = build_instance(self.problem, dense_bytes, lambda: look_up(tracker))
         self.pool = RowPool(self.instance, self.problem.candidates)
         self.relaxation = HybridRelaxation(self.instance, self.pool, tracker, seed)
         self.finder = IncumbentSearch(self.instance, seed)
@@ -133,8 +133,7 @@ class Search:
 
     @property
     def cutoff(self) -> float:
-        """Nodes with a bound up to this are given up: half the requested gap above the
-        incumbent."""
+        """Nodes with a bound up to this are given up: incumbent plus half the requested gap."""
         if not math.isfinite(self._value):
             return -math.inf
         return self._value + 0.5 * max(self.limits.gap, SMALLEST_GAP) * abs(self._value)
@@ -160,6 +159,7 @@ class Search:
         """Visit nodes until none is left (None) or a limit is reached."""
         self._open_root()
         while True:
+            self._current = math.inf  # an interrupt between the two lines must not lose a node
             node = self.tree.pop()
             if node is None:
                 self._current = -math.inf
@@ -201,8 +201,6 @@ class Search:
             self.offer(self.finder.around(self._chosen, self._value, kicks))
 
     def _starts(self) -> list[IntArray]:
-        from marginbn.solvers.start import feasible_selection, initial_selection
-
         starts = [initial_selection(self.problem), feasible_selection(self.problem.candidates)]
         places = {int(k): place for place, k in enumerate(self._original)}
         known = self.tracker.selection
@@ -217,7 +215,7 @@ class Search:
         warm = cold_start(self.instance, labels, np.flatnonzero(allowed), self.pool.class_rows())
         if self.instance.n_candidates <= ALL_COLUMNS:
             return warm
-        active = set(int(k) for k in chosen)
+        active = {int(k) for k in chosen}
         for i in range(self.instance.n_variables):
             group = self.instance.group(i)
             order = np.argsort(-warm.cost[group], kind="stable")[:FIRST_COLUMNS]
@@ -257,7 +255,7 @@ class Search:
         n = self.instance.n_variables
         linear = self.instance.n_samples == 0
         if depth == 0:
-            return Effort(1000, 10, 2e-3, 2 * n, 1e-4 if linear else 1e-3)
+            return Effort(1000, 10, 2e-3, 2 * n, 1e-4 if linear else 1e-3, exact=10)
         if linear:
             return Effort(30, 3, 1e-2, n, 1e-4)
         return Effort(10, 2, 1e-2, n, 2e-2)

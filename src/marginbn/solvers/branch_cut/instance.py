@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import OrderedDict
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -23,6 +24,10 @@ CACHE_BYTES = 500_000_000
 """Beyond it columns are made when asked for, and so much of them is kept."""
 
 
+Poll = Callable[[], None]
+"""Called now and then while something large is built; may raise to give up."""
+
+
 class Coefficients:
     """The margin matrix A, R = samples x rivals rows and one column per candidate."""
 
@@ -30,7 +35,11 @@ class Coefficients:
     """(R, K), or ``None`` where it would be too large."""
 
     def __init__(
-        self, margins: MarginRows | None, n_candidates: int, dense_bytes: int = DENSE_BYTES
+        self,
+        margins: MarginRows | None,
+        n_candidates: int,
+        dense_bytes: int = DENSE_BYTES,
+        poll: Poll = lambda: None,
     ) -> None:
         self._margins = margins
         self._n_candidates = n_candidates
@@ -41,6 +50,7 @@ class Coefficients:
         elif margins.nbytes_dense() <= dense_bytes:
             self.dense = np.empty((self.n_rows, n_candidates))
             for k in range(n_candidates):
+                poll()
                 self.dense[:, k] = margins.column(k).ravel()
 
     @property
@@ -85,7 +95,7 @@ class Coefficients:
         everything = np.arange(self._n_candidates)
         return np.array([multipliers @ self.column(int(k))[rows] for k in everything])
 
-    def magnitudes(self, weights: FloatArray) -> FloatArray:
+    def magnitudes(self, weights: FloatArray, poll: Poll = lambda: None) -> FloatArray:
         """sum_m w_m max_c |A_mc,k| for every candidate k, (K,)."""
         sizes = np.zeros(self._n_candidates)
         if len(weights) == 0:
@@ -96,6 +106,7 @@ class Coefficients:
                 sizes += weight * np.abs(of_sample).max(axis=0)
             return sizes
         for k in range(self._n_candidates):
+            poll()
             sizes[k] = weights @ np.abs(self.column(k).reshape(len(weights), -1)).max(axis=1)
         return sizes
 
@@ -175,7 +186,9 @@ class Instance:
         return np.maximum.reduceat(values, self.offsets[:-1])
 
 
-def build_instance(problem: StructureProblem, dense_bytes: int = DENSE_BYTES) -> Instance:
+def build_instance(
+    problem: StructureProblem, dense_bytes: int = DENSE_BYTES, poll: Poll = lambda: None
+) -> Instance:
     """Write a problem out as arrays."""
     candidates = problem.candidates
     width = max(candidates.max_parents, 1)
@@ -186,9 +199,9 @@ def build_instance(problem: StructureProblem, dense_bytes: int = DENSE_BYTES) ->
     weights = problem.sample_weights if has_rows else np.zeros(0)
     idle = 0.0 if problem.is_linear or has_rows else problem.gamma * problem.sample_weights.sum()
     coefficients = Coefficients(
-        problem.margins if has_rows else None, candidates.n_candidates, dense_bytes
+        problem.margins if has_rows else None, candidates.n_candidates, dense_bytes, poll
     )
-    sizes = np.abs(problem.linear) + coefficients.magnitudes(weights)
+    sizes = np.abs(problem.linear) + coefficients.magnitudes(weights, poll)
     return Instance(
         offsets=candidates.offsets,
         child=candidates.child.astype(np.int64),

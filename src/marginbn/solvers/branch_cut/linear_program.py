@@ -82,8 +82,7 @@ class Program:
     # ------------------------------------------------------------------ building
 
     def load(self, warm: Warm, allowed: BoolArray) -> None:
-        """Build the programme of a state; active candidates that are not allowed are fixed to
-        zero."""
+        """Build the programme of a state; active candidates not allowed are fixed to zero."""
         self._warm = warm
         samples = warm.samples(self._instance.n_rivals)
         place = np.full(self._instance.n_candidates, -1, dtype=np.int32)
@@ -233,8 +232,7 @@ class Program:
     # ------------------------------------------------------------------ probing
 
     def add_probe_rows(self, rows: list[Row]) -> int:
-        """Append structural rows without effect, to be switched on by :meth:`probe`; first
-        index."""
+        """Append structural rows without effect, to be used by :meth:`probe`; first index."""
         warm = self._warm
         assert warm is not None
         place = np.full(self._instance.n_candidates, -1, dtype=np.int32)

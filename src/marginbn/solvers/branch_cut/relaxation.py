@@ -5,8 +5,7 @@ the safe bound from its multipliers, and then looks for
 
 * violated cluster and class rows at the point eta (from the pool, by minimum cuts and descent);
 * samples whose label overestimates them: vio_m = w_m (estimate - min(gamma, min_c a_mc . eta)),
-  the sum of which is
-  the distance of the programme's value from the true value of eta;
+  the sum of which is the distance of the programme's value from the true value of eta;
 * candidates without column whose value exceeds the price of their variable.
 
 It stops when nothing is left, when what is left is a small part of the remaining gap, or when the
@@ -20,7 +19,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from marginbn.polytope.clusters import violated_by_selection
+from marginbn.polytope.clusters import Support, separate_exactly, violated_by_selection
 from marginbn.solvers.branch_cut.bounds import EPS, Prices, feasible_multipliers, lagrangian
 from marginbn.solvers.branch_cut.instance import BoolArray, FloatArray, Instance, IntArray
 from marginbn.solvers.branch_cut.kernels.separation import separate
@@ -50,6 +49,9 @@ KINK = 0.04
 NEAR = 0.1
 """Columns within this share of the remaining gap stay active for the children."""
 
+EXACT_SECONDS = 1.0
+"""Time limit of one exact separation; a run in which it strikes depends on the machine."""
+
 FRESH = 50_000
 """Products after which the cost vector is summed anew."""
 
@@ -66,6 +68,8 @@ class Effort:
         Stop if so many rounds closed less than this share of the gap.
     rows, violation
         New structural rows per round at most; rows violated by less are left alone.
+    exact
+        How often the exact separation may be called when nothing else finds a row.
     """
 
     rounds: int
@@ -73,6 +77,7 @@ class Effort:
     progress: float
     rows: int
     violation: float
+    exact: int = 0
 
 
 @dataclass(frozen=True)
@@ -98,6 +103,18 @@ class Relaxed:
     warm: Warm
 
 
+@dataclass(frozen=True)
+class Round:
+    """One solved programme: state with basis, solution, prices, bound, point and margins."""
+
+    warm: Warm
+    solution: Solution
+    prices: Prices
+    bound: float
+    point: FloatArray
+    margins: FloatArray
+
+
 class HybridRelaxation:
     """Solves node programmes; one per solve."""
 
@@ -109,6 +126,7 @@ class HybridRelaxation:
         self._random = np.array([2 * seed + 88_172_645_463_325_252], dtype=np.int64)
         self._usable = np.ones(instance.n_variables, dtype=bool)
         self._usable[0] = not instance.restricted  # class rows imply clusters with the class
+        self._exact_calls = 0
         self.rounds = 0
 
     def solve(
@@ -118,8 +136,7 @@ class HybridRelaxation:
         if warm.terms > FRESH:
             warm = refreshed(self.instance, warm)
         warm = warm.with_rows(edge_rows)
-        best: Prices | None = None
-        best_bound, point = math.inf, None
+        best = Relaxed(math.inf, None, None, warm, warm)
         history: list[float] = []
         while True:
             look_up(self.tracker)
@@ -128,40 +145,40 @@ class HybridRelaxation:
             self.rounds += 1
             if solution.outcome == "infeasible":
                 wider = warm.with_columns(np.flatnonzero(allowed))
-                if wider is not warm:
-                    warm = wider
-                    continue
-                empty = self._is_empty(warm, solution, allowed)
-                return Relaxed(-math.inf if empty else best_bound, best, None, warm, warm)
+                if wider is warm:
+                    empty = self._is_empty(warm, solution, allowed)
+                    return replace(best, bound=-math.inf, point=None) if empty else best
+                warm = wider
+                continue
             if solution.outcome == "limit" or len(solution.eta) == 0:
                 look_up(self.tracker)
-                return Relaxed(best_bound, best, point, warm, warm)
-            prices = self.prices(warm, solution)
-            bound = prices.bound(self.instance, allowed)
-            if bound < best_bound:
-                best_bound, best = bound, prices
-            point = np.zeros(self.instance.n_candidates)
-            point[warm.active] = np.maximum(solution.eta, 0.0)
-            if best_bound <= cutoff:
-                return Relaxed(best_bound, best, point, warm, warm)
-            history.append(best_bound)
-            warm = replace(warm, basis=self.program.basis())
-            margins = self._margins(point)
-            tolerance = _tolerance(bound, cutoff)
-            columns = self._missing_columns(warm, solution, prices, allowed, tolerance)
-            extended = warm.with_columns(columns) if len(history) < 3 * effort.rounds else warm
-            if len(history) < effort.rounds and not _stalls(history, cutoff, effort):
-                extended = self._extended(
-                    extended, warm, solution, point, margins, tolerance, effort
-                )
-            if extended is warm:
-                assert best is not None
-                keep = self._retention(
-                    warm, solution, best, point, margins, allowed, best_bound - cutoff
-                )
-                children = compressed(self.instance, warm, keep)
-                return Relaxed(best_bound, best, point, warm, children)
-            warm = extended
+                return best
+            now = self._round(warm, solution, allowed)
+            best = replace(best, point=now.point, loaded=now.warm, warm=now.warm)
+            if now.bound < best.bound:
+                best = replace(best, bound=now.bound, prices=now.prices)
+            if best.bound <= cutoff:
+                return best
+            history.append(best.bound)
+            warm = self._extended(now, allowed, cutoff, effort, history)
+            if warm is now.warm:
+                return replace(best, warm=self._compressed(now, best, allowed, cutoff))
+
+    def _round(self, warm: Warm, solution: Solution, allowed: BoolArray) -> Round:
+        """Point, margins, prices and bound of a solution."""
+        prices = self.prices(warm, solution)
+        point = np.zeros(self.instance.n_candidates)
+        point[warm.active] = np.maximum(solution.eta, 0.0)
+        support = np.flatnonzero(point > 0)
+        rows = self.instance.coefficients.margins_at(support, point[support])
+        return Round(
+            warm=replace(warm, basis=self.program.basis()),
+            solution=solution,
+            prices=prices,
+            bound=prices.bound(self.instance, allowed),
+            point=point,
+            margins=rows.reshape(self.instance.n_samples, self.instance.n_rivals),
+        )
 
     # ------------------------------------------------------------------ bounds
 
@@ -214,25 +231,18 @@ class HybridRelaxation:
 
     # ------------------------------------------------------------------ extending
 
-    def _margins(self, point: FloatArray) -> FloatArray:
-        """A eta, (M, rivals)."""
-        support = np.flatnonzero(point > 0)
-        rows = self.instance.coefficients.margins_at(support, point[support])
-        return rows.reshape(self.instance.n_samples, self.instance.n_rivals)
-
     def _extended(
-        self,
-        extended: Warm,
-        warm: Warm,
-        solution: Solution,
-        point: FloatArray,
-        margins: FloatArray,
-        tolerance: float,
-        effort: Effort,
+        self, now: Round, allowed: BoolArray, cutoff: float, effort: Effort, history: list[float]
     ) -> Warm:
-        """A state with violated rows and badly labelled samples added; or itself."""
-        extended = extended.with_rows(self._violated_rows(point, effort))
-        samples, rivals = self._overestimated(warm, solution, margins, tolerance)
+        """The state with missing columns, violated rows and badly labelled samples; or itself."""
+        extended = now.warm
+        tolerance = _tolerance(now.bound, cutoff)
+        if len(history) < 3 * effort.rounds:
+            extended = extended.with_columns(self._missing_columns(now, allowed, tolerance))
+        if len(history) >= effort.rounds or _stalls(history, cutoff, effort):
+            return extended
+        extended = extended.with_rows(self._violated_rows(now.point, effort))
+        samples, rivals = self._overestimated(now, tolerance)
         if len(samples) == 0:
             return extended
         return extended.with_samples(self.instance, samples, rivals)
@@ -244,11 +254,29 @@ class HybridRelaxation:
         numbers = [self.pool.shared[a] for a in order if pooled[a] > effort.violation]
         if len(numbers) < effort.rows // 2:
             numbers += self._separated(point, effort.rows - len(numbers), effort.violation)
+        if not numbers and self._exact_calls < effort.exact:
+            numbers += self._separated_exactly(point)
         return numbers
 
+    def _separated_exactly(self, point: FloatArray) -> list[int]:
+        """The most violated cluster, within a second; integral points have none left."""
+        support = np.flatnonzero(point > 1e-7)
+        if len(support) == self.instance.n_variables:
+            return []
+        self._exact_calls += 1
+        used = Support(
+            self.instance.n_variables,
+            tuple(int(i) for i in self.instance.child[support]),
+            tuple(tuple(self._parents(int(k))) for k in support),
+            tuple(float(mass) for mass in point[support]),
+        )
+        seconds = min(EXACT_SECONDS, max(self.tracker.deadline.remaining(), 1e-3))
+        usable = [int(v) for v in np.flatnonzero(self._usable)]
+        cluster = separate_exactly(used, usable, seconds=seconds)
+        return [] if cluster is None else [self.pool.cluster(cluster)]
+
     def _separated(self, point: FloatArray, room: int, violation: float) -> list[int]:
-        """New cluster rows by minimum cuts and descent; a cycle of an integral point for
-        certain."""
+        """New cluster rows by cuts and descent; integral points give a cycle for certain."""
         support = np.flatnonzero(point > 1e-7)
         found, values = separate(
             self.instance.child[support],
@@ -263,7 +291,7 @@ class HybridRelaxation:
         order = np.argsort(values, kind="stable")[:room]
         clusters = [frozenset(int(v) for v in np.flatnonzero(found[a])) for a in order]
         if not clusters and len(support) == self.instance.n_variables:
-            cycle = violated_by_selection([self._parents(k) for k in support])
+            cycle = violated_by_selection([self._parents(int(k)) for k in support])
             clusters = [] if cycle is None else [cycle]
         return [self.pool.cluster(cluster) for cluster in clusters]
 
@@ -271,49 +299,39 @@ class HybridRelaxation:
         row = self.instance.members[k]
         return [int(v) for v in row[row >= 0]]
 
-    def _overestimated(
-        self, warm: Warm, solution: Solution, margins: FloatArray, tolerance: float
-    ) -> tuple[IntArray, IntArray]:
+    def _overestimated(self, now: Round, tolerance: float) -> tuple[IntArray, IntArray]:
         """Samples to make explicit, or to give another row, and the rival of that row."""
         nothing = np.zeros(0, dtype=np.int64)
         if self.instance.n_samples == 0:
             return nothing, nothing
-        excess = self._excess(warm, solution, margins)
+        excess = self._excess(now)
         if excess.sum() <= tolerance:
             return nothing, nothing
-        rivals = margins.argmin(axis=1)
+        rivals = now.margins.argmin(axis=1)
         rows = np.arange(len(rivals)) * self.instance.n_rivals + rivals
-        excess[np.isin(rows, warm.explicit)] = 0.0  # there already: the programme's tolerance
+        excess[np.isin(rows, now.warm.explicit)] = 0.0  # there already: the programme's tolerance
         order = np.argsort(-excess, kind="stable")
         left = excess.sum() - np.cumsum(excess[order])
         count = int(np.searchsorted(-left, -tolerance / 4)) + 1
-        room = max(40, len(warm.explicit))
-        chosen = np.sort(order[: min(count, room)])
+        chosen = np.sort(order[: min(count, max(40, len(now.warm.explicit)))])
         chosen = chosen[excess[chosen] > 0]
         return chosen, rivals[chosen]
 
-    def _excess(self, warm: Warm, solution: Solution, margins: FloatArray) -> FloatArray:
+    def _excess(self, now: Round) -> FloatArray:
         """vio_m of every sample, (M,)."""
-        instance = self.instance
+        instance, labels = self.instance, now.warm.labels
         estimate = np.full(instance.n_samples, instance.gamma)
-        linear = np.flatnonzero(warm.labels >= 0)
-        estimate[linear] = margins[linear, warm.labels[linear]]
-        estimate[warm.samples(instance.n_rivals)] = solution.tau
-        true = np.minimum(margins.min(axis=1), instance.gamma)
+        linear = np.flatnonzero(labels >= 0)
+        estimate[linear] = now.margins[linear, labels[linear]]
+        estimate[now.warm.samples(instance.n_rivals)] = now.solution.tau
+        true = np.minimum(now.margins.min(axis=1), instance.gamma)
         return np.asarray(instance.weights * np.maximum(estimate - true, 0.0))
 
-    def _missing_columns(
-        self,
-        warm: Warm,
-        solution: Solution,
-        prices: Prices,
-        allowed: BoolArray,
-        tolerance: float,
-    ) -> IntArray:
+    def _missing_columns(self, now: Round, allowed: BoolArray, tolerance: float) -> IntArray:
         """Allowed candidates without column that would improve the programme."""
-        excess = prices.values - solution.convexity[self.instance.child]
+        excess = now.prices.values - now.solution.convexity[self.instance.child]
         excess[~allowed] = -np.inf
-        excess[warm.active] = -np.inf
+        excess[now.warm.active] = -np.inf
         total = np.maximum(self.instance.group_maxima(excess), 0.0).sum()
         if total <= tolerance / 2:
             return np.zeros(0, dtype=np.int64)
@@ -323,27 +341,22 @@ class HybridRelaxation:
 
     # ------------------------------------------------------------------ for the children
 
-    def _retention(
-        self,
-        warm: Warm,
-        solution: Solution,
-        prices: Prices,
-        point: FloatArray,
-        margins: FloatArray,
-        allowed: BoolArray,
-        gap: float,
-    ) -> Retention:
+    def _compressed(self, now: Round, best: Relaxed, allowed: BoolArray, cutoff: float) -> Warm:
+        """The children's state: near columns and samples near a kink stay."""
         instance = self.instance
         columns = allowed.copy()
-        if instance.n_candidates > ALL_COLUMNS:
-            best = prices.best(instance, allowed)
-            columns &= (point > 0) | (best[instance.child] - prices.values < NEAR * gap)
+        if instance.n_candidates > ALL_COLUMNS and best.prices is not None:
+            top = best.prices.best(instance, allowed)[instance.child]
+            columns &= (now.point > 0) | (top - best.prices.values < NEAR * (best.bound - cutoff))
+        if instance.n_samples == 0:
+            none = np.zeros(0, dtype=bool)
+            return compressed(instance, now.warm, Retention(columns, none, none))
         near = KINK * instance.gamma
-        ordered = np.sort(np.column_stack([margins, np.full(len(margins), instance.gamma)]), axis=1)
-        samples = ordered[:, 1] - ordered[:, 0] < near if len(ordered) else np.zeros(0, dtype=bool)
-        capped = np.minimum(margins.min(axis=1), instance.gamma) if len(margins) else np.zeros(0)
-        rows = (margins - capped[:, None] < near).ravel()
-        return Retention(columns, samples, rows)
+        pieces = np.column_stack([now.margins, np.full(len(now.margins), instance.gamma)])
+        pieces.sort(axis=1)
+        samples = pieces[:, 1] - pieces[:, 0] < near
+        rows = (now.margins - pieces[:, :1] < near).ravel()
+        return compressed(instance, now.warm, Retention(columns, samples, rows))
 
 
 def _clipped(values: FloatArray) -> FloatArray:
@@ -371,6 +384,6 @@ def labels_at(instance: Instance, chosen: IntArray) -> LabelArray:
     margins = rows.reshape(instance.n_samples, instance.n_rivals)
     if instance.n_samples == 0:
         return np.zeros(0, dtype=np.int16)
-    labels = margins.argmin(axis=1).astype(np.int16)
+    labels: LabelArray = margins.argmin(axis=1).astype(np.int16)
     labels[margins.min(axis=1) >= instance.gamma] = SATURATED
     return labels

@@ -1,8 +1,8 @@
 """Splitting a node in two: objects, their children and scores that learn.
 
 * edge {i, j}: absent (no candidate of one contains the other) or present (a row, see
-  ``rows.py``). It is 0 or 1 in every structure and what reversing an
-  arc cannot undo; with class-restricted candidates {0, j} says whether feature j matters at all.
+  ``rows.py``). It is 0 or 1 in every structure and what reversing an arc cannot undo; with
+  class-restricted candidates {0, j} says whether feature j matters at all.
 * arc j -> i: no candidate of i with j, or only such.
 * candidate k: forbidden, or the only one of its variable.
 
@@ -27,8 +27,7 @@ INTEGRAL = 1e-5
 
 
 class Split(NamedTuple):
-    """An object to split on; ``first``/``second`` are (i, j), i < j, or (child, parent), or (k,
-    -1)."""
+    """An object: ``first``, ``second`` are (i, j) with i < j, (child, parent) or (k, -1)."""
 
     kind: Kind
     first: int

@@ -72,49 +72,55 @@ class Node:
 
 
 class Tree:
-    """Open nodes."""
+    """Open nodes in a heap; a node visited out of turn leaves its entry behind, to be skipped."""
 
     def __init__(self) -> None:
-        self._heap: list[tuple[float, int, int, Node]] = []
+        self._heap: list[tuple[float, int, int]] = []  # -bound, -depth, number
+        self._open: dict[int, Node] = {}
         self._count = 0
-        self._next: Node | None = None
+        self._next: int | None = None
         self.discarded = -math.inf
         """Largest bound at which structures were given up."""
         self.nbytes = 0
 
-    def push(self, node: Node) -> None:
-        """Add an open node."""
+    def __len__(self) -> int:
+        return len(self._open)
+
+    def push(self, node: Node) -> int:
+        """Add an open node; returns its number."""
         self._count += 1
         self.nbytes += node.nbytes
-        heapq.heappush(self._heap, (-node.bound, -node.depth, self._count, node))
+        self._open[self._count] = node
+        heapq.heappush(self._heap, (-node.bound, -node.depth, self._count))
+        return self._count
 
     def push_children(self, children: list[Node], incumbent: float) -> None:
         """Add children; the better one may be visited next."""
-        children = sorted(children, key=lambda child: -child.bound)
-        for child in children:
-            self.push(child)
-        if children:
-            best, top = children[0].bound, -self._heap[0][0]
-            room = PLUNGE * (top - incumbent) if math.isfinite(incumbent) else math.inf
-            if best >= top - room:
-                self._next = children[0]
+        if not children:
+            return
+        ordered = sorted(children, key=lambda child: -child.bound)
+        numbers = [self.push(child) for child in ordered]
+        top = self._top()
+        room = PLUNGE * (top - incumbent) if math.isfinite(incumbent) else math.inf
+        if ordered[0].bound >= top - room:
+            self._next = numbers[0]
 
     def pop(self) -> Node | None:
-        """The node to visit next."""
-        node = self._next
-        self._next = None
-        if node is not None:
-            # Plunging: take the child from wherever it is in the heap.
-            place = next(a for a, entry in enumerate(self._heap) if entry[3] is node)
-            last = self._heap.pop()
-            if place < len(self._heap):
-                self._heap[place] = last
-                heapq.heapify(self._heap)
-        elif self._heap:
-            node = heapq.heappop(self._heap)[3]
-        if node is not None:
-            self.nbytes -= node.nbytes
+        """The node to visit next, or ``None``."""
+        number, self._next = self._next, None
+        if number is None:
+            if self._top() == -math.inf:
+                return None
+            number = self._heap[0][2]
+        node = self._open.pop(number)
+        self.nbytes -= node.nbytes
         return node
+
+    def _top(self) -> float:
+        """Largest open bound, -inf if nothing is open."""
+        while self._heap and self._heap[0][2] not in self._open:
+            heapq.heappop(self._heap)
+        return -self._heap[0][0] if self._heap else -math.inf
 
     def discard(self, bound: float) -> None:
         """Remember that structures with values up to ``bound`` were given up."""
@@ -122,5 +128,4 @@ class Tree:
 
     def bound(self, current: float = -math.inf) -> float:
         """Upper bound on everything open or given up, and on ``current``."""
-        top = -self._heap[0][0] if self._heap else -math.inf
-        return max(top, self.discarded, current)
+        return max(self._top(), self.discarded, current)

@@ -3,8 +3,7 @@
 Every sample m is treated in one of three ways:
 
 * *linear* on rival c (``labels[m] = c``): min(gamma, min_c a_mc . eta) is replaced by a_mc . eta,
-  part of the
-  cost vector;
+  part of the cost vector;
 * *saturated* (``labels[m] = SATURATED``): replaced by gamma, part of the constant;
 * *explicit* (``labels[m] = EXPLICIT``): a column tau_m <= gamma and some of its rows a_mc . eta -
   tau_m >= 0.
@@ -112,42 +111,34 @@ class Warm:
         return replace(self, active=active, basis=basis)
 
     def with_samples(self, instance: Instance, samples: IntArray, rivals: IntArray) -> Warm:
-        """Make samples explicit, each with the row of a rival (the one it violates most)."""
-        labels = self.labels[samples]
+        """Make samples explicit, each with the row of a rival (the one it violates most).
+
+        ``samples`` is increasing; those that are explicit already only get the row.
+        """
+        n_rivals, labels = instance.n_rivals, self.labels[samples]
         linear = labels >= 0
-        n_rivals = instance.n_rivals
+        moved = samples[linear] * n_rivals + labels[linear]  # rows that were part of the cost
         cost = self.cost
-        moved = samples[linear] * n_rivals + labels[linear]
         if len(moved):
-            lost = instance.coefficients.combine(moved, instance.weights[samples[linear]])
-            cost = cost - lost
+            cost = cost - instance.coefficients.combine(moved, instance.weights[samples[linear]])
         wanted = np.concatenate([moved, samples * n_rivals + rivals])
-        new_rows, where = np.unique(np.setdiff1d(wanted, self.explicit), return_index=True)
-        del where
-        tight = np.isin(new_rows, moved)
-        fresh = samples[labels != EXPLICIT]
-        marked = self.labels.copy()
-        marked[samples] = EXPLICIT
-        explicit, row_order = _merge(self.explicit, new_rows)
+        new_rows = np.setdiff1d(wanted, self.explicit)
+        explicit, order = _merge(self.explicit, new_rows)
         basis = self.basis
         if basis is not None:
-            old_samples = self.samples(n_rivals)
-            _, tau_order = _merge(old_samples, np.sort(fresh))
-            tau_status = np.where(self.labels[np.sort(fresh)] >= 0, BASIC, UPPER).astype(np.int8)
-            row_status = np.where(tight, LOWER, BASIC).astype(np.int8)
+            fresh = labels != EXPLICIT
+            _, tau_order = _merge(self.samples(n_rivals), samples[fresh])
+            tau = np.where(linear[fresh], BASIC, UPPER).astype(np.int8)
+            rows = np.where(np.isin(new_rows, moved), LOWER, BASIC).astype(np.int8)
             basis = replace(
                 basis,
-                tau=np.concatenate([basis.tau, tau_status])[tau_order],
-                explicit=np.concatenate([basis.explicit, row_status])[row_order],
+                tau=np.concatenate([basis.tau, tau])[tau_order],
+                explicit=np.concatenate([basis.explicit, rows])[order],
             )
-        return replace(
-            self,
-            labels=marked,
-            cost=cost,
-            terms=self.terms + 2 * len(moved),
-            explicit=explicit,
-            basis=basis,
-        )
+        marked = self.labels.copy()
+        marked[samples] = EXPLICIT
+        terms = self.terms + 2 * len(moved)
+        return replace(self, labels=marked, cost=cost, terms=terms, explicit=explicit, basis=basis)
 
 
 def _merge(old: IntArray, new: IntArray) -> tuple[IntArray, IntArray]:

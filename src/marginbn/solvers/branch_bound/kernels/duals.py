@@ -1,18 +1,22 @@
 """Dual weights from margins: the quadratically smoothed minimum.
 
-For one sample let ``s = (t_1, ..., t_C, gamma)`` be its margins and the cap. The smoothed minimum is
+For one sample let ``s = (t_1, ..., t_C, gamma)`` be its margins and the cap. The smoothed minimum
+is
 
-    min over p in the simplex of  p . s + (mu / 2) |p|^2,      attained at  p_c = max(0, (nu - s_c) / mu),  sum p = 1,
+    min over p in the simplex of  p . s + (mu / 2) |p|^2,      attained at  p_c = max(0, (nu - s_c)
+    / mu),  sum p = 1,
 
-and ``u_c = w p_c`` are dual weights for the rivals. Any ``u >= 0`` with ``sum_c u_c <= w`` gives a valid bound; the smoothing only decides
-how good it is. With one rival ``p = clip(1/2 + (gamma - t) / (2 mu), 0, 1)``.
+and ``u_c = w p_c`` are dual weights for the rivals. Any ``u >= 0`` with ``sum_c u_c <= w`` gives a
+valid bound; the smoothing only decides how good it is. With one rival ``p = clip(1/2 + (gamma - t)
+/ (2 mu), 0, 1)``.
 
-*Exact feasibility.* p is computed from differences ``s_c - min s`` (nothing cancels when margins are large and mu small); its sum
-can exceed 1 by rounding, so it is divided by its own sum times ``1 + 8 (C + 2) eps`` whenever the sum comes near 1. The products
-``w p_c`` then add up to at most w in exact arithmetic, not only in floating point.
+*Exact feasibility.* p is computed from differences ``s_c - min s`` (nothing cancels when margins
+are large and mu small); its sum can exceed 1 by rounding, so it is divided by its own sum times ``1
++ 8 (C + 2) eps`` whenever the sum comes near 1. The products ``w p_c`` then add up to at most w in
+exact arithmetic, not only in floating point.
 
-*Stale weights.* A sample whose weights would move by less than ``stale * w`` keeps its old ones: still feasible, and its rows need no
-gradient update.
+*Stale weights.* A sample whose weights would move by less than ``stale * w`` keeps its old ones:
+still feasible, and its rows need no gradient update.
 """
 
 from __future__ import annotations
@@ -86,9 +90,17 @@ def _finish(p: FloatArray, nu: float, mu: float) -> None:
 
 @kernel
 def update_duals(
-    inst: Instance, t: FloatArray, mu: float, stale: float, u: FloatArray, changed: IntArray, delta: FloatArray
+    inst: Instance,
+    t: FloatArray,
+    mu: float,
+    stale: float,
+    u: FloatArray,
+    changed: IntArray,
+    delta: FloatArray,
 ) -> tuple[int, float]:
-    """Move u to the weights of margins t; lists changed rows and returns their number and sum (w - sum u)."""
+    """Move u to the weights of margins t; lists changed rows and returns their number and sum (w -
+    sum u).
+    """
     if inst.n_rivals == 1:
         return _update_single(inst, t, mu, stale, u, changed, delta)
     return _update_many(inst, t, mu, stale, u, changed, delta)
@@ -96,7 +108,13 @@ def update_duals(
 
 @kernel
 def _update_single(
-    inst: Instance, t: FloatArray, mu: float, stale: float, u: FloatArray, changed: IntArray, delta: FloatArray
+    inst: Instance,
+    t: FloatArray,
+    mu: float,
+    stale: float,
+    u: FloatArray,
+    changed: IntArray,
+    delta: FloatArray,
 ) -> tuple[int, float]:
     count, unused = 0, 0.0
     half = 0.5 / mu
@@ -115,7 +133,13 @@ def _update_single(
 
 @kernel
 def _update_many(
-    inst: Instance, t: FloatArray, mu: float, stale: float, u: FloatArray, changed: IntArray, delta: FloatArray
+    inst: Instance,
+    t: FloatArray,
+    mu: float,
+    stale: float,
+    u: FloatArray,
+    changed: IntArray,
+    delta: FloatArray,
 ) -> tuple[int, float]:
     rivals = inst.n_rivals
     count, unused = 0, 0.0
@@ -189,7 +213,7 @@ def linear_of_vertex(inst: Instance, g: FloatArray, vertex: IntArray) -> float:
     total = g[n * (n + 2) + vertex[n]]
     for i in range(n):
         total += g[i * (n + 2) + vertex[i]]
-    return total
+    return float(total)
 
 
 @kernel

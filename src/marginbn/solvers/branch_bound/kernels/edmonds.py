@@ -1,11 +1,12 @@
 """Maximum arborescence with dual prices, compiled.
 
-The mathematics and a readable version are in ``marginbn.polytope.arborescence``. Here the path-growing algorithm works on a
-dense matrix: a contracted cycle gets a new row and column, so one arborescence costs O(k^2) after a greedy attempt that is
-usually right.
+The mathematics and a readable version are in ``marginbn.polytope.arborescence``. Here the
+path-growing algorithm works on a dense matrix: a contracted cycle gets a new row and column, so one
+arborescence costs O(k^2) after a greedy attempt that is usually right.
 
-Prices give reduced costs. With ``D(X, Y)`` the sum of the prices of all (super)nodes that contain X but not Y, every arc
-satisfies ``w(Y -> X) <= D(X, Y)``, and the value of any arborescence is the sum of all prices minus the slacks of its arcs.
+Prices give reduced costs. With ``D(X, Y)`` the sum of the prices of all (super)nodes that contain X
+but not Y, every arc satisfies ``w(Y -> X) <= D(X, Y)``, and the value of any arborescence is the
+sum of all prices minus the slacks of its arcs.
 """
 
 from __future__ import annotations
@@ -148,7 +149,7 @@ def _choose(h: int, n_active: int, tree: Tree, work: Growth, root: int) -> int:
 
 @kernel
 def _contract(begin: int, length: int, n_active: int, tree: Tree, work: Growth, root: int) -> int:
-    """Merge path[begin:length] into a new node; an arc into it replaces the cycle arc of its head."""
+    """Merge path[begin:length]; an arc into the new node replaces the cycle arc of its head."""
     x = tree.size[0]
     tree.size[0] = x + 1
     work.state[x] = 1

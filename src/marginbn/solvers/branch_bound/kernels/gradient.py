@@ -1,9 +1,10 @@
 """Gradients ``g = linear + A^T u``, updated only for rows whose dual weight changed.
 
-Only *live* columns are needed: allowed slots of features with a choice, and class sets while more than one is left. They are kept as
-spans of the column index; gaps of less than one vector register are not worth a new span. Everything decided is summed in a
-constant margin vector instead: ``u . fixed`` belongs to the constant of the bound. A span must therefore never reach across a decided feature:
-its margins would count twice.
+Only *live* columns are needed: allowed slots of features with a choice, and class sets while more
+than one is left. They are kept as spans of the column index; gaps of less than one vector register
+are not worth a new span. Everything decided is summed in a constant margin vector instead: ``u .
+fixed`` belongs to the constant of the bound. A span must therefore never reach across a decided
+feature: its margins would count twice.
 """
 
 from __future__ import annotations
@@ -71,7 +72,7 @@ def only_class_set(box: Box) -> int:
 
 @kernel
 def _extend(spans: IntArray, count: int, column: int, barrier: int) -> int:
-    """Add a column to the last span, or begin a new one if it is far or behind a decided feature."""
+    """Add a column to the last span, or begin a new one if it is far or behind the barrier."""
     if count > 0 and column - spans[count - 1, 1] < GAP and spans[count - 1, 1] > barrier:
         spans[count - 1, 1] = column + 1
         return count
@@ -82,9 +83,17 @@ def _extend(spans: IntArray, count: int, column: int, barrier: int) -> int:
 
 @kernel
 def add_rows(
-    inst: Instance, spans: IntArray, n_spans: int, changed: IntArray, delta: FloatArray, n_changed: int, g: FloatArray
+    inst: Instance,
+    spans: IntArray,
+    n_spans: int,
+    changed: IntArray,
+    delta: FloatArray,
+    n_changed: int,
+    g: FloatArray,
 ) -> float:
-    """g += sum of delta_k A[changed_k] on the spans; returns what the pass counts in ``rounding.py``."""
+    """g += sum of delta_k A[changed_k] on the spans; returns what the pass counts in
+    ``rounding.py``.
+    """
     for a in range(n_changed, n_changed + 3):  # pad the last block; the arrays have room for it
         delta[a] = 0.0
         changed[a] = changed[0]
@@ -97,7 +106,13 @@ def add_rows(
 
 @kernel
 def _add_block(
-    rows: FloatArray, spans: IntArray, n_spans: int, changed: IntArray, delta: FloatArray, k: int, g: FloatArray
+    rows: FloatArray,
+    spans: IntArray,
+    n_spans: int,
+    changed: IntArray,
+    delta: FloatArray,
+    k: int,
+    g: FloatArray,
 ) -> None:
     d0, d1, d2, d3 = delta[k], delta[k + 1], delta[k + 2], delta[k + 3]
     r0, r1, r2, r3 = changed[k], changed[k + 1], changed[k + 2], changed[k + 3]
@@ -123,7 +138,13 @@ def list_nonzero(u: FloatArray, changed: IntArray, delta: FloatArray) -> int:
 
 @kernel
 def fresh_gradient(
-    inst: Instance, spans: IntArray, n_spans: int, u: FloatArray, changed: IntArray, delta: FloatArray, g: FloatArray
+    inst: Instance,
+    spans: IntArray,
+    n_spans: int,
+    u: FloatArray,
+    changed: IntArray,
+    delta: FloatArray,
+    g: FloatArray,
 ) -> float:
     """g from scratch; ends the drift of the incremental updates."""
     g[:] = inst.linear

@@ -1,17 +1,23 @@
 """Flat array records shared by all kernels.
 
-Notation used in every kernel of this package (features are numbered from 0 here, the class is apart):
+Notation used in every kernel of this package (features are numbered from 0 here, the class is
+apart):
 
-- ``n`` features; feature ``i`` has ``n + 2`` *slots*: slot ``j < n`` is the parent set {class, j} (slot ``i`` itself does
-  not exist), slot ``n`` is {class}, slot ``n + 1`` is {}. Column ``i (n + 2) + s``.
-- class parent set number ``S`` has column ``n (n + 2) + S`` and members ``first[S], second[S]`` (-1: none).
-- a *vertex* is an int array of length ``n + 1``: the slot of every feature, then the number of the class set.
+- ``n`` features; feature ``i`` has ``n + 2`` *slots*: slot ``j < n`` is the parent set {class, j}
+  (slot ``i`` itself does not exist), slot ``n`` is {class}, slot ``n + 1`` is {}. Column ``i (n +
+  2) + s``.
+- class parent set number ``S`` has column ``n (n + 2) + S`` and members ``first[S], second[S]``
+  (-1: none).
+- a *vertex* is an int array of length ``n + 1``: the slot of every feature, then the number of the
+  class set.
 - row ``m * n_rivals + c`` belongs to sample ``m`` and its rival class ``c``.
 
-A structure is feasible iff its feature arcs form a forest and every parent of the class has the slot {}.
+A structure is feasible iff its feature arcs form a forest and every parent of the class has the
+slot {}.
 
-Compile time grows with the square of the number of arrays in a record that is handed around, so records hold results and what must
-outlive a call; short-lived scratch is allocated where it is used.
+Compile time grows with the square of the number of arrays in a record that is handed around, so
+records hold results and what must outlive a call; short-lived scratch is allocated where it is
+used.
 """
 
 from __future__ import annotations

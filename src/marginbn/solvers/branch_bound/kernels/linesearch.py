@@ -1,9 +1,10 @@
 """Step length of pairwise Frank-Wolfe on the smoothed objective.
 
-Along ``t + s d`` the slope is ``h'(s) = sum_m u_m(t_m + s d_m) . d_m`` plus a constant for the linear scores, and h is concave. Samples whose dual weights
-cannot change on the whole segment (all rivals above the smoothing zone at both ends, or one rival alone below it) are summed once; the others are
-listed and evaluated again for every trial step. The zero of h' is bracketed and found by the Illinois rule; a tenth of the
-initial slope is accurate enough.
+Along ``t + s d`` the slope is ``h'(s) = sum_m u_m(t_m + s d_m) . d_m`` plus a constant for the
+linear scores, and h is concave. Samples whose dual weights cannot change on the whole segment (all
+rivals above the smoothing zone at both ends, or one rival alone below it) are summed once; the
+others are listed and evaluated again for every trial step. The zero of h' is bracketed and found by
+the Illinois rule; a tenth of the initial slope is accurate enough.
 """
 
 from __future__ import annotations
@@ -20,9 +21,18 @@ ACCURACY = 0.1
 
 @kernel
 def step_length(
-    inst: Instance, t: FloatArray, d: FloatArray, mu: float, slope: float, linear: float, largest: float, listed: IntArray
+    inst: Instance,
+    t: FloatArray,
+    d: FloatArray,
+    mu: float,
+    slope: float,
+    linear: float,
+    largest: float,
+    listed: IntArray,
 ) -> float:
-    """The s in [0, largest] where the smoothed objective along d is maximal; ``slope`` is h'(0) > 0."""
+    """The s in [0, largest] where the smoothed objective along d is maximal; ``slope`` is h'(0) >
+    0.
+    """
     if inst.weights.size == 0:
         return largest
     constant, count = _split_samples(inst, t, d, mu, largest, listed)

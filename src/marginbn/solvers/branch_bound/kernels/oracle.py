@@ -1,22 +1,26 @@
 """Linear maximisation over a box: arborescence with contracted forced edges, class parents jointly.
 
-**Contraction.** A component X of forced edges is entered at one feature r, and its edges then point away from r. With ``W`` the arc
-weights, the inside of X contributes
+**Contraction.** A component X of forced edges is entered at one feature r, and its edges then point
+away from r. With ``W`` the arc weights, the inside of X contributes
 
-    I(r) = sum of W[child, parent] over the forced edges oriented away from r        (blocked(r) of them forbidden)
-    I(v) = I(p) - W[v, p] + W[p, v]      for a neighbour v of p                         (re-rooting)
+    I(r) = sum of W[child, parent] over the forced edges oriented away from r        (blocked(r) of
+    them forbidden) I(v) = I(p) - W[v, p] + W[p, v]      for a neighbour v of p
+    (re-rooting)
 
-so the arborescence runs on components with ``W2[X, Y] = max {W[r, u] + I(r) : r in X, u in Y, blocked(r) = 0}``. Forbidden arcs are
-counted, never added: a sum that once contained -1e30 has lost its digits.
+so the arborescence runs on components with ``W2[X, Y] = max {W[r, u] + I(r) : r in X, u in Y,
+blocked(r) = 0}``. Forbidden arcs are counted, never added: a sum that once contained -1e30 has lost
+its digits.
 
-**Class parents.** Let B be the value without class parents and ``rce(j) = D(comp j, root) - g[j, {}] - I(j)`` the reduced cost of
-giving feature j the slot {}. A class set S needs {} for its members, which lie in different components, hence
+**Class parents.** Let B be the value without class parents and ``rce(j) = D(comp j, root) - g[j,
+{}] - I(j)`` the reduced cost of giving feature j the slot {}. A class set S needs {} for its
+members, which lie in different components, hence
 
     UB_S = g_S + B - sum_{j in S} rce(j)    >=   best value with class set S.
 
-Class sets are evaluated exactly in decreasing order of UB_S until the best exact value reaches the next UB_S, or ``cap`` have been
-evaluated *and* one of them was feasible. Relevant features lose {} unless they are parents of the class; should that leave nothing,
-B is taken without this restriction, which only weakens the bound.
+Class sets are evaluated exactly in decreasing order of UB_S until the best exact value reaches the
+next UB_S, or ``cap`` have been evaluated *and* one of them was feasible. Relevant features lose {}
+unless they are parents of the class; should that leave nothing, B is taken without this
+restriction, which only weakens the bound.
 """
 
 from __future__ import annotations
@@ -40,8 +44,12 @@ from marginbn.solvers.branch_bound.kernels.layout import (
 
 
 @entry
-def maximise(inst: Instance, box: Box, g: FloatArray, cap: int, oracle: Oracle) -> tuple[float, float]:
-    """Upper bound on ``g . eta`` over the box, and the value of ``oracle.vertex`` (-inf, -inf if the box is empty)."""
+def maximise(
+    inst: Instance, box: Box, g: FloatArray, cap: int, oracle: Oracle
+) -> tuple[float, float]:
+    """Upper bound on ``g . eta`` over the box, and the value of ``oracle.vertex`` (-inf, -inf if
+    the box is empty).
+    """
     base, relaxed = maximise_base(box, g, oracle)
     if base <= MISSING:
         return -np.inf, -np.inf
@@ -67,7 +75,9 @@ def maximise(inst: Instance, box: Box, g: FloatArray, cap: int, oracle: Oracle) 
 
 @kernel
 def maximise_base(box: Box, g: FloatArray, oracle: Oracle) -> tuple[float, bool]:
-    """B and whether it had to be relaxed; prices stay in ``oracle.tree``, entry prices in ``oracle.enter``."""
+    """B and whether it had to be relaxed; prices stay in ``oracle.tree``, entry prices in
+    ``oracle.enter``.
+    """
     graph = oracle.graph
     relaxed = False
     fill_graph(box, g, True, graph)
@@ -104,7 +114,9 @@ def fill_graph(box: Box, g: FloatArray, strict: bool, graph: Graph) -> None:
 
 @kernel
 def solve_graph(box: Box, graph: Graph, tree: Tree) -> float:
-    """Value of the best arborescence of the graph, forced edges contracted; FORBIDDEN if there is none."""
+    """Value of the best arborescence of the graph, forced edges contracted; FORBIDDEN if there is
+    none.
+    """
     n = box.allowed.shape[0]
     k = box.n_components[0]
     if k == n:
@@ -202,7 +214,7 @@ def empty_cost(box: Box, g: FloatArray, j: int, oracle: Oracle) -> float:
     n = box.allowed.shape[0]
     if oracle.graph.blocked[j] > 0:
         return -FORBIDDEN
-    return oracle.enter[j] - g[j * (n + 2) + n + 1] - oracle.graph.inner[j]
+    return float(oracle.enter[j] - g[j * (n + 2) + n + 1] - oracle.graph.inner[j])
 
 
 @kernel
@@ -235,7 +247,7 @@ def _evaluate_class_set(
     own = g[n * (n + 2) + s]
     if inst.first[s] < 0 and not relaxed:
         oracle.other[:n] = oracle.base[:n]
-        return base + own
+        return float(base + own)
     trial = new_graph(n)
     if relaxed:
         fill_graph(box, g, True, trial)
@@ -248,7 +260,7 @@ def _evaluate_class_set(
     if value <= MISSING:
         return FORBIDDEN
     expand(box, trial, oracle.tree, oracle.other)
-    return value + own
+    return float(value + own)
 
 
 @kernel

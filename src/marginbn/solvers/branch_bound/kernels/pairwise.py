@@ -1,15 +1,19 @@
 """Bound of one box by pairwise Frank-Wolfe on the smoothed objective.
 
-The relaxation is ``max f(eta)`` over the convex hull of the box, f concave and piecewise linear. Its dual is
+The relaxation is ``max f(eta)`` over the convex hull of the box, f concave and piecewise linear.
+Its dual is
 
-    D(u) = gamma sum_m (w_m - sum_c u_mc) + max over the box of (linear + A^T u) . eta,        u >= 0,  sum_c u_mc <= w_m,
+    D(u) = gamma sum_m (w_m - sum_c u_mc) + max over the box of (linear + A^T u) . eta,        u >=
+    0,  sum_c u_mc <= w_m,
 
-an upper bound for *every* feasible u. eta is a convex combination of vertices with margins t; u comes from t by smoothing
-(``duals.py``), the oracle gives D(u) and the vertex to move to, and weight moves from the worst active vertex to it.
+an upper bound for *every* feasible u. eta is a convex combination of vertices with margins t; u
+comes from t by smoothing (``duals.py``), the oracle gives D(u) and the vertex to move to, and
+weight moves from the worst active vertex to it.
 
-The loop ends when the box is pruned, when ``f(eta) > cutoff`` shows that no u can prune it and the bracket is small against the distance to
-the cutoff, when the smoothing is at its floor and nothing moves, when the progress of the last iterations promises no pruning soon, or when
-the iterations granted are used up.
+The loop ends when the box is pruned, when ``f(eta) > cutoff`` shows that no u can prune it and the
+bracket is small against the distance to the cutoff, when the smoothing is at its floor and nothing
+moves, when the progress of the last iterations promises no pruning soon, or when the iterations
+granted are used up.
 """
 
 from __future__ import annotations
@@ -62,7 +66,9 @@ class Settings(NamedTuple):
     accuracy_top: float  # the same while the bound is far from the incumbent
     top: float  # "far": more than this part of the distance at the root
     slot_discount: float  # kappa: re-rooting splits are worth less than their drop says
-    patience: float  # windows a box below the top may still need, at its present progress, to be pruned
+    patience: (
+        float  # windows a box below the top may still need, at its present progress, to be pruned
+    )
     iterations: int  # largest number per box
     root_iterations: int
     evaluate: bool  # try oracle vertices as incumbents
@@ -170,7 +176,9 @@ def bound_box(
     load_margins(inst, b)
     operations, before = 0.0, np.inf
     for iteration in range(iterations):
-        operations = _refresh_gradient(inst, b, work, settings.stale, n_spans, iteration, operations)
+        operations = _refresh_gradient(
+            inst, b, work, settings.stale, n_spans, iteration, operations
+        )
         upper, value = maximise(inst, box, work.g, settings.cap, oracle)
         if upper == -np.inf:
             return EMPTY
@@ -209,13 +217,21 @@ def load_margins(inst: Instance, b: Bounding) -> None:
 
 @kernel
 def _refresh_gradient(
-    inst: Instance, b: Bounding, work: Scratch, stale: float, n_spans: int, iteration: int, operations: float
+    inst: Instance,
+    b: Bounding,
+    work: Scratch,
+    stale: float,
+    n_spans: int,
+    iteration: int,
+    operations: float,
 ) -> float:
     """Dual weights of t and their gradient; the constant goes to numbers[CURRENT]."""
     mu = b.numbers[SMOOTHING]
     count, unused = update_duals(inst, b.t, mu, stale, work.u, work.changed, work.delta)
     if iteration % REFRESH == 0:
-        operations = fresh_gradient(inst, work.spans, n_spans, work.u, work.changed, work.delta, work.g)
+        operations = fresh_gradient(
+            inst, work.spans, n_spans, work.u, work.changed, work.delta, work.g
+        )
     else:
         operations += add_rows(inst, work.spans, n_spans, work.changed, work.delta, count, work.g)
     constant = inst.gamma * unused
@@ -227,7 +243,7 @@ def _refresh_gradient(
 
 @kernel
 def _keep_best(inst: Instance, b: Bounding, g: FloatArray, upper: float, operations: float) -> None:
-    """Remember the majorant if its bound is the best so far; its rounding allowance is part of it."""
+    """Remember the majorant if its bound, with its rounding allowance, is the best so far."""
     error = bound_error(inst, b.scale[0], b.scale[1], b.scale[2], operations)
     constant = b.numbers[CURRENT] + error
     if constant + upper < b.numbers[BOUND]:
@@ -262,11 +278,13 @@ def _advance(
         if b.numbers[SMOOTHING] <= floor and frank_wolfe_gap < 1e-7 * abs(b.numbers[BOUND]):
             return False
         b.numbers[SMOOTHING] = max(floor, settings.smoothing_factor * b.numbers[SMOOTHING])
-    slope = linear_of_vertex(inst, work.g, target) - linear_of_vertex(inst, work.g, b.vertices[worst])
+    slope = linear_of_vertex(inst, work.g, target) - linear_of_vertex(
+        inst, work.g, b.vertices[worst]
+    )
     if slope > 0.0:
         _pairwise_step(inst, b, work, target, worst, slope)
         return True
-    return b.numbers[SMOOTHING] > settings.smoothing_floor * inst.gamma
+    return bool(b.numbers[SMOOTHING] > settings.smoothing_floor * inst.gamma)
 
 
 @kernel
@@ -291,12 +309,16 @@ def linear_of_active(inst: Instance, b: Bounding, g: FloatArray) -> float:
 
 
 @kernel
-def _pairwise_step(inst: Instance, b: Bounding, work: Scratch, target: IntArray, worst: int, slope: float) -> None:
+def _pairwise_step(
+    inst: Instance, b: Bounding, work: Scratch, target: IntArray, worst: int, slope: float
+) -> None:
     """Move weight from the worst vertex to the target."""
     source = b.vertices[worst]
     linear = _direction(inst, target, source, work.direction)
     largest = b.share[worst]
-    s = step_length(inst, b.t, work.direction, b.numbers[SMOOTHING], slope, linear, largest, work.changed)
+    s = step_length(
+        inst, b.t, work.direction, b.numbers[SMOOTHING], slope, linear, largest, work.changed
+    )
     for r in range(b.t.size):
         b.t[r] += s * work.direction[r]
     into = _find_vertex(b, target)
@@ -336,7 +358,7 @@ def _find_vertex(b: Bounding, target: IntArray) -> int:
     b.n_active[0] = k + 1
     b.vertices[k] = target
     b.share[k] = 0.0
-    return k
+    return int(k)
 
 
 @kernel

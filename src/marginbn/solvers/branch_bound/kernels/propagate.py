@@ -5,10 +5,13 @@ Rules, repeated until nothing changes (none of them removes a structure of the b
 1. a feature without a slot: the box is empty; with one slot that is an arc: the edge is forced;
 2. forced edges must form a forest;
 3. inside a component of forced edges no further arc is possible;
-4. a component is entered at exactly one feature r, and all its edges then point away from r. r is a *possible entry* iff
-   all these arcs and some slot from outside ({}, {class} or an arc of another component) are allowed. Other features lose their slots from
-   outside; an arc of a forced edge that no possible entry uses is removed; no possible entry: the box is empty;
-5. a class set needs the slot {} of its members, so two of them cannot lie in one component; a feature in every class set left has
+4. a component is entered at exactly one feature r, and all its edges then point away from r. r is a
+   *possible entry* iff
+   all these arcs and some slot from outside ({}, {class} or an arc of another component) are
+   allowed. Other features lose their slots from outside; an arc of a forced edge that no possible
+   entry uses is removed; no possible entry: the box is empty;
+5. a class set needs the slot {} of its members, so two of them cannot lie in one component; a
+   feature in every class set left has
    the slot {} only;
 6. a *relevant* feature is a parent of the class or has a slot other than {}.
 """
@@ -169,7 +172,7 @@ def _has_outside_slot(box: Box, r: int) -> bool:
     n = box.allowed.shape[0]
     if box.allowed[r, n] or box.allowed[r, n + 1]:
         return True
-    for s in range(n):
+    for s in range(n):  # noqa: SIM110 (generators are not compiled)
         if box.allowed[r, s] and not box.edges[r, s]:
             return True
     return False
@@ -186,18 +189,16 @@ def _forbid_outside_slots(box: Box, r: int) -> None:
 @kernel
 def is_member(inst: Instance, j: int, s: int) -> bool:
     """Whether feature j belongs to class set s."""
-    return inst.first[s] == j or inst.second[s] == j
+    return bool(inst.first[s] == j or inst.second[s] == j)
 
 
 @kernel
 def _class_set_fits(inst: Instance, box: Box, s: int) -> bool:
     n = box.allowed.shape[0]
-    j, l = inst.first[s], inst.second[s]
+    j, k = inst.first[s], inst.second[s]
     if j >= 0 and not box.allowed[j, n + 1]:
         return False
-    if l >= 0 and (not box.allowed[l, n + 1] or box.component[j] == box.component[l]):
-        return False
-    return True
+    return k < 0 or bool(box.allowed[k, n + 1] and box.component[j] != box.component[k])
 
 
 @kernel
@@ -266,4 +267,4 @@ def _only_empty(box: Box, j: int) -> bool:
     for s in range(n + 1):
         if box.allowed[j, s]:
             return False
-    return box.allowed[j, n + 1]
+    return bool(box.allowed[j, n + 1])

@@ -1,12 +1,13 @@
 """Open nodes in flat arrays: boxes as bits, a heap by bound, majorants shared by siblings.
 
-A *family* is what both children of a split inherit: the best majorant (c, g) of their parent, its smoothing and its heaviest active
-vertices. Nodes and families live in pools with free lists; the caller grows the pools between batches.
+A *family* is what both children of a split inherit: the best majorant (c, g) of their parent, its
+smoothing and its heaviest active vertices. Nodes and families live in pools with free lists; the
+caller grows the pools between batches.
 """
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -43,6 +44,10 @@ class Pool(NamedTuple):
     numbers: FloatArray  # largest bound ever pruned, bound of the root
 
 
+NODE_FIELDS = Pool._fields[: Pool._fields.index("gradient")]
+FAMILY_FIELDS = Pool._fields[Pool._fields.index("gradient") : Pool._fields.index("counters")]
+
+
 def words_per_box(n: int, n_class_sets: int) -> int:
     """64-bit words of a packed box."""
     return (n * (n + 2) + n_class_sets + n * n + n + 63) // 64
@@ -54,30 +59,32 @@ def new_pool(inst: Instance, nodes: int, families: int, kept: int) -> Pool:
     counters = np.zeros(8, dtype=np.int64)
     counters[FREE_NODES], counters[FREE_FAMILIES] = nodes, families
     return Pool(
-        np.zeros((nodes, words_per_box(n, inst.first.size)), dtype=np.uint64),
-        np.zeros(nodes),
-        *(np.zeros(nodes, dtype=np.int64) for _ in range(3)),
-        np.arange(nodes, dtype=np.int64),
-        np.empty((families, n_columns)),
-        np.zeros(families),
-        np.zeros(families),
-        np.empty((families, kept, n + 1), dtype=np.int16),
-        np.empty((families, kept)),
-        np.zeros(families, dtype=np.int64),
-        np.zeros(families, dtype=np.int64),
-        np.arange(families, dtype=np.int64),
-        counters,
-        np.array([-np.inf, np.inf]),
+        words=np.zeros((nodes, words_per_box(n, inst.first.size)), dtype=np.uint64),
+        bound=np.zeros(nodes),
+        family=np.zeros(nodes, dtype=np.int64),
+        spent=np.zeros(nodes, dtype=np.int64),
+        heap=np.zeros(nodes, dtype=np.int64),
+        free_nodes=np.arange(nodes, dtype=np.int64),
+        gradient=np.empty((families, n_columns)),
+        constant=np.zeros(families),
+        smoothing=np.zeros(families),
+        vertices=np.empty((families, kept, n + 1), dtype=np.int16),
+        share=np.empty((families, kept)),
+        n_vertices=np.zeros(families, dtype=np.int64),
+        references=np.zeros(families, dtype=np.int64),
+        free_families=np.arange(families, dtype=np.int64),
+        counters=counters,
+        numbers=np.array([-np.inf, np.inf]),
     )
 
 
 def grown(pool: Pool, nodes: int, families: int) -> Pool:
     """The same storage with more room; indices stay valid."""
     old_nodes, old_families = pool.bound.size, pool.constant.size
-    arrays = {}
-    for name in pool._fields[:6]:
+    arrays: dict[str, Any] = {}
+    for name in NODE_FIELDS:
         arrays[name] = _enlarge(getattr(pool, name), nodes)
-    for name in pool._fields[6:14]:
+    for name in FAMILY_FIELDS:
         arrays[name] = _enlarge(getattr(pool, name), families)
     counters = pool.counters.copy()
     free_nodes, free_families = int(counters[FREE_NODES]), int(counters[FREE_FAMILIES])
@@ -170,7 +177,9 @@ def _sift_up(pool: Pool, node: int, place: int) -> None:
 
 @kernel
 def pop(pool: Pool) -> int:
-    """Remove and return the open node of the largest bound; its storage stays until :func:`release`."""
+    """Remove and return the open node of the largest bound; its storage stays until
+    :func:`release`.
+    """
     heap, counters = pool.heap, pool.counters
     top = heap[0]
     counters[OPEN] -= 1
@@ -188,7 +197,7 @@ def pop(pool: Pool) -> int:
         heap[place] = heap[child]
         place = child
     heap[place] = node
-    return top
+    return int(top)
 
 
 @kernel
@@ -220,7 +229,9 @@ def new_family(pool: Pool, b: Bounding) -> int:
     pool.smoothing[family] = b.numbers[SMOOTHING]
     count = b.n_active[0]
     kept = min(count, pool.share.shape[1])
-    for a in range(kept):  # selection sort of the heaviest to the front; the order does not matter to eta
+    for a in range(
+        kept
+    ):  # selection sort of the heaviest to the front; the order does not matter to eta
         heaviest = a
         for k in range(a + 1, count):
             if b.share[k] > b.share[heaviest]:
@@ -229,7 +240,7 @@ def new_family(pool: Pool, b: Bounding) -> int:
         pool.vertices[family, a] = b.vertices[a]
         pool.share[family, a] = b.share[a]
     pool.n_vertices[family] = kept
-    return family
+    return int(family)
 
 
 @kernel

@@ -81,7 +81,9 @@ def encode(problem: StructureProblem) -> Encoding:
         columns,
         linear,
         magnitude,
-        np.array(weights, dtype=np.float64),  # a copy: a read-only array would be another type to numba
+        np.array(
+            weights, dtype=np.float64
+        ),  # a copy: a read-only array would be another type to numba
         first,
         second,
     )
@@ -91,7 +93,9 @@ def encode(problem: StructureProblem) -> Encoding:
 
 
 def _slot_discount(problem: StructureProblem) -> float:
-    """0.03, but 1 for one-against-all margins of several classes (measured: discounting slots hurts there)."""
+    """0.03, but 1 for one-against-all margins of several classes (measured: discounting slots hurts
+    there).
+    """
     margins = problem.margins
     if margins is None or margins.kind != "binary" or margins.data.n_classes <= 2:
         return 0.03
@@ -122,4 +126,3 @@ def _slot(parents: tuple[int, ...], n: int) -> int:
     if not parents:
         return n + 1
     return n if len(parents) == 1 else parents[1] - 1
-

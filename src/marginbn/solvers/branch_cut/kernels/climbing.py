@@ -4,8 +4,7 @@
 candidates per margin row, so that all candidates of one variable are scored in one pass: with
 ``margins`` the margin rows of the selection,
 
-    value(k) = linear_k + sum_m w_m min(gamma, min_c margins_mc - rows[mc, k_i] + rows[mc, k])
-    for all k of i.
+    value(k) = linear_k + sum_m w_m min(gamma, min_c margins_mc - rows[mc, k_i] + rows[mc, k]).
 
 Moves: the best candidate of one variable that closes no cycle; the reversal of one arc j -> i
 (the best candidate of i without j, then the best of j with i). Kicks are random feasible
@@ -117,10 +116,10 @@ def holds_any(members: IntArray, k: int, marked: BoolArray) -> bool:
 @kernel
 def holds(members: IntArray, k: int, parent: int) -> bool:
     """Whether candidate k contains ``parent``."""
+    found = False
     for p in range(members.shape[1]):
-        if members[k, p] == parent:
-            return True
-    return False
+        found = found or members[k, p] == parent
+    return found
 
 
 @kernel

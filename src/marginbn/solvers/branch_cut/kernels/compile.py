@@ -1,5 +1,7 @@
-"""How the kernels of the branch and cut are compiled; ``fastmath`` stays off, sums mean what they
-say."""
+"""How the kernels of the branch and cut are compiled.
+
+``fastmath`` stays off: sums are added in the order in which they are written.
+"""
 
 from __future__ import annotations
 

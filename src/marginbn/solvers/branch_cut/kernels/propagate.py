@@ -2,13 +2,12 @@
 
 * A variable without allowed candidate makes the node empty.
 * A parent contained in every allowed candidate is a *forced arc*; forced arcs must be acyclic,
-  and whoever is reached from i along
-  them can be no parent of i.
+  and whoever is reached from i along them
+  can be no parent of i.
 * Of a present edge at least one orientation must stay possible; if only one is, it is forced.
 * Variables are placed one after the other, each as soon as an allowed candidate lies inside the
-  placed ones; if this
-  gets stuck there is no acyclic selection (placing a variable never takes a choice away from
-  another).
+  placed ones; if this gets stuck there is no acyclic selection (placing a variable never takes a
+  choice away from another).
 
 For class-restricted candidates the second rule contains: a feature that must not be empty is no
 parent of the class.
@@ -83,10 +82,7 @@ def _close(count: IntArray, total: IntArray, reach: BoolArray) -> bool:
                 for i in range(n):
                     if reach[via, i]:
                         reach[j, i] = True
-    for i in range(n):
-        if reach[i, i]:
-            return False
-    return True
+    return not np.diag(reach).any()
 
 
 @kernel

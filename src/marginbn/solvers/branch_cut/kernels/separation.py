@@ -33,7 +33,7 @@ FULL = 1.0 - 1e-9
 @kernel
 def next_random(state: IntArray) -> int:
     """A non-negative number from a xorshift generator; ``state`` (1,) must not be zero."""
-    x = state[0]
+    x: int = state[0]
     x ^= (x << 13) & 0x7FFFFFFFFFFFFFFF
     x ^= x >> 7
     x ^= (x << 17) & 0x7FFFFFFFFFFFFFFF
@@ -156,8 +156,7 @@ def _capacities(
 def _minimum_cut(
     capacity: FloatArray, target: int, residual: FloatArray, before: IntArray, queue: IntArray
 ) -> float:
-    """Maximum flow from the last node to the target; afterwards ``before[v] >= 0`` on the source
-    side."""
+    """Maximum flow from the last node to the target; ``before[v] >= 0`` marks the source side."""
     n = capacity.shape[0]
     residual[:] = capacity
     flow = 0.0
@@ -204,6 +203,62 @@ def _remember(
 
 
 @kernel
+def _try_cluster(
+    child: IntArray,
+    members: IntArray,
+    mass: FloatArray,
+    usable: BoolArray,
+    inside: BoolArray,
+    violation: float,
+    found: BoolArray,
+    values: FloatArray,
+    n_found: int,
+) -> int:
+    """Keep a cluster and the end of its descent, where violated; returns how many are kept."""
+    value = free_mass_of(child, members, mass, inside)
+    if value < 1.0 - violation:
+        n_found = _remember(inside, value, found, values, n_found)
+    value = descend_from(child, members, mass, usable, inside, np.zeros(inside.size))
+    if value < 1.0 - violation:
+        n_found = _remember(inside, value, found, values, n_found)
+    return n_found
+
+
+@kernel
+def _try_cuts(
+    child: IntArray,
+    members: IntArray,
+    mass: FloatArray,
+    usable: BoolArray,
+    capacity: FloatArray,
+    violation: float,
+    found: BoolArray,
+    values: FloatArray,
+    n_found: int,
+) -> int:
+    """Minimum cuts to every variable as clusters."""
+    n = usable.size
+    residual = np.zeros((n + 1, n + 1))
+    before = np.zeros(n + 1, dtype=np.int64)
+    queue = np.zeros(n + 1, dtype=np.int64)
+    inside = np.zeros(n, dtype=np.bool_)
+    for target in range(n):
+        if not usable[target]:
+            continue
+        if _minimum_cut(capacity, target, residual, before, queue) >= FULL:
+            continue
+        size = 0
+        for v in range(n):
+            inside[v] = usable[v] and before[v] < 0
+            size += inside[v]
+        if size >= 2:
+            n_found = _try_cluster(
+                child, members, mass, usable, inside, violation, found, values, n_found
+            )
+    return n_found
+
+
+@kernel
 def separate(
     child: IntArray,
     members: IntArray,
@@ -219,46 +274,23 @@ def separate(
     found = np.zeros((room, n), dtype=np.bool_)
     values = np.zeros(room)
     n_found = 0
-    inside = np.zeros(n, dtype=np.bool_)
-    change = np.zeros(n)
     capacity = np.zeros((n + 1, n + 1))
-    residual = np.zeros((n + 1, n + 1))
-    before = np.zeros(n + 1, dtype=np.int64)
-    queue = np.zeros(n + 1, dtype=np.int64)
     for attempt in range(1 + n_random):
         _capacities(child, members, mass, usable, attempt > 0, state, capacity)
-        for target in range(n):
-            if (
-                not usable[target]
-                or _minimum_cut(capacity, target, residual, before, queue) >= FULL
-            ):
-                continue
-            size = 0
-            for v in range(n):
-                inside[v] = usable[v] and before[v] < 0
-                size += inside[v]
-            if size < 2:
-                continue
-            value = free_mass_of(child, members, mass, inside)
-            if value < 1.0 - violation:
-                n_found = _remember(inside, value, found, values, n_found)
-            value = descend_from(child, members, mass, usable, inside, change)
-            if value < 1.0 - violation:
-                n_found = _remember(inside, value, found, values, n_found)
-    for s in range(child.size):
+        n_found = _try_cuts(
+            child, members, mass, usable, capacity, violation, found, values, n_found
+        )
+    inside = np.zeros(n, dtype=np.bool_)
+    for s in range(child.size):  # every arc of the support as a cluster of two
         for p in range(members.shape[1]):
             j = members[s, p]
             if j < 0:
                 break
-            if not usable[child[s]] or not usable[j]:
-                continue
-            inside[:] = False
-            inside[child[s]] = True
-            inside[j] = True
-            value = free_mass_of(child, members, mass, inside)
-            if value < 1.0 - violation:
-                n_found = _remember(inside, value, found, values, n_found)
-            value = descend_from(child, members, mass, usable, inside, change)
-            if value < 1.0 - violation:
-                n_found = _remember(inside, value, found, values, n_found)
+            if usable[child[s]] and usable[j]:
+                inside[:] = False
+                inside[child[s]] = True
+                inside[j] = True
+                n_found = _try_cluster(
+                    child, members, mass, usable, inside, violation, found, values, n_found
+                )
     return found[:n_found], values[:n_found]

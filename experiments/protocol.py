@@ -1,0 +1,210 @@
+"""Which rows are learned from, validated on and tested on: section 6 of the paper.
+
+A data set becomes one table of all usable rows. An outer split names the training rows and the
+test rows; inner splits, told in positions of the training part, are for choosing parameters.
+Both depend on the data set, the fold and the seed only, so all methods see the same rows.
+Discretisation is no business of this file: every estimator learns it from the rows it is given.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import tomllib
+from dataclasses import dataclass, field
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from experiments.settings import Settings
+from marginbn import Table
+from marginbn.classifiers.max_margin_cv import LARGE_TRAINING_SET, stratified_folds
+from marginbn.datasets import load_folder_dataset
+from marginbn.evaluation import stratified_holdout
+from marginbn.exceptions import InputError
+from marginbn.table import Column, as_column
+
+HERE = Path(__file__).parent
+N_FOLDS = 5
+VALIDATION_SHARE = 0.2
+MISSING_VALUE = "?"
+"""The value that stands for a missing one where missing counts as a state."""
+
+Rows = NDArray[np.intp]
+RowSplit = tuple[Rows, Rows]
+
+
+@dataclass(frozen=True)
+class Spec:
+    """One entry of datasets.toml."""
+
+    name: str
+    split: str
+    missing: str
+    target: str
+    expect: tuple[int, int] | None = None
+    test_rows: int | None = None
+    drop: tuple[str, ...] = ()
+    deviation: str = ""
+
+    @property
+    def is_cross_validated(self) -> bool:
+        return self.split == "folds"
+
+
+def read_specs(path: Path = HERE / "datasets.toml") -> dict[str, Spec]:
+    """All data sets by name, in the paper's order."""
+    content = tomllib.loads(path.read_text(encoding="utf-8"))
+    return {
+        name: _spec(name, content["defaults"] | entry) for name, entry in content["sets"].items()
+    }
+
+
+def _spec(name: str, entry: dict[str, Any]) -> Spec:
+    lists = {k: tuple(v) for k, v in entry.items() if isinstance(v, list)}
+    spec = Spec(name, **(entry | lists))
+    if spec.split not in ("folder", "holdout", "folds"):
+        raise InputError(f"split of {name} must be folder, holdout or folds, got {spec.split!r}")
+    if spec.missing not in ("remove", "state"):
+        raise InputError(f"missing of {name} must be remove or state, got {spec.missing!r}")
+    if (spec.split == "holdout") != (spec.test_rows is not None):
+        raise InputError(f"{name} needs test_rows exactly if its split is holdout")
+    return spec
+
+
+@dataclass(frozen=True, eq=False)
+class Data:
+    """All usable rows of a data set; the folder's test part, if any, comes last.
+
+    labels : str array (n_rows,); n_train : rows of the folder's training part
+    n_removed : rows left out because of missing values
+    """
+
+    spec: Spec
+    features: Table
+    labels: NDArray[np.str_]
+    n_train: int
+    n_removed: int
+
+
+@lru_cache(maxsize=2)
+def load(spec: Spec, folder: Path) -> Data:
+    """Read a data set; the last two are kept, since units of one set follow one another."""
+    dataset = load_folder_dataset(spec.name, folder)
+    parts = [dataset.train]
+    if spec.split == "folder":
+        if dataset.test is None:
+            raise InputError(f"{spec.name} needs a test part, {spec.name}.test.csv, in {folder}")
+        parts.append(dataset.test)
+    kept = [_usable(part, spec) for part in parts]
+    sizes = (kept[0].n_rows, sum(part.n_rows for part in kept[1:]))
+    if spec.expect is not None and sizes != spec.expect:
+        raise InputError(
+            f"{spec.name} must have {spec.expect} usable rows (training, test), got {sizes}; "
+            "see experiments/README.md for how the folder is made"
+        )
+    n_removed = sum(part.n_rows for part in parts) - sum(sizes)
+    labels = np.concatenate([part.column(spec.target).values for part in kept]).astype(str)
+    names = [n for n in dataset.train.names if n != spec.target and n not in spec.drop]
+    features = Table(tuple(_stack([part.column(name) for part in kept]) for name in names))
+    return Data(spec, features, labels, sizes[0], n_removed)
+
+
+def _usable(part: Table, spec: Spec) -> Table:
+    return part.take(part.complete) if spec.missing == "remove" else part
+
+
+def _stack(parts: list[Column]) -> Column:
+    """One column of several parts; what is still missing becomes a value of its own."""
+    kind = parts[0].kind
+    values = np.concatenate([part.values for part in parts])
+    if kind == "categorical":
+        values = np.array([MISSING_VALUE if v is None else v for v in values], dtype=object)
+    return as_column(values, name=parts[0].name, kind=kind)
+
+
+@dataclass(frozen=True, eq=False)
+class Task:
+    """What a method gets: training rows, inner splits of them, and test rows.
+
+    ``labels`` and ``test_labels`` are str arrays; ``inner`` holds positions in the training part.
+    """
+
+    train: Table
+    labels: NDArray[np.str_]
+    test: Table
+    test_labels: NDArray[np.str_]
+    inner: list[RowSplit]
+    settings: Settings
+    about: dict[str, Any] = field(default_factory=dict)
+
+
+def n_folds(spec: Spec, settings: Settings) -> int:
+    """Outer folds that are run."""
+    return min(settings.outer_folds, N_FOLDS) if spec.is_cross_validated else 1
+
+
+def make_task(data: Data, fold: int, settings: Settings) -> Task:
+    """The task of one outer fold."""
+    train, test = outer_split(data, fold, settings.seed)
+    train = subsample(train, data.labels, settings.max_train, settings.seed)
+    test = subsample(test, data.labels, settings.max_test, settings.seed)
+    labels = data.labels[train]
+    inner = inner_splits(labels, settings.validation_folds, settings.seed + 1)
+    about = {
+        "split": data.spec.split,
+        "fold": fold,
+        "folds_run": n_folds(data.spec, settings),
+        "seed": settings.seed,
+        "n_train": len(train),
+        "n_test": len(test),
+        "n_removed": data.n_removed,
+        "digest": digest([train, test]),
+        "validation": "folds" if len(inner) > 1 else "holdout",
+        "validation_splits": len(inner),
+        "validation_digest": digest([part for split in inner for part in split]),
+    }
+    return Task(
+        data.features.take(train),
+        labels,
+        data.features.take(test),
+        data.labels[test],
+        inner,
+        settings,
+        about,
+    )
+
+
+def outer_split(data: Data, fold: int, seed: int) -> RowSplit:
+    """Training rows and test rows of the data set."""
+    spec, n_rows = data.spec, len(data.labels)
+    if spec.split == "folder":
+        return np.arange(data.n_train), np.arange(data.n_train, n_rows)
+    if spec.test_rows is not None:
+        return stratified_holdout(data.labels, spec.test_rows / n_rows, seed)
+    return stratified_folds(data.labels, N_FOLDS, seed)[fold]
+
+
+def inner_splits(labels: NDArray[np.str_], small_folds: int, seed: int) -> list[RowSplit]:
+    """20 % of the rows for validation if there are more than 1000, else five folds."""
+    if len(labels) > LARGE_TRAINING_SET or small_folds == 1:
+        return [stratified_holdout(labels, VALIDATION_SHARE, seed)]
+    return stratified_folds(labels, small_folds, seed)
+
+
+def subsample(rows: Rows, labels: NDArray[np.str_], most: int | None, seed: int) -> Rows:
+    """At most so many of the rows, every class in proportion; all of them if there are fewer."""
+    if most is None or len(rows) <= most:
+        return rows
+    _, chosen = stratified_holdout(labels[rows], most / len(rows), seed)
+    return rows[chosen]
+
+
+def digest(parts: list[Rows]) -> str:
+    """Short fingerprint of row numbers, to see that two records speak of the same rows."""
+    sha = hashlib.sha256()
+    for part in parts:
+        sha.update(np.ascontiguousarray(part, dtype="<i8").tobytes() + b"|")
+    return sha.hexdigest()[:16]
