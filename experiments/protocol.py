@@ -29,6 +29,7 @@ from marginbn.table import Column, as_column
 HERE = Path(__file__).parent
 N_FOLDS = 5
 VALIDATION_SHARE = 0.2
+SPLITS = ("folder", "holdout", "tail", "folds")
 MISSING_VALUE = "?"
 """The value that stands for a missing one where missing counts as a state."""
 
@@ -65,12 +66,12 @@ def read_specs(path: Path = HERE / "datasets.toml") -> dict[str, Spec]:
 def _spec(name: str, entry: dict[str, Any]) -> Spec:
     lists = {k: tuple(v) for k, v in entry.items() if isinstance(v, list)}
     spec = Spec(name, **(entry | lists))
-    if spec.split not in ("folder", "holdout", "folds"):
-        raise InputError(f"split of {name} must be folder, holdout or folds, got {spec.split!r}")
+    if spec.split not in SPLITS:
+        raise InputError(f"split of {name} must be one of {SPLITS}, got {spec.split!r}")
     if spec.missing not in ("remove", "state"):
         raise InputError(f"missing of {name} must be remove or state, got {spec.missing!r}")
-    if (spec.split == "holdout") != (spec.test_rows is not None):
-        raise InputError(f"{name} needs test_rows exactly if its split is holdout")
+    if (spec.split in ("holdout", "tail")) != (spec.test_rows is not None):
+        raise InputError(f"{name} needs test_rows exactly if its split is holdout or tail")
     return spec
 
 
@@ -182,6 +183,9 @@ def outer_split(data: Data, fold: int, seed: int) -> RowSplit:
     spec, n_rows = data.spec, len(data.labels)
     if spec.split == "folder":
         return np.arange(data.n_train), np.arange(data.n_train, n_rows)
+    if spec.split == "tail":
+        n_train = n_rows - (spec.test_rows or 0)
+        return np.arange(n_train), np.arange(n_train, n_rows)
     if spec.test_rows is not None:
         return stratified_holdout(data.labels, spec.test_rows / n_rows, seed)
     return stratified_folds(data.labels, N_FOLDS, seed)[fold]

@@ -32,6 +32,7 @@ ORDERS: dict[str, tuple[str, ...]] = {
         "jsonfile",
         "jsonvalues",
         "plaintext",
+        "labels",
         # data
         "discretize",
         "encode",
@@ -46,10 +47,15 @@ ORDERS: dict[str, tuple[str, ...]] = {
         "polytope",
         "solvers",
         # networks
+        "ordering",
+        "layout",
+        "sketch",
         "elimination",
         "classwise",
         "inference",
         "network",
+        "contributions",
+        "explain",
         # what users meet
         "classifiers",
         "evaluation",
@@ -63,7 +69,7 @@ ORDERS: dict[str, tuple[str, ...]] = {
         "__main__",
     ),
     "marginbn.scores": ("loglik", "dirichlet", "decomposable", "margin"),
-    "marginbn.polytope": ("arborescence", "clusters", "formulation", "accuracy", "files"),
+    "marginbn.polytope": ("arborescence", "formulation", "accuracy", "files", "clusters"),
     "marginbn.solvers": (
         "limits",
         "result",
@@ -81,6 +87,8 @@ ORDERS: dict[str, tuple[str, ...]] = {
         "scip",
         "branch_bound",
         "branch_cut",
+        # on top of them: the list of the best instead of the very best
+        "ranking",
     ),
     "marginbn.solvers.branch_bound": (
         "kernels",

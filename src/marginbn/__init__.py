@@ -54,6 +54,7 @@ if TYPE_CHECKING:
         relative_gap,
         solve_structure,
     )
+    from marginbn.solvers.ranking import RankedStructure, best_structures
     from marginbn.structure import Structure
     from marginbn.table import Table, as_table
 
@@ -101,6 +102,7 @@ _HOMES = {
     ),
     "marginbn.readers": ("read_table",),
     "marginbn.report": ("describe",),
+    "marginbn.solvers.ranking": ("RankedStructure", "best_structures"),
     "marginbn.structure": ("Structure",),
     "marginbn.table": ("Table", "as_table"),
 }

@@ -101,8 +101,7 @@ class Explanation:
         shown, rest = split_largest(self.contributions, most)
         rows = [[c.condition, f"{c.value:+.4f}"] for c in shown]
         if rest:
-            others = math.fsum(c.value for c in rest)
-            rows.append([f"{counted(len(rest), 'other variable')}", f"{others:+.4f}"])
+            rows.append([name_rest(rest), f"{math.fsum(c.value for c in rest):+.4f}"])
         rows.append(["log margin", f"{self.log_margin:+.4f}"])
         title = f"row {self.row}: {self.label} (p = {self.probability:.4g}) against {self.rival}"
         if self.label != self.predicted:
@@ -402,6 +401,13 @@ def split_largest(
     n_moving = sum(c.value != 0 for c in contributions)  # sorted by size: zeros are last
     cut = min(n_moving, most)
     return contributions[:cut], contributions[cut:]
+
+
+def name_rest(rest: Sequence[Contribution]) -> str:
+    """As in ``3 other variables, 1 missing feature``."""
+    n_missing = sum(c.state is None for c in rest)
+    parts = (len(rest) - n_missing, "other variable"), (n_missing, "missing feature")
+    return ", ".join(counted(count, noun) for count, noun in parts if count)
 
 
 def _is_cell(value: Any) -> bool:

@@ -52,13 +52,17 @@ def read_json(path: PathLike) -> object:
 
 
 def write_json_atomic(path: PathLike, obj: object) -> None:
-    """Write JSON so that the file is either the old one or the complete new one, never a part.
+    """Write JSON so that the file is either the old one or the complete new one, never a part."""
+    write_atomic(path, _encode(path, obj))
 
-    The text goes to a temporary file in the same folder, is flushed to the disk, and takes the
+
+def write_atomic(path: PathLike, content: bytes) -> None:
+    """Write a file all or nothing.
+
+    The content goes to a temporary file in the same folder, is flushed to the disk, and takes the
     place of the old file in one step. If anything fails, the old file stays as it was and no
     temporary file is left behind.
     """
-    content = _encode(path, obj)
     target = os.path.realpath(path)  # a link keeps pointing where it did
     folder, name = os.path.split(target)
     temporary = os.path.join(folder, f".{name[:100]}.{secrets.token_hex(6)}.tmp")

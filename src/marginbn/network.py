@@ -21,6 +21,7 @@ from marginbn.encode import EncodedData, Variable
 from marginbn.exceptions import InputError
 from marginbn.inference import Evidence
 from marginbn.parameters import estimate_log_tables
+from marginbn.sketch import draw_figure
 from marginbn.structure import Structure
 
 FloatArray = NDArray[np.float64]
@@ -256,6 +257,10 @@ class BayesianNetwork:
             f"BayesianNetwork({self.n_variables} variables, {len(self.structure.arcs)} arcs, "
             f"{self.n_parameters} parameters)"
         )
+
+    def _repr_html_(self) -> str:
+        """The picture that notebooks show."""
+        return draw_figure(self.structure, self.variables, repr(self))
 
     def __reduce__(self) -> tuple[object, ...]:
         # Through the constructor: a copy is checked and read-only again, and carries no caches.

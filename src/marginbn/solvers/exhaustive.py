@@ -110,7 +110,7 @@ class _Enumeration:
             self._chosen[variable] = k
             self._visit(
                 depth + 1,
-                _reach_with(reach, variable, int(self._masks[k])),
+                reach_with(reach, variable, int(self._masks[k])),
                 linear + float(self._problem.linear[k]),
                 margins + self._margins[k],
             )
@@ -135,7 +135,7 @@ class _Enumeration:
             self._tracker.offer(self._chosen)
 
 
-def _reach_with(reach: list[int], child: int, parents: int) -> list[int]:
+def reach_with(reach: list[int], child: int, parents: int) -> list[int]:
     """What every variable reaches once the child has these parents (a bit mask)."""
     if parents == 0:
         return reach

@@ -1,0 +1,87 @@
+"""Do one unit of work: make the task, run the method, judge the predictions, write it all down."""
+
+from __future__ import annotations
+
+import os
+import platform
+import time
+import traceback
+import warnings
+from functools import lru_cache
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+from threadpoolctl import threadpool_limits
+
+from experiments.methods import METHODS, TABLE1_METHODS
+from experiments.outcome import Outcome
+from experiments.protocol import Data, Spec, Task, load, make_task
+from experiments.records import Record, Unit, pack_bits
+from experiments.settings import Settings
+from marginbn.exceptions import DataWarning, OptimalityWarning
+
+PACKAGES = ("marginbn", "scikit-learn", "numpy", "scipy", "numba")
+
+
+def run_unit(unit: Unit, spec: Spec, folder: Path, settings: Settings) -> Record:
+    """The record of a unit, or one with an "error" entry; never raises but for Ctrl-C."""
+    start = time.perf_counter()
+    try:
+        # One unit, one thread: units run side by side.
+        with threadpool_limits(1), warnings.catch_warnings():
+            # A limit and a gap are in the record; nobody reads warnings of a thousand units.
+            warnings.simplefilter("ignore", OptimalityWarning)
+            warnings.simplefilter("ignore", DataWarning)
+            task = make_unit_task(unit, load(spec, folder), settings)
+            outcome = (METHODS | TABLE1_METHODS)[unit.method](task)
+    except Exception:
+        return {"unit": vars(unit), "error": traceback.format_exc()}
+    outcome.seconds["total"] = time.perf_counter() - start
+    return make_record(unit, task, outcome)
+
+
+def make_unit_task(unit: Unit, data: Data, settings: Settings) -> Task:
+    """The unit's outer fold; table 1 takes all rows of a set that has no test part."""
+    task = make_task(data, unit.fold, settings)
+    if not (unit.is_table1 and data.spec.is_cross_validated):
+        return task
+    about = task.about | {"split": "all", "n_train": len(data.labels), "n_test": 0, "digest": "all"}
+    return Task(
+        data.features, data.labels, data.features, data.labels, task.inner, settings, about
+    )
+
+
+def make_record(unit: Unit, task: Task, outcome: Outcome) -> Record:
+    return {
+        "unit": vars(unit),
+        "quick": task.settings.quick,
+        "settings": task.settings.relevant(unit.is_table1),
+        "split": task.about,
+        "chosen": outcome.chosen,
+        **_judge(task, outcome),
+        "validation": outcome.validation,
+        "search": outcome.search,
+        "notes": outcome.notes,
+        "seconds": {k: round(v, 3) for k, v in outcome.seconds.items()},
+        "versions": versions(),
+        "machine": f"{platform.machine()}, {os.cpu_count()} cores",
+    }
+
+
+def _judge(task: Task, outcome: Outcome) -> dict[str, Any]:
+    """Accuracy and, for the tests of significance, which test rows were right."""
+    if outcome.predicted is None:
+        return {}
+    correct = outcome.predicted == task.test_labels
+    return {
+        "accuracy": float(correct.mean()),
+        "n_correct": int(correct.sum()),
+        "n_test": len(correct),
+        "correct": pack_bits(correct),
+    }
+
+
+@lru_cache(maxsize=1)
+def versions() -> dict[str, str]:
+    return {"python": platform.python_version(), **{name: version(name) for name in PACKAGES}}

@@ -1,0 +1,259 @@
+"""Reading text formats: files, words, quoted strings, numbers, errors that name the line.
+
+A :class:`Scanner` walks once over the text. Comments are blanked out beforehand (they keep their
+length, so positions stay true), every step is a match of one character class or a search for one
+character, and nothing is ever tried twice: the time is linear in the length of the file, whatever
+it holds. Nothing is recursive.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from bisect import bisect_left
+from dataclasses import dataclass
+from functools import cache, cached_property
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from marginbn.exceptions import FormatError, InputError
+from marginbn.export.names import unescape
+from marginbn.jsonfile import MAX_BYTES, PathLike, write_atomic
+from marginbn.jsonvalues import shorten
+from marginbn.textfile import format_error, numbers_of_texts
+
+_SPACE = re.compile(r"[ \t\r\n\f\v]*")
+_NUMBER_WORD = re.compile(r"[^ \t\r\n\f\v,]+")
+_NOT_LINE_END = re.compile(r"[^\n]")
+
+
+@dataclass(frozen=True)
+class Word:
+    """A piece of the file: the name it stands for and where it is written."""
+
+    text: str
+    start: int
+    end: int
+    quoted: bool = False
+
+
+class Scanner:
+    """A position in a text that only moves forward.
+
+    Parameters
+    ----------
+    path
+        Where the text comes from, for messages.
+    text
+        All of it.
+    line_comment, block_comment
+        What starts a comment up to the end of the line; what opens and closes one. Quoted strings
+        hold no comments.
+    """
+
+    def __init__(
+        self,
+        path: str,
+        text: str,
+        line_comment: str | None = None,
+        block_comment: tuple[str, str] | None = None,
+    ) -> None:
+        self.path = path
+        self.pos = 0
+        self._text = text
+        self._text = self._without_comments(line_comment, block_comment)
+
+    def line(self, pos: int) -> int:
+        """Line of a position, counted from 1."""
+        return bisect_left(self._line_ends, pos) + 1
+
+    def error(self, reason: str, pos: int | None = None) -> FormatError:
+        """The error for a position, by default the current one."""
+        return format_error(self.path, self.line(self.pos if pos is None else pos), reason)
+
+    def peek(self) -> str:
+        """The next character that is no white space; empty at the end."""
+        match = _SPACE.match(self._text, self.pos)
+        assert match is not None  # it matches nothing at least
+        self.pos = match.end()
+        return self._text[self.pos : self.pos + 1]
+
+    def accept(self, mark: str) -> bool:
+        """Step over the character if it comes next."""
+        if self.peek() != mark:
+            return False
+        self.pos += 1
+        return True
+
+    def expect(self, mark: str) -> None:
+        """Step over the character, which must come next."""
+        if not self.accept(mark):
+            raise self.error(f"expected {mark!r}, got {self._ahead()}")
+
+    def word(self, stops: str) -> Word:
+        """The next word: in quotes, or up to white space, a quote or one of the stops."""
+        start = self.pos if self.peek() else len(self._text)
+        start = self.pos
+        if self.peek() == '"':
+            self.pos = self._closing_quote(start)
+            return Word(unescape(self._text[start + 1 : self.pos - 1]), start, self.pos, True)
+        match = _word_pattern(stops).match(self._text, start)
+        if match is None:
+            raise self.error(f"expected a name, got {self._ahead()}")
+        self.pos = match.end()
+        return Word(unescape(match[0]), start, self.pos)
+
+    def words(self, stop: str, separator: str = "") -> list[list[Word]]:
+        """Words up to the stop, which is stepped over; a new list after each separator."""
+        groups: list[list[Word]] = [[]]
+        while not self.accept(stop):
+            if separator and self.accept(separator):
+                groups.append([])
+            elif self.peek():
+                groups[-1].append(self.word(stop + separator))
+            else:
+                raise self.error(f"the file ends where {stop!r} is missing")
+        return groups
+
+    def joined(self, group: list[Word]) -> Word:
+        """Words without quotes that form one name, with the spaces between them."""
+        if len(group) == 1:
+            return group[0]
+        start, end = group[0].start, group[-1].end
+        return Word(unescape(self._text[start:end]), start, end)
+
+    def numbers(self, stop: str) -> NDArray[np.float64]:
+        """Numbers up to the stop, which is stepped over; commas are white space."""
+        start, end = self.pos, self._find(stop)
+        self.pos = end + 1
+        return self.parse_numbers(self._text[start:end].replace(",", " ").split(), start)
+
+    def nested_numbers(self) -> NDArray[np.float64]:
+        """Numbers in brackets that may be nested to any depth: only their order counts."""
+        self.expect("(")
+        start, depth = self.pos, 1
+        for match in re.compile("[()]").finditer(self._text, start):
+            depth += 1 if match[0] == "(" else -1
+            if depth == 0:
+                break
+        else:
+            raise self.error("there is no closing bracket to this one", start - 1)
+        self.pos = match.end()
+        inside = self._text[start : match.start()].replace("(", " ").replace(")", " ")
+        return self.parse_numbers(inside.replace(",", " ").split(), start)
+
+    def skip_statement(self, stop: str = ";") -> None:
+        """Step over everything up to the stop that is not in quotes, and over it."""
+        marks = re.compile(f'[{re.escape(stop)}"]')
+        start = self.pos
+        while match := marks.search(self._text, self.pos):
+            if match[0] != '"':
+                self.pos = match.end()
+                return
+            self.pos = self._closing_quote(match.start())
+        raise self.error(f"the file ends where {stop!r} is missing", start)
+
+    def parse_numbers(self, texts: list[str], start: int) -> NDArray[np.float64]:
+        """The texts, which stand at or after ``start``, as numbers."""
+        numbers = numbers_of_texts(texts)
+        if numbers is not None and np.isfinite(numbers).all():
+            return numbers
+        bad = next(t for t in texts if not _is_finite_number(t))
+        raise self.error(f"{shorten(bad)} is not a number", self._text.find(bad, start))
+
+    @cached_property
+    def _line_ends(self) -> list[int]:
+        return [match.start() for match in re.finditer("\n", self._text)]
+
+    def _find(self, stop: str) -> int:
+        end = self._text.find(stop, self.pos)
+        if end < 0:
+            raise self.error(f"the file ends where {stop!r} is missing")
+        return end
+
+    def _ahead(self) -> str:
+        if not self.peek():
+            return "the end of the file"
+        match = _NUMBER_WORD.match(self._text, self.pos, self.pos + 40)
+        return repr(match[0] if match else self.peek())
+
+    def _closing_quote(self, start: int) -> int:
+        r"""Position after the quote that closes the one at ``start``; ``\"`` does not."""
+        end = start
+        while True:
+            before, end = end + 1, self._text.find('"', end + 1)
+            if end < 0:
+                raise self.error("there is no closing quote to this one", start)
+            inside = self._text[before:end]
+            if (len(inside) - len(inside.rstrip("\\"))) % 2 == 0:
+                return end + 1
+
+    def _without_comments(self, line: str | None, block: tuple[str, str] | None) -> str:
+        """The text with spaces for comments; line ends stay."""
+        starts = [mark for mark in (line, block[0] if block else None) if mark]
+        if not any(mark in self._text for mark in starts):
+            return self._text
+        pieces, done, pos = [], 0, 0
+        marks = re.compile("|".join(re.escape(mark) for mark in ('"', *starts)))
+        while match := marks.search(self._text, pos):
+            if match[0] == '"':
+                pos = self._closing_quote(match.start())
+                continue
+            pos = self._comment_end(match, "\n" if match[0] == line else block[1] if block else "")
+            comment = _NOT_LINE_END.sub(" ", self._text[match.start() : pos])
+            pieces += [self._text[done : match.start()], comment]
+            done = pos
+        return "".join([*pieces, self._text[done:]])
+
+    def _comment_end(self, match: re.Match[str], stop: str) -> int:
+        end = self._text.find(stop, match.end())
+        if end < 0 and stop != "\n":
+            raise self.error(f"there is no {stop!r} to this comment", match.start())
+        return len(self._text) if end < 0 else end + len(stop)
+
+
+@cache
+def _word_pattern(stops: str) -> re.Pattern[str]:
+    return re.compile(f'[^ \t\r\n\f\v"{re.escape(stops)}]+')
+
+
+def _is_finite_number(text: str) -> bool:
+    numbers = numbers_of_texts([text])
+    return numbers is not None and bool(np.isfinite(numbers).all())
+
+
+def read_bytes(path: PathLike) -> bytes:
+    """Content of a file of sane size."""
+    try:
+        if os.path.getsize(path) > MAX_BYTES:
+            raise FormatError(f"{os.fspath(path)}: the file is larger than {MAX_BYTES} bytes")
+        return Path(path).read_bytes()
+    except (OSError, ValueError) as error:  # ValueError: a NUL in the name
+        if isinstance(error, FormatError):
+            raise
+        reason = getattr(error, "strerror", None) or str(error)
+        raise InputError(f"cannot read {os.fspath(path)!r}: {reason}") from None
+
+
+def read_text(path: PathLike) -> str:
+    """Text of a UTF-8 file of sane size, without byte order mark."""
+    data = read_bytes(path)
+    try:
+        return data.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        line = data.count(b"\n", 0, error.start) + 1
+        reason = f"byte 0x{data[error.start]:02x} is not UTF-8; save the file as UTF-8"
+        raise format_error(os.fspath(path), line, reason) from None
+
+
+def write_text(path: PathLike, text: str) -> None:
+    """Write text as UTF-8, all or nothing."""
+    try:
+        content = text.encode()
+    except UnicodeEncodeError:
+        raise InputError(
+            f"cannot write {os.fspath(path)}: a name holds half a surrogate pair, which is no text"
+        ) from None
+    write_atomic(path, content)
