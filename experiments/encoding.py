@@ -21,18 +21,22 @@ import numpy as np
 from numpy.typing import NDArray
 
 from marginbn import MDLPDiscretizer, Table
+from marginbn.exceptions import InputError
 
 Matrix = NDArray[np.float64]
 
 
 class MixedMatrix:
-    """Numbers and category codes side by side; a category is known by its place in the table."""
+    """Numbers and category codes side by side; all tables must be rows of one and the same."""
 
     def fit(self, table: Table) -> Self:
         self.categorical_ = np.array([c.kind == "categorical" for c in table.columns])
+        self._categories = [c.categories for c in table.columns]
         return self
 
     def transform(self, table: Table) -> Matrix:
+        if [c.categories for c in table.columns] != self._categories:
+            raise InputError("the table must code its categories as the one that was learned from")
         return np.column_stack(
             [
                 c.codes.astype(np.float64) if is_code else c.numbers

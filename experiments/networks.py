@@ -120,9 +120,7 @@ def largest_margin(margin: str) -> Callable[[Task], Outcome]:
         ).fit(task.train, task.labels)
         watch.lap("learn")
         chosen = {"gamma": settings.table1_gamma, "max_parents": max(PARENTS)}
-        return Outcome(
-            None, chosen, search=describe_search(classifier), seconds=watch.seconds
-        )
+        return Outcome(None, chosen, search=describe_search(classifier), seconds=watch.seconds)
 
     return run
 

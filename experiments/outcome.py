@@ -10,7 +10,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from marginbn import Table, paper_gap
+from marginbn import Status, Table, paper_gap
 
 TRACE_POINTS = 60
 
@@ -53,8 +53,15 @@ class Stopwatch:
         self._last = now
 
 
+def require_finished(classifier: Any) -> None:
+    """Ctrl-C ends a search kindly, with its best structure; a record must not be made of that."""
+    if getattr(classifier, "status_", None) == Status.INTERRUPTED:
+        raise KeyboardInterrupt
+
+
 def describe_search(classifier: Any) -> dict[str, Any]:
     """Objective, bound and the like as JSON values; parents by variable, the class first."""
+    require_finished(classifier)
     result = classifier.result_
     return {
         "objective": result.objective,
@@ -91,6 +98,7 @@ def score(
     held_out: NDArray[np.intp],
 ) -> float:
     classifier.fit(table.take(fit_rows), labels[fit_rows])
+    require_finished(classifier)
     return short(np.mean(classifier.predict(table.take(held_out)) == labels[held_out]))
 
 

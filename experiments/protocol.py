@@ -30,6 +30,10 @@ HERE = Path(__file__).parent
 N_FOLDS = 5
 VALIDATION_SHARE = 0.2
 SPLITS = ("folder", "holdout", "tail", "folds")
+TABLE1_SETS = (
+    "letter", "satimage", "segment", "soybean-large", "vehicle", "adult", "spambase",
+)  # fmt: skip
+"""The sets that the paper's solver did not finish."""
 MISSING_VALUE = "?"
 """The value that stands for a missing one where missing counts as a state."""
 

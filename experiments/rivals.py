@@ -94,9 +94,7 @@ def logistic(task: Task) -> Outcome:
         entries.append({"C": penalty, "scores": scores})
     watch.lap("validate")
     best = best_setting(entries)["C"]
-    return _fit_matrix(
-        _logistic_pipeline(matrix, best), matrix, task, watch, {"C": best}, entries
-    )
+    return _fit_matrix(_logistic_pipeline(matrix, best), matrix, task, watch, {"C": best}, entries)
 
 
 def _logistic_pipeline(matrix: MixedMatrix, penalty: float) -> Any:

@@ -55,7 +55,7 @@ class Settings:
     probabilities: tuple[float, ...] = PAPER_PROBABILITIES
     sigmas: tuple[float, ...] = PAPER_SIGMAS
     penalties: tuple[float, ...] = PAPER_PENALTIES
-    svm_rows: int = 3000
+    svm_rows: int = 6000
     table1_limit: float = 60.0
     table1_probability: float = 0.9
 

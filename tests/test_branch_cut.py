@@ -419,8 +419,8 @@ def test_planted_optimum_is_never_cut_off(seed, monkeypatch):
     original = HybridRelaxation.solve
     seen = []
 
-    def solve(self, warm, allowed, edges, cutoff, effort):
-        result = original(self, warm, allowed, edges, cutoff, effort)
+    def solve(self, warm, allowed, edges, cutoff, effort, tell):
+        result = original(self, warm, allowed, edges, cutoff, effort, tell)
         rows = [self.pool[number] for number in edges]
         point = np.zeros(len(allowed))
         point[optimum.selection] = 1.0

@@ -27,6 +27,7 @@ from marginbn.cli.progress import ProgressLine
 from marginbn.datasets import load_dataset
 from marginbn.evaluation import cross_validate, stratified_holdout
 from marginbn.exceptions import InputError
+from marginbn.export.files import load_network as load_any
 from marginbn.export.native import load_network
 from marginbn.model_file import load_model, save_model
 from marginbn.scores import get_local_score
@@ -322,7 +323,7 @@ def test_unusable_input_is_one_line_and_exit_code_1(toy: Path, tmp_path: Path) -
         (["fit", "iris", "--require", "class"], "parent->child"),
         (["fit", "iris", "--kind", "x=text"], "COL=numeric"),
         (["evaluate", "iris", "--folds", "1"], "folds"),
-        (["export", "m.json"], "json or dot"),
+        (["export", "m.json"], "say json, bif, xmlbif, net, uai, dot, mermaid"),
         (["formulate", "iris", "--method", "tan", "-o", "x.lp"], "max-margin or generative"),
         (["nonsense"], "nonsense"),
     ],
@@ -481,6 +482,21 @@ def test_export_writes_what_can_be_read_again(iris_model: Path, tmp_path: Path) 
     assert dot.startswith("digraph")
     written = json.loads(run("export", iris_model, "--format", "json").stdout)
     assert written == json.loads((tmp_path / "n.json").read_text())
+
+
+@pytest.mark.parametrize("name", ["bif", "xmlbif", "net", "uai", "mermaid"])
+def test_export_writes_every_format(name: str, iris_model: Path, tmp_path: Path) -> None:
+    """File and standard output hold the same text; formats with tables can be read again."""
+    path = tmp_path / f"n.{'mmd' if name == 'mermaid' else name}"
+    run("export", iris_model, "-o", path)
+    text = path.read_text(encoding="utf-8")
+    assert run("export", iris_model, "--format", name).stdout == text
+    if name == "mermaid":
+        assert text.startswith("flowchart")
+    else:
+        network = load_model(iris_model).network_
+        found = load_any(path)
+        assert (found.variables, found.structure) == (network.variables, network.structure)
 
 
 @pytest.mark.parametrize("method", ["max-margin", "generative"])

@@ -55,6 +55,7 @@ ORDERS: dict[str, tuple[str, ...]] = {
         "inference",
         "network",
         "contributions",
+        "explanations",
         "explain",
         # what users meet
         "classifiers",
@@ -71,6 +72,7 @@ ORDERS: dict[str, tuple[str, ...]] = {
     "marginbn.scores": ("loglik", "dirichlet", "decomposable", "margin"),
     "marginbn.polytope": ("arborescence", "formulation", "accuracy", "files", "clusters"),
     "marginbn.solvers": (
+        "compile",
         "limits",
         "result",
         "check",
@@ -79,8 +81,7 @@ ORDERS: dict[str, tuple[str, ...]] = {
         "ending",
         "background",
         "base",
-        # siblings: none of them imports another, except that branch_cut compiles its kernels
-        # with the wrapper of branch_bound
+        # siblings: none of them imports another
         "exhaustive",
         "dynamic",
         "highs",
@@ -98,6 +99,27 @@ ORDERS: dict[str, tuple[str, ...]] = {
         "relaxations",
         "tree",
         "driver",
+        "__main__",
+    ),
+    "marginbn.export": (
+        # pictures and words
+        "dot",
+        "mermaid",
+        "svg",
+        "text",
+        # what formats share
+        "native",
+        "names",
+        "scanner",
+        "assembly",
+        # siblings: one format or package each
+        "bif",
+        "xmlbif",
+        "net",
+        "uai",
+        "jkl",
+        "graphs",
+        "files",
     ),
     "marginbn.classifiers": (
         "preparation",
@@ -119,6 +141,7 @@ SIBLINGS = (
     ("scores", ("loglik", "dirichlet")),
     ("solvers", ("exhaustive", "dynamic", "highs", "scip", "branch_bound")),
     ("classifiers", ("naive_bayes", "tan")),
+    ("export", ("dot", "mermaid", "bif", "xmlbif", "net", "uai", "jkl", "graphs")),
 )
 """Rooms that can replace one another, so none may lean on another."""
 
@@ -320,7 +343,9 @@ def later():
         ("marginbn.classifiers.base", "marginbn.solvers", True),
         ("marginbn.solvers.branch_bound.tree", "marginbn.solvers.branch_bound.driver", False),
         ("marginbn.solvers.branch_bound.driver", "marginbn.solvers.events", True),
-        ("marginbn.export.native", "marginbn.export.dot", True),  # siblings: no cycle is enough
+        ("marginbn.export.bif", "marginbn.export.scanner", True),
+        ("marginbn.export.scanner", "marginbn.export.bif", False),
+        ("marginbn.cli.fit", "marginbn.cli.show", True),  # siblings: no cycle is enough
         ("marginbn.model_file", "marginbn", True),
     ],
 )

@@ -80,7 +80,8 @@ def nearest_rivals(log_joint: FloatArray, labels: IntArray) -> IntArray:
     """The most probable class other than ``labels``, ties by index; needs two classes."""
     others = log_joint.copy()
     others[np.arange(len(others)), labels] = -np.inf
-    return others.argmax(axis=1)
+    rivals: IntArray = others.argmax(axis=1)
+    return rivals
 
 
 def _look_up(

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -75,12 +76,12 @@ class EncodedData:
             view.flags.writeable = False
             object.__setattr__(self, name, view)
 
-    @property
+    @cached_property
     def arities(self) -> NDArray[np.int64]:
         """Number of states of each variable."""
         return np.array([v.arity for v in self.variables], dtype=np.int64)
 
-    @property
+    @cached_property
     def names(self) -> tuple[str, ...]:
         """Names of the variables."""
         return tuple(v.name for v in self.variables)

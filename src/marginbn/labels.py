@@ -9,6 +9,8 @@ from __future__ import annotations
 import unicodedata
 
 ELLIPSIS = "…"
+_NARROW = frozenset(" !'(),.:;I[]fijlt|/\\")
+_BROAD = frozenset("MWmw@%#&+<=>~")
 
 
 def one_line(text: str) -> str:
@@ -46,6 +48,26 @@ def shorten(text: str, most: int) -> str:
     head = _fitting(line, (room + 1) // 2)
     tail = _fitting(line[::-1], room // 2)[::-1]
     return f"{head.rstrip()}{ELLIPSIS}{tail.lstrip()}"
+
+
+def text_width(text: str) -> float:
+    """Estimated width in a sans-serif font, in units of the font size, on the safe side.
+
+    Measured on DejaVu Sans, which is wider than what most systems show.
+    """
+    return sum(_letter_width(character) for character in text)
+
+
+def _letter_width(character: str) -> float:
+    if not _width(character):
+        return 0.0
+    if _width(character) == 2:
+        return 1.3
+    if character in _NARROW:
+        return 0.42
+    if character in _BROAD or not character.isascii():
+        return 1.02
+    return 0.8 if character.isupper() else 0.66
 
 
 def _fitting(text: str, most: int) -> str:

@@ -15,7 +15,7 @@ class would be the whole picture, so they are ``faint``: straight lines meant to
 behind the boxes, which neither order the rows nor have waypoints.
 
 Everything is a function of the structure and the labels; ties are broken by index.
-Lengths are in pixels at font size 12, y grows downwards.
+Lengths are in pixels at font size 12 (``FONT_SIZE``), y grows downwards.
 """
 
 from __future__ import annotations
@@ -23,19 +23,21 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 from marginbn.exceptions import InputError
-from marginbn.labels import columns, shorten
+from marginbn.labels import shorten, text_width
 from marginbn.ordering import Graph, place_rows, sort_rows
 from marginbn.structure import Structure
 
 Point = tuple[float, float]
 
 CLASS = 0
-LABEL_COLUMNS = 18
+LABEL_COLUMNS = 22
 """Longer names are shortened to this many columns."""
 
-COLUMN_WIDTH = 7.6  # of an average character of a sans-serif font of size 12, on the safe side
+FONT_SIZE = 12.0
+_BOLD = 0.12  # how much wider the class is written
 BOX_HEIGHT = 26.0
 _PADDING = 9.0  # between text and the sides of its box
 _LEAST_WIDTH = 40.0
@@ -44,6 +46,9 @@ _WAYPOINT = 4.0  # width of an arc between boxes
 _ROW_DISTANCE = 66.0  # between the centres of rows
 _MARGIN = 14.0
 _ASPECT = 1.7  # width to height that wide layers are cut for
+_CORNER = 10.0  # from the side of a box to where a faint arc ends
+_WIDE = 640.0  # narrower rows are never cut
+_CAPTION = 200.0  # room for the caption of the isolated variables
 _FEW_ARCS = 9
 """Up to so many arcs out of the class are drawn like all others."""
 
@@ -62,11 +67,14 @@ class Box:
 
 @dataclass(frozen=True)
 class Route:
-    """An arc as points from the lower side of the parent to the upper side of the child."""
+    """An arc from the lower side of the parent to the upper side of the child.
+
+    ``curve`` holds its start and then three points (two controls, one end) per cubic piece.
+    """
 
     parent: int
     child: int
-    points: tuple[Point, ...]
+    curve: tuple[Point, ...]
     faint: bool = False
 
 
@@ -111,7 +119,8 @@ def lay_out(
             f"names must have one entry per variable, {structure.n_variables}, got {len(names)}"
         )
     labels = [shorten(name, label_columns) for name in names]
-    widths = [max(_LEAST_WIDTH, columns(t) * COLUMN_WIDTH + 2 * _PADDING) for t in labels]
+    widths = [max(_LEAST_WIDTH, text_width(t) * FONT_SIZE + 2 * _PADDING) for t in labels]
+    widths[CLASS] += _BOLD * (widths[CLASS] - 2 * _PADDING)
     isolated = _isolated(structure)
     faint = set(_faint_arcs(structure))
     graph = _with_waypoints(structure, widths, isolated, faint)
@@ -125,15 +134,6 @@ def layers(structure: Structure) -> list[int]:
     for v in structure.order:
         depth[v] = max((depth[p] + 1 for p in structure.parents[v]), default=0)
     return depth
-
-
-def bezier(points: Sequence[Point]) -> tuple[Point, ...]:
-    """Cubic curves through the points, vertical at each: start, then three points per curve."""
-    path = [points[0]]
-    for (x0, y0), (x1, y1) in zip(points, points[1:], strict=False):
-        middle = (y0 + y1) / 2
-        path += [(x0, middle), (x1, middle), (x1, y1)]
-    return tuple(path)
 
 
 def _isolated(structure: Structure) -> tuple[int, ...]:
@@ -166,7 +166,7 @@ def _rows(structure: Structure, widths: Sequence[float], isolated: Sequence[int]
 def _width_limit(widths: Sequence[float]) -> float:
     """Width at which rows filled with these boxes make a picture of the wanted shape."""
     area = sum(w + _GAP for w in widths) * _ROW_DISTANCE
-    return max(math.sqrt(area * _ASPECT), max(widths) + _GAP)
+    return max(math.sqrt(area * _ASPECT), _WIDE)
 
 
 def _cut(group: Sequence[int], widths: Sequence[float], limit: float) -> list[list[int]]:
@@ -194,7 +194,8 @@ def _with_waypoints(
     for v in structure.order:
         if row_of[v] >= 0:
             rows[row_of[v]].append(v)
-    node_widths, chains, links = list(widths), {}, []
+    node_widths, chains = list(widths), {}
+    links: list[tuple[int, int]] = []
     for parent, child in structure.arcs:
         if (parent, child) in faint:
             continue
@@ -204,7 +205,7 @@ def _with_waypoints(
             rows[row].append(len(node_widths))
             node_widths.append(_WAYPOINT)
         chains[parent, child] = (*chain, child)
-        links += list(zip(chains[parent, child], chains[parent, child][1:], strict=False))
+        links += pairwise(chains[parent, child])
     return Graph(tuple(map(tuple, rows)), tuple(node_widths), tuple(links), chains)
 
 
@@ -242,7 +243,8 @@ def _block(
     """Places of the isolated variables, row by row below the others, and the new size."""
     if not isolated:
         return {}, width, bottom
-    width = max(width, _width_limit([widths[v] for v in isolated]))
+    own = [widths[v] for v in isolated]
+    width = max(width, _CAPTION, min(_width_limit(own), sum(own) + _GAP / 2 * len(own)))
     places: dict[int, Point] = {}
     used, y = 0.0, bottom + _ROW_DISTANCE
     for v in isolated:
@@ -261,5 +263,25 @@ def _route(
     for waypoint in chain[1:-1]:
         x, y = centre[waypoint]
         points += [(x, y - BOX_HEIGHT / 2), (x, y + BOX_HEIGHT / 2)]
-    points.append((child.x, child.y - child.height / 2))
-    return Route(parent.variable, child.variable, tuple(points), faint)
+    top = child.y - child.height / 2
+    if faint:  # ends at the corner that is nearer, the middle belongs to the other arcs
+        corner = math.copysign(child.width / 2 - _CORNER, parent.x - child.x)
+        curve = _straight(points[0], (child.x + corner, top))
+    else:
+        curve = _bend([*points, (child.x, top)])
+    return Route(parent.variable, child.variable, curve, faint)
+
+
+def _bend(points: Sequence[Point]) -> tuple[Point, ...]:
+    """Cubic pieces through the points, vertical at each."""
+    curve = [points[0]]
+    for (x0, y0), (x1, y1) in pairwise(points):
+        middle = (y0 + y1) / 2
+        curve += [(x0, middle), (x1, middle), (x1, y1)]
+    return tuple(curve)
+
+
+def _straight(start: Point, end: Point) -> tuple[Point, ...]:
+    """A line as one cubic piece."""
+    dx, dy = (end[0] - start[0]) / 3, (end[1] - start[1]) / 3
+    return start, (start[0] + dx, start[1] + dy), (end[0] - dx, end[1] - dy), end

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import pairwise
 
 _SWEEPS = 12
 """Sweeps down and up; more hardly ever remove another crossing."""
@@ -49,6 +50,8 @@ class Graph:
 
 
 Rows = list[list[int]]
+Links = tuple[tuple[int, ...], ...]
+"""For each node the nodes it is linked with."""
 
 
 def sort_rows(graph: Graph) -> Rows:
@@ -81,16 +84,13 @@ def count_crossings(graph: Graph, rows: Sequence[Sequence[int]]) -> int:
 def place_rows(graph: Graph, rows: Sequence[Sequence[int]], gap: float) -> list[float]:
     """x of every node, near its neighbours, without overlap and in the given order."""
     x = [0.0] * len(graph.widths)
-    for row in rows:
-        _settle(x, row, graph, gap, lambda _v: 0.0)
-    for sweep in range(_SWEEPS):
-        downwards = sweep % 2 == 0
-        for row in rows if downwards else rows[::-1]:
-            neighbours = graph.above if downwards else graph.below
-            _settle(x, row, graph, gap, lambda v, n=neighbours: _mean_or_own(x, v, n[v]))
-    for row in rows:  # a compromise between both sides
-        both = graph.above, graph.below
-        _settle(x, row, graph, gap, lambda v, b=both: _mean_or_own(x, v, (*b[0][v], *b[1][v])))
+    nothing: Links = ((),) * len(x)
+    both: Links = tuple(a + b for a, b in zip(graph.above, graph.below, strict=True))
+    _sweep(x, rows, graph, gap, nothing)  # next to one another, around zero
+    for _ in range(_SWEEPS // 2):
+        _sweep(x, rows, graph, gap, graph.above)
+        _sweep(x, rows[::-1], graph, gap, graph.below)
+    _sweep(x, rows, graph, gap, both)
     return x
 
 
@@ -119,33 +119,30 @@ def spread(wishes: Sequence[float], distances: Sequence[float]) -> list[float]:
     return [level + offset for level, offset in zip(levels, offsets, strict=False)]
 
 
-def _settle(
+def _sweep(
     x: list[float],
-    row: Sequence[int],
+    rows: Sequence[Sequence[int]],
     graph: Graph,
     gap: float,
-    wish: Callable[[int], float],
+    neighbours: Links,
 ) -> None:
-    """Move the nodes of a row to where they wish to be, as far as the others allow."""
-    distances = [
-        (graph.widths[a] + graph.widths[b]) / 2 + gap for a, b in zip(row, row[1:], strict=False)
-    ]
-    for node, position in zip(row, spread([wish(v) for v in row], distances), strict=True):
-        x[node] = position
+    """Move the nodes, row by row, as near to their neighbours as the others of the row allow."""
+    for row in rows:
+        distances = [(graph.widths[a] + graph.widths[b]) / 2 + gap for a, b in pairwise(row)]
+        wishes = [_mean([x[n] for n in neighbours[v]], x[v]) for v in row]
+        for node, position in zip(row, spread(wishes, distances), strict=True):
+            x[node] = position
 
 
-def _mean_or_own(x: Sequence[float], node: int, neighbours: Sequence[int]) -> float:
-    if not neighbours:
-        return x[node]
-    return sum(x[v] for v in neighbours) / len(neighbours)
+def _mean(values: Sequence[float], otherwise: float) -> float:
+    return sum(values) / len(values) if values else otherwise
 
 
-def _sorted_by_neighbours(rows: Rows, r: int, neighbours: Sequence[Sequence[int]]) -> list[int]:
+def _sorted_by_neighbours(rows: Rows, r: int, neighbours: Links) -> list[int]:
     """Row ``r`` by the mean relative place of its nodes' neighbours; without any they stay."""
     place = {node: (p + 0.5) / len(row) for row in rows for p, node in enumerate(row)}
 
     def barycentre(node: int) -> float:
-        found = neighbours[node]
-        return sum(place[v] for v in found) / len(found) if found else place[node]
+        return _mean([place[v] for v in neighbours[node]], place[node])
 
     return sorted(rows[r], key=barycentre)

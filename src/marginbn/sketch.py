@@ -11,7 +11,7 @@ from html import escape
 
 from marginbn.encode import Variable
 from marginbn.labels import one_line, shorten
-from marginbn.layout import CLASS, Box, Layout, Point, Route, bezier, lay_out
+from marginbn.layout import CLASS, Box, Layout, Point, Route, lay_out
 from marginbn.structure import Structure
 
 _FONT = "font-family:system-ui,sans-serif;font-size:12px"
@@ -36,7 +36,7 @@ def draw_structure(structure: Structure, variables: Sequence[Variable]) -> str:
     title = f"Bayesian network, class {shorten(names[CLASS], 60)}, {len(structure.arcs)} arcs"
     parts = [
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {size}" role="img" '
-        f'width="{layout.width:.0f}" style="max-width:100%;height:auto;{_FONT}">',
+        f'width="{layout.width:.0f}" height="{layout.height:.0f}" style="{_FONT}">',
         f"<title>{_safe(title)}</title>",
         *(_draw_route(route) for route in sorted(layout.routes, key=lambda r: not r.faint)),
         *_draw_separator(layout),
@@ -63,17 +63,17 @@ def _tooltip(structure: Structure, variables: Sequence[Variable], i: int) -> str
 
 def _draw_route(route: Route) -> str:
     """A curve with its arrow head; heads are drawn, not markers, whose ids could clash."""
+    start, *rest = route.curve
+    path = f"M{_pair(start)} C{' '.join(_pair(p) for p in rest)}"
+    x, y = route.curve[-1]
     if route.faint:
-        (x0, y0), (x1, y1) = route.points
-        path = f"M{x0:.1f},{y0:.1f} L{x1:.1f},{y1:.1f}"
-        return f'<path d="{path}" fill="none" stroke="{_ARC}" stroke-opacity=".35"/>'
-    start, *rest = bezier(route.points)
-    curve = f"M{_pair(start)} C{' '.join(_pair(p) for p in rest)}"
-    x, y = route.points[-1]
-    head = f"M{x:.1f},{y:.1f} l-3.5,-8 h7 z"
+        return (
+            f'<path d="{path}" fill="none" stroke="{_ARC}" stroke-opacity=".45"/>'
+            f'<circle cx="{x:.1f}" cy="{y - 1.5:.1f}" r="2.5" fill="{_ARC}"/>'
+        )
     return (
-        f'<path d="{curve}" fill="none" stroke="{_ARC}" stroke-width="1.3"/>'
-        f'<path d="{head}" fill="{_ARC}"/>'
+        f'<path d="{path}" fill="none" stroke="{_ARC}" stroke-width="1.3"/>'
+        f'<path d="M{x:.1f},{y:.1f} l-3.5,-8 h7 z" fill="{_ARC}"/>'
     )
 
 

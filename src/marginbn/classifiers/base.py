@@ -25,7 +25,8 @@ from marginbn.classifiers.preparation import (
 from marginbn.counts import contingency
 from marginbn.encode import EncodedData
 from marginbn.exceptions import InputError
-from marginbn.explain import Explanations, as_rows, explain_codes
+from marginbn.explain import as_rows, explain_codes
+from marginbn.explanations import Explanations
 from marginbn.network import BayesianNetwork
 from marginbn.scores.loglik import log_likelihood
 from marginbn.solvers.result import SolveResult, Status, TracePoint

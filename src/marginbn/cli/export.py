@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import json as json_module
 from enum import StrEnum
-from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -12,50 +10,46 @@ import typer
 from marginbn.cli.options import ModelArgument, OutputOption
 
 
-class NetworkFormat(StrEnum):
+class FormatName(StrEnum):
     """Formats that networks are written in."""
 
     JSON = "json"
+    BIF = "bif"
+    XMLBIF = "xmlbif"
+    NET = "net"
+    UAI = "uai"
     DOT = "dot"
-
-
-_SUFFIXES = {".json": NetworkFormat.JSON, ".dot": NetworkFormat.DOT, ".gv": NetworkFormat.DOT}
+    MERMAID = "mermaid"
 
 
 def export(
     model: ModelArgument,
     output: OutputOption = None,
     format: Annotated[
-        NetworkFormat | None,
+        FormatName | None,
         typer.Option(
-            help="json: variables, parents and tables; dot: the graph for Graphviz. [default: by "
-            "the name of the file]"
+            help="json, bif, xmlbif, net (Hugin), uai: variables, parents and tables; dot "
+            "(Graphviz), mermaid: the graph. [default: by the name of the file]"
         ),
     ] = None,
 ) -> None:
-    """Write the network of a saved classifier, to stdout or a file."""
-    from marginbn.export.dot import network_to_dot, save_dot
-    from marginbn.export.native import network_to_dict, save_network
+    """Write the network of a saved classifier, to stdout or a file.
+
+    With uai the names go to a second file beside the first; on stdout there are none.
+    """
+    from marginbn.exceptions import InputError
+    from marginbn.export.files import find_format
     from marginbn.model_file import load_model
 
-    chosen = format or _format_of(output)
+    try:
+        chosen = find_format(output or "", format)
+    except InputError:
+        raise typer.BadParameter(
+            f"say {', '.join(FormatName)}, or give --output a name that tells, like tree.bif",
+            param_hint="--format",
+        ) from None
     network = load_model(model).network_
     if output is None:
-        text = network_to_dot(network).rstrip()
-        if chosen is NetworkFormat.JSON:
-            text = json_module.dumps(network_to_dict(network), allow_nan=False)
-        typer.echo(text)
-    elif chosen is NetworkFormat.JSON:
-        save_network(network, output)
+        typer.echo(chosen.to_text(network), nl=False)
     else:
-        save_dot(network, output)
-
-
-def _format_of(output: Path | None) -> NetworkFormat:
-    """Format by the file's name; a usage error if the name does not tell."""
-    if output is not None and output.suffix.lower() in _SUFFIXES:
-        return _SUFFIXES[output.suffix.lower()]
-    known = ", ".join(_SUFFIXES)
-    raise typer.BadParameter(
-        f"say json or dot, or give --output a name that ends in {known}", param_hint="--format"
-    )
+        chosen.save(network, output)

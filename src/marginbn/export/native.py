@@ -112,7 +112,7 @@ def _parse_network(data: object, location: str) -> BayesianNetwork:
     record = as_record(data, location)
     check_header(record, FORMAT, VERSION, location)
     as_record(data, location, _KEYS)
-    variables = _parse_variables(record["variables"], f"{location}.variables")
+    variables = parse_variables(record["variables"], f"{location}.variables")
     parents = _parse_parents(record["parents"], len(variables), f"{location}.parents")
     place = f"{location}.log_tables"
     entries = as_list(record["log_tables"], place, len(variables))
@@ -123,7 +123,8 @@ def _parse_network(data: object, location: str) -> BayesianNetwork:
     return BayesianNetwork(Structure(parents), variables, tuple(tables))
 
 
-def _parse_variables(data: object, place: str) -> tuple[Variable, ...]:
+def parse_variables(data: object, place: str) -> tuple[Variable, ...]:
+    """Names and states of variables; :class:`MisfitError` if they are not as they must be."""
     variables = []
     for i, entry in enumerate(as_list(data, place)):
         record = as_record(entry, f"{place}[{i}]", ("name", "states"))

@@ -94,9 +94,9 @@ class Scanner:
 
     def word(self, stops: str) -> Word:
         """The next word: in quotes, or up to white space, a quote or one of the stops."""
-        start = self.pos if self.peek() else len(self._text)
+        ahead = self.peek()
         start = self.pos
-        if self.peek() == '"':
+        if ahead == '"':
             self.pos = self._closing_quote(start)
             return Word(unescape(self._text[start + 1 : self.pos - 1]), start, self.pos, True)
         match = _word_pattern(stops).match(self._text, start)
@@ -105,17 +105,19 @@ class Scanner:
         self.pos = match.end()
         return Word(unescape(match[0]), start, self.pos)
 
-    def words(self, stop: str, separator: str = "") -> list[list[Word]]:
-        """Words up to the stop, which is stepped over; a new list after each separator."""
+    def words(self, stops: str, separator: str = "") -> tuple[list[list[Word]], str]:
+        """Words up to one of the stops, which is stepped over; a new list after each separator."""
         groups: list[list[Word]] = [[]]
-        while not self.accept(stop):
-            if separator and self.accept(separator):
+        while (ahead := self.peek()) not in stops or not ahead:
+            if not ahead:
+                raise self.error(f"the file ends where {stops[0]!r} is missing")
+            if ahead == separator:
+                self.pos += 1
                 groups.append([])
-            elif self.peek():
-                groups[-1].append(self.word(stop + separator))
             else:
-                raise self.error(f"the file ends where {stop!r} is missing")
-        return groups
+                groups[-1].append(self.word(stops + separator))
+        self.pos += 1
+        return groups, ahead
 
     def joined(self, group: list[Word]) -> Word:
         """Words without quotes that form one name, with the spaces between them."""
@@ -128,7 +130,7 @@ class Scanner:
         """Numbers up to the stop, which is stepped over; commas are white space."""
         start, end = self.pos, self._find(stop)
         self.pos = end + 1
-        return self.parse_numbers(self._text[start:end].replace(",", " ").split(), start)
+        return self._parse_numbers(self._text[start:end].replace(",", " ").split(), start)
 
     def nested_numbers(self) -> NDArray[np.float64]:
         """Numbers in brackets that may be nested to any depth: only their order counts."""
@@ -142,7 +144,7 @@ class Scanner:
             raise self.error("there is no closing bracket to this one", start - 1)
         self.pos = match.end()
         inside = self._text[start : match.start()].replace("(", " ").replace(")", " ")
-        return self.parse_numbers(inside.replace(",", " ").split(), start)
+        return self._parse_numbers(inside.replace(",", " ").split(), start)
 
     def skip_statement(self, stop: str = ";") -> None:
         """Step over everything up to the stop that is not in quotes, and over it."""
@@ -155,13 +157,12 @@ class Scanner:
             self.pos = self._closing_quote(match.start())
         raise self.error(f"the file ends where {stop!r} is missing", start)
 
-    def parse_numbers(self, texts: list[str], start: int) -> NDArray[np.float64]:
-        """The texts, which stand at or after ``start``, as numbers."""
-        numbers = numbers_of_texts(texts)
-        if numbers is not None and np.isfinite(numbers).all():
-            return numbers
-        bad = next(t for t in texts if not _is_finite_number(t))
-        raise self.error(f"{shorten(bad)} is not a number", self._text.find(bad, start))
+    def _parse_numbers(self, texts: list[str], start: int) -> NDArray[np.float64]:
+        try:
+            return parse_numbers(texts)
+        except NotANumberError as error:
+            where = self._text.find(error.text, start)
+            raise self.error(str(error), where) from None
 
     @cached_property
     def _line_ends(self) -> list[int]:
@@ -217,6 +218,29 @@ class Scanner:
 @cache
 def _word_pattern(stops: str) -> re.Pattern[str]:
     return re.compile(f'[^ \t\r\n\f\v"{re.escape(stops)}]+')
+
+
+class NotANumberError(Exception):
+    """A text that should be a number; the reason as it goes into the message."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__(f"{shorten(text)} is not a number")
+        self.text = text
+
+
+def parse_numbers(texts: list[str]) -> NDArray[np.float64]:
+    """The texts as finite numbers; :class:`NotANumberError` for the first that is none."""
+    numbers = numbers_of_texts(texts)
+    if numbers is None or not np.isfinite(numbers).all():
+        raise NotANumberError(next(text for text in texts if not _is_finite_number(text)))
+    return numbers
+
+
+def parse_whole(text: str, largest: int) -> int | None:
+    """A whole number from 0 to ``largest`` in plain digits; None for anything else."""
+    if not (text.isascii() and text.isdigit() and len(text) <= 18):
+        return None
+    return int(text) if int(text) <= largest else None
 
 
 def _is_finite_number(text: str) -> bool:

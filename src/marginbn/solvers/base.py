@@ -54,6 +54,12 @@ _REGISTRY: dict[str, tuple[str, str, str, str]] = {
         "numba",
         "pip install numba",
     ),
+    "branch_cut": (
+        "marginbn.solvers.branch_cut",
+        "BranchCutSolver",
+        "highspy",
+        'pip install "highspy>=1.14,<1.15"',
+    ),
     "dp": ("marginbn.solvers.dynamic", "DynamicProgrammingSolver", "numpy", "pip install numpy"),
     "exhaustive": ("marginbn.solvers.exhaustive", "ExhaustiveSolver", "numpy", "pip install numpy"),
     "highs": (
@@ -65,7 +71,7 @@ _REGISTRY: dict[str, tuple[str, str, str, str]] = {
     "scip": ("marginbn.solvers.scip", "ScipSolver", "pyscipopt", 'pip install "marginbn[scip]"'),
 }
 
-AUTO_ORDER = ("branch_bound", "dp", "highs")
+AUTO_ORDER = ("branch_bound", "dp", "branch_cut")
 """Solvers that ``"auto"`` tries, in this order: the first that can solve the problem does."""
 
 
@@ -103,7 +109,7 @@ def choose_solver(problem: StructureProblem, name: str = "auto") -> Solver:
             solver = get_solver(candidate)
             if solver.can_solve(problem) is None:
                 return solver
-    raise InputError("no installed solver can solve this problem; pip install highspy")
+    raise InputError('no installed solver can solve this problem: pip install "highspy<1.15"')
 
 
 def solve_structure(

@@ -15,7 +15,14 @@ from marginbn.solvers.events import Callback
 from marginbn.solvers.limits import Limits
 from marginbn.solvers.result import SolveResult
 
-__all__ = ["BranchBoundSolver"]
+__all__ = ["BranchBoundSolver", "warm_up"]
+
+
+def warm_up() -> None:
+    """Compile the kernels now (or load them from the cache), not when the first solve starts."""
+    from marginbn.solvers.branch_bound.driver import warm_up as compile_kernels
+
+    compile_kernels()
 
 
 @dataclass(frozen=True)
@@ -26,8 +33,9 @@ class BranchBoundSolver:
     ----------
     heuristics
         Whether local search and relaxation vertices may supply incumbents. Without them only
-        evaluated leaves do; meant for tests. random_splits Split on random objects instead of the
-        best ones; meant for tests.
+        evaluated leaves do; meant for tests.
+    random_splits
+        Split on random objects instead of the best ones; meant for tests.
     """
 
     heuristics: bool = True
@@ -61,6 +69,9 @@ class BranchBoundSolver:
     ) -> SolveResult:
         """Solve to the gap of the limits, or until another limit; see
         :class:`marginbn.solvers.base.Solver`.
+
+        The time limit and the times of the trace begin when the kernels are compiled (the first
+        time on a machine, about a minute, told on stderr) or loaded.
         """
         from marginbn.solvers.branch_bound.driver import drive
 

@@ -16,8 +16,10 @@ from contextlib import contextmanager
 import numpy as np
 from numpy.typing import NDArray
 
+from marginbn.candidates import enumerate_candidates
+from marginbn.encode import EncodedData, Variable
 from marginbn.exceptions import InputError
-from marginbn.problem import StructureProblem
+from marginbn.problem import StructureProblem, margin_problem
 from marginbn.solvers.branch_bound.kernels.layout import IntArray, new_box, new_oracle
 from marginbn.solvers.branch_bound.kernels.oracle import maximise
 from marginbn.solvers.branch_bound.kernels.pairwise import (
@@ -51,6 +53,7 @@ from marginbn.solvers.branch_bound.tree import (
     Workspace,
     run_batch,
 )
+from marginbn.solvers.compile import prepare
 from marginbn.solvers.events import Callback, Tracker
 from marginbn.solvers.limits import Deadline, Limits
 from marginbn.solvers.result import SolveResult, Status
@@ -76,7 +79,33 @@ def drive(
     heuristics: bool,
     random_splits: bool,
 ) -> SolveResult:
-    """Solve one problem."""
+    """Solve one problem. The clock starts when the kernels are compiled or loaded."""
+    warm_up()
+    return _drive(problem, limits, start, callback, seed, heuristics, random_splits)
+
+
+def warm_up() -> None:
+    """Compile or load every kernel by solving a tiny problem; later calls return at once."""
+    prepare(__package__, _solve_tiny, "the search engine, once; this takes about a minute")
+
+
+def _solve_tiny() -> None:
+    codes = np.array([[0, 0, 0], [0, 1, 0], [1, 1, 0], [2, 0, 1]], dtype=np.int32)
+    variables = (Variable("class", ("a", "b", "c")), Variable("x", ("0", "1")))
+    data = EncodedData(codes, np.ones(4), (*variables, Variable("y", ("0", "1"))))
+    problem = margin_problem(data, enumerate_candidates(3, 2))
+    _drive(problem, Limits(), None, None, 0, True, False)
+
+
+def _drive(
+    problem: StructureProblem,
+    limits: Limits,
+    start: NDArray[np.int64] | None,
+    callback: Callback | None,
+    seed: int,
+    heuristics: bool,
+    random_splits: bool,
+) -> SolveResult:
     deadline = Deadline(limits)
     tracker = Tracker(problem, deadline, callback)
     search = Search(encode(problem), tracker, limits, seed, heuristics, random_splits)
@@ -172,10 +201,10 @@ class Search:
 
     def begin(self, start: NDArray[np.int64] | None) -> None:
         """Root box, first incumbent, first bound."""
-        vertex = self._open_root()
-        self.tracker.offer(self.encoding.selection(vertex))
         if start is not None:
             self.tracker.offer(start)
+        vertex = self._open_root()
+        self.tracker.offer(self.encoding.selection(vertex))
         self.report_bound()
         if not self.heuristics:
             return

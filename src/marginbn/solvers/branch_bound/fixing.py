@@ -26,7 +26,6 @@ from __future__ import annotations
 
 import numpy as np
 
-from marginbn.solvers.branch_bound.kernels.compile import entry, kernel
 from marginbn.solvers.branch_bound.kernels.edmonds import price_between
 from marginbn.solvers.branch_bound.kernels.layout import (
     FORBIDDEN,
@@ -37,9 +36,10 @@ from marginbn.solvers.branch_bound.kernels.layout import (
     Oracle,
 )
 from marginbn.solvers.branch_bound.kernels.oracle import class_bounds, maximise_base
+from marginbn.solvers.compile import inlined, kernel
 
 
-@entry
+@inlined
 def fix_box(
     inst: Instance, box: Box, c: float, g: FloatArray, cutoff: float, oracle: Oracle
 ) -> tuple[bool, float]:

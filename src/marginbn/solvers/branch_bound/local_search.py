@@ -16,12 +16,18 @@ from typing import NamedTuple
 
 import numpy as np
 
-from marginbn.solvers.branch_bound.kernels.compile import entry, kernel
 from marginbn.solvers.branch_bound.kernels.duals import add_column, objective_of_vertex
-from marginbn.solvers.branch_bound.kernels.layout import Box, FloatArray, Instance, IntArray
+from marginbn.solvers.branch_bound.kernels.layout import (
+    Box,
+    FloatArray,
+    Instance,
+    IntArray,
+    copy_array,
+)
 from marginbn.solvers.branch_bound.kernels.pairwise import Incumbent, offer_vertex
 from marginbn.solvers.branch_bound.kernels.propagate import is_member
 from marginbn.solvers.branch_bound.splits import next_random
+from marginbn.solvers.compile import entry, kernel
 
 TOLERANCE = 1e-3
 """A climb that ends up to this much (relatively) lower may still replace the structure it was
@@ -74,17 +80,17 @@ def search_from(
     finds.
     """
     climber.effort[0] = 0
-    climber.vertex[:] = start
+    copy_array(start, climber.vertex)
     _climb(inst, box, climber, stop)
     offer_vertex(inst, climber.vertex, climber.value[0], incumbent)
     while climber.effort[0] < effort and stop[0] == 0:
         value = climber.value[0]
-        climber.kept[:] = climber.vertex
+        copy_array(climber.vertex, climber.kept)
         _kick(inst, box, climber, 1 + next_random(climber.seed) % strength)
         _climb(inst, box, climber, stop)
         offer_vertex(inst, climber.vertex, climber.value[0], incumbent)
         if climber.value[0] < value - TOLERANCE * abs(value) * (next_random(climber.seed) % 8) / 8:
-            climber.vertex[:] = climber.kept
+            copy_array(climber.kept, climber.vertex)
             climber.value[0] = value
 
 
@@ -157,7 +163,7 @@ def _improve_slot(inst: Instance, box: Box, climber: Climber, i: int) -> bool:
         return False
     offset = i * (n + 2)
     old = vertex[i]
-    climber.base[:] = climber.t
+    copy_array(climber.t, climber.base)
     add_column(inst, offset + old, -1.0, climber.base)
     linear = _linear(inst, vertex) - inst.linear[offset + old]
     best, slot = climber.value[0], old
@@ -172,7 +178,7 @@ def _improve_slot(inst: Instance, box: Box, climber: Climber, i: int) -> bool:
         return False
     vertex[i] = slot
     add_column(inst, offset + slot, 1.0, climber.base)
-    climber.t[:] = climber.base
+    copy_array(climber.base, climber.t)
     climber.value[0] = best
     return True
 
@@ -213,7 +219,7 @@ def _class_move_value(inst: Instance, climber: Climber, s: int) -> float:
     """Objective after changing the class set to s."""
     n = inst.n_features
     vertex = climber.vertex
-    climber.base[:] = climber.t
+    copy_array(climber.t, climber.base)
     old = n * (n + 2) + vertex[n]
     add_column(inst, old, -1.0, climber.base)
     linear = _linear(inst, vertex) - inst.linear[old]
@@ -259,7 +265,7 @@ def _try_reversal(inst: Instance, climber: Climber, i: int, j: int, slot: int) -
     n = inst.n_features
     vertex = climber.vertex
     of_i, of_j = i * (n + 2), j * (n + 2)
-    climber.base[:] = climber.t
+    copy_array(climber.t, climber.base)
     add_column(inst, of_i + j, -1.0, climber.base)
     add_column(inst, of_i + slot, 1.0, climber.base)
     add_column(inst, of_j + vertex[j], -1.0, climber.base)

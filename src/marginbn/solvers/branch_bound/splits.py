@@ -25,11 +25,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from marginbn.solvers.branch_bound.kernels.compile import entry, kernel
 from marginbn.solvers.branch_bound.kernels.gradient import only_slot
 from marginbn.solvers.branch_bound.kernels.layout import Box, FloatArray, Instance, IntArray
 from marginbn.solvers.branch_bound.kernels.pairwise import Bounding, Settings
 from marginbn.solvers.branch_bound.kernels.propagate import is_member, keep_only_empty
+from marginbn.solvers.compile import entry, inlined, kernel
 
 NONE, SLOT, EDGE, RELEVANCE, MEMBER = 0, 1, 2, 3, 4
 
@@ -86,7 +86,7 @@ def apply_split(inst: Instance, box: Box, kind: int, i: int, j: int, first: bool
                 box.classes[s] = False
 
 
-@kernel
+@inlined
 def choose_split(
     inst: Instance, box: Box, settings: Settings, b: Bounding, seed: IntArray
 ) -> tuple[int, int, int]:

@@ -16,10 +16,16 @@ from typing import NamedTuple
 import numpy as np
 
 from marginbn.solvers.branch_bound.fixing import fix_box
-from marginbn.solvers.branch_bound.kernels.compile import entry, kernel
 from marginbn.solvers.branch_bound.kernels.duals import objective_of_vertex
 from marginbn.solvers.branch_bound.kernels.gradient import only_slot
-from marginbn.solvers.branch_bound.kernels.layout import Box, Instance, IntArray, Oracle, new_box
+from marginbn.solvers.branch_bound.kernels.layout import (
+    Box,
+    Instance,
+    IntArray,
+    Oracle,
+    copy_array,
+    new_box,
+)
 from marginbn.solvers.branch_bound.kernels.oracle import maximise
 from marginbn.solvers.branch_bound.kernels.pairwise import (
     BOUND,
@@ -58,6 +64,7 @@ from marginbn.solvers.branch_bound.kernels.storage import (
     unpack_box,
 )
 from marginbn.solvers.branch_bound.splits import NONE, apply_split, choose_split
+from marginbn.solvers.compile import entry, inlined, kernel
 
 EXHAUSTED, BATCH_DONE, NODE_LIMIT, POOL_FULL, IMPROVED, STOPPED = 0, 1, 2, 3, 4, 5
 """Why a batch ended."""
@@ -116,12 +123,12 @@ def run_batch(
         release(pool, node)
 
 
-@kernel
+@inlined
 def _discard(pool: Pool, bound: float) -> None:
     pool.numbers[FLOOR] = max(pool.numbers[FLOOR], bound)
 
 
-@kernel
+@inlined
 def _bound_and_split(
     inst: Instance,
     settings: Settings,
@@ -161,7 +168,7 @@ def _bound_and_split(
         _split(inst, settings, pool, work, incumbent)
 
 
-@kernel
+@inlined
 def _accuracy(settings: Settings, pool: Pool, bound: float, best: float, is_root: bool) -> float:
     """theta: strict at the top of the tree, where a converged eta pays, loose below."""
     if is_root:
@@ -171,17 +178,17 @@ def _accuracy(settings: Settings, pool: Pool, bound: float, best: float, is_root
     return settings.accuracy
 
 
-@kernel
+@inlined
 def _prefer_inherited(pool: Pool, node: int, b: Bounding) -> None:
     """Use the majorant the node came with if it is still better."""
     if pool.bound[node] < b.numbers[BOUND]:
         family = pool.family[node]
         b.numbers[BOUND] = pool.bound[node]
         b.numbers[CONSTANT] = pool.constant[family]
-        b.best_g[:] = pool.gradient[family]
+        copy_array(pool.gradient[family], b.best_g)
 
 
-@kernel
+@inlined
 def _load_vertices(
     inst: Instance, pool: Pool, node: int, settings: Settings, work: Workspace
 ) -> bool:
@@ -196,7 +203,7 @@ def _load_vertices(
     b.numbers[SMOOTHING] = min(largest, settings.smoothing_reset * pool.smoothing[family])
     count, total = 0, 0.0
     for k in range(pool.n_vertices[family]):
-        b.vertices[count] = pool.vertices[family, k]
+        copy_array(pool.vertices[family, k], b.vertices[count])
         if contains(inst, work.box, b.vertices[count]):
             b.share[count] = pool.share[family, k]
             total += b.share[count]
@@ -205,7 +212,7 @@ def _load_vertices(
         upper, _ = maximise(inst, work.box, pool.gradient[family], settings.cap, work.oracle)
         if upper == -np.inf:
             return False
-        b.vertices[0] = work.oracle.vertex
+        copy_array(work.oracle.vertex, b.vertices[0])
         b.share[0], count, total = 1.0, 1, 1.0
     for k in range(count):
         b.share[k] /= total
@@ -230,7 +237,7 @@ def contains(inst: Instance, box: Box, vertex: IntArray) -> bool:
     return True
 
 
-@kernel
+@inlined
 def _split(
     inst: Instance, settings: Settings, pool: Pool, work: Workspace, incumbent: Incumbent
 ) -> None:

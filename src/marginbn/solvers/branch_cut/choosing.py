@@ -21,6 +21,7 @@ from marginbn.solvers.branch_cut.splits import (
     score,
     sides,
 )
+from marginbn.solvers.ending import look_up
 
 RELIABLE = 1
 """Observations of both sides after which pseudo-costs are believed."""
@@ -156,6 +157,7 @@ class Chooser:
         better guide, and only a guide.
         """
         relaxation = self._relaxation
+        look_up(relaxation.tracker)
         seconds = relaxation.tracker.deadline.remaining()
         solution, multiplier = relaxation.program.probe(
             basis, change.removed, row, seconds, ITERATIONS

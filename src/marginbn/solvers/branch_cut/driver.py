@@ -142,16 +142,22 @@ class Search:
         """Hand a selection to the tracker, which scores it from the definition."""
         if self.instance.value(chosen) <= self._value - 1e-9 * abs(self._value):
             return  # not worth the definition
-        value = self.problem.evaluate(chosen)
-        if value > self._value:
-            self._value, self._chosen = value, np.array(chosen, dtype=np.int64)
-            self.tracker.offer(self._original[chosen])
+        improves = self.tracker.offer(self._original[chosen])
+        if improves or not self.heuristics:
+            value = self.tracker.objective if improves else self.problem.evaluate(chosen)
+            if value > self._value:
+                self._value, self._chosen = value, np.array(chosen, dtype=np.int64)
 
     def report(self) -> None:
         """Tell the tracker the bound of everything open, given up or being visited."""
         bound = max(self.tree.bound(self._current), self._value)
         if bound > -math.inf:
             self.tracker.improve_bound(bound)
+
+    def _hear(self, bound: float) -> None:
+        """The node being visited has a better bound."""
+        self._current = min(self._current, bound)
+        self.report()
 
     # ------------------------------------------------------------------ the loop
 
@@ -194,7 +200,8 @@ class Search:
 
     def _search_first(self) -> None:
         """Climb from the tracker's selection and from the smallest sets, then kick."""
-        for chosen in self._starts():
+        starts = self._starts()
+        for chosen in starts if self.finder.is_cheap else starts[:1]:
             self.offer(self.finder.improved(chosen))
         if self._chosen is not None:
             kicks = self.finder.kicks_at_start
@@ -235,7 +242,7 @@ class Search:
             return
         edges = [self.pool.edge(int(i), int(j)) for i, j in zip(*np.nonzero(present), strict=True)]
         relaxed = self.relaxation.solve(
-            node.warm, allowed, edges, self.cutoff, self._effort(node.depth)
+            node.warm, allowed, edges, self.cutoff, self._effort(node.depth), self._hear
         )
         bound = min(node.bound, relaxed.bound)
         self._learn(node, bound)
@@ -255,7 +262,7 @@ class Search:
         n = self.instance.n_variables
         linear = self.instance.n_samples == 0
         if depth == 0:
-            return Effort(1000, 10, 2e-3, 2 * n, 1e-4 if linear else 1e-3, exact=10)
+            return Effort(1000, 10, 2e-3, 2 * n, 1e-4 if linear else 1e-3, accuracy=0.02, exact=10)
         if linear:
             return Effort(30, 3, 1e-2, n, 1e-4)
         return Effort(10, 2, 1e-2, n, 2e-2)

@@ -44,7 +44,12 @@ class IncumbentSearch:
     @property
     def kicks_at_start(self) -> int:
         """About a third of a second of work."""
-        return int(np.clip(6e8 / self._work_of_climb, 3, 100))
+        return int(min(6e8 / self._work_of_climb, 100))
+
+    @property
+    def is_cheap(self) -> bool:
+        """Whether climbs from several starts delay the first bound by less than a second."""
+        return self._work_of_climb < 1e8
 
     @property
     def nodes_between(self) -> int:

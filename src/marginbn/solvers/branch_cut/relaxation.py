@@ -15,6 +15,7 @@ bound stalls. A bound is valid after any round; a node is pruned on the best of 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -39,9 +40,6 @@ from marginbn.solvers.events import Tracker
 
 ALL_COLUMNS = 300
 """Programmes get all columns up to so many candidates; beyond it columns are priced in."""
-
-ACCURACY = 0.1
-"""Share of the remaining gap to which samples and columns are settled at a node."""
 
 KINK = 0.04
 """Samples within this share of gamma of a kink stay explicit for the children."""
@@ -68,6 +66,8 @@ class Effort:
         Stop if so many rounds closed less than this share of the gap.
     rows, violation
         New structural rows per round at most; rows violated by less are left alone.
+    accuracy
+        Share of the remaining gap to which samples and columns are settled.
     exact
         How often the exact separation may be called when nothing else finds a row.
     """
@@ -77,6 +77,7 @@ class Effort:
     progress: float
     rows: int
     violation: float
+    accuracy: float = 0.1
     exact: int = 0
 
 
@@ -130,9 +131,18 @@ class HybridRelaxation:
         self.rounds = 0
 
     def solve(
-        self, warm: Warm, allowed: BoolArray, edge_rows: list[int], cutoff: float, effort: Effort
+        self,
+        warm: Warm,
+        allowed: BoolArray,
+        edge_rows: list[int],
+        cutoff: float,
+        effort: Effort,
+        tell: Callable[[float], None] = lambda bound: None,
     ) -> Relaxed:
-        """Bound the structures with allowed candidates and the edges of ``edge_rows`` present."""
+        """Bound the structures with allowed candidates and the edges of ``edge_rows`` present.
+
+        ``tell`` hears of every better bound of the node, so that none is lost if time runs out.
+        """
         if warm.terms > FRESH:
             warm = refreshed(self.instance, warm)
         warm = warm.with_rows(edge_rows)
@@ -157,6 +167,7 @@ class HybridRelaxation:
             best = replace(best, point=now.point, loaded=now.warm, warm=now.warm)
             if now.bound < best.bound:
                 best = replace(best, bound=now.bound, prices=now.prices)
+                tell(best.bound)
             if best.bound <= cutoff:
                 return best
             history.append(best.bound)
@@ -236,7 +247,7 @@ class HybridRelaxation:
     ) -> Warm:
         """The state with missing columns, violated rows and badly labelled samples; or itself."""
         extended = now.warm
-        tolerance = _tolerance(now.bound, cutoff)
+        tolerance = _tolerance(now.bound, cutoff, effort.accuracy)
         if len(history) < 3 * effort.rounds:
             extended = extended.with_columns(self._missing_columns(now, allowed, tolerance))
         if len(history) >= effort.rounds or _stalls(history, cutoff, effort):
@@ -364,10 +375,10 @@ def _clipped(values: FloatArray) -> FloatArray:
     return np.where(np.isfinite(values), np.maximum(values, 0.0), 0.0)
 
 
-def _tolerance(bound: float, cutoff: float) -> float:
+def _tolerance(bound: float, cutoff: float, accuracy: float) -> float:
     """What may be left unsettled, absolute."""
     gap = bound - cutoff if math.isfinite(cutoff) else 1e-2 * abs(bound)
-    return max(ACCURACY * gap, 1e-9 * abs(bound))
+    return max(accuracy * gap, 1e-9 * abs(bound))
 
 
 def _stalls(history: list[float], cutoff: float, effort: Effort) -> bool:

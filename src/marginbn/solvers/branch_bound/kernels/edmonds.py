@@ -15,8 +15,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from marginbn.solvers.branch_bound.kernels.compile import entry, kernel
 from marginbn.solvers.branch_bound.kernels.layout import MISSING, FloatArray, IntArray, Tree
+from marginbn.solvers.compile import entry, kernel
 
 
 class Growth(NamedTuple):

@@ -9,9 +9,15 @@ feature: its margins would count twice.
 
 from __future__ import annotations
 
-from marginbn.solvers.branch_bound.kernels.compile import kernel
 from marginbn.solvers.branch_bound.kernels.duals import add_column
-from marginbn.solvers.branch_bound.kernels.layout import Box, FloatArray, Instance, IntArray
+from marginbn.solvers.branch_bound.kernels.layout import (
+    Box,
+    FloatArray,
+    Instance,
+    IntArray,
+    copy_array,
+)
+from marginbn.solvers.compile import kernel
 
 GAP = 8
 """Live columns closer than this share a span."""
@@ -147,6 +153,6 @@ def fresh_gradient(
     g: FloatArray,
 ) -> float:
     """g from scratch; ends the drift of the incremental updates."""
-    g[:] = inst.linear
+    copy_array(inst.linear, g)
     count = list_nonzero(u, changed, delta)
     return add_rows(inst, spans, n_spans, changed, delta, count, g)

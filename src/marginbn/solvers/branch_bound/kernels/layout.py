@@ -22,12 +22,12 @@ used.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from marginbn.solvers.branch_bound.kernels.compile import entry
+from marginbn.solvers.compile import entry, kernel
 
 FloatArray = npt.NDArray[np.float64]
 IntArray = npt.NDArray[np.int64]
@@ -155,3 +155,13 @@ def new_oracle(n: int, n_class_sets: int) -> Oracle:
         np.zeros(n + 1, dtype=np.int64),
         np.zeros(n + 1, dtype=np.int64),
     )
+
+
+@kernel
+def copy_array(source: npt.NDArray[Any], target: npt.NDArray[Any]) -> None:
+    """target = source for contiguous arrays of one shape; the checks and messages behind
+    ``target[:] = source`` take longer to compile than most kernels.
+    """
+    values, places = source.ravel(), target.ravel()
+    for k in range(places.size):
+        places[k] = values[k]

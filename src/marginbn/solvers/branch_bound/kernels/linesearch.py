@@ -11,9 +11,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from marginbn.solvers.branch_bound.kernels.compile import kernel
 from marginbn.solvers.branch_bound.kernels.duals import single_weight, smooth_weights
 from marginbn.solvers.branch_bound.kernels.layout import FloatArray, Instance, IntArray
+from marginbn.solvers.compile import kernel
 
 MAX_TRIALS = 8
 ACCURACY = 0.1

@@ -27,7 +27,6 @@ from __future__ import annotations
 
 import numpy as np
 
-from marginbn.solvers.branch_bound.kernels.compile import entry, kernel
 from marginbn.solvers.branch_bound.kernels.edmonds import arborescence, price_to_root, total_price
 from marginbn.solvers.branch_bound.kernels.layout import (
     FORBIDDEN,
@@ -39,8 +38,10 @@ from marginbn.solvers.branch_bound.kernels.layout import (
     IntArray,
     Oracle,
     Tree,
+    copy_array,
     new_graph,
 )
+from marginbn.solvers.compile import entry, kernel
 
 
 @entry
@@ -67,7 +68,7 @@ def maximise(
         evaluated += 1
         if value > best:
             best = value
-            oracle.vertex[:] = oracle.other
+            copy_array(oracle.other, oracle.vertex)
     if best <= MISSING:
         return -np.inf, -np.inf
     return best, best
@@ -246,14 +247,14 @@ def _evaluate_class_set(
     oracle.other[n] = s
     own = g[n * (n + 2) + s]
     if inst.first[s] < 0 and not relaxed:
-        oracle.other[:n] = oracle.base[:n]
+        copy_array(oracle.base[:n], oracle.other[:n])
         return float(base + own)
     trial = new_graph(n)
     if relaxed:
         fill_graph(box, g, True, trial)
     else:
-        trial.arcs[:] = oracle.graph.arcs
-        trial.root_slot[:] = oracle.graph.root_slot
+        copy_array(oracle.graph.arcs, trial.arcs)
+        copy_array(oracle.graph.root_slot, trial.root_slot)
     _force_empty(g, inst.first[s], trial)
     _force_empty(g, inst.second[s], trial)
     value = solve_graph(box, trial, oracle.tree)

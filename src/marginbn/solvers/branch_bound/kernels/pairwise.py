@@ -22,7 +22,6 @@ from typing import NamedTuple
 
 import numpy as np
 
-from marginbn.solvers.branch_bound.kernels.compile import entry, kernel
 from marginbn.solvers.branch_bound.kernels.duals import (
     add_column,
     add_vertex_margins,
@@ -32,10 +31,18 @@ from marginbn.solvers.branch_bound.kernels.duals import (
     update_duals,
 )
 from marginbn.solvers.branch_bound.kernels.gradient import add_rows, fresh_gradient, prepare_columns
-from marginbn.solvers.branch_bound.kernels.layout import Box, FloatArray, Instance, IntArray, Oracle
+from marginbn.solvers.branch_bound.kernels.layout import (
+    Box,
+    FloatArray,
+    Instance,
+    IntArray,
+    Oracle,
+    copy_array,
+)
 from marginbn.solvers.branch_bound.kernels.linesearch import step_length
 from marginbn.solvers.branch_bound.kernels.oracle import maximise
 from marginbn.solvers.branch_bound.kernels.rounding import bound_error
+from marginbn.solvers.compile import inlined, kernel
 
 EMPTY, PRUNED, SPLIT, PAUSED = 0, 1, 2, 3
 """Outcomes of bounding a box."""
@@ -150,13 +157,13 @@ def offer_vertex(inst: Instance, vertex: IntArray, value: float, incumbent: Incu
     """Keep a better structure."""
     if value > incumbent.value[0]:
         incumbent.value[0] = value
-        incumbent.vertex[:] = vertex
+        copy_array(vertex, incumbent.vertex)
         incumbent.found[0] += 1
         return True
     return False
 
 
-@entry
+@inlined
 def bound_box(
     inst: Instance,
     box: Box,
@@ -215,7 +222,7 @@ def load_margins(inst: Instance, b: Bounding) -> None:
             add_column(inst, v, eta[v], b.t)
 
 
-@kernel
+@inlined
 def _refresh_gradient(
     inst: Instance,
     b: Bounding,
@@ -241,7 +248,7 @@ def _refresh_gradient(
     return operations
 
 
-@kernel
+@inlined
 def _keep_best(inst: Instance, b: Bounding, g: FloatArray, upper: float, operations: float) -> None:
     """Remember the majorant if its bound, with its rounding allowance, is the best so far."""
     error = bound_error(inst, b.scale[0], b.scale[1], b.scale[2], operations)
@@ -249,10 +256,10 @@ def _keep_best(inst: Instance, b: Bounding, g: FloatArray, upper: float, operati
     if constant + upper < b.numbers[BOUND]:
         b.numbers[BOUND] = constant + upper
         b.numbers[CONSTANT] = constant
-        b.best_g[:] = g
+        copy_array(g, b.best_g)
 
 
-@kernel
+@inlined
 def _advance(
     inst: Instance,
     b: Bounding,
@@ -308,7 +315,7 @@ def linear_of_active(inst: Instance, b: Bounding, g: FloatArray) -> float:
     return total
 
 
-@kernel
+@inlined
 def _pairwise_step(
     inst: Instance, b: Bounding, work: Scratch, target: IntArray, worst: int, slope: float
 ) -> None:
@@ -356,7 +363,7 @@ def _find_vertex(b: Bounding, target: IntArray) -> int:
             return k
     k = b.n_active[0]
     b.n_active[0] = k + 1
-    b.vertices[k] = target
+    copy_array(target, b.vertices[k])
     b.share[k] = 0.0
     return int(k)
 
@@ -366,12 +373,12 @@ def remove_vertex(b: Bounding, k: int) -> None:
     """Drop an active vertex; the last one takes its place."""
     last = b.n_active[0] - 1
     if k != last:
-        b.vertices[k] = b.vertices[last]
+        copy_array(b.vertices[last], b.vertices[k])
         b.share[k] = b.share[last]
     b.n_active[0] = last
 
 
-@kernel
+@inlined
 def _shed_vertex(inst: Instance, b: Bounding) -> None:
     """Make room: the lightest vertex goes and the others share its weight."""
     lightest = 0

@@ -20,8 +20,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from marginbn.solvers.branch_bound.kernels.compile import entry, kernel
 from marginbn.solvers.branch_bound.kernels.layout import Box, Instance
+from marginbn.solvers.compile import entry, kernel
 
 
 @entry

@@ -29,8 +29,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from marginbn.solvers.branch_bound.kernels.compile import entry
 from marginbn.solvers.branch_bound.kernels.layout import FloatArray, Instance
+from marginbn.solvers.compile import entry
 
 EPS = 2.0**-53
 

@@ -12,9 +12,15 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from marginbn.solvers.branch_bound.kernels.compile import entry, kernel
-from marginbn.solvers.branch_bound.kernels.layout import Box, FloatArray, Instance, IntArray
+from marginbn.solvers.branch_bound.kernels.layout import (
+    Box,
+    FloatArray,
+    Instance,
+    IntArray,
+    copy_array,
+)
 from marginbn.solvers.branch_bound.kernels.pairwise import CONSTANT, SMOOTHING, Bounding
+from marginbn.solvers.compile import entry, kernel
 
 # Places in ``Pool.counters``
 OPEN, FREE_NODES, FREE_FAMILIES, NODES, ITERATIONS, LEAVES = 0, 1, 2, 3, 4, 5
@@ -142,10 +148,10 @@ def _unpack(words: npt.NDArray[np.uint64], place: int, flags: npt.NDArray[np.boo
 @kernel
 def copy_box(source: Box, target: Box) -> None:
     """Copy the description of a box (not its components)."""
-    target.allowed[:] = source.allowed
-    target.classes[:] = source.classes
-    target.edges[:] = source.edges
-    target.relevant[:] = source.relevant
+    copy_array(source.allowed, target.allowed)
+    copy_array(source.classes, target.classes)
+    copy_array(source.edges, target.edges)
+    copy_array(source.relevant, target.relevant)
 
 
 @entry
@@ -224,7 +230,7 @@ def new_family(pool: Pool, b: Bounding) -> int:
     pool.counters[FREE_FAMILIES] -= 1
     family = pool.free_families[pool.counters[FREE_FAMILIES]]
     pool.references[family] = 1
-    pool.gradient[family] = b.best_g
+    copy_array(b.best_g, pool.gradient[family])
     pool.constant[family] = b.numbers[CONSTANT]
     pool.smoothing[family] = b.numbers[SMOOTHING]
     count = b.n_active[0]
@@ -237,7 +243,7 @@ def new_family(pool: Pool, b: Bounding) -> int:
             if b.share[k] > b.share[heaviest]:
                 heaviest = k
         _swap_vertices(b, a, heaviest)
-        pool.vertices[family, a] = b.vertices[a]
+        copy_array(b.vertices[a], pool.vertices[family, a])
         pool.share[family, a] = b.share[a]
     pool.n_vertices[family] = kept
     return int(family)

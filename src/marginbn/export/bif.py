@@ -1,0 +1,298 @@
+"""BIF, the interchange format: read and written as text.
+
+::
+
+    network unknown {
+    }
+    variable rain { type discrete [ 2 ] { no, yes }; }
+    variable "wet grass" { type discrete [ 2 ] { dry, wet }; }
+    probability ( rain ) { table 0.8, 0.2; }
+    probability ( "wet grass" | rain ) {
+      ( no ) 0.9, 0.1;
+      ( yes ) 0.25, 0.75;
+    }
+
+Names made of letters, digits, ``_``, ``-`` and ``.`` stand as they are, others in quotes with the
+escape of :mod:`marginbn.export.names`. Read are also: rows in any order, a ``default`` row for the
+others, ``table`` with parents (the child's states run slowest), commas or spaces between names and
+numbers, names with spaces without quotes, properties, comments, and rounded rows (see
+:mod:`marginbn.export.assembly`). The first variable is the class.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from itertools import product
+
+import numpy as np
+
+from marginbn.encode import Variable
+from marginbn.export.assembly import (
+    Declaration,
+    Family,
+    FloatArray,
+    build_network,
+    family_shape,
+    index_variables,
+    to_probabilities,
+    write_row,
+)
+from marginbn.export.names import quote
+from marginbn.export.scanner import Scanner, Word
+from marginbn.jsonvalues import shorten
+from marginbn.network import BayesianNetwork
+
+MAX_DEFAULT_CELLS = 2**22
+"""Cells that ``default`` rows may fill in one file: a short file must not fill the memory."""
+
+_PLAIN = re.compile(r"[A-Za-z0-9_.-]+")
+_STOPS = "{}()[];,|"
+
+
+def network_to_bif(network: BayesianNetwork) -> str:
+    """BIF text of a network; :func:`network_from_bif` is the inverse."""
+    lines = ["network unknown {", "}"]
+    for variable in network.variables:
+        states = ", ".join(_name(s) for s in variable.states)
+        lines.append(f"variable {_name(variable.name)} {{")
+        lines += [f"  type discrete [ {variable.arity} ] {{ {states} }};", "}"]
+    for i in range(network.n_variables):
+        lines += _probability_lines(network, i)
+    return "\n".join([*lines, ""])
+
+
+def _probability_lines(network: BayesianNetwork, i: int) -> list[str]:
+    parents = [network.variables[p] for p in network.structure.parents[i]]
+    table = to_probabilities(network.log_tables[i])
+    given = f" | {', '.join(_name(p.name) for p in parents)}" if parents else ""
+    head = f"probability ( {_name(network.names[i])}{given} ) {{"
+    if not parents:
+        return [head, f"  table {write_row(table, ', ')};", "}"]
+    labels = product(*([_name(s) for s in p.states] for p in parents))
+    rows = table.reshape(-1, table.shape[-1])
+    body = [
+        f"  ( {', '.join(label)} ) {write_row(row, ', ')};"
+        for label, row in zip(labels, rows, strict=True)
+    ]
+    return [head, *body, "}"]
+
+
+def _name(text: str) -> str:
+    return text if _PLAIN.fullmatch(text) else quote(text)
+
+
+@dataclass(frozen=True)
+class _Row:
+    """Numbers for one combination of parents' states."""
+
+    labels: list[Word]
+    values: FloatArray
+    start: int
+
+
+@dataclass
+class _Block:
+    """A ``probability`` block before its names are looked up."""
+
+    child: list[list[Word]]
+    given: list[list[Word]] | None
+    start: int
+    rows: list[_Row] = field(default_factory=list)
+    table: FloatArray | None = None
+    default: FloatArray | None = None
+
+
+def network_from_bif(text: str, path: str = "BIF text") -> BayesianNetwork:
+    """Read a network; ``path`` is named in messages.
+
+    Raises
+    ------
+    FormatError
+        If the text is malformed; the message has path, line and reason.
+    """
+    return _Reader(Scanner(path, text, "//", ("/*", "*/"))).read()
+
+
+class _Reader:
+    def __init__(self, scanner: Scanner) -> None:
+        self.scan = scanner
+        self.declared: list[Declaration] = []
+        self.index: dict[str, int] = {}
+        self.states: list[dict[str, int]] = []
+        self.default_cells = 0
+
+    def read(self) -> BayesianNetwork:
+        blocks = []
+        while self.scan.peek():
+            keyword = self.scan.word(_STOPS)
+            if keyword.text == "network":
+                self._skip_block()
+            elif keyword.text == "variable":
+                self.declared.append(self._variable())
+            elif keyword.text == "probability":
+                blocks.append(self._block(keyword.start))
+            else:
+                reason = f"expected network, variable or probability, got {shorten(keyword.text)}"
+                raise self.scan.error(reason, keyword.start)
+        self.index = index_variables(self.scan.path, self.declared)
+        self.states = [
+            {state: code for code, state in enumerate(d.variable.states)} for d in self.declared
+        ]
+        families = [self._family(block) for block in blocks]
+        return build_network(self.scan.path, self.declared, families)
+
+    def _skip_block(self) -> None:
+        self.scan.skip_statement("{")
+        while not self.scan.accept("}"):
+            self.scan.skip_statement()
+
+    def _variable(self) -> Declaration:
+        (group,), _ = self.scan.words("{")
+        if not group:
+            raise self.scan.error("a variable must have a name")
+        name = self.scan.joined(group)
+        states: tuple[str, ...] = ()
+        while not self.scan.accept("}"):
+            keyword = self.scan.word(_STOPS)
+            if keyword.text == "type":
+                states = self._states(name.text)
+            else:
+                self.scan.skip_statement()
+        return Declaration(Variable(name.text, states), self.scan.line(name.start))
+
+    def _states(self, name: str) -> tuple[str, ...]:
+        kind = self.scan.word(_STOPS)
+        if kind.text != "discrete":
+            raise self.scan.error(f"variable {shorten(name)} must be discrete", kind.start)
+        self.scan.expect("[")
+        count = self.scan.word(_STOPS)
+        self.scan.expect("]")
+        self.scan.expect("{")
+        start = self.scan.pos
+        names = self._names(self.scan.words("}", ",")[0], count.text)
+        self.scan.accept(";")
+        if str(len(names)) != count.text:
+            reason = (
+                f"variable {shorten(name)} is to have {shorten(count.text)} states, but "
+                f"{len(names)} are listed; a name with commas needs quotes"
+            )
+            raise self.scan.error(reason, start)
+        return tuple(n.text for n in names)
+
+    def _names(self, groups: list[list[Word]], count: str = "") -> list[Word]:
+        """Names between commas; without commas, between spaces if that gives ``count`` of them."""
+        if len(groups) == 1 and (str(len(groups[0])) == count or not groups[0]):
+            return groups[0]
+        if not groups[-1]:
+            groups = groups[:-1]  # a comma after the last one
+        if not all(groups):
+            raise self.scan.error("there is no name between two commas")
+        return [self.scan.joined(group) for group in groups]
+
+    def _block(self, start: int) -> _Block:
+        self.scan.expect("(")
+        child, stop = self.scan.words(")|", ",")
+        given = self.scan.words(")", ",")[0] if stop == "|" else None
+        block = _Block(child, given, start)
+        self.scan.expect("{")
+        while not self.scan.accept("}"):
+            self._entry(block)
+        return block
+
+    def _entry(self, block: _Block) -> None:
+        start = self.scan.pos
+        if self.scan.accept("("):
+            labels = self._names(self.scan.words(")", ",")[0])
+            block.rows.append(_Row(labels, self.scan.numbers(";"), start))
+            return
+        keyword = self.scan.word(_STOPS)
+        if keyword.text == "table" and block.table is None:
+            block.table = self.scan.numbers(";")
+        elif keyword.text == "default" and block.default is None:
+            block.default = self.scan.numbers(";")
+        elif keyword.text == "property":
+            self.scan.skip_statement()
+        else:
+            reason = f"expected one table, one default or a row, got {shorten(keyword.text)}"
+            raise self.scan.error(reason, keyword.start)
+
+    def _family(self, block: _Block) -> Family:
+        members = [self._look_up(word) for word in self._members(block)]
+        child, parents = members[0], tuple(members[1:])
+        line = self.scan.line(block.start)
+        shape = family_shape(self.scan.path, line, self.declared, (*parents, child))
+        return Family(child, parents, self._values(block, parents, shape), line)
+
+    def _members(self, block: _Block) -> list[Word]:
+        """Child and parents; the oldest files list them all without a bar."""
+        members = self._split(block.child)
+        if block.given is None:
+            return members
+        if len(block.child) > 1 or len(members) > 1:
+            raise self.scan.error("a probability must be of one variable", block.start)
+        return members + self._split(block.given)
+
+    def _split(self, groups: list[list[Word]]) -> list[Word]:
+        """Names between commas; without commas, one declared name with spaces, or several."""
+        if len(groups) > 1 or not groups[0]:
+            return self._names(groups)
+        whole = self.scan.joined(groups[0])
+        return [whole] if whole.text in self.index else groups[0]
+
+    def _look_up(self, word: Word) -> int:
+        if word.text not in self.index:
+            raise self.scan.error(f"variable {shorten(word.text)} is not declared", word.start)
+        return self.index[word.text]
+
+    def _values(self, block: _Block, parents: Sequence[int], shape: tuple[int, ...]) -> FloatArray:
+        """Probabilities, the child's states last."""
+        if block.table is not None:
+            if block.rows or block.default is not None:
+                raise self.scan.error("give either a table or rows, not both", block.start)
+            self._check_length(block.table, math.prod(shape), block.start)
+            return np.moveaxis(block.table.reshape(shape[-1], *shape[:-1]), 0, -1)
+        codes = [self._row_code(row, parents, shape) for row in block.rows]
+        n_rows = math.prod(shape[:-1])
+        if len(set(codes)) < len(codes):
+            raise self.scan.error("a row is listed twice", block.start)
+        values = self._background(block, n_rows - len(codes), (n_rows, shape[-1]))
+        for code, row in zip(codes, block.rows, strict=True):
+            self._check_length(row.values, shape[-1], row.start)
+            values[code] = row.values
+        return values.reshape(shape)
+
+    def _background(self, block: _Block, missing: int, shape: tuple[int, int]) -> FloatArray:
+        """Rows before the listed ones are filled in: the default."""
+        if missing and block.default is None:
+            reason = f"{missing} of the {shape[0]} rows are missing and there is no default"
+            raise self.scan.error(reason, block.start)
+        if block.default is None:
+            return np.empty(shape)
+        self._check_length(block.default, shape[1], block.start)
+        self.default_cells += missing * shape[1]
+        if self.default_cells > MAX_DEFAULT_CELLS:
+            reason = f"default rows fill more than {MAX_DEFAULT_CELLS} cells"
+            raise self.scan.error(reason, block.start)
+        return np.tile(block.default, (shape[0], 1))
+
+    def _row_code(self, row: _Row, parents: Sequence[int], shape: tuple[int, ...]) -> int:
+        """Flat index of the parents' states that the row is for."""
+        if len(row.labels) != len(parents):
+            reason = f"the row must name {len(parents)} states, got {len(row.labels)}"
+            raise self.scan.error(reason, row.start)
+        code = 0
+        for label, parent, arity in zip(row.labels, parents, shape[:-1], strict=True):
+            states = self.states[parent]
+            if label.text not in states:
+                name = self.declared[parent].variable.name
+                reason = f"{shorten(label.text)} is no state of {shorten(name)}"
+                raise self.scan.error(reason, label.start)
+            code = code * arity + states[label.text]
+        return code
+
+    def _check_length(self, values: FloatArray, expected: int, start: int) -> None:
+        if len(values) != expected:
+            raise self.scan.error(f"expected {expected} numbers, got {len(values)}", start)

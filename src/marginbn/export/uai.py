@@ -1,0 +1,293 @@
+"""UAI: the format of the inference competitions, numbers only; names go to a file beside it.
+
+::
+
+    BAYES           kind of network
+    2               number of variables
+    2 2             their arities
+    2               number of tables
+    1 0             variables of each table, the child last
+    2 0 1
+
+    2               numbers of the first table, the last variable runs fastest
+     0.8 0.2
+    4
+     0.9 0.1
+     0.25 0.75
+
+``grass.uai`` has its names in ``grass.uai.names``, a JSON file with the names and states of the
+variables in order. Without it the variables are called ``x0``, ``x1``, ... and their states ``0``,
+``1``, ... Text after ``#`` is a comment. Variable 0 is the class.
+
+Two packages lay tables out in their own way (``LAYOUTS``), in what they write and what they read:
+
+- pyAgrum has the child fastest and then the first parent, not the last. Its files are told by the
+  comment with the variable's name behind each list of variables; the names are taken from there.
+- pgmpy has the first variable fastest. A file whose tables are not distributions as the format
+  has it, but all are in this layout, is read in this layout.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+
+from marginbn.encode import Variable
+from marginbn.exceptions import FormatError
+from marginbn.export.assembly import (
+    ROUNDING_TOLERANCE,
+    Declaration,
+    Family,
+    FloatArray,
+    build_network,
+    check_states,
+    checked_shape,
+    index_variables,
+    to_probabilities,
+    write_row,
+)
+from marginbn.export.native import parse_variables
+from marginbn.export.scanner import (
+    NotANumberError,
+    parse_numbers,
+    parse_whole,
+    read_text,
+    write_text,
+)
+from marginbn.jsonfile import PathLike, read_json, write_json_atomic
+from marginbn.jsonvalues import MisfitError, as_record, check_header, shorten
+from marginbn.network import BayesianNetwork
+from marginbn.textfile import format_error
+
+Layout = Literal["standard", "pyagrum", "pgmpy"]
+
+LAYOUTS: dict[Layout, Callable[[int], list[int]]] = {
+    "standard": lambda n: list(range(n)),
+    "pyagrum": lambda n: [*range(n - 2, -1, -1), n - 1],
+    "pgmpy": lambda n: list(range(n - 1, -1, -1)),
+}
+"""Positions of the variables of a table, the child's being the last, from slowest to fastest."""
+
+NAMES_FORMAT = "marginbn-names"
+NAMES_VERSION = 1
+
+_MAX_VARIABLES = 10_000_000
+
+
+def names_path(path: PathLike) -> str:
+    """The file with the names that belong to a UAI file."""
+    return f"{os.fspath(path)}.names"
+
+
+def save_uai(network: BayesianNetwork, path: PathLike) -> None:
+    """Write the network and, beside it, its names."""
+    text = network_to_uai(network)
+    variables = [{"name": v.name, "states": list(v.states)} for v in network.variables]
+    record = {"format": NAMES_FORMAT, "version": NAMES_VERSION, "variables": variables}
+    write_json_atomic(names_path(path), record)
+    write_text(path, text)
+
+
+def load_uai(path: PathLike) -> BayesianNetwork:
+    """Read a network, with its names if they are beside it."""
+    text = read_text(path)
+    beside = names_path(path)
+    variables = _read_names(beside) if os.path.exists(beside) else None
+    return network_from_uai(text, os.fspath(path), variables)
+
+
+def _read_names(path: str) -> tuple[Variable, ...]:
+    data = read_json(path)
+    try:
+        record = as_record(data, "$")
+        check_header(record, NAMES_FORMAT, NAMES_VERSION)
+        as_record(data, "$", ("format", "version", "variables"))
+        variables = parse_variables(record["variables"], "$.variables")
+    except MisfitError as misfit:
+        raise FormatError(f"{path}: {misfit}") from None
+    index_variables(path, [Declaration(v, None) for v in variables])
+    return variables
+
+
+def network_to_uai(network: BayesianNetwork, layout: Layout = "standard") -> str:
+    """UAI text of a network, without its names."""
+    parents = network.structure.parents
+    lines = ["BAYES", str(network.n_variables), " ".join(map(str, network.arities))]
+    lines.append(str(network.n_variables))
+    lines += [" ".join(map(str, (len(ps) + 1, *ps, i))) for i, ps in enumerate(parents)]
+    for log_table in network.log_tables:
+        values = to_probabilities(log_table).transpose(LAYOUTS[layout](log_table.ndim))
+        rows = values.reshape(-1, values.shape[-1])
+        lines += ["", str(values.size), *(f" {write_row(row)}" for row in rows)]
+    return "\n".join([*lines, ""])
+
+
+def network_from_uai(
+    text: str,
+    path: str = "UAI text",
+    variables: Sequence[Variable] | None = None,
+    layout: Layout | None = None,
+) -> BayesianNetwork:
+    """Read a network; ``path`` is named in messages.
+
+    Parameters
+    ----------
+    text
+        The file.
+    path
+        Its name.
+    variables
+        Names and states of the variables, whose arities must be those of the file.
+    layout
+        How tables are laid out; by default the file tells.
+
+    Raises
+    ------
+    FormatError
+        If the text is malformed; the message has path, line and reason.
+    """
+    reader = _Reader(text, path)
+    arities, tables = reader.read()
+    comments = reader.scope_comments(tables)
+    if variables is None:
+        names = comments or [f"x{i}" for i in range(len(arities))]
+        variables = [
+            Variable(name, tuple(str(s) for s in range(arity)))
+            for name, arity in zip(names, arities, strict=True)
+        ]
+    elif [v.arity for v in variables] != arities:
+        raise format_error(path, None, "the file with the names belongs to another network")
+    declared = [Declaration(v, None) for v in variables]
+    index_variables(path, declared)
+    chosen = layout or ("pyagrum" if comments else _guess_layout(tables))
+    families = [
+        Family(table.members[-1], tuple(table.members[:-1]), table.arrange(chosen), table.line)
+        for table in tables
+    ]
+    return build_network(path, declared, families)
+
+
+@dataclass(frozen=True)
+class _Table:
+    """Numbers in the order of the file, over the members in the order of the file."""
+
+    members: list[int]
+    shape: tuple[int, ...]
+    values: FloatArray
+    line: int
+
+    def arrange(self, layout: Layout) -> FloatArray:
+        """The numbers with one axis per member."""
+        axes = LAYOUTS[layout](len(self.shape))
+        return self.values.reshape([self.shape[a] for a in axes]).transpose(np.argsort(axes))
+
+
+def _guess_layout(tables: Sequence[_Table]) -> Layout:
+    """The standard, unless only the other layout makes every table a distribution."""
+    if all(_is_distribution(table.arrange("standard")) for table in tables):
+        return "standard"
+    other = all(_is_distribution(table.arrange("pgmpy")) for table in tables)
+    return "pgmpy" if other else "standard"
+
+
+def _is_distribution(values: FloatArray) -> bool:
+    with np.errstate(over="ignore"):
+        return bool((np.abs(values.sum(axis=-1) - 1.0) <= ROUNDING_TOLERANCE).all())
+
+
+class _Reader:
+    """The words of the file, one after the other."""
+
+    def __init__(self, text: str, path: str) -> None:
+        self.path = path
+        parts = [line.partition("#") for line in text.split("\n")]
+        self._comments = [comment.strip() for _, _, comment in parts]
+        lines = [part[0].split() for part in parts]
+        self.words = [word for line in lines for word in line]
+        self._ends = np.cumsum([len(line) for line in lines])
+        self.pos = 0
+
+    def read(self) -> tuple[list[int], list[_Table]]:
+        if self._word("the kind of network") != "BAYES":
+            raise self._error("the file must begin with BAYES; only Bayesian networks are read")
+        n_variables = self._count("the number of variables", _MAX_VARIABLES)
+        arities = [self._count("an arity", 2**62) for _ in range(n_variables)]
+        for i, arity in enumerate(arities):
+            check_states(self.path, None, f"x{i}", arity)
+        n_tables = self._count("the number of tables", _MAX_VARIABLES)
+        if n_tables != n_variables or not n_variables:
+            raise self._error(f"expected a table for each of {n_variables} variables")
+        scopes = self._scopes(n_variables)
+        tables = [self._table(scope, line, arities) for scope, line in scopes]
+        if self.pos < len(self.words):
+            self.pos += 1
+            raise self._error("there is text after the last table")
+        return arities, tables
+
+    def scope_comments(self, tables: Sequence[_Table]) -> list[str] | None:
+        """Names of the variables if every table has one as a comment."""
+        names = {t.members[-1]: self._comments[t.line - 1] for t in tables}
+        return [names[i] for i in sorted(names)] if all(names.values()) else None
+
+    def _scopes(self, n_variables: int) -> list[tuple[list[int], int]]:
+        """Variables of every table; then each arity is backed by numbers that the file holds."""
+        scopes: list[tuple[list[int], int]] = []
+        children: set[int] = set()
+        for _ in range(n_variables):
+            members, line = self._scope(n_variables)
+            if members[-1] in children:
+                raise self._error(f"a second table for variable {members[-1]}")
+            children.add(members[-1])
+            scopes.append((members, line))
+        return scopes
+
+    def _scope(self, n_variables: int) -> tuple[list[int], int]:
+        size = self._count("the number of variables of a table", n_variables)
+        line = self._line()
+        members = [self._count("a variable", n_variables - 1) for _ in range(size)]
+        if not members or len(set(members)) < size:
+            raise self._error("a table must be over different variables, the child last")
+        return members, line
+
+    def _table(self, members: list[int], line: int, arities: list[int]) -> _Table:
+        shape = checked_shape(self.path, line, [arities[v] for v in members])
+        size = self._count("the length of a table", 2**62)
+        if size != math.prod(shape):
+            raise self._error(f"expected a table of {math.prod(shape)} numbers, got {size}")
+        words = self.words[self.pos : self.pos + size]
+        if len(words) < size:
+            self.pos = len(self.words)
+            raise self._error("the file ends inside a table")
+        try:
+            values = parse_numbers(words)
+        except NotANumberError as error:
+            self.pos += words.index(error.text) + 1
+            raise self._error(str(error)) from None
+        self.pos += size
+        return _Table(members, shape, values, line)
+
+    def _word(self, what: str) -> str:
+        if self.pos == len(self.words):
+            raise self._error(f"the file ends where {what} should be")
+        self.pos += 1
+        return self.words[self.pos - 1]
+
+    def _count(self, what: str, largest: int) -> int:
+        word = self._word(what)
+        number = parse_whole(word, largest)
+        if number is None:
+            limit = f"0 to {largest}" if largest < 2**62 else "0 or more"
+            raise self._error(f"{what} must be a whole number, {limit}, got {shorten(word)}")
+        return number
+
+    def _line(self) -> int:
+        """Line of the last word read."""
+        return min(int(np.searchsorted(self._ends, max(self.pos, 1))) + 1, len(self._ends))
+
+    def _error(self, reason: str) -> FormatError:
+        return format_error(self.path, self._line(), reason)

@@ -1,0 +1,55 @@
+"""What the pictures share: axes, colours, labels.
+
+Colours keep a contrast of at least three to one on white and on black, so that pictures
+work with light and dark styles; everything without a colour here follows the style.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from marginbn.exceptions import MissingDependencyError
+from marginbn.labels import shorten
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+FOR = "#3b82c4"
+"""Blue: speaks for the class, right, objective."""
+
+AGAINST = "#d9702b"
+"""Orange: speaks for the rival, wrong, bound."""
+
+GREY = "#808690"
+INK = "#1a1a1a"
+"""Text on a light patch."""
+
+PAPER = "#ffffff"
+"""Text on a dark patch."""
+
+
+def new_axes(
+    ax: Axes | None, size: tuple[float, float] = (6.4, 4.0), *, bare: bool = False
+) -> Axes:
+    """The given axes, or those of a new figure of a size in inches; bare ones fill it."""
+    try:
+        import matplotlib.pyplot as plt
+    except ImportError as error:
+        raise MissingDependencyError(
+            f'plotting needs matplotlib ({error}): pip install "marginbn[plot]"'
+        ) from error
+    if ax is not None:
+        return ax
+    if bare:
+        return plt.figure(figsize=size).add_axes((0.0, 0.0, 1.0, 1.0))
+    return plt.figure(figsize=size, layout="constrained").add_subplot()
+
+
+def label(text: str, most: int = 30) -> str:
+    """A shortened label in which a dollar sign is no mathematics."""
+    return shorten(text, most).replace("$", r"\$")
+
+
+def ink_on(share: float) -> str:
+    """Readable text colour on a cell of the colour map ``Blues``, dark from about 0.55 up."""
+    return PAPER if share > 0.55 else INK

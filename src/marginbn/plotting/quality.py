@@ -1,0 +1,159 @@
+"""How good predictions are: calibration and confusion."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from marginbn.evaluation import accuracy, binomial_interval
+from marginbn.exceptions import InputError
+from marginbn.plaintext import counted, percent
+from marginbn.plotting.axes import FOR, GREY, ink_on, label, new_axes
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+_MOST_CLASSES = 20
+"""More classes are drawn without numbers."""
+
+
+class CalibrationBin(NamedTuple):
+    """Samples of similar confidence."""
+
+    confidence: float
+    accuracy: float
+    n_samples: int
+
+
+def plot_calibration(
+    labels: ArrayLike,
+    probabilities: ArrayLike,
+    classes: Sequence[Any] | NDArray[Any],
+    *,
+    n_bins: int = 10,
+    ax: Axes | None = None,
+) -> Axes:
+    """Accuracy against confidence: on the diagonal probabilities mean what they say.
+
+    Parameters
+    ----------
+    labels
+        True classes, (n,).
+    probabilities
+        As ``predict_proba`` gives them, (n, n_classes).
+    classes
+        Label of each column.
+    n_bins
+        Bins of equal width between 0 and 1; the area of a dot is its number of samples, the bar
+        a 95 % interval.
+    ax
+        Axes to draw on.
+    """
+    bins = calibration_bins(labels, probabilities, classes, n_bins)
+    ax = new_axes(ax, (4.8, 4.8))
+    total = sum(b.n_samples for b in bins)
+    error = sum(b.n_samples * abs(b.accuracy - b.confidence) for b in bins) / total
+    ax.plot([0, 1], [0, 1], color=GREY, linestyle="--", linewidth=1)
+    x, y = np.array([b.confidence for b in bins]), np.array([b.accuracy for b in bins])
+    half = np.array([binomial_interval(b.accuracy, b.n_samples) for b in bins])
+    low, high = np.maximum(y - half, 0.0), np.minimum(y + half, 1.0)
+    ax.errorbar(x, y, yerr=[y - low, high - y], fmt="none", ecolor=GREY, capsize=3)
+    ax.scatter(x, y, s=[30 + 270 * b.n_samples / total for b in bins], color=FOR, zorder=3)
+    ax.set_xlim(min(x.min(), 0.5) - 0.04, 1.04)
+    ax.set_ylim(min(low.min(), 0.5) - 0.04, 1.04)
+    ax.set_xlabel("mean probability of the predicted class")
+    ax.set_ylabel("share of right predictions")
+    ax.set_title(
+        f"{counted(total, 'row')}, mean calibration error {percent(error)}", fontsize="medium"
+    )
+    return ax
+
+
+def calibration_bins(
+    labels: ArrayLike,
+    probabilities: ArrayLike,
+    classes: Sequence[Any] | NDArray[Any],
+    n_bins: int = 10,
+) -> list[CalibrationBin]:
+    """Mean confidence and accuracy of the samples in each bin that is not empty."""
+    truth, shares = np.asarray(labels), np.asarray(probabilities, dtype=np.float64)
+    if not len(truth) or shares.shape != (len(truth), len(classes)):
+        raise InputError(
+            f"probabilities must have shape (n labels, n classes) with n > 0, "
+            f"({len(truth)}, {len(classes)}), got {shares.shape}"
+        )
+    predicted = np.asarray(classes)[shares.argmax(axis=1)].astype(str)
+    right, confidence = predicted == truth.astype(str), shares.max(axis=1)
+    places = np.minimum((confidence * n_bins).astype(int), n_bins - 1)
+    return [
+        CalibrationBin(float(confidence[at].mean()), float(right[at].mean()), int(at.sum()))
+        for at in (places == place for place in np.unique(places))
+    ]
+
+
+def plot_confusion(
+    labels: ArrayLike,
+    predicted: ArrayLike,
+    classes: Sequence[Any] | NDArray[Any] | None = None,
+    *,
+    ax: Axes | None = None,
+) -> Axes:
+    """How often each true class (row) was predicted as each class (column).
+
+    Numbers are counts, shades shares of the row.
+
+    Parameters
+    ----------
+    labels, predicted
+        Classes, (n,); they are compared as text.
+    classes
+        Order of the classes; by default all that occur, sorted.
+    ax
+        Axes to draw on.
+    """
+    counts, names = confusion_counts(labels, predicted, classes)
+    side = 2.2 + 0.42 * min(len(names), 30)
+    ax = new_axes(ax, (side + 0.6, side))
+    shares = counts / np.maximum(counts.sum(axis=1, keepdims=True), 1)
+    image = ax.imshow(shares, cmap="Blues", vmin=0.0, vmax=1.0)
+    marks = [label(name, 16) for name in names]
+    ax.set_yticks(range(len(names)), labels=marks)
+    ax.set_xticks(range(len(names)), labels=marks)
+    if max(map(len, marks)) > 4:
+        for tick in ax.get_xticklabels():
+            tick.set(rotation=40, ha="right", rotation_mode="anchor")
+    if len(names) <= _MOST_CLASSES:
+        for (row, column), count in np.ndenumerate(counts):
+            colour = ink_on(shares[row, column])
+            ax.text(column, row, str(count), ha="center", va="center", color=colour)
+    else:
+        ax.figure.colorbar(image, ax=ax, label="share of the true class", shrink=0.7)
+    ax.set_xlabel("predicted")
+    ax.set_ylabel("true")
+    ax.set_title(f"accuracy {percent(accuracy(predicted, labels))}", fontsize="medium")
+    return ax
+
+
+def confusion_counts(
+    labels: ArrayLike,
+    predicted: ArrayLike,
+    classes: Sequence[Any] | NDArray[Any] | None = None,
+) -> tuple[NDArray[np.int64], list[str]]:
+    """Counts (true, predicted) and the names of the classes."""
+    truth, guesses = np.asarray(labels).astype(str), np.asarray(predicted).astype(str)
+    if truth.shape != guesses.shape or truth.ndim != 1 or not len(truth):
+        raise InputError(
+            f"labels and predicted must be equally long and not empty, got {truth.shape} "
+            f"and {guesses.shape}"
+        )
+    names = np.union1d(truth, guesses).tolist() if classes is None else [str(c) for c in classes]
+    places = {name: k for k, name in enumerate(names)}
+    unknown = sorted({*truth.tolist(), *guesses.tolist()} - set(names))
+    if unknown:
+        raise InputError(f"classes must hold every label, but {unknown[0]!r} is not among them")
+    counts = np.zeros((len(names), len(names)), dtype=np.int64)
+    np.add.at(counts, ([places[t] for t in truth], [places[g] for g in guesses]), 1)
+    return counts, names

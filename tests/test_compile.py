@@ -1,0 +1,161 @@
+"""Machine code is never stale: where it is kept, when it goes, and what users are told."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from marginbn.solvers import compile as compiling
+
+SQUARE = """
+from marginbn.solvers.compile import entry, kernel
+from marginbn.inner import square
+
+@entry
+def fourth(x):
+    return square(square(x))
+"""
+
+
+def copy_package(target: Path) -> Path:
+    """The sources of the package in another place."""
+    ignore = shutil.ignore_patterns("__pycache__")
+    return Path(shutil.copytree(compiling.PACKAGE, target / "marginbn", ignore=ignore))
+
+
+def fingerprints(package: Path) -> dict[str, str]:
+    """Fingerprint of every kernel file."""
+    files = sorted((package / "solvers" / "branch_bound").rglob("*.py"))
+    return {path.stem: compiling.fingerprint(path, package) for path in files}
+
+
+def test_a_change_behind_a_file_changes_its_folder(tmp_path: Path) -> None:
+    """Editing a function changes the folder of every file that calls it, and of no other."""
+    package = copy_package(tmp_path)
+    before = fingerprints(package)
+    edited = package / "solvers" / "branch_bound" / "kernels" / "edmonds.py"
+    edited.write_text(edited.read_text() + "\n# changed\n")
+    after = fingerprints(package)
+    changed = {name for name in before if before[name] != after[name]}
+    assert {"edmonds", "oracle", "fixing", "pairwise", "tree"} <= changed
+    assert changed.isdisjoint({"layout", "duals", "propagate", "gradient"})
+
+
+def test_the_fingerprint_does_not_depend_on_place_or_time(tmp_path: Path) -> None:
+    """A copy has the same fingerprints, whatever the times of its files."""
+    package = copy_package(tmp_path)
+    for path in package.rglob("*.py"):
+        os.utime(path, (0, 0))
+    assert fingerprints(package) == fingerprints(compiling.PACKAGE)
+
+
+@pytest.mark.parametrize("name", ["numba", "llvmlite"])
+def test_versions_are_part_of_the_fingerprint(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Another compiler is another folder."""
+    source = compiling.PACKAGE / "solvers" / "compile.py"
+    before = compiling.fingerprint(source, compiling.PACKAGE)
+    monkeypatch.setattr(getattr(compiling, name), "__version__", "0.0")
+    assert compiling.fingerprint(source, compiling.PACKAGE) != before
+
+
+def run_fourth(package: Path, cache: Path) -> str:
+    """fourth(2.0) by a fresh process; what it printed."""
+    code = "from marginbn.outer import fourth; print(fourth(2.0))"
+    environment = {
+        **os.environ,
+        "PYTHONPATH": str(package.parent),
+        "MARGINBN_CACHE": str(cache),
+        "PYTHONDONTWRITEBYTECODE": "1",
+    }
+    answer = subprocess.run(
+        [sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True
+    )
+    return answer.stdout.strip()
+
+
+def test_a_changed_callee_is_compiled_anew(tmp_path: Path) -> None:
+    """The trap itself: the called function changes in another file of the same age."""
+    package = copy_package(tmp_path)
+    inner, outer = package / "inner.py", package / "outer.py"
+    outer.write_text(SQUARE)
+    for body, expected in (("x * x", "16.0"), ("x + x", "8.0")):
+        text = "from marginbn.solvers.compile import kernel\n\n@kernel\ndef square(x):\n    return "
+        inner.write_text(text + body + "\n")
+        os.utime(inner, (1e9, 1e9))
+        assert run_fourth(package, tmp_path / "cache") == expected
+    kept = [path.name for path in (tmp_path / "cache" / "kernels").iterdir()]
+    assert sum(name.startswith("outer-") for name in kept) == 2
+
+
+def test_without_a_place_to_write_it_still_works(tmp_path: Path) -> None:
+    """A cache folder that cannot be made means compiling in every process, nothing worse."""
+    package = copy_package(tmp_path)
+    (package / "inner.py").write_text(
+        "from marginbn.solvers.compile import kernel\n\n@kernel\ndef square(x):\n    return x * x\n"
+    )
+    (package / "outer.py").write_text(SQUARE)
+    obstacle = tmp_path / "file"
+    obstacle.write_text("")
+    assert run_fourth(package, obstacle) == "16.0"
+    assert not list(package.rglob("*.nbi"))
+
+
+def test_old_folders_are_removed(tmp_path: Path) -> None:
+    """Machine code unused for a month goes; fresh folders and foreign files stay."""
+    names = [f"tree-{24 * '0'}", f"tree-{24 * '1'}", "photos"]
+    for name in names:
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "code").write_text("")
+    month = time.time() - 86_400 * (compiling.KEPT_DAYS + 1)
+    for name in (names[0], names[2]):
+        os.utime(tmp_path / name, (month, month))
+    compiling.remove_old_folders(tmp_path)
+    assert sorted(path.name for path in tmp_path.iterdir()) == sorted(names[1:])
+
+
+def test_platform_cache_folders(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """The variable wins; otherwise each platform's own place."""
+    monkeypatch.setenv("MARGINBN_CACHE", str(tmp_path))
+    assert compiling.cache_root() == tmp_path / "kernels"
+    monkeypatch.delenv("MARGINBN_CACHE")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "x"))
+    monkeypatch.setenv("LOCALAPPDATA", str(tmp_path / "l"))
+    monkeypatch.setattr(Path, "home", lambda: tmp_path)
+    expected = {"linux": "x", "win32": "l", "darwin": "Library/Caches"}
+    for platform, place in expected.items():
+        monkeypatch.setattr(compiling.sys, "platform", platform)
+        assert compiling.cache_root() == tmp_path / place / "marginbn" / "kernels"
+
+
+def test_compiling_is_told_once(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One line on a cold cache, none afterwards, in this process or in the next."""
+    monkeypatch.setattr(compiling, "_folders", {"marginbn.made_up.kernels": tmp_path})
+    runs = []
+    for _ in range(2):
+        compiling.prepare("marginbn.made_up", lambda: runs.append(1), "the toy")
+    assert capsys.readouterr().err == "marginbn: compiling the toy\n"
+    assert runs == [1]
+    monkeypatch.setattr(compiling, "_prepared", set())  # as in the next process
+    compiling.prepare("marginbn.made_up", lambda: runs.append(1), "the toy")
+    assert capsys.readouterr().err == ""
+    assert runs == [1, 1]
+
+
+def test_a_failed_exercise_is_repeated(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Ctrl-C while compiling leaves nothing marked as done."""
+    monkeypatch.setattr(compiling, "_prepared", set())
+
+    def interrupt() -> None:
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        compiling.prepare("marginbn.made_up", interrupt, "the toy")
+    assert compiling._prepared == set()

@@ -1,0 +1,263 @@
+"""Networks as objects of networkx, pgmpy and pyAgrum, there and back, and their opinions."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from exchange import SEEDS, assert_same_posteriors, garden, nasty_network, plain_network
+from marginbn.exceptions import InputError, MissingDependencyError
+from marginbn.export.files import load_network, save_network
+from marginbn.export.graphs import (
+    from_networkx,
+    from_pgmpy,
+    from_pyagrum,
+    to_networkx,
+    to_pgmpy,
+    to_pyagrum,
+)
+
+EVIDENCE = {"grass": "wet"}
+
+
+@pytest.fixture
+def pgmpy() -> Any:
+    """pgmpy, whose warnings are not ours."""
+    return pytest.importorskip("pgmpy", exc_type=ImportError)
+
+
+@pytest.fixture
+def pyagrum() -> Any:
+    """pyAgrum."""
+    return pytest.importorskip("pyagrum", exc_type=ImportError)
+
+
+def test_the_garden_as_a_graph() -> None:
+    """Nodes in order with their states and tables, arcs from parent to child."""
+    networkx = pytest.importorskip("networkx")
+    graph = to_networkx(garden())
+    assert list(graph.nodes) == ["rain", "sprinkler", "grass"]
+    assert set(graph.edges) == {("rain", "sprinkler"), ("rain", "grass"), ("sprinkler", "grass")}
+    assert graph.nodes["grass"]["parents"] == ("rain", "sprinkler")
+    assert networkx.is_directed_acyclic_graph(graph)
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_networkx_and_back_is_exact(seed: int) -> None:
+    """Nothing is lost; another order of nodes keeps the class and the posteriors."""
+    networkx = pytest.importorskip("networkx")
+    network = nasty_network(seed)
+    graph = to_networkx(network)
+    assert from_networkx(graph) == network
+    shuffled = networkx.DiGraph()
+    shuffled.add_nodes_from(reversed(list(graph.nodes(data=True))))
+    shuffled.add_edges_from(graph.edges)
+    back = from_networkx(shuffled)
+    assert back.names[0] == network.names[0]
+    assert_same_posteriors(back, network, seed)
+
+
+def test_a_graph_by_hand() -> None:
+    """Probabilities do as well as logarithms; parents default to the predecessors."""
+    networkx = pytest.importorskip("networkx")
+    graph = networkx.DiGraph()
+    graph.add_node("wet", states=["no", "yes"], table=[[0.9, 0.1], [0.25, 0.75]])
+    graph.add_node("rain", states=["no", "yes"], table=[0.8, 0.2])
+    graph.add_edge("rain", "wet")
+    network = from_networkx(graph, target="rain")
+    assert network.structure.parents == ((), (0,))
+    assert network.posterior("rain", {"wet": "yes"})[1] == pytest.approx(0.15 / 0.23)
+
+
+@pytest.mark.parametrize(
+    ("node", "attributes", "reason"),
+    [
+        ("rain", {"states": None}, "'rain' needs its states"),
+        ("rain", {"states": "no"}, "'rain' needs its states"),
+        ("rain", {"states": ["a", "a"]}, "the state 'a' twice"),
+        ("rain", {"log_table": [0.0]}, r"must have shape \(2,\), got \(1,\)"),
+        ("rain", {"log_table": "x"}, "must be an array"),
+        ("rain", {"log_table": [0.0, 0.0]}, "must sum to one"),
+        ("grass", {"parents": ["rain"]}, "must list its predecessors"),
+    ],
+)
+def test_graphs_that_are_no_networks(node: str, attributes: dict[str, Any], reason: str) -> None:
+    """Every attribute is checked and named."""
+    pytest.importorskip("networkx")
+    graph = to_networkx(garden())
+    graph.nodes[node].update(attributes)
+    with pytest.raises(InputError, match=reason):
+        from_networkx(graph)
+
+
+def test_a_graph_without_tables_or_with_a_cycle() -> None:
+    """The message says what is needed."""
+    pytest.importorskip("networkx")
+    graph = to_networkx(garden())
+    del graph.nodes["sprinkler"]["log_table"]
+    with pytest.raises(InputError, match="'sprinkler' needs the attribute 'log_table' or 'table'"):
+        from_networkx(graph)
+    graph = to_networkx(garden())
+    graph.nodes["rain"].update(parents=("grass",), log_table=np.log(np.full((3, 2), 0.5)))
+    graph.add_edge("grass", "rain")
+    with pytest.raises(InputError, match="cycle"):
+        from_networkx(graph)
+
+
+@pytest.mark.parametrize("convert", [to_networkx, to_pgmpy, to_pyagrum])
+def test_a_missing_package_is_told_in_one_line(
+    convert: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The message is the command that installs it."""
+    for name in ("networkx", "pgmpy", "pgmpy.models", "pyagrum"):
+        monkeypatch.setitem(sys.modules, name, None)
+    with pytest.raises(MissingDependencyError, match=r'pip install "marginbn\[interop\]"'):
+        convert(garden())
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.usefixtures("pgmpy")
+class TestPgmpy:
+    """pgmpy as a second opinion."""
+
+    def test_its_posterior_is_ours(self) -> None:
+        """Variable elimination there and here agree."""
+        from pgmpy.inference import VariableElimination
+
+        found = VariableElimination(to_pgmpy(garden())).query(
+            ["rain"], evidence=EVIDENCE, show_progress=False
+        )
+        order = [found.state_names["rain"].index(s) for s in ("no", "yes")]
+        wanted = garden().posterior("rain", EVIDENCE)
+        np.testing.assert_allclose(found.values[order], wanted, atol=1e-9)
+
+    @pytest.mark.parametrize("seed", SEEDS)
+    def test_there_and_back(self, seed: int) -> None:
+        """Any name survives, numbers bit for bit."""
+        network = nasty_network(seed)
+        model = to_pgmpy(network)
+        assert model.check_model()
+        assert from_pgmpy(model, target=network.names[0]) == network
+
+    @pytest.mark.parametrize("suffix", ["bif", "xmlbif", "net"])
+    @pytest.mark.parametrize("seed", range(6))
+    def test_it_reads_our_files(self, suffix: str, seed: int, tmp_path: Path) -> None:
+        """Plain names and all digits: the network read there is ours to 1e-9."""
+        from pgmpy import readwrite
+
+        network = plain_network(seed)
+        path = str(tmp_path / f"n.{suffix}")
+        save_network(network, path)
+        reader = {"bif": "BIFReader", "xmlbif": "XMLBIFReader", "net": "NETReader"}[suffix]
+        back = from_pgmpy(getattr(readwrite, reader)(path).get_model(), target="x0")
+        assert_same_posteriors(back, network, seed, tolerance=1e-9)
+
+    @pytest.mark.parametrize("suffix", ["bif", "xmlbif", "net", "uai"])
+    @pytest.mark.parametrize("seed", range(6))
+    def test_we_read_its_files(self, suffix: str, seed: int, tmp_path: Path) -> None:
+        """Also the other way; NET files have eight digits, UAI files no names."""
+        from pgmpy import readwrite
+
+        network = plain_network(seed)
+        path = str(tmp_path / f"n.{suffix}")
+        writers = {"bif": "BIFWriter", "xmlbif": "XMLBIFWriter", "net": "NETWriter"}
+        getattr(readwrite, writers.get(suffix, "UAIWriter"))(to_pgmpy(network)).write(path)
+        if suffix == "uai":
+            found = load_network(path)
+            order = sorted(range(8), key=lambda i: (str(network.arities[i]), network.names[i]))
+            for place, i in enumerate(order):
+                wanted = network.posterior(i)
+                np.testing.assert_allclose(found.posterior(place), wanted, atol=1e-9)
+            return
+        tolerance = 1e-7 if suffix == "net" else 1e-9
+        back = load_network(path, target="x0")
+        assert_same_posteriors(back, network, seed, tolerance=tolerance)
+
+    def test_a_model_without_a_table(self) -> None:
+        """The message names the node."""
+        model = to_pgmpy(garden())
+        model.remove_cpds("sprinkler")
+        with pytest.raises(InputError, match="model has no table for 'sprinkler'"):
+            from_pgmpy(model)
+
+    def test_states_in_another_order(self) -> None:
+        """A parent's states may be listed in another order in its child's table."""
+        from pgmpy.factors.discrete import TabularCPD
+
+        model = to_pgmpy(garden())
+        model.remove_cpds("sprinkler")
+        names = {"sprinkler": ["off", "low", "high"], "rain": ["yes", "no"]}
+        values = [[0.97, 0.6], [0.02, 0.3], [0.01, 0.1]]
+        model.add_cpds(TabularCPD("sprinkler", 3, values, ["rain"], [2], state_names=names))
+        assert from_pgmpy(model, target="rain") == garden()
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.usefixtures("pyagrum")
+class TestPyAgrum:
+    """pyAgrum as a third opinion."""
+
+    def test_its_posterior_is_ours(self) -> None:
+        """Lazy propagation there and variable elimination here agree."""
+        import pyagrum as gum
+
+        inference = gum.LazyPropagation(to_pyagrum(garden()))
+        inference.setEvidence(EVIDENCE)
+        found = inference.posterior("rain").toarray()
+        np.testing.assert_allclose(found, garden().posterior("rain", EVIDENCE), atol=1e-9)
+
+    @pytest.mark.parametrize("seed", SEEDS)
+    def test_there_and_back(self, seed: int) -> None:
+        """Any name survives, numbers bit for bit."""
+        network = nasty_network(seed)
+        assert from_pyagrum(to_pyagrum(network)) == network
+
+    @pytest.mark.parametrize(
+        ("suffix", "tolerance"), [("bif", 1e-6), ("bifxml", 1e-6), ("net", 1e-6)]
+    )
+    @pytest.mark.parametrize("seed", range(6))
+    def test_it_reads_our_files(
+        self, suffix: str, tolerance: float, seed: int, tmp_path: Path
+    ) -> None:
+        """It reads numbers in single precision."""
+        import pyagrum as gum
+
+        network = plain_network(seed)
+        path = str(tmp_path / f"n.{suffix}")
+        save_network(network, path)
+        back = from_pyagrum(gum.loadBN(path), target="x0")
+        assert_same_posteriors(back, network, seed, tolerance=tolerance)
+
+    @pytest.mark.parametrize(
+        ("suffix", "tolerance"), [("bif", 1e-9), ("bifxml", 1e-4), ("net", 1e-9), ("uai", 1e-4)]
+    )
+    @pytest.mark.parametrize("seed", range(6))
+    def test_we_read_its_files(
+        self, suffix: str, tolerance: float, seed: int, tmp_path: Path
+    ) -> None:
+        """BIF and NET have all digits, XMLBIF and UAI six."""
+        import pyagrum as gum
+
+        network = plain_network(seed)
+        path = str(tmp_path / f"n.{suffix}")
+        gum.saveBN(to_pyagrum(network), path)
+        back = load_network(path)
+        assert back.names == network.names
+        wanted, found = network.marginals(), back.marginals()
+        for name in network.names:
+            np.testing.assert_allclose(found[name], wanted[name], atol=tolerance)
+
+    def test_its_uai_layout_is_written_if_asked(self, tmp_path: Path) -> None:
+        """In its own layout pyAgrum reads our UAI file right."""
+        import pyagrum as gum
+
+        from marginbn.export.uai import network_to_uai
+
+        path = tmp_path / "n.uai"
+        path.write_text(network_to_uai(garden(), "pyagrum"))
+        found = from_pyagrum(gum.loadBN(str(path)))
+        np.testing.assert_allclose(found.posterior(2), garden().posterior(2), atol=1e-6)
