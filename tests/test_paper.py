@@ -7,8 +7,8 @@ computed once by two independent solvers and are kept to four decimals.
 import math
 
 import pytest
-from data_folder import data_folder
 
+from data_folder import data_folder
 from marginbn import GenerativeBNClassifier, MaxMarginBNClassifier, NaiveBayesClassifier
 from marginbn.datasets import load_folder_dataset
 

@@ -68,7 +68,7 @@ def _probability_lines(network: BayesianNetwork, i: int) -> list[str]:
     parents = [network.variables[p] for p in network.structure.parents[i]]
     table = to_probabilities(network.log_tables[i])
     given = f" | {', '.join(_name(p.name) for p in parents)}" if parents else ""
-    head = f"probability ( {_name(network.names[i])}{given} ) {{"
+    head = f"probability ( {_name(network.variables[i].name)}{given} ) {{"
     if not parents:
         return [head, f"  table {write_row(table, ', ')};", "}"]
     labels = product(*([_name(s) for s in p.states] for p in parents))

@@ -129,7 +129,7 @@ def to_pgmpy(network: BayesianNetwork) -> Any:
     """The network as a pgmpy ``DiscreteBayesianNetwork`` with its tables."""
     result = _import("pgmpy.models").DiscreteBayesianNetwork()
     tabular = _import("pgmpy.factors.discrete").TabularCPD
-    names = network.names
+    names, arities = network.names, network.arities
     result.add_nodes_from(names)
     result.add_edges_from((names[p], names[c]) for p, c in network.structure.arcs)
     for i, parents in enumerate(network.structure.parents):
@@ -137,10 +137,10 @@ def to_pgmpy(network: BayesianNetwork) -> Any:
         family = [i, *parents]
         cpd = tabular(
             names[i],
-            network.arities[i],
-            table.reshape(-1, network.arities[i]).T,
+            arities[i],
+            table.reshape(-1, arities[i]).T,
             evidence=[names[p] for p in parents] or None,
-            evidence_card=[network.arities[p] for p in parents] or None,
+            evidence_card=[arities[p] for p in parents] or None,
             state_names={names[v]: list(network.variables[v].states) for v in family},
         )
         result.add_cpds(cpd)

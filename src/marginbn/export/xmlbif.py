@@ -56,14 +56,15 @@ def network_to_xmlbif(network: BayesianNetwork) -> str:
     """XMLBIF text of a network; :func:`network_from_xmlbif` is the inverse."""
     lines = ['<?xml version="1.0" encoding="UTF-8"?>', '<BIF VERSION="0.3">', "<NETWORK>"]
     lines.append("<NAME>network</NAME>")
+    names = [_text(name) for name in network.names]
     for variable in network.variables:
         lines += ['<VARIABLE TYPE="nature">', f"  <NAME>{_text(variable.name)}</NAME>"]
         lines += [f"  <OUTCOME>{_text(state)}</OUTCOME>" for state in variable.states]
         lines.append("</VARIABLE>")
     for i, parents in enumerate(network.structure.parents):
         table = to_probabilities(network.log_tables[i])
-        lines += ["<DEFINITION>", f"  <FOR>{_text(network.names[i])}</FOR>"]
-        lines += [f"  <GIVEN>{_text(network.names[p])}</GIVEN>" for p in parents]
+        lines += ["<DEFINITION>", f"  <FOR>{names[i]}</FOR>"]
+        lines += [f"  <GIVEN>{names[p]}</GIVEN>" for p in parents]
         rows = "\n    ".join(map(write_row, table.reshape(-1, table.shape[-1])))
         lines += [f"  <TABLE>\n    {rows}\n  </TABLE>", "</DEFINITION>"]
     return "\n".join([*lines, "</NETWORK>", "</BIF>", ""])

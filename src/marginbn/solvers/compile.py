@@ -73,8 +73,10 @@ def kernel(function: F) -> F:
 
 
 def inlined(function: F) -> F:
-    """Like :func:`kernel`, but compiled as part of its caller; for kernels called in one place."""
-    return _cached(function, no_cfunc_wrapper=True, no_cpython_wrapper=True, inline="always")
+    """Compile a kernel as part of its caller; for kernels called in one place. Python may call it
+    too, in tests.
+    """
+    return _cached(function, no_cfunc_wrapper=True, inline="always")
 
 
 def _cached(function: F, **options: Any) -> F:
