@@ -326,5 +326,5 @@ def test_duplicate_column_names_are_named(library):
     frame = pd.DataFrame([[1, 2, 3], [4, 5, 6]], columns=["a", "b", "a"])
     if library == "pyarrow":
         frame = pa.Table.from_arrays([pa.array([1, 2])] * 3, names=["a", "b", "a"])
-    with pytest.raises(InputError, match="distinct.*'a'"):
+    with pytest.raises(InputError, match=r"distinct.*'a'"):
         NaiveBayesClassifier().fit(frame, [0, 1])
