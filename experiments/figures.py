@@ -75,7 +75,7 @@ def draw_anytime(pyplot: Any, records: list[Record]) -> Any:
     return figure
 
 
-def plot_trace(trace: list[list[float | None]], ax: Axes) -> Axes:
+def plot_trace(trace: list[list[Any]], ax: Axes) -> Axes:
     """Steps of (seconds, objective, bound); unknown values are left out."""
     for place, name in enumerate(COLOURS, 1):
         points = [(max(p[0], FIRST_SECOND), p[place]) for p in trace if p[place] is not None]

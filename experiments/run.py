@@ -7,10 +7,13 @@ write into the next one.
 
 from __future__ import annotations
 
+import os
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field
+from functools import lru_cache
 from pathlib import Path
 from typing import Any, TextIO
 
@@ -80,8 +83,26 @@ def run_joblib(units: Sequence[Unit], work: Work, n_jobs: int) -> Report:
     parallel = Parallel(
         n_jobs=n_jobs, return_as="generator_unordered", batch_size=1, pre_dispatch="n_jobs"
     )
-    reports: Report = parallel(delayed(work.do)(unit) for unit in units)
+    reports: Report = parallel(delayed(_do_for)(os.getpid(), work, unit) for unit in units)
     return reports
+
+
+def _do_for(parent: int, work: Work, unit: Unit) -> Record:
+    """A unit in a process that ends when its parent does."""
+    _end_with(parent)
+    return work.do(unit)
+
+
+@lru_cache(maxsize=1)
+def _end_with(parent: int) -> None:
+    """Watch the parent: workers of a killed run would take time from the run that resumes it."""
+
+    def watch() -> None:
+        while os.getppid() == parent:
+            time.sleep(0.5)
+        os._exit(1)
+
+    threading.Thread(target=watch, daemon=True).start()
 
 
 def run_dask(units: Sequence[Unit], work: Work, address: str) -> Report:

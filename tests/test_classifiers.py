@@ -328,3 +328,14 @@ def test_duplicate_column_names_are_named(library):
         frame = pa.Table.from_arrays([pa.array([1, 2])] * 3, names=["a", "b", "a"])
     with pytest.raises(InputError, match=r"distinct.*'a'"):
         NaiveBayesClassifier().fit(frame, [0, 1])
+
+
+def test_mixed_lists_keep_their_types():
+    """A number beside a text in a list of rows stays a number, at fit and at prediction."""
+    X = [["rain", 9], ["rain", 9], ["sun", 4], ["sun", 4], ["rain", 9], ["sun", 4]]
+    clf = NaiveBayesClassifier().fit(X, [0, 0, 1, 1, 0, 1])
+    assert clf.network_.variables[2].states == ("4", "9")
+    np.testing.assert_array_equal(
+        clf.predict_proba([["rain", 9.0]]), clf.predict_proba([["rain", 9]])
+    )
+    assert clf.predict_proba([["rain", 9.0]])[0, 0] > clf.predict_proba([["rain", None]])[0, 0]

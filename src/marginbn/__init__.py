@@ -31,6 +31,8 @@ if TYPE_CHECKING:
         ProblemTooLargeError,
         SolverError,
     )
+    from marginbn.explain import log_margins, mean_contributions, smallest_margins, what_if
+    from marginbn.explanations import Contribution, Explanation, Explanations, MeanContributions
     from marginbn.export.native import load_network, save_network
     from marginbn.model_file import load_model, save_model
     from marginbn.network import BayesianNetwork
@@ -78,6 +80,13 @@ _HOMES = {
         "OptimalityWarning",
         "ProblemTooLargeError",
         "SolverError",
+    ),
+    "marginbn.explain": ("log_margins", "mean_contributions", "smallest_margins", "what_if"),
+    "marginbn.explanations": (
+        "Contribution",
+        "Explanation",
+        "Explanations",
+        "MeanContributions",
     ),
     "marginbn.export.native": ("load_network", "save_network"),
     "marginbn.model_file": ("load_model", "save_model"),

@@ -34,6 +34,8 @@ def read_features(
         validate_data(estimator, X, reset=reset, skip_check_array=True)
         _check_shape(len(X), len(X.columns))
         return as_table(_take(X, rows), kinds=kinds)
+    if isinstance(X, (list, tuple)):  # numpy would turn 9.0 beside a text into the text "9.0"
+        X = np.array(X, dtype=object)
     array = validate_data(estimator, X, reset=reset, dtype=None, ensure_all_finite="allow-nan")
     names = getattr(estimator, "feature_names_in_", None)
     return as_table(_take(array, rows), kinds=kinds, names=names)

@@ -229,11 +229,9 @@ class _Reader:
     def _members(self, block: _Block) -> list[Word]:
         """Child and parents; the oldest files list them all without a bar."""
         members = self._split(block.child)
-        if block.given is None:
-            return members
-        if len(block.child) > 1 or len(members) > 1:
+        if not members or (block.given is not None and len(members) > 1):
             raise self.scan.error("a probability must be of one variable", block.start)
-        return members + self._split(block.given)
+        return members if block.given is None else members + self._split(block.given)
 
     def _split(self, groups: list[list[Word]]) -> list[Word]:
         """Names between commas; without commas, one declared name with spaces, or several."""
