@@ -7,12 +7,14 @@ constants were read off a few runs on a small machine.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections.abc import Collection
 from dataclasses import dataclass
 from pathlib import Path
 
 from experiments.records import Unit
 from experiments.settings import Settings
+from marginbn.datasets import list_folder_datasets
+from marginbn.exceptions import InputError
 
 LARGE = 1000
 SEARCH_SPEED = 2e5
@@ -29,8 +31,11 @@ class Size:
     n_classes: int
 
 
-def read_sizes(folder: Path, names: Iterable[str]) -> dict[str, Size]:
+def read_sizes(folder: Path, names: Collection[str]) -> dict[str, Size]:
     """Sizes from the folder's schema; no data is read."""
+    absent = sorted(set(names) - set(list_folder_datasets(folder)))
+    if absent:
+        raise InputError(f"the folder {str(folder)!r} lacks the data sets {', '.join(absent)}")
     schema = json.loads((folder / "schema.json").read_text(encoding="utf-8"))
     return {
         name: Size(
@@ -39,7 +44,6 @@ def read_sizes(folder: Path, names: Iterable[str]) -> dict[str, Size]:
             len(schema[name].get("classes", "ab")),
         )
         for name in names
-        if name in schema
     }
 
 

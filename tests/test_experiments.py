@@ -348,6 +348,15 @@ def test_other_settings(folder, finished):
         run.run(units_of_test(), SPECS, folder, finished, other, stream=io.StringIO())
 
 
+def test_absent_data(folder, tmp_path, capsys):
+    """A folder that is none, or lacks a data set, is told in one line before anything runs."""
+    arguments = ["run", "--methods", "nb", "--records", str(tmp_path / "records"), "--data"]
+    assert main([*arguments, str(tmp_path)]) == 1
+    assert "schema.json" in capsys.readouterr().err
+    assert main([*arguments, str(folder), "--sets", "iris", "car", "vote"]) == 1
+    assert "lacks the data sets car, vote" in capsys.readouterr().err
+
+
 def test_failing_unit(folder, tmp_path, monkeypatch):
     """A unit that fails is told, leaves no record and does not stop the others."""
 

@@ -33,7 +33,16 @@ if TYPE_CHECKING:
     )
     from marginbn.explain import log_margins, mean_contributions, smallest_margins, what_if
     from marginbn.explanations import Contribution, Explanation, Explanations, MeanContributions
-    from marginbn.export.native import load_network, save_network
+    from marginbn.export.files import load_network, save_network
+    from marginbn.export.graphs import (
+        from_networkx,
+        from_pgmpy,
+        from_pyagrum,
+        to_networkx,
+        to_pgmpy,
+        to_pyagrum,
+    )
+    from marginbn.export.jkl import load_scores, save_scores
     from marginbn.model_file import load_model, save_model
     from marginbn.network import BayesianNetwork
     from marginbn.polytope.files import write_formulation
@@ -88,7 +97,16 @@ _HOMES = {
         "Explanations",
         "MeanContributions",
     ),
-    "marginbn.export.native": ("load_network", "save_network"),
+    "marginbn.export.files": ("load_network", "save_network"),
+    "marginbn.export.graphs": (
+        "from_networkx",
+        "from_pgmpy",
+        "from_pyagrum",
+        "to_networkx",
+        "to_pgmpy",
+        "to_pyagrum",
+    ),
+    "marginbn.export.jkl": ("load_scores", "save_scores"),
     "marginbn.model_file": ("load_model", "save_model"),
     "marginbn.network": ("BayesianNetwork",),
     "marginbn.polytope.files": ("write_formulation",),

@@ -138,13 +138,27 @@ class MarginRows:
         child, parents = int(self.candidates.child[k]), self.candidates.parents[k]
         return [v for v in sorted((child, *parents)) if v != 0]
 
-    def column(self, k: int) -> NDArray[np.float64]:
-        """Coefficients of candidate k, shape (n_samples, n_rivals)."""
+    def lookup(self, k: int) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
+        """Distinct coefficient rows of candidate k, (T, n_rivals), and the row of every sample.
+
+        There is one row per joint state and true class, unless the samples are fewer than that.
+        """
         child, parents = int(self.candidates.child[k]), self.candidates.parents[k]
         if child != 0 and 0 not in parents:  # the factor does not depend on the class
-            return np.zeros((self.n_samples, self.n_rivals))
-        scores = self.table(k)[joint_codes(self.data, self.features(k))]
-        true = self.data.codes[:, 0]
+            return np.zeros((1, self.n_rivals)), np.zeros(self.n_samples, dtype=np.int64)
+        scores = self.table(k)
+        states, true = joint_codes(self.data, self.features(k)), self.data.codes[:, 0]
+        if scores.size <= self.n_samples:
+            return self._all_rows(scores), states * self.data.n_classes + true
+        return self._rows(scores[states], true), np.arange(self.n_samples)
+
+    def _all_rows(self, scores: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Coefficients of every (state, true class), in this order."""
+        true = np.arange(scores.size) % self.data.n_classes
+        return self._rows(np.repeat(scores, self.data.n_classes, axis=0), true)
+
+    def _rows(self, scores: NDArray[np.float64], true: NDArray[np.integer]) -> NDArray[np.float64]:
+        """Coefficients from the class scores and the true class of each row (eq. 12 and 24)."""
         own = np.take_along_axis(scores, true[:, None].astype(np.int64), axis=1)
         if self.kind == "binary":
             return own
@@ -152,6 +166,11 @@ class MarginRows:
             scores, self.rivals[true], axis=1
         )
         return difference
+
+    def column(self, k: int) -> NDArray[np.float64]:
+        """Coefficients of candidate k, shape (n_samples, n_rivals)."""
+        table, rows = self.lookup(k)
+        return table.take(rows, axis=0)
 
     def dense(self, dtype: DTypeLike = np.float64) -> NDArray[np.floating]:
         """Every coefficient, shape (n_candidates, n_samples, n_rivals)."""

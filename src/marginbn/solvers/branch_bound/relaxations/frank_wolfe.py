@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+import weakref
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
 from marginbn.problem import StructureProblem
-from marginbn.solvers.branch_bound.kernels.layout import BoolArray, Instance, IntArray
-from marginbn.solvers.branch_bound.kernels.rounding import column_magnitudes, structure_magnitude
+from marginbn.scores.margin import MarginRows
+from marginbn.solvers.branch_bound.kernels.layout import BoolArray, FloatArray, Instance, IntArray
+from marginbn.solvers.branch_bound.kernels.rounding import structure_magnitude
+
+BLOCK = 64
+"""Rows that are transposed at a time."""
 
 
 @dataclass(frozen=True)
@@ -67,29 +73,106 @@ def encode(problem: StructureProblem) -> Encoding:
     rivals = 1 if problem.margins is None else problem.margins.n_rivals
     weights = problem.sample_weights if rivals else np.zeros(0)
     constant = 0.0 if rivals else float(problem.gamma * problem.sample_weights.sum())
-    columns = np.zeros((candidate_of.size, weights.size * max(rivals, 1)))
-    if weights.size and problem.margins is not None:
-        for v in existing:
-            columns[v] = problem.margins.column(int(candidate_of[v])).ravel()
-    magnitude = column_magnitudes(columns, linear, weights, max(rivals, 1))
+    coefficients = _coefficients(problem, candidate_of, weights)
+    magnitude = np.abs(linear) + coefficients.magnitude
     n = problem.n_variables - 1
     instance = Instance(
         n,
         max(rivals, 1),
         float(problem.gamma) if weights.size else 1.0,
-        np.ascontiguousarray(columns.T),
-        columns,
+        coefficients.rows,
+        coefficients.columns,
         linear,
         magnitude,
-        np.array(
-            weights, dtype=np.float64
-        ),  # a copy: a read-only array would be another type to numba
+        np.array(weights, dtype=np.float64),  # read-only arrays would be another type to numba
         first,
         second,
     )
     return Encoding(
         instance, constant, candidate_of, structure_magnitude(magnitude, n), _slot_discount(problem)
     )
+
+
+@dataclass(frozen=True)
+class Coefficients:
+    """Margin coefficients A in both orders, and what their columns add to the magnitudes G.
+
+    Both orders are needed at full speed: the gradient adds rows, margins add columns.
+    """
+
+    rows: FloatArray  # (R, K)
+    columns: FloatArray  # (K, R)
+    magnitude: FloatArray  # (K,) sum_m w_m max_c |A_mc,v|, see ``kernels/rounding.py``
+
+
+class LatestCoefficients:
+    """The coefficients of the newest problem, for as long as its margin rows exist.
+
+    Problems that differ in gamma share their margin rows, so a path of gammas computes the
+    coefficients once; never more than one set is kept.
+    """
+
+    def __init__(self) -> None:
+        self._owners: tuple[weakref.ref[Any], ...] = ()
+        self._kept: Coefficients | None = None
+
+    def get(self, *owners: object) -> Coefficients | None:
+        """What was kept for exactly these objects."""
+        same = len(owners) == len(self._owners) and all(
+            reference() is owner for reference, owner in zip(self._owners, owners, strict=True)
+        )
+        return self._kept if same else None
+
+    def keep(self, coefficients: Coefficients, *owners: object) -> None:
+        """Keep until one of the owners is gone or others come."""
+        self._owners = tuple(weakref.ref(owner, self._forget) for owner in owners)
+        self._kept = coefficients
+
+    def _forget(self, reference: weakref.ref[Any]) -> None:
+        if any(reference is own for own in self._owners):
+            self._owners, self._kept = (), None
+
+
+_latest = LatestCoefficients()
+
+
+def _coefficients(
+    problem: StructureProblem, candidate_of: IntArray, weights: FloatArray
+) -> Coefficients:
+    """The coefficients, or those of the problem before if only gamma has changed."""
+    margins = problem.margins
+    if margins is None or weights.size == 0:
+        empty = np.zeros((candidate_of.size, 0))
+        return Coefficients(np.ascontiguousarray(empty.T), empty, np.zeros(candidate_of.size))
+    owners = (margins, problem.candidates, problem.weights)
+    kept = _latest.get(*owners)
+    if kept is None:
+        kept = build_coefficients(margins, candidate_of, weights)
+        _latest.keep(kept, *owners)
+    return kept
+
+
+def build_coefficients(
+    margins: MarginRows, candidate_of: IntArray, weights: FloatArray
+) -> Coefficients:
+    """Every coefficient, column by column from look-up tables; nothing is held twice."""
+    columns = np.zeros((candidate_of.size, weights.size * margins.n_rivals))
+    magnitude = np.zeros(candidate_of.size)
+    for v in np.flatnonzero(candidate_of >= 0):
+        table, samples = margins.lookup(int(candidate_of[v]))
+        place = columns[v].reshape(weights.size, margins.n_rivals)
+        np.take(table, samples, axis=0, out=place, mode="clip")  # other modes copy once more
+        magnitude[v] = float(weights @ np.abs(table).max(axis=1)[samples])
+    return Coefficients(_transposed(columns), columns, magnitude)
+
+
+def _transposed(columns: FloatArray) -> FloatArray:
+    """The transpose in row order, block by block: a plain copy jumps through memory."""
+    n_columns, n_rows = columns.shape
+    rows = np.empty((n_rows, n_columns))
+    for begin in range(0, n_rows, BLOCK):
+        rows[begin : begin + BLOCK] = columns[:, begin : begin + BLOCK].T
+    return rows
 
 
 def _slot_discount(problem: StructureProblem) -> float:
