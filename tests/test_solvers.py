@@ -52,10 +52,7 @@ def load(name: str) -> Solver:
     """The solver, or a skip that says what is missing."""
     if name not in available_solvers():
         pytest.skip(f"the package behind solver {name!r} is not installed")
-    try:
-        return get_solver(name)
-    except ModuleNotFoundError as error:
-        pytest.skip(f"solver {name!r} cannot be imported: {error}")
+    return get_solver(name)
 
 
 @pytest.fixture(params=solver_names())
