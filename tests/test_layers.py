@@ -98,6 +98,7 @@ ORDERS: dict[str, tuple[str, ...]] = {
         "local_search",
         "relaxations",
         "tree",
+        "workers",
         "driver",
         "__main__",
     ),

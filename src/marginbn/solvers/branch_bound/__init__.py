@@ -75,4 +75,6 @@ class BranchBoundSolver:
         """
         from marginbn.solvers.branch_bound.driver import drive
 
-        return drive(problem, limits, start, callback, seed, self.heuristics, self.random_splits)
+        return drive(
+            problem, limits, start, callback, seed, self.heuristics, self.random_splits, n_jobs
+        )

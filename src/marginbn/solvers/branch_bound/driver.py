@@ -20,54 +20,26 @@ from marginbn.candidates import enumerate_candidates
 from marginbn.encode import EncodedData, Variable
 from marginbn.exceptions import InputError
 from marginbn.problem import StructureProblem, margin_problem
-from marginbn.solvers.branch_bound.kernels.layout import IntArray, new_box, new_oracle
+from marginbn.solvers.branch_bound.kernels.layout import IntArray, new_box
 from marginbn.solvers.branch_bound.kernels.oracle import maximise
 from marginbn.solvers.branch_bound.kernels.pairwise import (
     BOUND,
     CONSTANT,
     SMOOTHING,
-    Incumbent,
     Settings,
-    new_bounding,
 )
 from marginbn.solvers.branch_bound.kernels.propagate import propagate
 from marginbn.solvers.branch_bound.kernels.rounding import bound_error
-from marginbn.solvers.branch_bound.kernels.storage import (
-    FLOOR,
-    NODES,
-    OPEN,
-    drop_family,
-    grown,
-    new_family,
-    new_pool,
-    push,
-)
+from marginbn.solvers.branch_bound.kernels.storage import drop_family, move_nodes, new_family, push
 from marginbn.solvers.branch_bound.local_search import new_climber, search_from
 from marginbn.solvers.branch_bound.relaxations.frank_wolfe import Encoding, encode
-from marginbn.solvers.branch_bound.tree import (
-    BATCH_DONE,
-    EXHAUSTED,
-    NODE_LIMIT,
-    POOL_FULL,
-    STOPPED,
-    Workspace,
-    run_batch,
-)
+from marginbn.solvers.branch_bound.tree import BATCH_DONE, EXHAUSTED, NODE_LIMIT, STOPPED
+from marginbn.solvers.branch_bound.workers import UNLIMITED, Team, Worker
 from marginbn.solvers.compile import prepare
 from marginbn.solvers.events import Callback, Tracker
 from marginbn.solvers.limits import Deadline, Limits
 from marginbn.solvers.result import SolveResult, Status
-
-ACTIVE_VERTICES = 256
-"""Vertices of one convex combination; the lightest leaves when there are more."""
-
-KEPT_VERTICES = 64
-"""Vertices that children inherit."""
-
-POOL_BYTES = 1_500_000_000
-"""Storage for open nodes; beyond it the search ends with a memory limit."""
-
-UNLIMITED = 2**62
+from marginbn.solvers.start import begin
 
 
 def drive(
@@ -78,10 +50,11 @@ def drive(
     seed: int,
     heuristics: bool,
     random_splits: bool,
+    n_jobs: int = 1,
 ) -> SolveResult:
     """Solve one problem. The clock starts when the kernels are compiled or loaded."""
     warm_up()
-    return _drive(problem, limits, start, callback, seed, heuristics, random_splits)
+    return _drive(problem, limits, start, callback, seed, heuristics, random_splits, n_jobs)
 
 
 def warm_up() -> None:
@@ -95,6 +68,8 @@ def _solve_tiny() -> None:
     data = EncodedData(codes, np.ones(4), (*variables, Variable("y", ("0", "1"))))
     problem = margin_problem(data, enumerate_candidates(3, 2))
     _drive(problem, Limits(), None, None, 0, True, False)
+    giver, taker = (Worker(encode(problem), seed) for seed in range(2))
+    move_nodes(giver.pool, taker.pool, 1, True)  # too small a tree for two workers
 
 
 def _drive(
@@ -105,20 +80,25 @@ def _drive(
     seed: int,
     heuristics: bool,
     random_splits: bool,
+    n_jobs: int = 1,
 ) -> SolveResult:
-    deadline = Deadline(limits)
-    tracker = Tracker(problem, deadline, callback)
-    search = Search(encode(problem), tracker, limits, seed, heuristics, random_splits)
+    tracker = Tracker(problem, Deadline(limits), callback)
     stopped: Status | None = None
+    nodes = 0
     try:
-        with search.time_limit():
-            search.begin(start)
-            stopped = search.run()
+        begin(tracker, start)
+        search = Search(encode(problem), tracker, limits, seed, heuristics, random_splits, n_jobs)
+        try:
+            with search.time_limit():
+                search.begin(start)
+                stopped = search.run()
+        finally:
+            nodes = search.team.nodes
+            search.report_incumbent()
+            search.report_bound()
     except KeyboardInterrupt:
         stopped = Status.INTERRUPTED
-    search.report_incumbent()
-    search.report_bound()
-    return tracker.finish("branch_bound", stopped, nodes=int(search.pool.counters[NODES]))
+    return tracker.finish("branch_bound", stopped, nodes)
 
 
 def settings_for(
@@ -157,29 +137,21 @@ class Search:
         seed: int,
         heuristics: bool,
         random_splits: bool,
+        n_jobs: int,
     ) -> None:
         inst = encoding.instance
-        n, n_sets = inst.n_features, inst.first.size
         self.encoding = encoding
         self.tracker = tracker
         self.limits = limits
         self.heuristics = heuristics
         self.settings = settings_for(encoding, limits, heuristics, random_splits)
-        self.stop = np.zeros(1, dtype=np.int64)
-        self.incumbent = Incumbent(
-            np.zeros(n + 1, dtype=np.int64), np.array([-np.inf]), np.zeros(1, dtype=np.int64)
-        )
-        self.reported = 0
-        self.root = new_box(n, n_sets)
-        self.work = Workspace(
-            new_box(n, n_sets),
-            new_oracle(n, n_sets),
-            new_bounding(inst, ACTIVE_VERTICES, encoding.structure_magnitude),
-            np.array([2 * seed + 1], dtype=np.int64),
-        )
+        node_limit = UNLIMITED if limits.nodes is None else limits.nodes
+        self.team = Team(encoding, self.settings, n_jobs, seed, node_limit)
+        self.main = self.team.workers[0]
+        self.root = new_box(inst.n_features, inst.first.size)
         self.climber = new_climber(inst, seed)
-        self.pool = new_pool(inst, 1024, 512, KEPT_VERTICES)
         self.pace = Pace.of(encoding)
+        self.leaf_value = -np.inf
 
     @contextmanager
     def time_limit(self) -> Iterator[None]:
@@ -197,18 +169,16 @@ class Search:
             timer.cancel()
 
     def _raise_flag(self) -> None:
-        self.stop[0] = 1
+        self.team.stop[0] = 1
 
     def begin(self, start: NDArray[np.int64] | None) -> None:
-        """Root box, first incumbent, first bound."""
-        if start is not None:
-            self.tracker.offer(start)
+        """Root box, first bound, first local search."""
         vertex = self._open_root()
         self.tracker.offer(self.encoding.selection(vertex))
         self.report_bound()
         if not self.heuristics:
             return
-        self._adopt_tracked()
+        self._announce_tracked()
         starts = [vertex, self._naive_vertex(vertex)]
         if start is not None:
             starts.append(self.encoding.vertex(start))
@@ -217,7 +187,7 @@ class Search:
 
     def _open_root(self) -> IntArray:
         """Push the root with the trivial majorant; returns the vertex of the mean margin."""
-        inst, work = self.encoding.instance, self.work
+        inst, work, pool = self.encoding.instance, self.main.work, self.main.pool
         self.root.allowed[:] = self.encoding.slots
         self.root.classes[:] = True
         b = work.bounding
@@ -240,9 +210,9 @@ class Search:
         b.numbers[BOUND] = b.numbers[CONSTANT] + upper
         b.numbers[SMOOTHING] = self.settings.smoothing_start * inst.gamma
         b.vertices[0], b.share[0], b.n_active[0] = vertex, 1.0, 1
-        family = new_family(self.pool, b)
-        push(self.pool, self.root, float(b.numbers[BOUND]), family, 0)
-        drop_family(self.pool, family)
+        family = new_family(pool, b)
+        push(pool, self.root, float(b.numbers[BOUND]), family, 0)
+        drop_family(pool, family)
         return vertex
 
     def _naive_vertex(self, fallback: IntArray) -> IntArray:
@@ -255,35 +225,35 @@ class Search:
 
     def run(self) -> Status | None:
         """Batches until a limit; None when the tree is exhausted."""
-        while True:
-            code = run_batch(
-                self.encoding.instance,
-                self.settings,
-                self.pool,
-                self.work,
-                self.incumbent,
-                UNLIMITED if self.limits.nodes is None else self.limits.nodes,
-                self.pace.next_stop,
-                self.stop,
-            )
-            improved = self.report_incumbent()
-            self.report_bound()
-            if code == EXHAUSTED or self.tracker.is_closed:
-                return None
-            if self.tracker.stop_requested:
-                return Status.INTERRUPTED
-            if code == STOPPED or self.tracker.deadline.expired():
-                return Status.TIME_LIMIT
-            if code == NODE_LIMIT:
-                return Status.NODE_LIMIT
-            if code == POOL_FULL and not self._grow():
-                return Status.MEMORY_LIMIT
-            self._heuristics(improved, code == BATCH_DONE)
+        with self.team.helpers(self.pace.batch):
+            while True:
+                code = self.team.batch(self.main, self.pace.next_stop)
+                improved = self.report_incumbent()
+                self.report_bound()
+                if self.tracker.is_closed or (code == EXHAUSTED and self.team.is_finished):
+                    return None
+                stopped = self._limit(code)
+                if stopped is not None:
+                    return stopped
+                if code in (EXHAUSTED, NODE_LIMIT):  # the others are still at work
+                    self.team.rest()
+                else:
+                    self._heuristics(improved, code == BATCH_DONE)
+
+    def _limit(self, code: int) -> Status | None:
+        """The limit that has been reached, if any."""
+        if self.tracker.stop_requested:
+            return Status.INTERRUPTED
+        if code == STOPPED or self.tracker.deadline.expired():
+            return Status.TIME_LIMIT
+        if code == NODE_LIMIT and self.team.nodes >= self.team.node_limit:
+            return Status.NODE_LIMIT
+        return None
 
     def _heuristics(self, improved: bool, batch_done: bool) -> None:
         """Polish a new incumbent; after a full batch give the local search its share."""
         if improved and self.heuristics:
-            self.climb(self.incumbent.vertex.copy(), self.pace.polish_effort, 2)
+            self.climb(self.main.incumbent.vertex.copy(), self.pace.polish_effort, 2)
         if batch_done:
             effort = self.pace.advance()
             if self.heuristics and effort > 0:
@@ -293,8 +263,8 @@ class Search:
     def _restart(self, turn: int) -> IntArray:
         """Mostly the incumbent, sometimes the heaviest vertex of the newest relaxation."""
         if turn % 3 == 2:
-            return np.array(self.work.bounding.vertices[0])
-        return self.incumbent.vertex.copy()
+            return np.array(self.main.work.bounding.vertices[0])
+        return self.main.incumbent.vertex.copy()
 
     def climb(self, vertex: IntArray, effort: int, strength: int) -> None:
         """Local search from a vertex."""
@@ -303,42 +273,40 @@ class Search:
             self.root,
             vertex,
             self.climber,
-            self.incumbent,
+            self.main.incumbent,
             effort,
             strength,
-            self.stop,
+            self.team.stop,
         )
         self.report_incumbent()
 
     def report_incumbent(self) -> bool:
-        """Hand a new kernel incumbent to the tracker, which scores it from the definition."""
-        if self.incumbent.found[0] == self.reported:
-            return False
-        self.reported = int(self.incumbent.found[0])
-        improved = self.tracker.offer(self.encoding.selection(self.incumbent.vertex))
-        self._adopt_tracked()
+        """Hand what workers found to the tracker, which scores it from the definition."""
+        improved = False
+        for value, vertex in self.team.collect():
+            improved = self.tracker.offer(self.encoding.selection(vertex)) or improved
+            self._announce(value, vertex)
         return improved
 
-    def _adopt_tracked(self) -> None:
-        """Let the kernels work with the value that the definition gives."""
-        if self.heuristics and self.tracker.selection is not None:
-            self.incumbent.vertex[:] = self.encoding.vertex(self.tracker.selection)
-            self.incumbent.value[0] = self.tracker.objective - self.encoding.constant
+    def _announce(self, value: float, vertex: IntArray) -> None:
+        """Tell all workers the best structure: with heuristics the tracker's, and the value that
+        the definition gives; without them the best leaf.
+        """
+        if self.heuristics:
+            self._announce_tracked()
+        elif value >= self.leaf_value:
+            self.leaf_value = value
+            self.team.announce(value, vertex)
+
+    def _announce_tracked(self) -> None:
+        if self.tracker.selection is not None:
+            value = self.tracker.objective - self.encoding.constant
+            self.team.announce(value, self.encoding.vertex(self.tracker.selection))
 
     def report_bound(self) -> None:
         """The largest of everything open, everything ever discarded and the incumbent."""
-        value = max(float(self.pool.numbers[FLOOR]), float(self.incumbent.value[0]))
-        if self.pool.counters[OPEN] > 0:
-            value = max(value, float(self.pool.bound[self.pool.heap[0]]))
-        self.tracker.improve_bound(value + self.encoding.constant)
-
-    def _grow(self) -> bool:
-        """Double the node storage; False if that exceeds the budget."""
-        used = sum(array.nbytes for array in self.pool)
-        if 2 * used > POOL_BYTES:
-            return False
-        self.pool = grown(self.pool, 2 * self.pool.bound.size, 2 * self.pool.constant.size)
-        return True
+        best = max(float(worker.incumbent.value[0]) for worker in self.team.workers)
+        self.tracker.improve_bound(max(self.team.bound, best) + self.encoding.constant)
 
 
 class Pace:

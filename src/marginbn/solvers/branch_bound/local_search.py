@@ -1,13 +1,22 @@
 """Iterated local search on structures with incremental margins, compiled.
 
-State: a vertex, its margins t and its objective. A move replaces one to three columns, so trying it
-costs one pass over the margin rows.
+State: a vertex, its margins t, its objective f and a supergradient. f is concave in t, so with u_m
+= w_m on the smallest margin of sample m where it is below gamma (else 0) and ``g = linear + A^T u``
 
-Moves: another slot for one feature; another class set (its new members get {}); reversing an arc
-(the child takes over the slot of its parent). *Climbing* takes the best move per feature until
-nothing improves. Then random *kicks* change a few features, the search climbs again and goes on
-from there unless it lost too much. All randomness comes from one integer, and effort is counted in
-columns tried, so a run depends on its seed and on nothing else.
+    f(other structure) - f(structure)  <=  g . (other - structure):
+
+a move whose right-hand side is no better than the best gain found so far need not be evaluated.
+That spares half to five sixths of the evaluations; a move changes few smallest margins,
+so g is kept up to date by adding few rows.
+
+Moves: another slot for one feature; another class set (its new members get {}); *re-routing*:
+feature i becomes a child of its own descendant s, and a feature p on the way from s up to i takes
+over the slot of i, or {class} (p = s next to i reverses an arc). *Climbing* takes the best move per
+feature until nothing improves. Then random *kicks* change a few features, the search climbs again
+and goes on from there unless it lost too much; when many kicks in a row found nothing new the walk
+starts again somewhere else, and calls go on with the walk of the call before. All randomness comes
+from one integer, and effort is counted in evaluations, so a run depends on its seed and on nothing
+else.
 """
 
 from __future__ import annotations
@@ -17,6 +26,7 @@ from typing import NamedTuple
 import numpy as np
 
 from marginbn.solvers.branch_bound.kernels.duals import add_column, objective_of_vertex
+from marginbn.solvers.branch_bound.kernels.gradient import add_rows
 from marginbn.solvers.branch_bound.kernels.layout import (
     Box,
     FloatArray,
@@ -29,13 +39,19 @@ from marginbn.solvers.branch_bound.kernels.propagate import is_member
 from marginbn.solvers.branch_bound.splits import next_random
 from marginbn.solvers.compile import entry, kernel
 
-TOLERANCE = 1e-3
+TOLERANCE = 3e-3
 """A climb that ends up to this much (relatively) lower may still replace the structure it was
 kicked from.
 """
 
-MAX_CLASS_TRIALS = 400
-"""Class sets tried in one sweep; larger families are sampled."""
+PATIENCE = 3
+"""A walk ends after so many kicks per feature without a new best of its own."""
+
+# Places in ``Climber.walk``
+BEST, FAILURES, FOUND = 0, 1, 2
+
+Move = tuple[float, int, int, int, int]
+"""Gain, feature, its new slot, second feature (-1: none), its new slot."""
 
 
 class Climber(NamedTuple):
@@ -45,21 +61,33 @@ class Climber(NamedTuple):
     kept: IntArray  # (n + 1,) structure before the kick
     t: FloatArray  # (R,) margins of ``vertex``
     base: FloatArray  # (R,) margins without the part being moved
+    g: FloatArray  # (K,) supergradient
+    lowest: IntArray  # (M,) row of the smallest margin, -1 where it is not below gamma
+    changed: IntArray  # (2 M + 4,) rows whose weight in u changes
+    delta: FloatArray  # (2 M + 4,) by how much
+    spans: IntArray  # (1, 2) all columns
     value: FloatArray  # (1,)
+    walk: FloatArray  # (3,) of the present walk: its best, kicks since then; incumbents known then
     seed: IntArray  # (1,)
-    effort: IntArray  # (1,) columns tried
+    effort: IntArray  # (1,) evaluations
 
 
 def new_climber(inst: Instance, seed: int) -> Climber:
     """Scratch for one instance."""
-    n = inst.n_features
+    n, n_samples = inst.n_features, inst.weights.size
     n_rows = inst.rows.shape[0]
     return Climber(
         np.zeros(n + 1, dtype=np.int64),
         np.zeros(n + 1, dtype=np.int64),
         np.zeros(n_rows),
         np.zeros(n_rows),
+        inst.linear.copy(),
+        np.full(n_samples, -1, dtype=np.int64),
+        np.zeros(2 * n_samples + 4, dtype=np.int64),
+        np.zeros(2 * n_samples + 4),
+        np.array([[0, inst.linear.size]], dtype=np.int64),
         np.zeros(1),
+        np.array([-np.inf, 0.0, -1.0]),
         np.array([2 * seed + 1], dtype=np.int64),
         np.zeros(1, dtype=np.int64),
     )
@@ -80,25 +108,77 @@ def search_from(
     finds.
     """
     climber.effort[0] = 0
+    _begin(inst, box, start, climber, incumbent, stop)
+    walk = climber.walk
+    while climber.effort[0] < effort and stop[0] == 0:
+        if walk[FAILURES] > PATIENCE * inst.n_features:
+            fresh = next_random(climber.seed) % 2 == 0
+            copy_array(start if fresh else incumbent.vertex, climber.vertex)
+            _kick(inst, box, climber, 2 * inst.n_features)
+            _climb(inst, box, climber, stop)
+            walk[BEST] = -np.inf
+        else:
+            _kick_and_climb(inst, box, climber, 1 + next_random(climber.seed) % strength, stop)
+        walk[FAILURES] += 1.0
+        if climber.value[0] > walk[BEST]:
+            walk[BEST], walk[FAILURES] = climber.value[0], 0.0
+            offer_vertex(inst, climber.vertex, climber.value[0], incumbent)
+    walk[FOUND] = incumbent.found[0]
+
+
+@kernel
+def _begin(
+    inst: Instance,
+    box: Box,
+    start: IntArray,
+    climber: Climber,
+    incumbent: Incumbent,
+    stop: IntArray,
+) -> None:
+    """Climb from the start; the last walk goes on from where it was unless there is a new
+    incumbent.
+    """
+    walk = climber.walk
+    copy_array(climber.vertex, climber.kept)
+    value = climber.value[0]
     copy_array(start, climber.vertex)
+    _forget_gradient(inst, climber)
     _climb(inst, box, climber, stop)
     offer_vertex(inst, climber.vertex, climber.value[0], incumbent)
-    while climber.effort[0] < effort and stop[0] == 0:
-        value = climber.value[0]
-        copy_array(climber.vertex, climber.kept)
-        _kick(inst, box, climber, 1 + next_random(climber.seed) % strength)
-        _climb(inst, box, climber, stop)
-        offer_vertex(inst, climber.vertex, climber.value[0], incumbent)
-        if climber.value[0] < value - TOLERANCE * abs(value) * (next_random(climber.seed) % 8) / 8:
-            copy_array(climber.kept, climber.vertex)
-            climber.value[0] = value
+    if walk[FOUND] == incumbent.found[0]:
+        copy_array(climber.kept, climber.vertex)
+        climber.value[0] = value
+    else:
+        walk[BEST], walk[FAILURES] = climber.value[0], 0.0
+
+
+@kernel
+def _forget_gradient(inst: Instance, climber: Climber) -> None:
+    """u = 0, so that rounding does not pile up."""
+    copy_array(inst.linear, climber.g)
+    for m in range(climber.lowest.size):
+        climber.lowest[m] = -1
+
+
+@kernel
+def _kick_and_climb(inst: Instance, box: Box, climber: Climber, size: int, stop: IntArray) -> None:
+    """One step of the walk; a structure that is much worse is taken back."""
+    value = climber.value[0]
+    copy_array(climber.vertex, climber.kept)
+    _kick(inst, box, climber, size)
+    _climb(inst, box, climber, stop)
+    loss = TOLERANCE * (next_random(climber.seed) % 8) / 8
+    if climber.value[0] < value - loss * abs(value):
+        copy_array(climber.kept, climber.vertex)
+        climber.value[0] = value
 
 
 @kernel
 def _climb(inst: Instance, box: Box, climber: Climber, stop: IntArray) -> None:
-    """Improve features in turn until a whole round fails, then class set and arc reversals."""
+    """Improve features in turn until a whole round fails, then class set and routes."""
     n = inst.n_features
     climber.value[0] = objective_of_vertex(inst, climber.vertex, climber.t)
+    _follow(inst, climber)
     climber.effort[0] += n
     while True:
         failures, i = 0, next_random(climber.seed) % n
@@ -107,8 +187,32 @@ def _climb(inst: Instance, box: Box, climber: Climber, stop: IntArray) -> None:
             i = i + 1 if i + 1 < n else 0
         if stop[0] != 0:
             break
-        if not _improve_class(inst, box, climber) and not _improve_arcs(inst, box, climber):
+        if not _improve_class(inst, box, climber) and not _improve_route(inst, box, climber):
             break
+
+
+@kernel
+def _follow(inst: Instance, climber: Climber) -> None:
+    """Move the supergradient to the present margins."""
+    rivals = inst.n_rivals
+    count = 0
+    for m in range(inst.weights.size):
+        value, row = inst.gamma, -1
+        for r in range(m * rivals, (m + 1) * rivals):
+            if climber.t[r] < value:
+                value, row = climber.t[r], r
+        old = climber.lowest[m]
+        if row == old:
+            continue
+        if old >= 0:
+            climber.changed[count], climber.delta[count] = old, -inst.weights[m]
+            count += 1
+        if row >= 0:
+            climber.changed[count], climber.delta[count] = row, inst.weights[m]
+            count += 1
+        climber.lowest[m] = row
+    if count > 0:
+        add_rows(inst, climber.spans, 1, climber.changed, climber.delta, count, climber.g)
 
 
 @kernel
@@ -150,8 +254,9 @@ def is_below(vertex: IntArray, j: int, i: int) -> bool:
 
 
 @kernel
-def _is_better(new: float, old: float) -> bool:
-    return new > old + 1e-9 * (1.0 + abs(old))
+def _least_gain(climber: Climber) -> float:
+    """Smaller gains are rounding."""
+    return float(1e-9 * (1.0 + abs(climber.value[0])))
 
 
 @kernel
@@ -163,23 +268,30 @@ def _improve_slot(inst: Instance, box: Box, climber: Climber, i: int) -> bool:
         return False
     offset = i * (n + 2)
     old = vertex[i]
-    copy_array(climber.t, climber.base)
-    add_column(inst, offset + old, -1.0, climber.base)
-    linear = _linear(inst, vertex) - inst.linear[offset + old]
-    best, slot = climber.value[0], old
+    least = climber.g[offset + old] + _least_gain(climber)
+    best, slot, loaded, linear = climber.value[0], old, False, 0.0
     for s in range(n + 2):
-        if s == old or not box.allowed[i, s] or (s < n and is_below(vertex, s, i)):
+        if s == old or not box.allowed[i, s] or climber.g[offset + s] <= least:
             continue
+        if s < n and is_below(vertex, s, i):
+            continue
+        if not loaded:
+            copy_array(climber.t, climber.base)
+            add_column(inst, offset + old, -1.0, climber.base)
+            linear = _linear(inst, vertex) - inst.linear[offset + old]
+            loaded = True
         climber.effort[0] += 1
         value = linear + inst.linear[offset + s] + _value_with(inst, climber.base, offset + s)
-        if _is_better(value, best):
+        if value - best > _least_gain(climber):
             best, slot = value, s
+            least = climber.g[offset + old] + (best - climber.value[0])
     if slot == old:
         return False
     vertex[i] = slot
     add_column(inst, offset + slot, 1.0, climber.base)
     copy_array(climber.base, climber.t)
     climber.value[0] = best
+    _follow(inst, climber)
     return True
 
 
@@ -188,21 +300,33 @@ def _improve_class(inst: Instance, box: Box, climber: Climber) -> bool:
     """Best class set whose new members may have {}."""
     n = inst.n_features
     vertex = climber.vertex
-    n_sets = inst.first.size
-    step = 1 + n_sets // MAX_CLASS_TRIALS
-    begin = next_random(climber.seed) % step
-    best, which = climber.value[0], -1
-    for s in range(begin, n_sets, step):
+    best, which = climber.value[0] + _least_gain(climber), -1
+    for s in range(inst.first.size):
         if s == vertex[n] or not _class_set_possible(inst, box, s):
             continue
+        if _class_gain(inst, climber, s) <= best - climber.value[0]:
+            continue
         value = _class_move_value(inst, climber, s)
-        if _is_better(value, best):
+        if value > best:
             best, which = value, s
     if which < 0:
         return False
     set_class(inst, vertex, which)
     climber.value[0] = objective_of_vertex(inst, vertex, climber.t)
+    _follow(inst, climber)
     return True
+
+
+@kernel
+def _class_gain(inst: Instance, climber: Climber, s: int) -> float:
+    """g . (change to class set s)."""
+    n = inst.n_features
+    vertex, g = climber.vertex, climber.g
+    gain = g[n * (n + 2) + s] - g[n * (n + 2) + vertex[n]]
+    for j in (inst.first[s], inst.second[s]):
+        if j >= 0:
+            gain += g[j * (n + 2) + n + 1] - g[j * (n + 2) + vertex[j]]
+    return float(gain)
 
 
 @kernel
@@ -246,42 +370,64 @@ def set_class(inst: Instance, vertex: IntArray, s: int) -> None:
 
 
 @kernel
-def _improve_arcs(inst: Instance, box: Box, climber: Climber) -> bool:
-    """Reverse j -> i: i takes over the slot of j, or {class}, and j gets {class, i}."""
+def _improve_route(inst: Instance, box: Box, climber: Climber) -> bool:
+    """The first feature for which re-routing pays gets its best route."""
     n = inst.n_features
     vertex = climber.vertex
-    for i in range(n):
-        j = vertex[i]
-        if j >= n or not box.allowed[j, i] or is_member(inst, j, vertex[n]):
+    begin = next_random(climber.seed) % n
+    for a in range(n):
+        i = (begin + a) % n
+        if is_member(inst, i, vertex[n]):
             continue
-        for slot in (vertex[j], n):
-            if box.allowed[i, slot] and _try_reversal(inst, climber, i, j, slot):
-                return True
+        move = (_least_gain(climber), -1, 0, -1, 0)
+        for s in range(n):
+            if s != i and s != vertex[i] and box.allowed[i, s] and is_below(vertex, s, i):
+                move = _best_route(inst, box, climber, i, s, move)
+        if move[1] >= 0:
+            vertex[move[1]] = move[2]
+            vertex[move[3]] = move[4]
+            climber.value[0] = objective_of_vertex(inst, vertex, climber.t)
+            _follow(inst, climber)
+            return True
     return False
 
 
 @kernel
-def _try_reversal(inst: Instance, climber: Climber, i: int, j: int, slot: int) -> bool:
+def _best_route(inst: Instance, box: Box, climber: Climber, i: int, s: int, best: Move) -> Move:
+    """i gets {class, s}; every feature from its descendant s up to i is tried as the new top."""
+    n = inst.n_features
+    vertex, g = climber.vertex, climber.g
+    own = g[i * (n + 2) + s] - g[i * (n + 2) + vertex[i]]
+    p = s
+    while p != i:
+        for slot in (vertex[i], n):
+            if box.allowed[p, slot]:
+                gain = own + g[p * (n + 2) + slot] - g[p * (n + 2) + vertex[p]]
+                if gain > best[0]:
+                    gain = _route_value(inst, climber, i, s, p, slot) - climber.value[0]
+                if gain > best[0]:
+                    best = (gain, i, s, p, slot)
+        p = vertex[p]
+    return best
+
+
+@kernel
+def _route_value(inst: Instance, climber: Climber, i: int, s: int, p: int, slot: int) -> float:
     n = inst.n_features
     vertex = climber.vertex
-    of_i, of_j = i * (n + 2), j * (n + 2)
+    of_i, of_p = i * (n + 2), p * (n + 2)
     copy_array(climber.t, climber.base)
-    add_column(inst, of_i + j, -1.0, climber.base)
-    add_column(inst, of_i + slot, 1.0, climber.base)
-    add_column(inst, of_j + vertex[j], -1.0, climber.base)
-    linear = _linear(inst, vertex) - inst.linear[of_i + j] - inst.linear[of_j + vertex[j]]
-    value = (
-        linear
-        + inst.linear[of_i + slot]
-        + inst.linear[of_j + i]
-        + _value_with(inst, climber.base, of_j + i)
-    )
+    add_column(inst, of_i + vertex[i], -1.0, climber.base)
+    add_column(inst, of_i + s, 1.0, climber.base)
+    add_column(inst, of_p + vertex[p], -1.0, climber.base)
+    linear = _linear(inst, vertex) - inst.linear[of_i + vertex[i]] - inst.linear[of_p + vertex[p]]
     climber.effort[0] += 4
-    if not _is_better(value, climber.value[0]):
-        return False
-    vertex[i], vertex[j] = slot, i
-    climber.value[0] = objective_of_vertex(inst, vertex, climber.t)
-    return True
+    return float(
+        linear
+        + inst.linear[of_i + s]
+        + inst.linear[of_p + slot]
+        + _value_with(inst, climber.base, of_p + slot)
+    )
 
 
 @kernel

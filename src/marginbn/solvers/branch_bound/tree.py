@@ -1,4 +1,4 @@
-"""Best-first tree search over boxes, compiled.
+"""Best-first tree search over boxes, compiled; depth first where the store is nearly full.
 
 One node: take the open box of the largest bound, tighten its bound, remove what cannot beat the
 incumbent, split it, and bound both sides at once by the majorant just found (one oracle call each).
@@ -59,6 +59,7 @@ from marginbn.solvers.branch_bound.kernels.storage import (
     drop_family,
     new_family,
     pop,
+    pop_lowest,
     push,
     release,
     unpack_box,
@@ -93,9 +94,14 @@ def run_batch(
     incumbent: Incumbent,
     node_limit: int,
     iteration_limit: int,
+    reserve: int,
     stop: IntArray,
 ) -> int:
-    """Process nodes until something needs the caller's attention."""
+    """Process nodes until something needs the caller's attention.
+
+    While fewer than ``reserve`` places are free the search goes depth first, which needs hardly any
+    new ones.
+    """
     counters = pool.counters
     found = incumbent.found[0]
     while True:
@@ -111,7 +117,8 @@ def run_batch(
             return BATCH_DONE
         if counters[FREE_NODES] < 4 or counters[FREE_FAMILIES] < 4:
             return POOL_FULL
-        node = pop(pool)
+        free = min(counters[FREE_NODES], counters[FREE_FAMILIES])
+        node = pop_lowest(pool) if free < reserve else pop(pool)
         bound = pool.bound[node]
         if bound <= cutoff_of(incumbent.value[0], settings.gap):
             _discard(pool, bound)

@@ -103,6 +103,20 @@ def grown(pool: Pool, nodes: int, families: int) -> Pool:
     return pool._replace(counters=counters, **arrays)
 
 
+def with_room(pool: Pool, nodes: int) -> Pool:
+    """The same storage, with room for so many more nodes and families."""
+    free = min(int(pool.counters[FREE_NODES]), int(pool.counters[FREE_FAMILIES]))
+    if free >= nodes:
+        return pool
+    more = nodes - free
+    return grown(pool, pool.bound.size + more, pool.constant.size + more)
+
+
+def top_bound(pool: Pool) -> float:
+    """Largest bound of an open node, -inf if there is none."""
+    return float(pool.bound[pool.heap[0]]) if pool.counters[OPEN] > 0 else -np.inf
+
+
 def _enlarge(array: npt.NDArray[np.generic], length: int) -> npt.NDArray[np.generic]:
     out = np.zeros((length, *array.shape[1:]), dtype=array.dtype)
     out[: len(array)] = array
@@ -186,12 +200,32 @@ def pop(pool: Pool) -> int:
     """Remove and return the open node of the largest bound; its storage stays until
     :func:`release`.
     """
+    return _take(pool, 0)
+
+
+@kernel
+def pop_lowest(pool: Pool) -> int:
+    """The same for the smallest bound. Children never have larger bounds than their parent, so
+    this goes through a subtree depth first before it touches another one.
+    """
+    size = pool.counters[OPEN]
+    lowest = size >> 1  # nodes from here on have nothing below them
+    for place in range(size >> 1, size):
+        if pool.bound[pool.heap[place]] < pool.bound[pool.heap[lowest]]:
+            lowest = place
+    return _take(pool, lowest)
+
+
+@kernel
+def _take(pool: Pool, place: int) -> int:
+    """Remove the node at a place of the heap; the last node fills the hole."""
     heap, counters = pool.heap, pool.counters
-    top = heap[0]
+    taken = heap[place]
     counters[OPEN] -= 1
     size = counters[OPEN]
+    if place == size:
+        return int(taken)
     node = heap[size]
-    place = 0
     while True:
         child = 2 * place + 1
         if child >= size:
@@ -202,8 +236,53 @@ def pop(pool: Pool) -> int:
             break
         heap[place] = heap[child]
         place = child
-    heap[place] = node
-    return int(top)
+    _sift_up(pool, node, place)
+    return int(taken)
+
+
+@entry
+def move_nodes(source: Pool, target: Pool, count: int, alternate: bool) -> int:
+    """Move the ``count`` best nodes to another store, or every second one of the best; returns how
+    many moved. The target must have room.
+    """
+    kept = np.empty(count, dtype=np.int64)
+    moved = 0
+    while moved < count and source.counters[OPEN] > (1 if alternate else 0):
+        if alternate:
+            kept[moved] = pop(source)
+        node = pop(source)
+        _copy_node(source, node, target)
+        release(source, node)
+        moved += 1
+    if alternate:
+        for k in range(moved):
+            _sift_up(source, kept[k], source.counters[OPEN])
+            source.counters[OPEN] += 1
+    return moved
+
+
+@kernel
+def _copy_node(source: Pool, node: int, target: Pool) -> None:
+    """Add a copy of a node, with a family of its own."""
+    counters = target.counters
+    counters[FREE_FAMILIES] -= 1
+    family = target.free_families[counters[FREE_FAMILIES]]
+    own = source.family[node]
+    copy_array(source.gradient[own], target.gradient[family])
+    target.constant[family] = source.constant[own]
+    target.smoothing[family] = source.smoothing[own]
+    copy_array(source.vertices[own], target.vertices[family])
+    copy_array(source.share[own], target.share[family])
+    target.n_vertices[family] = source.n_vertices[own]
+    target.references[family] = 1
+    counters[FREE_NODES] -= 1
+    place = target.free_nodes[counters[FREE_NODES]]
+    copy_array(source.words[node], target.words[place])
+    target.bound[place] = source.bound[node]
+    target.family[place] = family
+    target.spent[place] = source.spent[node]
+    _sift_up(target, place, counters[OPEN])
+    counters[OPEN] += 1
 
 
 @kernel

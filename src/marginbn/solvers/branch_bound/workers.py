@@ -1,0 +1,296 @@
+"""Several workers on one tree.
+
+Every worker has a store of open nodes of its own and runs batches on it, without the interpreter
+lock. Between two batches, under the lock of the team, it takes what others put into its inbox,
+gives nodes away to workers that have none or only worse ones, tells what it found and learns the
+best structure known.
+
+*Bound.* A worker claims the largest bound it holds before each batch; bounds below a node never
+exceed its own, so the claim stays true while the batch runs. Nodes change hands only between
+batches. So the maximum over all claims and inboxes is an upper bound at every moment.
+
+The first worker runs in the caller's thread, the only one that speaks to the tracker and hears
+Ctrl-C; the others run in threads of their own. A single worker takes no part in any of this, and
+its run depends on nothing but the problem and the seed.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import numpy as np
+
+from marginbn.solvers.branch_bound.kernels.layout import IntArray, new_box, new_oracle
+from marginbn.solvers.branch_bound.kernels.pairwise import Incumbent, Settings, new_bounding
+from marginbn.solvers.branch_bound.kernels.storage import (
+    FLOOR,
+    ITERATIONS,
+    NODES,
+    OPEN,
+    ROOT_BOUND,
+    Pool,
+    grown,
+    move_nodes,
+    new_pool,
+    top_bound,
+    with_room,
+)
+from marginbn.solvers.branch_bound.relaxations.frank_wolfe import Encoding
+from marginbn.solvers.branch_bound.tree import (
+    BATCH_DONE,
+    EXHAUSTED,
+    IMPROVED,
+    POOL_FULL,
+    Workspace,
+    run_batch,
+)
+
+ACTIVE_VERTICES = 256
+"""Vertices of one convex combination; the lightest leaves when there are more."""
+
+KEPT_VERTICES = 64
+"""Vertices that children inherit."""
+
+POOL_BYTES = 1_200_000_000
+"""Storage for the open nodes of all workers; beyond it the search goes depth first."""
+
+RESERVE = 1024
+"""Free places below which a full store is searched depth first; a path is never this long."""
+
+LARGEST_GIFT = 128
+"""Nodes that change hands at a time when a worker has none."""
+
+SMALL_GIFT = 8
+"""Nodes that change hands at a time when a worker has only worse ones."""
+
+UNLIMITED = 2**62
+
+REST = 0.02
+"""Seconds that a worker without nodes waits before it looks again."""
+
+
+class Worker:
+    """Open nodes and the scratch to process them."""
+
+    def __init__(self, encoding: Encoding, seed: int) -> None:
+        inst = encoding.instance
+        n, n_sets = inst.n_features, inst.first.size
+        self.pool = new_pool(inst, 1024, 512, KEPT_VERTICES)
+        self.inbox = new_pool(inst, 0, 0, KEPT_VERTICES)
+        self.work = Workspace(
+            new_box(n, n_sets),
+            new_oracle(n, n_sets),
+            new_bounding(inst, ACTIVE_VERTICES, encoding.structure_magnitude),
+            np.array([2 * seed + 1], dtype=np.int64),
+        )
+        self.incumbent = Incumbent(
+            np.zeros(n + 1, dtype=np.int64), np.array([-np.inf]), np.zeros(1, dtype=np.int64)
+        )
+        self.told = 0  # improvements that the team knows of
+        self.reserve = 0
+        self.is_busy = False
+        self.claim = np.inf
+        self.granted = 0
+
+    @property
+    def nodes(self) -> int:
+        """Nodes processed."""
+        return int(self.pool.counters[NODES])
+
+    @property
+    def is_out_of_work(self) -> bool:
+        """Neither at work nor with anything to work on."""
+        return not (self.is_busy or self.pool.counters[OPEN] or self.inbox.counters[OPEN])
+
+    @property
+    def bound(self) -> float:
+        """Largest bound of anything it holds or ever discarded."""
+        if not self.is_busy:
+            self.claim = max(top_bound(self.pool), float(self.pool.numbers[FLOOR]))
+        return max(self.claim, top_bound(self.inbox))
+
+    def receive(self) -> None:
+        """Take the nodes that others gave."""
+        count = int(self.inbox.counters[OPEN])
+        if count:
+            self.pool = with_room(self.pool, count)
+            move_nodes(self.inbox, self.pool, count, False)
+
+    def give(self, other: Worker, count: int) -> None:
+        """Put every second of the best nodes into another worker's inbox."""
+        count = min(count, int(self.pool.counters[OPEN]) // 2)
+        if count > 0:
+            other.inbox = with_room(other.inbox, count)
+            move_nodes(self.pool, other.inbox, count, True)
+            other.pool.numbers[ROOT_BOUND] = self.pool.numbers[ROOT_BOUND]
+
+    def grow(self, budget: int) -> None:
+        """Double the store, or from now on search depth first where little room is left."""
+        if 2 * nbytes(self.pool) <= budget:
+            self.pool = grown(self.pool, 2 * self.pool.bound.size, 2 * self.pool.constant.size)
+        else:
+            self.pool = with_room(self.pool, 2 * RESERVE)
+            self.reserve = RESERVE
+
+    def improvement(self) -> tuple[float, IntArray] | None:
+        """What it found since the last question."""
+        if self.incumbent.found[0] == self.told:
+            return None
+        self.told = int(self.incumbent.found[0])
+        return float(self.incumbent.value[0]), self.incumbent.vertex.copy()
+
+
+def nbytes(pool: Pool) -> int:
+    """Memory of a store."""
+    return sum(int(array.nbytes) for array in pool)
+
+
+class Team:
+    """The workers, what they share, and the threads of all but the first."""
+
+    def __init__(
+        self, encoding: Encoding, settings: Settings, n_workers: int, seed: int, node_limit: int
+    ) -> None:
+        self.instance = encoding.instance
+        self.settings = settings
+        self.node_limit = node_limit
+        self.workers = [Worker(encoding, seed + 7919 * k) for k in range(n_workers)]
+        self.stop = np.zeros(1, dtype=np.int64)
+        self._change = threading.Condition()
+        self._found: list[tuple[float, IntArray]] = []
+        self._best: tuple[float, IntArray] | None = None
+        self._failure: BaseException | None = None
+
+    @property
+    def nodes(self) -> int:
+        """Nodes processed by all workers."""
+        return sum(worker.nodes for worker in self.workers)
+
+    @property
+    def is_finished(self) -> bool:
+        """Whether no worker has or holds a node."""
+        with self._change:
+            self._raise_failure()
+            return all(worker.is_out_of_work for worker in self.workers)
+
+    @property
+    def bound(self) -> float:
+        """Largest bound of everything open, in progress or ever discarded."""
+        with self._change:
+            return max(worker.bound for worker in self.workers)
+
+    def collect(self) -> list[tuple[float, IntArray]]:
+        """Improvements that nobody has judged yet."""
+        with self._change:
+            own = self.workers[0].improvement()
+            found = self._found + ([] if own is None else [own])
+            self._found = []
+            return found
+
+    def announce(self, value: float, vertex: IntArray) -> None:
+        """The best structure known, for every worker at its next batch."""
+        with self._change:
+            self._best = (value, vertex.copy())
+            self._adopt(self.workers[0])
+
+    def _adopt(self, worker: Worker) -> None:
+        if self._best is not None and not any(
+            value > self._best[0] for value, _ in self._found
+        ):  # what waits to be judged is kept
+            worker.incumbent.value[0], worker.incumbent.vertex[:] = self._best
+
+    def batch(self, worker: Worker, iterations: int) -> int:
+        """One batch of a worker up to that number of iterations in total; why it ended."""
+        with self._change:
+            worker.receive()
+            self._adopt(worker)
+            worker.granted = self._grant(worker)
+            limit = worker.nodes + worker.granted
+            worker.claim = worker.bound
+            worker.is_busy = True
+        code = EXHAUSTED
+        try:
+            code = run_batch(
+                self.instance,
+                self.settings,
+                worker.pool,
+                worker.work,
+                worker.incumbent,
+                limit,
+                iterations,
+                worker.reserve,
+                self.stop,
+            )
+        finally:
+            with self._change:
+                worker.is_busy = False
+                worker.granted = 0
+                if code == POOL_FULL:
+                    worker.grow(POOL_BYTES // len(self.workers))
+                self._share(worker)
+                self._change.notify_all()
+        return code
+
+    def _grant(self, worker: Worker) -> int:
+        """A fair part of the nodes that are left and promised to nobody."""
+        if self.node_limit == UNLIMITED:
+            return UNLIMITED // 2
+        others = [other for other in self.workers if other is not worker]
+        left = self.node_limit - self.nodes - sum(other.granted for other in others)
+        return -(-max(left, 0) // len(self.workers))
+
+    def _share(self, worker: Worker) -> None:
+        """Post improvements; give nodes to workers without any, or with worse ones only."""
+        if worker is not self.workers[0]:
+            found = worker.improvement()
+            if found is not None:
+                self._found.append(found)
+        best = top_bound(worker.pool)
+        incumbent = float(worker.incumbent.value[0])
+        for other in self.workers:
+            if other is worker or other.inbox.counters[OPEN] > 0:
+                continue
+            if other.is_out_of_work:
+                worker.give(other, LARGEST_GIFT)
+            elif best - other.bound > 0.1 * (best - incumbent):
+                worker.give(other, SMALL_GIFT)
+
+    def rest(self) -> None:
+        """Wait a moment for something to change."""
+        with self._change:
+            self._change.wait(REST)
+
+    @contextmanager
+    def helpers(self, batch: int) -> Iterator[None]:
+        """Threads of all workers but the first, for the time of the block."""
+        threads = [
+            threading.Thread(target=self._help, args=(worker, batch), daemon=True)
+            for worker in self.workers[1:]
+        ]
+        for thread in threads:
+            thread.start()
+        try:
+            yield
+        finally:
+            self.stop[0] = 1
+            for thread in threads:
+                thread.join()
+        self._raise_failure()
+
+    def _help(self, worker: Worker, batch: int) -> None:
+        """Body of a thread: batches while there are nodes, until somebody says stop."""
+        try:
+            while self.stop[0] == 0:
+                code = self.batch(worker, int(worker.pool.counters[ITERATIONS]) + batch)
+                if code not in (BATCH_DONE, IMPROVED, POOL_FULL):
+                    self.rest()
+        except BaseException as error:  # raised again in the caller's thread
+            self._failure = error
+            self.stop[0] = 1
+
+    def _raise_failure(self) -> None:
+        if self._failure is not None:
+            failure, self._failure = self._failure, None
+            raise failure
