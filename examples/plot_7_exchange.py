@@ -1,0 +1,61 @@
+"""
+Take the network elsewhere
+==========================
+
+A fitted network is not tied to this package: it goes into files of other tools and back without
+losing anything, and becomes an object of networkx, pgmpy or pyAgrum.
+"""
+
+# %%
+# Learn something small first.
+
+import tempfile
+from pathlib import Path
+
+import matplotlib.pyplot as plt
+
+from marginbn import MaxMarginBNClassifier, load_network, save_network, to_networkx
+from marginbn.datasets import load_dataset
+from marginbn.plotting import plot_network, plot_table
+
+corral = load_dataset("corral")
+X, y = corral.train.drop("class"), corral.train.column("class").values.astype(str)
+network = MaxMarginBNClassifier().fit(X, y).network_
+
+# %%
+# Files
+# -----
+# The name of the file tells the format: ``.bif``, ``.xmlbif``, ``.net``, ``.uai``, ``.json``, and
+# for pictures ``.dot`` and ``.mmd``. Probabilities are written with all their digits, so a network
+# that went through a file answers as before.
+
+evidence = {"A0": "1", "B1": "0"}
+before = network.posterior("class", evidence)
+with tempfile.TemporaryDirectory() as folder:
+    for suffix in ("bif", "xmlbif", "net", "uai", "json"):
+        path = Path(folder) / f"corral.{suffix}"
+        save_network(network, path)
+        after = load_network(path).posterior("class", evidence)
+        size, change = path.stat().st_size, abs(after - before).max()
+        print(f"{path.name:14} {size:5} bytes, posterior moved by {change:.0e}")
+    print((Path(folder) / "corral.bif").read_text()[:75])
+
+# %%
+# networkx
+# --------
+# Nodes carry states, parents and log tables, so that graph algorithms and one's own code have
+# everything.
+
+graph = to_networkx(network)
+degrees = {name: graph.degree(name) for name in graph.nodes}
+print(degrees)
+
+# %%
+# Pictures
+# --------
+# The graph, and the table of one variable as a heat map.
+
+fig, axes = plt.subplots(1, 2, figsize=(9, 4.2), layout="constrained", width_ratios=(3, 2))
+plot_network(network, ax=axes[0])
+child = next(i for i, parents in enumerate(network.structure.parents) if len(parents) == 2)
+plot_table(network, child, ax=axes[1])
