@@ -116,9 +116,17 @@ def summarise(
 def describe(
     classifier: BaseBNClassifier, accuracies: Sequence[AccuracyLine] = (), width: int = 80
 ) -> str:
-    """The same for a terminal: a verdict, the numbers, the structure."""
+    """The same for a terminal: a verdict, the numbers, the structure.
+
+    Examples
+    --------
+    >>> from marginbn import NaiveBayesClassifier, describe
+    >>> X, y = [["sun"], ["sun"], ["rain"], ["rain"]], ["stay", "stay", "stay", "leave"]
+    >>> print(describe(NaiveBayesClassifier().fit(X, y)).splitlines()[0])
+    Naive Bayes: the structure is fixed, there was nothing to search.
+    """
     lines = [*textwrap.wrap(verdict(classifier), width), ""]
-    for label, text in _facts(classifier, accuracies):
+    for label, text in facts(classifier, accuracies):
         lines += hanging(f"{label:<{_LABEL_WIDTH}}", text, width)
     lines += ["", "Structure"]
     lines += describe_structure(classifier.network_, width)
@@ -185,16 +193,16 @@ def settings(classifier: BaseBNClassifier) -> dict[str, Any]:
     return params
 
 
-def _facts(
-    classifier: BaseBNClassifier, accuracies: Sequence[AccuracyLine]
+def facts(
+    classifier: BaseBNClassifier, accuracies: Sequence[AccuracyLine] = ()
 ) -> list[tuple[str, str]]:
-    """Label and text of every line between verdict and structure."""
+    """What stands between verdict and structure: label and text of each line."""
     result, network = classifier.result_, classifier.network_
-    facts = [("score", score_name(classifier))]
+    lines = [("score", score_name(classifier))]
     if isinstance(classifier, MaxMarginBNClassifierCV):
         chosen = f"{classifier.max_parents_} parents at most, gamma {classifier.gamma_:.4g}"
-        facts.append(("chosen", f"{chosen} (validation {percent(classifier.best_score_)})"))
-    facts += [
+        lines.append(("chosen", f"{chosen} (validation {percent(classifier.best_score_)})"))
+    lines += [
         ("objective", number(result.objective)),
         ("bound", number(result.bound)),
         ("gap", percent(result.gap)),
@@ -204,8 +212,8 @@ def _facts(
         ("features", _features_text(network)),
         ("parameters", f"{network.n_parameters} free"),
     ]
-    facts += [(line.name, line.text()) for line in accuracies]
-    return [(label, text) for label, text in facts if text]
+    lines += [(line.name, line.text()) for line in accuracies]
+    return [(label, text) for label, text in lines if text]
 
 
 def _search_text(classifier: BaseBNClassifier) -> str:

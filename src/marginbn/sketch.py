@@ -66,14 +66,15 @@ def _draw_route(route: Route) -> str:
     start, *rest = route.curve
     path = f"M{_pair(start)} C{' '.join(_pair(p) for p in rest)}"
     x, y = route.curve[-1]
+    arc = f'data-arc="{route.parent} {route.child}"'  # for pages that bring the picture to life
     if route.faint:
         return (
-            f'<path d="{path}" fill="none" stroke="{_ARC}" stroke-opacity=".45"/>'
-            f'<circle cx="{x:.1f}" cy="{y - 1.5:.1f}" r="2.5" fill="{_ARC}"/>'
+            f'<path {arc} d="{path}" fill="none" stroke="{_ARC}" stroke-opacity=".45"/>'
+            f'<circle {arc} cx="{x:.1f}" cy="{y - 1.5:.1f}" r="2.5" fill="{_ARC}"/>'
         )
     return (
-        f'<path d="{path}" fill="none" stroke="{_ARC}" stroke-width="1.3"/>'
-        f'<path d="M{x:.1f},{y:.1f} l-3.5,-8 h7 z" fill="{_ARC}"/>'
+        f'<path {arc} d="{path}" fill="none" stroke="{_ARC}" stroke-width="1.3"/>'
+        f'<path {arc} d="M{x:.1f},{y:.1f} l-3.5,-8 h7 z" fill="{_ARC}"/>'
     )
 
 
@@ -83,7 +84,7 @@ def _draw_box(box: Box, tooltip: str, isolated: bool) -> str:
         fill, border = _CLASS_BOX
     weight = ' font-weight="bold"' if box.variable == CLASS else ""
     return (
-        f"<g><title>{_safe(shorten(tooltip, _TOOLTIP))}</title>"
+        f'<g data-variable="{box.variable}"><title>{_safe(shorten(tooltip, _TOOLTIP))}</title>'
         f'<rect x="{box.x - box.width / 2:.1f}" y="{box.y - box.height / 2:.1f}" '
         f'width="{box.width:.1f}" height="{box.height:.1f}" rx="6" '
         f'fill="{fill}" stroke="{border}"/>'

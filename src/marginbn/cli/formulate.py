@@ -20,25 +20,35 @@ def formulate(
     output: Annotated[
         Path,
         typer.Option(
-            "--output", "-o", metavar="FILE", help="Name ending in .mps or .lp, also with .gz."
+            "--output",
+            "-o",
+            metavar="FILE",
+            help="Name ending in .mps or .lp, also with .gz; or in .jkl for local scores.",
         ),
     ],
 ) -> None:
-    """Write the optimisation problem as an MPS or LP file.
+    """Write the optimisation problem for other solvers.
 
-    The problem is that of `marginbn fit --holdout 0` with the same options.
+    The file is an MPS or LP file; the problem is that of `marginbn fit --holdout 0` with the same
+    options. Local scores (.jkl) exist for the generative method only; `marginbn solve` and GOBNILP
+    read them.
     """
     from marginbn.cli.data import encode_rows, load_source
     from marginbn.cli.methods import build_classifier
     from marginbn.cli.output import note
+    from marginbn.export.jkl import save_scores
     from marginbn.polytope.files import write_formulation
 
     if problem.method not in (Method.MAX_MARGIN, Method.GENERATIVE):
         raise typer.BadParameter("must be max-margin or generative", param_hint="--method")
+    as_scores = output.suffix.lower() == ".jkl"
+    if as_scores and problem.method is not Method.GENERATIVE:
+        raise typer.BadParameter("local scores need --method generative", param_hint="--method")
     params = build_classifier(problem).get_params()
     data = encode_rows(load_source(table).rows(), params["missing"])
     built = _build_problem(data, params)
-    write_formulation(built, output)
+    write = save_scores if as_scores else write_formulation
+    write(built, output)
     note(
         f"Wrote {built.candidates.n_candidates} candidates and {built.n_rows} margin rows "
         f"to {output}."

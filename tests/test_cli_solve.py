@@ -1,0 +1,106 @@
+"""Local scores on the command line: written by ``formulate``, solved by ``solve``."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner
+
+from marginbn import load_scores
+from marginbn.cli import app
+
+TRIANGLE = """3
+A 3
+-1.0 0
+-0.2 1 B
+-0.1 1 C
+B 2
+-2.0 0
+-0.5 1 A
+C 2
+-3.6 0
+-2.5 1 B
+"""
+
+
+def run(*args: object) -> Any:
+    return CliRunner().invoke(app, [str(a) for a in args])
+
+
+@pytest.fixture
+def triangle(tmp_path: Path) -> Path:
+    """Every variable prefers a parent; A <- C, B <- A, C <- B would be a cycle."""
+    path = tmp_path / "triangle.jkl"
+    path.write_text(TRIANGLE)
+    return path
+
+
+@pytest.mark.parametrize("solver", ["auto", "exhaustive", "dp", "branch_cut"])
+def test_the_triangle_by_hand(triangle: Path, solver: str) -> None:
+    """-1 - 0.5 - 2.5 = -4 for the chain A, B, C beats -4.2 for C, A, B and -4.6 for B, C, A."""
+    result = run("solve", triangle, "--json", "-q", "--solver", solver)
+    assert result.exit_code == 0, result.output
+    answer = json.loads(result.stdout)
+    assert answer["structure"] == {"A": [], "B": ["A"], "C": ["B"]}
+    assert answer["objective"] == pytest.approx(-4.0)
+    assert (answer["status"], answer["proved"]) == ("optimal", True)
+
+
+def test_the_answer_in_words(triangle: Path) -> None:
+    """Verdict first, then numbers, then who has which parents."""
+    result = run("solve", triangle, "-q")
+    lines = result.stdout.splitlines()
+    assert lines[0] == "Optimal, proven: no allowed structure has a higher score."
+    assert lines[-3:] == ["  A: no parents", "  B <- A", "  C <- B"]
+    assert "-4.0000" in result.stdout
+
+
+def test_formulate_and_solve_are_fit(tmp_path: Path) -> None:
+    """Scores written for a data set lead to the structure that `fit` finds in it."""
+    scores = tmp_path / "corral.jkl"
+    options = ["--method", "generative", "--score", "bdeu", "--max-parents", 2]
+    written = run("formulate", "corral", *options, "-o", scores)
+    assert written.exit_code == 0, written.output
+    assert load_scores(scores).is_linear
+    solved = json.loads(run("solve", scores, "--json", "-q", "--solver", "dp").stdout)
+    fitted = run("fit", "corral", *options, "--holdout", 0, "--json", "-q", "--solver", "dp")
+    answer = json.loads(fitted.stdout)
+    assert solved["objective"] == pytest.approx(answer["objective"])
+    assert solved["structure"] == answer["structure"]
+
+
+def test_margins_have_no_local_scores(tmp_path: Path) -> None:
+    """The default method is told to be the wrong one."""
+    result = run("formulate", "iris", "-o", tmp_path / "x.jkl")
+    assert result.exit_code == 2
+    assert "local scores need --method generative" in result.stderr
+
+
+def test_malformed_scores_are_told_by_line(tmp_path: Path) -> None:
+    """File, line and reason in one line."""
+    path = tmp_path / "bad.jkl"
+    path.write_text("1\nA 1\nmuch 0\n")
+    result = run("solve", path)
+    assert result.exit_code == 1
+    assert "bad.jkl" in result.stderr
+    assert "line 3" in result.stderr
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--solver", "magic"], "must be one of auto"),
+        (["--time-limit", -1], "must not be negative"),
+        (["--gap", -1], "must not be negative"),
+    ],
+)
+def test_wrong_options_are_usage_errors(
+    triangle: Path, options: list[object], message: str
+) -> None:
+    """As for every command."""
+    result = run("solve", triangle, *options)
+    assert result.exit_code == 2
+    assert message in result.stderr
