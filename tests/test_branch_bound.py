@@ -23,6 +23,7 @@ from marginbn.problem import StructureProblem, margin_problem
 from marginbn.scores.margin import MarginKind
 from marginbn.solvers.branch_bound import BranchBoundSolver, workers
 from marginbn.solvers.branch_bound.kernels.storage import new_pool
+from marginbn.solvers.branch_bound.reduction import with_all_rows
 from marginbn.solvers.branch_bound.relaxations import frank_wolfe
 from marginbn.solvers.branch_bound.relaxations.frank_wolfe import Encoding
 from marginbn.solvers.limits import Limits
@@ -249,11 +250,11 @@ def test_a_path_of_gammas_computes_coefficients_once(monkeypatch: pytest.MonkeyP
     problem, other = larger_problem(), larger_problem()
     first = frank_wolfe.encode(problem)
     second = frank_wolfe.encode(problem.with_gamma(0.3))
-    assert first.instance.rows is second.instance.rows
+    assert first.instance.columns is second.instance.columns
     assert (first.instance.gamma, second.instance.gamma) == (1.0, 0.3)
     assert len(built) == 1
-    assert frank_wolfe.encode(other).instance.rows is not first.instance.rows
-    assert frank_wolfe.encode(problem).instance.rows is not None
+    assert frank_wolfe.encode(other).instance.columns is not first.instance.columns
+    assert frank_wolfe.encode(problem).instance.columns is not None
     assert len(built) == 3
 
 
@@ -264,8 +265,7 @@ def test_large_coefficients_live_in_a_file(monkeypatch: pytest.MonkeyPatch) -> N
     monkeypatch.setattr(frank_wolfe, "DENSE_BYTES", 0)
     problem = larger_problem()
     mapped = frank_wolfe.encode(problem).instance
-    assert isinstance(mapped.rows.base, np.memmap)
-    assert np.array_equal(mapped.rows, in_memory.rows)
+    assert isinstance(mapped.columns.base, np.memmap)
     assert np.array_equal(mapped.columns, in_memory.columns)
     result = BranchBoundSolver().solve(problem, limits=Limits(nodes=30))
     assert (result.objective, result.bound) == (expected.objective, expected.bound)
@@ -277,7 +277,7 @@ def test_coefficients_equal_the_definition(kind: MarginKind) -> None:
     problem = margin_problem(larger_data(), enumerate_candidates(10, 2), margin=kind)
     encoding = frank_wolfe.encode(problem)
     inst = encoding.instance
-    assert np.array_equal(inst.rows, inst.columns.T)
+    assert np.array_equal(with_all_rows(inst).rows, inst.columns.T)
     for v, k in enumerate(encoding.candidate_of):
         column = np.zeros(inst.rows.shape[0])
         if k >= 0:
@@ -290,12 +290,12 @@ def test_coefficients_equal_the_definition(kind: MarginKind) -> None:
 def test_coefficients_are_forgotten_with_their_problem() -> None:
     """Nothing large outlives the problem it belongs to."""
     problem = larger_problem()
-    rows = weakref.ref(frank_wolfe.encode(problem).instance.rows)
+    columns = weakref.ref(frank_wolfe.encode(problem).instance.columns)
     gc.collect()
-    assert rows() is not None
+    assert columns() is not None
     del problem
     gc.collect()
-    assert rows() is None
+    assert columns() is None
 
 
 def test_same_seed_same_run() -> None:

@@ -21,7 +21,13 @@ from marginbn.problem import StructureProblem, margin_problem
 from marginbn.scores.margin import MarginKind
 from marginbn.solvers.branch_bound.driver import settings_for
 from marginbn.solvers.branch_bound.fixing import fix_box
-from marginbn.solvers.branch_bound.kernels.layout import Box, IntArray, new_box, new_oracle
+from marginbn.solvers.branch_bound.kernels.layout import (
+    Box,
+    Instance,
+    IntArray,
+    new_box,
+    new_oracle,
+)
 from marginbn.solvers.branch_bound.kernels.oracle import maximise
 from marginbn.solvers.branch_bound.kernels.pairwise import (
     BOUND,
@@ -36,6 +42,7 @@ from marginbn.solvers.branch_bound.kernels.pairwise import (
 )
 from marginbn.solvers.branch_bound.kernels.propagate import propagate
 from marginbn.solvers.branch_bound.local_search import new_climber, search_from
+from marginbn.solvers.branch_bound.reduction import Reduction, with_all_rows
 from marginbn.solvers.branch_bound.relaxations.frank_wolfe import Encoding, encode
 from marginbn.solvers.branch_bound.splits import NONE, apply_split, choose_split
 from marginbn.solvers.branch_bound.tree import contains
@@ -73,7 +80,9 @@ def planted(problem: StructureProblem, encoding: Encoding, seed: int) -> tuple[I
     maximise(inst, box, np.random.default_rng(seed).normal(size=inst.linear.size), 1, oracle)
     found = Incumbent(np.zeros(n + 1, np.int64), np.array([-np.inf]), np.zeros(1, np.int64))
     climber = new_climber(inst, seed)
-    search_from(inst, box, oracle.vertex, climber, found, 40 * n * n, 4, NO_STOP)
+    search_from(
+        with_all_rows(inst), inst, box, oracle.vertex, climber, found, 40 * n * n, 4, NO_STOP
+    )
     vertex = found.vertex.copy()
     if seed % 2:
         vertex[seed % n] = np.flatnonzero(encoding.slots[seed % n])[-1]
@@ -94,11 +103,21 @@ def keep_inside(encoding: Encoding, box: Box, b: Bounding, fallback: IntArray) -
     b.n_active[0] = count
 
 
+def few_rows(encoding: Encoding, vertex: IntArray) -> Instance:
+    """The rows that matter at one structure."""
+    n = encoding.n_features
+    reduction = Reduction(encoding.instance, encoding.structure_magnitude)
+    columns = vertex + np.arange(n + 1) * (n + 2)
+    reduction.extend(encoding.instance.columns[columns].sum(axis=0))
+    return reduction.instance
+
+
 def follow(problem: StructureProblem, seed: int, random_splits: bool) -> int:
     """Walk from the root to the leaf of a planted structure; returns the number of boxes passed."""
     encoding = encode(problem)
     inst = encoding.instance
     z, value = planted(problem, encoding, seed)
+    bounding = few_rows(encoding, z) if seed % 3 else with_all_rows(inst)
     frozen = Incumbent(z.copy(), np.array([value - 1e-5 * abs(value)]), np.zeros(1, np.int64))
     settings = settings_for(encoding, Limits(), False, random_splits)
     cutoff = float(frozen.value[0])
@@ -109,7 +128,7 @@ def follow(problem: StructureProblem, seed: int, random_splits: bool) -> int:
     for depth in range(10_000):
         maximise(inst, box, inst.linear, settings.cap, oracle)
         keep_inside(encoding, box, b, oracle.vertex)
-        outcome = bound_box(inst, box, settings, b, oracle, frozen, 0.5, 60, NO_STOP)
+        outcome = bound_box(bounding, inst, box, settings, b, oracle, frozen, 0.5, 60, NO_STOP)
         assert outcome not in (PRUNED, EMPTY)
         assert b.numbers[BOUND] >= value
         constant = float(b.numbers[CONSTANT])
@@ -119,7 +138,7 @@ def follow(problem: StructureProblem, seed: int, random_splits: bool) -> int:
         assert contains(inst, box, z)
         assert propagate(inst, box)
         assert contains(inst, box, z)
-        kind, i, j = choose_split(inst, box, settings, b, dice)
+        kind, i, j = choose_split(bounding, box, settings, b, dice)
         if kind == NONE:
             return depth
         box = side_with(encoding, box, kind, i, j, z)
@@ -211,6 +230,7 @@ def test_gradient_stays_off_decided_features(decided: int) -> None:
     b.numbers[SMOOTHING] = 0.45
     settings = settings_for(encoding, Limits(), False, False)
     low = Incumbent(oracle.vertex.copy(), np.array([-np.inf]), np.zeros(1, np.int64))
-    bound_box(inst, box, settings, b, oracle, low, 0.0, 30, NO_STOP)
+    whole = with_all_rows(inst)
+    bound_box(whole, inst, box, settings, b, oracle, low, 0.0, 30, NO_STOP)
     own = slice(decided * (n + 2), (decided + 1) * (n + 2))
     assert np.array_equal(b.best_g[own], inst.linear[own])

@@ -11,8 +11,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from marginbn.problem import StructureProblem
+from marginbn.solvers.branch_bound.needs import Shape
+from marginbn.solvers.checkpoint import Checkpoint
 from marginbn.solvers.events import Callback
 from marginbn.solvers.limits import Limits
+from marginbn.solvers.memory import Needs
 from marginbn.solvers.result import SolveResult
 
 __all__ = ["BranchBoundSolver", "warm_up"]
@@ -57,6 +60,10 @@ class BranchBoundSolver:
             return f"it handles at most two parents per variable, not {candidates.max_parents}"
         return None
 
+    def needs(self, problem: StructureProblem, n_jobs: int = 1) -> Needs:
+        """Memory for scratch, the smallest store of open nodes, and the coefficients."""
+        return Shape.of(problem.candidates, problem.n_rows).needs(n_jobs)
+
     def solve(
         self,
         problem: StructureProblem,
@@ -66,6 +73,7 @@ class BranchBoundSolver:
         callback: Callback | None = None,
         seed: int = 0,
         n_jobs: int = 1,
+        checkpoint: Checkpoint | None = None,
     ) -> SolveResult:
         """Solve to the gap of the limits, or until another limit; see
         :class:`marginbn.solvers.base.Solver`.
@@ -76,5 +84,13 @@ class BranchBoundSolver:
         from marginbn.solvers.branch_bound.driver import drive
 
         return drive(
-            problem, limits, start, callback, seed, self.heuristics, self.random_splits, n_jobs
+            problem,
+            limits,
+            start,
+            callback,
+            seed,
+            self.heuristics,
+            self.random_splits,
+            n_jobs,
+            checkpoint,
         )

@@ -20,26 +20,37 @@ from marginbn.candidates import enumerate_candidates
 from marginbn.encode import EncodedData, Variable
 from marginbn.exceptions import InputError
 from marginbn.problem import StructureProblem, margin_problem
-from marginbn.solvers.branch_bound.kernels.layout import IntArray, new_box
+from marginbn.solvers.branch_bound import workers
+from marginbn.solvers.branch_bound.kernels.layout import FloatArray, Instance, IntArray, new_box
 from marginbn.solvers.branch_bound.kernels.oracle import maximise
 from marginbn.solvers.branch_bound.kernels.pairwise import (
     BOUND,
     CONSTANT,
     SMOOTHING,
     Settings,
+    load_margins,
 )
 from marginbn.solvers.branch_bound.kernels.propagate import propagate
 from marginbn.solvers.branch_bound.kernels.rounding import bound_error
 from marginbn.solvers.branch_bound.kernels.storage import drop_family, move_nodes, new_family, push
 from marginbn.solvers.branch_bound.local_search import new_climber, search_from
+from marginbn.solvers.branch_bound.needs import Division, Shape, divide
+from marginbn.solvers.branch_bound.reduction import WIDE_BAND, WORTH, Reduction, thinned
+from marginbn.solvers.branch_bound.relaxations import frank_wolfe
 from marginbn.solvers.branch_bound.relaxations.frank_wolfe import Encoding, encode
+from marginbn.solvers.branch_bound.saving import gather, load, parse
 from marginbn.solvers.branch_bound.tree import BATCH_DONE, EXHAUSTED, NODE_LIMIT, STOPPED
 from marginbn.solvers.branch_bound.workers import UNLIMITED, Team, Worker
+from marginbn.solvers.checkpoint import Checkpoint, SearchState, warn_unused
 from marginbn.solvers.compile import prepare
 from marginbn.solvers.events import Callback, Tracker
+from marginbn.solvers.framing import BrokenFileError
 from marginbn.solvers.limits import Deadline, Limits
-from marginbn.solvers.result import SolveResult, Status
+from marginbn.solvers.memory import spendable
+from marginbn.solvers.result import SolveResult, Status, relative_gap
 from marginbn.solvers.start import begin
+
+NAME = "branch_bound"
 
 
 def drive(
@@ -51,10 +62,12 @@ def drive(
     heuristics: bool,
     random_splits: bool,
     n_jobs: int = 1,
+    checkpoint: Checkpoint | None = None,
 ) -> SolveResult:
     """Solve one problem. The clock starts when the kernels are compiled or loaded."""
     warm_up()
-    return _drive(problem, limits, start, callback, seed, heuristics, random_splits, n_jobs)
+    tracker = Tracker(problem, Deadline(limits), callback, checkpoint)
+    return _drive(tracker, start, seed, heuristics, random_splits, n_jobs)
 
 
 def warm_up() -> None:
@@ -67,38 +80,48 @@ def _solve_tiny() -> None:
     variables = (Variable("class", ("a", "b", "c")), Variable("x", ("0", "1")))
     data = EncodedData(codes, np.ones(4), (*variables, Variable("y", ("0", "1"))))
     problem = margin_problem(data, enumerate_candidates(3, 2))
-    _drive(problem, Limits(), None, None, 0, True, False)
-    giver, taker = (Worker(encode(problem), seed) for seed in range(2))
+    _drive(Tracker(problem, Deadline(Limits())), None, 0, True, False)
+    encoding = encode(problem)
+    giver, taker = (Worker(encoding, seed) for seed in range(2))
     move_nodes(giver.pool, taker.pool, 1, True)  # too small a tree for two workers
+    nothing = gather([giver.pool])
+    load(taker.pool, encoding.instance, giver.work.box, nothing, nothing.family)
 
 
 def _drive(
-    problem: StructureProblem,
-    limits: Limits,
+    tracker: Tracker,
     start: NDArray[np.int64] | None,
-    callback: Callback | None,
     seed: int,
     heuristics: bool,
     random_splits: bool,
     n_jobs: int = 1,
 ) -> SolveResult:
-    tracker = Tracker(problem, Deadline(limits), callback)
     stopped: Status | None = None
     nodes = 0
     try:
         begin(tracker, start)
-        search = Search(encode(problem), tracker, limits, seed, heuristics, random_splits, n_jobs)
+        division = divide_memory(tracker, n_jobs)
+        encoding = encode(tracker.problem, division.dense)
+        search = Search(encoding, tracker, seed, heuristics, random_splits, n_jobs, division.store)
         try:
             with search.time_limit():
                 search.begin(start)
                 stopped = search.run()
         finally:
-            nodes = search.team.nodes
+            nodes = search.nodes
             search.report_incumbent()
             search.report_bound()
     except KeyboardInterrupt:
         stopped = Status.INTERRUPTED
-    return tracker.finish("branch_bound", stopped, nodes)
+    return tracker.finish(NAME, stopped, nodes)
+
+
+def divide_memory(tracker: Tracker, n_jobs: int) -> Division:
+    """How the memory of a solve is divided between coefficients and open nodes."""
+    problem, limit = tracker.problem, tracker.deadline.limits.memory
+    shape = Shape.of(problem.candidates, problem.n_rows)
+    usual = Division(frank_wolfe.DENSE_BYTES, workers.POOL_BYTES)
+    return divide(shape, n_jobs, limit, spendable(limit), usual)
 
 
 def settings_for(
@@ -133,25 +156,34 @@ class Search:
         self,
         encoding: Encoding,
         tracker: Tracker,
-        limits: Limits,
         seed: int,
         heuristics: bool,
         random_splits: bool,
         n_jobs: int,
+        store_bytes: int | None = None,
     ) -> None:
-        inst = encoding.instance
+        inst, limits = encoding.instance, tracker.deadline.limits
         self.encoding = encoding
         self.tracker = tracker
-        self.limits = limits
         self.heuristics = heuristics
         self.settings = settings_for(encoding, limits, heuristics, random_splits)
         node_limit = UNLIMITED if limits.nodes is None else limits.nodes
-        self.team = Team(encoding, self.settings, n_jobs, seed, node_limit)
+        self.team = Team(encoding, self.settings, n_jobs, seed, node_limit, store_bytes)
         self.main = self.team.workers[0]
         self.root = new_box(inst.n_features, inst.first.size)
         self.climber = new_climber(inst, seed)
         self.pace = Pace.of(encoding)
+        self.reduction = Reduction(inst, encoding.structure_magnitude)
+        self.walking = Reduction(inst, encoding.structure_magnitude, WIDE_BAND)
+        self.next_look = 1
         self.leaf_value = -np.inf
+        self.is_open = False  # whether all nodes are in the stores
+        self.earlier_nodes = 0  # of sittings before this one
+
+    @property
+    def nodes(self) -> int:
+        """Nodes processed, in earlier sittings too."""
+        return self.earlier_nodes + self.team.nodes
 
     @contextmanager
     def time_limit(self) -> Iterator[None]:
@@ -172,10 +204,17 @@ class Search:
         self.team.stop[0] = 1
 
     def begin(self, start: NDArray[np.int64] | None) -> None:
-        """Root box, first bound, first local search."""
-        vertex = self._open_root()
+        """Root box or the tree of an earlier sitting, first bound, first local search."""
+        vertex = self._close_in()
         self.tracker.offer(self.encoding.selection(vertex))
+        if self._resume():
+            self._announce_tracked()
+        else:
+            self._open_root(vertex)
+        self.is_open = True
+        self.tracker.snapshot = self.snapshot
         self.report_bound()
+        self._extend_rows(vertex)
         if not self.heuristics:
             return
         self._announce_tracked()
@@ -184,14 +223,40 @@ class Search:
             starts.append(self.encoding.vertex(start))
         for candidate in starts:
             self.climb(candidate, self.pace.root_effort // len(starts), 4)
+        self._extend_rows(self.main.incumbent.vertex)
 
-    def _open_root(self) -> IntArray:
-        """Push the root with the trivial majorant; returns the vertex of the mean margin."""
-        inst, work, pool = self.encoding.instance, self.main.work, self.main.pool
+    def _resume(self) -> bool:
+        """Take over the tree of an earlier sitting, if there is one that can be used."""
+        saved = self.tracker.saved
+        if saved is None or saved.search.solver != NAME or not saved.search.arrays:
+            return False
+        try:
+            tree = parse(saved.search.arrays, self.encoding.instance)
+        except BrokenFileError as error:
+            warn_unused(f"the checkpoint's tree cannot be used: {error}")
+            return False
+        given_up = tree.floor + self.encoding.constant
+        if relative_gap(self.tracker.objective, given_up) > self.tracker.deadline.limits.gap:
+            warn_unused("the checkpoint's tree was searched with a wider gap_tolerance")
+            return False
+        self.team.load(self.root, tree)
+        self.earlier_nodes = saved.search.nodes
+        return True
+
+    def snapshot(self) -> SearchState:
+        """The tree as it is now, after everything that was found has been reported."""
+        with self.team.at_rest() as pools:
+            self.report_incumbent()
+            self.report_bound()
+            return SearchState(NAME, self.nodes, gather(pools).arrays)
+
+    def _close_in(self) -> IntArray:
+        """Set up the root box; returns the vertex of the mean margin."""
+        inst, work = self.encoding.instance, self.main.work
         self.root.allowed[:] = self.encoding.slots
         self.root.classes[:] = True
-        b = work.bounding
-        mean = np.repeat(inst.weights / inst.n_rivals, inst.n_rivals)
+        rivals = np.diff(inst.starts)
+        mean = np.repeat(inst.weights / np.maximum(rivals, 1), rivals)
         gradient = inst.linear + inst.columns @ mean
         if (
             not propagate(inst, self.root)
@@ -201,7 +266,12 @@ class Search:
                 "the candidate parent sets allow no acyclic structure; "
                 "relax the required or forbidden arcs"
             )
-        vertex = work.oracle.vertex.copy()
+        return work.oracle.vertex.copy()
+
+    def _open_root(self, vertex: IntArray) -> None:
+        """Push the root with the trivial majorant."""
+        inst, work, pool = self.encoding.instance, self.main.work, self.main.pool
+        b = work.bounding
         upper, _ = maximise(inst, self.root, inst.linear, self.settings.cap, work.oracle)
         b.best_g[:] = inst.linear
         b.numbers[CONSTANT] = inst.gamma * b.scale[2] + bound_error(
@@ -213,7 +283,6 @@ class Search:
         family = new_family(pool, b)
         push(pool, self.root, float(b.numbers[BOUND]), family, 0)
         drop_family(pool, family)
-        return vertex
 
     def _naive_vertex(self, fallback: IntArray) -> IntArray:
         """Every feature on the class alone, where that exists."""
@@ -235,6 +304,7 @@ class Search:
                 stopped = self._limit(code)
                 if stopped is not None:
                     return stopped
+                self.tracker.save_if_due()
                 if code in (EXHAUSTED, NODE_LIMIT):  # the others are still at work
                     self.team.rest()
                 else:
@@ -256,9 +326,37 @@ class Search:
             self.climb(self.main.incumbent.vertex.copy(), self.pace.polish_effort, 2)
         if batch_done:
             effort = self.pace.advance()
+            self._look_at_rows()
             if self.heuristics and effort > 0:
                 turn = self.pace.round // self.pace.EVERY
                 self.climb(self._restart(turn), effort, 2 + 3 * (turn % 3))
+
+    def _extend_rows(self, vertex: IntArray) -> None:
+        """Keep the rows that matter at a structure."""
+        b = self.main.work.bounding
+        b.vertices[0], b.share[0], b.n_active[0] = vertex, 1.0, 1
+        load_margins(self.encoding.instance, b)
+        self._use_rows(b.t)
+
+    def _use_rows(self, margins: FloatArray) -> None:
+        """Bound boxes with the rows that matter at these margins too from now on."""
+        self.reduction.extend(margins)
+        self.walking.extend(margins)
+        self.team.instance = self.reduction.instance
+        self.team.coarse = thinned(self.team.instance)
+        self.pace.fit(self.team.instance)
+
+    def _look_at_rows(self) -> None:
+        """Keep more rows if the newest relaxed solution needs them; less and less often."""
+        if self.pace.round < self.next_look:
+            return
+        self.next_look = self.pace.round + min(self.pace.round, 64)
+        b = self.main.work.bounding
+        load_margins(self.encoding.instance, b)
+        gap = self.team.bound - float(self.main.incumbent.value[0])
+        cost = self.reduction.cost(b.t)
+        if cost > WORTH * gap:
+            self._use_rows(b.t)
 
     def _restart(self, turn: int) -> IntArray:
         """Mostly the incumbent, sometimes the heaviest vertex of the newest relaxation."""
@@ -269,6 +367,7 @@ class Search:
     def climb(self, vertex: IntArray, effort: int, strength: int) -> None:
         """Local search from a vertex."""
         search_from(
+            self.walking.instance,
             self.encoding.instance,
             self.root,
             vertex,
@@ -305,6 +404,8 @@ class Search:
 
     def report_bound(self) -> None:
         """The largest of everything open, everything ever discarded and the incumbent."""
+        if not self.is_open:
+            return
         best = max(float(worker.incumbent.value[0]) for worker in self.team.workers)
         self.tracker.improve_bound(max(self.team.bound, best) + self.encoding.constant)
 
@@ -316,23 +417,29 @@ class Pace:
     """Batches between two runs of the local search: one long walk finds more than many short ones.
     """
 
-    def __init__(self, batch: int, root_effort: int, polish_effort: int, share: int) -> None:
-        self.batch = batch
+    def __init__(self, root_effort: int, polish_effort: int, share: int) -> None:
+        self.batch = 1
         self.root_effort = root_effort
         self.polish_effort = polish_effort
         self.share = share
-        self.next_stop = batch
+        self.next_stop = 1
         self.round = 0
 
     @classmethod
     def of(cls, encoding: Encoding) -> Pace:
-        """About 30 ms per batch on a machine of our time, a tenth of it for the local search."""
-        rows, n_columns = encoding.instance.rows.shape
-        batch = int(np.clip(3e7 / (10_000 + 0.06 * rows * n_columns), 5, 2000))
+        """A tenth of the time for the local search."""
+        rows = encoding.instance.rows.shape[0]
         sweep = encoding.instance.n_features * (encoding.instance.n_features + 2)
         per_millisecond = 1e6 / (100 + 1.0 * rows)
         root = min(300 * sweep, int(300 * per_millisecond))
-        return cls(batch, root, min(10 * sweep, root), int(3 * cls.EVERY * per_millisecond))
+        pace = cls(root, min(10 * sweep, root), int(3 * cls.EVERY * per_millisecond))
+        pace.fit(encoding.instance)
+        return pace
+
+    def fit(self, inst: Instance) -> None:
+        """Batches of about 30 ms on a machine of our time."""
+        iteration = 5_000 + 25 * inst.n_features**2 + 30 * inst.rows.shape[0]  # nanoseconds
+        self.batch = int(np.clip(3e7 / iteration, 5, 2000))
 
     def advance(self) -> int:
         """Plan the next batch; returns the effort of the local search before it."""

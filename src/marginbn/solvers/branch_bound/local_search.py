@@ -14,7 +14,9 @@ feature i becomes a child of its own descendant s, and a feature p on the way fr
 over the slot of i, or {class} (p = s next to i reverses an arc). *Climbing* takes the best move per
 feature until nothing improves. Then random *kicks* change a few features, the search climbs again
 and goes on from there unless it lost too much; when many kicks in a row found nothing new the walk
-starts again somewhere else, and calls go on with the walk of the call before. All randomness comes
+starts again somewhere else, and calls go on with the walk of the call before. Climbing uses the
+rows that matter (``reduction.py``): their objective is nowhere smaller, so a climb that ends too
+low there needs no second look, and the others are scored with all rows. All randomness comes
 from one integer, and effort is counted in evaluations, so a run depends on its seed and on nothing
 else.
 """
@@ -61,6 +63,7 @@ class Climber(NamedTuple):
     kept: IntArray  # (n + 1,) structure before the kick
     t: FloatArray  # (R,) margins of ``vertex``
     base: FloatArray  # (R,) margins without the part being moved
+    margins: FloatArray  # (all rows,) scratch
     g: FloatArray  # (K,) supergradient
     lowest: IntArray  # (M,) row of the smallest margin, -1 where it is not below gamma
     changed: IntArray  # (2 M + 4,) rows whose weight in u changes
@@ -73,12 +76,13 @@ class Climber(NamedTuple):
 
 
 def new_climber(inst: Instance, seed: int) -> Climber:
-    """Scratch for one instance."""
+    """Scratch for an instance, or for one with fewer rows."""
     n, n_samples = inst.n_features, inst.weights.size
     n_rows = inst.rows.shape[0]
     return Climber(
         np.zeros(n + 1, dtype=np.int64),
         np.zeros(n + 1, dtype=np.int64),
+        np.zeros(n_rows),
         np.zeros(n_rows),
         np.zeros(n_rows),
         inst.linear.copy(),
@@ -96,6 +100,7 @@ def new_climber(inst: Instance, seed: int) -> Climber:
 @entry
 def search_from(
     inst: Instance,
+    full: Instance,
     box: Box,
     start: IntArray,
     climber: Climber,
@@ -104,11 +109,12 @@ def search_from(
     strength: int,
     stop: IntArray,
 ) -> None:
-    """Climb from a structure, then kick and climb until the effort is used up; offers what it
-    finds.
+    """Climb from a structure on the rows of ``inst``, then kick and climb until the effort is used
+    up; offers what it finds, scored with the rows of ``full``.
     """
+    climber = _with_room_for(inst, climber)
     climber.effort[0] = 0
-    _begin(inst, box, start, climber, incumbent, stop)
+    _begin(inst, full, box, start, climber, incumbent, stop)
     walk = climber.walk
     while climber.effort[0] < effort and stop[0] == 0:
         if walk[FAILURES] > PATIENCE * inst.n_features:
@@ -116,19 +122,51 @@ def search_from(
             copy_array(start if fresh else incumbent.vertex, climber.vertex)
             _kick(inst, box, climber, 2 * inst.n_features)
             _climb(inst, box, climber, stop)
+            _judge(full, climber, -np.inf)
             walk[BEST] = -np.inf
         else:
-            _kick_and_climb(inst, box, climber, 1 + next_random(climber.seed) % strength, stop)
+            size = 1 + next_random(climber.seed) % strength
+            _kick_and_climb(inst, full, box, climber, size, stop)
         walk[FAILURES] += 1.0
         if climber.value[0] > walk[BEST]:
             walk[BEST], walk[FAILURES] = climber.value[0], 0.0
-            offer_vertex(inst, climber.vertex, climber.value[0], incumbent)
+            offer_vertex(full, climber.vertex, climber.value[0], incumbent)
     walk[FOUND] = incumbent.found[0]
+
+
+@kernel
+def _with_room_for(inst: Instance, climber: Climber) -> Climber:
+    """The same scratch, cut to the rows and samples of an instance."""
+    n_rows, n_samples = inst.rows.shape[0], inst.weights.size
+    return Climber(
+        climber.vertex,
+        climber.kept,
+        climber.t[:n_rows],
+        climber.base[:n_rows],
+        climber.margins,
+        climber.g,
+        climber.lowest[:n_samples],
+        climber.changed,
+        climber.delta,
+        climber.spans,
+        climber.value,
+        climber.walk,
+        climber.seed,
+        climber.effort,
+    )
+
+
+@kernel
+def _judge(full: Instance, climber: Climber, least: float) -> None:
+    """Replace the value by the one with all rows, unless it is too low already."""
+    if climber.value[0] >= least:
+        climber.value[0] = objective_of_vertex(full, climber.vertex, climber.margins)
 
 
 @kernel
 def _begin(
     inst: Instance,
+    full: Instance,
     box: Box,
     start: IntArray,
     climber: Climber,
@@ -144,7 +182,8 @@ def _begin(
     copy_array(start, climber.vertex)
     _forget_gradient(inst, climber)
     _climb(inst, box, climber, stop)
-    offer_vertex(inst, climber.vertex, climber.value[0], incumbent)
+    _judge(full, climber, -np.inf)
+    offer_vertex(full, climber.vertex, climber.value[0], incumbent)
     if walk[FOUND] == incumbent.found[0]:
         copy_array(climber.kept, climber.vertex)
         climber.value[0] = value
@@ -161,14 +200,17 @@ def _forget_gradient(inst: Instance, climber: Climber) -> None:
 
 
 @kernel
-def _kick_and_climb(inst: Instance, box: Box, climber: Climber, size: int, stop: IntArray) -> None:
+def _kick_and_climb(
+    inst: Instance, full: Instance, box: Box, climber: Climber, size: int, stop: IntArray
+) -> None:
     """One step of the walk; a structure that is much worse is taken back."""
     value = climber.value[0]
     copy_array(climber.vertex, climber.kept)
     _kick(inst, box, climber, size)
     _climb(inst, box, climber, stop)
-    loss = TOLERANCE * (next_random(climber.seed) % 8) / 8
-    if climber.value[0] < value - loss * abs(value):
+    least = value - TOLERANCE * (next_random(climber.seed) % 8) / 8 * abs(value)
+    _judge(full, climber, least)
+    if climber.value[0] < least:
         copy_array(climber.kept, climber.vertex)
         climber.value[0] = value
 
@@ -194,11 +236,10 @@ def _climb(inst: Instance, box: Box, climber: Climber, stop: IntArray) -> None:
 @kernel
 def _follow(inst: Instance, climber: Climber) -> None:
     """Move the supergradient to the present margins."""
-    rivals = inst.n_rivals
     count = 0
     for m in range(inst.weights.size):
         value, row = inst.gamma, -1
-        for r in range(m * rivals, (m + 1) * rivals):
+        for r in range(inst.starts[m], inst.starts[m + 1]):
             if climber.t[r] < value:
                 value, row = climber.t[r], r
         old = climber.lowest[m]
@@ -217,17 +258,16 @@ def _follow(inst: Instance, climber: Climber) -> None:
 
 @kernel
 def _value_with(inst: Instance, base: FloatArray, v: int) -> float:
-    """sum_m w_m min(gamma, min_c (base + column v)_mc)."""
-    rivals = inst.n_rivals
+    """offset + sum_m w_m min(gamma, min_c (base + column v)_mc)."""
     column = inst.columns[v]
-    total = 0.0
-    if rivals == 1:
+    total = inst.offset
+    if inst.weights.size == inst.rows.shape[0]:
         for m in range(inst.weights.size):
             total += inst.weights[m] * min(inst.gamma, base[m] + column[m])
         return total
     for m in range(inst.weights.size):
         lowest = inst.gamma
-        for r in range(m * rivals, (m + 1) * rivals):
+        for r in range(inst.starts[m], inst.starts[m + 1]):
             lowest = min(lowest, base[r] + column[r])
         total += inst.weights[m] * lowest
     return total

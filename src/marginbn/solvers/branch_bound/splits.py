@@ -49,7 +49,7 @@ class Splitting(NamedTuple):
 
 @kernel
 def _new_splitting(inst: Instance) -> Splitting:
-    n_rows, n_columns = inst.rows.shape
+    n_rows, n_columns = inst.rows.shape[0], inst.linear.size
     n = inst.n_features
     return Splitting(
         np.zeros(n_columns),
@@ -141,11 +141,10 @@ def _add(out: FloatArray, scale: float, column: FloatArray) -> None:
 @kernel
 def _value_along(inst: Instance, b: Bounding, work: Splitting, step: float, linear: float) -> float:
     """f(t + step delta), linear parts relative to eta."""
-    rivals = inst.n_rivals
     total = step * linear
     for m in range(inst.weights.size):
         lowest = inst.gamma
-        for r in range(m * rivals, (m + 1) * rivals):
+        for r in range(inst.starts[m], inst.starts[m + 1]):
             lowest = min(lowest, b.t[r] + step * work.delta[r])
         total += inst.weights[m] * lowest
     return total

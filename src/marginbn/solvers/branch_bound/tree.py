@@ -39,6 +39,7 @@ from marginbn.solvers.branch_bound.kernels.pairwise import (
     Settings,
     bound_box,
     cutoff_of,
+    load_margins,
     offer_vertex,
 )
 from marginbn.solvers.branch_bound.kernels.pairwise import (
@@ -88,6 +89,8 @@ class Workspace(NamedTuple):
 @entry
 def run_batch(
     inst: Instance,
+    full: Instance,
+    coarse: Instance,
     settings: Settings,
     pool: Pool,
     work: Workspace,
@@ -97,7 +100,9 @@ def run_batch(
     reserve: int,
     stop: IntArray,
 ) -> int:
-    """Process nodes until something needs the caller's attention.
+    """Process nodes until something needs the caller's attention. Boxes are bounded with the rows
+    of ``inst``, structures scored with those of ``full`` and splits chosen with those of
+    ``coarse``.
 
     While fewer than ``reserve`` places are free the search goes depth first, which needs hardly any
     new ones.
@@ -126,7 +131,7 @@ def run_batch(
             unpack_box(pool.words[node], work.box)
             propagate(inst, work.box)  # restores the components
             grant = max(SMALLEST_GRANT, iteration_limit - counters[ITERATIONS])
-            _bound_and_split(inst, settings, pool, work, incumbent, node, grant, stop)
+            _bound_and_split(inst, full, coarse, settings, pool, work, incumbent, node, grant, stop)
         release(pool, node)
 
 
@@ -138,6 +143,8 @@ def _discard(pool: Pool, bound: float) -> None:
 @inlined
 def _bound_and_split(
     inst: Instance,
+    full: Instance,
+    coarse: Instance,
     settings: Settings,
     pool: Pool,
     work: Workspace,
@@ -154,7 +161,7 @@ def _bound_and_split(
     left = max(1, largest - pool.spent[node])
     theta = _accuracy(settings, pool, pool.bound[node], incumbent.value[0], is_root)
     outcome = bound_box(
-        inst, work.box, settings, b, work.oracle, incumbent, theta, min(left, grant), stop
+        inst, full, work.box, settings, b, work.oracle, incumbent, theta, min(left, grant), stop
     )
     spent = pool.spent[node] + int(b.numbers[SPENT])
     pool.counters[ITERATIONS] += int(b.numbers[SPENT])
@@ -172,7 +179,7 @@ def _bound_and_split(
         pool.counters[NODES] += 1
         if is_root:
             pool.numbers[ROOT_BOUND] = b.numbers[BOUND]
-        _split(inst, settings, pool, work, incumbent)
+        _split(inst, full, coarse, settings, pool, work, incumbent)
 
 
 @inlined
@@ -187,12 +194,15 @@ def _accuracy(settings: Settings, pool: Pool, bound: float, best: float, is_root
 
 @inlined
 def _prefer_inherited(pool: Pool, node: int, b: Bounding) -> None:
-    """Use the majorant the node came with if it is still better."""
+    """Use the majorant the node came with if it is still better. A node from a checkpoint has only
+    its bound: the constant of its family is infinite.
+    """
     if pool.bound[node] < b.numbers[BOUND]:
         family = pool.family[node]
         b.numbers[BOUND] = pool.bound[node]
-        b.numbers[CONSTANT] = pool.constant[family]
-        copy_array(pool.gradient[family], b.best_g)
+        if pool.constant[family] < np.inf:
+            b.numbers[CONSTANT] = pool.constant[family]
+            copy_array(pool.gradient[family], b.best_g)
 
 
 @inlined
@@ -246,7 +256,13 @@ def contains(inst: Instance, box: Box, vertex: IntArray) -> bool:
 
 @inlined
 def _split(
-    inst: Instance, settings: Settings, pool: Pool, work: Workspace, incumbent: Incumbent
+    inst: Instance,
+    full: Instance,
+    coarse: Instance,
+    settings: Settings,
+    pool: Pool,
+    work: Workspace,
+    incumbent: Incumbent,
 ) -> None:
     """Fix, choose an object, and push the sides that survive the present majorant."""
     b = work.bounding
@@ -256,11 +272,13 @@ def _split(
     if not possible or not propagate(inst, work.box):
         return
     if _is_decided(work.box):
-        _evaluate_leaf(inst, pool, work, incumbent)
+        _evaluate_leaf(full, pool, work, incumbent)
         return
-    kind, i, j = choose_split(inst, work.box, settings, b, work.seed)
+    if coarse.rows.shape[0] != inst.rows.shape[0]:
+        load_margins(coarse, b)
+    kind, i, j = choose_split(coarse, work.box, settings, b, work.seed)
     if kind == NONE:
-        _evaluate_leaf(inst, pool, work, incumbent)
+        _evaluate_leaf(full, pool, work, incumbent)
         return
     family = new_family(pool, b)
     child = new_box(inst.n_features, inst.first.size)
@@ -286,15 +304,15 @@ def _is_decided(box: Box) -> bool:
 
 
 @kernel
-def _evaluate_leaf(inst: Instance, pool: Pool, work: Workspace, incumbent: Incumbent) -> None:
+def _evaluate_leaf(full: Instance, pool: Pool, work: Workspace, incumbent: Incumbent) -> None:
     """Every feature is decided: score each class set left."""
-    n = inst.n_features
+    n = full.n_features
     vertex = work.oracle.other
     for i in range(n):
         vertex[i] = only_slot(work.box, i)
     for s in range(work.box.classes.size):
         if work.box.classes[s]:
             vertex[n] = s
-            value = objective_of_vertex(inst, vertex, work.bounding.t)
-            offer_vertex(inst, vertex, value, incumbent)
+            value = objective_of_vertex(full, vertex, work.bounding.t)
+            offer_vertex(full, vertex, value, incumbent)
             pool.counters[LEAVES] += 1

@@ -18,11 +18,11 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 
 import numpy as np
 
-from marginbn.solvers.branch_bound.kernels.layout import IntArray, new_box, new_oracle
+from marginbn.solvers.branch_bound.kernels.layout import Box, IntArray, new_box, new_oracle
 from marginbn.solvers.branch_bound.kernels.pairwise import Incumbent, Settings, new_bounding
 from marginbn.solvers.branch_bound.kernels.storage import (
     FLOOR,
@@ -37,7 +37,9 @@ from marginbn.solvers.branch_bound.kernels.storage import (
     top_bound,
     with_room,
 )
+from marginbn.solvers.branch_bound.needs import KEPT_VERTICES
 from marginbn.solvers.branch_bound.relaxations.frank_wolfe import Encoding
+from marginbn.solvers.branch_bound.saving import OpenNodes, load
 from marginbn.solvers.branch_bound.tree import (
     BATCH_DONE,
     EXHAUSTED,
@@ -49,9 +51,6 @@ from marginbn.solvers.branch_bound.tree import (
 
 ACTIVE_VERTICES = 256
 """Vertices of one convex combination; the lightest leaves when there are more."""
-
-KEPT_VERTICES = 64
-"""Vertices that children inherit."""
 
 POOL_BYTES = 1_200_000_000
 """Storage for the open nodes of all workers; beyond it the search goes depth first."""
@@ -128,11 +127,12 @@ class Worker:
 
     def grow(self, budget: int) -> None:
         """Double the store, or from now on search depth first where little room is left."""
-        if 2 * nbytes(self.pool) <= budget:
-            self.pool = grown(self.pool, 2 * self.pool.bound.size, 2 * self.pool.constant.size)
-        else:
-            self.pool = with_room(self.pool, 2 * RESERVE)
-            self.reserve = RESERVE
+        if self.reserve == 0 and 2 * nbytes(self.pool) <= budget:
+            with suppress(MemoryError):  # less than was promised: make do with what there is
+                self.pool = grown(self.pool, 2 * self.pool.bound.size, 2 * self.pool.constant.size)
+                return
+        self.pool = with_room(self.pool, 2 * RESERVE)
+        self.reserve = RESERVE
 
     def improvement(self) -> tuple[float, IntArray] | None:
         """What it found since the last question."""
@@ -151,17 +151,40 @@ class Team:
     """The workers, what they share, and the threads of all but the first."""
 
     def __init__(
-        self, encoding: Encoding, settings: Settings, n_workers: int, seed: int, node_limit: int
+        self,
+        encoding: Encoding,
+        settings: Settings,
+        n_workers: int,
+        seed: int,
+        node_limit: int,
+        store_bytes: int | None = None,
     ) -> None:
-        self.instance = encoding.instance
+        self.full = encoding.instance
+        self.instance = encoding.instance  # with the rows that matter now, see reduction.py
+        self.coarse = encoding.instance  # with some of them
         self.settings = settings
         self.node_limit = node_limit
+        self.store_bytes = POOL_BYTES if store_bytes is None else store_bytes
         self.workers = [Worker(encoding, seed + 7919 * k) for k in range(n_workers)]
         self.stop = np.zeros(1, dtype=np.int64)
         self._change = threading.Condition()
+        self._is_resting = False
         self._found: list[tuple[float, IntArray]] = []
         self._best: tuple[float, IntArray] | None = None
         self._failure: BaseException | None = None
+
+    def load(self, root: Box, tree: OpenNodes) -> None:
+        """Deal out the nodes of an earlier sitting, the best ones first.
+
+        Where there is not the memory for all their families they share an empty one.
+        """
+        place = nbytes(self.workers[0].pool) / self.workers[0].pool.constant.size
+        if place * len(tree.bound) > self.store_bytes:
+            tree = tree.with_one_family()
+        order = np.argsort(-tree.bound, kind="stable")
+        for k, worker in enumerate(self.workers):
+            own = order[k :: len(self.workers)]
+            worker.pool = load(worker.pool, self.instance, root, tree, own)
 
     @property
     def nodes(self) -> int:
@@ -204,6 +227,8 @@ class Team:
     def batch(self, worker: Worker, iterations: int) -> int:
         """One batch of a worker up to that number of iterations in total; why it ended."""
         with self._change:
+            while self._is_resting and worker is not self.workers[0]:
+                self._change.wait(REST)
             worker.receive()
             self._adopt(worker)
             worker.granted = self._grant(worker)
@@ -214,6 +239,8 @@ class Team:
         try:
             code = run_batch(
                 self.instance,
+                self.full,
+                self.coarse,
                 self.settings,
                 worker.pool,
                 worker.work,
@@ -228,7 +255,7 @@ class Team:
                 worker.is_busy = False
                 worker.granted = 0
                 if code == POOL_FULL:
-                    worker.grow(POOL_BYTES // len(self.workers))
+                    worker.grow(self.store_bytes // len(self.workers))
                 self._share(worker)
                 self._change.notify_all()
         return code
@@ -261,6 +288,22 @@ class Team:
         """Wait a moment for something to change."""
         with self._change:
             self._change.wait(REST)
+
+    @contextmanager
+    def at_rest(self) -> Iterator[list[Pool]]:
+        """All stores, with nobody at work on them for the time of the block; for the first worker.
+
+        Batches that run are waited for, new ones wait.
+        """
+        with self._change:
+            self._is_resting = True
+            try:
+                while any(worker.is_busy for worker in self.workers[1:]):
+                    self._change.wait(REST)
+                yield [pool for worker in self.workers for pool in (worker.pool, worker.inbox)]
+            finally:
+                self._is_resting = False
+                self._change.notify_all()
 
     @contextmanager
     def helpers(self, batch: int) -> Iterator[None]:

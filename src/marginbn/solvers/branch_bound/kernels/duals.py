@@ -101,7 +101,7 @@ def update_duals(
     """Move u to the weights of margins t; lists changed rows and returns their number and sum (w -
     sum u).
     """
-    if inst.n_rivals == 1:
+    if inst.weights.size == inst.rows.shape[0]:
         return _update_single(inst, t, mu, stale, u, changed, delta)
     return _update_many(inst, t, mu, stale, u, changed, delta)
 
@@ -141,13 +141,24 @@ def _update_many(
     changed: IntArray,
     delta: FloatArray,
 ) -> tuple[int, float]:
-    rivals = inst.n_rivals
     count, unused = 0, 0.0
-    p = np.empty(rivals)
+    weights = np.empty(most_rows(inst))
+    half = 0.5 / mu
     threshold = inst.gamma + mu
     for m in range(inst.weights.size):
         w = inst.weights[m]
-        row = m * rivals
+        row, rivals = inst.starts[m], inst.starts[m + 1] - inst.starts[m]
+        if rivals == 1:
+            new = w * min(1.0, max(0.0, 0.5 + (inst.gamma - t[row]) * half))
+            move = new - u[row]
+            if abs(move) > stale * w or (move != 0.0 and (new == 0.0 or new == w)):
+                changed[count] = row
+                delta[count] = move
+                count += 1
+                u[row] = new
+            unused += w - u[row]
+            continue
+        p = weights[:rivals]
         lowest, move = np.inf, 0.0
         for c in range(rivals):
             lowest = min(lowest, t[row + c])
@@ -173,17 +184,25 @@ def _update_many(
 
 
 @kernel
+def most_rows(inst: Instance) -> int:
+    """Largest number of rows of one sample."""
+    most = 0
+    for m in range(inst.weights.size):
+        most = max(most, inst.starts[m + 1] - inst.starts[m])
+    return most
+
+
+@kernel
 def objective_of_margins(inst: Instance, t: FloatArray) -> float:
-    """sum_m w_m min(gamma, min_c t_mc)."""
-    rivals = inst.n_rivals
-    total = 0.0
-    if rivals == 1:
+    """offset + sum_m w_m min(gamma, min_c t_mc)."""
+    total = inst.offset
+    if inst.weights.size == inst.rows.shape[0]:
         for m in range(inst.weights.size):
             total += inst.weights[m] * min(inst.gamma, t[m])
         return total
     for m in range(inst.weights.size):
         lowest = inst.gamma
-        for r in range(m * rivals, (m + 1) * rivals):
+        for r in range(inst.starts[m], inst.starts[m + 1]):
             lowest = min(lowest, t[r])
         total += inst.weights[m] * lowest
     return total
@@ -202,7 +221,7 @@ def add_vertex_margins(inst: Instance, vertex: IntArray, scale: float, t: FloatA
 def add_column(inst: Instance, v: int, scale: float, t: FloatArray) -> None:
     """t += scale * column v."""
     column = inst.columns[v]
-    for r in range(t.size):
+    for r in range(column.size):
         t[r] += scale * column[r]
 
 
@@ -219,6 +238,7 @@ def linear_of_vertex(inst: Instance, g: FloatArray, vertex: IntArray) -> float:
 @kernel
 def objective_of_vertex(inst: Instance, vertex: IntArray, t: FloatArray) -> float:
     """The objective of a structure; t is scratch and holds its margins afterwards."""
-    t[:] = 0.0
+    for r in range(inst.rows.shape[0]):
+        t[r] = 0.0
     add_vertex_margins(inst, vertex, 1.0, t)
     return objective_of_margins(inst, t) + linear_of_vertex(inst, inst.linear, vertex)

@@ -10,7 +10,7 @@ apart):
   (-1: none).
 - a *vertex* is an int array of length ``n + 1``: the slot of every feature, then the number of the
   class set.
-- row ``m * n_rivals + c`` belongs to sample ``m`` and its rival class ``c``.
+- rows ``starts[m]`` to ``starts[m + 1] - 1`` belong to sample ``m``, one per rival class.
 
 A structure is feasible iff its feature arcs form a forest and every parent of the class has the
 slot {}.
@@ -41,16 +41,23 @@ MISSING = -1e29
 
 
 class Instance(NamedTuple):
-    """A structure problem with at most two parents, as arrays; never written by a kernel."""
+    """A structure problem with at most two parents, as arrays; never written by a kernel.
+
+    Its objective is ``offset + linear . eta + sum_m w_m min(gamma, min_r rows[r] . eta)``: the
+    whole problem (offset 0), or one with fewer rows that is nowhere smaller (``reduction.py``).
+    """
 
     n_features: int
-    n_rivals: int
     gamma: float
-    rows: FloatArray  # (R, K) coefficients, one margin row after the other
+    offset: float
+    error: float  # rounding of ``linear`` and ``offset``, to be added to every bound
+    rows: FloatArray  # (R, K) coefficients, one margin row after the other; (R, 0) where all rows
+    # are kept only to score structures
     columns: FloatArray  # (K, R) the same, one column after the other
     linear: FloatArray  # (K,)
     magnitude: FloatArray  # (K,) largest |g| any dual weights can give, see rounding.py
     weights: FloatArray  # (M,)
+    starts: IntArray  # (M + 1,) first row of every sample
     first: IntArray  # (n_class_sets,)
     second: IntArray  # (n_class_sets,)
 

@@ -17,10 +17,12 @@ members, which lie in different components, hence
 
     UB_S = g_S + B - sum_{j in S} rce(j)    >=   best value with class set S.
 
-Class sets are evaluated exactly in decreasing order of UB_S until the best exact value reaches the
-next UB_S, or ``cap`` have been evaluated *and* one of them was feasible. Relevant features lose {}
-unless they are parents of the class; should that leave nothing, B is taken without this
-restriction, which only weakens the bound.
+A structure with class set S is at hand too: the best one without class parents, its members of S
+made {} (removing arcs leaves a forest). The best of these for all S begins the search, and often
+ends it: then class sets are evaluated exactly in decreasing order of UB_S until the best value
+reaches the next UB_S, or ``cap`` have been evaluated *and* one of them was feasible. Relevant
+features lose {} unless they are parents of the class; should that leave nothing, B is taken without
+this restriction, which only weakens the bound.
 """
 
 from __future__ import annotations
@@ -43,6 +45,9 @@ from marginbn.solvers.branch_bound.kernels.layout import (
 )
 from marginbn.solvers.compile import entry, kernel
 
+SAME = 1e-12
+"""Bounds this much (relatively) above a value are not worth an evaluation."""
+
 
 @entry
 def maximise(
@@ -56,11 +61,15 @@ def maximise(
         return -np.inf, -np.inf
     class_bounds(inst, box, g, base, oracle)
     best, evaluated = -np.inf, 0
+    if not relaxed:
+        best = _cut_base(inst, box, g, base, oracle)
     upper = oracle.upper
     while True:
         s = int(np.argmax(upper))
         if upper[s] <= MISSING or upper[s] <= best:
             break
+        if upper[s] - best < SAME * abs(best):
+            return upper[s], best
         if evaluated >= cap and best > MISSING:
             return upper[s], best
         upper[s] = FORBIDDEN
@@ -72,6 +81,40 @@ def maximise(
     if best <= MISSING:
         return -np.inf, -np.inf
     return best, best
+
+
+@kernel
+def _cut_base(inst: Instance, box: Box, g: FloatArray, base: float, oracle: Oracle) -> float:
+    """The best structure that differs from the one without class parents only in the slots of the
+    class's parents; left in ``oracle.vertex``.
+    """
+    n = box.allowed.shape[0]
+    gain = np.empty(n)
+    for j in range(n):
+        x = box.component[j]
+        alone = box.starts[x + 1] - box.starts[x] == 1
+        gain[j] = FORBIDDEN
+        if alone and box.allowed[j, n + 1]:
+            gain[j] = g[j * (n + 2) + n + 1] - g[j * (n + 2) + oracle.base[j]]
+    best, which = FORBIDDEN, -1
+    for s in range(box.classes.size):
+        if box.classes[s]:
+            value = base + g[n * (n + 2) + s]
+            if inst.first[s] >= 0:
+                value += gain[inst.first[s]]
+            if inst.second[s] >= 0:
+                value += gain[inst.second[s]]
+            if value > best:
+                best, which = value, s
+    if best <= MISSING:
+        return -np.inf
+    copy_array(oracle.base[:n], oracle.vertex[:n])
+    oracle.vertex[n] = which
+    if inst.first[which] >= 0:
+        oracle.vertex[inst.first[which]] = n + 1
+    if inst.second[which] >= 0:
+        oracle.vertex[inst.second[which]] = n + 1
+    return best
 
 
 @kernel

@@ -42,7 +42,7 @@ from marginbn.solvers.branch_bound.kernels.layout import (
 from marginbn.solvers.branch_bound.kernels.linesearch import step_length
 from marginbn.solvers.branch_bound.kernels.oracle import maximise
 from marginbn.solvers.branch_bound.kernels.rounding import bound_error
-from marginbn.solvers.compile import inlined, kernel
+from marginbn.solvers.compile import entry, inlined, kernel
 
 EMPTY, PRUNED, SPLIT, PAUSED = 0, 1, 2, 3
 """Outcomes of bounding a box."""
@@ -94,7 +94,7 @@ class Incumbent(NamedTuple):
 class Bounding(NamedTuple):
     """The convex combination and the best bound of one box."""
 
-    t: FloatArray  # (R,) margins of eta
+    t: FloatArray  # (R or more,) margins of eta
     best_g: FloatArray  # (K,) gradient of the best bound
     vertices: IntArray  # (active, n + 1)
     share: FloatArray  # (active,) weights of the convex combination
@@ -116,8 +116,8 @@ class Scratch(NamedTuple):
 
 
 def new_bounding(inst: Instance, active: int, structure: float) -> Bounding:
-    """Room for boxes of one instance with up to ``active`` vertices."""
-    n_rows, n_columns = inst.rows.shape
+    """Room for boxes of an instance, or of one with fewer rows, with up to ``active`` vertices."""
+    n_rows, n_columns = inst.rows.shape[0], inst.linear.size
     largest = float(inst.magnitude.max(initial=0.0))
     return Bounding(
         np.zeros(n_rows),
@@ -132,7 +132,7 @@ def new_bounding(inst: Instance, active: int, structure: float) -> Bounding:
 
 @kernel
 def _new_scratch(inst: Instance) -> Scratch:
-    n_rows, n_columns = inst.rows.shape
+    n_rows, n_columns = inst.rows.shape[0], inst.linear.size
     return Scratch(
         np.zeros(n_rows),
         np.zeros(n_rows),
@@ -163,9 +163,25 @@ def offer_vertex(inst: Instance, vertex: IntArray, value: float, incumbent: Incu
     return False
 
 
+@kernel
+def try_vertex(
+    inst: Instance, full: Instance, vertex: IntArray, margins: FloatArray, incumbent: Incumbent
+) -> None:
+    """Keep a structure if it is better. The reduced objective is nowhere smaller, so it decides
+    for nearly all structures that nothing more need be computed.
+    """
+    value = objective_of_vertex(inst, vertex, margins)
+    slack = 1e-9 * (1.0 + abs(value))
+    if value + slack > incumbent.value[0]:
+        if inst.rows.shape[0] < full.rows.shape[0]:
+            value = objective_of_vertex(full, vertex, np.empty(full.rows.shape[0]))
+        offer_vertex(full, vertex, value, incumbent)
+
+
 @inlined
 def bound_box(
     inst: Instance,
+    full: Instance,
     box: Box,
     settings: Settings,
     b: Bounding,
@@ -175,7 +191,10 @@ def bound_box(
     iterations: int,
     stop: IntArray,
 ) -> int:
-    """Tighten the bound of a box; starts from the active vertices and ``numbers[SMOOTHING]``."""
+    """Tighten the bound of a box; starts from the active vertices and ``numbers[SMOOTHING]``.
+
+    ``full`` has all rows and scores what might be a better structure.
+    """
     work = _new_scratch(inst)
     n_spans = prepare_columns(inst, box, work.spans, work.fixed)
     b.numbers[BOUND] = np.inf
@@ -191,9 +210,8 @@ def bound_box(
             return EMPTY
         b.numbers[ITERATIONS] += 1.0
         _keep_best(inst, b, work.g, upper, operations)
-        if settings.evaluate and (iteration % EVALUATE == 0 or inst.weights.size == 0):
-            found = objective_of_vertex(inst, oracle.vertex, work.direction)
-            offer_vertex(inst, oracle.vertex, found, incumbent)
+        if settings.evaluate and (iteration % EVALUATE == EVALUATE - 1 or inst.weights.size == 0):
+            try_vertex(inst, full, oracle.vertex, work.direction, incumbent)
         cutoff = cutoff_of(incumbent.value[0], settings.gap)
         if b.numbers[BOUND] <= cutoff:
             return PRUNED
@@ -208,7 +226,7 @@ def bound_box(
     return PAUSED
 
 
-@kernel
+@entry
 def load_margins(inst: Instance, b: Bounding) -> None:
     """t = margins of the convex combination."""
     n = inst.n_features
@@ -216,7 +234,8 @@ def load_margins(inst: Instance, b: Bounding) -> None:
     for k in range(b.n_active[0]):
         for i in range(n + 1):
             eta[i * (n + 2) + b.vertices[k, i]] += b.share[k]
-    b.t[:] = 0.0
+    for r in range(inst.rows.shape[0]):
+        b.t[r] = 0.0
     for v in range(eta.size):
         if eta[v] != 0.0:
             add_column(inst, v, eta[v], b.t)
@@ -241,7 +260,7 @@ def _refresh_gradient(
         )
     else:
         operations += add_rows(inst, work.spans, n_spans, work.changed, work.delta, count, work.g)
-    constant = inst.gamma * unused
+    constant = inst.offset + inst.gamma * unused
     for r in range(work.u.size):
         constant += work.u[r] * work.fixed[r]
     b.numbers[CURRENT] = constant
@@ -326,7 +345,7 @@ def _pairwise_step(
     s = step_length(
         inst, b.t, work.direction, b.numbers[SMOOTHING], slope, linear, largest, work.changed
     )
-    for r in range(b.t.size):
+    for r in range(work.direction.size):
         b.t[r] += s * work.direction[r]
     into = _find_vertex(b, target)
     b.share[into] += s
@@ -388,7 +407,7 @@ def _shed_vertex(inst: Instance, b: Bounding) -> None:
     rest = 1.0 - b.share[lightest]
     add_vertex_margins(inst, b.vertices[lightest], -b.share[lightest], b.t)
     remove_vertex(b, lightest)
-    for r in range(b.t.size):
+    for r in range(inst.rows.shape[0]):
         b.t[r] /= rest
     for k in range(b.n_active[0]):
         b.share[k] /= rest

@@ -27,24 +27,10 @@ vehicle (2 031 rows) the allowance is about 1e-12 of the objective.
 
 from __future__ import annotations
 
-import numpy as np
-
 from marginbn.solvers.branch_bound.kernels.layout import FloatArray, Instance
 from marginbn.solvers.compile import entry
 
 EPS = 2.0**-53
-
-
-def column_magnitudes(
-    columns: FloatArray, linear: FloatArray, weights: FloatArray, n_rivals: int
-) -> FloatArray:
-    """G_v of every column; columns (K, R), see the module docstring."""
-    result = np.abs(linear)
-    if weights.size:
-        for v in range(linear.size):
-            largest = np.abs(columns[v].reshape(weights.size, n_rivals)).max(axis=1)
-            result[v] += float(weights @ largest)
-    return result
 
 
 def structure_magnitude(magnitude: FloatArray, n: int) -> float:
@@ -65,4 +51,4 @@ def bound_error(
     gradient = operations * structure
     constant = (inst.weights.size + 4) * inst.gamma * total_weight + (n_rows + n + 4) * structure
     oracle = 16.0 * (n + 2) * (n + 2) * largest
-    return float(2.0 * EPS * (gradient + constant + oracle))
+    return float(inst.error + 2.0 * EPS * (gradient + constant + oracle))

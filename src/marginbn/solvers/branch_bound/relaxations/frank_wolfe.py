@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import tempfile
 import weakref
 from dataclasses import dataclass
@@ -9,16 +10,14 @@ from typing import Any
 
 import numpy as np
 
+from marginbn.exceptions import ProblemTooLargeError
 from marginbn.problem import StructureProblem
 from marginbn.scores.margin import MarginRows
 from marginbn.solvers.branch_bound.kernels.layout import BoolArray, FloatArray, Instance, IntArray
 from marginbn.solvers.branch_bound.kernels.rounding import structure_magnitude
 
 DENSE_BYTES = 2_500_000_000
-"""Coefficients (both orders together) that are held in memory; more goes to a temporary file."""
-
-BLOCK = 64
-"""Rows that are transposed at a time."""
+"""Coefficients that are held in memory; more goes to a temporary file."""
 
 
 @dataclass(frozen=True)
@@ -68,8 +67,11 @@ class Encoding:
         return self.candidate_of[np.roll(columns, 1)]
 
 
-def encode(problem: StructureProblem) -> Encoding:
-    """Arrays of a class-restricted problem with at most two parents per variable."""
+def encode(problem: StructureProblem, dense_bytes: int | None = None) -> Encoding:
+    """Arrays of a class-restricted problem with at most two parents per variable.
+
+    Coefficients beyond ``dense_bytes`` (:data:`DENSE_BYTES`) go to a temporary file.
+    """
     candidate_of, first, second = _columns(problem)
     existing = np.flatnonzero(candidate_of >= 0)
     linear = np.zeros(candidate_of.size)
@@ -77,18 +79,21 @@ def encode(problem: StructureProblem) -> Encoding:
     rivals = 1 if problem.margins is None else problem.margins.n_rivals
     weights = problem.sample_weights if rivals else np.zeros(0)
     constant = 0.0 if rivals else float(problem.gamma * problem.sample_weights.sum())
-    coefficients = _coefficients(problem, candidate_of, weights)
+    allowed = DENSE_BYTES if dense_bytes is None else dense_bytes
+    coefficients = _coefficients(problem, candidate_of, weights, allowed)
     magnitude = np.abs(linear) + coefficients.magnitude
     n = problem.n_variables - 1
     instance = Instance(
         n,
-        max(rivals, 1),
         float(problem.gamma) if weights.size else 1.0,
-        coefficients.rows,
+        0.0,
+        0.0,
+        np.zeros((coefficients.columns.shape[1], 0)),
         coefficients.columns,
         linear,
         magnitude,
         np.array(weights, dtype=np.float64),  # read-only arrays would be another type to numba
+        np.arange(weights.size + 1, dtype=np.int64) * max(rivals, 1),
         first,
         second,
     )
@@ -99,12 +104,8 @@ def encode(problem: StructureProblem) -> Encoding:
 
 @dataclass(frozen=True)
 class Coefficients:
-    """Margin coefficients A in both orders, and what their columns add to the magnitudes G.
+    """All margin coefficients A, and what their columns add to the magnitudes G."""
 
-    Both orders are needed at full speed: the gradient adds rows, margins add columns.
-    """
-
-    rows: FloatArray  # (R, K)
     columns: FloatArray  # (K, R)
     magnitude: FloatArray  # (K,) sum_m w_m max_c |A_mc,v|, see ``kernels/rounding.py``
 
@@ -141,26 +142,27 @@ _latest = LatestCoefficients()
 
 
 def _coefficients(
-    problem: StructureProblem, candidate_of: IntArray, weights: FloatArray
+    problem: StructureProblem, candidate_of: IntArray, weights: FloatArray, dense_bytes: int
 ) -> Coefficients:
     """The coefficients, or those of the problem before if only gamma has changed."""
     margins = problem.margins
     if margins is None or weights.size == 0:
         empty = np.zeros((candidate_of.size, 0))
-        return Coefficients(np.ascontiguousarray(empty.T), empty, np.zeros(candidate_of.size))
+        return Coefficients(empty, np.zeros(candidate_of.size))
     owners = (margins, problem.candidates, problem.weights)
     kept = _latest.get(*owners)
     if kept is None:
-        kept = build_coefficients(margins, candidate_of, weights)
+        kept = build_coefficients(margins, candidate_of, weights, dense_bytes)
         _latest.keep(kept, *owners)
     return kept
 
 
 def build_coefficients(
-    margins: MarginRows, candidate_of: IntArray, weights: FloatArray
+    margins: MarginRows, candidate_of: IntArray, weights: FloatArray, dense_bytes: int | None = None
 ) -> Coefficients:
     """Every coefficient, column by column from look-up tables; nothing is held twice."""
-    columns = _zeros(candidate_of.size, weights.size * margins.n_rivals)
+    allowed = DENSE_BYTES if dense_bytes is None else dense_bytes
+    columns = _zeros(candidate_of.size, weights.size * margins.n_rivals, allowed)
     magnitude = np.zeros(candidate_of.size)
     for v in np.flatnonzero(candidate_of >= 0):
         table, samples = margins.lookup(int(candidate_of[v]))
@@ -168,28 +170,33 @@ def build_coefficients(
         np.take(table, samples, axis=0, out=place, mode="clip")  # other modes copy once more
         largest = np.abs(table).max(axis=1)[samples]
         magnitude[v] = (weights * largest).sum()  # small dot products pay dearly for threads
-    return Coefficients(_transposed(columns), columns, magnitude)
+    return Coefficients(columns, magnitude)
 
 
-def _zeros(n_rows: int, n_columns: int) -> FloatArray:
-    """Memory for one order of the coefficients: a nameless temporary file if it is large, of which
-    the system keeps in memory what fits.
+def _zeros(n_rows: int, n_columns: int, dense_bytes: int) -> FloatArray:
+    """Memory for the coefficients: a nameless temporary file if it is large, of which the system
+    keeps in memory what fits.
     """
     shape = (n_rows, n_columns)
-    if 2 * 8 * n_rows * n_columns <= DENSE_BYTES:
+    if 8 * n_rows * n_columns <= dense_bytes:
         return np.zeros(shape)
     with tempfile.TemporaryFile(prefix="marginbn-") as file:
+        _reserve(file.fileno(), 8 * n_rows * n_columns)
         mapped = np.memmap(file, dtype=np.float64, mode="w+", shape=shape)
     return mapped.view(np.ndarray)  # keeps the mapping alive, and the mapping the file
 
 
-def _transposed(columns: FloatArray) -> FloatArray:
-    """The transpose in row order, block by block: a plain copy jumps through memory."""
-    n_columns, n_rows = columns.shape
-    rows = _zeros(n_rows, n_columns)
-    for begin in range(0, n_rows, BLOCK):
-        rows[begin : begin + BLOCK] = columns[:, begin : begin + BLOCK].T
-    return rows
+def _reserve(handle: int, size: int) -> None:
+    """Take the room on the disk now: a full disk would end the process later, without a word."""
+    if not hasattr(os, "posix_fallocate"):
+        return
+    try:
+        os.posix_fallocate(handle, 0, size)
+    except OSError as error:
+        raise ProblemTooLargeError(
+            f"the coefficients need {size / 1e9:.1f} GB in {tempfile.gettempdir()}: "
+            f"{error.strerror}; set TMPDIR to a larger disk, or raise memory_limit"
+        ) from error
 
 
 def _slot_discount(problem: StructureProblem) -> float:
