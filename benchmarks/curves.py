@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from marginbn import paper_gap
+from marginbn.atomic import replacing
 
 
 def draw(records: list[dict[str, Any]], path: Path) -> None:
@@ -24,4 +25,5 @@ def draw(records: list[dict[str, Any]], path: Path) -> None:
             axes.step(*zip(*shown, strict=True), where="post", label=label)
     axes.set(xlabel="seconds", ylabel="gap, per cent", xscale="log", yscale="log")
     axes.legend(fontsize="x-small")
-    figure.savefig(path, dpi=150, bbox_inches="tight")
+    with replacing(path, path.suffix) as draft:
+        figure.savefig(draft, dpi=150, bbox_inches="tight")

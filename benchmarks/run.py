@@ -15,6 +15,7 @@ from typing import Any
 from benchmarks.instances import Instance
 from benchmarks.suites import Run
 from marginbn import __version__, paper_gap, solve_structure
+from marginbn.atomic import write_text
 
 TRACE_POINTS = 200
 
@@ -68,8 +69,15 @@ def run_suite(runs: list[Run], folder: Path | None, records: Path) -> None:
     for position, run in enumerate(waiting, 1):
         print(f"[{position}/{len(waiting)}] {run.key}", file=sys.stderr, flush=True)
         record = _in_own_process(run, folder)
-        with records.open("a") as file:
-            file.write(json.dumps(record) + "\n")
+        _append(record, records)
+
+
+def _append(record: dict[str, Any], records: Path) -> None:
+    """Add a line, all or nothing; a last line that a crash cut off stays alone."""
+    before = records.read_text() if records.exists() else ""
+    if before and not before.endswith("\n"):
+        before += "\n"
+    write_text(records, f"{before}{json.dumps(record)}\n")
 
 
 def _in_own_process(run: Run, folder: Path | None) -> dict[str, Any]:

@@ -16,6 +16,7 @@ from experiments.methods import LABELS, METHODS
 from experiments.protocol import read_specs
 from experiments.records import Record, unit_of
 from experiments.results import Key, Result, collect, mean_ranks
+from marginbn.atomic import replacing
 from marginbn.exceptions import MissingDependencyError
 
 Axes = Any
@@ -37,7 +38,8 @@ def write(records: list[Record], output: Path) -> list[Path]:
         figure = draw(pyplot, records)
         if figure is not None:
             path = output / f"{name}.svg"
-            figure.savefig(path, bbox_inches="tight", metadata={"Date": None})
+            with replacing(path, ".svg") as draft:
+                figure.savefig(draft, bbox_inches="tight", metadata={"Date": None})
             pyplot.close(figure)
             written.append(path)
     return written

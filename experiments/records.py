@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import math
-import os
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -15,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from experiments.methods import TABLE1_METHODS
+from marginbn.atomic import write_text
 from marginbn.exceptions import InputError
 
 Record = dict[str, Any]
@@ -49,15 +49,10 @@ def unit_of(record: Record) -> Unit:
 
 
 def write_record(record: Record, folder: Path) -> None:
-    """Write to a temporary file and rename it, so that no reader ever sees half a record."""
+    """Write all or nothing, so that no reader ever sees half a record."""
     path = unit_of(record).path(folder)
     path.parent.mkdir(parents=True, exist_ok=True)
-    scratch = path.with_suffix(f".{os.getpid()}.tmp")
-    with scratch.open("w", encoding="utf-8") as file:
-        file.write(_to_json(record))
-        file.flush()
-        os.fsync(file.fileno())
-    scratch.replace(path)
+    write_text(path, _to_json(record))
 
 
 def _to_json(record: Record) -> str:

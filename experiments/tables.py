@@ -14,6 +14,7 @@ from experiments.protocol import TABLE1_SETS, read_specs
 from experiments.records import Record, unit_of
 from experiments.render import MISSING, Cell, Grid, to_csv, to_html, to_markdown
 from experiments.results import Key, Result, collect, count_wins, mean_ranks, read_paper
+from marginbn.atomic import write_text
 
 Results = dict[Key, Result]
 QUICK_REMARK = (
@@ -36,11 +37,11 @@ def write(records: list[Record], output: Path) -> str:
     remarks = [QUICK_REMARK] if any(r["quick"] for r in records) else []
     text = "\n".join([f"## {HEADING}\n", *(f"{r}\n" for r in remarks)])
     text += "\n" + "\n".join(to_markdown(grid) for grid in grids.values())
-    (output / "tables.md").write_text(text, encoding="utf-8")
+    write_text(output / "tables.md", text)
     page = to_html(list(grids.values()), HEADING, remarks)
-    (output / "tables.html").write_text(page, encoding="utf-8")
+    write_text(output / "tables.html", page)
     for name, grid in grids.items():
-        (output / f"{name}.csv").write_text(to_csv(grid), encoding="utf-8")
+        write_text(output / f"{name}.csv", to_csv(grid))
     return text
 
 

@@ -19,6 +19,7 @@ from marginbn.solvers.branch_cut.incumbents import IncumbentSearch
 from marginbn.solvers.branch_cut.instance import build_instance
 from marginbn.solvers.branch_cut.kernels.climbing import Landscape, group_values, margins_of
 from marginbn.solvers.branch_cut.kernels.propagate import propagate
+from marginbn.solvers.branch_cut.needs import Division
 from marginbn.solvers.branch_cut.relaxation import Effort, HybridRelaxation, labels_at
 from marginbn.solvers.branch_cut.rows import RowPool
 from marginbn.solvers.branch_cut.warm import BASIC, EXPLICIT, cold_start, refreshed
@@ -387,7 +388,9 @@ def test_columns_on_demand_give_the_same_optimum():
     """Without the dense margin matrix the result is the same."""
     problem = small_margin_problem(2, n_features=3, max_parents=3)
     best = ExhaustiveSolver().solve(problem, limits=EVERYTHING).objective
-    result = drive(problem, EVERYTHING, None, None, 0, True, False, dense_bytes=0)
+    result = drive(
+        Tracker(problem, Deadline(EVERYTHING)), None, 0, True, False, Division(0, 0, 10**9)
+    )
     assert result.objective == pytest.approx(best, rel=1e-6)
     assert result.status is Status.OPTIMAL
 

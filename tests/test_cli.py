@@ -34,7 +34,18 @@ from marginbn.scores import get_local_score
 from marginbn.solvers import solver_names
 from marginbn.solvers.result import TracePoint
 
-COMMANDS = ["fit", "predict", "evaluate", "show", "size", "export", "formulate", "datasets"]
+COMMANDS = [
+    "fit",
+    "predict",
+    "evaluate",
+    "show",
+    "report",
+    "size",
+    "export",
+    "formulate",
+    "solve",
+    "datasets",
+]
 EXACT = ["--solver", "exhaustive", "--max-parents", "1"]
 
 TOY = """colour,size,y

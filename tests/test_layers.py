@@ -21,6 +21,7 @@ ROOT = Path(marginbn.__file__).parent
 ORDERS: dict[str, tuple[str, ...]] = {
     "marginbn": (
         "exceptions",
+        "atomic",
         # tables
         "columns",
         "cells",
@@ -45,6 +46,9 @@ ORDERS: dict[str, tuple[str, ...]] = {
         "scores",
         "problem",
         "polytope",
+        # proofs: the checker shares nothing with the solvers
+        "certificate",
+        "verify",
         "solvers",
         # networks
         "ordering",
@@ -65,6 +69,7 @@ ORDERS: dict[str, tuple[str, ...]] = {
         "model_file",
         "report",
         "plotting",
+        "html",
         "datasets",
         "cli",
         "__main__",
@@ -76,6 +81,10 @@ ORDERS: dict[str, tuple[str, ...]] = {
         "limits",
         "result",
         "check",
+        "memory",
+        "fingerprint",
+        "framing",
+        "checkpoint",
         "events",
         "start",
         "ending",
@@ -88,15 +97,42 @@ ORDERS: dict[str, tuple[str, ...]] = {
         "scip",
         "branch_bound",
         "branch_cut",
-        # on top of them: the list of the best instead of the very best
+        # on top of them: memory by formula; the list of the best instead of the very best
+        "sizing",
         "ranking",
+        # a search that keeps its proof
+        "certifying",
+    ),
+    "marginbn.solvers.certifying": (
+        "proofs",
+        "weights",
+        "grid",
+        "cutoff",
+        # siblings behind one protocol
+        "forest",
+        "clusters",
+        "search",
+        "solve",
+    ),
+    "marginbn.certificate": ("content", "file", "definition"),
+    "marginbn.verify": (
+        "logarithms",
+        "values",
+        "forests",
+        "problem",
+        "majorants",
+        "bounds",
+        "checker",
     ),
     "marginbn.solvers.branch_bound": (
+        "needs",
         "kernels",
         "fixing",
         "splits",
         "local_search",
+        "reduction",
         "relaxations",
+        "saving",
         "tree",
         "workers",
         "driver",
@@ -122,6 +158,17 @@ ORDERS: dict[str, tuple[str, ...]] = {
         "graphs",
         "files",
     ),
+    "marginbn.html": (
+        "assets",
+        "embed",
+        "markup",
+        "scales",
+        "charts",
+        "comparison",
+        "content",
+        "sections",
+        "write",
+    ),
     "marginbn.classifiers": (
         "preparation",
         "base",
@@ -140,6 +187,7 @@ Packages that are not listed are sets of siblings: among these there must only b
 
 SIBLINGS = (
     ("scores", ("loglik", "dirichlet")),
+    ("solvers.certifying", ("forest", "clusters")),
     ("solvers", ("exhaustive", "dynamic", "highs", "scip", "branch_bound")),
     ("classifiers", ("naive_bayes", "tan")),
     ("export", ("dot", "mermaid", "bif", "xmlbif", "net", "uai", "jkl", "graphs")),

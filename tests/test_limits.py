@@ -36,6 +36,15 @@ def test_nodes_must_be_positive(nodes: int) -> None:
         Limits(nodes=nodes)
 
 
+@pytest.mark.parametrize("memory", [0, -1])
+def test_memory_must_be_positive(memory: int) -> None:
+    """No search fits into nothing."""
+    with pytest.raises(
+        InputError, match=f"memory_limit must be positive bytes or None, got {memory}"
+    ):
+        Limits(memory=memory)
+
+
 @pytest.mark.parametrize("gap", [-1e-9, math.inf, math.nan])
 def test_the_gap_must_be_a_number(gap: float) -> None:
     """A tolerance of zero asks for everything; below zero, or infinite, makes no sense."""

@@ -27,6 +27,7 @@ from marginbn.solvers.base import (
 )
 from marginbn.solvers.check import check_result
 from marginbn.solvers.limits import Limits
+from marginbn.solvers.memory import Needs
 from marginbn.solvers.result import (
     PROOF_TOLERANCE,
     SolveResult,
@@ -262,6 +263,9 @@ class Liar:
 
     def can_solve(self, problem: StructureProblem) -> str | None:
         return "it has too many candidates" if problem.candidates.n_candidates > 10 else None
+
+    def needs(self, problem: StructureProblem, n_jobs: int = 1) -> Needs:
+        return Needs(0, 0)
 
     def solve(self, problem: StructureProblem, **options: Any) -> SolveResult:
         empty = Structure(((),) * problem.n_variables)

@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from marginbn.discretize import MDLPDiscretizer
     from marginbn.encode import EncodedData, Variable
     from marginbn.exceptions import (
+        CertificateWarning,
+        CheckpointWarning,
         DataWarning,
         FormatError,
         InputError,
@@ -43,6 +45,7 @@ if TYPE_CHECKING:
         to_pyagrum,
     )
     from marginbn.export.jkl import load_scores, save_scores
+    from marginbn.html.write import write_report
     from marginbn.model_file import load_model, save_model
     from marginbn.network import BayesianNetwork
     from marginbn.polytope.files import write_formulation
@@ -68,6 +71,7 @@ if TYPE_CHECKING:
     from marginbn.solvers.ranking import RankedStructure, best_structures
     from marginbn.structure import Structure
     from marginbn.table import Table, as_table
+    from marginbn.verify import Verdict, verify_certificate
 
 _HOMES = {
     "marginbn.candidates": ("CandidateSets", "enumerate_candidates"),
@@ -81,6 +85,8 @@ _HOMES = {
     "marginbn.discretize": ("MDLPDiscretizer",),
     "marginbn.encode": ("EncodedData", "Variable"),
     "marginbn.exceptions": (
+        "CertificateWarning",
+        "CheckpointWarning",
         "DataWarning",
         "FormatError",
         "InputError",
@@ -107,6 +113,7 @@ _HOMES = {
         "to_pyagrum",
     ),
     "marginbn.export.jkl": ("load_scores", "save_scores"),
+    "marginbn.html.write": ("write_report",),
     "marginbn.model_file": ("load_model", "save_model"),
     "marginbn.network": ("BayesianNetwork",),
     "marginbn.polytope.files": ("write_formulation",),
@@ -132,6 +139,7 @@ _HOMES = {
     "marginbn.solvers.ranking": ("RankedStructure", "best_structures"),
     "marginbn.structure": ("Structure",),
     "marginbn.table": ("Table", "as_table"),
+    "marginbn.verify": ("Verdict", "verify_certificate"),
 }
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 

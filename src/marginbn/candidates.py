@@ -27,6 +27,17 @@ MAX_CANDIDATES = 20_000_000
 """More candidates than this are not enumerated: no solver here could use them."""
 
 
+@dataclass(frozen=True)
+class CandidateRule:
+    """The arguments of :func:`enumerate_candidates`, arcs and constants sorted."""
+
+    max_parents: int
+    class_restricted: bool
+    required: tuple[Arc, ...]
+    forbidden: tuple[Arc, ...]
+    constant: tuple[int, ...]
+
+
 @dataclass(frozen=True, eq=False)
 class CandidateSets:
     """Flat list of (child, parent set) pairs, grouped by child.
@@ -39,11 +50,21 @@ class CandidateSets:
         int32 (K,), the variable that candidate k belongs to; non-decreasing.
     parents
         Parent set of every candidate; inside a group sorted by size, then lexicographically.
+    rule
+        What made the list; some of its candidates may have been left out since.
+
+    Examples
+    --------
+    >>> from marginbn import enumerate_candidates
+    >>> candidates = enumerate_candidates(3, 1)
+    >>> [(int(i), parents) for i, parents in zip(candidates.child, candidates.parents, strict=True)]
+    [(0, ()), (0, (1,)), (0, (2,)), (1, ()), (1, (0,)), (2, ()), (2, (0,))]
     """
 
     n_variables: int
     child: NDArray[np.int32]
     parents: tuple[tuple[int, ...], ...]
+    rule: CandidateRule | None = None
 
     @cached_property
     def offsets(self) -> NDArray[np.int64]:
@@ -68,7 +89,14 @@ class CandidateSets:
         )
 
     def group(self, variable: int) -> range:
-        """Flat indices of the candidates of ``variable``."""
+        """Flat indices of the candidates of ``variable``.
+
+        Examples
+        --------
+        >>> from marginbn import enumerate_candidates
+        >>> list(enumerate_candidates(3, 1).group(1))
+        [3, 4]
+        """
         return range(int(self.offsets[variable]), int(self.offsets[variable + 1]))
 
     @cached_property
@@ -77,11 +105,26 @@ class CandidateSets:
         return {(int(i), p): k for k, (i, p) in enumerate(pairs)}
 
     def index(self, variable: int, parents: Sequence[int]) -> int:
-        """Flat index of a candidate; ``KeyError`` if it is not one."""
+        """Flat index of a candidate; ``KeyError`` if it is not one.
+
+        Examples
+        --------
+        >>> from marginbn import enumerate_candidates
+        >>> enumerate_candidates(3, 1).index(1, [0])
+        4
+        """
         return self._lookup[(int(variable), tuple(sorted(int(p) for p in parents)))]
 
     def selection(self, structure: Structure) -> NDArray[np.int64]:
-        """Flat index of the candidate that ``structure`` chooses for each variable."""
+        """Flat index of the candidate that ``structure`` chooses for each variable.
+
+        Examples
+        --------
+        >>> from marginbn import Structure, enumerate_candidates
+        >>> naive_bayes = Structure(((), (0,), (0,)))
+        >>> enumerate_candidates(3, 1).selection(naive_bayes).tolist()
+        [0, 4, 6]
+        """
         if structure.n_variables != self.n_variables:
             raise InputError(
                 f"the structure must have {self.n_variables} variables, got {structure.n_variables}"
@@ -97,7 +140,14 @@ class CandidateSets:
         return np.array(chosen, dtype=np.int64)
 
     def structure(self, selection: Sequence[int] | NDArray[np.int64]) -> Structure:
-        """The (checked acyclic) structure that a selection stands for."""
+        """The (checked acyclic) structure that a selection stands for.
+
+        Examples
+        --------
+        >>> from marginbn import enumerate_candidates
+        >>> enumerate_candidates(3, 1).structure([0, 4, 6]).parents
+        ((), (0,), (0,))
+        """
         chosen = [int(k) for k in selection]
         own = len(chosen) == self.n_variables and all(
             k in self.group(i) for i, k in enumerate(chosen)
@@ -110,9 +160,17 @@ class CandidateSets:
         return Structure(tuple(self.parents[k] for k in chosen))
 
     def keep(self, mask: NDArray[np.bool_]) -> CandidateSets:
-        """The candidates where ``mask`` is true."""
+        """The candidates where ``mask`` is true.
+
+        Examples
+        --------
+        >>> from marginbn import enumerate_candidates
+        >>> candidates = enumerate_candidates(3, 1)
+        >>> candidates.keep(candidates.child != 0).n_candidates
+        4
+        """
         parents = tuple(p for p, kept in zip(self.parents, mask, strict=True) if kept)
-        return CandidateSets(self.n_variables, self.child[mask], parents)
+        return CandidateSets(self.n_variables, self.child[mask], parents, self.rule)
 
 
 def count_candidates(
@@ -157,6 +215,14 @@ def enumerate_candidates(
     constant
         Variables with one state: they keep the empty set and serve as nobody's parent, unless a
         required arc says otherwise.
+
+    Examples
+    --------
+    >>> from marginbn import enumerate_candidates
+    >>> enumerate_candidates(3, 2).parents[4:7]  # of variable 1: nothing, the class, both others
+    ((), (0,), (0, 2))
+    >>> enumerate_candidates(3, 2, required=[(0, 1)]).parents[4:6]
+    ((0,), (0, 2))
     """
     if max_parents < 0:
         raise InputError(f"max_parents must be an integer of at least 0, got {max_parents}")
@@ -184,7 +250,14 @@ def enumerate_candidates(
             )
         child += [i] * len(kept)
         parents += kept
-    return CandidateSets(n_variables, np.array(child, dtype=np.int32), tuple(parents))
+    rule = CandidateRule(
+        max_parents,
+        class_restricted,
+        required=tuple(sorted(set(required))),
+        forbidden=tuple(sorted(set(forbidden))),
+        constant=tuple(sorted(set(constant))),
+    )
+    return CandidateSets(n_variables, np.array(child, dtype=np.int32), tuple(parents), rule)
 
 
 def _candidates_of(

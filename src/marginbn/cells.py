@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import datetime
 import numbers
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from decimal import Decimal
 from fractions import Fraction
 from typing import Any, NoReturn
@@ -17,11 +18,24 @@ import numpy as np
 from numpy.typing import NDArray
 
 from marginbn.columns import Column, Kind, Scalar, column_from_numbers, parse_number, whole_as_int
-from marginbn.exceptions import InputError
+from marginbn.exceptions import InputError, MarginBNError
 
 
 class CellTypeError(InputError, TypeError):
     """A cell holds something that is neither text nor a number."""
+
+
+@contextmanager
+def as_input_errors() -> Iterator[None]:
+    """Errors of other packages' checks of arguments become ours, with the same message."""
+    try:
+        yield
+    except MarginBNError:
+        raise
+    except TypeError as error:
+        raise CellTypeError(str(error)) from error
+    except (ValueError, OverflowError) as error:
+        raise InputError(str(error)) from error
 
 
 def column_from_objects(

@@ -80,7 +80,8 @@ def _read_series(name: str, series: Any, kind: Kind | None) -> Column:
         refuse(name, "date")
     if dtype.is_nested():
         refuse(name, "nested")
-    if dtype.is_numeric() and not dtype.is_decimal():
+    wide = dtype.is_decimal() or dtype in (nw.Int128, nw.UInt128)  # numpy has no such types
+    if dtype.is_numeric() and not wide:
         return _read_array(name, series.to_numpy(), kind)
     if dtype in (nw.Categorical, nw.Enum):
         declared = _declared_categories(series)

@@ -268,7 +268,7 @@ class MDLPDiscretizer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         Number of bins of each feature.
     bin_names_ : list of n_features tuples of str
         Names of the bins, for example ``("<= 2.45", "(2.45, 4.75]", "> 4.75")``, or ``("all",)``.
-    classes_ : array of shape (n_classes,)
+    classes_ : array, one entry per class
         Class labels seen in `y`.
     n_features_in_ : int
         Number of features.

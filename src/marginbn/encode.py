@@ -48,6 +48,15 @@ class EncodedData:
         float64 (n_samples,), positive.
     variables
         One :class:`Variable` per column; variable 0 is the class.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from marginbn import EncodedData, Variable
+    >>> variables = (Variable("class", ("no", "yes")), Variable("colour", ("red", "blue")))
+    >>> data = EncodedData(np.array([[0, 0], [1, 1], [1, 1]]), np.ones(3), variables)
+    >>> data.n_samples, data.n_classes, data.total_weight
+    (3, 2, 3.0)
     """
 
     codes: NDArray[np.int32]
@@ -112,7 +121,17 @@ class EncodedData:
         return tuple(i for i, v in enumerate(self.variables) if i > 0 and v.arity <= 1)
 
     def merged(self) -> EncodedData:
-        """Equal rows merged, weights added; rows come out in lexicographic order."""
+        """Equal rows merged, weights added; rows come out in lexicographic order.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from marginbn import EncodedData, Variable
+        >>> variables = (Variable("class", ("no", "yes")), Variable("colour", ("red", "blue")))
+        >>> merged = EncodedData(np.array([[0, 0], [1, 1], [1, 1]]), np.ones(3), variables).merged()
+        >>> merged.codes.tolist(), merged.weights.tolist()
+        ([[0, 0], [1, 1]], [1.0, 2.0])
+        """
         if self.n_samples == 0:
             return self
         first, group = _distinct_rows(self.codes, self.arities)

@@ -110,7 +110,13 @@ def binomial_test(n_correct: int, n_rows: int, probability: float = 0.5) -> floa
 
 
 def accuracy(predicted: ArrayLike, labels: ArrayLike) -> float:
-    """Share of equal labels; labels are compared as text, so that 1 and "1" are the same class."""
+    """Share of equal labels; labels are compared as text, so that 1 and "1" are the same class.
+
+    Examples
+    --------
+    >>> accuracy(["a", "b", "b"], ["a", "b", "a"]) == 2 / 3
+    True
+    """
     predictions, truth = np.asarray(predicted).astype(str), np.asarray(labels).astype(str)
     if predictions.shape != truth.shape or not len(truth):
         raise InputError(
@@ -127,6 +133,13 @@ def stratified_holdout(
 
     Rows are shuffled, sorted by class and dealt out at even distances. Both parts get at least
     one row.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> train, held_out = stratified_holdout(np.array(["a"] * 6 + ["b"] * 4), 0.5)
+    >>> len(train), len(held_out)
+    (5, 5)
     """
     n_rows = len(labels)
     if not 0 < fraction < 1:
@@ -216,6 +229,17 @@ def cross_validate(
     ------
     KeyboardInterrupt
         If Ctrl-C ended a search: an average over fewer folds would not be what was asked for.
+
+    Examples
+    --------
+    >>> from marginbn import NaiveBayesClassifier
+    >>> from marginbn.datasets import load_dataset
+    >>> from marginbn.evaluation import cross_validate
+    >>> table = load_dataset("corral").train
+    >>> X, y = table.drop("class"), table.column("class").values
+    >>> scores = cross_validate(NaiveBayesClassifier, X, y)
+    >>> len(scores.folds), 0.7 < scores.mean < 1.0
+    (5, True)
     """
     if not 2 <= n_folds <= len(labels):
         raise InputError(

@@ -11,39 +11,139 @@
         └── SolverError               (also RuntimeError) a solver returned something unusable
     UserWarning
     ├── OptimalityWarning             a limit ended the search before the proof was complete
-    └── DataWarning                   rows or columns were set aside, with the reason
+    ├── DataWarning                   rows or columns were set aside, with the reason
+    ├── CheckpointWarning             a checkpoint could not be written, or not be read in full
+    └── CertificateWarning            a certificate proves less than the search, or is missing
 """
 
 from __future__ import annotations
 
 
 class MarginBNError(Exception):
-    """Base class of every error that marginbn raises on purpose."""
+    """Base class of every error that marginbn raises on purpose.
+
+    Examples
+    --------
+    >>> from marginbn import MarginBNError, Structure
+    >>> try:
+    ...     Structure(((1,), (0,)))
+    ... except MarginBNError as error:
+    ...     print(error)
+    the graph has a directed cycle: 0 -> 1 -> 0
+    """
 
 
 class InputError(MarginBNError, ValueError):
-    """An argument or a table cannot be used; the message names it and the remedy."""
+    """An argument or a table cannot be used; the message names it and the remedy.
+
+    Examples
+    --------
+    >>> from marginbn import InputError, MaxMarginBNClassifier
+    >>> try:
+    ...     MaxMarginBNClassifier(gamma=-1).fit([["a"], ["b"]], [0, 1])
+    ... except InputError as error:
+    ...     print(error)
+    gamma must be a positive number, got -1
+    """
 
 
 class ProblemTooLargeError(InputError):
-    """The request would need more memory or joint states than can be handled."""
+    """The request would need more memory or joint states than can be handled.
+
+    Examples
+    --------
+    >>> from marginbn import ProblemTooLargeError, enumerate_candidates
+    >>> try:
+    ...     enumerate_candidates(1000, 5)
+    ... except ProblemTooLargeError as error:
+    ...     print(str(error)[:39])
+    max_parents=5 with 1000 variables gives
+    """
 
 
 class FormatError(InputError):
-    """A file is malformed; the message carries path, line and reason."""
+    """A file is malformed; the message carries path, line and reason.
+
+    Examples
+    --------
+    >>> from marginbn import FormatError
+    >>> from marginbn.export.bif import network_from_bif
+    >>> try:
+    ...     network_from_bif("network n { }\\nnonsense", "net.bif")
+    ... except FormatError as error:
+    ...     print(error)
+    net.bif, line 2: expected network, variable or probability, got 'nonsense'
+    """
 
 
 class MissingDependencyError(MarginBNError, ImportError):
-    """An optional package is needed; the message is the line that installs it."""
+    """An optional package is needed; the message is the line that installs it.
+
+    Examples
+    --------
+    >>> from marginbn import MissingDependencyError
+    >>> issubclass(MissingDependencyError, ImportError)
+    True
+    """
 
 
 class SolverError(MarginBNError, RuntimeError):
-    """A solver failed or returned a result that does not survive the re-check."""
+    """A solver failed or returned a result that does not survive the re-check.
+
+    Examples
+    --------
+    >>> from marginbn import SolverError
+    >>> issubclass(SolverError, RuntimeError)
+    True
+    """
 
 
 class OptimalityWarning(UserWarning):
-    """A limit ended the search: the structure is the best found, its gap is known."""
+    """A limit ended the search: the structure is the best found, its gap is known.
+
+    Examples
+    --------
+    >>> import warnings
+    >>> from marginbn import OptimalityWarning
+    >>> with warnings.catch_warnings():
+    ...     warnings.simplefilter("error", OptimalityWarning)  # here a limit would be an error
+    """
 
 
 class DataWarning(UserWarning):
-    """Rows or columns were set aside; the message says which and why."""
+    """Rows or columns were set aside; the message says which and why.
+
+    Examples
+    --------
+    >>> import warnings
+    >>> from marginbn import DataWarning, NaiveBayesClassifier
+    >>> with warnings.catch_warnings(record=True) as caught:
+    ...     warnings.simplefilter("always", DataWarning)
+    ...     clf = NaiveBayesClassifier().fit([["a"], ["b"], [None]], [0, 1, 1])
+    >>> len(caught), clf.n_dropped_
+    (1, 1)
+    """
+
+
+class CheckpointWarning(UserWarning):
+    """A checkpoint could not be written, or what was saved can be used in part only.
+
+    Examples
+    --------
+    >>> import warnings
+    >>> from marginbn import CheckpointWarning
+    >>> with warnings.catch_warnings():
+    ...     warnings.simplefilter("error", CheckpointWarning)  # here it would be an error
+    """
+
+
+class CertificateWarning(UserWarning):
+    """A certificate proves less than the search itself does, or could not be written.
+
+    Examples
+    --------
+    >>> import warnings
+    >>> from marginbn.exceptions import CertificateWarning
+    >>> with warnings.catch_warnings():
+    ...     warnings.simplefilter("error", CertificateWarning)  # here it would be an error
+    """

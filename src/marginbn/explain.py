@@ -65,7 +65,16 @@ def explain(classifier: Explainable, X: Any, y: Any = None) -> Explanations:
 
 
 def log_margins(classifier: Explainable, X: Any, y: Any = None) -> FloatArray:
-    """Log margin of every row, for the labels ``y`` or for the predicted classes."""
+    """Log margin of every row, for the labels ``y`` or for the predicted classes.
+
+    Examples
+    --------
+    >>> from marginbn import NaiveBayesClassifier, log_margins
+    >>> X, y = [["sun"], ["sun"], ["rain"], ["rain"]], ["stay", "stay", "stay", "leave"]
+    >>> clf = NaiveBayesClassifier().fit(X, y)
+    >>> log_margins(clf, X, y).round(3).tolist()  # the last row is misclassified
+    [1.281, 1.281, 0.182, -0.182]
+    """
     return classifier.explain(X, y).log_margins
 
 
@@ -74,6 +83,16 @@ def mean_contributions(classifier: Explainable, X: Any, y: Any = None) -> MeanCo
 
     With labels ``y`` the contributions argue for the true class, so a variable that misleads more
     than it helps has a negative mean; without they argue for the predicted class.
+
+    Examples
+    --------
+    >>> from marginbn import NaiveBayesClassifier, mean_contributions
+    >>> X, y = [["sun"], ["sun"], ["rain"], ["rain"]], ["stay", "stay", "stay", "leave"]
+    >>> print(mean_contributions(NaiveBayesClassifier().fit(X, y), X, y))
+    contributions for the true class, 4 rows
+                mean  mean size
+      class  +0.3466     0.6931
+      x0     +0.2939     0.5493
     """
     explanations = classifier.explain(X, y)
     mean, size = explanations.values.mean(axis=0), np.abs(explanations.values).mean(axis=0)
@@ -91,6 +110,14 @@ def smallest_margins(classifier: Explainable, X: Any, y: Any, n: int = 10) -> li
     """The ``n`` rows whose true class has the smallest log margin, worst first.
 
     Misclassified rows have negative margins and come first; ties are broken by row.
+
+    Examples
+    --------
+    >>> from marginbn import NaiveBayesClassifier, smallest_margins
+    >>> X, y = [["sun"], ["sun"], ["rain"], ["rain"]], ["stay", "stay", "stay", "leave"]
+    >>> worst = smallest_margins(NaiveBayesClassifier().fit(X, y), X, y, n=1)[0]
+    >>> worst.row, worst.label, worst.predicted
+    (3, 'leave', 'stay')
     """
     if isinstance(n, bool) or not isinstance(n, int | np.integer) or n < 1:
         raise InputError(f"n must be a whole number >= 1, got {n!r}")

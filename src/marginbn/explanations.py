@@ -42,6 +42,13 @@ class Contribution:
     ``state`` is the label of its observed state, None if it is missing; for the class variable
     it is the class argued for. ``parents`` holds name and state of its parents other than the
     class, which is compared in two states.
+
+    Examples
+    --------
+    >>> from marginbn import Contribution
+    >>> part = Contribution("grass", "wet", 0.7, (("sprinkler", "off"),))
+    >>> part.condition
+    'grass = wet given sprinkler = off'
     """
 
     variable: str
@@ -85,6 +92,16 @@ class Explanation:
     contributions
         One per variable, class included, largest in size first (ties by index); they sum to
         ``log_margin`` up to rounding.
+
+    Examples
+    --------
+    >>> from marginbn import NaiveBayesClassifier
+    >>> X, y = [["sun"], ["sun"], ["rain"], ["rain"]], ["stay", "stay", "stay", "leave"]
+    >>> explanation = NaiveBayesClassifier().fit(X, y).explain(["sun"])[0]
+    >>> explanation.label, explanation.rival, round(explanation.log_margin, 3)
+    ('stay', 'leave', 1.281)
+    >>> [(c.variable, round(c.value, 3)) for c in explanation.contributions]
+    [('class', 0.693), ('x0', 0.588)]
     """
 
     row: int
@@ -96,7 +113,15 @@ class Explanation:
     contributions: tuple[Contribution, ...]
 
     def to_dict(self) -> dict[str, Any]:
-        """Everything as JSON values."""
+        """Everything as JSON values.
+
+        Examples
+        --------
+        >>> from marginbn import NaiveBayesClassifier
+        >>> X, y = [["sun"], ["sun"], ["rain"], ["rain"]], ["stay", "stay", "stay", "leave"]
+        >>> sorted(NaiveBayesClassifier().fit(X, y).explain(["sun"])[0].to_dict())
+        ['contributions', 'label', 'log_margin', 'predicted', 'probability', 'rival', 'row']
+        """
         result = asdict(self)
         for entry in result["contributions"]:
             entry["parents"] = dict(entry["parents"])
@@ -104,7 +129,18 @@ class Explanation:
         return result
 
     def text(self, most: int = _LINES) -> str:
-        """A small table: the ``most`` largest contributions, the rest in one line, the sum."""
+        """A small table: the ``most`` largest contributions, the rest in one line, the sum.
+
+        Examples
+        --------
+        >>> from marginbn import NaiveBayesClassifier
+        >>> X, y = [["sun"], ["sun"], ["rain"], ["rain"]], ["stay", "stay", "stay", "leave"]
+        >>> print(NaiveBayesClassifier().fit(X, y).explain(["sun"])[0].text(most=1))
+        row 0: stay (p = 0.7826) against leave, odds 3.6 : 1
+          class = stay      +0.6931
+          1 other variable  +0.5878
+          log margin        +1.2809
+        """
         shown, rest = split_largest(self.contributions, most)
         rows = [[shorten(c.condition, _LINE), f"{c.value:+.4f}"] for c in shown]
         if rest:
@@ -137,6 +173,16 @@ class Explanations(Sequence[Explanation]):
         float64 (n, n_classes): log P(c, known features).
     values
         float64 (n, n_variables): all contributions.
+
+    Examples
+    --------
+    >>> from marginbn import NaiveBayesClassifier
+    >>> X, y = [["sun"], ["sun"], ["rain"], ["rain"]], ["stay", "stay", "stay", "leave"]
+    >>> explanations = NaiveBayesClassifier().fit(X, y).explain(X)
+    >>> len(explanations), explanations[0].label
+    (4, 'stay')
+    >>> explanations.log_margins.round(3).tolist()
+    [1.281, 1.281, 0.182, 0.182]
     """
 
     network: BayesianNetwork
@@ -154,7 +200,16 @@ class Explanations(Sequence[Explanation]):
         return margins_between(self.log_joint, self.labels, self.rivals)
 
     def take(self, places: IntArray) -> Explanations:
-        """Only some of the explanations, in the given order."""
+        """Only some of the explanations, in the given order.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from marginbn import NaiveBayesClassifier
+        >>> X, y = [["sun"], ["sun"], ["rain"], ["rain"]], ["stay", "stay", "stay", "leave"]
+        >>> NaiveBayesClassifier().fit(X, y).explain(X).take(np.array([3, 0])).rows.tolist()
+        [3, 0]
+        """
         return replace(
             self,
             codes=self.codes[places],
@@ -227,6 +282,16 @@ class MeanContributions:
         Rows averaged over.
     argued_for
         ``"true class"`` or ``"predicted class"``.
+
+    Examples
+    --------
+    >>> from marginbn import MeanContributions
+    >>> mean = MeanContributions(("hue", "class"), (0.8, -0.1), (1.2, 0.4), 60, "true class")
+    >>> print(mean)
+    contributions for the true class, 60 rows
+                mean  mean size
+      hue    +0.8000     1.2000
+      class  -0.1000     0.4000
     """
 
     variables: tuple[str, ...]

@@ -1,22 +1,20 @@
 """JSON files: strict to read, all or nothing to write.
 
 Reading only ever builds plain values, so a hostile file runs nothing; whatever plain JSON does not
-allow is refused with the place in the file. Writing never leaves half a file behind.
+allow is refused with the place in the file. Writing (:mod:`marginbn.atomic`) never leaves half a
+file behind.
 """
 
 from __future__ import annotations
 
-import contextlib
 import json
 import os
-import secrets
 from collections import Counter
 from pathlib import Path
 from typing import NoReturn
 
+from marginbn.atomic import PathLike, write_atomic
 from marginbn.exceptions import FormatError, InputError
-
-PathLike = str | os.PathLike[str]
 
 MAX_BYTES = 2**32
 """Largest file that is read; it holds a table of 2**27 floats with all their digits."""
@@ -54,29 +52,6 @@ def read_json(path: PathLike) -> object:
 def write_json_atomic(path: PathLike, obj: object) -> None:
     """Write JSON so that the file is either the old one or the complete new one, never a part."""
     write_atomic(path, _encode(path, obj))
-
-
-def write_atomic(path: PathLike, content: bytes) -> None:
-    """Write a file all or nothing.
-
-    The content goes to a temporary file in the same folder, is flushed to the disk, and takes the
-    place of the old file in one step. If anything fails, the old file stays as it was and no
-    temporary file is left behind.
-    """
-    target = os.path.realpath(path)  # a link keeps pointing where it did
-    folder, name = os.path.split(target)
-    temporary = os.path.join(folder, f".{name[:100]}.{secrets.token_hex(6)}.tmp")
-    try:
-        _write_through(temporary, content)
-        os.replace(temporary, target)
-    except OSError as error:
-        raise InputError(
-            f"cannot write {os.fspath(path)}: {error.strerror or error}; "
-            f"what was there before is unchanged"
-        ) from error
-    finally:
-        with contextlib.suppress(OSError):
-            os.unlink(temporary)
 
 
 class _RefusedError(Exception):
@@ -122,10 +97,3 @@ def _encode(path: PathLike, obj: object) -> bytes:
         return f"{text}\n".encode()
     except (TypeError, ValueError, RecursionError) as error:
         raise InputError(f"cannot write {os.fspath(path)} as JSON: {error}") from None
-
-
-def _write_through(path: str, content: bytes) -> None:
-    with open(path, "xb") as file:
-        file.write(content)
-        file.flush()
-        os.fsync(file.fileno())

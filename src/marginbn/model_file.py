@@ -28,6 +28,7 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from marginbn import __version__
+from marginbn.atomic import PathLike
 from marginbn.classifiers import (
     BaseBNClassifier,
     GenerativeBNClassifier,
@@ -38,7 +39,7 @@ from marginbn.classifiers import (
 )
 from marginbn.exceptions import FormatError, InputError
 from marginbn.export.native import network_from_dict, network_to_dict
-from marginbn.jsonfile import PathLike, read_json, write_json_atomic
+from marginbn.jsonfile import read_json, write_json_atomic
 from marginbn.jsonvalues import (
     MisfitError,
     NotPlainError,
@@ -75,6 +76,9 @@ _ESTIMATORS: dict[str, type[BaseBNClassifier]] = {
         TANClassifier,
     )
 }
+_LEFT_OUT = {"callback", "checkpoint", "certificate"}
+"""Parameters that belong to one fit on one machine, not to the classifier."""
+
 _KEYS = (
     "format", "version", "package", "estimator", "params", "classes", "feature_names", "coding",
     "n_samples", "n_dropped", "result", "validation", "network",
@@ -86,7 +90,17 @@ def save_model(classifier: BaseBNClassifier, path: PathLike) -> None:
 
     Parameters that are no plain values (a ``RandomState``, a splitter as ``cv``) are left out with
     a warning and have their default after loading; predictions do not need them. The callback
-    is left out silently.
+    and the files of the search are left out silently.
+
+    Examples
+    --------
+    >>> import os, tempfile
+    >>> from marginbn import NaiveBayesClassifier, save_model
+    >>> clf = NaiveBayesClassifier().fit([["red"], ["red"], ["blue"]], ["a", "a", "b"])
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     save_model(clf, os.path.join(folder, "model.json"))
+    ...     os.listdir(folder)
+    ['model.json']
     """
     name = type(classifier).__name__
     if _ESTIMATORS.get(name) is not type(classifier):
@@ -120,6 +134,17 @@ def load_model(path: PathLike) -> BaseBNClassifier:
         If anything in the file is not as the format demands.
     InputError
         If the file cannot be read at all.
+
+    Examples
+    --------
+    >>> import os, tempfile
+    >>> from marginbn import NaiveBayesClassifier, load_model, save_model
+    >>> clf = NaiveBayesClassifier().fit([["red"], ["red"], ["blue"]], ["a", "a", "b"])
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = os.path.join(folder, "model.json")
+    ...     save_model(clf, path)
+    ...     load_model(path).predict([["blue"]]).tolist()
+    ['b']
     """
     try:
         return _parse_model(read_json(path), path)
@@ -132,7 +157,7 @@ def load_model(path: PathLike) -> BaseBNClassifier:
 def _plain_parameters(classifier: BaseBNClassifier) -> dict[str, object]:
     params: dict[str, object] = {}
     for name, value in classifier.get_params(deep=False).items():
-        if name == "callback":
+        if name in _LEFT_OUT:
             continue
         try:
             params[name] = encode_value(value)
@@ -170,7 +195,7 @@ def _parse_estimator(name: object, params: object) -> BaseBNClassifier:
     cls = _ESTIMATORS.get(as_text(name, "$.estimator"))
     if cls is None:
         raise MisfitError(f"$.estimator: must be one of {sorted(_ESTIMATORS)}, got {shorten(name)}")
-    known = cls().get_params(deep=False).keys() - {"callback"}
+    known = cls().get_params(deep=False).keys() - _LEFT_OUT
     given = as_record(params, "$.params")
     unknown = sorted(given.keys() - known)
     if unknown:

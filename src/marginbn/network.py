@@ -44,9 +44,9 @@ class BayesianNetwork:
     variables
         Name and state labels of each variable; names are unique, labels within a variable too.
     log_tables
-        ``log_tables[i]`` is float64 (*arities of the parents of i in increasing order, arity of i)
-        and holds log P(i | parents); ``-inf`` is a probability of zero. They are copied and made
-        read-only.
+        ``log_tables[i]`` is float64 with one axis per parent of i, in increasing order, and i
+        itself on the last axis; it holds log P(i | parents), ``-inf`` for a probability of zero.
+        The tables are copied and made read-only.
 
     Examples
     --------
@@ -86,6 +86,15 @@ class BayesianNetwork:
 
         With ``smoothing=0`` (maximum likelihood) every state of the parents must occur in the
         data, otherwise a row of the table is undefined and an ``InputError`` says which.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> variables = (Variable("class", ("0", "1")), Variable("x", ("0", "1")))
+        >>> data = EncodedData(np.array([[0, 0], [1, 1]] * 9), np.ones(18), variables)
+        >>> network = BayesianNetwork.fit(data, Structure(((), (0,))), smoothing=1.0)
+        >>> np.exp(network.log_tables[1]).round(3).tolist()  # (9 + 1) / (9 + 2) and the rest
+        [[0.909, 0.091], [0.091, 0.909]]
         """
         if not (np.isfinite(smoothing) and smoothing >= 0):
             raise InputError(f"smoothing must be a number >= 0, got {smoothing}")
@@ -125,7 +134,16 @@ class BayesianNetwork:
         return sum(t.size // t.shape[-1] * (t.shape[-1] - 1) for t in self.log_tables)
 
     def log_joint(self, codes: ArrayLike) -> FloatArray:
-        """Log probability of complete rows: codes (n, n_variables) -> float64 (n,)."""
+        """Log probability of complete rows: codes (n, n_variables) -> float64 (n,).
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> variables = (Variable("coin", ("h", "t")),)
+        >>> coin = BayesianNetwork(Structure(((),)), variables, (np.log([0.5, 0.5]),))
+        >>> np.exp(coin.log_joint([[0], [1]])).tolist()
+        [0.5, 0.5]
+        """
         checked = self._checked_codes(codes)
         if checked.size and not ((checked >= 0) & (checked < self.arities)).all():
             raise InputError(
@@ -152,11 +170,30 @@ class BayesianNetwork:
         -------
         numpy.ndarray
             float64 (n, n_classes).
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> rain, grass = Variable("rain", ("no", "yes")), Variable("grass", ("dry", "wet"))
+        >>> tables = (np.log([0.8, 0.2]), np.log([[0.9, 0.1], [0.25, 0.75]]))
+        >>> network = BayesianNetwork(Structure(((), (0,))), (rain, grass), tables)
+        >>> np.exp(network.log_joint_per_class([[0, 1], [0, -1]])).round(3).tolist()
+        [[0.08, 0.15], [0.8, 0.2]]
         """
         return self._class_joint.evaluate(self._checked_codes(codes))
 
     def log_likelihood(self, data: EncodedData) -> float:
-        """Weighted sum of the log probabilities of the samples, in nats."""
+        """Weighted sum of the log probabilities of the samples, in nats.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> variables = (Variable("coin", ("h", "t")),)
+        >>> coin = BayesianNetwork(Structure(((),)), variables, (np.log([0.5, 0.5]),))
+        >>> data = EncodedData(np.array([[0], [1], [1]]), np.ones(3), coin.variables)
+        >>> float(round(coin.log_likelihood(data) / np.log(0.5), 6))
+        3.0
+        """
         if data.variables != self.variables:
             raise InputError(
                 "data must have the variables of the network, in its order and with its states; "
@@ -174,6 +211,16 @@ class BayesianNetwork:
 
         With evidence (state label by variable name) the draws follow the exact conditional
         distribution. Equal seeds give equal draws.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> rain, grass = Variable("rain", ("no", "yes")), Variable("grass", ("dry", "wet"))
+        >>> tables = (np.log([0.8, 0.2]), np.log([[0.9, 0.1], [0.25, 0.75]]))
+        >>> network = BayesianNetwork(Structure(((), (0,))), (rain, grass), tables)
+        >>> draws = network.sample(1000, random_state=0, evidence={"grass": "wet"})
+        >>> draws.shape, bool((draws[:, 1] == 1).all())
+        ((1000, 2), True)
         """
         count = _as_count(n)
         rng = _as_generator(random_state)
@@ -191,15 +238,44 @@ class BayesianNetwork:
         """Joint distribution of the queried variables given the evidence, one axis for each.
 
         See :func:`marginbn.inference.posterior`.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> rain, grass = Variable("rain", ("no", "yes")), Variable("grass", ("dry", "wet"))
+        >>> tables = (np.log([0.8, 0.2]), np.log([[0.9, 0.1], [0.25, 0.75]]))
+        >>> network = BayesianNetwork(Structure(((), (0,))), (rain, grass), tables)
+        >>> network.posterior(["rain", "grass"]).round(3).tolist()
+        [[0.72, 0.08], [0.05, 0.15]]
         """
         return inference.posterior(self, query, evidence)
 
     def marginals(self, evidence: Evidence | None = None) -> dict[str, FloatArray]:
-        """Posterior distribution of every single variable given the evidence, by name."""
+        """Posterior distribution of every single variable given the evidence, by name.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> rain, grass = Variable("rain", ("no", "yes")), Variable("grass", ("dry", "wet"))
+        >>> tables = (np.log([0.8, 0.2]), np.log([[0.9, 0.1], [0.25, 0.75]]))
+        >>> network = BayesianNetwork(Structure(((), (0,))), (rain, grass), tables)
+        >>> {name: p.round(3).tolist() for name, p in network.marginals().items()}
+        {'rain': [0.8, 0.2], 'grass': [0.77, 0.23]}
+        """
         return inference.marginals(self, evidence)
 
     def log_evidence(self, evidence: Evidence | None = None) -> float:
-        """Log probability of the evidence, everything else summed out."""
+        """Log probability of the evidence, everything else summed out.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> rain, grass = Variable("rain", ("no", "yes")), Variable("grass", ("dry", "wet"))
+        >>> tables = (np.log([0.8, 0.2]), np.log([[0.9, 0.1], [0.25, 0.75]]))
+        >>> network = BayesianNetwork(Structure(((), (0,))), (rain, grass), tables)
+        >>> round(float(np.exp(network.log_evidence({"grass": "wet"}))), 3)
+        0.23
+        """
         return inference.log_evidence(self, evidence)
 
     def most_probable_explanation(
@@ -208,11 +284,29 @@ class BayesianNetwork:
         """Most probable joint state that agrees with the evidence, and its log probability.
 
         Ties are broken by the smallest state index, variable by variable.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> rain, grass = Variable("rain", ("no", "yes")), Variable("grass", ("dry", "wet"))
+        >>> tables = (np.log([0.8, 0.2]), np.log([[0.9, 0.1], [0.25, 0.75]]))
+        >>> network = BayesianNetwork(Structure(((), (0,))), (rain, grass), tables)
+        >>> network.most_probable_explanation({"grass": "wet"})[0]
+        {'rain': 'yes', 'grass': 'wet'}
         """
         return inference.most_probable_explanation(self, evidence)
 
     def variable_index(self, variable: str | int) -> int:
-        """Index of a variable given by name (or by index, which is only checked)."""
+        """Index of a variable given by name (or by index, which is only checked).
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> variables = (Variable("coin", ("h", "t")),)
+        >>> coin = BayesianNetwork(Structure(((),)), variables, (np.log([0.5, 0.5]),))
+        >>> coin.variable_index("coin")
+        0
+        """
         if isinstance(variable, str):
             if variable in self._index:
                 return self._index[variable]
@@ -226,7 +320,16 @@ class BayesianNetwork:
         raise InputError(f"a variable is given by its name or index, got {variable!r}")
 
     def encode_evidence(self, evidence: Evidence | None) -> dict[int, int]:
-        """Evidence {variable name: state label} as {variable index: state index}."""
+        """Evidence {variable name: state label} as {variable index: state index}.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> variables = (Variable("coin", ("h", "t")),)
+        >>> coin = BayesianNetwork(Structure(((),)), variables, (np.log([0.5, 0.5]),))
+        >>> coin.encode_evidence({"coin": "t"})
+        {0: 1}
+        """
         if evidence is None:
             return {}
         if not isinstance(evidence, Mapping):

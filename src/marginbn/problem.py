@@ -45,6 +45,22 @@ class StructureProblem:
         float64 (M,), weight of each sample; empty for linear problems.
     gamma
         Cap of each sample's log margin (eq. 9).
+    origin
+        Data and score behind ``linear`` where it comes from a decomposable score; nothing here
+        reads it, certificates do.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from marginbn import StructureProblem, Variable, enumerate_candidates, solve_structure
+    >>> variables = (Variable("class", ("0", "1")), Variable("x", ("0", "1")))
+    >>> problem = StructureProblem(
+    ...     enumerate_candidates(2, 1), np.array([-3.0, -2.0, -5.0, -1.0]), variables
+    ... )
+    >>> problem.evaluate([0, 3])  # the class without parents, x with the class
+    -4.0
+    >>> solve_structure(problem).structure.arcs
+    ((0, 1),)
     """
 
     candidates: CandidateSets
@@ -53,6 +69,7 @@ class StructureProblem:
     margins: MarginRows | None = None
     weights: NDArray[np.float64] | None = None
     gamma: float = math.inf
+    origin: tuple[EncodedData, LocalScore] | None = None
 
     def __post_init__(self) -> None:
         if self.linear.shape != (self.candidates.n_candidates,):
@@ -91,11 +108,32 @@ class StructureProblem:
         return np.zeros(0) if self.weights is None else self.weights
 
     def with_gamma(self, gamma: float) -> StructureProblem:
-        """The same problem with another cap; everything else is shared."""
+        """The same problem with another cap; everything else is shared.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from marginbn import EncodedData, Variable, enumerate_candidates, margin_problem
+        >>> variables = (Variable("class", ("0", "1")), Variable("x", ("0", "1")))
+        >>> data = EncodedData(np.array([[0, 0], [1, 1]] * 9), np.ones(18), variables)
+        >>> margin_problem(data, enumerate_candidates(2, 1), gamma=1.0).with_gamma(2.5).gamma
+        2.5
+        """
         return replace(self, gamma=float(gamma))
 
     def evaluate(self, selection: Sequence[int] | NDArray[np.int64]) -> float:
-        """Objective of a selection from the definition, without looking at cycles."""
+        """Objective of a selection from the definition, without looking at cycles.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from marginbn import EncodedData, Variable, enumerate_candidates, margin_problem
+        >>> variables = (Variable("class", ("0", "1")), Variable("x", ("0", "1")))
+        >>> data = EncodedData(np.array([[0, 0], [1, 1]] * 9), np.ones(18), variables)
+        >>> problem = margin_problem(data, enumerate_candidates(2, 1), gamma=2.0)
+        >>> problem.evaluate([0, 3])  # every one of the 18 rows reaches gamma
+        36.0
+        """
         chosen = np.asarray(selection, dtype=np.int64)
         value = math.fsum(self.linear[chosen])
         if self.margins is None:
@@ -104,7 +142,18 @@ class StructureProblem:
         return value + math.fsum(self.sample_weights * smallest)
 
     def score(self, structure: Structure) -> float:
-        """Objective of a structure."""
+        """Objective of a structure.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from marginbn import EncodedData, Variable, enumerate_candidates, margin_problem
+        >>> variables = (Variable("class", ("0", "1")), Variable("x", ("0", "1")))
+        >>> data = EncodedData(np.array([[0, 0], [1, 1]] * 9), np.ones(18), variables)
+        >>> problem = margin_problem(data, enumerate_candidates(2, 1), gamma=2.0)
+        >>> problem.score(Structure(((), ())))  # no arcs, equal classes: all margins are zero
+        0.0
+        """
         return self.evaluate(self.candidates.selection(structure))
 
 
@@ -116,7 +165,22 @@ def margin_problem(
     gamma: float = 1.0,
     smoothing: float = 1.0,
 ) -> StructureProblem:
-    """Soft margin (``"multiclass"``, eq. 9) or binary soft margin (``"binary"``, section 5)."""
+    """Soft margin (``"multiclass"``, eq. 9) or binary soft margin (``"binary"``, section 5).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from marginbn import (
+    ...     EncodedData, Variable, enumerate_candidates, margin_problem, solve_structure
+    ... )
+    >>> variables = (Variable("class", ("0", "1")), Variable("x", ("0", "1")))
+    >>> data = EncodedData(np.array([[0, 0], [1, 1]] * 9), np.ones(18), variables)
+    >>> problem = margin_problem(data, enumerate_candidates(2, 1), gamma=2.0)
+    >>> problem.n_samples, problem.n_rows  # equal rows are merged
+    (2, 2)
+    >>> solve_structure(problem).objective
+    36.0
+    """
     if margin not in ("multiclass", "binary"):
         raise InputError(f"margin must be 'multiclass' or 'binary', got {margin!r}")
     if not (smoothing > 0 and math.isfinite(smoothing)):
@@ -140,10 +204,27 @@ def margin_problem(
 def linear_problem(
     data: EncodedData, candidates: CandidateSets, score: LocalScore
 ) -> StructureProblem:
-    """Decomposable score: no margin rows."""
+    """Decomposable score: no margin rows.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from marginbn import EncodedData, Variable, enumerate_candidates, linear_problem
+    >>> from marginbn.scores import get_local_score
+    >>> variables = (Variable("class", ("0", "1")), Variable("x", ("0", "1")))
+    >>> data = EncodedData(np.array([[0, 0], [1, 1]] * 9), np.ones(18), variables)
+    >>> problem = linear_problem(data, enumerate_candidates(2, 1), get_local_score("loglik"))
+    >>> problem.linear.round(3).tolist()  # the class: {}, {x}; x: {}, {class}
+    [-12.477, 0.0, -12.477, 0.0]
+    """
     _check_match(data, candidates)
     merged = data.merged()
-    return StructureProblem(candidates, local_scores(merged, candidates, score), merged.variables)
+    return StructureProblem(
+        candidates=candidates,
+        linear=local_scores(merged, candidates, score),
+        variables=merged.variables,
+        origin=(merged, score),
+    )
 
 
 def _check_match(data: EncodedData, candidates: CandidateSets) -> None:
@@ -163,6 +244,17 @@ def drop_dominated(problem: StructureProblem) -> StructureProblem:
     Exchanging a parent set for a subset never closes a cycle, so in a linear problem a candidate
     whose score is not above that of one of its subsets can go. Problems with margin rows are
     returned as they are: there a candidate's worth depends on all the others.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from marginbn import StructureProblem, Variable, drop_dominated, enumerate_candidates
+    >>> variables = (Variable("class", ("0", "1")), Variable("x", ("0", "1")))
+    >>> problem = StructureProblem(
+    ...     enumerate_candidates(2, 1), np.array([-3.0, -3.5, -5.0, -1.0]), variables
+    ... )
+    >>> drop_dominated(problem).candidates.parents  # the class is better off without parents
+    ((), (), (0,))
     """
     if not problem.is_linear:
         return problem
@@ -192,7 +284,14 @@ def _best_below(parents: tuple[int, ...], best: dict[tuple[int, ...], float]) ->
 
 @dataclass(frozen=True)
 class ProblemSize:
-    """What a problem will need, told before anything large is allocated."""
+    """What a problem will need, told before anything large is allocated.
+
+    Examples
+    --------
+    >>> from marginbn import ProblemSize
+    >>> print(ProblemSize(21, 5000, 631, 10000, 8 * 10000 * 631))
+    631 candidate parent sets for 21 variables, 10000 margin rows, 50.5 MB of coefficients
+    """
 
     n_variables: int
     n_samples: int
@@ -219,7 +318,18 @@ def estimate_size(
     margin: MarginKind | None = "multiclass",
     class_restricted: bool = True,
 ) -> ProblemSize:
-    """Size of the problem by formula; ``margin=None`` stands for a decomposable score."""
+    """Size of the problem by formula; ``margin=None`` stands for a decomposable score.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from marginbn import EncodedData, Variable, estimate_size
+    >>> variables = tuple(Variable(name, ("0", "1", "2")) for name in ("class", "x", "z"))
+    >>> data = EncodedData(np.array([[0, 0, 1], [1, 1, 0], [2, 1, 1]]), np.ones(3), variables)
+    >>> size = estimate_size(data, 2)
+    >>> size.n_candidates, size.n_margin_rows
+    (10, 6)
+    """
     n_samples = data.merged().n_samples
     rivals = {"multiclass": data.n_classes - 1, "binary": 1, None: 0}[margin]
     n_candidates = count_candidates(

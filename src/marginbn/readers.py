@@ -21,7 +21,8 @@ from pathlib import Path
 from typing import Any, TextIO
 
 from marginbn.arff import parse_arff
-from marginbn.exceptions import InputError, MissingDependencyError
+from marginbn.atomic import replacing
+from marginbn.exceptions import InputError, MarginBNError, MissingDependencyError
 from marginbn.table import Kinds, Table, as_table, resolve_kinds
 from marginbn.textfile import Origin, column_from_text, format_error, load_text
 
@@ -61,11 +62,23 @@ def read_table(
         If the file is malformed; the message gives path, line and reason.
     InputError
         If the file is not there or of no known format.
+
+    Examples
+    --------
+    >>> import os, tempfile
+    >>> from marginbn import read_table
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = os.path.join(folder, "table.csv")
+    ...     with open(path, "w") as file:
+    ...         _ = file.write("colour,size\\nred,1.5\\nblue,?\\n")
+    ...     table = read_table(path)
+    >>> table.kinds, table.complete.tolist()
+    ({'colour': 'categorical', 'size': 'numeric'}, [True, False])
     """
     path = Path(path)
     suffix = _format_of(path)
     if suffix == ".parquet":
-        return as_table(_load_parquet(path), kinds=kinds)
+        return _read_parquet(path, kinds)
     if suffix == ".arff":
         return parse_arff(load_text(path), str(path), kinds)
     text = read_delimited(path, delimiter=delimiter)
@@ -91,11 +104,11 @@ def write_csv(
         target.writelines(map(_csv_line, rows))
         return
     opener = gzip.open if str(target).lower().endswith(".gz") else open
-    try:
-        with opener(target, "wt", encoding="utf-8", newline="") as stream:
-            write_csv(stream, names, rows)
-    except OSError as error:
-        raise InputError(f"cannot write {str(target)!r}: {error.strerror}") from error
+    with (
+        replacing(target) as temporary,
+        opener(temporary, "wt", encoding="utf-8", newline="") as stream,
+    ):
+        write_csv(stream, names, rows)
 
 
 def _csv_line(values: Sequence[Any]) -> str:
@@ -191,6 +204,18 @@ def _checked_header(row: Sequence[str], path: str, line: int) -> tuple[str, ...]
 
 
 # --- Parquet --------------------------------------------------------------------------------------
+
+
+def _read_parquet(path: Path, kinds: Kinds) -> Table:
+    """The table of a Parquet file; a damaged one can be found out as late as at its cells."""
+    content = _load_parquet(path)
+    try:
+        return as_table(content, kinds=kinds)
+    except MarginBNError:
+        raise
+    except Exception as error:
+        reason = f"not a readable Parquet file: {error}"
+        raise format_error(str(path), None, reason) from error
 
 
 def _load_parquet(path: Path) -> Any:

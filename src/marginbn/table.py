@@ -77,23 +77,47 @@ class Table:
         return complete
 
     def column(self, name: str) -> Column:
-        """The column called `name`."""
+        """The column called `name`.
+
+        Examples
+        --------
+        >>> as_table([["a", 1.5], ["b", 2.5]], names=["letter", "size"]).column("letter").categories
+        ('a', 'b')
+        """
         for column in self.columns:
             if column.name == name:
                 return column
         raise InputError(f"there is no column {name!r}{_suggestion(name, self.names)}")
 
     def drop(self, name: str) -> Table:
-        """All columns but the one called `name`."""
+        """All columns but the one called `name`.
+
+        Examples
+        --------
+        >>> as_table([["a", 1.5]], names=["letter", "size"]).drop("size").names
+        ('letter',)
+        """
         dropped = self.column(name)
         return Table(tuple(column for column in self.columns if column is not dropped))
 
     def select(self, names: Iterable[str]) -> Table:
-        """Only the columns called `names`, in that order."""
+        """Only the columns called `names`, in that order.
+
+        Examples
+        --------
+        >>> as_table([["a", 1.5]], names=["letter", "size"]).select(["size", "letter"]).names
+        ('size', 'letter')
+        """
         return Table(tuple(self.column(name) for name in names))
 
     def take(self, row_indices: Any) -> Table:
-        """Only the given rows (indices or a mask), in that order."""
+        """Only the given rows (indices or a mask), in that order.
+
+        Examples
+        --------
+        >>> as_table([["a", 1.5], ["b", 2.5]], names=["letter", "size"]).take([1]).n_rows
+        1
+        """
         rows = np.asarray(row_indices)
         rows = rows.astype(np.intp) if rows.size == 0 and rows.dtype != np.bool_ else rows
         return Table(tuple(column.take(rows) for column in self.columns))
@@ -118,6 +142,15 @@ def as_table(X: Any, *, kinds: Kinds = "auto", names: Sequence[str] | None = Non
     ------
     InputError
         If `X` is no table, or a column holds what cannot be used; the message names the column.
+
+    Examples
+    --------
+    >>> from marginbn import as_table
+    >>> table = as_table([["red", 1.5], ["blue", None]], names=["colour", "size"])
+    >>> table.kinds
+    {'colour': 'categorical', 'size': 'numeric'}
+    >>> table.complete.tolist()
+    [True, False]
     """
     own_names, sources = _names_and_sources(X)
     labels = _checked_names(own_names, names)

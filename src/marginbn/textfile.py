@@ -8,6 +8,7 @@ column of plain whole numbers (no leading zero, ``2`` and ``2.0`` alike) has int
 from __future__ import annotations
 
 import gzip
+import io
 import re
 import zlib
 from collections.abc import Sequence
@@ -23,6 +24,12 @@ from marginbn.exceptions import FormatError, InputError
 
 MISSING_TEXTS = frozenset({"", "?", "NA", "NaN", "nan"})
 """Fields of a CSV file that mean missing, once surrounding spaces are gone."""
+
+MAX_SAFE_BYTES = 2**28
+"""What a gzip file of any size may unpack to."""
+
+MAX_EXPANSION = 200
+"""Beyond that, the bytes a packed byte may become; tables have 3 to 30, bombs a thousand."""
 
 _WHOLE = re.compile(r"-?(?:0|[1-9][0-9]{0,17})(?:\.0+)?")
 
@@ -71,10 +78,24 @@ def load_bytes(path: Path) -> bytes:
         raise InputError(f"cannot read {str(path)!r}: {reason}") from error
     if path.suffix.lower() != ".gz":
         return data
+    return _unpack(data, str(path))
+
+
+def _unpack(data: bytes, path: str) -> bytes:
+    """Content of gzip data; a small file that unpacks to gigabytes is refused on the way."""
+    limit = max(MAX_SAFE_BYTES, MAX_EXPANSION * len(data))
     try:
-        return gzip.decompress(data)
+        with gzip.open(io.BytesIO(data)) as stream:
+            unpacked = stream.read(limit + 1)
     except (OSError, EOFError, zlib.error) as error:
-        raise format_error(str(path), None, f"the gzip file is damaged: {error}") from error
+        raise format_error(path, None, f"the gzip file is damaged: {error}") from error
+    if len(unpacked) > limit:
+        reason = (
+            f"the gzip file unpacks to more than {limit} bytes, {MAX_EXPANSION} times its size; "
+            "unpack it yourself if it is no attack"
+        )
+        raise format_error(path, None, reason)
+    return unpacked
 
 
 def column_from_text(

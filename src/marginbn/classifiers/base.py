@@ -55,8 +55,10 @@ class BaseBNClassifier(ClassifierMixin, BaseEstimator):
         All of the above as the solver returned it.
     feature_names_in_, n_features_in_
         As everywhere in scikit-learn.
-    n_samples_, n_dropped_ : int
-        Training rows used, and left out because of missing values.
+    n_samples_ : int
+        Training rows used.
+    n_dropped_ : int
+        Training rows left out because of missing values.
     """
 
     smoothing: float
@@ -83,6 +85,13 @@ class BaseBNClassifier(ClassifierMixin, BaseEstimator):
         Returns
         -------
         self
+
+        Examples
+        --------
+        >>> from marginbn import NaiveBayesClassifier
+        >>> X, y = [["red", 1.5], ["red", 2.0], ["blue", 7.5], ["blue", 8.0]], ["a", "a", "b", "b"]
+        >>> NaiveBayesClassifier().fit(X, y, sample_weight=[1, 1, 2, 2]).network_.names
+        ('class', 'x0', 'x1')
         """
         self._check_parameters()
         rows = read_training_rows(
@@ -122,23 +131,55 @@ class BaseBNClassifier(ClassifierMixin, BaseEstimator):
         return {i: c.kind for i, c in enumerate(self.coding_.columns)}
 
     def predict(self, X: Any) -> NDArray[Any]:
-        """Most probable class of every row; ties go to the first class."""
+        """Most probable class of every row; ties go to the first class.
+
+        Examples
+        --------
+        >>> from marginbn import NaiveBayesClassifier
+        >>> X, y = [["red"], ["red"], ["blue"]], ["a", "a", "b"]
+        >>> NaiveBayesClassifier().fit(X, y).predict([["blue"], [None]]).tolist()
+        ['b', 'a']
+        """
         best = self._log_joint(X).argmax(axis=1)  # first: it tells an unfitted estimator
         labels: NDArray[Any] = self.classes_[best]
         return labels
 
     def predict_log_proba(self, X: Any) -> NDArray[np.float64]:
-        """Log posterior of every class, shape (n_samples, n_classes)."""
+        """Log posterior of every class, shape (n_samples, n_classes).
+
+        Examples
+        --------
+        >>> from marginbn import NaiveBayesClassifier
+        >>> X, y = [["red"], ["red"], ["blue"]], ["a", "a", "b"]
+        >>> NaiveBayesClassifier().fit(X, y).predict_log_proba([[None]]).round(3).tolist()
+        [[-0.511, -0.916]]
+        """
         joint = self._log_joint(X)
         normalised: NDArray[np.float64] = joint - logsumexp(joint, axis=1, keepdims=True)
         return normalised
 
     def predict_proba(self, X: Any) -> NDArray[np.float64]:
-        """Posterior of every class, shape (n_samples, n_classes)."""
+        """Posterior of every class, shape (n_samples, n_classes).
+
+        Examples
+        --------
+        >>> from marginbn import NaiveBayesClassifier
+        >>> X, y = [["red"], ["red"], ["blue"]], ["a", "a", "b"]
+        >>> NaiveBayesClassifier().fit(X, y).predict_proba([[None]]).round(3).tolist()
+        [[0.6, 0.4]]
+        """
         return np.exp(self.predict_log_proba(X))
 
     def decision_function(self, X: Any) -> NDArray[np.float64]:
-        """Log odds of the second class if there are two classes, else log posteriors."""
+        """Log odds of the second class if there are two classes, else log posteriors.
+
+        Examples
+        --------
+        >>> from marginbn import NaiveBayesClassifier
+        >>> X, y = [["red"], ["red"], ["blue"]], ["a", "a", "b"]
+        >>> NaiveBayesClassifier().fit(X, y).decision_function([[None]]).round(3).tolist()
+        [-0.405]
+        """
         log_proba = self.predict_log_proba(X)
         if len(self.classes_) == 2:
             odds: NDArray[np.float64] = log_proba[:, 1] - log_proba[:, 0]
@@ -150,6 +191,16 @@ class BaseBNClassifier(ClassifierMixin, BaseEstimator):
 
         The predicted class is compared with its nearest rival, or the labels ``y`` with theirs.
         One row on its own is welcome too; see :func:`marginbn.explain.explain`.
+
+        Examples
+        --------
+        >>> from marginbn import NaiveBayesClassifier
+        >>> X, y = [["red"], ["red"], ["blue"]], ["a", "a", "b"]
+        >>> print(NaiveBayesClassifier().fit(X, y).explain(["red"])[0])
+        row 0: a (p = 0.7714) against b, odds 3.38 : 1
+          x0 = red    +0.8109
+          class = a   +0.4055
+          log margin  +1.2164
         """
         check_is_fitted(self)
         table = read_features(self, as_rows(X), kinds=self._fitted_kinds(), reset=False)

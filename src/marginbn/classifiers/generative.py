@@ -26,7 +26,8 @@ class GenerativeBNClassifier(SearchingBNClassifier):
         Strength of the prior of ``score="bdeu"``.
     smoothing : float, default=1.0
         Added to every count for the parameters (not for the score).
-    solver, time_limit, gap_tolerance, random_state, n_jobs, verbose, callback
+    solver, time_limit, gap_tolerance, random_state, n_jobs, verbose, callback, memory_limit, \
+checkpoint, certificate
         As in :class:`MaxMarginBNClassifier`.
     required_arcs, forbidden_arcs : list of (parent, child), optional
         Arcs every (no) structure must have, by name; the class has the name of ``y`` or "class".
@@ -62,6 +63,9 @@ class GenerativeBNClassifier(SearchingBNClassifier):
         unseen: str = "missing",
         column_kinds: Any = "auto",
         callback: Any = None,
+        memory_limit: Any = None,
+        checkpoint: Any = None,
+        certificate: Any = None,
     ) -> None:
         self.score = score
         self.max_parents = max_parents
@@ -80,6 +84,9 @@ class GenerativeBNClassifier(SearchingBNClassifier):
         self.unseen = unseen
         self.column_kinds = column_kinds
         self.callback = callback
+        self.memory_limit = memory_limit
+        self.checkpoint = checkpoint
+        self.certificate = certificate
 
     # The parameter "score" has the name of scikit-learn's accuracy method. Reading the attribute
     # gives the method, setting it stores the parameter, and get_params tells the parameter.

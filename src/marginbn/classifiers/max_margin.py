@@ -60,6 +60,16 @@ class MaxMarginBNClassifier(SearchingBNClassifier):
         As in :class:`NaiveBayesClassifier`.
     callback : callable, optional
         Called with a :class:`TracePoint` at every improvement; a true return value stops.
+    memory_limit : int, str or None, default=None
+        Bytes that the search may take, or text like "2 GB"; None stands for most of what the
+        machine has left. A full store of open nodes is searched depth first.
+    checkpoint : str, path or None, default=None
+        File in which the search is kept, now and then and at its end; fitting the same data again
+        goes on from it. A file of another problem is refused, so cross-validation, which fits many
+        problems, cannot share one.
+    certificate : str, path or None, default=None
+        File for a proof of the result that ``marginbn verify`` can check; part of the time limit
+        goes into writing it down. Every fit writes it anew.
 
     Examples
     --------
@@ -90,6 +100,9 @@ class MaxMarginBNClassifier(SearchingBNClassifier):
         unseen: str = "missing",
         column_kinds: Any = "auto",
         callback: Any = None,
+        memory_limit: Any = None,
+        checkpoint: Any = None,
+        certificate: Any = None,
     ) -> None:
         self.margin = margin
         self.gamma = gamma
@@ -107,6 +120,9 @@ class MaxMarginBNClassifier(SearchingBNClassifier):
         self.unseen = unseen
         self.column_kinds = column_kinds
         self.callback = callback
+        self.memory_limit = memory_limit
+        self.checkpoint = checkpoint
+        self.certificate = certificate
 
     def _check_parameters(self) -> None:
         super()._check_parameters()

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import sys
+import warnings
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Self
@@ -27,7 +29,7 @@ from marginbn.classifiers.preparation import (
 )
 from marginbn.classifiers.searching import SearchingBNClassifier, seed_of
 from marginbn.encode import EncodedData
-from marginbn.exceptions import InputError
+from marginbn.exceptions import InputError, OptimalityWarning
 from marginbn.network import BayesianNetwork
 from marginbn.problem import StructureProblem, margin_problem
 from marginbn.solvers import solve_structure
@@ -71,9 +73,18 @@ class MaxMarginBNClassifierCV(SearchingBNClassifier):
         Seconds for the final solve.
     n_jobs : int or None, default=None
         Folds and parent limits solved in parallel (joblib).
+
+        Ctrl-C ends the validation: the folds that are complete decide, with an
+        :class:`OptimalityWarning`; before the first fold is complete there is nothing to decide by
+        and ``KeyboardInterrupt`` is raised. A second Ctrl-C ends the final solve.
     smoothing, solver, gap_tolerance, random_state, verbose, required_arcs, forbidden_arcs, \
-missing, unseen, column_kinds, callback
+missing, unseen, column_kinds, callback, memory_limit
         As in :class:`MaxMarginBNClassifier`.
+    checkpoint : str, path or None, default=None
+        As in :class:`MaxMarginBNClassifier`, for the final solve on all rows. The many short solves
+        of the validation are repeated; they are deterministic unless a time limit ends them.
+    certificate : str, path or None, default=None
+        As in :class:`MaxMarginBNClassifier`, for the final solve on all rows.
 
     Attributes
     ----------
@@ -116,6 +127,9 @@ missing, unseen, column_kinds, callback
         unseen: str = "missing",
         column_kinds: Any = "auto",
         callback: Any = None,
+        memory_limit: Any = None,
+        checkpoint: Any = None,
+        certificate: Any = None,
     ) -> None:
         self.margin = margin
         self.gammas = gammas
@@ -135,6 +149,9 @@ missing, unseen, column_kinds, callback
         self.unseen = unseen
         self.column_kinds = column_kinds
         self.callback = callback
+        self.memory_limit = memory_limit
+        self.checkpoint = checkpoint
+        self.certificate = certificate
 
     def _check_parameters(self) -> None:
         for gamma in self._gamma_grid():
@@ -201,24 +218,41 @@ missing, unseen, column_kinds, callback
                 gap_tolerance=self.gap_tolerance,
                 start=start,
                 seed=seed_of(self.random_state),
+                memory_limit=self.memory_limit,
             )
             if result.status is Status.INTERRUPTED:
-                raise KeyboardInterrupt  # a half-validated grid is no basis for a choice
+                raise KeyboardInterrupt  # a fold with half a grid is no basis for a choice
             start = result.structure
             yield gamma, result
 
     def _validate(self, rows: TrainingRows, y: Any) -> list[FoldPath]:
-        """All folds and parent limits, in parallel if asked to."""
+        """All folds and parent limits, in parallel if asked to; Ctrl-C keeps the folds that are
+        complete, if there are any.
+        """
         if self.cv is None:
             splits = paper_splits(rows, seed_of(self.random_state))
         else:
             splits = given_splits(rows, self.cv, read_target(y)[0])
-        tasks = [(k, fold) for k in self._parent_grid() for fold in range(len(splits))]
-        return list(
-            Parallel(n_jobs=self.n_jobs)(
+        tasks = [(k, fold) for fold in range(len(splits)) for k in self._parent_grid()]
+        paths: list[FoldPath] = []
+        try:
+            answers = Parallel(n_jobs=self.n_jobs, return_as="generator")(
                 delayed(self._validate_fold)(rows, *splits[fold], k, fold) for k, fold in tasks
             )
-        )
+            for path in answers:
+                paths.append(path)
+        except KeyboardInterrupt:
+            paths = complete_folds(paths, len(self._parent_grid()))
+            if not paths:
+                raise
+            n_complete = len({path.fold for path in paths})
+            warnings.warn(
+                f"the validation was interrupted: gamma and max_parents are chosen by {n_complete} "
+                f"of {len(splits)} folds",
+                OptimalityWarning,
+                stacklevel=4,
+            )
+        return sorted(paths, key=lambda path: (path.max_parents, path.fold))
 
     def _validate_fold(
         self,
@@ -272,6 +306,12 @@ missing, unseen, column_kinds, callback
             "max_gap": np.array(gaps),
             **{f"split{f}_test_score": table[:, f] for f in range(table.shape[1])},
         }
+
+
+def complete_folds(paths: list[FoldPath], n_limits: int) -> list[FoldPath]:
+    """The paths of the folds on which every parent limit was tried: a fair comparison."""
+    tried = Counter(path.fold for path in paths)
+    return [path for path in paths if tried[path.fold] == n_limits]
 
 
 Split = tuple[NDArray[np.intp], NDArray[np.intp]]

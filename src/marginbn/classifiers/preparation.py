@@ -12,6 +12,7 @@ from sklearn.utils import _safe_indexing, check_consistent_length, column_or_1d
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, validate_data
 
+from marginbn.cells import as_input_errors
 from marginbn.coding import MissingPolicy, TableCoding, learn_table_coding
 from marginbn.columns import Column
 from marginbn.encode import EncodedData, Variable
@@ -26,6 +27,13 @@ def read_features(
 
     Only the given ``rows`` are read, so that others cannot influence how kinds are inferred.
     """
+    with as_input_errors():
+        return _read_features(estimator, X, kinds, reset, rows)
+
+
+def _read_features(
+    estimator: Any, X: Any, kinds: Kinds, reset: bool, rows: NDArray[np.intp] | None
+) -> Table:
     if isinstance(X, Table):
         X = _check_own_table(estimator, X, reset)
         return as_table(X if rows is None else X.take(rows), kinds=kinds)
@@ -120,10 +128,11 @@ def read_training_rows(
         raise InputError(f"missing must be 'drop', 'state' or 'error', got {missing!r}")
     if y is None:
         raise InputError("requires y to be passed, but the target y is None")
-    labels, name = read_target(y)
-    kept, weights = _read_weights(sample_weight, labels)
-    table = read_features(estimator, X, kinds=kinds, reset=True, rows=kept)
-    check_consistent_length(X if not isinstance(X, Table) else X.columns[0].values, labels)
+    with as_input_errors():
+        labels, name = read_target(y)
+        kept, weights = _read_weights(sample_weight, labels)
+        table = read_features(estimator, X, kinds=kinds, reset=True, rows=kept)
+        check_consistent_length(X if not isinstance(X, Table) else X.columns[0].values, labels)
     positions = np.arange(len(labels)) if kept is None else kept
     rows = TrainingRows(table, labels[positions], weights, positions, _free(name, table))
     return _apply_missing(rows, missing)

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import sys
 import warnings
+from os import PathLike
 from typing import Any
 
 import numpy as np
 from sklearn.utils import check_random_state
 
 from marginbn.candidates import CandidateSets, enumerate_candidates
+from marginbn.cells import as_input_errors
 from marginbn.classifiers.base import (
     BaseBNClassifier,
     check_count,
@@ -21,6 +23,7 @@ from marginbn.exceptions import InputError, OptimalityWarning
 from marginbn.problem import StructureProblem, estimate_size
 from marginbn.solvers import solve_structure, solver_names
 from marginbn.solvers.events import Callback, ConsoleListener
+from marginbn.solvers.memory import parse_memory
 from marginbn.solvers.result import SolveResult, Status, TracePoint
 from marginbn.structure import Structure
 
@@ -38,6 +41,9 @@ class SearchingBNClassifier(BaseBNClassifier):
     required_arcs: Any
     forbidden_arcs: Any
     callback: Any
+    memory_limit: Any
+    checkpoint: Any
+    certificate: Any
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
@@ -51,6 +57,11 @@ class SearchingBNClassifier(BaseBNClassifier):
             raise InputError(
                 f"gap_tolerance must be a number of at least 0, got {self.gap_tolerance!r}"
             )
+        parse_memory(self.memory_limit)
+        for name in ("checkpoint", "certificate"):
+            path = getattr(self, name)
+            if path is not None and not isinstance(path, (str, PathLike)):
+                raise InputError(f"{name} must be a path or None, got {path!r}")
 
     def _check_max_parents(self) -> None:
         check_count("max_parents", self.max_parents)
@@ -85,6 +96,9 @@ class SearchingBNClassifier(BaseBNClassifier):
             callback=self._listener(),
             seed=seed_of(self.random_state),
             n_jobs=self.n_jobs,
+            memory_limit=self.memory_limit,
+            checkpoint=self.checkpoint,
+            certificate=self.certificate,
         )
         warn_if_open(result, stacklevel=5)
         return result
@@ -108,7 +122,8 @@ def seed_of(random_state: Any) -> int:
         return 0
     if isinstance(random_state, (int, np.integer)):
         return int(random_state) % 2**31
-    return int(check_random_state(random_state).randint(2**31 - 1))
+    with as_input_errors():
+        return int(check_random_state(random_state).randint(2**31 - 1))
 
 
 def warn_if_open(result: SolveResult, stacklevel: int) -> None:

@@ -11,7 +11,19 @@ from typing import Annotated
 import typer
 
 from marginbn import __version__
-from marginbn.cli import datasets, evaluate, export, fit, formulate, predict, show, size
+from marginbn.cli import (
+    datasets,
+    evaluate,
+    export,
+    fit,
+    formulate,
+    predict,
+    report,
+    show,
+    size,
+    solve,
+    verify,
+)
 from marginbn.cli.running import EXIT_CODES_HELP, command
 
 app = typer.Typer(
@@ -47,10 +59,13 @@ for _function, _epilog in (
     (predict.predict, None),
     (evaluate.evaluate, EXIT_CODES_HELP),
     (show.show, None),
+    (report.report, None),
     (size.size, None),
     (export.export, None),
     (formulate.formulate, None),
+    (solve.solve, EXIT_CODES_HELP),
     (datasets.datasets, None),
+    (verify.verify, None),
 ):
     app.command(epilog=_epilog)(command(_function))
 

@@ -44,6 +44,22 @@ def fit(
         Path | None,
         typer.Option("--output", "-o", metavar="FILE", help="Save the classifier as JSON."),
     ] = None,
+    checkpoint: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="Keep the search in this file, now and then and at its end; the same command "
+            "again goes on from there.",
+        ),
+    ] = None,
+    certificate: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="Write down a proof that `marginbn verify` can check; part of the time limit "
+            "goes into it.",
+        ),
+    ] = None,
     json: JsonOption = False,
     quiet: QuietOption = False,
 ) -> int:
@@ -56,6 +72,9 @@ def fit(
 
     check_holdout(holdout, test)
     classifier = build_classifier(problem, search)
+    for name, path in (("checkpoint", checkpoint), ("certificate", certificate)):
+        if path is not None:
+            set_file(classifier, name, path, problem.method)
     source = load_source(table)
     train, held_out = split_rows(source, table, test, holdout, search.seed)
     if held_out is not None:
@@ -74,7 +93,16 @@ def fit(
         note("Not saved; add --output model.json to keep it for `marginbn predict`.", quiet or json)
     else:
         note(f"Saved in {output}.", quiet)
+    if certificate is not None and certificate.exists():
+        note(f"Proof in {certificate}; check it with `marginbn verify {certificate}`.", quiet)
     return DONE if classifier.result_.is_optimal else OPEN_GAP
+
+
+def set_file(classifier: BaseBNClassifier, name: str, path: Path, method: str) -> None:
+    """Tell the classifier a file of its search; refuse methods that search for nothing."""
+    if name not in classifier.get_params(deep=False):
+        raise typer.BadParameter(f"has no meaning with --method {method}", param_hint=f"--{name}")
+    classifier.set_params(**{name: str(path)})
 
 
 def check_holdout(holdout: float | None, test: str | None) -> None:

@@ -186,3 +186,10 @@ class SearchOptions:
     jobs: Annotated[
         int | None, typer.Option(metavar="N", help="Workers; -1 for all cores. [default: 1]")
     ] = None
+    memory_limit: Annotated[
+        str | None,
+        typer.Option(
+            metavar="BYTES",
+            help="Memory for the search, like 2GB. [default: most of what is left]",
+        ),
+    ] = None

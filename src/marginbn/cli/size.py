@@ -11,6 +11,7 @@ from marginbn.cli.options import JsonOption, Margin, Missing, TableOptions
 
 if TYPE_CHECKING:
     from marginbn.problem import ProblemSize
+    from marginbn.solvers.memory import Needs
 
 
 def size(
@@ -38,6 +39,7 @@ def size(
     from marginbn.cli.data import encode_rows, load_source
     from marginbn.cli.output import print_json
     from marginbn.problem import estimate_size
+    from marginbn.solvers.sizing import estimate_needs
 
     rows = load_source(table).rows()
     data = encode_rows(rows, str(missing))
@@ -47,14 +49,17 @@ def size(
         margin=None if unrestricted else margin.value,
         class_restricted=not unrestricted,
     )
+    memory = estimate_needs(needed, max_parents, class_restricted=not unrestricted)
     if json:
-        print_json({"n_rows": rows.n_rows, "n_classes": data.n_classes, **asdict(needed)})
+        counted = {"n_rows": rows.n_rows, "n_classes": data.n_classes, **asdict(needed)}
+        print_json({**counted, "least_bytes": memory.least, "full_bytes": memory.full})
     else:
-        typer.echo(_describe(needed, rows.n_rows, data.n_classes))
+        typer.echo(_describe(needed, memory, rows.n_rows, data.n_classes))
 
 
-def _describe(needed: ProblemSize, n_rows: int, n_classes: int) -> str:
+def _describe(needed: ProblemSize, memory: Needs, n_rows: int, n_classes: int) -> str:
     from marginbn.plaintext import align
+    from marginbn.solvers.memory import describe_bytes
 
     return "\n".join(
         align(
@@ -65,14 +70,9 @@ def _describe(needed: ProblemSize, n_rows: int, n_classes: int) -> str:
                 ["classes", f"{n_classes}"],
                 ["candidate parent sets", f"{needed.n_candidates}"],
                 ["margin rows", f"{needed.n_margin_rows}"],
-                ["all margin coefficients", _bytes(needed.dense_bytes)],
+                ["all margin coefficients", describe_bytes(needed.dense_bytes)],
+                ["memory for a search at the least", describe_bytes(memory.least)],
+                ["memory for a search at full speed", describe_bytes(memory.full)],
             ]
         )
     )
-
-
-def _bytes(count: int) -> str:
-    for unit, scale in (("TB", 10**12), ("GB", 10**9), ("MB", 10**6)):
-        if count >= scale or unit == "MB":
-            return f"{count / scale:.1f} {unit}"
-    raise AssertionError

@@ -43,7 +43,14 @@ __all__ = [
 
 
 class DatasetInfo(NamedTuple):
-    """Entry of :func:`list_datasets`."""
+    """Entry of :func:`list_datasets`.
+
+    Examples
+    --------
+    >>> from marginbn.datasets import list_datasets
+    >>> list_datasets()[0].name
+    'iris'
+    """
 
     name: str
     origin: str
@@ -82,6 +89,14 @@ def load_dataset(name: str, *, origin: str | None = None) -> Dataset:
     origin
         ``"bundled"``, ``"generated"`` or ``"folder"``; by default the first of these that knows
         the name, so that what a name means does not depend on the environment.
+
+    Examples
+    --------
+    >>> from marginbn.datasets import load_dataset
+    >>> wine = load_dataset("wine")
+    >>> X, y = wine.train.drop("class"), wine.train.column("class").values
+    >>> X.n_rows, X.n_columns, y[0]
+    (178, 13, 'class_0')
     """
     if origin not in (None, "bundled", "generated", "folder"):
         raise InputError(f"origin must be bundled, generated, folder or None, got {origin!r}")
@@ -97,7 +112,14 @@ def load_dataset(name: str, *, origin: str | None = None) -> Dataset:
 
 
 def list_datasets() -> list[DatasetInfo]:
-    """Name, origin and description of every data set at hand; downloads are not listed."""
+    """Name, origin and description of every data set at hand; downloads are not listed.
+
+    Examples
+    --------
+    >>> from marginbn.datasets import list_datasets
+    >>> [info.name for info in list_datasets() if info.origin == "bundled"]
+    ['iris', 'wine', 'breast_cancer']
+    """
     listed = [
         DatasetInfo(name, origin, recipe.description)
         for origin, recipes in _RECIPES.items()

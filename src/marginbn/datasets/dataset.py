@@ -26,6 +26,13 @@ class Dataset:
         Name of the class column.
     description
         One line about the set.
+
+    Examples
+    --------
+    >>> from marginbn.datasets import load_dataset
+    >>> corral = load_dataset("corral")
+    >>> corral.target, corral.train.n_rows, corral.test
+    ('class', 128, None)
     """
 
     name: str

@@ -40,6 +40,12 @@ def load_folder_dataset(name: str, folder: str | PathLike[str] | None = None) ->
         If there is no folder or no such data set in it.
     FormatError
         If its files are malformed or disagree with the schema.
+
+    Examples
+    --------
+    >>> from marginbn.datasets import load_folder_dataset
+    >>> load_folder_dataset("vote", "folder/with/data").train.n_rows  # doctest: +SKIP
+    435
     """
     path = data_folder(folder)
     schema = _load_schema(path)
@@ -57,7 +63,14 @@ def load_folder_dataset(name: str, folder: str | PathLike[str] | None = None) ->
 
 
 def list_folder_datasets(folder: str | PathLike[str] | None = None) -> list[str]:
-    """Names of the data sets in a folder, sorted."""
+    """Names of the data sets in a folder, sorted.
+
+    Examples
+    --------
+    >>> from marginbn.datasets import list_folder_datasets
+    >>> list_folder_datasets("folder/with/data")  # doctest: +SKIP
+    ['corral', 'vote']
+    """
     return sorted(_load_schema(data_folder(folder)))
 
 

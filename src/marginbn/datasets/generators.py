@@ -49,6 +49,11 @@ def make_corral() -> Dataset:
     References
     ----------
     John, Kohavi & Pfleger (1994), Irrelevant features and the subset selection problem, ICML.
+
+    Examples
+    --------
+    >>> make_corral().train.names
+    ('A0', 'A1', 'B0', 'B1', 'Irrelevant', 'Correlated', 'class')
     """
     bits = np.repeat(_all_settings((2,) * 5), 4, axis=0)
     label = (bits[:, 0] & bits[:, 1]) | (bits[:, 2] & bits[:, 3])
@@ -68,6 +73,12 @@ def make_mofn(n_train: int = 300, seed: int = 0) -> Dataset:
     ----------
     Murphy & Pazzani (1991), ID2-of-3: constructive induction of M-of-N concepts, ICML; the
     version with ten bits is mofn-3-7-10 of the MLC++ collection (Kohavi et al.).
+
+    Examples
+    --------
+    >>> mofn = make_mofn(100, seed=1)
+    >>> mofn.train.n_rows, mofn.test.n_rows
+    (100, 1024)
     """
     if not 1 <= n_train <= 1024:
         raise InputError(f"n_train must be between 1 and 1024, got {n_train}")
@@ -94,6 +105,11 @@ def make_waveform(n: int = 5000, seed: int = 0) -> Dataset:
     References
     ----------
     Breiman, Friedman, Olshen & Stone (1984), Classification and regression trees, sec. 2.6.2.
+
+    Examples
+    --------
+    >>> make_waveform(50).train.n_columns  # 21 features and the class
+    22
     """
     _require_positive("n", n)
     rng = np.random.default_rng(seed)
@@ -124,6 +140,11 @@ def make_monks(problem: int, seed: int = 0) -> Dataset:
     ----------
     Thrun et al. (1991), The MONK's problems: a performance comparison of different learning
     algorithms, CMU-CS-91-197.
+
+    Examples
+    --------
+    >>> make_monks(3).train.n_rows
+    122
     """
     if problem not in _MONKS_TRAIN_SIZES:
         raise InputError(f"problem must be 1, 2 or 3, got {problem!r}")
@@ -150,6 +171,11 @@ def make_led(n: int = 1000, noise: float = 0.1, seed: int = 0) -> Dataset:
     References
     ----------
     Breiman, Friedman, Olshen & Stone (1984), Classification and regression trees, sec. 2.6.1.
+
+    Examples
+    --------
+    >>> make_led(20, noise=0.0).train.column("class").categories
+    (0, 1, 2, 3, 4, 5, 6, 7, 8, 9)
     """
     _require_positive("n", n)
     if not 0 <= noise <= 1:

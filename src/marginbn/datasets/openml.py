@@ -70,6 +70,12 @@ def fetch_dataset(name: str, *, data_home: str | None = None, timeout: float = 3
     ------
     MarginBNError
         If the server cannot be reached or does not answer with the data set.
+
+    Examples
+    --------
+    >>> from marginbn.datasets import fetch_dataset
+    >>> fetch_dataset("vote").train.n_rows  # doctest: +SKIP
+    435
     """
     if name not in OPENML_IDS:
         raise InputError(f"name must be one of {', '.join(OPENML_IDS)}, got {name!r}")

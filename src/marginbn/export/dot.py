@@ -6,9 +6,7 @@ may be called anything.
 
 from __future__ import annotations
 
-import os
-
-from marginbn.exceptions import InputError
+from marginbn.atomic import PathLike, write_text
 from marginbn.network import BayesianNetwork
 
 _CLASS_STYLE = 'shape=box, style="filled,rounded", fillcolor="#ffd166"'
@@ -61,10 +59,6 @@ def quote(text: str) -> str:
     return '"' + escaped.replace("\r", "\\r").replace("\n", "\\n").replace("\0", " ") + '"'
 
 
-def save_dot(network: BayesianNetwork, path: str | os.PathLike[str]) -> None:
+def save_dot(network: BayesianNetwork, path: PathLike) -> None:
     """Write :func:`network_to_dot` to a file."""
-    try:
-        with open(path, "w", encoding="utf-8") as file:
-            file.write(network_to_dot(network))
-    except OSError as error:
-        raise InputError(f"cannot write {os.fspath(path)}: {error.strerror}") from error
+    write_text(path, network_to_dot(network))

@@ -23,6 +23,7 @@ import os
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from marginbn.atomic import PathLike, write_text
 from marginbn.exceptions import InputError
 from marginbn.export import native, uai
 from marginbn.export.assembly import put_first
@@ -30,9 +31,8 @@ from marginbn.export.bif import network_from_bif, network_to_bif
 from marginbn.export.dot import network_to_dot
 from marginbn.export.mermaid import network_to_mermaid
 from marginbn.export.net import network_from_net, network_to_net
-from marginbn.export.scanner import read_bytes, read_text, write_text
+from marginbn.export.scanner import read_bytes, read_text
 from marginbn.export.xmlbif import decode_xml, network_from_xmlbif, network_to_xmlbif
-from marginbn.jsonfile import PathLike
 from marginbn.network import BayesianNetwork
 
 
@@ -111,8 +111,21 @@ def save_network(network: BayesianNetwork, path: PathLike, format: str | None = 
     format
         ``"json"``, ``"bif"``, ``"xmlbif"``, ``"net"``, ``"uai"``, ``"dot"`` or ``"mermaid"``; by
         default the name of the file tells.
+
+    Examples
+    --------
+    >>> import os, tempfile
+    >>> from marginbn import NaiveBayesClassifier, save_network
+    >>> clf = NaiveBayesClassifier().fit([["red"], ["red"], ["blue"]], ["a", "a", "b"])
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     save_network(clf.network_, os.path.join(folder, "colours.bif"))
+    ...     os.listdir(folder)
+    ['colours.bif']
     """
-    find_format(path, format).save(network, path)
+    found = find_format(path, format)
+    if found.load is not None:
+        native.check_writable(network)
+    found.save(network, path)
 
 
 def load_network(
@@ -136,6 +149,17 @@ def load_network(
         If the file is malformed; the message has path, line and reason.
     InputError
         If it cannot be read at all, or the format is unknown.
+
+    Examples
+    --------
+    >>> import os, tempfile
+    >>> from marginbn import NaiveBayesClassifier, load_network, save_network
+    >>> clf = NaiveBayesClassifier().fit([["red"], ["red"], ["blue"]], ["a", "a", "b"])
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = os.path.join(folder, "colours.net")
+    ...     save_network(clf.network_, path)
+    ...     load_network(path, target="class").names
+    ('class', 'x0')
     """
     found = find_format(path, format)
     if found.load is None:

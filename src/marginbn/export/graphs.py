@@ -41,6 +41,14 @@ def to_networkx(network: BayesianNetwork) -> Any:
     Nodes are the names, in order. Each has the attributes ``states`` (labels), ``parents`` (names,
     in the order of the table's axes), ``log_table`` (log probabilities, the node's own states on
     the last axis) and ``is_class``.
+
+    Examples
+    --------
+    >>> from marginbn import NaiveBayesClassifier, to_networkx
+    >>> clf = NaiveBayesClassifier().fit([["red"], ["red"], ["blue"]], ["a", "a", "b"])
+    >>> graph = to_networkx(clf.network_)
+    >>> list(graph.edges), graph.nodes["x0"]["states"]
+    ([('class', 'x0')], ('blue', 'red'))
     """
     graph = _import("networkx").DiGraph()
     names = network.names
@@ -67,6 +75,16 @@ def from_networkx(graph: Any, target: str | None = None) -> BayesianNetwork:
         there is none) and the node's own states on the last axis.
     target
         The class; by default the node whose attribute ``is_class`` is true, else the first one.
+
+    Examples
+    --------
+    >>> import networkx
+    >>> from marginbn import from_networkx
+    >>> graph = networkx.DiGraph([("rain", "grass")])
+    >>> graph.nodes["rain"].update(states=["no", "yes"], table=[0.8, 0.2])
+    >>> graph.nodes["grass"].update(states=["dry", "wet"], table=[[0.9, 0.1], [0.25, 0.75]])
+    >>> from_networkx(graph).posterior("rain", {"grass": "wet"}).round(3).tolist()
+    [0.348, 0.652]
     """
     nodes = list(graph.nodes)
     index = {node: i for i, node in enumerate(nodes)}
@@ -126,7 +144,15 @@ def _graph_table(
 
 
 def to_pgmpy(network: BayesianNetwork) -> Any:
-    """The network as a pgmpy ``DiscreteBayesianNetwork`` with its tables."""
+    """The network as a pgmpy ``DiscreteBayesianNetwork`` with its tables.
+
+    Examples
+    --------
+    >>> from marginbn import NaiveBayesClassifier, to_pgmpy
+    >>> clf = NaiveBayesClassifier().fit([["red"], ["red"], ["blue"]], ["a", "a", "b"])
+    >>> to_pgmpy(clf.network_).check_model()  # doctest: +SKIP
+    True
+    """
     result = _import("pgmpy.models").DiscreteBayesianNetwork()
     tabular = _import("pgmpy.factors.discrete").TabularCPD
     names, arities = network.names, network.arities
@@ -156,6 +182,12 @@ def from_pgmpy(model: Any, target: str | None = None) -> BayesianNetwork:
         Every node must have its table.
     target
         The class; by default the first node.
+
+    Examples
+    --------
+    >>> from marginbn import from_pgmpy, to_pgmpy
+    >>> from_pgmpy(to_pgmpy(network), target="class") == network  # doctest: +SKIP
+    True
     """
     cpds = {cpd.variable: cpd for cpd in model.get_cpds()}
     nodes = list(model.nodes())
@@ -189,6 +221,13 @@ def to_pyagrum(network: BayesianNetwork) -> Any:
     """The network as a pyAgrum ``BayesNet`` of labelled variables.
 
     Text ends at a NUL character there, so a name with one is escaped as in files.
+
+    Examples
+    --------
+    >>> from marginbn import NaiveBayesClassifier, to_pyagrum
+    >>> clf = NaiveBayesClassifier().fit([["red"], ["red"], ["blue"]], ["a", "a", "b"])
+    >>> to_pyagrum(clf.network_).size()  # doctest: +SKIP
+    2
     """
     gum = _import("pyagrum")
     result = gum.BayesNet("marginbn")
@@ -215,6 +254,12 @@ def from_pyagrum(model: Any, target: str | None = None) -> BayesianNetwork:
         The network.
     target
         The class; by default the first node.
+
+    Examples
+    --------
+    >>> from marginbn import from_pyagrum, to_pyagrum
+    >>> from_pyagrum(to_pyagrum(network), target="class") == network  # doctest: +SKIP
+    True
     """
     nodes = sorted(model.nodes())
     found = [model.variable(node) for node in nodes]

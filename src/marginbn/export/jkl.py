@@ -25,6 +25,7 @@ from itertools import pairwise
 
 import numpy as np
 
+from marginbn.atomic import PathLike, write_text
 from marginbn.candidates import MAX_CANDIDATES, CandidateSets
 from marginbn.encode import Variable
 from marginbn.exceptions import FormatError, InputError
@@ -34,9 +35,7 @@ from marginbn.export.scanner import (
     parse_numbers,
     parse_whole,
     read_text,
-    write_text,
 )
-from marginbn.jsonfile import PathLike
 from marginbn.jsonvalues import shorten
 from marginbn.problem import StructureProblem
 from marginbn.textfile import format_error
@@ -53,12 +52,39 @@ def save_scores(problem: StructureProblem, path: PathLike, *, names: bool = True
         The file.
     names
         Whether variables have their names, or their indices as in the oldest files.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> import numpy as np
+    >>> from marginbn import StructureProblem, Variable, enumerate_candidates, save_scores
+    >>> variables = (Variable("rain", ("no", "yes")), Variable("grass", ("dry", "wet")))
+    >>> scores = np.array([-3.0, -2.0, -5.0, -1.0])
+    >>> problem = StructureProblem(enumerate_candidates(2, 1), scores, variables)
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = Path(folder) / "garden.jkl"
+    ...     save_scores(problem, path)
+    ...     path.read_text().splitlines()[:4]
+    ['2', 'rain 2', '-3.0 0', '-2.0 1 grass']
     """
     write_text(path, problem_to_jkl(problem, names=names))
 
 
 def load_scores(path: PathLike) -> StructureProblem:
-    """Read local scores; the problem is ready for :func:`marginbn.solve_structure`."""
+    """Read local scores; the problem is ready for :func:`marginbn.solve_structure`.
+
+    Examples
+    --------
+    >>> import os, tempfile
+    >>> from marginbn import load_scores, solve_structure
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = os.path.join(folder, "garden.jkl")
+    ...     with open(path, "w") as file:
+    ...         _ = file.write("2\\nrain 1\\n-3.0 0\\ngrass 2\\n-5.0 0\\n-1.0 1 rain\\n")
+    ...     solve_structure(load_scores(path)).objective
+    -4.0
+    """
     return problem_from_jkl(read_text(path), os.fspath(path))
 
 

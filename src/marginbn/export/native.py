@@ -21,10 +21,11 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
+from marginbn.atomic import PathLike
 from marginbn.elimination import MAX_AXES, MAX_CELLS, describe_cells
 from marginbn.encode import Variable
 from marginbn.exceptions import FormatError, InputError
-from marginbn.jsonfile import PathLike, read_json, write_json_atomic
+from marginbn.jsonfile import read_json, write_json_atomic
 from marginbn.jsonvalues import (
     MisfitError,
     as_int,
@@ -48,14 +49,15 @@ __all__ = [
 
 FORMAT = "marginbn-network"
 VERSION = 1
-MAX_STATES = 1_000_000
-"""Most states of one variable that a file may declare."""
+MAX_STATES = 100_000
+"""Most states of one variable that a file may declare; no writer makes more."""
 
 _KEYS = ("format", "version", "variables", "parents", "log_tables")
 
 
 def network_to_dict(network: BayesianNetwork) -> dict[str, object]:
     """The network as plain JSON values; :func:`network_from_dict` is the inverse."""
+    check_writable(network)
     return {
         "format": FORMAT,
         "version": VERSION,
@@ -88,6 +90,16 @@ def network_from_dict(
         raise FormatError(f"{_prefix(path)}{misfit}") from None
     except InputError as error:  # the network's own checks, such as rows that do not sum to one
         raise FormatError(f"{_prefix(path)}{location}: {error}") from None
+
+
+def check_writable(network: BayesianNetwork) -> None:
+    """Refuse to write what no reader would accept."""
+    for variable in network.variables:
+        if variable.arity > MAX_STATES:
+            raise InputError(
+                f"variable {shorten(variable.name)} has {variable.arity} states, files hold at "
+                f"most {MAX_STATES}; merge states, or leave the variable out if it is an identifier"
+            )
 
 
 def save_network(network: BayesianNetwork, path: PathLike) -> None:

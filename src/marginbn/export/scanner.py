@@ -18,9 +18,10 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from marginbn.atomic import PathLike
 from marginbn.exceptions import FormatError, InputError
 from marginbn.export.names import unescape
-from marginbn.jsonfile import MAX_BYTES, PathLike, write_atomic
+from marginbn.jsonfile import MAX_BYTES
 from marginbn.jsonvalues import shorten
 from marginbn.textfile import format_error, numbers_of_texts
 
@@ -270,14 +271,3 @@ def read_text(path: PathLike) -> str:
         line = data.count(b"\n", 0, error.start) + 1
         reason = f"byte 0x{data[error.start]:02x} is not UTF-8; save the file as UTF-8"
         raise format_error(os.fspath(path), line, reason) from None
-
-
-def write_text(path: PathLike, text: str) -> None:
-    """Write text as UTF-8, all or nothing."""
-    try:
-        content = text.encode()
-    except UnicodeEncodeError:
-        raise InputError(
-            f"cannot write {os.fspath(path)}: a name holds half a surrogate pair, which is no text"
-        ) from None
-    write_atomic(path, content)

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import os
-
-from marginbn.exceptions import InputError
+from marginbn.atomic import PathLike, write_text
 from marginbn.network import BayesianNetwork
 from marginbn.sketch import draw_structure
 
@@ -31,10 +29,6 @@ def network_to_html(network: BayesianNetwork) -> str:
     return network._repr_html_()
 
 
-def save_svg(network: BayesianNetwork, path: str | os.PathLike[str]) -> None:
+def save_svg(network: BayesianNetwork, path: PathLike) -> None:
     """Write :func:`network_to_svg` to a file."""
-    try:
-        with open(path, "w", encoding="utf-8") as file:
-            file.write(network_to_svg(network) + "\n")
-    except OSError as error:
-        raise InputError(f"cannot write {os.fspath(path)}: {error.strerror}") from error
+    write_text(path, f"{network_to_svg(network)}\n")

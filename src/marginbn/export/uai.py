@@ -37,6 +37,7 @@ from typing import Literal
 
 import numpy as np
 
+from marginbn.atomic import PathLike, write_text
 from marginbn.encode import Variable
 from marginbn.exceptions import FormatError
 from marginbn.export.assembly import (
@@ -57,9 +58,8 @@ from marginbn.export.scanner import (
     parse_numbers,
     parse_whole,
     read_text,
-    write_text,
 )
-from marginbn.jsonfile import PathLike, read_json, write_json_atomic
+from marginbn.jsonfile import read_json, write_json_atomic
 from marginbn.jsonvalues import MisfitError, as_record, check_header, shorten
 from marginbn.network import BayesianNetwork
 from marginbn.textfile import format_error

@@ -32,6 +32,15 @@ def plot_margins(
         Number of bins.
     ax
         Axes to draw on.
+
+    Examples
+    --------
+    >>> import matplotlib.pyplot as plt
+    >>> from marginbn.plotting import plot_margins
+    >>> ax = plot_margins([-0.5, 0.5, 1.5, 3.0], gamma=1.0)
+    >>> ax.get_xlabel()
+    'log margin of the true class (nats)'
+    >>> plt.close()
     """
     margins = np.asarray(log_margins, dtype=np.float64).ravel()
     if not len(margins) or not np.isfinite(margins).all():

@@ -51,6 +51,14 @@ def plot_calibration(
         a 95 % interval.
     ax
         Axes to draw on.
+
+    Examples
+    --------
+    >>> import matplotlib.pyplot as plt
+    >>> from marginbn.plotting import plot_calibration
+    >>> plot_calibration(["a", "b"], [[0.9, 0.1], [0.3, 0.7]], ["a", "b"]).get_title()
+    '2 rows, mean calibration error 20.00 %'
+    >>> plt.close()
     """
     bins = calibration_bins(labels, probabilities, classes, n_bins)
     ax = new_axes(ax, (4.8, 4.8))
@@ -113,6 +121,14 @@ def plot_confusion(
         Order of the classes; by default all that occur, sorted.
     ax
         Axes to draw on.
+
+    Examples
+    --------
+    >>> import matplotlib.pyplot as plt
+    >>> from marginbn.plotting import plot_confusion
+    >>> plot_confusion(["a", "b", "b"], ["a", "b", "b"]).get_title()
+    'accuracy 100.00 %'
+    >>> plt.close()
     """
     counts, names = confusion_counts(labels, predicted, classes)
     side = 2.2 + 0.42 * min(len(names), 30)

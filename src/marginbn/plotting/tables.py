@@ -34,6 +34,16 @@ def plot_table(network: BayesianNetwork, variable: str | int, *, ax: Axes | None
         Name or index.
     ax
         Axes to draw on; by default a figure that grows with the table.
+
+    Examples
+    --------
+    >>> import matplotlib.pyplot as plt
+    >>> from marginbn import NaiveBayesClassifier
+    >>> from marginbn.plotting import plot_table
+    >>> clf = NaiveBayesClassifier().fit([["red"], ["red"], ["blue"]], ["a", "a", "b"])
+    >>> plot_table(clf.network_, "x0").get_title()
+    'P(x0 | class)'
+    >>> plt.close()
     """
     i = network.variable_index(variable)
     parents = network.structure.parents[i]

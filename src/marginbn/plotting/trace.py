@@ -28,6 +28,15 @@ def plot_trace(source: Any, *, log_time: bool = False, ax: Axes | None = None) -
         Whether the time axis is logarithmic.
     ax
         Axes to draw on.
+
+    Examples
+    --------
+    >>> import matplotlib.pyplot as plt
+    >>> from marginbn import TracePoint
+    >>> from marginbn.plotting import plot_trace
+    >>> plot_trace([TracePoint(0.1, 90.0, 110.0), TracePoint(2.0, 99.0, 100.0)]).get_title()
+    'gap 1.00 %'
+    >>> plt.close()
     """
     trace = read_trace(source)
     ax = new_axes(ax)

@@ -72,7 +72,7 @@ class ClusterRow:
     index
         int64, flat candidate indices, increasing.
     coefficient, bound
-        1 and 1 for the first form of (7), -1 and 1 - |K| for the second.
+        1 and 1 for the first form of (7), -1 and ``1 - |K|`` for the second.
     """
 
     members: Cluster

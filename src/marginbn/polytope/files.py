@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from marginbn.atomic import replacing
 from marginbn.exceptions import InputError, MissingDependencyError, SolverError
 from marginbn.polytope.formulation import MILP, formulate
 from marginbn.problem import StructureProblem
@@ -83,6 +84,21 @@ def write_formulation(problem: StructureProblem, path: str | os.PathLike[str]) -
     Path
         The file. Columns are called ``pa_3_0_2`` (variable 3 has the parents 0 and 2),
         ``tau_7`` (margin of sample 7) and ``order_3``.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> import numpy as np
+    >>> from marginbn import StructureProblem, Variable, enumerate_candidates, write_formulation
+    >>> variables = (Variable("class", ("0", "1")), Variable("x", ("0", "1")))
+    >>> problem = StructureProblem(
+    ...     enumerate_candidates(2, 1), np.array([-3.0, -2.0, -5.0, -1.0]), variables
+    ... )
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = write_formulation(problem, Path(folder) / "problem.lp")
+    ...     "pa_1_0" in path.read_text()
+    True
     """
     target = Path(path)
     suffix = next((s for s in SUFFIXES if target.name.lower().endswith(s)), None)
@@ -101,14 +117,22 @@ def write_formulation(problem: StructureProblem, path: str | os.PathLike[str]) -
 
 
 def _write(highs: Any, target: Path, suffix: str) -> None:
-    """Write beside the target first: HiGHS tells the format by the name and does not compress."""
+    """All or nothing: HiGHS tells the format by the name and does not compress."""
     plain = suffix.removesuffix(".gz")
-    with tempfile.TemporaryDirectory(dir=target.parent) as folder:
-        draft = Path(folder) / f"formulation{plain}"
-        if highs.writeModel(str(draft)) == load_highspy().HighsStatus.kError:
-            raise SolverError(f"HiGHS could not write {str(target)!r}")
-        if plain == suffix:
-            shutil.move(draft, target)
-            return
-        with draft.open("rb") as source, gzip.open(target, "wb") as packed:
-            shutil.copyfileobj(source, packed)
+    if plain == suffix:
+        with replacing(target, plain) as draft:
+            _write_plain(highs, draft, target)
+        return
+    with (
+        tempfile.TemporaryDirectory(dir=target.parent) as folder,
+        replacing(target) as packed,
+    ):
+        draft = os.path.join(folder, f"formulation{plain}")
+        _write_plain(highs, draft, target)
+        with open(draft, "rb") as source, gzip.open(packed, "wb") as stream:
+            shutil.copyfileobj(source, stream)
+
+
+def _write_plain(highs: Any, draft: str, target: Path) -> None:
+    if highs.writeModel(draft) == load_highspy().HighsStatus.kError:
+        raise SolverError(f"HiGHS could not write {str(target)!r}")

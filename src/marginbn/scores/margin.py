@@ -120,7 +120,7 @@ class MarginRows:
 
     @cached_property
     def rivals(self) -> NDArray[np.int64]:
-        """(n_classes, n_rivals): the rival classes of each true class."""
+        """Rival classes of each true class, int64 (n_classes, n_rivals)."""
         n = self.data.n_classes
         if self.kind == "binary":
             return np.zeros((n, 1), dtype=np.int64)

@@ -92,6 +92,7 @@ def follow(work: Work, tracker: Tracker) -> Ending:
 def _attend(channel: Channel, tracker: Tracker) -> tuple[Ending | None, Status | None]:
     """Listen until the work ends, or until there is a reason to stop it."""
     while True:
+        tracker.save_if_due()
         ending = _listen(channel, tracker, min(TICK, tracker.deadline.remaining()))
         if ending is not None:
             return ending, None

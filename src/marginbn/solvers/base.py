@@ -16,12 +16,15 @@ import numpy as np
 from joblib import effective_n_jobs
 from numpy.typing import NDArray
 
-from marginbn.exceptions import InputError, MissingDependencyError
+from marginbn.atomic import PathLike
+from marginbn.exceptions import InputError, MissingDependencyError, ProblemTooLargeError
 from marginbn.problem import StructureProblem
 from marginbn.solvers.check import check_result
-from marginbn.solvers.events import Callback
-from marginbn.solvers.limits import Limits
-from marginbn.solvers.result import SolveResult
+from marginbn.solvers.checkpoint import Checkpoint
+from marginbn.solvers.events import Callback, Tracker
+from marginbn.solvers.limits import Deadline, Limits
+from marginbn.solvers.memory import Needs, parse_memory, refuse_if_too_large
+from marginbn.solvers.result import SolveResult, relative_gap
 from marginbn.structure import Structure
 
 
@@ -33,6 +36,9 @@ class Solver(Protocol):
     def can_solve(self, problem: StructureProblem) -> str | None:
         """``None`` if the solver can handle the problem, else the reason why not."""
 
+    def needs(self, problem: StructureProblem, n_jobs: int = 1) -> Needs:
+        """Memory that a solve takes."""
+
     def solve(
         self,
         problem: StructureProblem,
@@ -42,6 +48,7 @@ class Solver(Protocol):
         callback: Callback | None = None,
         seed: int = 0,
         n_jobs: int = 1,
+        checkpoint: Checkpoint | None = None,
     ) -> SolveResult:
         """Solve the problem; a limit or an interrupt is a normal ending."""
 
@@ -96,19 +103,37 @@ def get_solver(name: str) -> Solver:
     return make()
 
 
-def choose_solver(problem: StructureProblem, name: str = "auto") -> Solver:
-    """The named solver if it can solve the problem; for ``"auto"`` the first that can."""
+def choose_solver(
+    problem: StructureProblem, name: str = "auto", memory: int | None = None, n_jobs: int = 1
+) -> Solver:
+    """The named solver if it can solve the problem; for ``"auto"`` the first that can.
+
+    Raises
+    ------
+    ProblemTooLargeError
+        If it, or the least demanding one, needs more than ``memory`` bytes (None: than the
+        machine has left).
+    """
     if name != "auto":
         solver = get_solver(name)
         reason = solver.can_solve(problem)
         if reason is not None:
             raise InputError(f"solver {name!r} cannot solve this problem: {reason}")
+        refuse_if_too_large(name, solver.needs(problem, n_jobs), memory)
         return solver
+    too_large: list[ProblemTooLargeError] = []
     for candidate in AUTO_ORDER:
         if candidate in available_solvers():
             solver = get_solver(candidate)
             if solver.can_solve(problem) is None:
-                return solver
+                try:
+                    refuse_if_too_large(candidate, solver.needs(problem, n_jobs), memory)
+                except ProblemTooLargeError as error:
+                    too_large.append(error)
+                else:
+                    return solver
+    if too_large:
+        raise too_large[-1]
     raise InputError('no installed solver can solve this problem: pip install "highspy<1.15"')
 
 
@@ -123,6 +148,9 @@ def solve_structure(
     callback: Callback | None = None,
     seed: int = 0,
     n_jobs: int | None = None,
+    memory_limit: int | float | str | None = None,
+    checkpoint: PathLike | None = None,
+    certificate: PathLike | None = None,
 ) -> SolveResult:
     """Find the best structure of a problem, with a proven bound.
 
@@ -142,22 +170,65 @@ def solve_structure(
         Seed of the solver's heuristics.
     n_jobs
         Workers, where the solver can use them; None means 1, -1 all cores.
+    memory_limit
+        Bytes that the solve may take, or text like ``"2 GB"``; None stands for most of what the
+        machine has left. When open nodes fill it the search goes depth first.
+    checkpoint
+        A file in which incumbent, bound and search tree are kept, written now and then and at the
+        end. If it exists the solve goes on from there: the same call again after a crash, Ctrl-C
+        or a time limit loses nothing. Limits count anew in every call. The tree is kept by
+        ``branch_bound`` and ``branch_cut``, with any number of workers; other solvers keep
+        incumbent and bound. A checkpoint of another problem is refused.
+    certificate
+        A file for a proof that anybody can check (:func:`marginbn.verify_certificate`). The solver
+        then searches for at most 40 % of the time limit; the rest is for a search that keeps its
+        proof. Whatever ends it, the certificate proves the gap that is left.
 
     Returns
     -------
     SolveResult
         Re-checked: acyclic, objective recomputed from the definition, bound not below it.
     """
-    limits = Limits(time=time_limit, nodes=node_limit, gap=gap_tolerance)
-    chosen = choose_solver(problem, solver)
+    memory, workers = parse_memory(memory_limit), effective_n_jobs(n_jobs)
+    limits = Limits(time=time_limit, nodes=node_limit, gap=gap_tolerance, memory=memory)
+    chosen = choose_solver(problem, solver, memory, workers)
     selection = None if start is None else problem.candidates.selection(start)
-    result = chosen.solve(
-        problem,
-        limits=limits,
-        start=selection,
-        callback=callback,
-        seed=seed,
-        n_jobs=effective_n_jobs(n_jobs),
-    )
+    kept = None if checkpoint is None else Checkpoint(checkpoint, problem)
+
+    def search(limits: Limits) -> SolveResult:
+        return _finished_before(problem, chosen.name, limits, callback, kept) or chosen.solve(
+            problem,
+            limits=limits,
+            start=selection,
+            callback=callback,
+            seed=seed,
+            n_jobs=workers,
+            checkpoint=kept,
+        )
+
+    if certificate is None:
+        result = search(limits)
+    else:
+        certify = import_module("marginbn.solvers.certifying.solve").solve_with_certificate
+        result = certify(problem, search, certificate, limits, callback, seed)
     check_result(problem, result)
     return result
+
+
+def _finished_before(
+    problem: StructureProblem,
+    name: str,
+    limits: Limits,
+    callback: Callback | None,
+    checkpoint: Checkpoint | None,
+) -> SolveResult | None:
+    """The result of an earlier sitting, if it has closed the gap that is asked for now."""
+    saved = None if checkpoint is None else checkpoint.saved
+    if saved is None:
+        return None
+    if relative_gap(problem.evaluate(saved.selection), saved.bound) > limits.gap:
+        return None
+    tracker = Tracker(problem, Deadline(limits), callback)
+    tracker.offer(saved.selection)
+    tracker.improve_bound(saved.bound)
+    return tracker.finish(saved.search.solver or name, None, saved.search.nodes)

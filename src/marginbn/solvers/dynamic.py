@@ -19,9 +19,11 @@ from numpy.typing import NDArray
 
 from marginbn.exceptions import SolverError
 from marginbn.problem import StructureProblem
+from marginbn.solvers.checkpoint import Checkpoint
 from marginbn.solvers.ending import Stopped, look_up
 from marginbn.solvers.events import Callback, Tracker
 from marginbn.solvers.limits import Deadline, Limits
+from marginbn.solvers.memory import Needs
 from marginbn.solvers.result import SolveResult, Status
 from marginbn.solvers.start import begin
 
@@ -52,6 +54,11 @@ class DynamicProgrammingSolver:
             )
         return None
 
+    def needs(self, problem: StructureProblem, n_jobs: int = 1) -> Needs:
+        """The tables over all subsets."""
+        needed = bytes_needed(problem.n_variables)
+        return Needs(needed, needed)
+
     def solve(
         self,
         problem: StructureProblem,
@@ -61,18 +68,18 @@ class DynamicProgrammingSolver:
         callback: Callback | None = None,
         seed: int = 0,
         n_jobs: int = 1,
+        checkpoint: Checkpoint | None = None,
     ) -> SolveResult:
         """Solve; see :class:`marginbn.solvers.base.Solver`."""
-        tracker = Tracker(problem, Deadline(limits), callback)
-        begin(tracker, start)
+        tracker = Tracker(problem, Deadline(limits), callback, checkpoint)
         try:
-            selection = _optimal_selection(problem, tracker)
+            begin(tracker, start)
+            tracker.offer(_optimal_selection(problem, tracker))
+            tracker.improve_bound(tracker.objective)  # every structure was considered
         except KeyboardInterrupt:
             return tracker.finish(self.name, Status.INTERRUPTED)
         except Stopped as stop:
             return tracker.finish(self.name, stop.status)
-        tracker.offer(selection)
-        tracker.improve_bound(tracker.objective)  # every structure was considered
         return tracker.finish(self.name, None)
 
 

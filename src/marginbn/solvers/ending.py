@@ -15,7 +15,10 @@ class Stopped(Exception):  # noqa: N818  (an ending, not an error)
 
 
 def look_up(tracker: Tracker) -> None:
-    """Look up from the work: raise :class:`Stopped` if the callback or the clock says so."""
+    """Look up from the work: save it if due, and raise :class:`Stopped` if the callback or the
+    clock says so.
+    """
+    tracker.save_if_due()
     if tracker.stop_requested:
         raise Stopped(Status.INTERRUPTED)
     if tracker.deadline.expired():

@@ -5,12 +5,14 @@ from __future__ import annotations
 import math
 import sys
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 
 import numpy as np
 from numpy.typing import NDArray
 
 from marginbn.exceptions import SolverError
 from marginbn.problem import StructureProblem
+from marginbn.solvers.checkpoint import Checkpoint, Saved, SearchState
 from marginbn.solvers.limits import Deadline
 from marginbn.solvers.result import (
     PROOF_TOLERANCE,
@@ -33,7 +35,11 @@ class Tracker:
     """
 
     def __init__(
-        self, problem: StructureProblem, deadline: Deadline, callback: Callback | None = None
+        self,
+        problem: StructureProblem,
+        deadline: Deadline,
+        callback: Callback | None = None,
+        checkpoint: Checkpoint | None = None,
     ) -> None:
         self.problem = problem
         self.deadline = deadline
@@ -41,6 +47,9 @@ class Tracker:
         self.bound = math.inf
         self.selection: NDArray[np.int64] | None = None
         self.stop_requested = False
+        self.snapshot: Callable[[], SearchState] = self._earlier_search
+        """How far the search is, for a checkpoint; solvers with a tree set it."""
+        self._checkpoint = checkpoint
         self._callback = callback
         self._trace: list[TracePoint] = []
 
@@ -91,14 +100,37 @@ class Tracker:
         if self._callback is not None and self._callback(point):
             self.stop_requested = True
 
+    @property
+    def saved(self) -> Saved | None:
+        """What an earlier sitting left behind."""
+        return None if self._checkpoint is None else self._checkpoint.saved
+
+    def _earlier_search(self) -> SearchState:
+        """What a solver without a tree keeps for one that can use it."""
+        return SearchState() if self.saved is None else self.saved.search
+
+    def save_if_due(self) -> None:
+        """Write a checkpoint if it is time to."""
+        if self._checkpoint is not None and self._checkpoint.is_due:
+            self._save()
+
+    def _save(self) -> None:
+        if self._checkpoint is not None and self.selection is not None:
+            search = self.snapshot()  # first: it may bring news
+            self._checkpoint.save(Saved(self.selection, self.bound, search))
+
     def finish(self, solver: str, stopped: Status | None, nodes: int = 0) -> SolveResult:
         """The result; ``stopped`` says which limit ended the search, if any.
 
         The status is OPTIMAL whenever the gap is at most ``PROOF_TOLERANCE``, whatever stopped
         the search; a gap closed to a wider requested tolerance is a GAP_LIMIT.
         """
+        if self.selection is None and stopped is Status.INTERRUPTED:
+            raise KeyboardInterrupt  # so early that there is nothing to return
         if self.selection is None:
             raise SolverError(f"solver {solver!r} ended without any structure")
+        with suppress(KeyboardInterrupt):  # whoever is in a hurry gets the result
+            self._save()
         if self.gap <= PROOF_TOLERANCE:
             status = Status.OPTIMAL
         elif self.is_closed:

@@ -14,9 +14,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from marginbn.problem import StructureProblem
+from marginbn.solvers.checkpoint import Checkpoint
 from marginbn.solvers.ending import Stopped, look_up
 from marginbn.solvers.events import Callback, Tracker
 from marginbn.solvers.limits import Deadline, Limits
+from marginbn.solvers.memory import Needs
 from marginbn.solvers.result import SolveResult, Status
 from marginbn.solvers.start import begin, box_bound
 
@@ -48,6 +50,11 @@ class ExhaustiveSolver:
             return f"its margin coefficients take {needed / 1e9:.1f} GB, more than 1 GB"
         return None
 
+    def needs(self, problem: StructureProblem, n_jobs: int = 1) -> Needs:
+        """All margin coefficients."""
+        needed = 0 if problem.margins is None else problem.margins.nbytes_dense()
+        return Needs(needed, needed)
+
     def solve(
         self,
         problem: StructureProblem,
@@ -57,19 +64,20 @@ class ExhaustiveSolver:
         callback: Callback | None = None,
         seed: int = 0,
         n_jobs: int = 1,
+        checkpoint: Checkpoint | None = None,
     ) -> SolveResult:
         """Solve; see :class:`marginbn.solvers.base.Solver`."""
-        tracker = Tracker(problem, Deadline(limits), callback)
-        begin(tracker, start)
+        tracker = Tracker(problem, Deadline(limits), callback, checkpoint)
         try:
+            begin(tracker, start)
             tracker.improve_bound(box_bound(problem))
             enumeration = _Enumeration(problem, tracker)
             enumeration.run()
+            tracker.improve_bound(tracker.objective)  # nothing else is left
         except KeyboardInterrupt:
             return tracker.finish(self.name, Status.INTERRUPTED)
         except Stopped as stop:
             return tracker.finish(self.name, stop.status)
-        tracker.improve_bound(tracker.objective)  # nothing else is left
         return tracker.finish(self.name, None)
 
 

@@ -19,8 +19,10 @@ from marginbn.polytope.files import load_highspy, pass_to_highs
 from marginbn.polytope.formulation import formulate, point_of, selection_of, why_too_large
 from marginbn.problem import StructureProblem
 from marginbn.solvers.background import Channel, Ending, follow
+from marginbn.solvers.checkpoint import Checkpoint
 from marginbn.solvers.events import Callback, Tracker
 from marginbn.solvers.limits import Deadline, Limits
+from marginbn.solvers.memory import Needs, milp_needs
 from marginbn.solvers.result import SolveResult, Status
 from marginbn.solvers.start import begin, box_bound
 
@@ -43,6 +45,10 @@ class HighsSolver:
         """Any problem whose matrix fits into memory."""
         return why_too_large(problem)
 
+    def needs(self, problem: StructureProblem, n_jobs: int = 1) -> Needs:
+        """The matrix, here and inside HiGHS."""
+        return milp_needs(problem)
+
     def solve(
         self,
         problem: StructureProblem,
@@ -52,11 +58,15 @@ class HighsSolver:
         callback: Callback | None = None,
         seed: int = 0,
         n_jobs: int = 1,
+        checkpoint: Checkpoint | None = None,
     ) -> SolveResult:
         """Solve; see :class:`marginbn.solvers.base.Solver`."""
-        tracker = Tracker(problem, Deadline(limits), callback)
+        tracker = Tracker(problem, Deadline(limits), callback, checkpoint)
         load_highspy()
-        first = begin(tracker, start)
+        try:
+            first = begin(tracker, start)
+        except KeyboardInterrupt:
+            return tracker.finish(self.name, Status.INTERRUPTED)
         deadline = tracker.deadline
         ending = follow(lambda channel: _work(problem, deadline, seed, first, channel), tracker)
         return tracker.finish(self.name, ending.stopped, ending.nodes)

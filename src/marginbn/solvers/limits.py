@@ -18,6 +18,9 @@ class Limits:
         Wall-clock seconds.
     nodes
         Nodes of the search tree.
+    memory
+        Bytes that the solve may take (:mod:`marginbn.solvers.memory`); ``None`` means most of what
+        the machine has left.
     gap
         Relative gap (:func:`marginbn.solvers.result.relative_gap`) at which the search may stop.
     """
@@ -25,12 +28,15 @@ class Limits:
     time: float | None = None
     nodes: int | None = None
     gap: float = 1e-6
+    memory: int | None = None
 
     def __post_init__(self) -> None:
         if self.time is not None and not self.time > 0:
             raise InputError(f"time_limit must be positive seconds or None, got {self.time}")
         if self.nodes is not None and not self.nodes > 0:
             raise InputError(f"node_limit must be a positive integer or None, got {self.nodes}")
+        if self.memory is not None and not self.memory > 0:
+            raise InputError(f"memory_limit must be positive bytes or None, got {self.memory}")
         if not 0 <= self.gap < float("inf"):
             raise InputError(f"gap_tolerance must be a number of at least 0, got {self.gap}")
 

@@ -36,7 +36,14 @@ MAX_RESULTS = 1_000_000
 
 @dataclass(frozen=True)
 class RankedStructure:
-    """A structure with its objective."""
+    """A structure with its objective.
+
+    Examples
+    --------
+    >>> from marginbn import RankedStructure, Structure
+    >>> RankedStructure(Structure(((), (0,))), -4.0).objective
+    -4.0
+    """
 
     structure: Structure
     objective: float

@@ -42,7 +42,13 @@ def relative_gap(objective: float, bound: float) -> float:
 
 
 def paper_gap(objective: float, bound: float) -> float:
-    """100 (Z - z) / Z per cent, the formula of the paper's table 1; NaN where Z = 0 < Z - z."""
+    """100 (Z - z) / Z per cent, the formula of the paper's table 1; NaN where Z = 0 < Z - z.
+
+    Examples
+    --------
+    >>> paper_gap(99.0, 100.0)
+    1.0
+    """
     if bound == objective:
         return 0.0
     if bound == 0 or not (math.isfinite(objective) and math.isfinite(bound)):
@@ -51,7 +57,14 @@ def paper_gap(objective: float, bound: float) -> float:
 
 
 class Status(StrEnum):
-    """How a solve ended; only ``OPTIMAL`` is a proof of optimality (to the gap tolerance)."""
+    """How a solve ended; only ``OPTIMAL`` is a proof of optimality (to the gap tolerance).
+
+    Examples
+    --------
+    >>> from marginbn import Status
+    >>> Status.OPTIMAL == "optimal", Status("time_limit") is Status.TIME_LIMIT
+    (True, True)
+    """
 
     OPTIMAL = "optimal"
     GAP_LIMIT = "gap_limit"
@@ -72,7 +85,14 @@ def allowance(value: float) -> float:
 
 @dataclass(frozen=True)
 class TracePoint:
-    """Best objective and bound known ``seconds`` after the start; infinite while unknown."""
+    """Best objective and bound known ``seconds`` after the start; infinite while unknown.
+
+    Examples
+    --------
+    >>> from marginbn import TracePoint
+    >>> TracePoint(seconds=1.5, objective=99.0, bound=100.0).gap
+    0.01
+    """
 
     seconds: float
     objective: float
@@ -100,6 +120,20 @@ class SolveResult:
         (seconds, objective, bound) whenever one of the two improved.
     seconds, nodes, solver
         Wall-clock time, number of tree nodes (0 where there is no tree) and the solver's name.
+        After going on from a checkpoint time and trace are those of the last call, nodes those of
+        all calls.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from marginbn import StructureProblem, Variable, enumerate_candidates, solve_structure
+    >>> variables = (Variable("class", ("0", "1")), Variable("x", ("0", "1")))
+    >>> problem = StructureProblem(
+    ...     enumerate_candidates(2, 1), np.array([-3.0, -2.0, -5.0, -1.0]), variables
+    ... )
+    >>> result = solve_structure(problem, "exhaustive")
+    >>> result.is_optimal, result.objective, result.bound, result.structure.arcs
+    (True, -4.0, -4.0, ((0, 1),))
     """
 
     structure: Structure

@@ -27,8 +27,10 @@ from marginbn.polytope.formulation import (
 )
 from marginbn.problem import StructureProblem
 from marginbn.solvers.background import Channel, Ending, follow
+from marginbn.solvers.checkpoint import Checkpoint
 from marginbn.solvers.events import Callback, Tracker
 from marginbn.solvers.limits import Deadline, Limits
+from marginbn.solvers.memory import Needs, milp_needs
 from marginbn.solvers.result import SolveResult, Status
 from marginbn.solvers.start import begin, box_bound
 
@@ -75,6 +77,10 @@ class ScipSolver:
         """Any problem whose matrix fits into memory."""
         return why_too_large(problem)
 
+    def needs(self, problem: StructureProblem, n_jobs: int = 1) -> Needs:
+        """The matrix, here and inside SCIP."""
+        return milp_needs(problem)
+
     def solve(
         self,
         problem: StructureProblem,
@@ -84,11 +90,15 @@ class ScipSolver:
         callback: Callback | None = None,
         seed: int = 0,
         n_jobs: int = 1,
+        checkpoint: Checkpoint | None = None,
     ) -> SolveResult:
         """Solve; see :class:`marginbn.solvers.base.Solver`."""
-        tracker = Tracker(problem, Deadline(limits), callback)
+        tracker = Tracker(problem, Deadline(limits), callback, checkpoint)
         load_pyscipopt()
-        first = begin(tracker, start)
+        try:
+            first = begin(tracker, start)
+        except KeyboardInterrupt:
+            return tracker.finish(self.name, Status.INTERRUPTED)
         deadline = tracker.deadline
         ending = follow(lambda channel: _work(problem, deadline, seed, first, channel), tracker)
         return tracker.finish(self.name, ending.stopped, ending.nodes)

@@ -115,12 +115,17 @@ def _group_maxima(problem: StructureProblem, values: NDArray[np.float64]) -> NDA
 def begin(tracker: Tracker, start: NDArray[np.int64] | None) -> NDArray[np.int64]:
     """Give the tracker its first bound and incumbent; returns the incumbent.
 
-    A start that the caller gives comes first, so that it is the first point of the trace.
+    A start that the caller gives comes first, so that it is the first point of the trace; then
+    what an earlier sitting has saved.
     """
-    problem = tracker.problem
+    problem, saved = tracker.problem, tracker.saved
     if start is not None:
         tracker.offer(start)
+    if saved is not None:
+        tracker.offer(saved.selection)
     tracker.offer(initial_selection(problem))
     tracker.improve_bound(initial_bound(problem))
+    if saved is not None:
+        tracker.improve_bound(saved.bound)
     assert tracker.selection is not None  # initial_selection always offers one
     return tracker.selection

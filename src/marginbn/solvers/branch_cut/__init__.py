@@ -11,8 +11,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from marginbn.problem import StructureProblem
-from marginbn.solvers.events import Callback
-from marginbn.solvers.limits import Limits
+from marginbn.solvers.branch_cut.needs import estimate
+from marginbn.solvers.checkpoint import Checkpoint
+from marginbn.solvers.events import Callback, Tracker
+from marginbn.solvers.limits import Deadline, Limits
+from marginbn.solvers.memory import Needs
 from marginbn.solvers.result import SolveResult
 
 __all__ = ["BranchCutSolver"]
@@ -43,6 +46,10 @@ class BranchCutSolver:
         """None: any problem whose candidates allow a structure."""
         return None
 
+    def needs(self, problem: StructureProblem, n_jobs: int = 1) -> Needs:
+        """Memory for linear programmes, some open nodes and the coefficients."""
+        return estimate(problem.candidates.n_candidates, problem.n_rows)
+
     def solve(
         self,
         problem: StructureProblem,
@@ -52,8 +59,10 @@ class BranchCutSolver:
         callback: Callback | None = None,
         seed: int = 0,
         n_jobs: int = 1,
+        checkpoint: Checkpoint | None = None,
     ) -> SolveResult:
         """Solve to the gap of the limits or until another limit, with one worker."""
         from marginbn.solvers.branch_cut.driver import drive
 
-        return drive(problem, limits, start, callback, seed, self.heuristics, self.random_splits)
+        tracker = Tracker(problem, Deadline(limits), callback, checkpoint)
+        return drive(tracker, start, seed, self.heuristics, self.random_splits)

@@ -14,13 +14,13 @@ from marginbn.problem import StructureProblem, drop_dominated
 from marginbn.solvers.branch_cut.choosing import Chooser
 from marginbn.solvers.branch_cut.incumbents import IncumbentSearch
 from marginbn.solvers.branch_cut.instance import (
-    DENSE_BYTES,
     BoolArray,
     FloatArray,
     IntArray,
     build_instance,
 )
 from marginbn.solvers.branch_cut.kernels.propagate import propagate
+from marginbn.solvers.branch_cut.needs import Division, divide
 from marginbn.solvers.branch_cut.relaxation import (
     ALL_COLUMNS,
     Effort,
@@ -29,43 +29,47 @@ from marginbn.solvers.branch_cut.relaxation import (
     labels_at,
 )
 from marginbn.solvers.branch_cut.rows import RowPool
+from marginbn.solvers.branch_cut.saving import load_nodes, save_nodes
 from marginbn.solvers.branch_cut.splits import sides
-from marginbn.solvers.branch_cut.tree import Node, Origin, Tree
+from marginbn.solvers.branch_cut.tree import SMALLEST_TREE, Node, Origin, Tree
 from marginbn.solvers.branch_cut.warm import Warm, cold_start
+from marginbn.solvers.checkpoint import SearchState, warn_unused
 from marginbn.solvers.ending import Stopped, look_up
-from marginbn.solvers.events import Callback, Tracker
-from marginbn.solvers.limits import Deadline, Limits
-from marginbn.solvers.result import SolveResult, Status
+from marginbn.solvers.events import Tracker
+from marginbn.solvers.framing import BrokenFileError
+from marginbn.solvers.memory import spendable
+from marginbn.solvers.result import SolveResult, Status, relative_gap
 from marginbn.solvers.start import begin, feasible_selection, initial_selection
 
 SMALLEST_GAP = 1e-9
 """Relative gap to which bounds can be expected to close in double precision."""
 
-TREE_BYTES = 1_500_000_000
-"""Open nodes may take so much memory; beyond it the search ends with a memory limit."""
+NAME = "branch_cut"
+
+LAST_RESORT = 4
+"""The search ends with a memory limit when open nodes take so many times what they may; depth
+first they hardly ever do.
+"""
 
 FIRST_COLUMNS = 20
 """Columns per variable at the root where columns are priced."""
 
 
 def drive(
-    problem: StructureProblem,
-    limits: Limits,
+    tracker: Tracker,
     start: NDArray[np.int64] | None,
-    callback: Callback | None,
     seed: int,
     heuristics: bool,
     random_splits: bool,
-    dense_bytes: int = DENSE_BYTES,
+    division: Division | None = None,
 ) -> SolveResult:
-    """Solve one problem."""
-    tracker = Tracker(problem, Deadline(limits), callback)
+    """Solve one problem; ``division`` says how memory is used if not as the limits have it."""
     stopped: Status | None = None
     nodes = 0
     try:
         begin(tracker, start)
         look_up(tracker)
-        search = Search(tracker, seed, heuristics, random_splits, dense_bytes)
+        search = Search(tracker, seed, heuristics, random_splits, division)
         try:
             with search.time_limit():
                 stopped = search.run()
@@ -76,7 +80,7 @@ def drive(
         stopped = Status.INTERRUPTED
     except Stopped as stop:
         stopped = stop.status
-    return tracker.finish("branch_cut", stopped, nodes)
+    return tracker.finish(NAME, stopped, nodes)
 
 
 class Search:
@@ -92,24 +96,33 @@ class Search:
         seed: int,
         heuristics: bool,
         random_splits: bool,
-        dense_bytes: int = DENSE_BYTES,
+        division: Division | None = None,
     ) -> None:
         self.tracker = tracker
         self.limits = tracker.deadline.limits
         self.heuristics = heuristics
         self.problem = drop_dominated(tracker.problem)
         self._original = _positions(self.problem, tracker.problem)
-        self.instance = build_instance(self.problem, dense_bytes, lambda: look_up(tracker))
+        self.memory = self._divide() if division is None else division
+        self.instance = build_instance(
+            self.problem, self.memory.dense, lambda: look_up(tracker), self.memory.cache
+        )
         self.pool = RowPool(self.instance, self.problem.candidates)
         self.relaxation = HybridRelaxation(self.instance, self.pool, tracker, seed)
         self.finder = IncumbentSearch(self.instance, seed)
         self.chooser = Chooser(self.relaxation, seed, random_splits)
-        self.tree = Tree()
+        self.tree = Tree(self.memory.tree)
         self.nodes = 0
+        self.earlier_nodes = 0  # of sittings before this one
         self._current = math.inf  # bound of the node being visited
         self._value = -math.inf  # best value that may prune
         self._chosen: IntArray | None = None  # its selection, where it is one of ours
         self._next_search = 0
+
+    def _divide(self) -> Division:
+        limit = self.limits.memory
+        size = self.problem.candidates.n_candidates, self.problem.n_rows
+        return divide(*size, limit, spendable(limit))
 
     # ------------------------------------------------------------------ book-keeping
 
@@ -175,12 +188,14 @@ class Search:
             if self.tracker.is_closed:
                 return None
             look_up(self.tracker)
-            if self.limits.nodes is not None and self.nodes >= self.limits.nodes:
+            here = self.nodes - self.earlier_nodes
+            if self.limits.nodes is not None and here >= self.limits.nodes:
                 return Status.NODE_LIMIT
-            if self.tree.nbytes > TREE_BYTES:
+            if self.tree.nbytes > LAST_RESORT * max(self.memory.tree, SMALLEST_TREE):
                 return Status.MEMORY_LIMIT
             self.nodes += 1
             self._visit(node)
+            self.tree.taken = None
 
     def _open_root(self) -> None:
         """First incumbents and the root node."""
@@ -195,8 +210,48 @@ class Search:
         if not propagate(self.instance.offsets, self.instance.members, allowed, present):
             raise AssertionError("the first selection proves that the root is not empty")
         warm = self._first_state(allowed)
-        self.tree.push(Node.of(self.tracker.bound, 0, allowed, present, warm, None))
+        if not self._resume(warm):
+            self.tree.push(Node.of(self.tracker.bound, 0, allowed, present, warm, None))
+        self.tracker.snapshot = self.snapshot
         self._current = -math.inf
+
+    # ------------------------------------------------------------------ checkpoints
+
+    def _resume(self, warm: Warm) -> bool:
+        """Take over the tree of an earlier sitting; all its nodes start from the state given."""
+        saved = self.tracker.saved
+        if saved is None or saved.search.solver != NAME or not saved.search.arrays:
+            return False
+        size = self.instance.n_candidates, self.instance.n_variables
+        try:
+            nodes, discarded = load_nodes(saved.search.arrays, *size, warm)
+        except BrokenFileError as error:
+            warn_unused(f"the checkpoint's tree cannot be used: {error}")
+            return False
+        if relative_gap(self.tracker.objective, discarded) > self.limits.gap:
+            warn_unused("the checkpoint's tree was searched with a wider gap_tolerance")
+            return False
+        self.tree.discard(discarded)
+        for node in nodes:
+            self._reopen(node)
+        self.nodes = self.earlier_nodes = saved.search.nodes
+        return True
+
+    def _reopen(self, node: Node) -> None:
+        """Push a node of a file, tightened anew: nothing impossible gets in."""
+        allowed = node.allowed(self.instance.n_candidates)
+        present = node.present(self.instance.n_variables)
+        if propagate(self.instance.offsets, self.instance.members, allowed, present):
+            self.tree.push(Node.of(node.bound, node.depth, allowed, present, node.warm, None))
+
+    def snapshot(self) -> SearchState:
+        """The open nodes and the one being visited, as it was when the visit began."""
+        size = self.instance.n_candidates, self.instance.n_variables
+        return SearchState(
+            NAME, self.nodes, save_nodes(self.tree.nodes(), self.tree.discarded, *size)
+        )
+
+    # ------------------------------------------------------------------ one node
 
     def _search_first(self) -> None:
         """Climb from the tracker's selection and from the smallest sets, then kick."""

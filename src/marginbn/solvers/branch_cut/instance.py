@@ -12,17 +12,11 @@ from numpy.typing import NDArray
 
 from marginbn.problem import StructureProblem
 from marginbn.scores.margin import MarginRows
+from marginbn.solvers.branch_cut.needs import LARGEST_CACHE, LARGEST_DENSE
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 BoolArray = NDArray[np.bool_]
-
-DENSE_BYTES = 1_500_000_000
-"""Margin coefficients up to this size are written out in double precision."""
-
-CACHE_BYTES = 500_000_000
-"""Beyond it columns are made when asked for, and so much of them is kept."""
-
 
 Poll = Callable[[], None]
 """Called now and then while something large is built; may raise to give up."""
@@ -38,12 +32,14 @@ class Coefficients:
         self,
         margins: MarginRows | None,
         n_candidates: int,
-        dense_bytes: int = DENSE_BYTES,
+        dense_bytes: int = LARGEST_DENSE,
         poll: Poll = lambda: None,
+        cache_bytes: int = LARGEST_CACHE,
     ) -> None:
         self._margins = margins
         self._n_candidates = n_candidates
         self._cache: OrderedDict[int, FloatArray] = OrderedDict()
+        self._cache_bytes = cache_bytes
         self.dense = None
         if margins is None:
             self.dense = np.zeros((0, n_candidates))
@@ -64,9 +60,9 @@ class Coefficients:
             return self.dense[:, k]
         assert self._margins is not None  # without margins the matrix is dense and empty
         if k not in self._cache:
-            self._cache[k] = self._margins.column(k).ravel()
-            if len(self._cache) * 8 * self.n_rows > CACHE_BYTES:
+            while self._cache and (len(self._cache) + 1) * 8 * self.n_rows > self._cache_bytes:
                 self._cache.popitem(last=False)
+            self._cache[k] = self._margins.column(k).ravel()
         self._cache.move_to_end(k)
         return self._cache[k]
 
@@ -187,7 +183,10 @@ class Instance:
 
 
 def build_instance(
-    problem: StructureProblem, dense_bytes: int = DENSE_BYTES, poll: Poll = lambda: None
+    problem: StructureProblem,
+    dense_bytes: int = LARGEST_DENSE,
+    poll: Poll = lambda: None,
+    cache_bytes: int = LARGEST_CACHE,
 ) -> Instance:
     """Write a problem out as arrays."""
     candidates = problem.candidates
@@ -199,7 +198,11 @@ def build_instance(
     weights = problem.sample_weights if has_rows else np.zeros(0)
     idle = 0.0 if problem.is_linear or has_rows else problem.gamma * problem.sample_weights.sum()
     coefficients = Coefficients(
-        problem.margins if has_rows else None, candidates.n_candidates, dense_bytes, poll
+        problem.margins if has_rows else None,
+        candidates.n_candidates,
+        dense_bytes,
+        poll,
+        cache_bytes,
     )
     sizes = np.abs(problem.linear) + coefficients.magnitudes(weights, poll)
     return Instance(

@@ -151,6 +151,7 @@ class HybridRelaxation:
         while True:
             look_up(self.tracker)
             self.program.load(warm, allowed)
+            best = replace(best, loaded=warm)  # also if this programme cannot be solved
             solution = self.program.run(self.tracker.deadline.remaining())
             self.rounds += 1
             if solution.outcome == "infeasible":

@@ -1,8 +1,9 @@
 """Nodes of the search tree and the order in which they are visited.
 
 Best bound first, with mild plunging: after a split the better child is visited next while its
-bound lies within a share of the remaining gap of the best open one. The largest bound at which
-anything was ever discarded is kept, so that the final bound covers it.
+bound lies within a share of the remaining gap of the best open one; depth first where memory is
+short. The largest bound at which anything was ever discarded is kept, so that the final bound
+covers it.
 """
 
 from __future__ import annotations
@@ -20,6 +21,9 @@ from marginbn.solvers.branch_cut.warm import Warm
 
 PLUNGE = 0.3
 """Share of (best open bound - incumbent) that a child may lie below the best open bound."""
+
+SMALLEST_TREE = 1_000_000
+"""Bytes of open nodes that are never too many."""
 
 
 @dataclass(frozen=True)
@@ -72,13 +76,20 @@ class Node:
 
 
 class Tree:
-    """Open nodes in a heap; a node visited out of turn leaves its entry behind, to be skipped."""
+    """Open nodes in a heap; a node visited out of turn leaves its entry behind, to be skipped.
 
-    def __init__(self) -> None:
+    While they take more than ``budget`` bytes the newest is visited next: depth first, which adds
+    hardly any.
+    """
+
+    def __init__(self, budget: float = math.inf) -> None:
+        self._budget = max(budget, SMALLEST_TREE)
         self._heap: list[tuple[float, int, int]] = []  # -bound, -depth, number
         self._open: dict[int, Node] = {}
         self._count = 0
         self._next: int | None = None
+        self.taken: Node | None = None
+        """The node being visited; whoever visits it says when it is done."""
         self.discarded = -math.inf
         """Largest bound at which structures were given up."""
         self.nbytes = 0
@@ -108,11 +119,14 @@ class Tree:
     def pop(self) -> Node | None:
         """The node to visit next, or ``None``."""
         number, self._next = self._next, None
+        if self._open and self.nbytes > self._budget:
+            number = next(reversed(self._open))
         if number is None:
             if self._top() == -math.inf:
                 return None
             number = self._heap[0][2]
-        node = self._open.pop(number)
+        self.taken = node = self._open[number]  # an interrupt must find it in one place at least
+        del self._open[number]
         self.nbytes -= node.nbytes
         return node
 
@@ -121,6 +135,10 @@ class Tree:
         while self._heap and self._heap[0][2] not in self._open:
             heapq.heappop(self._heap)
         return -self._heap[0][0] if self._heap else -math.inf
+
+    def nodes(self) -> list[Node]:
+        """All open nodes, and the one being visited."""
+        return [*self._open.values(), *([] if self.taken is None else [self.taken])]
 
     def discard(self, bound: float) -> None:
         """Remember that structures with values up to ``bound`` were given up."""

@@ -1,0 +1,1 @@
+"""Certificates: files that let anybody check what a search claims, see :mod:`.file`."""

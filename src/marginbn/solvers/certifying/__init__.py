@@ -1,0 +1,1 @@
+"""A search that keeps its proof: one tree, two relaxations, one certificate."""

@@ -1,0 +1,118 @@
+"""The tree search that keeps its proof.
+
+Best bound first, as in the engines, but node by node in Python, with every decision and every
+weight kept until the end. Whatever ends the search, the nodes still open are leaves with the best
+weights they have: the certificate proves the gap that is left.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from heapq import heappop, heappush
+from itertools import count
+
+from marginbn.solvers.certifying.cutoff import Cutoff
+from marginbn.solvers.certifying.proofs import Claim, Relaxation, TreeNode, leaves
+from marginbn.solvers.events import Tracker
+from marginbn.solvers.result import Status
+
+PROOF_BYTES = 500_000_000
+"""Weights kept in memory; beyond it the search ends with a memory limit."""
+
+
+class CertifyingSearch:
+    """State of one search."""
+
+    def __init__(self, relaxation: Relaxation, tracker: Tracker, cutoff: Cutoff) -> None:
+        self.relaxation = relaxation
+        self.tracker = tracker
+        self.cutoff = cutoff
+        claim = relaxation.root()
+        self.root = TreeNode(claim.bound, claim.proof)
+        self.nodes = 0
+        self._order = count()
+        self._open: list[tuple[float, int, TreeNode, Claim]] = []
+        self._floor = -float("inf")  # largest bound of a closed leaf
+        self._nbytes = 0
+        self._push(self.root, claim)
+
+    def run(self) -> Status | None:
+        """Visit nodes until none is left (None) or a limit is reached."""
+        with self._time_limit():
+            while self._open:
+                self._report()
+                stopped = self._limit()
+                if self.tracker.is_closed or stopped is not None:
+                    return stopped
+                _, _, node, claim = heappop(self._open)
+                try:
+                    self._visit(node, claim)
+                except BaseException:
+                    self._push(node, claim)  # an interrupt must not lose a node
+                    raise
+            self._report()
+            return None
+
+    def _visit(self, node: TreeNode, claim: Claim) -> None:
+        if claim.bound <= self.cutoff.value:
+            self._close(claim.bound)
+            return
+        self.nodes += 1
+        visit = self.relaxation.visit(claim)
+        if visit.bound < node.bound:
+            node.bound, node.proof = visit.bound, visit.proof
+            self._nbytes += visit.proof.nbytes
+        if visit.sides is None:
+            self._close(node.bound)
+            return
+        sides = tuple(TreeNode(side.bound, side.proof) for side in visit.sides)
+        node.split, node.sides = visit.split, (sides[0], sides[1])
+        for side, made in zip(visit.sides, node.sides, strict=True):
+            self._push(made, side)
+
+    def _push(self, node: TreeNode, claim: Claim) -> None:
+        if claim.bound <= self.cutoff.value:
+            self._close(claim.bound)
+        else:
+            heappush(self._open, (-claim.bound, next(self._order), node, claim))
+
+    def _close(self, bound: float) -> None:
+        self._floor = max(self._floor, bound)
+
+    def _report(self) -> None:
+        top = -self._open[0][0] if self._open else -float("inf")
+        self.tracker.improve_bound(max(top, self._floor, self.tracker.objective))
+
+    @property
+    def bound(self) -> float:
+        """Largest bound of a leaf: what the recorded tree proves."""
+        return max(leaf.bound for leaf in leaves(self.root))
+
+    def _limit(self) -> Status | None:
+        limits = self.tracker.deadline.limits
+        if self.tracker.stop_requested:
+            return Status.INTERRUPTED
+        if self.tracker.deadline.expired():
+            return Status.TIME_LIMIT
+        if limits.nodes is not None and self.nodes >= limits.nodes:
+            return Status.NODE_LIMIT
+        if self._nbytes > PROOF_BYTES:
+            return Status.MEMORY_LIMIT
+        return None
+
+    @contextmanager
+    def _time_limit(self) -> Iterator[None]:
+        """Interrupt the relaxation when the time is up."""
+        remaining = self.tracker.deadline.remaining()
+        if remaining == float("inf"):
+            yield
+            return
+        timer = threading.Timer(remaining, self.relaxation.interrupt)
+        timer.daemon = True
+        timer.start()
+        try:
+            yield
+        finally:
+            timer.cancel()

@@ -1,0 +1,275 @@
+"""What a long solve keeps on disk, so that its end costs nothing.
+
+A checkpoint holds the incumbent, the bound and, where the solver can tell it, the search tree. It
+is written every :data:`INTERVAL` seconds (less often if writing takes long) and when the solve
+ends for whatever reason. Each one is written beside the file and takes its place in one step; the
+one before stays as ``<name>.previous``. So at every moment a complete checkpoint is on the disk,
+and a process that is killed, a full disk or a power failure costs at most the time since.
+
+A bound in a checkpoint is believed: it was proved by the process that wrote it. The fingerprint of
+the problem and the checksum guard against accidents, not against forgery.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import math
+import os
+import time
+import warnings
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from marginbn.atomic import PathLike, remove_leftovers, replacing
+from marginbn.exceptions import CheckpointWarning, InputError
+from marginbn.problem import StructureProblem
+from marginbn.solvers.fingerprint import fingerprint
+from marginbn.solvers.framing import BrokenFileError, Frame, pack, read_frame
+
+INTERVAL = 30.0
+"""Seconds between two checkpoints."""
+
+LARGEST_SHARE = 0.02
+"""Part of the time that writing may take; after a slow write the next one waits longer."""
+
+Arrays = Mapping[str, NDArray[Any]]
+
+
+@dataclass(frozen=True, eq=False)
+class SearchState:
+    """How far a search is.
+
+    Parameters
+    ----------
+    solver
+        The solver whose tree it is; empty where there is no tree.
+    nodes
+        Nodes processed so far.
+    arrays
+        The tree; empty where there is nothing to go on with.
+    """
+
+    solver: str = ""
+    nodes: int = 0
+    arrays: Arrays = field(default_factory=dict)
+
+
+@dataclass(frozen=True, eq=False)
+class Saved:
+    """State of a solve.
+
+    Parameters
+    ----------
+    selection
+        The incumbent, one flat candidate index per variable.
+    bound
+        Proven upper bound on the objective of every structure.
+    search
+        What the solver needs to go on.
+    """
+
+    selection: NDArray[np.int64]
+    bound: float
+    search: SearchState
+
+
+class Checkpoint:
+    """The checkpoint file of one solve; reads what is there when it is made.
+
+    Parameters
+    ----------
+    path
+        The file; if it exists the solve goes on from it.
+    problem
+        The problem to solve; a checkpoint of another one is refused.
+    interval
+        Seconds between two writes.
+    """
+
+    def __init__(
+        self, path: PathLike, problem: StructureProblem, interval: float = INTERVAL
+    ) -> None:
+        self.path = os.path.realpath(path)
+        self._interval = interval
+        self._problem = problem
+        self._fingerprint = fingerprint(problem)
+        self._stamp: tuple[int, ...] | None = None  # of the file while it is complete
+        self._gave_up = False
+        self._has_warned = False
+        _check_place(self.path)
+        remove_leftovers(self.path)
+        self.saved = self._load()
+        self._next = time.perf_counter() + interval
+
+    @property
+    def previous(self) -> str:
+        """Where the checkpoint before the last one stays."""
+        return f"{self.path}.previous"
+
+    @property
+    def is_due(self) -> bool:
+        """Whether it is time to save."""
+        return time.perf_counter() >= self._next
+
+    # ------------------------------------------------------------------ reading
+
+    def _load(self) -> Saved | None:
+        """The newest complete checkpoint, or None; falling back is told."""
+        broken = ""
+        if os.path.exists(self.path):
+            stamp = _stamp(self.path)
+            try:
+                saved = self._read(self.path)
+            except BrokenFileError as error:
+                broken = f"the checkpoint {self.path} cannot be used ({error}); "
+            else:
+                self._stamp = stamp
+                return saved
+        if not os.path.exists(self.previous):
+            if broken:
+                self._warn(f"{broken}there is no earlier one, the search starts anew")
+            return None
+        return self._load_previous(broken or f"the checkpoint {self.path} is missing; ")
+
+    def _load_previous(self, reason: str) -> Saved | None:
+        try:
+            saved = self._read(self.previous)
+        except BrokenFileError as error:
+            self._warn(
+                f"{reason}nor can the one before it, {self.previous} ({error}): the search "
+                "starts anew"
+            )
+            return None
+        self._warn(f"{reason}the search goes on from the one before it, {self.previous}")
+        return saved
+
+    def _read(self, path: str) -> Saved:
+        try:
+            frame = read_frame(path)
+        except OSError as error:
+            raise InputError(
+                f"cannot read the checkpoint {path}: {error.strerror or error}"
+            ) from None
+        if frame.about.get("fingerprint") != self._fingerprint:
+            raise InputError(
+                f"{path} is the checkpoint of another problem (other data, weights, candidates, "
+                "gamma, smoothing or score); name another file, or remove this one to start anew"
+            )
+        return _saved_of(frame, self._problem)
+
+    # ------------------------------------------------------------------ writing
+
+    def save(self, saved: Saved) -> None:
+        """Write a checkpoint; what goes wrong is told once and does not end the solve."""
+        if self._gave_up:
+            return
+        begin = time.perf_counter()
+        try:
+            if self._is_foreign():
+                self._gave_up = True
+                self._warn(
+                    f"another process writes to the checkpoint {self.path}; this search is not "
+                    "saved any more"
+                )
+                return
+            self._write(pack(_frame_of(saved, self._fingerprint)))
+        except (OSError, InputError) as error:
+            if not self._has_warned:
+                self._has_warned = True
+                self._warn(f"{error}; the search goes on, and so do the attempts to save it")
+        finally:
+            now = time.perf_counter()
+            self._next = now + max(self._interval, (now - begin) / LARGEST_SHARE)
+
+    def _write(self, parts: Iterable[bytes | memoryview]) -> None:
+        """Only when the new file is complete on the disk does the old one become the previous."""
+        with replacing(self.path) as temporary:
+            with open(temporary, "xb") as file:
+                file.writelines(parts)
+                file.flush()
+                os.fsync(file.fileno())
+            self._keep_previous()
+        self._stamp = _stamp(self.path)
+
+    def _is_foreign(self) -> bool:
+        """Whether somebody else has written the file since we last read or wrote it."""
+        return self._stamp is not None and _stamp(self.path) not in (self._stamp, None)
+
+    def _keep_previous(self) -> None:
+        """Give the present file a second name; it keeps its own until the new one is complete."""
+        if self._stamp is None or not os.path.exists(self.path):
+            return  # nothing there, or nothing complete
+        spare = f"{self.previous}.new"
+        with contextlib.suppress(OSError):
+            os.unlink(spare)
+        try:
+            os.link(self.path, spare)
+        except OSError:  # a file system without second names: for a moment only this one is left
+            os.replace(self.path, self.previous)
+        else:
+            os.replace(spare, self.previous)
+
+    @staticmethod
+    def _warn(message: str) -> None:
+        warnings.warn(message, CheckpointWarning, stacklevel=5)
+
+
+def warn_unused(reason: str) -> None:
+    """Tell that only the incumbent and the bound of a checkpoint are used."""
+    warnings.warn(
+        f"{reason}; the search keeps its incumbent and its bound and starts a new tree",
+        CheckpointWarning,
+        stacklevel=5,
+    )
+
+
+def _check_place(path: str) -> None:
+    """Refuse what can never become a checkpoint."""
+    if os.path.isdir(path):
+        raise InputError(f"checkpoint must name a file, but {path} is a folder")
+    if not os.path.isdir(os.path.dirname(path)):
+        raise InputError(f"checkpoint must lie in an existing folder, got {path}")
+
+
+def _stamp(path: str) -> tuple[int, ...] | None:
+    """What changes when a file is replaced; None if there is none."""
+    try:
+        status = os.stat(path)
+    except OSError:
+        return None
+    return status.st_ino, status.st_size, status.st_mtime_ns
+
+
+def _frame_of(saved: Saved, problem_fingerprint: str) -> Frame:
+    search = saved.search
+    about = {"fingerprint": problem_fingerprint, "solver": search.solver, "nodes": search.nodes}
+    arrays: dict[str, NDArray[Any]] = {
+        "selection": np.asarray(saved.selection, dtype="<i8"),
+        "bound": np.array([saved.bound], dtype="<f8"),
+    }
+    return Frame(about, arrays | {f"tree.{name}": array for name, array in search.arrays.items()})
+
+
+def _saved_of(frame: Frame, problem: StructureProblem) -> Saved:
+    """The state in a frame; the incumbent must be a structure of the problem."""
+    solver, nodes = frame.about.get("solver"), frame.about.get("nodes")
+    selection, bound = frame.arrays.get("selection"), frame.arrays.get("bound")
+    if not (isinstance(solver, str) and isinstance(nodes, int) and nodes >= 0):
+        raise BrokenFileError("its header is malformed")
+    if selection is None or bound is None or bound.shape != (1,) or math.isnan(bound[0]):
+        raise BrokenFileError("it lacks the incumbent or the bound")
+    try:
+        problem.candidates.structure(selection.reshape(-1).astype(np.int64))
+    except InputError:
+        raise BrokenFileError("its incumbent is no structure of the problem") from None
+    tree = {
+        name.removeprefix("tree."): array
+        for name, array in frame.arrays.items()
+        if name.startswith("tree.")
+    }
+    search = SearchState(solver, nodes, tree)
+    return Saved(selection.astype(np.int64), float(bound[0]), search)

@@ -1,0 +1,180 @@
+"""How much memory a solve may take, and how much it needs.
+
+A limit bounds what a solve takes in addition to the process as it is: coefficients, scratch and
+open nodes. Without one, :data:`SHARE` of what the machine has left is the limit. Open nodes get
+what coefficients and scratch leave over; when their store is full the search goes depth first.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+import re
+from dataclasses import dataclass
+from pathlib import Path
+
+from marginbn.exceptions import InputError, ProblemTooLargeError
+from marginbn.polytope.formulation import count_nonzeros
+from marginbn.problem import StructureProblem
+
+SHARE = 0.8
+"""Part of the memory left on the machine that a solve without a limit may take."""
+
+_UNITS = {"": 1, "k": 10**3, "m": 10**6, "g": 10**9, "t": 10**12}
+_BINARY = {"ki": 2**10, "mi": 2**20, "gi": 2**30, "ti": 2**40}
+_AMOUNT = re.compile(r"\s*(\d+(?:\.\d*)?|\.\d+)\s*([kmgt]i?)?b?\s*", re.IGNORECASE)
+
+
+@dataclass(frozen=True)
+class Needs:
+    """Bytes that a solver needs at the least, and with everything in memory."""
+
+    least: int
+    full: int
+
+
+def parse_memory(value: int | float | str | None) -> int | None:
+    """Bytes of a limit given as a number or as text; None stays None.
+
+    Examples
+    --------
+    >>> parse_memory("2 GB"), parse_memory("512MiB"), parse_memory(10**6)
+    (2000000000, 536870912, 1000000)
+    """
+    if value is None:
+        return None
+    amount: float = math.nan
+    if isinstance(value, str):
+        match = _AMOUNT.fullmatch(value)
+        if match is not None:
+            unit = (match[2] or "").lower()
+            amount = float(match[1]) * (_UNITS | _BINARY)[unit]
+    elif not isinstance(value, bool):
+        try:
+            amount = float(value)
+        except (TypeError, ValueError):
+            amount = math.nan
+    if not 1 <= amount < 2**62:
+        raise InputError(
+            "memory_limit must be a positive number of bytes, text like '2 GB' or None, "
+            f"got {value!r}"
+        )
+    return int(amount)
+
+
+def describe_bytes(count: float) -> str:
+    """A number of bytes for people.
+
+    Examples
+    --------
+    >>> describe_bytes(2_500_000_000), describe_bytes(3_000_000)
+    ('2.5 GB', '3.0 MB')
+    """
+    for unit, scale in (("TB", 10**12), ("GB", 10**9)):
+        if count >= scale:
+            return f"{count / scale:.1f} {unit}"
+    return f"{count / 10**6:.1f} MB"
+
+
+def spendable(limit: int | None) -> float:
+    """Bytes that a solve may take: the limit, or a share of what is left; infinite if unknown."""
+    return SHARE * available_memory() if limit is None else limit
+
+
+def refuse_if_too_large(solver: str, needs: Needs, limit: int | None) -> None:
+    """Tell before anything starts that a problem cannot fit.
+
+    Raises
+    ------
+    ProblemTooLargeError
+        If the solver needs more than the limit, or than the machine has left.
+    """
+    allowed = spendable(limit)
+    if needs.least <= allowed:
+        return
+    if limit is None:
+        bound = f"the machine has {describe_bytes(allowed)} to spare; free some, or"
+    else:
+        bound = f"memory_limit is {describe_bytes(limit)}; raise it, or"
+    raise ProblemTooLargeError(
+        f"solver {solver!r} needs at least {describe_bytes(needs.least)} for this problem, and "
+        f"{bound} use fewer features, fewer rows, a smaller max_parents or fewer workers"
+    )
+
+
+def milp_needs(problem: StructureProblem) -> Needs:
+    """Memory of formulation (19): the matrix with indices here, and twice more inside a solver."""
+    needed = 3 * 12 * count_nonzeros(problem)
+    return Needs(needed, needed)
+
+
+def available_memory() -> float:
+    """Bytes left for this process: of the machine, its control group and its own limits."""
+    return max(0.0, min(_machine(), _control_groups(), _address_space()))
+
+
+def _machine() -> float:
+    """What the system counts as available, or all there is where it does not count."""
+    try:
+        for line in Path("/proc/meminfo").read_text().splitlines():
+            if line.startswith("MemAvailable:"):
+                return 1024.0 * int(line.split()[1])
+    except (OSError, ValueError, IndexError):
+        pass
+    try:
+        return float(os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"))
+    except (AttributeError, OSError, ValueError):  # a system that cannot be asked
+        return math.inf
+
+
+def _control_groups(root: Path = Path("/sys/fs/cgroup"), own: Path | None = None) -> float:
+    """The least that any control group above this process leaves; version 2, then version 1."""
+    try:
+        lines = (own or Path("/proc/self/cgroup")).read_text().splitlines()
+    except OSError:
+        return math.inf
+    left = math.inf
+    for line in lines:
+        _, controllers, name = [*line.split(":", 2), "", ""][:3]
+        if controllers == "":
+            left = min(left, _left_in(root, name, "memory.max", "memory.current"))
+        elif "memory" in controllers.split(","):
+            names = ("memory.limit_in_bytes", "memory.usage_in_bytes")
+            left = min(left, _left_in(root / "memory", name, *names))
+    return left
+
+
+def _left_in(root: Path, name: str, limit: str, usage: str) -> float:
+    """Limit minus usage of a group and all groups above it."""
+    left, folder = math.inf, root / name.strip("/")
+    for place in (folder, *folder.parents):
+        try:
+            free = int((place / limit).read_text()) - int((place / usage).read_text())
+        except (OSError, ValueError):  # no such group, or "max"
+            continue
+        left = min(left, free + _reclaimable(place))
+    return left
+
+
+def _reclaimable(place: Path) -> int:
+    """Copies of files that a group holds in memory, and gives up when it needs the room."""
+    try:
+        lines = [line.split() for line in (place / "memory.stat").read_text().splitlines()]
+        counts = {name: int(count) for name, count in lines}
+    except (OSError, ValueError):
+        return 0
+    return counts.get("total_inactive_file", counts.get("inactive_file", 0))
+
+
+def _address_space() -> float:
+    """What ``ulimit -v`` leaves."""
+    try:
+        import resource
+
+        allowed = resource.getrlimit(resource.RLIMIT_AS)[0]
+        if allowed == resource.RLIM_INFINITY:
+            return math.inf
+        taken = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
+    except (ImportError, OSError, ValueError, IndexError):
+        return math.inf
+    return float(allowed - taken)

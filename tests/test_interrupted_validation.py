@@ -1,0 +1,95 @@
+"""Ctrl-C while gamma is chosen: the folds that are complete decide, or nobody."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from joblib import parallel_config
+
+from marginbn import MaxMarginBNClassifierCV
+from marginbn.classifiers.max_margin_cv import FoldPath, complete_folds
+from marginbn.exceptions import OptimalityWarning
+
+
+def test_only_folds_with_every_parent_limit_count() -> None:
+    """Fold 0 is complete, fold 1 lacks a limit: comparing limits on it would be unfair."""
+    paths = [FoldPath(k, fold, (), ()) for k, fold in [(1, 0), (2, 0), (1, 1)]]
+    assert complete_folds(paths, 2) == paths[:2]
+    assert complete_folds(paths[:1], 2) == []
+
+
+def rows() -> tuple[np.ndarray, np.ndarray]:
+    rng = np.random.default_rng(0)
+    y = rng.integers(0, 2, 60)
+    X = np.where(rng.random((60, 3)) < 0.7, y[:, None], rng.integers(0, 2, (60, 3)))
+    return X.astype(str), y
+
+
+def interrupted_after(monkeypatch: pytest.MonkeyPatch, n_paths: int) -> None:
+    """Ctrl-C comes when so many paths are complete."""
+    validate, done = MaxMarginBNClassifierCV._validate_fold, []
+
+    def interrupt(self: Any, *args: Any) -> FoldPath:
+        if len(done) == n_paths:
+            raise KeyboardInterrupt
+        done.append(args)
+        return validate(self, *args)
+
+    monkeypatch.setattr(MaxMarginBNClassifierCV, "_validate_fold", interrupt)
+
+
+def test_complete_folds_decide(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two and a half of three folds are done: two decide, and the final solve is run."""
+    X, y = rows()
+    interrupted_after(monkeypatch, 5)
+    clf = MaxMarginBNClassifierCV(gammas=[0.5, 2.0], max_parents=(1, 2), cv=3)
+    with pytest.warns(OptimalityWarning, match="chosen by 2 of 3 folds"):
+        clf.fit(X, y)
+    assert clf.status_ == "optimal"
+    assert "split1_test_score" in clf.cv_results_
+    assert "split2_test_score" not in clf.cv_results_
+    assert clf.predict(X).shape == y.shape
+
+
+def test_before_the_first_fold_there_is_no_choice(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Then the interrupt passes through."""
+    X, y = rows()
+    interrupted_after(monkeypatch, 1)
+    clf = MaxMarginBNClassifierCV(gammas=[0.5, 2.0], max_parents=(1, 2), cv=3)
+    with pytest.raises(KeyboardInterrupt):
+        clf.fit(X, y)
+    assert not hasattr(clf, "gamma_")
+
+
+def test_a_solve_that_is_interrupted_ends_the_validation(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The solver swallows Ctrl-C and returns its best; the grid must not go on by itself."""
+    from marginbn.solvers.base import solve_structure as solve
+
+    X, y = rows()
+    calls = []
+
+    def interrupt(*args: Any, **options: Any) -> Any:
+        calls.append(args)
+        if len(calls) == 6:  # two gammas, two limits: the second fold has begun
+            options["callback"] = lambda point: True
+        return solve(*args, **options)
+
+    monkeypatch.setattr("marginbn.classifiers.max_margin_cv.solve_structure", interrupt)
+    clf = MaxMarginBNClassifierCV(gammas=[0.5, 2.0], max_parents=(1, 2), cv=3, solver="exhaustive")
+    with pytest.warns(OptimalityWarning, match="chosen by 1 of 3 folds"):
+        clf.fit(X, y)
+    assert len(calls) == 6
+
+
+def test_an_undisturbed_validation_is_the_same_in_parallel() -> None:
+    """Order of the tasks and number of workers change nothing."""
+    X, y = rows()
+    results = []
+    for n_jobs in (1, 2):
+        clf = MaxMarginBNClassifierCV(gammas=[0.5, 2.0], max_parents=(1, 2), cv=3, n_jobs=n_jobs)
+        with parallel_config(backend="threading"):
+            results.append(clf.fit(X, y).cv_results_)
+    for name, scores in results[0].items():
+        np.testing.assert_array_equal(results[1][name], scores)
