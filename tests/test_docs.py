@@ -38,9 +38,6 @@ WORKED_WITH = (
 )
 """Classes whose public methods are explained by examples too."""
 
-SHOWN_ON_PAGES = {"marginbn.available_solvers", "marginbn.solve_structure"}
-"""Names whose examples are on pages of the documentation instead."""
-
 
 def public_things() -> Iterator[tuple[str, Any]]:
     """Functions and classes that users import, and the methods of those they work with."""
@@ -48,9 +45,7 @@ def public_things() -> Iterator[tuple[str, Any]]:
         module = importlib.import_module(package)
         for name in module.__all__:
             if callable(getattr(module, name)):
-                full = f"{package}.{name}"
-                if full not in SHOWN_ON_PAGES:
-                    yield full, getattr(module, name)
+                yield f"{package}.{name}", getattr(module, name)
     for cls in WORKED_WITH:
         for name, member in vars(cls).items():
             function = getattr(member, "__func__", member)
@@ -65,13 +60,6 @@ def test_everything_public_has_an_example(thing: Callable[..., Any]) -> None:
     assert text.split("\n")[0].strip(), "no first line"
     assert "Examples\n--------\n" in text, "no section Examples"
     assert ">>> " in text, "no example in it"
-
-
-@pytest.mark.parametrize("name", sorted(SHOWN_ON_PAGES))
-def test_the_other_names_are_shown_on_pages(name: str) -> None:
-    """An example on a page that doctest runs calls the function."""
-    call = re.compile(rf"^>>> .*\b{name.rpartition('.')[2]}\(", re.MULTILINE)
-    assert any(call.search(page.read_text(encoding="utf-8")) for page in PAGES)
 
 
 def test_there_are_at_least_six_stories() -> None:

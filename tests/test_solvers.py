@@ -12,7 +12,8 @@ import pytest
 import oracles
 from marginbn.candidates import enumerate_candidates
 from marginbn.exceptions import InputError
-from marginbn.problem import StructureProblem, margin_problem
+from marginbn.problem import StructureProblem, linear_problem, margin_problem
+from marginbn.scores import get_local_score
 from marginbn.solvers import available_solvers, get_solver, solve_structure, solver_names
 from marginbn.solvers.base import Solver
 from marginbn.solvers.check import check_result
@@ -241,6 +242,65 @@ def test_agrees_with_brute_force(solver: Solver) -> None:
 def test_agrees_with_brute_force_on_many(solver: Solver) -> None:
     """500 more random data sets."""
     assert_agreement(solver, range(60, 560))
+
+
+# --- a pool of larger problems, on which the solvers are each other's judges ---------------------
+
+POOL = 300
+POOL_SECONDS = 60.0
+
+
+def pool_problem(number: int) -> StructureProblem:
+    """Three to eight features: soft and binary margins, restricted and general scores."""
+    rng = np.random.default_rng([number, 300])
+    n_features = 3 + number % 6
+    n_rows = int(rng.integers(10, 50))
+    data = random_table(rng, n_rows, n_features, int(rng.integers(2, 5)), number % 2 == 1)
+    max_parents = 3 if n_features <= 4 and rng.random() < 0.4 else int(rng.integers(1, 3))
+    if number % 4 == 3:
+        restricted = bool(rng.random() < 0.4)
+        candidates = enumerate_candidates(n_features + 1, max_parents, class_restricted=restricted)
+        score = get_local_score(LINEAR_SCORES[int(rng.integers(len(LINEAR_SCORES)))])
+        return linear_problem(data.encoded(), candidates, score)
+    return margin_problem(
+        data.encoded(),
+        enumerate_candidates(n_features + 1, max_parents),
+        margin="binary" if rng.random() < 0.5 else "multiclass",
+        gamma=float(np.exp(rng.uniform(np.log(0.05), np.log(7.0)))),
+        smoothing=float(rng.choice([0.5, 1.0, 2.0])),
+    )
+
+
+def assert_solvers_agree(problem: StructureProblem) -> None:
+    """Proved optima are equal, no bound lies below any objective, own engines always prove."""
+    results = {}
+    for name in available_solvers():
+        solver = get_solver(name)
+        if solver.can_solve(problem) is None:
+            results[name] = solver.solve(problem, limits=Limits(time=POOL_SECONDS))
+            check_result(problem, results[name])
+    assert len(results) >= 3
+    best = max(result.objective for result in results.values())
+    size = max(1.0, abs(best))
+    for name, result in results.items():
+        assert result.bound >= best - 1e-9 * size, name
+        if result.status is Status.OPTIMAL:
+            assert result.objective >= best - 1.01e-6 * max(size, abs(result.bound)), name
+        else:
+            assert name in ("highs", "scip"), f"{name} ended as {result.status}"
+
+
+@pytest.mark.parametrize("number", [0, 1, 2, 7, 9, 13])
+def test_solvers_agree_on_the_first_of_the_pool(number: int) -> None:
+    """Margins and scores, up to six features."""
+    assert_solvers_agree(pool_problem(number))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("number", range(POOL))
+def test_all_solvers_agree_on_the_pool(number: int) -> None:
+    """300 problems with up to eight features."""
+    assert_solvers_agree(pool_problem(number))
 
 
 def test_random_cases_cover_what_they_promise() -> None:

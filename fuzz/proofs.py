@@ -1,0 +1,144 @@
+"""Certificates and checkpoints: files with lengths and checksums, which no mutation would survive.
+
+So the fuzzer's input is their content alone, the header (one line of JSON) and then the arrays;
+length, compression and checksum are put around it here. A file is thus always complete, and what is
+tested is everything behind these first checks. Besides the rules for all targets: a certificate of
+the problem below that is accepted must not claim a bound below the optimum.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import zlib
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import numpy as np
+
+from marginbn.candidates import enumerate_candidates
+from marginbn.certificate.content import Certificate
+from marginbn.certificate.file import MAGIC as CERTIFICATE
+from marginbn.certificate.file import read_certificate
+from marginbn.encode import EncodedData, Variable
+from marginbn.exceptions import InputError
+from marginbn.problem import StructureProblem, linear_problem, margin_problem
+from marginbn.scores import get_local_score
+from marginbn.solvers import solve_structure
+from marginbn.solvers.framing import MAGIC as CHECKPOINT
+from marginbn.verify import verify_certificate
+
+_LENGTH = 8
+_DIGEST = 32
+
+
+@cache
+def problems() -> tuple[StructureProblem, ...]:
+    """A soft margin, a binary margin with three parents, and a general score; four features."""
+    rng = np.random.default_rng(4)
+    codes = rng.integers(0, 2, (24, 5))
+    codes[:, 1] ^= codes[:, 0] & rng.integers(0, 2, 24)
+    codes[:, 0] += rng.integers(0, 2, 24)
+    variables = tuple(
+        Variable(f"v{i}", tuple(map(str, range(3 if i == 0 else 2)))) for i in range(5)
+    )
+    data = EncodedData(codes.astype(np.int32), np.ones(24), variables)
+    return (
+        margin_problem(data, enumerate_candidates(5, 2), gamma=1.0),
+        margin_problem(data, enumerate_candidates(5, 3), margin="binary", gamma=0.5),
+        linear_problem(
+            data, enumerate_candidates(5, 2, class_restricted=False), get_local_score("mdl")
+        ),
+    )
+
+
+@cache
+def _optima() -> tuple[tuple[Certificate, float], ...]:
+    """Genuine certificates of the problems, and their optima by exhaustive search."""
+    pairs = []
+    with TemporaryDirectory() as folder:
+        path = Path(folder) / "proof"
+        for problem in problems():
+            solve_structure(problem, "auto", certificate=path)
+            best = solve_structure(problem, "exhaustive").objective
+            pairs.append((read_certificate(path), best))
+    return tuple(pairs)
+
+
+def certificate_seeds() -> Iterator[bytes]:
+    """Contents of genuine certificates, of proofs and of stopped searches."""
+    with TemporaryDirectory() as folder:
+        path = Path(folder) / "proof"
+        for problem in problems():
+            for nodes in (None, 1):
+                solve_structure(problem, node_limit=nodes, certificate=path)
+                content = zlib.decompress(path.read_bytes()[len(CERTIFICATE) :])
+                yield _without_length(content)
+
+
+def checkpoint_seeds() -> Iterator[bytes]:
+    """Contents of checkpoints of stopped searches."""
+    with TemporaryDirectory() as folder:
+        for number, problem in enumerate(problems()):
+            for nodes in (1, 2, 5):
+                path = Path(folder) / f"{number}-{nodes}"
+                solve_structure(problem, node_limit=nodes, checkpoint=path)
+                if path.exists():
+                    yield _without_length(path.read_bytes()[len(CHECKPOINT) : -_DIGEST])
+
+
+def _without_length(content: bytes) -> bytes:
+    """The header, a line end, the arrays."""
+    end = _LENGTH + int.from_bytes(content[:_LENGTH], "little")
+    return content[_LENGTH:end] + b"\n" + content[end:]
+
+
+def _with_length(data: bytes) -> bytes:
+    header, _, arrays = data.partition(b"\n")
+    return len(header).to_bytes(_LENGTH, "little") + header + arrays
+
+
+def verify(data: bytes, folder: Path) -> None:
+    """Read and check a certificate."""
+    path = folder / "proof"
+    path.write_bytes(CERTIFICATE + zlib.compress(_with_length(data), 1))
+    certificate = read_certificate(path)
+    if not verify_certificate(certificate).verified:
+        return
+    for genuine, best in _optima():
+        if _same_problem(certificate, genuine):
+            assert certificate.bound >= best - 1e-9 * abs(best), "a false claim is accepted"
+
+
+def _same_problem(one: Certificate, other: Certificate) -> bool:
+    same_data = np.array_equal(one.data.codes, other.data.codes) and np.array_equal(
+        one.data.weights, other.data.weights
+    )
+    return same_data and one.score == other.score and one.candidates == other.candidates
+
+
+def resume(data: bytes, folder: Path) -> None:
+    """Go on from a checkpoint, whichever of the problems it is of, and search a little."""
+    path = folder / "search"
+    content = CHECKPOINT + _with_length(data)
+    for problem in problems():
+        path.write_bytes(content + hashlib.sha256(content).digest())
+        with contextlib.suppress(InputError):  # of another problem, or nonsense
+            solve_structure(problem, node_limit=20, time_limit=2.0, checkpoint=path)
+
+
+def solve_all() -> None:
+    """Import and compile everything that runs may need."""
+    _optima()
+    for problem in problems():
+        for solver in ("branch_bound", "branch_cut", "dp"):
+            if _can(problem, solver):
+                solve_structure(problem, solver, node_limit=3)
+
+
+def _can(problem: StructureProblem, name: str) -> bool:
+    from marginbn.solvers import get_solver
+
+    return get_solver(name).can_solve(problem) is None

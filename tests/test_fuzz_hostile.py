@@ -1,0 +1,315 @@
+"""Hostile files and names, each by hand: what fuzzing found, bombs, cycles, a million states."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import tracemalloc
+from pathlib import Path
+
+import numpy as np
+import pytest
+from fuzz.guard import watched
+from typer.main import get_command
+from typer.testing import CliRunner
+
+from marginbn import NaiveBayesClassifier, load_model, load_network, read_table, save_network
+from marginbn.classifiers import MaxMarginBNClassifier
+from marginbn.cli import app
+from marginbn.encode import Variable
+from marginbn.exceptions import FormatError, InputError
+from marginbn.export.jkl import load_scores
+from marginbn.network import BayesianNetwork
+from marginbn.structure import Structure
+from marginbn.textfile import MAX_SAFE_BYTES
+
+TABLE = "colour,size,y\nred,1,a\nblue,2,b\nred,1,a\nblue,2,b\n"
+
+# --- sizes ----------------------------------------------------------------------------------------
+
+
+def many_states(suffix: str, count: int) -> str:
+    """A network file with one variable of many states."""
+    names = [f"s{i}" for i in range(count)]
+    if suffix == ".bif":
+        return f"variable a {{ type discrete [ {count} ] {{ {', '.join(names)} }}; }}"
+    if suffix == ".net":
+        return "node a { states = (" + " ".join(f'"{name}"' for name in names) + "); }"
+    if suffix == ".uai":
+        return f"BAYES\n1\n{count}\n1\n1 0\n{count}\n" + "0 " * (count - 1) + "1"
+    if suffix == ".xmlbif":
+        outcomes = "".join(f"<OUTCOME>{name}</OUTCOME>" for name in names)
+        return f"<BIF><NETWORK><VARIABLE><NAME>a</NAME>{outcomes}</VARIABLE></NETWORK></BIF>"
+    return json.dumps(
+        {
+            "format": "marginbn-network",
+            "version": 1,
+            "variables": [{"name": "a", "states": names}],
+            "parents": [[]],
+            "log_tables": [[0.0] + [None] * (count - 1)],
+        }
+    )
+
+
+@pytest.mark.parametrize(
+    ("suffix", "count"),
+    [
+        (".json", 1_000_000),
+        (".uai", 1_000_000),
+        (".bif", 100_001),  # as many as it takes: a million need seconds to write down
+        (".net", 100_001),
+        (".xmlbif", 100_001),
+        pytest.param(".bif", 1_000_000, marks=pytest.mark.slow),
+        pytest.param(".net", 1_000_000, marks=pytest.mark.slow),
+        pytest.param(".xmlbif", 1_000_000, marks=pytest.mark.slow),
+    ],
+)
+def test_a_million_states_are_refused(suffix: str, count: int, tmp_path: Path) -> None:
+    """A variable of a million states is an error that says how many there may be."""
+    path = tmp_path / f"n{suffix}"
+    path.write_text(many_states(suffix, count), encoding="utf-8")
+    with pytest.raises(FormatError, match=f"1 to 100000 states, got {count}") as caught:
+        load_network(path)
+    assert len(str(caught.value)) < len(str(path)) + 200
+
+
+def test_a_model_with_a_million_states_is_refused(tmp_path: Path) -> None:
+    """The same for the file of a classifier."""
+    classifier = NaiveBayesClassifier().fit([["a"], ["b"]], [0, 1])
+    from marginbn import save_model
+
+    path = tmp_path / "m.json"
+    save_model(classifier, path)
+    record = json.loads(path.read_text(encoding="utf-8"))
+    record["network"]["variables"][1]["states"] = [str(i) for i in range(1_000_000)]
+    path.write_text(json.dumps(record), encoding="utf-8")
+    with pytest.raises(FormatError, match="1 to 100000 states, got 1000000"):
+        load_model(path)
+
+
+def test_what_no_reader_accepts_is_not_written(tmp_path: Path) -> None:
+    """A network with too many states is refused when it is saved, not when it is needed."""
+    states = tuple(map(str, range(100_001)))
+    table = np.full(len(states), -np.log(len(states)))
+    network = BayesianNetwork(Structure(((),)), (Variable("id", states),), (table,))
+    for suffix in (".json", ".bif", ".uai"):
+        with pytest.raises(InputError, match="'id' has 100001 states, files hold at most 100000"):
+            save_network(network, tmp_path / f"n{suffix}")
+    assert list(tmp_path.iterdir()) == []
+
+
+CYCLES = {
+    ".json": json.dumps(
+        {
+            "format": "marginbn-network",
+            "version": 1,
+            "variables": [{"name": n, "states": ["0", "1"]} for n in "ab"],
+            "parents": [[1], [0]],
+            "log_tables": [[np.log(0.5)] * 4] * 2,
+        }
+    ),
+    ".bif": """variable a { type discrete [ 2 ] { 0, 1 }; }
+variable b { type discrete [ 2 ] { 0, 1 }; }
+probability ( a | b ) { (0) .5 .5; (1) .5 .5; }
+probability ( b | a ) { (0) .5 .5; (1) .5 .5; }""",
+    ".net": """net { }
+node a { states = ("0" "1"); }
+node b { states = ("0" "1"); }
+potential ( a | b ) { data = ((.5 .5)(.5 .5)); }
+potential ( b | a ) { data = ((.5 .5)(.5 .5)); }""",
+    ".uai": "BAYES\n2\n2 2\n2\n2 1 0\n2 0 1\n4\n.5 .5 .5 .5\n4\n.5 .5 .5 .5\n",
+    ".xmlbif": "<BIF><NETWORK>"
+    + "".join(
+        f"<VARIABLE><NAME>{n}</NAME><OUTCOME>0</OUTCOME><OUTCOME>1</OUTCOME></VARIABLE>"
+        for n in "ab"
+    )
+    + "".join(
+        f"<DEFINITION><FOR>{a}</FOR><GIVEN>{b}</GIVEN><TABLE>.5 .5 .5 .5</TABLE></DEFINITION>"
+        for a, b in ("ab", "ba")
+    )
+    + "</NETWORK></BIF>",
+}
+
+
+@pytest.mark.parametrize("suffix", CYCLES)
+def test_a_cyclic_graph_is_refused(suffix: str, tmp_path: Path) -> None:
+    """Two variables that are each other's parents, in every format."""
+    path = tmp_path / f"n{suffix}"
+    path.write_text(CYCLES[suffix], encoding="utf-8")
+    with pytest.raises(FormatError, match="the graph has a directed cycle"):
+        load_network(path)
+
+
+def test_scores_without_an_acyclic_choice_are_refused(tmp_path: Path) -> None:
+    """Candidate parent sets that force a cycle."""
+    path = tmp_path / "s.jkl"
+    path.write_text("2\na 1\n-1 1 b\nb 1\n-1 1 a\n", encoding="utf-8")
+    with pytest.raises(FormatError, match="directed cycle"):
+        load_scores(path)
+
+
+# --- bombs ----------------------------------------------------------------------------------------
+
+
+def test_a_gzip_bomb_is_refused_before_it_fills_the_memory(tmp_path: Path) -> None:
+    """300 kB that unpack to 300 MB are refused; an honest file of any size is not."""
+    path = tmp_path / "t.csv.gz"
+    with gzip.open(path, "wb", compresslevel=1) as stream:
+        for _ in range(MAX_SAFE_BYTES // 2**24 + 2):
+            stream.write(b"0," * 2**23)
+    tracemalloc.start()
+    with pytest.raises(FormatError, match="unpack it yourself"):
+        read_table(path)
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert peak < 3 * MAX_SAFE_BYTES
+    path.write_bytes(gzip.compress(TABLE.encode()))
+    assert read_table(path).n_rows == 4
+
+
+ENTITIES = "".join(f'<!ENTITY e{i} "{f"&e{i - 1};" * 10}">' for i in range(1, 12))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        f'<!DOCTYPE BIF [<!ENTITY e0 "ha">{ENTITIES}]><BIF><NETWORK>&e11;</NETWORK></BIF>',
+        '<!DOCTYPE BIF [<!ENTITY x SYSTEM "{secret}">]><BIF><NETWORK>&x;</NETWORK></BIF>',
+        '<!DOCTYPE BIF [<!ENTITY % x SYSTEM "{secret}"> %x;]><BIF><NETWORK/></BIF>',
+        '<!DOCTYPE BIF SYSTEM "{secret}"><BIF><NETWORK>&x;</NETWORK></BIF>',
+        "<BIF>" * 100_000,
+        "<BIF><NETWORK>" + "<A>" * 40,
+    ],
+)
+def test_xml_attacks_are_refused_and_read_no_other_file(text: str, tmp_path: Path) -> None:
+    """Entity bombs, entities in other files and endless nesting; the other file stays closed."""
+    own, secret = tmp_path / "own", tmp_path / "secret"
+    own.mkdir()
+    secret.write_text('<!ENTITY x "told">', encoding="utf-8")
+    path = own / "n.xmlbif"
+    path.write_text(text.replace("{secret}", secret.as_uri()), encoding="utf-8")
+    with pytest.raises(FormatError) as caught, watched(own):
+        load_network(path)
+    assert "told" not in str(caught.value)
+
+
+@pytest.mark.parametrize("opening", ["[", '{"a":'])
+@pytest.mark.parametrize("load", [load_model, load_network])
+def test_deep_brackets_are_refused(opening: str, load: object, tmp_path: Path) -> None:
+    """A hundred thousand brackets do not exhaust the stack."""
+    path = tmp_path / "n.json"
+    path.write_text(opening * 100_000, encoding="utf-8")
+    with pytest.raises(FormatError, match="nested too deeply"):
+        load(path)  # type: ignore[operator]
+
+
+# --- what fuzzing found ---------------------------------------------------------------------------
+
+
+def test_integers_of_128_bits_are_read() -> None:
+    """numpy has no such type; the values are taken one by one."""
+    polars = pytest.importorskip("polars")
+    column = polars.Series("x", [0, 1, 0, 1], dtype=polars.Int128)
+    fitted = NaiveBayesClassifier().fit(polars.DataFrame([column]), [0, 1, 0, 1])
+    assert fitted.coding_.columns[0].categories == (0, 1)
+
+
+@pytest.mark.parametrize("random_state", ["x", 1.5])
+def test_a_wrong_random_state_is_our_error(random_state: object) -> None:
+    """scikit-learn's complaint comes as an InputError."""
+    classifier = MaxMarginBNClassifier(random_state=random_state)
+    with pytest.raises(InputError, match="cannot be used to seed"):
+        classifier.fit([["a"], ["b"]], [0, 1])
+
+
+@pytest.mark.parametrize(
+    ("X", "y", "weights"),
+    [
+        ([], [], None),
+        ([1, 2], [0, 1], None),
+        ([["a"], ["b"]], [0], None),
+        ([["a"], ["b"]], [0, 1], [1.0]),
+        ([["a"], ["b"]], [0, 1], [1.0, -1.0]),
+        ([["a"], ["b"]], [0, 1], ["x", "y"]),
+        ([["a"], ["b"]], [0.5, 1.5], None),
+        ([["a"], ["b"]], [[0, 1], [1, 0]], None),
+        ([[1.0], [np.inf]], [0, 1], None),
+    ],
+)
+def test_wrong_arguments_of_fit_are_our_errors(X: object, y: object, weights: object) -> None:
+    """Shapes, lengths, labels and weights: an InputError, whoever noticed."""
+    with pytest.raises(InputError):
+        NaiveBayesClassifier().fit(X, y, weights)
+
+
+# --- names that a shell would act upon ------------------------------------------------------------
+
+NAMES = [
+    "a;touch pwned;.csv",
+    "$(touch pwned).csv",
+    "`touch pwned`.csv",
+    "a\nb.csv",
+    "a|b&c>d.csv",
+    "%s{0}.csv",
+    "__import__('os').system('touch pwned').csv",
+    "*.csv",
+]
+
+
+COMMANDS = get_command(app)  # once: typer evaluates its own annotations
+
+
+def run(words: list[str]) -> object:
+    """Run a command in this process; the exit code, or None."""
+    return COMMANDS.main(words, prog_name="marginbn", standalone_mode=False)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_names_of_files_are_only_names(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Fit, show and predict with such a name; no process, no code, no other file."""
+    monkeypatch.chdir(tmp_path)
+    Path(name).write_text(TABLE, encoding="utf-8")
+    commands = [
+        ["fit", name, "--target", "y", "--method", "naive-bayes", "-o", f"{name}.json"],
+        ["show", f"{name}.json"],
+        ["predict", f"{name}.json", name],
+        ["export", f"{name}.json", "-o", f"{name}.bif"],
+    ]
+    for command in commands:
+        run(command)  # imports on first use execute code
+        with watched(tmp_path, cpu_seconds=30):
+            assert not run(command)
+    assert sorted(p.name for p in tmp_path.iterdir()) == [name, f"{name}.bif", f"{name}.json"]
+
+
+@pytest.mark.parametrize("name", ["-rf.csv", "--help.csv"])
+def test_a_leading_dash_needs_two_more(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """After ``--`` or with its folder such a name is a file; without, an unknown option."""
+    monkeypatch.chdir(tmp_path)
+    Path(name).write_text(TABLE, encoding="utf-8")
+    options = ["fit", "--target", "y", "--method", "naive-bayes"]
+    for words in (["--", name], [f"./{name}"]):
+        assert CliRunner().invoke(app, [*options, *words]).exit_code == 0
+    assert CliRunner().invoke(app, [*options, name]).exit_code == 2
+
+
+def test_labels_are_only_text(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Column names, states and classes that look like code come out as they went in."""
+    monkeypatch.chdir(tmp_path)
+    labels = ["$(touch pwned)", "__import__('os').system('touch pwned')"]
+    rows = [f'"{label}","{label}"\n' for label in labels * 3]
+    Path("t.csv").write_text('"{0.__class__}",%s\n' + "".join(rows), encoding="utf-8")
+    command = ["fit", "t.csv", "--target", "%s", "--method", "naive-bayes", "-o", "m.json"]
+    for words in (command, ["predict", "m.json", "t.csv"]):
+        run(words)
+        with watched(tmp_path, cpu_seconds=30):
+            assert not run(words)
+    shown = capsys.readouterr().out
+    assert all(label in shown for label in labels)
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["m.json", "t.csv"]
