@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import threading
 
 import pytest
 
@@ -67,3 +68,14 @@ def test_a_long_limit_is_not_expired() -> None:
     deadline = Deadline(Limits(time=3600.0))
     assert 0 < deadline.remaining() <= 3600.0
     assert not deadline.expired()
+
+
+def test_an_alarm_rings_once_the_time_is_up() -> None:
+    """Not without a limit, and not after the block has ended."""
+    rung = threading.Event()
+    with Deadline(Limits(time=1e-3)).ringing(rung.set):
+        assert rung.wait(timeout=30)
+    silent = threading.Event()
+    with Deadline(Limits()).ringing(silent.set), Deadline(Limits(time=3600)).ringing(silent.set):
+        pass
+    assert not silent.is_set()

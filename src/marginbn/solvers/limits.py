@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import threading
 import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 from marginbn.exceptions import InputError
@@ -61,3 +64,18 @@ class Deadline:
     def expired(self) -> bool:
         """Whether the time limit is reached."""
         return self.remaining() <= 0.0
+
+    @contextmanager
+    def ringing(self, ring: Callable[[], None]) -> Iterator[None]:
+        """Call ``ring`` from a thread of its own when the time is up while the block still runs."""
+        remaining = self.remaining()
+        if remaining == float("inf"):
+            yield
+            return
+        timer = threading.Timer(remaining, ring)
+        timer.daemon = True
+        timer.start()
+        try:
+            yield
+        finally:
+            timer.cancel()

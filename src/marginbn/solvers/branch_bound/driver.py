@@ -9,10 +9,6 @@ ends a batch of long iterations.
 
 from __future__ import annotations
 
-import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
-
 import numpy as np
 from numpy.typing import NDArray
 
@@ -104,7 +100,7 @@ def _drive(
         encoding = encode(tracker.problem, division.dense)
         search = Search(encoding, tracker, seed, heuristics, random_splits, n_jobs, division.store)
         try:
-            with search.time_limit():
+            with tracker.deadline.ringing(search.raise_flag):
                 search.begin(start)
                 stopped = search.run()
         finally:
@@ -185,22 +181,8 @@ class Search:
         """Nodes processed, in earlier sittings too."""
         return self.earlier_nodes + self.team.nodes
 
-    @contextmanager
-    def time_limit(self) -> Iterator[None]:
-        """Raise the stop flag when the time is up."""
-        remaining = self.tracker.deadline.remaining()
-        if remaining == float("inf"):
-            yield
-            return
-        timer = threading.Timer(remaining, self._raise_flag)
-        timer.daemon = True
-        timer.start()
-        try:
-            yield
-        finally:
-            timer.cancel()
-
-    def _raise_flag(self) -> None:
+    def raise_flag(self) -> None:
+        """Ask the kernels to stop."""
         self.team.stop[0] = 1
 
     def begin(self, start: NDArray[np.int64] | None) -> None:

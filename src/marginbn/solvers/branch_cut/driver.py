@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import math
-import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
 
 import numpy as np
 from numpy.typing import NDArray
@@ -71,7 +68,7 @@ def drive(
         look_up(tracker)
         search = Search(tracker, seed, heuristics, random_splits, division)
         try:
-            with search.time_limit():
+            with tracker.deadline.ringing(search.raise_flag):
                 stopped = search.run()
         finally:
             nodes = search.nodes
@@ -126,22 +123,8 @@ class Search:
 
     # ------------------------------------------------------------------ book-keeping
 
-    @contextmanager
-    def time_limit(self) -> Iterator[None]:
-        """Raise the stop flag of the local search when the time is up."""
-        remaining = self.tracker.deadline.remaining()
-        if not math.isfinite(remaining):
-            yield
-            return
-        timer = threading.Timer(remaining, self._raise_flag)
-        timer.daemon = True
-        timer.start()
-        try:
-            yield
-        finally:
-            timer.cancel()
-
-    def _raise_flag(self) -> None:
+    def raise_flag(self) -> None:
+        """Ask the kernels to stop."""
         self.finder.stop[0] = 1
 
     @property

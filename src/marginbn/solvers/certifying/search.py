@@ -7,9 +7,6 @@ weights they have: the certificate proves the gap that is left.
 
 from __future__ import annotations
 
-import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
 from heapq import heappop, heappush
 from itertools import count
 
@@ -40,7 +37,7 @@ class CertifyingSearch:
 
     def run(self) -> Status | None:
         """Visit nodes until none is left (None) or a limit is reached."""
-        with self._time_limit():
+        with self.tracker.deadline.ringing(self.relaxation.interrupt):
             while self._open:
                 self._report()
                 stopped = self._limit()
@@ -101,18 +98,3 @@ class CertifyingSearch:
         if self._nbytes > PROOF_BYTES:
             return Status.MEMORY_LIMIT
         return None
-
-    @contextmanager
-    def _time_limit(self) -> Iterator[None]:
-        """Interrupt the relaxation when the time is up."""
-        remaining = self.tracker.deadline.remaining()
-        if remaining == float("inf"):
-            yield
-            return
-        timer = threading.Timer(remaining, self.relaxation.interrupt)
-        timer.daemon = True
-        timer.start()
-        try:
-            yield
-        finally:
-            timer.cancel()

@@ -101,46 +101,6 @@ def update_duals(
     """Move u to the weights of margins t; lists changed rows and returns their number and sum (w -
     sum u).
     """
-    if inst.weights.size == inst.rows.shape[0]:
-        return _update_single(inst, t, mu, stale, u, changed, delta)
-    return _update_many(inst, t, mu, stale, u, changed, delta)
-
-
-@kernel
-def _update_single(
-    inst: Instance,
-    t: FloatArray,
-    mu: float,
-    stale: float,
-    u: FloatArray,
-    changed: IntArray,
-    delta: FloatArray,
-) -> tuple[int, float]:
-    count, unused = 0, 0.0
-    half = 0.5 / mu
-    for m in range(inst.weights.size):
-        w = inst.weights[m]
-        new = w * min(1.0, max(0.0, 0.5 + (inst.gamma - t[m]) * half))
-        move = new - u[m]
-        if abs(move) > stale * w or (move != 0.0 and (new == 0.0 or new == w)):
-            changed[count] = m
-            delta[count] = move
-            count += 1
-            u[m] = new
-        unused += w - u[m]
-    return count, unused
-
-
-@kernel
-def _update_many(
-    inst: Instance,
-    t: FloatArray,
-    mu: float,
-    stale: float,
-    u: FloatArray,
-    changed: IntArray,
-    delta: FloatArray,
-) -> tuple[int, float]:
     count, unused = 0, 0.0
     weights = np.empty(most_rows(inst))
     half = 0.5 / mu
