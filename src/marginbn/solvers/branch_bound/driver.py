@@ -137,7 +137,7 @@ def settings_for(
         top=0.4,
         slot_discount=encoding.slot_discount,
         patience=1.5,
-        iterations=200,
+        iterations=80,
         root_iterations=1000,
         evaluate=heuristics,
         random_splits=random_splits,
@@ -409,12 +409,12 @@ class Pace:
 
     @classmethod
     def of(cls, encoding: Encoding) -> Pace:
-        """A tenth of the time for the local search."""
+        """A fifth of the time for the local search."""
         rows = encoding.instance.rows.shape[0]
         sweep = encoding.instance.n_features * (encoding.instance.n_features + 2)
         per_millisecond = 1e6 / (100 + 1.0 * rows)
         root = min(300 * sweep, int(300 * per_millisecond))
-        pace = cls(root, min(10 * sweep, root), int(3 * cls.EVERY * per_millisecond))
+        pace = cls(root, min(10 * sweep, root), int(6 * cls.EVERY * per_millisecond))
         pace.fit(encoding.instance)
         return pace
 
