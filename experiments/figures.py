@@ -86,9 +86,19 @@ def plot_trace(trace: list[list[Any]], ax: Axes) -> Axes:
             ax.step(seconds, values, where="post", color=COLOURS[name], label=name, lw=1.2)
     ax.set_xscale("log")
     ax.set_xlim(left=FIRST_SECOND)
+    _show_the_gap(trace, ax)
     ax.set_xlabel("seconds", fontsize=8)
     ax.tick_params(labelsize=7)
     return ax
+
+
+def _show_the_gap(trace: list[list[Any]], ax: Axes) -> None:
+    """Leave the first structure, far below all others, outside the picture."""
+    objectives = [p[1] for p in trace if p[1] is not None]
+    bounds = [p[2] for p in trace if p[2] is not None]
+    if objectives and bounds and bounds[0] > objectives[-1]:
+        height = bounds[0] - objectives[-1]
+        ax.set_ylim(objectives[-1] - height, bounds[0] + 0.1 * height)
 
 
 # --- scatter ---
