@@ -19,7 +19,6 @@ from marginbn.classifiers.preparation import encode_training, read_training_rows
 from marginbn.datasets import load_folder_dataset
 from marginbn.problem import StructureProblem, margin_problem
 from marginbn.scores.margin import MarginKind
-from marginbn.solvers.branch_bound.driver import settings_for
 from marginbn.solvers.branch_bound.fixing import fix_box
 from marginbn.solvers.branch_bound.kernels.layout import (
     Box,
@@ -42,6 +41,7 @@ from marginbn.solvers.branch_bound.kernels.pairwise import (
 )
 from marginbn.solvers.branch_bound.kernels.propagate import propagate
 from marginbn.solvers.branch_bound.local_search import new_climber, search_from
+from marginbn.solvers.branch_bound.pace import settings_for
 from marginbn.solvers.branch_bound.reduction import Reduction, with_all_rows
 from marginbn.solvers.branch_bound.relaxations.frank_wolfe import Encoding, encode
 from marginbn.solvers.branch_bound.splits import NONE, apply_split, choose_split

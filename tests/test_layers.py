@@ -132,6 +132,7 @@ ORDERS: dict[str, tuple[str, ...]] = {
         "local_search",
         "reduction",
         "relaxations",
+        "pace",
         "saving",
         "tree",
         "workers",

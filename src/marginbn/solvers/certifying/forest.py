@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from marginbn.certificate.content import ARC, CANDIDATE, EDGE
 from marginbn.problem import StructureProblem
-from marginbn.solvers.branch_bound.driver import settings_for, warm_up
+from marginbn.solvers.branch_bound.driver import warm_up
 from marginbn.solvers.branch_bound.kernels.layout import (
     Box,
     FloatArray,
@@ -34,6 +34,7 @@ from marginbn.solvers.branch_bound.kernels.pairwise import (
     new_bounding,
 )
 from marginbn.solvers.branch_bound.kernels.propagate import propagate
+from marginbn.solvers.branch_bound.pace import settings_for
 from marginbn.solvers.branch_bound.reduction import with_all_rows
 from marginbn.solvers.branch_bound.relaxations.frank_wolfe import encode
 from marginbn.solvers.branch_bound.splits import (
