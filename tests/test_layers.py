@@ -79,10 +79,11 @@ ORDERS: dict[str, tuple[str, ...]] = {
     "marginbn.solvers": (
         "compile",
         "limits",
+        "fingerprint",
+        "majorant",
         "result",
         "check",
         "memory",
-        "fingerprint",
         "framing",
         "checkpoint",
         "events",

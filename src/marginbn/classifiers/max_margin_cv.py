@@ -209,7 +209,8 @@ missing, unseen, column_kinds, callback, memory_limit
         if data.n_classes < 2:  # a fold without rivals: nothing to choose
             yield from ((gamma, single_class_result(data)) for gamma in grid)
             return
-        problem, start = self._problem(data, max_parents, grid[0]), None
+        problem = self._problem(data, max_parents, grid[0])
+        start: SolveResult | None = None
         for gamma in grid:
             result = solve_structure(
                 problem.with_gamma(gamma),
@@ -222,7 +223,7 @@ missing, unseen, column_kinds, callback, memory_limit
             )
             if result.status is Status.INTERRUPTED:
                 raise KeyboardInterrupt  # a fold with half a grid is no basis for a choice
-            start = result.structure
+            start = result
             yield gamma, result
 
     def _validate(self, rows: TrainingRows, y: Any) -> list[FoldPath]:

@@ -8,6 +8,7 @@ anybody sees it.
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from importlib import import_module
 from importlib.util import find_spec
 from typing import Protocol
@@ -150,7 +151,7 @@ def solve_structure(
     time_limit: float | None = None,
     node_limit: int | None = None,
     gap_tolerance: float = 1e-6,
-    start: Structure | None = None,
+    start: Structure | SolveResult | None = None,
     callback: Callback | None = None,
     seed: int = 0,
     n_jobs: int | None = None,
@@ -169,7 +170,8 @@ def solve_structure(
     time_limit, node_limit, gap_tolerance
         Limits; reaching one is a normal ending and shows in the status.
     start
-        A structure to start from; it must be made of the problem's candidates.
+        A structure to start from, made of the problem's candidates; or the result of the same
+        problem at another gamma: then the bound starts from its dual weights as well.
     callback
         Called with a :class:`TracePoint` at every improvement; a true return value stops.
     seed
@@ -212,7 +214,11 @@ def solve_structure(
     memory, workers = parse_memory(memory_limit), effective_n_jobs(n_jobs)
     limits = Limits(time=time_limit, nodes=node_limit, gap=gap_tolerance, memory=memory)
     chosen = choose_solver(problem, solver, memory, workers)
-    selection = None if start is None else problem.candidates.selection(start)
+    selection = None
+    if isinstance(start, SolveResult):
+        chosen, start = _beside(chosen, problem, start), start.structure
+    if start is not None:
+        selection = problem.candidates.selection(start)
     kept = None if checkpoint is None else Checkpoint(checkpoint, problem)
 
     def search(limits: Limits) -> SolveResult:
@@ -233,6 +239,20 @@ def solve_structure(
         result = certify(problem, search, certificate, limits, callback, seed)
     check_result(problem, result)
     return result
+
+
+def _beside(solver: Solver, problem: StructureProblem, neighbour: SolveResult) -> Solver:
+    """The solver with what is known at another gamma, if it is one that can use it."""
+    majorant = neighbour.majorant
+    if majorant is None or neighbour.solver != solver.name:
+        return solver
+    if not majorant.belongs_to(problem):
+        raise InputError(
+            "start must be the result of the same problem at another gamma (data, candidates, "
+            "weights, smoothing and margin must be equal); pass start.structure to start from "
+            "its structure alone"
+        )
+    return replace(solver, neighbour=majorant)  # type: ignore[type-var]
 
 
 def _finished_before(

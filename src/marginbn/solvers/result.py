@@ -19,6 +19,7 @@ from enum import StrEnum
 import numpy as np
 from numpy.typing import NDArray
 
+from marginbn.solvers.majorant import Majorant
 from marginbn.structure import Structure
 
 
@@ -122,6 +123,8 @@ class SolveResult:
         Wall-clock time, number of tree nodes (0 where there is no tree) and the solver's name.
         After going on from a checkpoint time and trace are those of the last call, nodes those of
         all calls.
+    majorant
+        What the solver knows about the same problem at other gammas, where it knows something.
 
     Examples
     --------
@@ -145,6 +148,7 @@ class SolveResult:
     seconds: float
     solver: str
     nodes: int = 0
+    majorant: Majorant | None = None
 
     @property
     def gap(self) -> float:

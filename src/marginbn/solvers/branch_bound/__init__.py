@@ -15,6 +15,7 @@ from marginbn.solvers.branch_bound.needs import Shape
 from marginbn.solvers.checkpoint import Checkpoint
 from marginbn.solvers.events import Callback
 from marginbn.solvers.limits import Limits
+from marginbn.solvers.majorant import Majorant
 from marginbn.solvers.memory import Needs
 from marginbn.solvers.result import SolveResult
 
@@ -39,10 +40,13 @@ class BranchBoundSolver:
         evaluated leaves do; meant for tests.
     random_splits
         Split on random objects instead of the best ones; meant for tests.
+    neighbour
+        What is known of the same problem at another gamma.
     """
 
     heuristics: bool = True
     random_splits: bool = False
+    neighbour: Majorant | None = None
 
     @property
     def name(self) -> str:
@@ -93,4 +97,5 @@ class BranchBoundSolver:
             self.random_splits,
             n_jobs,
             checkpoint,
+            self.neighbour,
         )

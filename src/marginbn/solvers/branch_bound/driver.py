@@ -9,6 +9,8 @@ ends a batch of long iterations.
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -23,13 +25,14 @@ from marginbn.solvers.branch_bound.kernels.pairwise import (
     BOUND,
     CONSTANT,
     SMOOTHING,
+    UNUSED,
     load_margins,
 )
 from marginbn.solvers.branch_bound.kernels.propagate import propagate
 from marginbn.solvers.branch_bound.kernels.rounding import bound_error
 from marginbn.solvers.branch_bound.kernels.storage import drop_family, move_nodes, new_family, push
 from marginbn.solvers.branch_bound.local_search import new_climber, search_from
-from marginbn.solvers.branch_bound.needs import Division, Shape, divide
+from marginbn.solvers.branch_bound.needs import KEPT_VERTICES, Division, Shape, divide
 from marginbn.solvers.branch_bound.pace import Pace, settings_for
 from marginbn.solvers.branch_bound.reduction import WIDE_BAND, WORTH, Reduction, thinned
 from marginbn.solvers.branch_bound.relaxations import frank_wolfe
@@ -42,6 +45,7 @@ from marginbn.solvers.compile import prepare
 from marginbn.solvers.events import Callback, Tracker
 from marginbn.solvers.framing import BrokenFileError
 from marginbn.solvers.limits import Deadline, Limits
+from marginbn.solvers.majorant import Majorant, name_without_gamma
 from marginbn.solvers.memory import spendable
 from marginbn.solvers.result import SolveResult, Status, relative_gap
 from marginbn.solvers.start import begin
@@ -59,11 +63,12 @@ def drive(
     random_splits: bool,
     n_jobs: int = 1,
     checkpoint: Checkpoint | None = None,
+    neighbour: Majorant | None = None,
 ) -> SolveResult:
     """Solve one problem. The clock starts when the kernels are compiled or loaded."""
     warm_up()
     tracker = Tracker(problem, Deadline(limits), callback, checkpoint)
-    return _drive(tracker, start, seed, heuristics, random_splits, n_jobs)
+    return _drive(tracker, start, seed, heuristics, random_splits, n_jobs, neighbour)
 
 
 def warm_up() -> None:
@@ -91,9 +96,10 @@ def _drive(
     heuristics: bool,
     random_splits: bool,
     n_jobs: int = 1,
+    neighbour: Majorant | None = None,
 ) -> SolveResult:
     stopped: Status | None = None
-    nodes = 0
+    nodes, majorant = 0, None
     try:
         begin(tracker, start)
         division = divide_memory(tracker, n_jobs)
@@ -101,15 +107,15 @@ def _drive(
         search = Search(encoding, tracker, seed, heuristics, random_splits, n_jobs, division.store)
         try:
             with tracker.deadline.ringing(search.raise_flag):
-                search.begin(start)
+                search.begin(start, neighbour)
                 stopped = search.run()
         finally:
-            nodes = search.nodes
+            nodes, majorant = search.nodes, search.majorant
             search.report_incumbent()
             search.report_bound()
     except KeyboardInterrupt:
         stopped = Status.INTERRUPTED
-    return tracker.finish(NAME, stopped, nodes)
+    return replace(tracker.finish(NAME, stopped, nodes), majorant=majorant)
 
 
 def divide_memory(tracker: Tracker, n_jobs: int) -> Division:
@@ -143,13 +149,14 @@ class Search:
         self.main = self.team.workers[0]
         self.root = new_box(inst.n_features, inst.first.size)
         self.climber = new_climber(inst, seed)
-        self.pace = Pace.of(encoding)
+        self.pace = Pace(inst)
         self.reduction = Reduction(inst, encoding.structure_magnitude)
         self.walking = Reduction(inst, encoding.structure_magnitude, WIDE_BAND)
         self.next_look = 1
         self.leaf_value = -np.inf
         self.is_open = False  # whether all nodes are in the stores
         self.earlier_nodes = 0  # of sittings before this one
+        self.majorant: Majorant | None = None  # of the root, or of the neighbour
 
     @property
     def nodes(self) -> int:
@@ -160,14 +167,15 @@ class Search:
         """Ask the kernels to stop."""
         self.team.stop[0] = 1
 
-    def begin(self, start: NDArray[np.int64] | None) -> None:
+    def begin(self, start: NDArray[np.int64] | None, neighbour: Majorant | None = None) -> None:
         """Root box or the tree of an earlier sitting, first bound, first local search."""
+        self.majorant = neighbour
         vertex = self._close_in()
         self.tracker.offer(self.encoding.selection(vertex))
         if self._resume():
             self._announce_tracked()
         else:
-            self._open_root(vertex)
+            self._open_root(vertex, neighbour)
         self.is_open = True
         self.tracker.snapshot = self.snapshot
         self.report_bound()
@@ -225,21 +233,56 @@ class Search:
             )
         return work.oracle.vertex.copy()
 
-    def _open_root(self, vertex: IntArray) -> None:
-        """Push the root with the trivial majorant."""
+    def _open_root(self, vertex: IntArray, neighbour: Majorant | None) -> None:
+        """Push the root with the trivial majorant, or with that of another gamma."""
         inst, work, pool = self.encoding.instance, self.main.work, self.main.pool
         b = work.bounding
         upper, _ = maximise(inst, self.root, inst.linear, self.settings.cap, work.oracle)
         b.best_g[:] = inst.linear
-        b.numbers[CONSTANT] = inst.gamma * b.scale[2] + bound_error(
-            inst, b.scale[0], b.scale[1], b.scale[2], 16.0
-        )
+        error = bound_error(inst, b.scale[0], b.scale[1], b.scale[2], 16.0)
+        b.numbers[UNUSED] = b.scale[2]
+        b.numbers[CONSTANT] = inst.gamma * b.scale[2] + error
         b.numbers[BOUND] = b.numbers[CONSTANT] + upper
         b.numbers[SMOOTHING] = self.settings.smoothing_start * inst.gamma
         b.vertices[0], b.share[0], b.n_active[0] = vertex, 1.0, 1
+        if neighbour is not None:
+            self._adopt(neighbour, error)
         family = new_family(pool, b)
         push(pool, self.root, float(b.numbers[BOUND]), family, 0)
         drop_family(pool, family)
+
+    def _adopt(self, known: Majorant, error: float) -> None:
+        """Relaxed solution of another gamma, and its majorant if it is better."""
+        work, existing = self.main.work, self.encoding.candidate_of >= 0
+        b = work.bounding
+        for k, selection in enumerate(known.selections):
+            b.vertices[k] = self.encoding.vertex(selection)
+        b.n_active[0] = len(known.shares)
+        b.share[: len(known.shares)] = known.shares
+        gradient = np.zeros(b.best_g.size)
+        gradient[existing] = known.gradient[self.encoding.candidate_of[existing]]
+        inst = self.encoding.instance
+        constant = inst.gamma * known.unused + known.constant + error
+        upper, _ = maximise(inst, self.root, gradient, self.settings.cap, work.oracle)
+        if constant + upper < b.numbers[BOUND]:
+            b.numbers[[UNUSED, CONSTANT, BOUND]] = known.unused, constant, constant + upper
+            b.best_g[:] = gradient
+
+    def _keep_majorant(self) -> None:
+        """What the root knows about other gammas; as soon as the root is done."""
+        inst, b = self.encoding.instance, self.main.work.bounding
+        existing = self.encoding.candidate_of >= 0
+        gradient = np.zeros(self.tracker.problem.candidates.n_candidates)
+        gradient[self.encoding.candidate_of[existing]] = b.best_g[existing]
+        heaviest = np.argsort(-b.share[: b.n_active[0]], kind="stable")[:KEPT_VERTICES]
+        self.majorant = Majorant(
+            name_without_gamma(self.tracker.problem),
+            float(b.numbers[UNUSED]),
+            float(b.numbers[CONSTANT] - inst.gamma * b.numbers[UNUSED]),
+            gradient,
+            np.array([self.encoding.selection(b.vertices[k]) for k in heaviest]),
+            b.share[heaviest] / b.share[heaviest].sum(),
+        )
 
     def _naive_vertex(self, fallback: IntArray) -> IntArray:
         """Every feature on the class alone, where that exists."""
@@ -253,7 +296,10 @@ class Search:
         """Batches until a limit; None when the tree is exhausted."""
         with self.team.helpers(self.pace.batch):
             while True:
+                is_root = self.nodes == 0
                 code = self.team.batch(self.main, self.pace.next_stop)
+                if is_root and self.main.nodes == 1:
+                    self._keep_majorant()
                 improved = self.report_incumbent()
                 self.report_bound()
                 if self.tracker.is_closed or (code == EXHAUSTED and self.team.is_finished):
@@ -301,7 +347,7 @@ class Search:
         self.walking.extend(margins)
         self.team.instance = self.reduction.instance
         self.team.coarse = thinned(self.team.instance)
-        self.pace.fit(self.team.instance)
+        self.pace.fit(self.team.instance, self.walking.instance)
 
     def _look_at_rows(self) -> None:
         """Keep more rows if the newest relaxed solution needs them; less and less often."""

@@ -35,6 +35,10 @@ def settings_for(
     )
 
 
+BATCH = 3e7
+"""Nanoseconds of a batch."""
+
+
 class Pace:
     """How batches and local search alternate, in iterations and columns tried."""
 
@@ -42,29 +46,28 @@ class Pace:
     """Batches between two runs of the local search: one long walk finds more than many short ones.
     """
 
-    def __init__(self, root_effort: int, polish_effort: int, share: int) -> None:
+    SHARE = 0.25
+    """Time of the local search, in units of the tree's."""
+
+    def __init__(self, inst: Instance) -> None:
         self.batch = 1
-        self.root_effort = root_effort
-        self.polish_effort = polish_effort
-        self.share = share
+        self.share = 0
+        self.root_effort = 0
+        self.polish_effort = 0
         self.next_stop = 1
         self.round = 0
+        self.fit(inst, inst)
 
-    @classmethod
-    def of(cls, encoding: Encoding) -> Pace:
-        """A fifth of the time for the local search."""
-        rows = encoding.instance.rows.shape[0]
-        sweep = encoding.instance.n_features * (encoding.instance.n_features + 2)
-        per_millisecond = 1e6 / (100 + 1.0 * rows)
-        root = min(300 * sweep, int(300 * per_millisecond))
-        pace = cls(root, min(10 * sweep, root), int(6 * cls.EVERY * per_millisecond))
-        pace.fit(encoding.instance)
-        return pace
-
-    def fit(self, inst: Instance) -> None:
-        """Batches of about 30 ms on a machine of our time."""
-        iteration = 5_000 + 25 * inst.n_features**2 + 30 * inst.rows.shape[0]  # nanoseconds
-        self.batch = int(np.clip(3e7 / iteration, 5, 2000))
+    def fit(self, bounding: Instance, walking: Instance) -> None:
+        """Batches of about 30 ms on a machine of our time, whatever rows are in use."""
+        n = bounding.n_features
+        iteration = 5e3 + 25.0 * n**2 + 30.0 * bounding.rows.shape[0]  # nanoseconds
+        evaluation = 5e2 + 2.0 * walking.columns.shape[1]
+        self.batch = int(np.clip(BATCH / iteration, 5, 2000))
+        self.share = int(self.SHARE * self.EVERY * BATCH / evaluation)
+        sweep = n * (n + 2)
+        self.root_effort = min(300 * sweep, int(10 * BATCH / evaluation))
+        self.polish_effort = min(10 * sweep, self.root_effort)
 
     def advance(self) -> int:
         """Plan the next batch; returns the effort of the local search before it."""

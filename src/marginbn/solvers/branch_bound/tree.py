@@ -34,6 +34,7 @@ from marginbn.solvers.branch_bound.kernels.pairwise import (
     PAUSED,
     PRUNED,
     SMOOTHING,
+    UNUSED,
     Bounding,
     Incumbent,
     Settings,
@@ -108,12 +109,14 @@ def run_batch(
     new ones.
     """
     counters = pool.counters
-    found = incumbent.found[0]
+    found, is_first = incumbent.found[0], counters[NODES] == 0
     while True:
         if counters[OPEN] == 0:
             return EXHAUSTED
         if incumbent.found[0] != found:
             return IMPROVED
+        if is_first and counters[NODES] > 0:
+            return IMPROVED  # the root is done: the caller keeps its majorant
         if stop[0] != 0:
             return STOPPED
         if counters[NODES] >= node_limit:
@@ -202,6 +205,7 @@ def _prefer_inherited(pool: Pool, node: int, b: Bounding) -> None:
         b.numbers[BOUND] = pool.bound[node]
         if pool.constant[family] < np.inf:
             b.numbers[CONSTANT] = pool.constant[family]
+            b.numbers[UNUSED] = pool.unused[family]
             copy_array(pool.gradient[family], b.best_g)
 
 

@@ -48,7 +48,7 @@ EMPTY, PRUNED, SPLIT, PAUSED = 0, 1, 2, 3
 """Outcomes of bounding a box."""
 
 # Places in ``Bounding.numbers``
-BOUND, CONSTANT, SMOOTHING, RELAXED, ITERATIONS, CURRENT = 0, 1, 2, 3, 4, 5
+BOUND, CONSTANT, SMOOTHING, RELAXED, ITERATIONS, CURRENT, UNUSED, CURRENT_UNUSED = range(8)
 
 REFRESH = 50
 """Iterations after which the gradient is computed from scratch."""
@@ -99,7 +99,8 @@ class Bounding(NamedTuple):
     vertices: IntArray  # (active, n + 1)
     share: FloatArray  # (active,) weights of the convex combination
     n_active: IntArray  # (1,)
-    numbers: FloatArray  # best bound, its constant, smoothing, f(eta), iterations, newest constant
+    numbers: FloatArray  # best bound, its constant, smoothing, f(eta), iterations, newest constant,
+    # weight outside the dual weights, sum_m (w_m - sum_c u_mc): of the best bound and newest
     scale: FloatArray  # structure magnitude, largest magnitude, total weight
 
 
@@ -264,6 +265,7 @@ def _refresh_gradient(
     for r in range(work.u.size):
         constant += work.u[r] * work.fixed[r]
     b.numbers[CURRENT] = constant
+    b.numbers[CURRENT_UNUSED] = unused + inst.offset / inst.gamma
     return operations
 
 
@@ -275,6 +277,7 @@ def _keep_best(inst: Instance, b: Bounding, g: FloatArray, upper: float, operati
     if constant + upper < b.numbers[BOUND]:
         b.numbers[BOUND] = constant + upper
         b.numbers[CONSTANT] = constant
+        b.numbers[UNUSED] = b.numbers[CURRENT_UNUSED]
         copy_array(g, b.best_g)
 
 

@@ -19,7 +19,7 @@ from marginbn.solvers.branch_bound.kernels.layout import (
     IntArray,
     copy_array,
 )
-from marginbn.solvers.branch_bound.kernels.pairwise import CONSTANT, SMOOTHING, Bounding
+from marginbn.solvers.branch_bound.kernels.pairwise import CONSTANT, SMOOTHING, UNUSED, Bounding
 from marginbn.solvers.compile import entry, kernel
 
 # Places in ``Pool.counters``
@@ -40,6 +40,7 @@ class Pool(NamedTuple):
     free_nodes: IntArray  # (nodes,)
     gradient: FloatArray  # (families, K)
     constant: FloatArray  # (families,)
+    unused: FloatArray  # (families,) what gamma is multiplied with in the constant
     smoothing: FloatArray  # (families,)
     vertices: npt.NDArray[np.int16]  # (families, kept, n + 1)
     share: FloatArray  # (families, kept)
@@ -73,6 +74,7 @@ def new_pool(inst: Instance, nodes: int, families: int, kept: int) -> Pool:
         free_nodes=np.arange(nodes, dtype=np.int64),
         gradient=np.empty((families, n_columns)),
         constant=np.zeros(families),
+        unused=np.zeros(families),
         smoothing=np.zeros(families),
         vertices=np.empty((families, kept, n + 1), dtype=np.int16),
         share=np.empty((families, kept)),
@@ -270,6 +272,7 @@ def _copy_node(source: Pool, node: int, target: Pool) -> None:
     own = source.family[node]
     copy_array(source.gradient[own], target.gradient[family])
     target.constant[family] = source.constant[own]
+    target.unused[family] = source.unused[own]
     target.smoothing[family] = source.smoothing[own]
     copy_array(source.vertices[own], target.vertices[family])
     copy_array(source.share[own], target.share[family])
@@ -311,6 +314,7 @@ def new_family(pool: Pool, b: Bounding) -> int:
     pool.references[family] = 1
     copy_array(b.best_g, pool.gradient[family])
     pool.constant[family] = b.numbers[CONSTANT]
+    pool.unused[family] = b.numbers[UNUSED]
     pool.smoothing[family] = b.numbers[SMOOTHING]
     count = b.n_active[0]
     kept = min(count, pool.share.shape[1])
