@@ -52,6 +52,9 @@ from marginbn.solvers.start import begin
 
 NAME = "branch_bound"
 
+KICKS = (2, 2, 5)
+"""Largest kicks of one run of the local search after the other: mostly small ones."""
+
 
 def drive(
     problem: StructureProblem,
@@ -187,7 +190,10 @@ class Search:
         if start is not None:
             starts.append(self.encoding.vertex(start))
         for candidate in starts:
-            self.climb(candidate, self.pace.root_effort // len(starts), 4)
+            self.climb(candidate, 1, 4)
+            self._widen()
+            self.climb(self.climber.vertex.copy(), self.pace.root_effort // len(starts), 4)
+            self._widen()
         self._extend_rows(self.main.incumbent.vertex)
 
     def _resume(self) -> bool:
@@ -332,14 +338,25 @@ class Search:
             self._look_at_rows()
             if self.heuristics and effort > 0:
                 turn = self.pace.round // self.pace.EVERY
-                self.climb(self._restart(turn), effort, 2 + 3 * (turn % 3))
+                self.climb(self._restart(turn), effort, KICKS[turn % len(KICKS)])
 
-    def _extend_rows(self, vertex: IntArray) -> None:
-        """Keep the rows that matter at a structure."""
+    def _margins(self, vertex: IntArray) -> FloatArray:
+        """All margins of a structure; the relaxed solution is forgotten."""
         b = self.main.work.bounding
         b.vertices[0], b.share[0], b.n_active[0] = vertex, 1.0, 1
         load_margins(self.encoding.instance, b)
-        self._use_rows(b.t)
+        return b.t
+
+    def _extend_rows(self, vertex: IntArray) -> None:
+        """Keep the rows that matter at a structure."""
+        self._use_rows(self._margins(vertex))
+
+    def _widen(self) -> None:
+        """Let the local search see the rows that matter where it has arrived; what it climbs on
+        the rows of another place is worth little.
+        """
+        self.walking.extend(self._margins(self.climber.vertex))
+        self.pace.fit(self.team.instance, self.walking.instance)
 
     def _use_rows(self, margins: FloatArray) -> None:
         """Bound boxes with the rows that matter at these margins too from now on."""
