@@ -12,6 +12,8 @@ from pathlib import Path
 import pytest
 
 from marginbn.solvers import compile as compiling
+from marginbn.solvers.compile import AVAILABLE
+from marginbn.solvers.drafts import DraftKernel
 
 SQUARE = """
 from marginbn.solvers.compile import entry, kernel
@@ -21,6 +23,8 @@ from marginbn.inner import square
 def fourth(x):
     return square(square(x))
 """
+
+with_drafts = pytest.mark.skipif(not AVAILABLE, reason="a numba that nobody has tried")
 
 
 def copy_package(target: Path) -> Path:
@@ -104,6 +108,65 @@ def test_without_a_place_to_write_it_still_works(tmp_path: Path) -> None:
     obstacle.write_text("")
     assert run_fourth(package, obstacle) == "16.0"
     assert not list(package.rglob("*.nbi"))
+
+
+@with_drafts
+def test_kernels_are_linked_as_drafts() -> None:
+    """Python and other kernels may call a kernel."""
+
+    @compiling.kernel
+    def half(x: float) -> float:
+        return x / 2
+
+    @compiling.entry
+    def quarter(x: float) -> float:
+        return half(half(x))
+
+    assert isinstance(half, DraftKernel)
+    assert quarter(6.0) == 1.5
+    assert half(3.0) == 1.5
+
+
+@with_drafts
+def test_a_kernel_is_compiled_for_types_not_for_values() -> None:
+    """``power(2, 3)`` and ``power(k, k)`` are one kernel."""
+
+    @compiling.kernel
+    def power(base: int, exponent: int) -> int:
+        return int(base**exponent)
+
+    @compiling.entry
+    def tower(k: int) -> int:
+        return power(2, 3) + power(k, k) + power(exponent=2, base=k)
+
+    assert tower(3) == 8 + 27 + 9
+    assert len(power.overloads) == 1  # type: ignore[attr-defined]
+
+
+def test_a_shared_kernel_is_plain_for_python() -> None:
+    """Kernels get machine code of a shared function, Python the function itself."""
+
+    @compiling.shared
+    def kind(x: object) -> str:
+        return type(x).__name__
+
+    assert kind("never compiled: numba knows no such call") == "str"
+
+
+def test_without_drafts_kernels_are_compiled_as_usual(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Another numba may lack the parts that drafts are made of."""
+    monkeypatch.setattr(compiling, "AVAILABLE", False)
+
+    @compiling.kernel
+    def half(x: float) -> float:
+        return x / 2
+
+    @compiling.entry
+    def quarter(x: float) -> float:
+        return half(half(x))
+
+    assert not isinstance(half, DraftKernel)
+    assert quarter(6.0) == 1.5
 
 
 def test_old_folders_are_removed(tmp_path: Path) -> None:

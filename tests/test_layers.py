@@ -77,6 +77,7 @@ ORDERS: dict[str, tuple[str, ...]] = {
     "marginbn.scores": ("loglik", "dirichlet", "decomposable", "margin"),
     "marginbn.polytope": ("arborescence", "formulation", "accuracy", "files", "clusters"),
     "marginbn.solvers": (
+        "drafts",
         "compile",
         "limits",
         "fingerprint",

@@ -12,13 +12,15 @@ Another text is another folder; folders that nobody used for :data:`KEPT_DAYS` d
 a new one is made. The folders lie in ``$MARGINBN_CACHE`` or in the user's cache folder; where they
 cannot be written everything is compiled anew in every process.
 
-**Compile time.** A kernel contains the machine code of everything it calls, so a deep chain of
-calls compiles its innermost part once per level. :func:`inlined` saves that for a kernel with a
-single caller.
+**Compile time.** Only an :func:`entry` becomes machine code, with everything it calls inside; a
+:func:`kernel` is analysed once and then linked into its callers (``drafts.py``). So a call costs
+nothing, a further entry costs the machine code of all that is behind it, and its wrapper for Python
+grows with the number of arrays in its arguments.
 """
 
 from __future__ import annotations
 
+import gc
 import hashlib
 import os
 import platform
@@ -28,11 +30,11 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, nullcontext, suppress
 from functools import cache
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 import llvmlite
 import numba
@@ -43,6 +45,15 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 KEPT_DAYS = 30
 """Machine code that no process loaded for so long is removed."""
+
+OPTIONS: dict[str, Any] = {"nogil": True, "error_model": "numpy", "no_cfunc_wrapper": True}
+
+TRIED = ((0, 61), (0, 69))
+"""Drafts were tried with the first of these versions of numba and with the last before the second;
+others compile every kernel on its own.
+"""
+
+AVAILABLE = TRIED[0] <= numba.version_info.short < TRIED[1]
 
 READY = "ready"
 """A file of this name says that the kernels behind a folder have been compiled."""
@@ -61,25 +72,35 @@ _compile: Any = njit  # its annotations know neither NamedTuple arguments nor al
 
 
 def entry(function: F) -> F:
-    """Compile a kernel that Python calls; without the interpreter lock."""
-    return _cached(function, no_cfunc_wrapper=True)
+    """Compile a kernel that Python calls; without the interpreter lock. Other kernels may call it
+    too.
+    """
+    return _cached(function)
 
 
 def kernel(function: F) -> F:
-    """Compile a kernel that only other kernels call: without the wrapper for Python, which would
-    take as long to compile as the kernel itself.
+    """Compile a kernel that other kernels call, as a part of them (``drafts.py``). Python may call
+    it too: for that it is compiled a second time.
     """
-    return _cached(function, no_cfunc_wrapper=True, no_cpython_wrapper=True)
+    return _draft(function, lambda: entry(function))
 
 
-def inlined(function: F) -> F:
-    """Compile a kernel as part of its caller; for kernels called in one place. Python may call it
-    too, in tests.
-    """
-    return _cached(function, no_cfunc_wrapper=True, inline="always")
+def shared(function: F) -> F:
+    """Compile a kernel that runs as plain Python where Python calls it; for the tiniest."""
+    return _draft(function, lambda: function)
 
 
-def _cached(function: F, **options: Any) -> F:
+def _draft(function: F, for_python: Callable[[], F]) -> F:
+    if not AVAILABLE:
+        return entry(function)
+    from marginbn.solvers.drafts import DraftKernel
+
+    options = {"nopython": True, "no_cpython_wrapper": True, **OPTIONS}
+    draft: Any = DraftKernel(function, options, for_python)
+    return cast(F, draft)
+
+
+def _cached(function: F) -> F:
     """Compile with the disk cache in the folder of the function's file."""
     folder = machine_code_folder(Path(function.__code__.co_filename))
     with _lock:
@@ -87,9 +108,7 @@ def _cached(function: F, **options: Any) -> F:
         before = _config.CACHE_DIR
         _config.CACHE_DIR = "" if folder is None else str(folder)  # read while decorating
         try:
-            compiled: F = _compile(
-                cache=folder is not None, nogil=True, error_model="numpy", **options
-            )(function)
+            compiled: F = _compile(cache=folder is not None, **OPTIONS)(function)
         finally:
             _config.CACHE_DIR = before
     return compiled
@@ -190,12 +209,26 @@ def prepare(package: str, exercise: Callable[[], object], hint: str) -> None:
             sys.stderr.write(f"marginbn: compiling {hint}\n")
             sys.stderr.flush()
         try:
-            exercise()
+            with nullcontext() if ready else _rare_collections():
+                exercise()
         except BaseException:
             _prepared.discard(package)
             raise
         if not ready:
             _mark_ready(package)
+
+
+@contextmanager
+def _rare_collections() -> Iterator[None]:
+    """A compiler makes millions of objects that stay; looking through them for garbage as often as
+    Python does takes a fifth of its time (rarely: 80 MB more memory).
+    """
+    before = gc.get_threshold()
+    gc.set_threshold(50_000, 50, 1_000)
+    try:
+        yield
+    finally:
+        gc.set_threshold(*before)
 
 
 def _folders_of(package: str) -> list[Path | None]:

@@ -83,7 +83,7 @@ class BranchBoundSolver:
         :class:`marginbn.solvers.base.Solver`.
 
         The time limit and the times of the trace begin when the kernels are compiled (the first
-        time on a machine, about a minute, told on stderr) or loaded.
+        time on a machine, up to a minute, told on stderr) or loaded.
         """
         from marginbn.solvers.branch_bound.driver import drive
 

@@ -76,7 +76,7 @@ def drive(
 
 def warm_up() -> None:
     """Compile or load every kernel by solving a tiny problem; later calls return at once."""
-    prepare(__package__, _solve_tiny, "the search engine, once; this takes about a minute")
+    prepare(__package__, _solve_tiny, "the search engine, once; this takes up to a minute")
 
 
 def _solve_tiny() -> None:

@@ -36,10 +36,10 @@ from marginbn.solvers.branch_bound.kernels.layout import (
     Oracle,
 )
 from marginbn.solvers.branch_bound.kernels.oracle import class_bounds, maximise_base
-from marginbn.solvers.compile import inlined, kernel
+from marginbn.solvers.compile import kernel
 
 
-@inlined
+@kernel
 def fix_box(
     inst: Instance, box: Box, c: float, g: FloatArray, cutoff: float, oracle: Oracle
 ) -> tuple[bool, float]:

@@ -29,7 +29,7 @@ from marginbn.solvers.branch_bound.kernels.gradient import only_slot
 from marginbn.solvers.branch_bound.kernels.layout import Box, FloatArray, Instance, IntArray
 from marginbn.solvers.branch_bound.kernels.pairwise import Bounding, Settings
 from marginbn.solvers.branch_bound.kernels.propagate import is_member, keep_only_empty
-from marginbn.solvers.compile import entry, inlined, kernel
+from marginbn.solvers.compile import kernel
 
 NONE, SLOT, EDGE, RELEVANCE, MEMBER = 0, 1, 2, 3, 4
 
@@ -60,7 +60,7 @@ def _new_splitting(inst: Instance) -> Splitting:
     )
 
 
-@entry
+@kernel
 def apply_split(inst: Instance, box: Box, kind: int, i: int, j: int, first: bool) -> None:
     """Restrict a box to one side."""
     n = box.allowed.shape[0]
@@ -86,7 +86,7 @@ def apply_split(inst: Instance, box: Box, kind: int, i: int, j: int, first: bool
                 box.classes[s] = False
 
 
-@inlined
+@kernel
 def choose_split(
     inst: Instance, box: Box, settings: Settings, b: Bounding, seed: IntArray
 ) -> tuple[int, int, int]:

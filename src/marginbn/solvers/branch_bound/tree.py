@@ -67,7 +67,7 @@ from marginbn.solvers.branch_bound.kernels.storage import (
     unpack_box,
 )
 from marginbn.solvers.branch_bound.splits import NONE, apply_split, choose_split
-from marginbn.solvers.compile import entry, inlined, kernel
+from marginbn.solvers.compile import entry, kernel
 
 EXHAUSTED, BATCH_DONE, NODE_LIMIT, POOL_FULL, IMPROVED, STOPPED = 0, 1, 2, 3, 4, 5
 """Why a batch ended."""
@@ -138,12 +138,12 @@ def run_batch(
         release(pool, node)
 
 
-@inlined
+@kernel
 def _discard(pool: Pool, bound: float) -> None:
     pool.numbers[FLOOR] = max(pool.numbers[FLOOR], bound)
 
 
-@inlined
+@kernel
 def _bound_and_split(
     inst: Instance,
     full: Instance,
@@ -185,7 +185,7 @@ def _bound_and_split(
         _split(inst, full, coarse, settings, pool, work, incumbent)
 
 
-@inlined
+@kernel
 def _accuracy(settings: Settings, pool: Pool, bound: float, best: float, is_root: bool) -> float:
     """theta: strict at the top of the tree, where a converged eta pays, loose below."""
     if is_root:
@@ -195,7 +195,7 @@ def _accuracy(settings: Settings, pool: Pool, bound: float, best: float, is_root
     return settings.accuracy
 
 
-@inlined
+@kernel
 def _prefer_inherited(pool: Pool, node: int, b: Bounding) -> None:
     """Use the majorant the node came with if it is still better. A node from a checkpoint has only
     its bound: the constant of its family is infinite.
@@ -209,7 +209,7 @@ def _prefer_inherited(pool: Pool, node: int, b: Bounding) -> None:
             copy_array(pool.gradient[family], b.best_g)
 
 
-@inlined
+@kernel
 def _load_vertices(
     inst: Instance, pool: Pool, node: int, settings: Settings, work: Workspace
 ) -> bool:
@@ -241,7 +241,7 @@ def _load_vertices(
     return True
 
 
-@entry
+@kernel
 def contains(inst: Instance, box: Box, vertex: IntArray) -> bool:
     """Whether a feasible structure belongs to the box."""
     n = inst.n_features
@@ -258,7 +258,7 @@ def contains(inst: Instance, box: Box, vertex: IntArray) -> bool:
     return True
 
 
-@inlined
+@kernel
 def _split(
     inst: Instance,
     full: Instance,

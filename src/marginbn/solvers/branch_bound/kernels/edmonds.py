@@ -16,7 +16,7 @@ from typing import NamedTuple
 import numpy as np
 
 from marginbn.solvers.branch_bound.kernels.layout import MISSING, FloatArray, IntArray, Tree
-from marginbn.solvers.compile import entry, kernel
+from marginbn.solvers.compile import kernel
 
 
 class Growth(NamedTuple):
@@ -30,7 +30,7 @@ class Growth(NamedTuple):
     state: IntArray  # (2k,) 0 unvisited, 1 on the path, 2 done
 
 
-@entry
+@kernel
 def arborescence(weights: FloatArray, k: int, tree: Tree) -> bool:
     """Parents and prices of nodes 0..k-1 (root: column k); False if there is no arborescence."""
     if not _greedy(weights, k, tree):

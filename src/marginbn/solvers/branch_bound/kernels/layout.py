@@ -27,7 +27,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from marginbn.solvers.compile import entry, kernel
+from marginbn.solvers.compile import kernel, shared
 
 FloatArray = npt.NDArray[np.float64]
 IntArray = npt.NDArray[np.int64]
@@ -109,7 +109,7 @@ class Oracle(NamedTuple):
     base: IntArray  # (n + 1,) best arcs without class parents
 
 
-@entry
+@shared
 def new_box(n: int, n_class_sets: int) -> Box:
     """An empty box (nothing allowed)."""
     return Box(
@@ -125,7 +125,7 @@ def new_box(n: int, n_class_sets: int) -> Box:
     )
 
 
-@entry
+@shared
 def new_tree(n: int) -> Tree:
     """Room for the arborescence of a graph with up to n nodes."""
     return Tree(
@@ -136,7 +136,7 @@ def new_tree(n: int) -> Tree:
     )
 
 
-@entry
+@shared
 def new_graph(n: int) -> Graph:
     """Room for one weighted graph."""
     return Graph(
@@ -150,7 +150,7 @@ def new_graph(n: int) -> Graph:
     )
 
 
-@entry
+@shared
 def new_oracle(n: int, n_class_sets: int) -> Oracle:
     """Room for the joint oracle."""
     return Oracle(

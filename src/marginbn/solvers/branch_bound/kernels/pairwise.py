@@ -42,7 +42,7 @@ from marginbn.solvers.branch_bound.kernels.layout import (
 from marginbn.solvers.branch_bound.kernels.linesearch import step_length
 from marginbn.solvers.branch_bound.kernels.oracle import maximise
 from marginbn.solvers.branch_bound.kernels.rounding import bound_error
-from marginbn.solvers.compile import entry, inlined, kernel
+from marginbn.solvers.compile import entry, kernel
 
 EMPTY, PRUNED, SPLIT, PAUSED = 0, 1, 2, 3
 """Outcomes of bounding a box."""
@@ -179,7 +179,7 @@ def try_vertex(
         offer_vertex(full, vertex, value, incumbent)
 
 
-@inlined
+@kernel
 def bound_box(
     inst: Instance,
     full: Instance,
@@ -242,7 +242,7 @@ def load_margins(inst: Instance, b: Bounding) -> None:
             add_column(inst, v, eta[v], b.t)
 
 
-@inlined
+@kernel
 def _refresh_gradient(
     inst: Instance,
     b: Bounding,
@@ -269,7 +269,7 @@ def _refresh_gradient(
     return operations
 
 
-@inlined
+@kernel
 def _keep_best(inst: Instance, b: Bounding, g: FloatArray, upper: float, operations: float) -> None:
     """Remember the majorant if its bound, with its rounding allowance, is the best so far."""
     error = bound_error(inst, b.scale[0], b.scale[1], b.scale[2], operations)
@@ -281,7 +281,7 @@ def _keep_best(inst: Instance, b: Bounding, g: FloatArray, upper: float, operati
         copy_array(g, b.best_g)
 
 
-@inlined
+@kernel
 def _advance(
     inst: Instance,
     b: Bounding,
@@ -337,7 +337,7 @@ def linear_of_active(inst: Instance, b: Bounding, g: FloatArray) -> float:
     return total
 
 
-@inlined
+@kernel
 def _pairwise_step(
     inst: Instance, b: Bounding, work: Scratch, target: IntArray, worst: int, slope: float
 ) -> None:
@@ -400,7 +400,7 @@ def remove_vertex(b: Bounding, k: int) -> None:
     b.n_active[0] = last
 
 
-@inlined
+@kernel
 def _shed_vertex(inst: Instance, b: Bounding) -> None:
     """Make room: the lightest vertex goes and the others share its weight."""
     lightest = 0

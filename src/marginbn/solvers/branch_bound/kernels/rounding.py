@@ -28,7 +28,7 @@ vehicle (2 031 rows) the allowance is about 1e-12 of the objective.
 from __future__ import annotations
 
 from marginbn.solvers.branch_bound.kernels.layout import FloatArray, Instance
-from marginbn.solvers.compile import entry
+from marginbn.solvers.compile import shared
 
 EPS = 2.0**-53
 
@@ -39,7 +39,7 @@ def structure_magnitude(magnitude: FloatArray, n: int) -> float:
     return float(features.sum() + magnitude[n * (n + 2) :].max(initial=0.0))
 
 
-@entry
+@shared
 def bound_error(
     inst: Instance, structure: float, largest: float, total_weight: float, operations: float
 ) -> float:

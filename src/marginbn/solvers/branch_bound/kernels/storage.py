@@ -20,7 +20,7 @@ from marginbn.solvers.branch_bound.kernels.layout import (
     copy_array,
 )
 from marginbn.solvers.branch_bound.kernels.pairwise import CONSTANT, SMOOTHING, UNUSED, Bounding
-from marginbn.solvers.compile import entry, kernel
+from marginbn.solvers.compile import entry, kernel, shared
 
 # Places in ``Pool.counters``
 OPEN, FREE_NODES, FREE_FAMILIES, NODES, ITERATIONS, LEAVES = 0, 1, 2, 3, 4, 5
@@ -125,7 +125,7 @@ def _enlarge(array: npt.NDArray[np.generic], length: int) -> npt.NDArray[np.gene
     return out
 
 
-@entry
+@kernel
 def pack_box(box: Box, words: npt.NDArray[np.uint64]) -> None:
     """Write a box as bits."""
     words[:] = np.uint64(0)
@@ -144,7 +144,7 @@ def _pack(flags: npt.NDArray[np.bool_], words: npt.NDArray[np.uint64], place: in
     return place
 
 
-@entry
+@kernel
 def unpack_box(words: npt.NDArray[np.uint64], box: Box) -> None:
     """Read a box back; components are not restored."""
     place = _unpack(words, 0, box.allowed.ravel())
@@ -297,7 +297,7 @@ def release(pool: Pool, node: int) -> None:
     drop_family(pool, pool.family[node])
 
 
-@entry
+@shared
 def drop_family(pool: Pool, family: int) -> None:
     """Remove one reference."""
     pool.references[family] -= 1
