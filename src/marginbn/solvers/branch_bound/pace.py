@@ -47,7 +47,9 @@ class Pace:
     """
 
     SHARE = 0.25
-    """Time of the local search, in units of the tree's."""
+    """Time of the local search, in units of the tree's; a quarter of it when nothing better has
+    turned up for three quarters of the search.
+    """
 
     def __init__(self, inst: Instance) -> None:
         self.batch = 1
@@ -56,6 +58,7 @@ class Pace:
         self.polish_effort = 0
         self.next_stop = 1
         self.round = 0
+        self.success = 0  # round of the newest incumbent
         self.fit(inst, inst)
 
     def fit(self, bounding: Instance, walking: Instance) -> None:
@@ -73,4 +76,6 @@ class Pace:
         """Plan the next batch; returns the effort of the local search before it."""
         self.next_stop += self.batch
         self.round += 1
-        return self.share if self.round % self.EVERY == 0 else 0
+        if self.round % self.EVERY:
+            return 0
+        return self.share if self.round <= 4 * max(self.success, self.EVERY) else self.share // 4
