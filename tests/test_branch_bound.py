@@ -11,6 +11,7 @@ import threading
 import weakref
 from dataclasses import replace
 from itertools import pairwise
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -22,12 +23,15 @@ from marginbn.exceptions import InputError
 from marginbn.problem import StructureProblem, margin_problem
 from marginbn.scores.margin import MarginKind
 from marginbn.solvers.branch_bound import BranchBoundSolver, workers
+from marginbn.solvers.branch_bound.driver import Search
 from marginbn.solvers.branch_bound.kernels.storage import new_pool
 from marginbn.solvers.branch_bound.reduction import with_all_rows
 from marginbn.solvers.branch_bound.relaxations import frank_wolfe
 from marginbn.solvers.branch_bound.relaxations.frank_wolfe import Encoding
+from marginbn.solvers.branch_bound.tree import BATCH_DONE, EXHAUSTED, NODE_LIMIT, STOPPED
 from marginbn.solvers.limits import Limits
 from marginbn.solvers.result import Status, TracePoint
+from marginbn.solvers.tree_search import Progress
 from strategies import random_data
 
 
@@ -175,6 +179,28 @@ def test_limits_with_workers(n_jobs: int) -> None:
         assert result.status is status
         assert result.objective <= best <= result.bound + 1e-9
         assert limits.nodes is None or result.nodes <= limits.nodes
+
+
+@pytest.mark.parametrize(
+    ("code", "finished", "nodes", "expected"),
+    [
+        (EXHAUSTED, True, 20, Progress.FINISHED),
+        (EXHAUSTED, False, 20, Progress.NODE_LIMIT),
+        (EXHAUSTED, False, 19, Progress.MORE),
+        (NODE_LIMIT, False, 20, Progress.NODE_LIMIT),
+        (NODE_LIMIT, False, 19, Progress.MORE),
+        (STOPPED, False, 3, Progress.CUT_SHORT),
+        (BATCH_DONE, False, 3, Progress.MORE),
+    ],
+)
+def test_why_a_batch_ended(code: int, finished: bool, nodes: int, expected: Progress) -> None:
+    """A first worker without nodes sees the node limit too when another holds all that is open."""
+    search = Search.__new__(Search)
+    search.main, search.pace = None, SimpleNamespace(next_stop=1)
+    search.team = SimpleNamespace(
+        batch=lambda worker, stop: code, is_finished=finished, nodes=nodes, node_limit=20
+    )
+    assert search.advance() is expected
 
 
 def test_interrupt_with_workers() -> None:

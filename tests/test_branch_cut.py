@@ -15,6 +15,7 @@ from marginbn.problem import StructureProblem
 from marginbn.solvers.branch_cut import BranchCutSolver
 from marginbn.solvers.branch_cut.bounds import feasible_multipliers, lagrangian
 from marginbn.solvers.branch_cut.driver import Search, drive
+from marginbn.solvers.branch_cut.ground import prepare
 from marginbn.solvers.branch_cut.incumbents import IncumbentSearch
 from marginbn.solvers.branch_cut.instance import build_instance
 from marginbn.solvers.branch_cut.kernels.climbing import Landscape, group_values, margins_of
@@ -22,9 +23,11 @@ from marginbn.solvers.branch_cut.kernels.propagate import propagate
 from marginbn.solvers.branch_cut.needs import Division
 from marginbn.solvers.branch_cut.relaxation import Effort, HybridRelaxation, labels_at
 from marginbn.solvers.branch_cut.rows import RowPool
+from marginbn.solvers.branch_cut.visiting import effort_at
 from marginbn.solvers.branch_cut.warm import BASIC, EXPLICIT, cold_start, refreshed
 from marginbn.solvers.check import check_result
 from marginbn.solvers.dynamic import DynamicProgrammingSolver
+from marginbn.solvers.ending import CallersWatch
 from marginbn.solvers.events import Tracker
 from marginbn.solvers.exhaustive import ExhaustiveSolver
 from marginbn.solvers.limits import Deadline, Limits
@@ -68,7 +71,8 @@ def holds_edge(problem: StructureProblem, selection: np.ndarray, i: int, j: int)
 def tracked_relaxation(problem: StructureProblem) -> tuple[HybridRelaxation, RowPool]:
     instance = build_instance(problem)
     pool = RowPool(instance, problem.candidates)
-    return HybridRelaxation(instance, pool, Tracker(problem, Deadline(Limits())), 0), pool
+    watch = CallersWatch(Tracker(problem, Deadline(Limits())))
+    return HybridRelaxation(instance, pool, watch, 0), pool
 
 
 # ---------------------------------------------------------------- safe bounds
@@ -375,11 +379,11 @@ def selections_of_features(problem: StructureProblem):
 
 def test_columns_priced_in_give_the_same_optimum(monkeypatch):
     """Programmes that start with few columns end with the same optimum."""
-    from marginbn.solvers.branch_cut import driver, relaxation
+    from marginbn.solvers.branch_cut import ground, relaxation
 
-    monkeypatch.setattr(driver, "ALL_COLUMNS", 0)
+    monkeypatch.setattr(ground, "ALL_COLUMNS", 0)
     monkeypatch.setattr(relaxation, "ALL_COLUMNS", 0)
-    monkeypatch.setattr(driver, "FIRST_COLUMNS", 1)
+    monkeypatch.setattr(ground, "FIRST_COLUMNS", 1)
     for seed in range(12):
         assert_exact(random_problem(seed), BranchCutSolver(heuristics=seed % 2 == 0), seed)
 
@@ -388,9 +392,9 @@ def test_columns_on_demand_give_the_same_optimum():
     """Without the dense margin matrix the result is the same."""
     problem = small_margin_problem(2, n_features=3, max_parents=3)
     best = ExhaustiveSolver().solve(problem, limits=EVERYTHING).objective
-    result = drive(
-        Tracker(problem, Deadline(EVERYTHING)), None, 0, True, False, Division(0, 0, 10**9)
-    )
+    division = Division(0, 0, 10**9)
+    tracker = Tracker(problem, Deadline(EVERYTHING))
+    result = drive(tracker, None, 0, True, False, division=division)
     assert result.objective == pytest.approx(best, rel=1e-6)
     assert result.status is Status.OPTIMAL
 
@@ -444,13 +448,15 @@ def test_fixing_keeps_every_better_structure():
     optimum = BranchCutSolver().solve(problem, limits=EVERYTHING)
     tracker = Tracker(problem, Deadline(Limits()))
     tracker.offer(np.array([problem.candidates.group(i)[0] for i in range(6)]))
-    search = Search(tracker, 0, False, False)
-    search._value = optimum.objective - 1e-3 * abs(optimum.objective)
-    search._open_root()
-    node = search.tree.pop()
-    allowed = node.allowed(search.instance.n_candidates)
-    relaxed = search.relaxation.solve(node.warm, allowed, [], search.cutoff, search._effort(0))
-    search._fix(relaxed, allowed)
+    search = Search(prepare(problem), tracker, 0, False, False)
+    search.team.value = optimum.objective - 1e-3 * abs(optimum.objective)
+    search.open()
+    node = search.team.take()
+    visitor, instance = search.visitors[0], search.ground.instance
+    allowed = node.allowed(instance.n_candidates)
+    cutoff = search.team.cutoff
+    relaxed = visitor.relaxation.solve(node.warm, allowed, [], cutoff, effort_at(instance, 0))
+    visitor.fix(relaxed, allowed)
     assert allowed[optimum.selection].all()
 
 

@@ -23,6 +23,7 @@ from marginbn.solvers.base import Solver, get_solver
 from marginbn.solvers.branch_bound import BranchBoundSolver
 from marginbn.solvers.branch_cut import BranchCutSolver
 from marginbn.solvers.checkpoint import Checkpoint, Saved
+from marginbn.solvers.events import Tracker
 from marginbn.solvers.limits import Limits
 from marginbn.solvers.result import SolveResult, Status, TracePoint
 from problems import random_table, small_linear_problem, small_margin_problem
@@ -288,6 +289,35 @@ def test_an_interrupt_saves_the_search(tmp_path: Path, n_jobs: int) -> None:
     assert len(saved.search.arrays["bound"]) > 0
     result = solve_structure(problem, checkpoint=tmp_path / "c")
     assert result.objective == pytest.approx(expected.objective, rel=1e-6)
+
+
+@pytest.mark.parametrize(
+    "solver",
+    [BranchBoundSolver(heuristics=False), BranchCutSolver(heuristics=False)],
+    ids=lambda solver: solver.name,
+)
+def test_an_interrupt_while_the_best_structure_is_handed_over(
+    tmp_path: Path, solver: Solver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its leaf is no longer in the tree, so it must reach the tracker all the same."""
+    problem = small_margin_problem(4, n_rows=25, n_features=4)
+    best = solver.solve(problem, limits=Limits()).objective
+    offer, interrupts = Tracker.offer, []
+
+    def interrupt_once(self: Tracker, selection: Any) -> bool:
+        if not interrupts and problem.evaluate(selection) >= best:
+            interrupts.append(selection)
+            raise KeyboardInterrupt
+        return offer(self, selection)
+
+    monkeypatch.setattr(Tracker, "offer", interrupt_once)
+    kept = Checkpoint(tmp_path / "c", problem)
+    stopped = solver.solve(problem, limits=Limits(), checkpoint=kept)
+    assert len(interrupts) == 1
+    assert stopped.objective == best
+    again = Checkpoint(tmp_path / "c", problem)
+    result = solver.solve(problem, limits=Limits(), checkpoint=again)
+    assert result.objective == best <= result.bound
 
 
 def test_signals_at_random_moments_lose_nothing(tmp_path: Path) -> None:

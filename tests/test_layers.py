@@ -79,6 +79,7 @@ ORDERS: dict[str, tuple[str, ...]] = {
     "marginbn.solvers": (
         "drafts",
         "compile",
+        "threads",
         "limits",
         "fingerprint",
         "majorant",
@@ -90,6 +91,7 @@ ORDERS: dict[str, tuple[str, ...]] = {
         "events",
         "start",
         "ending",
+        "tree_search",
         "background",
         "base",
         # siblings: none of them imports another

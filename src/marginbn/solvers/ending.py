@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Protocol
+
 from marginbn.solvers.events import Tracker
 from marginbn.solvers.result import Status
 
@@ -23,3 +25,28 @@ def look_up(tracker: Tracker) -> None:
         raise Stopped(Status.INTERRUPTED)
     if tracker.deadline.expired():
         raise Stopped(Status.TIME_LIMIT)
+
+
+class Watch(Protocol):
+    """What somebody deep in the work sees of the outside."""
+
+    def look_up(self) -> None:
+        """Look up from the work; raises :class:`Stopped` if it should end."""
+
+    def remaining(self) -> float:
+        """Seconds left."""
+
+
+class CallersWatch:
+    """The watch of a worker in the caller's thread, who may speak to the tracker."""
+
+    def __init__(self, tracker: Tracker) -> None:
+        self.tracker = tracker
+
+    def look_up(self) -> None:
+        """Save if due; leave if the callback or the clock says so."""
+        look_up(self.tracker)
+
+    def remaining(self) -> float:
+        """Seconds left."""
+        return self.tracker.deadline.remaining()

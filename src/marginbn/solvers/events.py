@@ -14,6 +14,7 @@ from marginbn.exceptions import SolverError
 from marginbn.problem import StructureProblem
 from marginbn.solvers.checkpoint import Checkpoint, Saved, SearchState
 from marginbn.solvers.limits import Deadline
+from marginbn.solvers.majorant import Majorant
 from marginbn.solvers.result import (
     PROOF_TOLERANCE,
     SolveResult,
@@ -47,6 +48,8 @@ class Tracker:
         self.bound = math.inf
         self.selection: NDArray[np.int64] | None = None
         self.stop_requested = False
+        self.majorant: Majorant | None = None
+        """What is known about the same problem at other gammas."""
         self.snapshot: Callable[[], SearchState] = self._earlier_search
         """How far the search is, for a checkpoint; solvers with a tree set it."""
         self._checkpoint = checkpoint
@@ -152,6 +155,7 @@ class Tracker:
             seconds=self.deadline.elapsed(),
             solver=solver,
             nodes=nodes,
+            majorant=self.majorant,
         )
 
 

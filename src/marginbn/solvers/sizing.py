@@ -25,4 +25,4 @@ def estimate_needs(
     tables = bytes_needed(size.n_variables) if size.n_variables < 64 else MAX_BYTES + 1
     if size.n_margin_rows == 0 and tables <= MAX_BYTES:
         return Needs(tables, tables)
-    return estimate(size.n_candidates, size.n_margin_rows)
+    return estimate(size.n_candidates, size.n_margin_rows, n_jobs)

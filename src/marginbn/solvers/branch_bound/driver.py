@@ -1,7 +1,7 @@
-"""The search loop around the compiled tree: limits, incumbents, trace, local search.
+"""The compiled tree for the search loop: opening, batches, incumbents, local search.
 
-The tree runs in batches inside one compiled call without the interpreter lock. Between batches
-Python looks at the clock, tells the listener, and gives the local search its share. Batches and
+The tree runs in batches inside one compiled call without the interpreter lock. Between batches the
+loop looks at the clock, tells the listener, and gives the local search its share. Batches and
 shares are counted in iterations, never in seconds, so a run without a time limit depends on nothing
 but the problem and the seed. A timer raises a flag that the kernels look at, so a time limit also
 ends a batch of long iterations.
@@ -9,7 +9,7 @@ ends a batch of long iterations.
 
 from __future__ import annotations
 
-from dataclasses import replace
+from contextlib import AbstractContextManager
 
 import numpy as np
 from numpy.typing import NDArray
@@ -40,15 +40,14 @@ from marginbn.solvers.branch_bound.relaxations.frank_wolfe import Encoding, enco
 from marginbn.solvers.branch_bound.saving import gather, load, parse
 from marginbn.solvers.branch_bound.tree import BATCH_DONE, EXHAUSTED, NODE_LIMIT, STOPPED
 from marginbn.solvers.branch_bound.workers import UNLIMITED, Team, Worker
-from marginbn.solvers.checkpoint import Checkpoint, SearchState, warn_unused
+from marginbn.solvers.checkpoint import Checkpoint, SearchState
 from marginbn.solvers.compile import prepare
 from marginbn.solvers.events import Callback, Tracker
-from marginbn.solvers.framing import BrokenFileError
 from marginbn.solvers.limits import Deadline, Limits
 from marginbn.solvers.majorant import Majorant, name_without_gamma
 from marginbn.solvers.memory import spendable
-from marginbn.solvers.result import SolveResult, Status, relative_gap
-from marginbn.solvers.start import begin
+from marginbn.solvers.result import SolveResult
+from marginbn.solvers.tree_search import Progress, SearchTree, report, saved_tree, search
 
 NAME = "branch_bound"
 
@@ -101,24 +100,13 @@ def _drive(
     n_jobs: int = 1,
     neighbour: Majorant | None = None,
 ) -> SolveResult:
-    stopped: Status | None = None
-    nodes, majorant = 0, None
-    try:
-        begin(tracker, start)
+    def plant() -> Search:
         division = divide_memory(tracker, n_jobs)
         encoding = encode(tracker.problem, division.dense)
-        search = Search(encoding, tracker, seed, heuristics, random_splits, n_jobs, division.store)
-        try:
-            with tracker.deadline.ringing(search.raise_flag):
-                search.begin(start, neighbour)
-                stopped = search.run()
-        finally:
-            nodes, majorant = search.nodes, search.majorant
-            search.report_incumbent()
-            search.report_bound()
-    except KeyboardInterrupt:
-        stopped = Status.INTERRUPTED
-    return replace(tracker.finish(NAME, stopped, nodes), majorant=majorant)
+        flags = heuristics, random_splits
+        return Search(encoding, tracker, start, seed, *flags, n_jobs, division.store, neighbour)
+
+    return search(tracker, start, NAME, plant)
 
 
 def divide_memory(tracker: Tracker, n_jobs: int) -> Division:
@@ -129,22 +117,26 @@ def divide_memory(tracker: Tracker, n_jobs: int) -> Division:
     return divide(shape, n_jobs, limit, spendable(limit), usual)
 
 
-class Search:
+class Search(SearchTree):
     """State of one solve on the Python side."""
 
     def __init__(
         self,
         encoding: Encoding,
         tracker: Tracker,
+        start: NDArray[np.int64] | None,
         seed: int,
         heuristics: bool,
         random_splits: bool,
         n_jobs: int,
         store_bytes: int | None = None,
+        neighbour: Majorant | None = None,
     ) -> None:
         inst, limits = encoding.instance, tracker.deadline.limits
         self.encoding = encoding
         self.tracker = tracker
+        self.start = start
+        self.neighbour = neighbour
         self.heuristics = heuristics
         self.settings = settings_for(encoding, limits, heuristics, random_splits)
         node_limit = UNLIMITED if limits.nodes is None else limits.nodes
@@ -159,29 +151,38 @@ class Search:
         self.leaf_value = -np.inf
         self.is_open = False  # whether all nodes are in the stores
         self.earlier_nodes = 0  # of sittings before this one
-        self.majorant: Majorant | None = None  # of the root, or of the neighbour
+        self.ending: int | None = None  # why the last batch ended
 
     @property
     def nodes(self) -> int:
         """Nodes processed, in earlier sittings too."""
         return self.earlier_nodes + self.team.nodes
 
-    def raise_flag(self) -> None:
+    @property
+    def bound(self) -> float:
+        """The largest of everything open, everything ever discarded and the incumbent."""
+        best = max(float(worker.incumbent.value[0]) for worker in self.team.workers)
+        return max(self.team.bound, best) + self.encoding.constant
+
+    def interrupt(self) -> None:
         """Ask the kernels to stop."""
         self.team.stop[0] = 1
 
-    def begin(self, start: NDArray[np.int64] | None, neighbour: Majorant | None = None) -> None:
+    def open(self) -> None:
+        """Begin with the start that the caller gave."""
+        self.begin(self.start)
+
+    def begin(self, start: NDArray[np.int64] | None) -> None:
         """Root box or the tree of an earlier sitting, first bound, first local search."""
-        self.majorant = neighbour
+        self.tracker.majorant = self.neighbour
         vertex = self._close_in()
         self.tracker.offer(self.encoding.selection(vertex))
         if self._resume():
             self._announce_tracked()
         else:
-            self._open_root(vertex, neighbour)
+            self._open_root(vertex)
         self.is_open = True
-        self.tracker.snapshot = self.snapshot
-        self.report_bound()
+        report(self, self.tracker)
         self._extend_rows(vertex)
         if not self.heuristics:
             return
@@ -198,27 +199,22 @@ class Search:
 
     def _resume(self) -> bool:
         """Take over the tree of an earlier sitting, if there is one that can be used."""
-        saved = self.tracker.saved
-        if saved is None or saved.search.solver != NAME or not saved.search.arrays:
+        saved = saved_tree(
+            self.tracker,
+            NAME,
+            lambda arrays: parse(arrays, self.encoding.instance),
+            lambda tree: tree.floor + self.encoding.constant,
+        )
+        if saved is None:
             return False
-        try:
-            tree = parse(saved.search.arrays, self.encoding.instance)
-        except BrokenFileError as error:
-            warn_unused(f"the checkpoint's tree cannot be used: {error}")
-            return False
-        given_up = tree.floor + self.encoding.constant
-        if relative_gap(self.tracker.objective, given_up) > self.tracker.deadline.limits.gap:
-            warn_unused("the checkpoint's tree was searched with a wider gap_tolerance")
-            return False
+        tree, self.earlier_nodes = saved
         self.team.load(self.root, tree)
-        self.earlier_nodes = saved.search.nodes
         return True
 
     def snapshot(self) -> SearchState:
         """The tree as it is now, after everything that was found has been reported."""
         with self.team.at_rest() as pools:
-            self.report_incumbent()
-            self.report_bound()
+            report(self, self.tracker)
             return SearchState(NAME, self.nodes, gather(pools).arrays)
 
     def _close_in(self) -> IntArray:
@@ -239,7 +235,7 @@ class Search:
             )
         return work.oracle.vertex.copy()
 
-    def _open_root(self, vertex: IntArray, neighbour: Majorant | None) -> None:
+    def _open_root(self, vertex: IntArray) -> None:
         """Push the root with the trivial majorant, or with that of another gamma."""
         inst, work, pool = self.encoding.instance, self.main.work, self.main.pool
         b = work.bounding
@@ -251,8 +247,8 @@ class Search:
         b.numbers[BOUND] = b.numbers[CONSTANT] + upper
         b.numbers[SMOOTHING] = self.settings.smoothing_start * inst.gamma
         b.vertices[0], b.share[0], b.n_active[0] = vertex, 1.0, 1
-        if neighbour is not None:
-            self._adopt(neighbour, error)
+        if self.neighbour is not None:
+            self._adopt(self.neighbour, error)
         family = new_family(pool, b)
         push(pool, self.root, float(b.numbers[BOUND]), family, 0)
         drop_family(pool, family)
@@ -281,7 +277,7 @@ class Search:
         gradient = np.zeros(self.tracker.problem.candidates.n_candidates)
         gradient[self.encoding.candidate_of[existing]] = b.best_g[existing]
         heaviest = np.argsort(-b.share[: b.n_active[0]], kind="stable")[:KEPT_VERTICES]
-        self.majorant = Majorant(
+        self.tracker.majorant = Majorant(
             name_without_gamma(self.tracker.problem),
             float(b.numbers[UNUSED]),
             float(b.numbers[CONSTANT] - inst.gamma * b.numbers[UNUSED]),
@@ -298,36 +294,28 @@ class Search:
             return fallback
         return np.append(np.full(n, n), lonely[0]).astype(np.int64)
 
-    def run(self) -> Status | None:
-        """Batches until a limit; None when the tree is exhausted."""
-        with self.team.helpers(self.pace.batch):
-            while True:
-                is_root = self.nodes == 0
-                code = self.team.batch(self.main, self.pace.next_stop)
-                if is_root and self.main.nodes == 1:
-                    self._keep_majorant()
-                improved = self.report_incumbent()
-                self.report_bound()
-                if self.tracker.is_closed or (code == EXHAUSTED and self.team.is_finished):
-                    return None
-                stopped = self._limit(code)
-                if stopped is not None:
-                    return stopped
-                self.tracker.save_if_due()
-                if code in (EXHAUSTED, NODE_LIMIT):  # the others are still at work
-                    self.team.rest()
-                else:
-                    self._heuristics(improved, code == BATCH_DONE)
+    def advance(self) -> Progress:
+        """One batch."""
+        is_root = self.nodes == 0
+        self.ending = code = self.team.batch(self.main, self.pace.next_stop)
+        if is_root and self.main.nodes == 1:
+            self._keep_majorant()
+        if code == EXHAUSTED and self.team.is_finished:
+            return Progress.FINISHED
+        if code in (EXHAUSTED, NODE_LIMIT) and self.team.nodes >= self.team.node_limit:
+            return Progress.NODE_LIMIT  # also if all that is open is with another worker
+        return Progress.CUT_SHORT if code == STOPPED else Progress.MORE
 
-    def _limit(self, code: int) -> Status | None:
-        """The limit that has been reached, if any."""
-        if self.tracker.stop_requested:
-            return Status.INTERRUPTED
-        if code == STOPPED or self.tracker.deadline.expired():
-            return Status.TIME_LIMIT
-        if code == NODE_LIMIT and self.team.nodes >= self.team.node_limit:
-            return Status.NODE_LIMIT
-        return None
+    def between(self, improved: bool) -> None:
+        """Wait for the others if they have all the nodes, else the turn of the local search."""
+        if self.ending in (EXHAUSTED, NODE_LIMIT):
+            self.team.rest()
+        elif self.ending is not None:
+            self._heuristics(improved, self.ending == BATCH_DONE)
+
+    def at_work(self) -> AbstractContextManager[None]:
+        """Threads of all workers but the first."""
+        return self.team.helpers(self.pace.batch)
 
     def _heuristics(self, improved: bool, batch_done: bool) -> None:
         """Polish a new incumbent; after a full batch give the local search its share."""
@@ -397,14 +385,17 @@ class Search:
             strength,
             self.team.stop,
         )
-        self.report_incumbent()
+        self.hand_over()
 
-    def report_incumbent(self) -> bool:
+    def hand_over(self) -> bool:
         """Hand what workers found to the tracker, which scores it from the definition."""
         improved = False
-        for value, vertex in self.team.collect():
+        for value, vertex in self.team.found:
             improved = self.tracker.offer(self.encoding.selection(vertex)) or improved
+            self.team.forget()
             self._announce(value, vertex)
+        if improved:
+            self.pace.success = self.pace.round
         return improved
 
     def _announce(self, value: float, vertex: IntArray) -> None:
@@ -421,10 +412,3 @@ class Search:
         if self.tracker.selection is not None:
             value = self.tracker.objective - self.encoding.constant
             self.team.announce(value, self.encoding.vertex(self.tracker.selection))
-
-    def report_bound(self) -> None:
-        """The largest of everything open, everything ever discarded and the incumbent."""
-        if not self.is_open:
-            return
-        best = max(float(worker.incumbent.value[0]) for worker in self.team.workers)
-        self.tracker.improve_bound(max(self.team.bound, best) + self.encoding.constant)

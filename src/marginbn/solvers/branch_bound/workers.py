@@ -19,6 +19,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from functools import partial
 
 import numpy as np
 
@@ -48,6 +49,7 @@ from marginbn.solvers.branch_bound.tree import (
     Workspace,
     run_batch,
 )
+from marginbn.solvers.threads import running
 
 ACTIVE_VERTICES = 256
 """Vertices of one convex combination; the lightest leaves when there are more."""
@@ -134,12 +136,10 @@ class Worker:
         self.pool = with_room(self.pool, 2 * RESERVE)
         self.reserve = RESERVE
 
-    def improvement(self) -> tuple[float, IntArray] | None:
-        """What it found since the last question."""
-        if self.incumbent.found[0] == self.told:
-            return None
-        self.told = int(self.incumbent.found[0])
-        return float(self.incumbent.value[0]), self.incumbent.vertex.copy()
+    @property
+    def has_news(self) -> bool:
+        """Whether it found something that the team does not know of."""
+        return bool(self.incumbent.found[0] != self.told)
 
 
 def nbytes(pool: Pool) -> int:
@@ -167,7 +167,8 @@ class Team:
         self.store_bytes = POOL_BYTES if store_bytes is None else store_bytes
         self.workers = [Worker(encoding, seed + 7919 * k) for k in range(n_workers)]
         self.stop = np.zeros(1, dtype=np.int64)
-        self._change = threading.Condition()
+        self._lock = threading.RLock()  # entered by itself: an interrupt cannot leave it locked
+        self._change = threading.Condition(self._lock)
         self._is_resting = False
         self._found: list[tuple[float, IntArray]] = []
         self._best: tuple[float, IntArray] | None = None
@@ -194,27 +195,39 @@ class Team:
     @property
     def is_finished(self) -> bool:
         """Whether no worker has or holds a node."""
-        with self._change:
+        with self._lock:
             self._raise_failure()
             return all(worker.is_out_of_work for worker in self.workers)
 
     @property
     def bound(self) -> float:
         """Largest bound of everything open, in progress or ever discarded."""
-        with self._change:
+        with self._lock:
             return max(worker.bound for worker in self.workers)
 
-    def collect(self) -> list[tuple[float, IntArray]]:
-        """Improvements that nobody has judged yet."""
-        with self._change:
-            own = self.workers[0].improvement()
-            found = self._found + ([] if own is None else [own])
-            self._found = []
-            return found
+    @property
+    def found(self) -> list[tuple[float, IntArray]]:
+        """Improvements that nobody has judged yet, the oldest first."""
+        with self._lock:
+            self._note(self.workers[0])
+            return list(self._found)
+
+    def forget(self) -> None:
+        """The oldest improvement has been judged. Not before: an interrupt must not lose a
+        structure whose leaf is no longer in the tree.
+        """
+        with self._lock:
+            del self._found[:1]
+
+    def _note(self, worker: Worker) -> None:
+        if worker.has_news:
+            value, vertex = float(worker.incumbent.value[0]), worker.incumbent.vertex.copy()
+            self._found.append((value, vertex))
+            worker.told = int(worker.incumbent.found[0])
 
     def announce(self, value: float, vertex: IntArray) -> None:
         """The best structure known, for every worker at its next batch."""
-        with self._change:
+        with self._lock:
             self._best = (value, vertex.copy())
             self._adopt(self.workers[0])
 
@@ -226,7 +239,7 @@ class Team:
 
     def batch(self, worker: Worker, iterations: int) -> int:
         """One batch of a worker up to that number of iterations in total; why it ended."""
-        with self._change:
+        with self._lock:
             while self._is_resting and worker is not self.workers[0]:
                 self._change.wait(REST)
             worker.receive()
@@ -251,7 +264,7 @@ class Team:
                 self.stop,
             )
         finally:
-            with self._change:
+            with self._lock:
                 worker.is_busy = False
                 worker.granted = 0
                 if code == POOL_FULL:
@@ -271,9 +284,7 @@ class Team:
     def _share(self, worker: Worker) -> None:
         """Post improvements; give nodes to workers without any, or with worse ones only."""
         if worker is not self.workers[0]:
-            found = worker.improvement()
-            if found is not None:
-                self._found.append(found)
+            self._note(worker)
         best = top_bound(worker.pool)
         incumbent = float(worker.incumbent.value[0])
         for other in self.workers:
@@ -286,7 +297,7 @@ class Team:
 
     def rest(self) -> None:
         """Wait a moment for something to change."""
-        with self._change:
+        with self._lock:
             self._change.wait(REST)
 
     @contextmanager
@@ -295,7 +306,7 @@ class Team:
 
         Batches that run are waited for, new ones wait.
         """
-        with self._change:
+        with self._lock:
             self._is_resting = True
             try:
                 while any(worker.is_busy for worker in self.workers[1:]):
@@ -308,19 +319,13 @@ class Team:
     @contextmanager
     def helpers(self, batch: int) -> Iterator[None]:
         """Threads of all workers but the first, for the time of the block."""
-        threads = [
-            threading.Thread(target=self._help, args=(worker, batch), daemon=True)
-            for worker in self.workers[1:]
-        ]
-        for thread in threads:
-            thread.start()
-        try:
+        bodies = [partial(self._help, worker, batch) for worker in self.workers[1:]]
+        with running(bodies, self._send_home):
             yield
-        finally:
-            self.stop[0] = 1
-            for thread in threads:
-                thread.join()
         self._raise_failure()
+
+    def _send_home(self) -> None:
+        self.stop[0] = 1
 
     def _help(self, worker: Worker, batch: int) -> None:
         """Body of a thread: batches while there are nodes, until somebody says stop."""

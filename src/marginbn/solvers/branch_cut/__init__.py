@@ -48,7 +48,7 @@ class BranchCutSolver:
 
     def needs(self, problem: StructureProblem, n_jobs: int = 1) -> Needs:
         """Memory for linear programmes, some open nodes and the coefficients."""
-        return estimate(problem.candidates.n_candidates, problem.n_rows)
+        return estimate(problem.candidates.n_candidates, problem.n_rows, n_jobs)
 
     def solve(
         self,
@@ -61,8 +61,8 @@ class BranchCutSolver:
         n_jobs: int = 1,
         checkpoint: Checkpoint | None = None,
     ) -> SolveResult:
-        """Solve to the gap of the limits or until another limit, with one worker."""
+        """Solve to the gap of the limits or until another limit."""
         from marginbn.solvers.branch_cut.driver import drive
 
         tracker = Tracker(problem, Deadline(limits), callback, checkpoint)
-        return drive(tracker, start, seed, self.heuristics, self.random_splits)
+        return drive(tracker, start, seed, self.heuristics, self.random_splits, n_jobs)

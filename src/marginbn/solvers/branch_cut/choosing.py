@@ -21,7 +21,6 @@ from marginbn.solvers.branch_cut.splits import (
     score,
     sides,
 )
-from marginbn.solvers.ending import look_up
 
 RELIABLE = 1
 """Observations of both sides after which pseudo-costs are believed."""
@@ -46,13 +45,15 @@ class Choice:
 
 
 class Chooser:
-    """Learns from node to node; one per solve."""
+    """Learns from node to node, with all workers; one per worker."""
 
-    def __init__(self, relaxation: HybridRelaxation, seed: int, random_splits: bool) -> None:
+    def __init__(
+        self, relaxation: HybridRelaxation, costs: PseudoCosts, seed: int, random_splits: bool
+    ) -> None:
         self._relaxation = relaxation
         self._instance = relaxation.instance
         self._random = np.random.default_rng(seed) if random_splits else None
-        self.costs = PseudoCosts()
+        self.costs = costs
 
     def choose(
         self,
@@ -157,8 +158,8 @@ class Chooser:
         better guide, and only a guide.
         """
         relaxation = self._relaxation
-        look_up(relaxation.tracker)
-        seconds = relaxation.tracker.deadline.remaining()
+        relaxation.watch.look_up()
+        seconds = relaxation.watch.remaining()
         solution, multiplier = relaxation.program.probe(
             basis, change.removed, row, seconds, ITERATIONS
         )

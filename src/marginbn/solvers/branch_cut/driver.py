@@ -1,55 +1,29 @@
-"""The search loop: visit nodes, keep books, stop in time."""
+"""Branch and cut as a tree for the search loop: opening, first incumbents, books, checkpoints."""
 
 from __future__ import annotations
 
 import math
+from contextlib import AbstractContextManager
 
 import numpy as np
 from numpy.typing import NDArray
 
-from marginbn.problem import StructureProblem, drop_dominated
-from marginbn.solvers.branch_cut.choosing import Chooser
-from marginbn.solvers.branch_cut.incumbents import IncumbentSearch
-from marginbn.solvers.branch_cut.instance import (
-    BoolArray,
-    FloatArray,
-    IntArray,
-    build_instance,
-)
+from marginbn.solvers.branch_cut.ground import Ground, prepare
+from marginbn.solvers.branch_cut.instance import IntArray
 from marginbn.solvers.branch_cut.kernels.propagate import propagate
-from marginbn.solvers.branch_cut.needs import Division, divide
-from marginbn.solvers.branch_cut.relaxation import (
-    ALL_COLUMNS,
-    Effort,
-    HybridRelaxation,
-    Relaxed,
-    labels_at,
-)
-from marginbn.solvers.branch_cut.rows import RowPool
+from marginbn.solvers.branch_cut.needs import Division
 from marginbn.solvers.branch_cut.saving import load_nodes, save_nodes
-from marginbn.solvers.branch_cut.splits import sides
-from marginbn.solvers.branch_cut.tree import SMALLEST_TREE, Node, Origin, Tree
-from marginbn.solvers.branch_cut.warm import Warm, cold_start
-from marginbn.solvers.checkpoint import SearchState, warn_unused
-from marginbn.solvers.ending import Stopped, look_up
+from marginbn.solvers.branch_cut.team import Team
+from marginbn.solvers.branch_cut.tree import Node, Tree
+from marginbn.solvers.branch_cut.visiting import Desk, Visitor
+from marginbn.solvers.branch_cut.warm import Warm
+from marginbn.solvers.checkpoint import SearchState
+from marginbn.solvers.ending import look_up
 from marginbn.solvers.events import Tracker
-from marginbn.solvers.framing import BrokenFileError
-from marginbn.solvers.memory import spendable
-from marginbn.solvers.result import SolveResult, Status, relative_gap
-from marginbn.solvers.start import begin, feasible_selection, initial_selection
-
-SMALLEST_GAP = 1e-9
-"""Relative gap to which bounds can be expected to close in double precision."""
+from marginbn.solvers.result import SolveResult
+from marginbn.solvers.tree_search import Progress, SearchTree, report, saved_tree, search
 
 NAME = "branch_cut"
-
-LAST_RESORT = 4
-"""The search ends with a memory limit when open nodes take so many times what they may; depth
-first they hardly ever do.
-"""
-
-FIRST_COLUMNS = 20
-"""Columns per variable at the root where columns are priced."""
 
 
 def drive(
@@ -58,29 +32,51 @@ def drive(
     seed: int,
     heuristics: bool,
     random_splits: bool,
+    n_jobs: int = 1,
     division: Division | None = None,
 ) -> SolveResult:
     """Solve one problem; ``division`` says how memory is used if not as the limits have it."""
-    stopped: Status | None = None
-    nodes = 0
-    try:
-        begin(tracker, start)
+
+    def plant() -> Search:
         look_up(tracker)
-        search = Search(tracker, seed, heuristics, random_splits, division)
-        try:
-            with tracker.deadline.ringing(search.raise_flag):
-                stopped = search.run()
-        finally:
-            nodes = search.nodes
-            search.report()
-    except KeyboardInterrupt:
-        stopped = Status.INTERRUPTED
-    except Stopped as stop:
-        stopped = stop.status
-    return tracker.finish(NAME, stopped, nodes)
+        ground = prepare(
+            tracker.problem,
+            lambda: look_up(tracker),
+            memory_limit=tracker.deadline.limits.memory,
+            n_jobs=n_jobs,
+            division=division,
+        )
+        return Search(ground, tracker, seed, heuristics, random_splits, n_jobs)
+
+    return search(tracker, start, NAME, plant)
 
 
-class Search:
+class CallersDesk(Desk):
+    """The desk of the worker in the caller's thread, who speaks to the tracker."""
+
+    def __init__(self, tree: Search) -> None:
+        super().__init__(tree.team, tree.tracker.deadline)
+        self.tree = tree
+
+    def look_up(self) -> None:
+        """Tell news of other workers, save if due, leave if the callback or the clock says so."""
+        if self.tree.has_helpers:
+            self.team.raise_failure()
+            report(self.tree, self.tree.tracker)
+        look_up(self.tree.tracker)
+
+    def claim(self, node: Node, bound: float) -> None:
+        """The node being visited has a better bound: the tracker hears of it at once."""
+        super().claim(node, bound)
+        report(self.tree, self.tree.tracker)
+
+    def adopt(self, value: float, chosen: IntArray) -> None:
+        """The same with selections."""
+        super().adopt(value, chosen)
+        self.tree.hand_over()
+
+
+class Search(SearchTree):
     """State of one solve.
 
     The search runs on the problem without dominated candidates; the tracker keeps the books of the
@@ -89,291 +85,132 @@ class Search:
 
     def __init__(
         self,
+        ground: Ground,
         tracker: Tracker,
         seed: int,
         heuristics: bool,
         random_splits: bool,
-        division: Division | None = None,
+        n_jobs: int = 1,
     ) -> None:
+        self.ground = ground
         self.tracker = tracker
-        self.limits = tracker.deadline.limits
         self.heuristics = heuristics
-        self.problem = drop_dominated(tracker.problem)
-        self._original = _positions(self.problem, tracker.problem)
-        self.memory = self._divide() if division is None else division
-        self.instance = build_instance(
-            self.problem, self.memory.dense, lambda: look_up(tracker), self.memory.cache
-        )
-        self.pool = RowPool(self.instance, self.problem.candidates)
-        self.relaxation = HybridRelaxation(self.instance, self.pool, tracker, seed)
-        self.finder = IncumbentSearch(self.instance, seed)
-        self.chooser = Chooser(self.relaxation, seed, random_splits)
-        self.tree = Tree(self.memory.tree)
-        self.nodes = 0
-        self.earlier_nodes = 0  # of sittings before this one
-        self._current = math.inf  # bound of the node being visited
-        self._value = -math.inf  # best value that may prune
-        self._chosen: IntArray | None = None  # its selection, where it is one of ours
-        self._next_search = 0
+        self.is_open = False
+        self.team = Team(Tree(ground.memory.tree), tracker.deadline.limits, ground.memory.tree)
+        helpers = [Desk(self.team, tracker.deadline) for _ in range(1, n_jobs)]
+        self.visitors = [
+            Visitor(ground, desk, seed + 7919 * k, heuristics, random_splits)
+            for k, desk in enumerate([CallersDesk(self), *helpers])
+        ]
 
-    def _divide(self) -> Division:
-        limit = self.limits.memory
-        size = self.problem.candidates.n_candidates, self.problem.n_rows
-        return divide(*size, limit, spendable(limit))
-
-    # ------------------------------------------------------------------ book-keeping
-
-    def raise_flag(self) -> None:
-        """Ask the kernels to stop."""
-        self.finder.stop[0] = 1
+    # ------------------------------------------------------------------ books
 
     @property
-    def cutoff(self) -> float:
-        """Nodes with a bound up to this are given up: incumbent plus half the requested gap."""
-        if not math.isfinite(self._value):
-            return -math.inf
-        return self._value + 0.5 * max(self.limits.gap, SMALLEST_GAP) * abs(self._value)
+    def has_helpers(self) -> bool:
+        """Whether there are workers in threads of their own."""
+        return len(self.visitors) > 1
 
-    def offer(self, chosen: IntArray) -> None:
-        """Hand a selection to the tracker, which scores it from the definition."""
-        if self.instance.value(chosen) <= self._value - 1e-9 * abs(self._value):
-            return  # not worth the definition
-        improves = self.tracker.offer(self._original[chosen])
-        if improves or not self.heuristics:
-            value = self.tracker.objective if improves else self.problem.evaluate(chosen)
-            if value > self._value:
-                self._value, self._chosen = value, np.array(chosen, dtype=np.int64)
+    @property
+    def nodes(self) -> int:
+        """Nodes visited, in earlier sittings too."""
+        return self.team.nodes
 
-    def report(self) -> None:
-        """Tell the tracker the bound of everything open, given up or being visited."""
-        bound = max(self.tree.bound(self._current), self._value)
-        if bound > -math.inf:
-            self.tracker.improve_bound(bound)
+    @property
+    def bound(self) -> float:
+        """Of everything open, in progress, given up or found; infinite where nothing is known."""
+        bound = self.team.bound
+        return bound if bound > -math.inf else math.inf
 
-    def _hear(self, bound: float) -> None:
-        """The node being visited has a better bound."""
-        self._current = min(self._current, bound)
-        self.report()
+    def hand_over(self) -> bool:
+        """Offer what was found to the tracker, which scores it from the definition."""
+        found = self.team.found
+        improved = [self.tracker.offer(self.ground.original[chosen]) for chosen in found]
+        self.team.forget(found)
+        return any(improved)
 
-    # ------------------------------------------------------------------ the loop
+    # ------------------------------------------------------------------ the root
 
-    def run(self) -> Status | None:
-        """Visit nodes until none is left (None) or a limit is reached."""
-        self._open_root()
-        while True:
-            self._current = math.inf  # an interrupt between the two lines must not lose a node
-            node = self.tree.pop()
-            if node is None:
-                self._current = -math.inf
-                return None
-            self._current = node.bound
-            self.report()
-            if self.tracker.is_closed:
-                return None
-            look_up(self.tracker)
-            here = self.nodes - self.earlier_nodes
-            if self.limits.nodes is not None and here >= self.limits.nodes:
-                return Status.NODE_LIMIT
-            if self.tree.nbytes > LAST_RESORT * max(self.memory.tree, SMALLEST_TREE):
-                return Status.MEMORY_LIMIT
-            self.nodes += 1
-            self._visit(node)
-            self.tree.taken = None
-
-    def _open_root(self) -> None:
-        """First incumbents and the root node."""
-        first = self.tracker.selection
-        assert first is not None  # begin has offered one
+    def open(self) -> None:
+        """First incumbents, then the root node or the tree of an earlier sitting."""
         if self.heuristics:
-            self._value = self.tracker.objective
+            self.team.value = self.tracker.objective
             self._search_first()
-        n = self.instance.n_variables
-        allowed = np.ones(self.instance.n_candidates, dtype=bool)
-        present = np.zeros((n, n), dtype=bool)
-        if not propagate(self.instance.offsets, self.instance.members, allowed, present):
+        instance = self.ground.instance
+        allowed = np.ones(instance.n_candidates, dtype=bool)
+        present = np.zeros((instance.n_variables, instance.n_variables), dtype=bool)
+        if not propagate(instance.offsets, instance.members, allowed, present):
             raise AssertionError("the first selection proves that the root is not empty")
-        warm = self._first_state(allowed)
+        chosen, _ = self.team.best
+        warm = self.ground.first_state(self._starts()[0] if chosen is None else chosen, allowed)
         if not self._resume(warm):
-            self.tree.push(Node.of(self.tracker.bound, 0, allowed, present, warm, None))
-        self.tracker.snapshot = self.snapshot
-        self._current = -math.inf
+            root = Node.of(self.tracker.bound, 0, allowed, present, warm, None)
+            self.team.tree.push(root)
+        self.is_open = True
+
+    def _starts(self) -> list[IntArray]:
+        return self.ground.starts(self.tracker.selection)
+
+    def _search_first(self) -> None:
+        """Climb from the tracker's selection and from the smallest sets, then kick."""
+        first, starts = self.visitors[0], self._starts()
+        for chosen in starts if first.finder.is_cheap else starts[:1]:
+            first.offer(first.finder.improved(chosen))
+        first.kick(first.finder.kicks_at_start)
 
     # ------------------------------------------------------------------ checkpoints
 
     def _resume(self, warm: Warm) -> bool:
         """Take over the tree of an earlier sitting; all its nodes start from the state given."""
-        saved = self.tracker.saved
-        if saved is None or saved.search.solver != NAME or not saved.search.arrays:
+        size = self.ground.instance.n_candidates, self.ground.instance.n_variables
+        saved = saved_tree(
+            self.tracker,
+            NAME,
+            lambda arrays: load_nodes(arrays, *size, warm),
+            lambda loaded: loaded[1],
+        )
+        if saved is None:
             return False
-        size = self.instance.n_candidates, self.instance.n_variables
-        try:
-            nodes, discarded = load_nodes(saved.search.arrays, *size, warm)
-        except BrokenFileError as error:
-            warn_unused(f"the checkpoint's tree cannot be used: {error}")
-            return False
-        if relative_gap(self.tracker.objective, discarded) > self.limits.gap:
-            warn_unused("the checkpoint's tree was searched with a wider gap_tolerance")
-            return False
-        self.tree.discard(discarded)
+        (nodes, discarded), earlier = saved
+        self.team.tree.discard(discarded)
         for node in nodes:
             self._reopen(node)
-        self.nodes = self.earlier_nodes = saved.search.nodes
+        self.team.nodes = self.team.earlier_nodes = earlier
         return True
 
     def _reopen(self, node: Node) -> None:
         """Push a node of a file, tightened anew: nothing impossible gets in."""
-        allowed = node.allowed(self.instance.n_candidates)
-        present = node.present(self.instance.n_variables)
-        if propagate(self.instance.offsets, self.instance.members, allowed, present):
-            self.tree.push(Node.of(node.bound, node.depth, allowed, present, node.warm, None))
+        instance = self.ground.instance
+        allowed = node.allowed(instance.n_candidates)
+        present = node.present(instance.n_variables)
+        if propagate(instance.offsets, instance.members, allowed, present):
+            again = Node.of(node.bound, node.depth, allowed, present, node.warm, None)
+            self.team.tree.push(again)
 
     def snapshot(self) -> SearchState:
-        """The open nodes and the one being visited, as it was when the visit began."""
-        size = self.instance.n_candidates, self.instance.n_variables
-        return SearchState(
-            NAME, self.nodes, save_nodes(self.tree.nodes(), self.tree.discarded, *size)
-        )
+        """The open nodes and those being visited, as they were when the visits began."""
+        size = self.ground.instance.n_candidates, self.ground.instance.n_variables
+        with self.team.at_rest() as tree:
+            nodes, count, discarded = tree.nodes(), self.team.nodes, tree.discarded
+        self.hand_over()  # what has closed the nodes that are missing
+        return SearchState(NAME, count, save_nodes(nodes, discarded, *size))
 
-    # ------------------------------------------------------------------ one node
+    # ------------------------------------------------------------------ the search
 
-    def _search_first(self) -> None:
-        """Climb from the tracker's selection and from the smallest sets, then kick."""
-        starts = self._starts()
-        for chosen in starts if self.finder.is_cheap else starts[:1]:
-            self.offer(self.finder.improved(chosen))
-        if self._chosen is not None:
-            kicks = self.finder.kicks_at_start
-            self.offer(self.finder.around(self._chosen, self._value, kicks))
+    def advance(self) -> Progress:
+        """Visit one node."""
+        node = self.team.take()
+        if node is None:
+            return self.team.pause()
+        self.team.settle(node, self.visitors[0].visit(node))
+        return Progress.MORE
 
-    def _starts(self) -> list[IntArray]:
-        starts = [initial_selection(self.problem), feasible_selection(self.problem.candidates)]
-        places = {int(k): place for place, k in enumerate(self._original)}
-        known = self.tracker.selection
-        if known is not None and all(int(k) in places for k in known):
-            starts.insert(0, np.array([places[int(k)] for k in known], dtype=np.int64))
-        return starts
+    def between(self, improved: bool) -> None:
+        """Nothing: local search is part of visits."""
 
-    def _first_state(self, allowed: BoolArray) -> Warm:
-        """Labels of the incumbent, or of the first selection; some or all columns."""
-        chosen = self._starts()[0] if self._chosen is None else self._chosen
-        labels = labels_at(self.instance, chosen)
-        warm = cold_start(self.instance, labels, np.flatnonzero(allowed), self.pool.class_rows())
-        if self.instance.n_candidates <= ALL_COLUMNS:
-            return warm
-        active = {int(k) for k in chosen}
-        for i in range(self.instance.n_variables):
-            group = self.instance.group(i)
-            order = np.argsort(-warm.cost[group], kind="stable")[:FIRST_COLUMNS]
-            active.update(int(k) + group.start for k in order)
-        columns = np.array(sorted(active), dtype=np.int64)
-        return cold_start(self.instance, labels, columns[allowed[columns]], list(warm.rows))
+    def interrupt(self) -> None:
+        """Ask compiled searches to stop."""
+        self.team.stop[0] = 1
 
-    def _visit(self, node: Node) -> None:
-        """Bound a node, look for incumbents, fix and split."""
-        allowed = node.allowed(self.instance.n_candidates)
-        present = node.present(self.instance.n_variables)
-        if node.bound <= self.cutoff:
-            self.tree.discard(node.bound)
-            return
-        if int(allowed.sum()) == self.instance.n_variables:
-            self._evaluate_leaf(np.flatnonzero(allowed))
-            return
-        edges = [self.pool.edge(int(i), int(j)) for i, j in zip(*np.nonzero(present), strict=True)]
-        relaxed = self.relaxation.solve(
-            node.warm, allowed, edges, self.cutoff, self._effort(node.depth), self._hear
-        )
-        bound = min(node.bound, relaxed.bound)
-        self._learn(node, bound)
-        self._current = bound
-        if self.heuristics and relaxed.point is not None and relaxed.prices is not None:
-            self._use_point(relaxed.point, relaxed.prices.values)
-        if bound <= self.cutoff:
-            self.tree.discard(bound)
-            return
-        if relaxed.prices is not None:
-            self._fix(relaxed, allowed)
-            if not propagate(self.instance.offsets, self.instance.members, allowed, present):
-                return
-        self._split(node, relaxed, bound, allowed, present)
-
-    def _effort(self, depth: int) -> Effort:
-        n = self.instance.n_variables
-        linear = self.instance.n_samples == 0
-        if depth == 0:
-            return Effort(1000, 10, 2e-3, 2 * n, 1e-4 if linear else 1e-3, accuracy=0.02, exact=10)
-        if linear:
-            return Effort(30, 3, 1e-2, n, 1e-4)
-        return Effort(10, 2, 1e-2, n, 2e-2)
-
-    def _evaluate_leaf(self, chosen: IntArray) -> None:
-        """A node with one candidate per variable: its value is its bound."""
-        value = self.problem.evaluate(chosen)
-        self.tree.discard(value)
-        self.offer(chosen)
-
-    def _learn(self, node: Node, bound: float) -> None:
-        if node.origin is not None and math.isfinite(bound):
-            origin = node.origin
-            loss = origin.bound - bound
-            self.chooser.costs.learn(origin.split, origin.side, origin.value, loss)
-
-    def _use_point(self, point: FloatArray, values: FloatArray) -> None:
-        """An integral point always, a rounded one or a kick of the incumbent now and then."""
-        integral = len(np.flatnonzero(point > 1e-6)) == self.instance.n_variables
-        due = self.nodes >= self._next_search
-        if not (integral or due):
-            return
-        chosen = self.finder.rounded(point, values)
-        if chosen is not None:
-            self.offer(chosen)
-            if due:
-                self.offer(self.finder.improved(chosen))
-        if due:
-            self._next_search = self.nodes + self.finder.nodes_between
-            if self._chosen is not None:
-                self.offer(self.finder.around(self._chosen, self._value, 1))
-
-    def _fix(self, relaxed: Relaxed, allowed: BoolArray) -> None:
-        """Remove candidates whose structures cannot beat the incumbent."""
-        assert relaxed.prices is not None
-        if not math.isfinite(self.cutoff):
-            return
-        bounds = relaxed.prices.bounds_by_candidate(self.instance, allowed)
-        removed = allowed & (bounds <= self.cutoff)
-        if removed.any():
-            self.tree.discard(float(bounds[removed].max()))
-            allowed[removed] = False
-
-    def _split(
-        self, node: Node, relaxed: Relaxed, bound: float, allowed: BoolArray, present: BoolArray
-    ) -> None:
-        """Make the two children of a node."""
-        if int(allowed.sum()) == self.instance.n_variables:
-            self._evaluate_leaf(np.flatnonzero(allowed))
-            return
-        choice = self.chooser.choose(relaxed, bound, self.cutoff, allowed, present, node.depth)
-        children: list[Node] = []
-        for side, change in enumerate(sides(self.instance, choice.split, allowed)):
-            child, edges = allowed.copy(), present.copy()
-            child[change.removed] = False
-            if change.edge is not None:
-                edges[change.edge] = True
-            if not propagate(self.instance.offsets, self.instance.members, child, edges):
-                continue
-            value = min(bound, choice.bounds[side])
-            if relaxed.prices is not None:
-                value = min(value, relaxed.prices.bound(self.instance, child))
-            if value <= self.cutoff:
-                self.tree.discard(value)
-                continue
-            origin = Origin(choice.split, side, choice.value, bound)
-            children.append(Node.of(value, node.depth + 1, child, edges, relaxed.warm, origin))
-        self.tree.push_children(children, self._value)
-
-
-def _positions(reduced: StructureProblem, original: StructureProblem) -> IntArray:
-    """Flat index in the original problem of every candidate of the reduced one."""
-    if reduced is original:
-        return np.arange(original.candidates.n_candidates)
-    pairs = zip(reduced.candidates.child, reduced.candidates.parents, strict=True)
-    return np.array([original.candidates.index(int(i), p) for i, p in pairs], dtype=np.int64)
+    def at_work(self) -> AbstractContextManager[None]:
+        """Threads of all workers but the first."""
+        return self.team.helpers([visitor.visit for visitor in self.visitors[1:]])

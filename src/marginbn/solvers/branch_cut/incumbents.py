@@ -21,12 +21,12 @@ from marginbn.solvers.branch_cut.kernels.climbing import (
 
 
 class IncumbentSearch:
-    """Finds good selections; one per solve."""
+    """Finds good selections; one per worker."""
 
-    def __init__(self, instance: Instance, seed: int) -> None:
+    def __init__(self, instance: Instance, seed: int, stop: IntArray | None = None) -> None:
         self._instance = instance
         self._random = np.array([2 * seed + 1_181_783_497_276_652_981], dtype=np.int64)
-        self.stop = np.zeros(1, dtype=np.int64)
+        self.stop = np.zeros(1, dtype=np.int64) if stop is None else stop
         """Flag that ends a running search, for timers."""
         dense = instance.coefficients.dense
         self._land: Landscape | None = None

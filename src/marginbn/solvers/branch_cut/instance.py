@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -39,6 +40,7 @@ class Coefficients:
         self._margins = margins
         self._n_candidates = n_candidates
         self._cache: OrderedDict[int, FloatArray] = OrderedDict()
+        self._lock = threading.Lock()  # of the cache
         self._cache_bytes = cache_bytes
         self.dense = None
         if margins is None:
@@ -59,12 +61,16 @@ class Coefficients:
         if self.dense is not None:
             return self.dense[:, k]
         assert self._margins is not None  # without margins the matrix is dense and empty
-        if k not in self._cache:
+        with self._lock:
+            if k in self._cache:
+                self._cache.move_to_end(k)
+                return self._cache[k]
+        made: FloatArray = self._margins.column(k).ravel()
+        with self._lock:
             while self._cache and (len(self._cache) + 1) * 8 * self.n_rows > self._cache_bytes:
                 self._cache.popitem(last=False)
-            self._cache[k] = self._margins.column(k).ravel()
-        self._cache.move_to_end(k)
-        return self._cache[k]
+            self._cache[k] = made
+        return made
 
     def block(self, rows: IntArray, columns: IntArray) -> FloatArray:
         """The entries of some rows and columns."""

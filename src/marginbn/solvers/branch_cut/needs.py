@@ -1,8 +1,9 @@
 """Memory of branch and cut: what it needs, and how a limit is divided.
 
 Linear programmes grow with the candidates and with the samples near a kink; both have an allowance
-per candidate and per margin row. The margin matrix is written out where it fits, else its columns
-are made when asked for and a cache keeps some. Open nodes get the rest.
+per candidate and per margin row, for every worker. The margin matrix, which workers share, is
+written out where it fits, else its columns are made when asked for and a cache keeps some. Open
+nodes get the rest.
 """
 
 from __future__ import annotations
@@ -13,6 +14,9 @@ from marginbn.solvers.memory import Needs
 
 BASE = 60_000_000
 """HiGHS and the rows of one programme, whatever the problem."""
+
+PER_WORKER = 15_000_000
+"""The programme of each further worker, whatever the problem."""
 
 PER_CANDIDATE = 500
 PER_ROW = 200
@@ -36,15 +40,18 @@ class Division:
     tree: int
 
 
-def estimate(n_candidates: int, n_rows: int) -> Needs:
+def estimate(n_candidates: int, n_rows: int, n_jobs: int = 1) -> Needs:
     """At the least, with columns made on demand; and with the matrix written out."""
-    least = BASE + PER_CANDIDATE * n_candidates + PER_ROW * n_rows
+    programme = PER_CANDIDATE * n_candidates + PER_ROW * n_rows
+    least = BASE + programme + (n_jobs - 1) * (PER_WORKER + programme)
     return Needs(least, least + 8 * n_rows * n_candidates)
 
 
-def divide(n_candidates: int, n_rows: int, limit: int | None, spendable: float) -> Division:
+def divide(
+    n_candidates: int, n_rows: int, limit: int | None, spendable: float, n_jobs: int = 1
+) -> Division:
     """Divide what may be spent; without a limit never more than the largest sizes above."""
-    needed = estimate(n_candidates, n_rows)
+    needed = estimate(n_candidates, n_rows, n_jobs)
     matrix = needed.full - needed.least
     fits = needed.full <= spendable and (limit is not None or matrix <= LARGEST_DENSE)
     left = max(0.0, spendable - (needed.full if fits else needed.least))

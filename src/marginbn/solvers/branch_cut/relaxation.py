@@ -35,8 +35,7 @@ from marginbn.solvers.branch_cut.warm import (
     compressed,
     refreshed,
 )
-from marginbn.solvers.ending import look_up
-from marginbn.solvers.events import Tracker
+from marginbn.solvers.ending import Watch
 
 ALL_COLUMNS = 300
 """Programmes get all columns up to so many candidates; beyond it columns are priced in."""
@@ -117,12 +116,12 @@ class Round:
 
 
 class HybridRelaxation:
-    """Solves node programmes; one per solve."""
+    """Solves node programmes; one per worker."""
 
-    def __init__(self, instance: Instance, pool: RowPool, tracker: Tracker, seed: int) -> None:
+    def __init__(self, instance: Instance, pool: RowPool, watch: Watch, seed: int) -> None:
         self.instance = instance
         self.pool = pool
-        self.tracker = tracker
+        self.watch = watch
         self.program = Program(instance, pool)
         self._random = np.array([2 * seed + 88_172_645_463_325_252], dtype=np.int64)
         self._usable = np.ones(instance.n_variables, dtype=bool)
@@ -149,10 +148,10 @@ class HybridRelaxation:
         best = Relaxed(math.inf, None, None, warm, warm)
         history: list[float] = []
         while True:
-            look_up(self.tracker)
+            self.watch.look_up()
             self.program.load(warm, allowed)
             best = replace(best, loaded=warm)  # also if this programme cannot be solved
-            solution = self.program.run(self.tracker.deadline.remaining())
+            solution = self.program.run(self.watch.remaining())
             self.rounds += 1
             if solution.outcome == "infeasible":
                 wider = warm.with_columns(np.flatnonzero(allowed))
@@ -162,7 +161,7 @@ class HybridRelaxation:
                 warm = wider
                 continue
             if solution.outcome == "limit" or len(solution.eta) == 0:
-                look_up(self.tracker)
+                self.watch.look_up()
                 return best
             now = self._round(warm, solution, allowed)
             best = replace(best, point=now.point, loaded=now.warm, warm=now.warm)
@@ -282,7 +281,7 @@ class HybridRelaxation:
             tuple(tuple(self._parents(int(k))) for k in support),
             tuple(float(mass) for mass in point[support]),
         )
-        seconds = min(EXACT_SECONDS, max(self.tracker.deadline.remaining(), 1e-3))
+        seconds = min(EXACT_SECONDS, max(self.watch.remaining(), 1e-3))
         usable = [int(v) for v in np.flatnonzero(self._usable)]
         cluster = separate_exactly(used, usable, seconds=seconds)
         return [] if cluster is None else [self.pool.cluster(cluster)]

@@ -11,6 +11,7 @@ Rows are made once, kept in a pool and named by their number; nodes store number
 
 from __future__ import annotations
 
+import threading
 from dataclasses import dataclass
 
 import numpy as np
@@ -34,11 +35,12 @@ class Row:
 
 
 class RowPool:
-    """All rows made so far."""
+    """All rows made so far; a number once given stays, so several workers may use one pool."""
 
     def __init__(self, instance: Instance, candidates: CandidateSets) -> None:
         self._instance = instance
         self._candidates = candidates
+        self._lock = threading.RLock()
         self._rows: list[Row] = []
         self._clusters: dict[Cluster, int] = {}
         self._edges: dict[tuple[int, int], int] = {}
@@ -55,20 +57,22 @@ class RowPool:
 
     def cluster(self, members: Cluster) -> int:
         """Number of a cluster row."""
-        if members not in self._clusters:
-            made = cluster_row(self._candidates, members)
-            row = Row(made.index, np.full(len(made.index), made.coefficient), made.bound)
-            self._clusters[members] = self._append(row, shared=True)
-        return self._clusters[members]
+        with self._lock:
+            if members not in self._clusters:
+                made = cluster_row(self._candidates, members)
+                row = Row(made.index, np.full(len(made.index), made.coefficient), made.bound)
+                self._clusters[members] = self._append(row, shared=True)
+            return self._clusters[members]
 
     def edge(self, i: int, j: int) -> int:
         """Number of the row "edge {i, j} is present"."""
         key = (min(i, j), max(i, j))
-        if key not in self._edges:
-            index = np.concatenate([self._instance.holding(i, j), self._instance.holding(j, i)])
-            index.sort()
-            self._edges[key] = self._append(Row(index, np.ones(len(index)), 1.0), shared=False)
-        return self._edges[key]
+        with self._lock:
+            if key not in self._edges:
+                index = np.concatenate([self._instance.holding(i, j), self._instance.holding(j, i)])
+                index.sort()
+                self._edges[key] = self._append(Row(index, np.ones(len(index)), 1.0), shared=False)
+            return self._edges[key]
 
     def class_rows(self) -> list[int]:
         """Numbers of the class rows, made on the first call."""
@@ -99,10 +103,11 @@ class RowPool:
         return len(self._rows) - 1
 
     def violations(self, point: FloatArray) -> FloatArray:
-        """rhs - left-hand side of every shared row, in the order of ``shared``."""
-        if not self.shared:
+        """rhs - left-hand side of every shared row so far, in the order of ``shared``."""
+        with self._lock:
+            index, coefficient, starts, rhs = self._flattened()
+        if len(starts) == 0:
             return np.zeros(0)
-        index, coefficient, starts, rhs = self._flattened()
         return np.asarray(rhs - np.add.reduceat(coefficient * point[index], starts))
 
     def _flattened(self) -> tuple[IntArray, FloatArray, IntArray, FloatArray]:

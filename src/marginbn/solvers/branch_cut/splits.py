@@ -12,6 +12,7 @@ pseudo-costs, loss per unit of fractionality as observed for the object, for its
 
 from __future__ import annotations
 
+import threading
 from collections import defaultdict
 from dataclasses import dataclass, field
 from typing import Literal, NamedTuple
@@ -130,29 +131,30 @@ class _Average:
 
 @dataclass
 class PseudoCosts:
-    """Observed losses per unit, by object and side, with averages by kind."""
+    """Observed losses per unit, by object and side, with averages by kind; for all workers."""
 
     of_split: dict[tuple[Split, int], _Average] = field(
         default_factory=lambda: defaultdict(_Average)
     )
     of_kind: dict[tuple[Kind, int], _Average] = field(default_factory=lambda: defaultdict(_Average))
+    _lock: threading.Lock = field(default_factory=threading.Lock, repr=False, compare=False)
 
     def learn(self, split: Split, side: int, value: float, loss: float) -> None:
         """A child (side 0 or 1) lost ``loss`` of bound where the object had ``value``."""
         unit = max(value if side == 0 else 1.0 - value, 1e-3)
-        self.of_split[split, side].add(max(loss, 0.0) / unit)
-        self.of_kind[split.kind, side].add(max(loss, 0.0) / unit)
+        with self._lock:
+            self.of_split[split, side].add(max(loss, 0.0) / unit)
+            self.of_kind[split.kind, side].add(max(loss, 0.0) / unit)
 
     def observations(self, split: Split) -> int:
         """How often the less known side was seen."""
-        return min(self.of_split[split, side].count for side in (0, 1))
+        with self._lock:
+            return min(self.of_split[split, side].count for side in (0, 1))
 
     def expected(self, split: Split, value: float) -> tuple[float, float]:
         """Expected losses of the two children."""
-        return (
-            self._rate(split, 0) * value,
-            self._rate(split, 1) * (1.0 - value),
-        )
+        with self._lock:
+            return self._rate(split, 0) * value, self._rate(split, 1) * (1.0 - value)
 
     def _rate(self, split: Split, side: int) -> float:
         own = self.of_split[split, side]

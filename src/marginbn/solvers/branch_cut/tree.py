@@ -36,9 +36,9 @@ class Origin:
     bound: float
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Node:
-    """An open node; candidates and present edges are stored as bits."""
+    """An open node; candidates and present edges are stored as bits. A node equals only itself."""
 
     bound: float
     depth: int
@@ -88,8 +88,8 @@ class Tree:
         self._open: dict[int, Node] = {}
         self._count = 0
         self._next: int | None = None
-        self.taken: Node | None = None
-        """The node being visited; whoever visits it says when it is done."""
+        self.taken: dict[Node, float] = {}
+        """The nodes being visited with their bounds; whoever visits one says when it is done."""
         self.discarded = -math.inf
         """Largest bound at which structures were given up."""
         self.nbytes = 0
@@ -125,10 +125,20 @@ class Tree:
             if self._top() == -math.inf:
                 return None
             number = self._heap[0][2]
-        self.taken = node = self._open[number]  # an interrupt must find it in one place at least
+        node = self._open[number]
+        self.taken[node] = node.bound  # first: an interrupt must find it in one place at least
         del self._open[number]
         self.nbytes -= node.nbytes
         return node
+
+    def claim(self, node: Node, bound: float) -> None:
+        """A node being visited has a better bound."""
+        if node in self.taken:
+            self.taken[node] = min(self.taken[node], bound)
+
+    def done(self, node: Node) -> None:
+        """The visit of a node is over."""
+        self.taken.pop(node, None)
 
     def _top(self) -> float:
         """Largest open bound, -inf if nothing is open."""
@@ -137,13 +147,13 @@ class Tree:
         return -self._heap[0][0] if self._heap else -math.inf
 
     def nodes(self) -> list[Node]:
-        """All open nodes, and the one being visited."""
-        return [*self._open.values(), *([] if self.taken is None else [self.taken])]
+        """All open nodes and those being visited, as they were when the visit began."""
+        return [*self._open.values(), *self.taken]
 
     def discard(self, bound: float) -> None:
         """Remember that structures with values up to ``bound`` were given up."""
         self.discarded = max(self.discarded, bound)
 
-    def bound(self, current: float = -math.inf) -> float:
-        """Upper bound on everything open or given up, and on ``current``."""
-        return max(self._top(), self.discarded, current)
+    def bound(self) -> float:
+        """Upper bound on everything open, being visited or given up."""
+        return max(self._top(), self.discarded, *self.taken.values())

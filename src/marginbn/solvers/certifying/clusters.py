@@ -18,12 +18,15 @@ from marginbn.certificate.content import ARC, CANDIDATE, EDGE, Row
 from marginbn.polytope.clusters import violated_by_selection
 from marginbn.problem import StructureProblem
 from marginbn.solvers.branch_cut.bounds import Prices, feasible_multipliers
-from marginbn.solvers.branch_cut.driver import Search
+from marginbn.solvers.branch_cut.choosing import Chooser
+from marginbn.solvers.branch_cut.ground import prepare
+from marginbn.solvers.branch_cut.incumbents import IncumbentSearch
 from marginbn.solvers.branch_cut.instance import BoolArray, FloatArray, IntArray
 from marginbn.solvers.branch_cut.linear_program import Solution
 from marginbn.solvers.branch_cut.relaxation import HybridRelaxation, Relaxed
 from marginbn.solvers.branch_cut.splits import Split as Object
 from marginbn.solvers.branch_cut.splits import sides
+from marginbn.solvers.branch_cut.visiting import effort_at
 from marginbn.solvers.branch_cut.warm import EXPLICIT, Warm
 from marginbn.solvers.certifying.cutoff import Cutoff
 from marginbn.solvers.certifying.grid import choose_grid, rounding_slack
@@ -34,8 +37,7 @@ from marginbn.solvers.certifying.weights import (
     unused_weight,
     weights_of,
 )
-from marginbn.solvers.events import Tracker
-from marginbn.solvers.limits import Deadline, Limits
+from marginbn.solvers.ending import CallersWatch
 
 LEAF_BITS = (2, 4, 7, 11, 15, 20, 24)
 """Tried one after the other until the rounded weights still prune."""
@@ -126,14 +128,6 @@ class Majorant:
         return self.constant + float(np.maximum.reduceat(values, offsets[:-1]).sum())
 
 
-def _patient(tracker: Tracker) -> Tracker:
-    """A tracker with the same incumbent and no limit: preparations are not cut short."""
-    patient = Tracker(tracker.problem, Deadline(Limits()))
-    assert tracker.selection is not None  # the search begins with one
-    patient.offer(tracker.selection)
-    return patient
-
-
 class ClusterRelaxation:
     """Nodes of any problem."""
 
@@ -142,12 +136,13 @@ class ClusterRelaxation:
     ) -> None:
         self.problem = problem
         self.cutoff = cutoff
-        self.search = Search(_patient(cutoff.tracker), seed, True, False)
-        self.instance, self.pool = self.search.instance, self.search.pool
-        self.relaxation = RecordingRelaxation(self.instance, self.pool, cutoff.tracker, seed)
-        self.search.relaxation = self.relaxation
-        self.search.chooser = type(self.search.chooser)(self.relaxation, seed, False)
-        self._numbers = numbers[self.search._original]
+        self.ground = prepare(problem)
+        self.instance, self.pool = self.ground.instance, self.ground.pool
+        watch = CallersWatch(cutoff.tracker)
+        self.relaxation = RecordingRelaxation(self.instance, self.pool, watch, seed)
+        self.finder = IncumbentSearch(self.instance, seed)
+        self.chooser = Chooser(self.relaxation, self.ground.costs, seed, False)
+        self._numbers = numbers[self.ground.original]
         self._rows: dict[int, Row] = {}
         self._most_rows = 0
         self._level = 1
@@ -175,9 +170,9 @@ class ClusterRelaxation:
         """Everything allowed; the trivial bound."""
         n = self.instance.n_variables
         features = [j for j in range(1, n) if len(self.instance.holding(0, j))]
-        self.search._value = self.cutoff.objective
         allowed = np.ones(self.instance.n_candidates, dtype=bool)
-        warm = self.search._first_state(allowed)
+        known = self.ground.starts(self.cutoff.tracker.selection)[0]
+        warm = self.ground.first_state(known, allowed)
         if self.instance.restricted:
             pairs = zip(warm.rows[: len(features)], features, strict=True)
             self._rows = {number: Row("cluster", (0, feature)) for number, feature in pairs}
@@ -203,7 +198,7 @@ class ClusterRelaxation:
             state.allowed,
             [self.pool.edge(int(i), int(j)) for i, j in edges],
             self.cutoff.value,
-            self.search._effort(state.depth),
+            effort_at(self.instance, state.depth),
         )
         if relaxed.bound == -math.inf:
             empty = self._empty(claim)
@@ -228,7 +223,7 @@ class ClusterRelaxation:
             margins = self.instance.coefficients.margins_at(chosen, np.ones(len(chosen)))
             shares = exact_shares(margins.reshape(-1, self.instance.n_rivals), self.instance.gamma)
         if cycle is None:
-            self.cutoff.offer(self.search._original[chosen])
+            self.cutoff.offer(self.ground.original[chosen])
         majorant = self._majorant(shares, pairs, 1)
         return Visit(self._bound(majorant, claim.state.allowed), majorant.proof)
 
@@ -258,9 +253,9 @@ class ClusterRelaxation:
         """Offer what the point rounds to."""
         if relaxed.point is None or relaxed.prices is None:
             return
-        chosen = self.search.finder.rounded(relaxed.point, relaxed.prices.values)
+        chosen = self.finder.rounded(relaxed.point, relaxed.prices.values)
         if chosen is not None:
-            self.cutoff.offer(self.search._original[chosen])
+            self.cutoff.offer(self.ground.original[chosen])
 
     # ------------------------------------------------------------------ multipliers
 
@@ -315,8 +310,10 @@ class ClusterRelaxation:
     # ------------------------------------------------------------------ splitting
 
     def _split(self, state: State, relaxed: Relaxed, majorant: Majorant, bound: float) -> Visit:
-        chooser, cutoff = self.search.chooser, self.cutoff.value
-        choice = chooser.choose(relaxed, bound, cutoff, state.allowed, state.present, state.depth)
+        cutoff = self.cutoff.value
+        choice = self.chooser.choose(
+            relaxed, bound, cutoff, state.allowed, state.present, state.depth
+        )
         made = []
         for change in sides(self.instance, choice.split, state.allowed):
             allowed, present = state.allowed.copy(), state.present.copy()

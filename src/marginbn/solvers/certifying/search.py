@@ -12,14 +12,16 @@ from itertools import count
 
 from marginbn.solvers.certifying.cutoff import Cutoff
 from marginbn.solvers.certifying.proofs import Claim, Relaxation, TreeNode, leaves
+from marginbn.solvers.checkpoint import SearchState
 from marginbn.solvers.events import Tracker
 from marginbn.solvers.result import Status
+from marginbn.solvers.tree_search import Progress, SearchTree, run
 
 PROOF_BYTES = 500_000_000
 """Weights kept in memory; beyond it the search ends with a memory limit."""
 
 
-class CertifyingSearch:
+class CertifyingSearch(SearchTree):
     """State of one search."""
 
     def __init__(self, relaxation: Relaxation, tracker: Tracker, cutoff: Cutoff) -> None:
@@ -28,7 +30,8 @@ class CertifyingSearch:
         self.cutoff = cutoff
         claim = relaxation.root()
         self.root = TreeNode(claim.bound, claim.proof)
-        self.nodes = 0
+        self._visited = 0
+        self.is_open = True
         self._order = count()
         self._open: list[tuple[float, int, TreeNode, Claim]] = []
         self._floor = -float("inf")  # largest bound of a closed leaf
@@ -37,26 +40,31 @@ class CertifyingSearch:
 
     def run(self) -> Status | None:
         """Visit nodes until none is left (None) or a limit is reached."""
-        with self.tracker.deadline.ringing(self.relaxation.interrupt):
-            while self._open:
-                self._report()
-                stopped = self._limit()
-                if self.tracker.is_closed or stopped is not None:
-                    return stopped
-                _, _, node, claim = heappop(self._open)
-                try:
-                    self._visit(node, claim)
-                except BaseException:
-                    self._push(node, claim)  # an interrupt must not lose a node
-                    raise
-            self._report()
-            return None
+        with self.tracker.deadline.ringing(self.interrupt):
+            return run(self, self.tracker)
+
+    def advance(self) -> Progress:
+        """Visit one node."""
+        if not self._open:
+            return Progress.FINISHED
+        limit = self.tracker.deadline.limits.nodes
+        if limit is not None and self.nodes >= limit:
+            return Progress.NODE_LIMIT
+        if self._nbytes > PROOF_BYTES:
+            return Progress.MEMORY_LIMIT
+        _, _, node, claim = heappop(self._open)
+        try:
+            self._visit(node, claim)
+        except BaseException:
+            self._push(node, claim)  # an interrupt must not lose a node
+            raise
+        return Progress.MORE
 
     def _visit(self, node: TreeNode, claim: Claim) -> None:
         if claim.bound <= self.cutoff.value:
             self._close(claim.bound)
             return
-        self.nodes += 1
+        self._visited += 1
         visit = self.relaxation.visit(claim)
         if visit.bound < node.bound:
             node.bound, node.proof = visit.bound, visit.proof
@@ -78,23 +86,36 @@ class CertifyingSearch:
     def _close(self, bound: float) -> None:
         self._floor = max(self._floor, bound)
 
-    def _report(self) -> None:
-        top = -self._open[0][0] if self._open else -float("inf")
-        self.tracker.improve_bound(max(top, self._floor, self.tracker.objective))
+    @property
+    def nodes(self) -> int:
+        """Nodes visited."""
+        return self._visited
 
     @property
     def bound(self) -> float:
+        """Of everything open or closed, and the incumbent."""
+        top = -self._open[0][0] if self._open else -float("inf")
+        return max(top, self._floor, self.tracker.objective)
+
+    @property
+    def proven(self) -> float:
         """Largest bound of a leaf: what the recorded tree proves."""
         return max(leaf.bound for leaf in leaves(self.root))
 
-    def _limit(self) -> Status | None:
-        limits = self.tracker.deadline.limits
-        if self.tracker.stop_requested:
-            return Status.INTERRUPTED
-        if self.tracker.deadline.expired():
-            return Status.TIME_LIMIT
-        if limits.nodes is not None and self.nodes >= limits.nodes:
-            return Status.NODE_LIMIT
-        if self._nbytes > PROOF_BYTES:
-            return Status.MEMORY_LIMIT
-        return None
+    def open(self) -> None:
+        """Nothing: the root is there from the beginning."""
+
+    def hand_over(self) -> bool:
+        """Nothing: relaxations offer what they find at once."""
+        return False
+
+    def between(self, improved: bool) -> None:
+        """Nothing: there is no local search."""
+
+    def snapshot(self) -> SearchState:
+        """Nothing: a certificate is made in one sitting."""
+        return SearchState()
+
+    def interrupt(self) -> None:
+        """Ask the relaxation to come back soon."""
+        self.relaxation.interrupt()

@@ -32,11 +32,11 @@ from marginbn.solvers.certifying.cutoff import Cutoff
 from marginbn.solvers.certifying.forest import ForestRelaxation
 from marginbn.solvers.certifying.proofs import Relaxation, write_tree
 from marginbn.solvers.certifying.search import CertifyingSearch
-from marginbn.solvers.ending import Stopped
 from marginbn.solvers.events import Callback, Tracker
 from marginbn.solvers.limits import Deadline, Limits
 from marginbn.solvers.result import SolveResult, Status, TracePoint, relative_gap
 from marginbn.solvers.start import initial_bound
+from marginbn.solvers.tree_search import ended
 
 SEARCH_SHARE = 0.4
 """Part of the time limit that the ordinary search may take."""
@@ -130,13 +130,7 @@ def certify(
     except KeyboardInterrupt:
         _warn("there is no certificate: interrupted before it was begun", 4)
         return found
-    stopped: Status | None = None
-    try:
-        stopped = search.run()
-    except KeyboardInterrupt:
-        stopped = Status.INTERRUPTED
-    except Stopped as stop:
-        stopped = stop.status
+    stopped = ended(search.run)
     certificate = make_certificate(definition, search)
     try:
         write_certificate(path, certificate)
@@ -191,7 +185,7 @@ def make_certificate(definition: Definition, search: CertifyingSearch) -> Certif
         candidates=definition.candidates,
         incumbent=definition.problem.candidates.structure(tracker.selection).parents,
         objective=tracker.objective - slack,
-        bound=max(search.bound, tracker.objective) + slack,
+        bound=max(search.proven, tracker.objective) + slack,
         grid=relaxation.grid,
         tree=written.stream(),
         duals=tuple(written.duals),
