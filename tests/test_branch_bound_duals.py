@@ -27,6 +27,11 @@ def smooth_weights(t, gamma, mu, p):  # type: ignore[no-untyped-def]
 
 
 @njit
+def single_weight(t, gamma, mu):  # type: ignore[no-untyped-def]
+    return duals.single_weight(t, gamma, mu)
+
+
+@njit
 def update_duals(inst, t, mu, stale, u, changed, delta):  # type: ignore[no-untyped-def]
     return duals.update_duals(inst, t, mu, stale, u, changed, delta)
 
@@ -64,6 +69,13 @@ def test_weights_by_hand() -> None:
     assert weights_of([9.0, 8.0], 1.0, 0.1).tolist() == [0.0, 0.0]
 
 
+def test_the_weight_of_a_single_rival_by_hand() -> None:
+    """From one, two mu wide around the cap, down to zero; never beyond."""
+    found = [single_weight(t, 1.0, 0.1) for t in (-5.0, 0.9, 0.95, 1.0, 1.05, 1.1, 9.0)]
+    assert found == pytest.approx([1.0, 1.0, 0.75, 0.5, 0.25, 0.0, 0.0])
+    assert (found[0], found[-1]) == (1.0, 0.0)
+
+
 @pytest.mark.parametrize("seed", range(40))
 def test_weights_are_the_projection(seed: int) -> None:
     """Against sorting, for any number of rivals and any smoothing."""
@@ -77,6 +89,19 @@ def test_weights_are_the_projection(seed: int) -> None:
         assert found == pytest.approx(
             projected(t, gamma, mu), abs=1e-11 * (1 + np.abs(t).max() / mu)
         )
+
+
+@pytest.mark.parametrize("n_rivals", [2, 7, 60])
+def test_many_rivals_share_no_more_than_the_whole(n_rivals: int) -> None:
+    """In exact arithmetic, before and after multiplying with a weight, and next to nothing less."""
+    rng = np.random.default_rng(n_rivals)
+    for _ in range(60):
+        t = rng.uniform(0, 1, n_rivals)
+        p = weights_of(t.tolist(), 9.0, float(rng.uniform(0.1, 3)))
+        w = float(rng.uniform(0.1, 9))
+        assert (p >= 0).all()
+        assert sum(Fraction(w * share) for share in p.tolist()) <= Fraction(w)
+        assert sum(p) == pytest.approx(1.0, rel=1e-12)
 
 
 def instance_of(seed: int) -> Instance:
@@ -158,6 +183,8 @@ def test_objectives_equal_the_definition(seed: int) -> None:
 def test_magnitude_of_structures_by_hand() -> None:
     """G takes the largest slot of every feature and the largest class set."""
     assert structure_magnitude(np.array([235.0, 101.0, 0.25, 7.0, 9.0]), 1) == 235 + 9
+    small = np.array([0.25, 0.5, 0.75, 0.625, 0.125])  # below one too, wherever they stand
+    assert structure_magnitude(small, 1) == 0.75 + 0.625
 
 
 @pytest.mark.parametrize("seed", range(20))

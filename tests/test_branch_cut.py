@@ -87,6 +87,7 @@ def test_multipliers_are_feasible_in_exact_arithmetic():
         raw = rng.normal(1.0, 2.0, 12) * rng.choice([1e-9, 1.0, 1e6], 12)
         raw[0] = np.nan
         multipliers, _ = feasible_multipliers(raw, samples, weights)
+        assert multipliers[0] == 0
         assert (multipliers >= 0).all()
         for m in range(4):
             exact = sum((Fraction(float(u)) for u in multipliers[samples == m]), Fraction(0))
@@ -163,6 +164,50 @@ def test_bound_by_hand():
     )
     bound = prices.bound(instance, np.ones(instance.n_candidates, dtype=bool))
     assert 5.0 <= bound <= 5.0 + 1e-9
+
+
+def test_multipliers_at_the_cap_are_shrunk():
+    """Ten shares of 0.1 add up to more than one in exact arithmetic, not in floating point."""
+    raw = np.full(10, 0.1)
+    assert raw.sum() <= 1.0 < 10 * Fraction(0.1)
+    multipliers, sums = feasible_multipliers(raw, np.zeros(10, dtype=np.int64), np.ones(1))
+    assert sum(Fraction(float(u)) for u in multipliers) <= 1
+    assert sums == pytest.approx(1.0, abs=1e-13)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_the_allowance_is_the_documented_one(seed):
+    """4 eps ((T + 2 q + n + 8) (G + n Y + |rhs part|) + (M + 8) gamma W)."""
+    instance = build_instance(random_problem(seed))
+    rng = np.random.default_rng(seed)
+    terms, n_rows = (int(v) for v in rng.integers(1, 50, 2))
+    y, rhs = rng.exponential(3.0, n_rows), rng.choice([-1.0, 1.0], n_rows)
+    size = instance.magnitude + instance.n_variables * y.sum() + y.sum()
+    exact = (terms + 2 * n_rows + instance.n_variables + 8) * size
+    exact += (instance.n_samples + 8) * instance.gamma * instance.weights.sum()
+    none = np.zeros(instance.n_candidates)
+    prices = lagrangian(instance, none, 0.0, terms, none, y, rhs)
+    assert prices.error == pytest.approx(4 * 2.0**-53 * exact, rel=1e-12, abs=0)
+
+
+def test_prices_by_hand():
+    """0.5 times 10 stays unused, two rows cost 1 and give 2 back, the best values are 3 and 4; who
+    chooses another candidate loses the difference, and what is not allowed does not count.
+    """
+    problem = small_margin_problem(n_rows=10, n_features=1, gamma=0.5, max_parents=1)
+    instance = build_instance(problem)
+    values, row_values = np.array([1.0, 2.0, 4.0, -1.0]), np.array([0.0, 1.0, 0.0, 0.0])
+    y, rhs = np.array([1.0, 2.0]), np.array([1.0, -1.0])
+    prices = lagrangian(instance, values, 10.0, 7, row_values, y, rhs)
+    assert prices.constant == 5.0 - 1.0 + 2.0
+    assert 0 < prices.error < 1e-10
+    every = np.ones(4, dtype=bool)
+    assert prices.best(instance, every).tolist() == [3.0, 4.0]
+    assert prices.bound(instance, every) == 7.0 + 6.0 + prices.error
+    found = prices.bounds_by_candidate(instance, every)
+    assert found - prices.error == pytest.approx([11.0, 13.0, 13.0, 8.0], abs=1e-13)
+    assert (found > [11.0, 13.0, 13.0, 8.0]).all()
+    assert prices.best(instance, np.array([True, False, False, False])).tolist() == [1.0, -np.inf]
 
 
 @pytest.mark.parametrize("seed", range(12))

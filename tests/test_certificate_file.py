@@ -2,19 +2,37 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 import zlib
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from certificates import certified, follows
+from marginbn.candidates import CandidateRule
 from marginbn.certificate import file as files
-from marginbn.certificate.content import FOREST, Candidates, Certificate, Data, DualWeights, Score
+from marginbn.certificate.content import (
+    ARC,
+    CANDIDATE,
+    CLUSTERS,
+    EDGE,
+    FOREST,
+    Candidates,
+    Certificate,
+    Data,
+    DualWeights,
+    Multipliers,
+    Row,
+    Score,
+)
 from marginbn.certificate.file import (
     MAGIC,
     decode_certificate,
     encode_certificate,
+    part_type,
     read_certificate,
     write_certificate,
 )
@@ -121,6 +139,7 @@ def test_a_bomb_is_not_unfolded() -> None:
         (MAGIC + b"nonsense", "broken"),
         (MAGIC + zlib.compress(b""), "length of the header"),
         (MAGIC + zlib.compress((2**62).to_bytes(8, "little")), "the header"),
+        (MAGIC + zlib.compress(bytes([255] * 8) + b"{}"), "the header should have -1 entries"),
         (MAGIC + zlib.compress((2).to_bytes(8, "little") + b"[]"), "must be an object"),
         (MAGIC + zlib.compress((1).to_bytes(8, "little") + b"["), "no JSON"),
         (encode_certificate(tiny_certificate()) + b"x", "does not end where the file ends"),
@@ -196,3 +215,223 @@ def test_many_changed_bytes_are_refused_or_harmless(seed: int, tmp_path: Path) -
 def test_every_error_is_ours() -> None:
     """Refusals can be caught as errors of the package."""
     assert issubclass(FormatError, MarginBNError)
+
+
+# ---------------------------------------------------------------------------------- forged files
+
+
+def with_header(certificate: Certificate, **changes: object) -> bytes:
+    """The file with other entries in its header."""
+    unfolded = zlib.decompress(encode_certificate(certificate)[len(MAGIC) :])
+    end = 8 + int.from_bytes(unfolded[:8], "little")
+    header = json.dumps({**json.loads(unfolded[8:end]), **changes}).encode()
+    parts = len(header).to_bytes(8, "little") + header + unfolded[end:]
+    return MAGIC + zlib.compress(parts)
+
+
+@pytest.mark.parametrize(
+    ("changes", "reason"),
+    [
+        ({"variables": []}, "at least one"),
+        ({"variables": [["class", ["a", "b"]]]}, "codes|bytes follow"),
+        ({"n_samples": 0}, "codes: must lie|bytes follow"),
+        ({"n_samples": 3}, "ends before|codes"),
+        ({"tree": 1}, "bytes follow the last array"),
+        ({"tree": 3}, "ends before|entries"),
+        ({"tree": -1}, "tree"),
+        ({"duals": []}, "2 bytes follow the last array"),
+        ({"duals": [[0, -1]]}, "bits or reference out of range"),
+        ({"duals": [[25, -1]]}, "bits or reference out of range"),
+        ({"duals": [[1, 0]]}, "bits or reference out of range"),
+        ({"duals": [[1, -2]]}, "bits or reference out of range"),
+        ({"duals": [[1, -1, 0]]}, "duals"),
+        ({"rows": [["circle", [0, 1]]]}, "must be a cluster or an edge"),
+        ({"rows": [["edge"]]}, "rows"),
+        ({"objective": "36"}, "objective"),
+        ({"multipliers": 1}, "ends before"),
+        ({"candidates": {"rule": None, "listed": [[[]], [[]]], "dropped": 8}}, "ends before"),
+    ],
+)
+def test_forged_headers_are_refused(changes: dict[str, object], reason: str) -> None:
+    """Lengths that do not fit the arrays, numbers out of range, kinds that do not exist."""
+    with pytest.raises(MisfitError, match=reason):
+        decode_certificate(with_header(tiny_certificate(), **changes))
+
+
+def test_a_header_that_is_not_forged_is_read() -> None:
+    """The forger's tool changes nothing by itself, and the ends of the ranges are fine."""
+    certificate = tiny_certificate()
+    assert same(decode_certificate(with_header(certificate)), certificate)
+    for bits in (1, 7, 8, 15, 16, 24):
+        parts = np.full((2, 1), 2**bits, dtype=np.uint32)
+        wide = replace(certificate, duals=(DualWeights(bits, parts),) * 2)
+        read = decode_certificate(encode_certificate(wide))
+        assert [dual.bits for dual in read.duals] == [bits, bits]
+        assert all((dual.parts == 2**bits).all() for dual in read.duals)
+
+
+def test_differences_refer_to_weights_of_their_own_width() -> None:
+    """One byte cannot be a difference to two."""
+    small = DualWeights(1, np.ones((2, 1), dtype=np.uint8))
+    large = DualWeights(9, np.full((2, 1), 300, dtype=np.uint16))
+    duals = (small, large, small, large)
+    certificate = replace(tiny_certificate(), duals=duals)
+    read = decode_certificate(encode_certificate(certificate))
+    assert [dual.parts.tolist() for dual in read.duals] == [d.parts.tolist() for d in duals]
+    references = [[1, -1], [9, -1], [1, 0], [9, 1]]
+    assert same(decode_certificate(with_header(certificate, duals=references)), certificate)
+    with pytest.raises(MisfitError, match=r"duals\[2\]: refers to weights of another width"):
+        decode_certificate(with_header(certificate, duals=[*references[:2], [1, 1], [9, 1]]))
+
+
+@pytest.mark.parametrize(
+    ("codes", "weights", "reason"),
+    [
+        ([[0, 0], [1, 2]], [9.0, 9.0], "codes"),
+        ([[2, 0], [1, 1]], [9.0, 9.0], "codes"),
+        ([[0, -1], [1, 1]], [9.0, 9.0], "codes"),
+        ([[0, 0], [1, 1]], [9.0, 0.0], "weights"),
+        ([[0, 0], [1, 1]], [-9.0, 9.0], "weights"),
+        ([[0, 0], [1, 1]], [9.0, np.inf], "weights"),
+        ([[0, 0], [1, 1]], [np.nan, 9.0], "weights"),
+    ],
+)
+def test_impossible_data_are_refused(
+    codes: list[list[int]], weights: list[float], reason: str
+) -> None:
+    """A code or a weight out of range anywhere."""
+    data = replace(
+        tiny_certificate().data, codes=np.array(codes, dtype=np.int32), weights=np.array(weights)
+    )
+    with pytest.raises(MisfitError, match=reason):
+        decode_certificate(encode_certificate(replace(tiny_certificate(), data=data)))
+
+
+def test_lengths_of_multipliers_are_not_negative() -> None:
+    """Their sum would still fit."""
+    certificate = replace(tiny_certificate(), multipliers=(Multipliers((0, 1), (1.0, 2.0)),) * 2)
+    assert decode_certificate(encode_certificate(certificate)).multipliers[1].rows == (0, 1)
+    unfolded = bytearray(zlib.decompress(encode_certificate(certificate)[len(MAGIC) :]))
+    lengths = np.array([2, 2], dtype="<i4").tobytes()
+    place = unfolded.rindex(lengths)
+    unfolded[place : place + 8] = np.array([5, -1], dtype="<i4").tobytes()
+    with pytest.raises(MisfitError, match="must not be negative"):
+        decode_certificate(MAGIC + zlib.compress(bytes(unfolded)))
+
+
+def test_rules_dropped_candidates_and_rows_come_back() -> None:
+    """Every field of a certificate that has them all."""
+    rule = CandidateRule(2, True, required=((0, 1),), forbidden=((1, 0),), constant=(1,))
+    dropped = np.array([True, False, False, True, True, False, True, False, False, True])
+    certificate = replace(
+        tiny_certificate(),
+        score=Score("bdeu", 1.5, 0.25, 7.5),
+        candidates=Candidates(rule, (((), (1,)), ((),)), dropped),
+        rows=(Row("cluster", (0, 1)), Row("edge", (0, 1))),
+        multipliers=(Multipliers((), ()), Multipliers((1, 0), (0.5, 1e-300))),
+        duals=(),
+    )
+    read = decode_certificate(encode_certificate(certificate))
+    assert read.score == certificate.score
+    assert read.candidates.rule == rule
+    assert read.candidates.listed == (((), (1,)), ((),))
+    assert read.candidates.dropped.tolist() == dropped.tolist()
+    assert (read.rows, read.multipliers) == (certificate.rows, certificate.multipliers)
+
+
+def test_too_long_headers_are_not_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As long as the limit is fine, one byte more is not, neither to write nor to read."""
+    content = encode_certificate(tiny_certificate())
+    length = int.from_bytes(zlib.decompress(content[len(MAGIC) :])[:8], "little")
+    monkeypatch.setattr(files, "MAX_HEADER", length)
+    assert encode_certificate(decode_certificate(content)) == content
+    monkeypatch.setattr(files, "MAX_HEADER", length - 1)
+    with pytest.raises(MisfitError, match="the header would be longer"):
+        decode_certificate(content)
+    with pytest.raises(ProblemTooLargeError):
+        encode_certificate(tiny_certificate())
+
+
+def test_content_up_to_the_limit_is_read(tmp_path: Path) -> None:
+    """Folded and unfolded content as large as the limit, and not a byte more."""
+    content = encode_certificate(tiny_certificate())
+    size = len(zlib.decompress(content[len(MAGIC) :]))
+    assert same(decode_certificate(content, size), tiny_certificate())
+    with pytest.raises(MisfitError, match="unfolds to more than"):
+        decode_certificate(content, size - 1)
+    (tmp_path / "proof").write_bytes(content)
+    with pytest.raises(FormatError, match="the file is larger than"):
+        read_certificate(tmp_path / "proof", len(content) - 1)
+    with pytest.raises(FormatError, match="unfolds to more than"):
+        read_certificate(tmp_path / "proof", len(content))
+
+
+def test_the_fingerprint_is_that_of_the_rows_in_any_order() -> None:
+    """Permuted rows have the same one; another weight, code, row, name or label has not."""
+    rng = np.random.default_rng(0)
+    codes, weights = rng.integers(0, 2, (12, 3)).astype(np.int32), rng.uniform(1, 2, 12)
+    codes = np.unique(codes, axis=0)
+    n = len(codes)
+    data = Data(("c", "x", "y"), (("a", "b"),) * 3, codes, weights[:n])
+    assert len(data.fingerprint()) == 64
+    for _ in range(5):
+        order = rng.permutation(n)
+        permuted = replace(data, codes=codes[order], weights=weights[:n][order])
+        assert permuted.fingerprint() == data.fingerprint()
+    others = [
+        replace(data, weights=weights[:n][::-1]),
+        replace(data, codes=codes[:, ::-1]),
+        replace(data, codes=codes[1:], weights=weights[1:n]),
+        replace(data, names=("c", "y", "x")),
+        replace(data, states=(("a", "b"), ("b", "a"), ("a", "b"))),
+        replace(data, codes=codes[:0], weights=weights[:0]),
+    ]
+    assert len({other.fingerprint() for other in (data, *others)}) == 7
+
+
+def test_files_that_exist_stay_readable() -> None:
+    """Numbers of kinds, widths, defaults and the fingerprint are part of the format."""
+    assert (EDGE, ARC, CANDIDATE, FOREST, CLUSTERS) == (0, 1, 2, 3, 4)
+    assert [part_type(bits).itemsize for bits in (1, 7, 8, 15, 16, 24)] == [1, 1, 2, 2, 4, 4]
+    assert Score("mdl") == Score("mdl", 1.0, 1.0, 1.0)
+    codes = np.array([[1, 0], [0, 1], [0, 0]], dtype=np.int32)
+    data = Data(("c", "x"), (("a", "b"),) * 2, codes, np.array([1.0, 2.0, 4.0]))
+    digest = hashlib.sha256(b'[["c", "x"], [["a", "b"], ["a", "b"]], [3, 2]]')
+    digest.update(np.array([[0, 0], [0, 1], [1, 0]], dtype="<i4").tobytes())  # class first
+    digest.update(np.array([4.0, 2.0, 1.0], dtype="<f8").tobytes())
+    assert data.fingerprint() == digest.hexdigest()
+
+
+@pytest.mark.parametrize(("name", "rivals"), [("binary", 1), ("multiclass", 2), ("mdl", 0)])
+def test_dual_weights_have_a_part_for_every_rival(name: str, rivals: int) -> None:
+    """Three classes: two rivals, or the rest, or nobody where there are no margins."""
+    data = replace(tiny_certificate().data, states=(("a", "b", "c"), ("0", "1")))
+    parts = np.arange(2 * rivals, dtype=np.uint8).reshape(2, rivals)
+    certificate = replace(
+        tiny_certificate(), data=data, score=Score(name), duals=(DualWeights(3, parts),)
+    )
+    [dual] = decode_certificate(encode_certificate(certificate)).duals
+    assert dual.parts.tolist() == parts.tolist()
+    assert dual.parts.shape == (2, rivals)
+
+
+def test_no_number_that_is_none_is_written() -> None:
+    """The file would not be read."""
+    for wrong in (np.nan, np.inf):
+        with pytest.raises(ValueError, match="not JSON compliant"):
+            encode_certificate(replace(tiny_certificate(), bound=wrong))
+
+
+def test_one_row_is_enough_and_none_is_not() -> None:
+    """A certificate is about some data."""
+    for n in (0, 1):
+        data = replace(
+            tiny_certificate().data, codes=np.zeros((n, 2), dtype=np.int32), weights=np.ones(n)
+        )
+        duals = (DualWeights(1, np.zeros((n, 1), dtype=np.uint8)),)
+        content = encode_certificate(replace(tiny_certificate(), data=data, duals=duals))
+        if n:
+            assert decode_certificate(content).data.codes.tolist() == [[0, 0]]
+        else:
+            with pytest.raises(MisfitError, match="codes"):
+                decode_certificate(content)

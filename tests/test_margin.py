@@ -114,6 +114,8 @@ def test_rivals_come_in_increasing_order() -> None:
     margins = margin_rows(data, "multiclass").at([0])
     np.testing.assert_allclose(margins[3], [math.log(3 / 4), math.log(3 / 2)])
     np.testing.assert_allclose(margins[5], [math.log(2 / 4), math.log(2 / 3)])
+    assert margin_rows(data, "multiclass").rivals.tolist() == [[1, 2], [0, 2], [0, 1]]
+    assert margin_rows(data, "binary").rivals.tolist() == [[0]] * 3  # a place for the rest
 
 
 @given(data_and_structure(max_samples=8), SMOOTHINGS)
@@ -204,6 +206,27 @@ def test_factors_without_the_class_do_not_matter(kind: MarginKind) -> None:
     for k, parents in enumerate(candidates.parents):
         without = candidates.child[k] != 0 and 0 not in parents
         assert (np.abs(rows.column(k)).max() == 0) == without
+
+
+def test_tables_without_the_class_by_hand() -> None:
+    """x2 below x1, rows (0,0) (0,0) (0,1) (1,1): the same log theta for every class, and no odds
+    of a class against the rest.
+    """
+    data = make_data([[0, 0, 0], [1, 0, 0], [2, 0, 1], [0, 1, 1]], (3, 2, 2))
+    candidates = enumerate_candidates(3, 2, class_restricted=False)
+    k = candidates.index(2, (1,))
+    thetas = np.log([3 / 5, 2 / 5, 1 / 3, 2 / 3])  # (x1, x2) = 00, 01, 10, 11
+    soft = MarginRows(data, candidates, "multiclass", 1.0).table(k)
+    np.testing.assert_allclose(soft, np.column_stack([thetas] * 3), rtol=1e-14)
+    assert MarginRows(data, candidates, "binary", 1.0).table(k).tolist() == [[0.0] * 3] * 4
+
+
+def test_a_single_class_has_no_rivals() -> None:
+    """There is nothing to compare with, and no row."""
+    rows = margin_rows(make_data([[0, 0], [0, 1]], (1, 2)), "multiclass")
+    assert rows.n_rivals == 0
+    assert rows.rivals.shape == (1, 0)
+    assert rows.nbytes_dense() == 0
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -299,6 +299,14 @@ def test_candidates_of_other_data_are_refused(n_variables: int) -> None:
         linear_problem(data, candidates, get_local_score("bic"))
 
 
+def test_the_defaults_are_a_soft_margin_with_unit_gamma_and_smoothing() -> None:
+    """As documented; nobody has to name them."""
+    problem = margin_problem(make_data([[0, 0], [1, 1]]), enumerate_candidates(2, 1))
+    assert problem.gamma == 1.0
+    assert problem.margins is not None
+    assert (problem.margins.kind, problem.margins.smoothing) == ("multiclass", 1.0)
+
+
 def test_linear_scores_must_fit_and_be_finite() -> None:
     """One finite score per candidate, one weight per sample with margins."""
     candidates = enumerate_candidates(1, 0)
@@ -307,6 +315,8 @@ def test_linear_scores_must_fit_and_be_finite() -> None:
     for bad in (math.nan, -math.inf):
         with pytest.raises(InputError, match="must be finite"):
             StructureProblem(candidates, np.array([bad]), COIN)
+    with pytest.raises(InputError, match="must be finite"):
+        StructureProblem(enumerate_candidates(2, 0), np.array([0.0, math.nan]), COIN)
     rows = MarginRows(make_data([[0], [1]]), candidates, "binary", 1.0)
     for weights in (None, np.ones(3)):
         with pytest.raises(InputError, match="weights must hold one number per sample"):

@@ -218,10 +218,12 @@ def test_unknown_scores_and_sizes_are_told() -> None:
 
 
 def test_the_equivalent_sample_size_matters_for_bdeu() -> None:
-    """Another prior weight gives another score."""
+    """Another prior weight gives another score; one is the default."""
     data, candidates = random_data(2), enumerate_candidates(4, 1)
     one, ten = (local_scores(data, candidates, get_local_score("bdeu", s)) for s in (1.0, 10.0))
     assert np.abs(one - ten).max() > 0.1
+    for default in (LOCAL_SCORES["bdeu"], get_local_score("bdeu")):
+        np.testing.assert_array_equal(local_scores(data, candidates, default), one)
 
 
 def test_tables_that_cannot_be_stored_are_refused() -> None:

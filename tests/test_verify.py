@@ -13,7 +13,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from branch_bound_cases import is_dag
 from certificates import certified, follows, sealed, spoil
 from marginbn.candidates import enumerate_candidates
 from marginbn.certificate.content import (
@@ -42,6 +41,7 @@ from marginbn.verify.values import ExactCounts, MarginValues, local_score
 from problems import random_table, small_linear_problem, small_margin_problem
 from test_certificate_file import tiny_certificate
 from test_layers import MODULES, read_imports
+from test_verify_bounds import best_of_leaf
 
 # ---------------------------------------------------------------------------------- independence
 
@@ -346,7 +346,8 @@ def test_the_arborescence_is_the_best(seed: int) -> None:
     wanted = brute_arborescence(weights)
     to_root = np.zeros(n, dtype=np.int64)
     assert best_arborescence(weights, to_root) == wanted
-    assert best_arborescence.py_func(weights, to_root) == wanted  # type: ignore[attr-defined]
+    plain = getattr(best_arborescence, "py_func", best_arborescence)  # itself if not compiled
+    assert plain(weights, to_root) == wanted
     for v in range(n):  # what the prices say about an arc from the root is true
         forced = weights.copy()
         forced[v, :n] = -(2**50)
@@ -395,12 +396,7 @@ def test_leaves_are_bounded_by_their_best_structure(seed: int) -> None:
     allowed = rng.random(candidates.n_candidates) < 0.85
     pairs = list(itertools.combinations(range(n), 2))
     present = frozenset(pair for pair in pairs if rng.random() < 0.25)
-    best = NOTHING
-    for chosen in itertools.product(*(candidates.group(i) for i in range(n))):
-        parents = [candidates.parents[k] for k in chosen]
-        joined = all(i in parents[j] or j in parents[i] for i, j in present)
-        if joined and allowed[list(chosen)].all() and is_dag(parents):
-            best = max(best, int(values[list(chosen)].sum()))
+    best = best_of_leaf(space, values.tolist(), allowed, present)
     everything = np.ones(candidates.n_candidates, dtype=bool)
     majorant = Majorant(7, values)
     found = Forests(space, everything).bound(majorant, allowed, present, -(2**50))

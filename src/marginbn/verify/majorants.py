@@ -189,7 +189,7 @@ class Majorants:
 
 def _checked(values: list[int] | NDArray[np.float64], n_variables: int) -> Integers:
     """Whole numbers that leave room for sums in 64 bits."""
-    largest = max(max(values), -min(values))
-    if not largest < 2 ** room(n_variables)[0]:  # also refuses infinity and NaN
+    limit = 2 ** room(n_variables)[0]
+    if not all(-limit < value < limit for value in values):  # NaN is between nothing
         raise RefutedError("the grid is too fine for 64-bit arithmetic")
     return np.array(values).astype(np.int64)

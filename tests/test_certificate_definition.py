@@ -1,0 +1,142 @@
+"""From a problem to the definition in its certificate."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import partial
+
+import numpy as np
+import pytest
+
+from marginbn.candidates import enumerate_candidates
+from marginbn.certificate.content import Score
+from marginbn.certificate.definition import (
+    data_behind,
+    define_candidates,
+    define_data,
+    define_score,
+)
+from marginbn.encode import EncodedData, Variable
+from marginbn.exceptions import InputError
+from marginbn.problem import StructureProblem, drop_dominated, linear_problem, margin_problem
+from marginbn.scores import LOCAL_SCORES, get_local_score
+from problems import small_linear_problem, small_margin_problem
+
+LABELS = (Variable("class", ("a", "b")), Variable("x", ("0", "1")))
+DATA = EncodedData(np.array([[0, 0], [1, 1], [0, 0]]), np.array([1.0, 2.0, 4.0]), LABELS)
+
+
+def kept_only(problem: StructureProblem, kept: list[int]) -> StructureProblem:
+    """The problem with some of its candidates."""
+    keep = np.isin(np.arange(problem.candidates.n_candidates), kept)
+    return replace(problem, candidates=problem.candidates.keep(keep), linear=problem.linear[keep])
+
+
+# ---------------------------------------------------------------------------------- data, score
+
+
+def test_equal_rows_are_merged_and_labels_kept() -> None:
+    """Two rows of weight 1 and 4 are one of weight 5."""
+    data = define_data(DATA)
+    assert (data.names, data.states) == (("class", "x"), (("a", "b"), ("0", "1")))
+    assert dict(zip(map(tuple, data.codes.tolist()), data.weights.tolist(), strict=True)) == {
+        (0, 0): 5.0,
+        (1, 1): 2.0,
+    }
+
+
+def test_the_data_behind_a_problem_are_known_or_it_is_refused() -> None:
+    """Margins have theirs, scores their origin; what is added to margins has none."""
+    candidates = enumerate_candidates(2, 1)
+    margins = margin_problem(DATA, candidates)
+    assert margins.margins is not None
+    assert data_behind(margins) is margins.margins.data
+    scores = linear_problem(DATA, candidates, LOCAL_SCORES["k2"])
+    assert scores.origin is not None
+    assert data_behind(scores) is scores.origin[0]
+    with pytest.raises(InputError, match="make the problem with linear_problem"):
+        data_behind(replace(scores, origin=None))
+    with pytest.raises(InputError, match="without additional scores"):
+        data_behind(replace(margins, linear=np.array([0.0, 0.0, 0.5, 0.0])))
+
+
+def test_scores_have_their_names_and_numbers() -> None:
+    """Margins with gamma and smoothing, BDeu with its sample size, others by name."""
+    candidates = enumerate_candidates(2, 1)
+    margins = margin_problem(DATA, candidates, margin="binary", gamma=2.5, smoothing=0.3)
+    assert define_score(margins) == Score("binary", 2.5, 0.3)
+    for name in ("aic", "loglik", "k2", "mdl"):
+        assert define_score(linear_problem(DATA, candidates, LOCAL_SCORES[name])) == Score(name)
+    sized = linear_problem(DATA, candidates, get_local_score("bdeu", 7.0))
+    assert define_score(sized) == Score("bdeu", equivalent_sample_size=7.0)
+    for plain in (LOCAL_SCORES["bdeu"], partial(LOCAL_SCORES["bdeu"])):
+        found = define_score(linear_problem(DATA, candidates, plain))
+        assert found == Score("bdeu", equivalent_sample_size=1.0)
+
+
+def test_scores_of_one_s_own_have_no_name() -> None:
+    """The message lists those that have."""
+
+    def mine(counts: np.ndarray, total: float) -> float:
+        return -total * counts.size
+
+    problem = linear_problem(DATA, enumerate_candidates(2, 1), mine)
+    with pytest.raises(InputError, match=r"one of the scores \['aic', .*\], got mine"):
+        define_score(problem)
+
+
+# ---------------------------------------------------------------------------------- candidates
+
+
+def test_a_rule_says_it_all_where_nothing_is_left_out() -> None:
+    """Every number stays."""
+    problem = small_margin_problem(0, n_features=3)
+    candidates, places = define_candidates(problem)
+    assert candidates.rule == problem.candidates.rule
+    assert (candidates.listed, len(candidates.dropped)) == ((), 0)
+    assert places.tolist() == list(range(problem.candidates.n_candidates))
+
+
+def test_candidates_without_a_rule_are_listed() -> None:
+    """Child by child, in their order."""
+    problem = margin_problem(DATA, replace(enumerate_candidates(2, 1), rule=None))
+    candidates, places = define_candidates(problem)
+    assert candidates.rule is None
+    assert candidates.listed == (((), (1,)), ((), (0,)))
+    assert places.tolist() == [0, 1, 2, 3]
+
+
+def test_dominated_candidates_are_marked() -> None:
+    """Where a kept subset speaks for them; the others have their numbers among all."""
+    problem = small_linear_problem(0, n_features=3, max_parents=2)
+    fewer = drop_dominated(problem)
+    candidates, places = define_candidates(fewer)
+    assert candidates.rule == problem.candidates.rule
+    assert candidates.listed == ()
+    assert 0 < candidates.dropped.sum() < len(candidates.dropped)
+    assert places.tolist() == np.flatnonzero(~candidates.dropped).tolist()
+    assert [problem.candidates.parents[k] for k in places] == list(fewer.candidates.parents)
+
+
+@pytest.mark.parametrize(("kept", "by_rule"), [([0, 2, 3], True), ([0, 1, 3], False)])
+def test_candidates_that_nobody_speaks_for_are_left_out_of_the_list(
+    kept: list[int], by_rule: bool
+) -> None:
+    """Class {}, {x}; x {}, {class}: {x} has the subset {}, but {} has none."""
+    linear = linear_problem(DATA, enumerate_candidates(2, 1), LOCAL_SCORES["k2"])
+    candidates, places = define_candidates(kept_only(linear, kept))
+    assert (candidates.rule is not None) == by_rule
+    assert places.tolist() == (kept if by_rule else [0, 1, 2])
+    listed, _ = define_candidates(kept_only(margin_problem(DATA, linear.candidates), kept))
+    assert listed.rule is None  # nothing is dominated in a margin problem
+    assert listed.listed == ((((),), ((), (0,))) if by_rule else (((), (1,)), ((0,),)))
+    assert len(listed.dropped) == 0
+
+
+def test_a_subset_may_be_two_parents_smaller() -> None:
+    """{} speaks for {class, y} as well, whatever is between them."""
+    problem = small_linear_problem(0, n_features=2, max_parents=2)
+    empty = [k for k, parents in enumerate(problem.candidates.parents) if not parents]
+    candidates, _ = define_candidates(kept_only(problem, empty))
+    assert candidates.rule is not None
+    assert candidates.dropped.sum() == problem.candidates.n_candidates - 3

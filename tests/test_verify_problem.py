@@ -1,0 +1,155 @@
+"""The checker's own candidates and graphs, against definitions and against the package."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+import pytest
+
+import oracles
+from marginbn.candidates import CandidateSets, enumerate_candidates
+from marginbn.certificate.content import Candidates, Data
+from marginbn.exceptions import InputError
+from marginbn.verify.problem import (
+    RefutedError,
+    Sets,
+    Space,
+    build_space,
+    is_acyclic,
+    proper_subsets,
+)
+
+
+def data_of(n: int) -> Data:
+    """One row of so many variables."""
+    names = tuple(f"v{i}" for i in range(n))
+    return Data(names, (("0", "1"),) * n, np.zeros((1, n), dtype=np.int32), np.ones(1))
+
+
+def listed(*sets: tuple[tuple[int, ...], ...]) -> Candidates:
+    """Candidates without a rule."""
+    return Candidates(None, sets, np.zeros(0, dtype=bool))
+
+
+# ---------------------------------------------------------------------------------- candidates
+
+
+def random_candidates(rng: np.random.Generator) -> CandidateSets | None:
+    """By a random rule; None if its requirements cannot be met."""
+    n = int(rng.integers(2, 6))
+    arcs = list(itertools.permutations(range(n), 2))
+    required = [arc for arc in arcs if rng.random() < 0.08]
+    forbidden = [arc for arc in arcs if arc not in required and rng.random() < 0.15]
+    try:
+        return enumerate_candidates(
+            n,
+            int(rng.integers(0, 4)),
+            class_restricted=bool(rng.integers(2)),
+            required=required,
+            forbidden=forbidden,
+            constant=[v for v in range(n) if rng.random() < 0.2],
+        )
+    except InputError:
+        return None
+
+
+def test_any_rule_makes_the_package_s_candidates() -> None:
+    """Required, forbidden and constant in all combinations: the same list in the same order."""
+    rng = np.random.default_rng(0)
+    found = [made for made in (random_candidates(rng) for _ in range(100)) if made is not None]
+    assert len(found) > 70
+    for made in found:
+        rule = Candidates(made.rule, (), np.zeros(0, dtype=bool))
+        space = build_space(data_of(made.n_variables), rule)
+        assert space.child.tolist() == made.child.tolist()
+        assert space.parents == list(made.parents)
+
+
+@pytest.mark.parametrize(
+    ("sets", "reason"),
+    [
+        ((((),),), "listed for 1 variables, there are 2"),
+        ((((),), ((),), ((),)), "listed for 3 variables, there are 2"),
+        ((((0,),), ((),)), "impossible parent set"),
+        ((((),), ((1,),)), "impossible parent set"),
+        ((((2,),), ((),)), "impossible parent set"),
+        ((((-1,),), ((),)), "impossible parent set"),
+        ((((1, 1),), ((),)), "impossible parent set"),
+        ((((), ()), ((),)), "lists a parent set twice"),
+        ((((),), ((0,), (), (0,))), "lists a parent set twice"),
+    ],
+)
+def test_impossible_lists_are_refused(
+    sets: tuple[tuple[tuple[int, ...], ...], ...], reason: str
+) -> None:
+    """Own, absent, repeated and unsorted parents; sets that appear twice; too few or many lists."""
+    with pytest.raises(RefutedError, match=reason):
+        build_space(data_of(2), listed(*sets))
+
+
+def test_parents_are_listed_in_order() -> None:
+    """{1, 2} is a parent set, (2, 1) is none."""
+    space = build_space(data_of(3), listed(((1, 2),), ((),), ((), (0,))))
+    assert space.parents == [(1, 2), (), (), (0,)]
+    assert space.child.tolist() == [0, 1, 2, 2]
+    with pytest.raises(RefutedError, match="impossible"):
+        build_space(data_of(3), listed(((2, 1),), ((),), ((),)))
+
+
+def test_too_many_candidates_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Four sets for each of three variables: the limits hold them, and not one more."""
+    rule = enumerate_candidates(3, 2, class_restricted=False).rule
+    candidates = Candidates(rule, (), np.zeros(0, dtype=bool))
+    limits = "marginbn.verify.problem."
+    monkeypatch.setattr(limits + "LARGEST_TABLE", 36)
+    monkeypatch.setattr(limits + "MOST_CANDIDATES", 12)
+    assert len(build_space(data_of(3), candidates).parents) == 12
+    monkeypatch.setattr(limits + "LARGEST_TABLE", 35)
+    with pytest.raises(RefutedError, match="12 candidates are too many"):
+        build_space(data_of(3), candidates)
+    monkeypatch.setattr(limits + "MOST_CANDIDATES", 11)
+    with pytest.raises(RefutedError, match="variable 0 has too many"):
+        build_space(data_of(3), candidates)
+
+
+def test_proper_subsets_by_hand() -> None:
+    """By size, without the set itself; of more than twenty members there are too many."""
+    assert list(proper_subsets((2, 5, 7))) == [(), (2,), (5,), (7,), (2, 5), (2, 7), (5, 7)]
+    assert list(proper_subsets(())) == []
+    proper_subsets(tuple(range(20)))
+    with pytest.raises(RefutedError, match="21 members"):
+        proper_subsets(tuple(range(21)))
+
+
+# ---------------------------------------------------------------------------------- graphs
+
+
+def test_acyclic_graphs_are_those_of_the_definition() -> None:
+    """All graphs of three variables, against a search for a cycle."""
+    sets = [[s for size in range(3) for s in itertools.combinations(o, size)] for o in others(3)]
+    graphs = list(itertools.product(*sets))
+    assert len(graphs) == 64
+    found = [is_acyclic(list(graph)) for graph in graphs]
+    assert found == [not oracles.has_cycle(list(graph)) for graph in graphs]
+    assert sum(found) == 25
+
+
+def others(n: int) -> Sets:
+    """All variables but one, for each."""
+    return [tuple(v for v in range(n) if v != i) for i in range(n)]
+
+
+@pytest.mark.parametrize("cluster", [(0,), (1, 2), (0, 1, 2), (0, 3), (0, 1, 2, 3)])
+def test_sets_of_candidates_are_those_of_the_definition(cluster: tuple[int, ...]) -> None:
+    """Outside a cluster, holding a parent, joining a pair."""
+    made = enumerate_candidates(4, 2, class_restricted=False)
+    space = Space(4, made.child.astype(np.int64), list(made.parents))
+    pairs = list(zip(made.child.tolist(), made.parents, strict=True))
+    outside = [i in cluster and set(cluster).isdisjoint(p) for i, p in pairs]
+    assert space.outside(cluster).tolist() == outside
+    i, j = cluster[0], 3 - cluster[0]
+    assert space.holding(i, j).tolist() == [c == i and j in p for c, p in pairs]
+    joining = [(c == i and j in p) or (c == j and i in p) for c, p in pairs]
+    assert space.joining(i, j).tolist() == joining
+    assert [space.number[pair] for pair in pairs] == list(range(len(pairs)))
