@@ -197,6 +197,7 @@ def test_why_a_batch_ended(code: int, finished: bool, nodes: int, expected: Prog
     """A first worker without nodes sees the node limit too when another holds all that is open."""
     search = Search.__new__(Search)
     search.main, search.pace = None, SimpleNamespace(next_stop=1)
+    search.earlier_nodes = 7
     search.team = SimpleNamespace(
         batch=lambda worker, stop: code, is_finished=finished, nodes=nodes, node_limit=20
     )

@@ -274,13 +274,15 @@ def test_a_callback_ends_all_workers(helped: list[Node]) -> None:
 
 def test_a_real_signal_ends_all_workers(monkeypatch: pytest.MonkeyPatch) -> None:
     """Ctrl-C is heard by the caller's thread, and no thread is left behind."""
-    visit, visited = Visitor.visit, []
+    visit, sent = Visitor.visit, threading.Event()
 
     def kill(self: Visitor, node: Node) -> list[Node]:
-        if threading.current_thread() is not MAIN:
-            visited.append(node)
-            if len(visited) == 3:
-                os.kill(os.getpid(), signal.SIGINT)
+        if threading.current_thread() is MAIN:
+            if node.depth > 0:  # there is a sibling for the helper
+                sent.wait(60.0)
+        elif not sent.is_set():
+            os.kill(os.getpid(), signal.SIGINT)
+            sent.set()
         return visit(self, node)
 
     monkeypatch.setattr(Visitor, "visit", kill)

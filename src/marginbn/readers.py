@@ -29,6 +29,12 @@ from marginbn.textfile import Origin, column_from_text, format_error, load_text
 _DELIMITERS = {".csv": ",;\t|", ".tsv": "\t", ".txt": "\t,;|"}
 """Delimiters by file extension; the first that occurs in the header is taken."""
 
+FEW_VALUES = 1_000_000
+VALUES_PER_BYTE = 10_000
+"""A Parquet column may have so many values, and so many more for every byte of its file; a column
+that is constant has about a thousand per byte.
+"""
+
 _QUOTE_NEEDED = re.compile(r'[,"\r\n]')
 
 
@@ -222,16 +228,33 @@ def _load_parquet(path: Path) -> Any:
     """pyarrow or polars table, whichever package is there."""
     if not path.is_file():
         raise InputError(f"cannot read {str(path)!r}: there is no such file")
-    for package, module, function in (
-        ("pyarrow", "pyarrow.parquet", "read_table"),
-        ("polars", "polars", "read_parquet"),
-    ):
+    for package, read in (("pyarrow", _read_with_pyarrow), ("polars", _read_with_polars)):
         if find_spec(package) is not None:
             try:
-                return getattr(importlib.import_module(module), function)(path)
+                return read(path)
             except Exception as error:  # both packages have their own family of errors
                 reason = f"not a readable Parquet file: {error}"
                 raise format_error(str(path), None, reason) from error
     raise MissingDependencyError(
         'reading Parquet needs pyarrow; install it with: pip install "marginbn[parquet]"'
     )
+
+
+def _read_with_pyarrow(path: Path) -> Any:
+    with importlib.import_module("pyarrow.parquet").ParquetFile(path) as file:
+        _check_promises(file.metadata, path.stat().st_size)
+        return file.read()
+
+
+def _read_with_polars(path: Path) -> Any:
+    return importlib.import_module("polars").read_parquet(path)
+
+
+def _check_promises(metadata: Any, size: int) -> None:
+    """Refuse numbers of rows that the columns do not have: pyarrow takes memory for them first."""
+    for number in range(metadata.num_row_groups):
+        group = metadata.row_group(number)
+        columns = [group.column(place) for place in range(group.num_columns)]
+        fewest = min((column.num_values for column in columns), default=0)
+        if group.num_rows > fewest or fewest > FEW_VALUES + VALUES_PER_BYTE * size:
+            raise ValueError(f"it promises {group.num_rows} rows in {size} bytes")

@@ -135,7 +135,7 @@ def _parse_shape(name: Any, dtype: Any, shape: Any) -> tuple[str, np.dtype[Any],
         and dtype in DTYPES
         and isinstance(shape, list)
         and len(shape) <= 3
-        and all(isinstance(length, int) and 0 <= length < 2**48 for length in shape)
+        and all(type(length) is int and 0 <= length < 2**48 for length in shape)  # true is an int
     )
     if not sane:
         raise ValueError
