@@ -5,7 +5,6 @@ from __future__ import annotations
 import gzip
 import io
 from pathlib import Path
-from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
@@ -455,16 +454,6 @@ def test_a_long_constant_parquet_column_is_no_bomb(tmp_path: Path) -> None:
     pl.DataFrame({"a": ["x"] * 1_500_000}).write_parquet(path)
     assert path.stat().st_size < 100_000
     assert read_table(path).n_rows == 1_500_000
-
-
-@pytest.mark.parametrize(("rows", "values"), [(10**12, 3), (10**12, 10**12), (4, 3)])
-def test_parquet_promises_are_checked_before_memory_is_taken(rows: int, values: int) -> None:
-    """More rows than values, or more values than bytes can hold, are refused."""
-    column = SimpleNamespace(num_values=values)
-    group = SimpleNamespace(num_rows=rows, num_columns=1, column=lambda place: column)
-    promise = SimpleNamespace(num_row_groups=1, row_group=lambda number: group)
-    with pytest.raises(ValueError, match=f"promises {rows} rows in 987 bytes"):
-        readers._check_promises(promise, 987)
 
 
 def test_damaged_parquet(tmp_path: Path) -> None:

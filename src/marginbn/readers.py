@@ -29,11 +29,8 @@ from marginbn.textfile import Origin, column_from_text, format_error, load_text
 _DELIMITERS = {".csv": ",;\t|", ".tsv": "\t", ".txt": "\t,;|"}
 """Delimiters by file extension; the first that occurs in the header is taken."""
 
-FEW_VALUES = 1_000_000
-VALUES_PER_BYTE = 10_000
-"""A Parquet column may have so many values, and so many more for every byte of its file; a column
-that is constant has about a thousand per byte.
-"""
+BATCH_ROWS = 65_536
+"""Rows of a Parquet file that are read at a time."""
 
 _QUOTE_NEEDED = re.compile(r'[,"\r\n]')
 
@@ -241,20 +238,12 @@ def _load_parquet(path: Path) -> Any:
 
 
 def _read_with_pyarrow(path: Path) -> Any:
+    """In batches: pyarrow takes memory for all rows that a file promises to have in one piece."""
+    arrow = importlib.import_module("pyarrow")
     with importlib.import_module("pyarrow.parquet").ParquetFile(path) as file:
-        _check_promises(file.metadata, path.stat().st_size)
-        return file.read()
+        batches = list(file.iter_batches(BATCH_ROWS))
+        return arrow.Table.from_batches(batches, schema=file.schema_arrow)
 
 
 def _read_with_polars(path: Path) -> Any:
     return importlib.import_module("polars").read_parquet(path)
-
-
-def _check_promises(metadata: Any, size: int) -> None:
-    """Refuse numbers of rows that the columns do not have: pyarrow takes memory for them first."""
-    for number in range(metadata.num_row_groups):
-        group = metadata.row_group(number)
-        columns = [group.column(place) for place in range(group.num_columns)]
-        fewest = min((column.num_values for column in columns), default=0)
-        if group.num_rows > fewest or fewest > FEW_VALUES + VALUES_PER_BYTE * size:
-            raise ValueError(f"it promises {group.num_rows} rows in {size} bytes")
