@@ -20,6 +20,13 @@ from marginbn.datasets import load_folder_dataset
 from marginbn.problem import StructureProblem, margin_problem
 from marginbn.scores.margin import MarginKind
 from marginbn.solvers.branch_bound.fixing import fix_box
+from marginbn.solvers.branch_bound.kernels.combination import (
+    BOUND,
+    CONSTANT,
+    SMOOTHING,
+    Bounding,
+    new_bounding,
+)
 from marginbn.solvers.branch_bound.kernels.layout import (
     Box,
     Instance,
@@ -28,17 +35,7 @@ from marginbn.solvers.branch_bound.kernels.layout import (
     new_oracle,
 )
 from marginbn.solvers.branch_bound.kernels.oracle import maximise
-from marginbn.solvers.branch_bound.kernels.pairwise import (
-    BOUND,
-    CONSTANT,
-    EMPTY,
-    PRUNED,
-    SMOOTHING,
-    Bounding,
-    Incumbent,
-    bound_box,
-    new_bounding,
-)
+from marginbn.solvers.branch_bound.kernels.pairwise import EMPTY, PRUNED, Incumbent, bound_box
 from marginbn.solvers.branch_bound.kernels.propagate import propagate
 from marginbn.solvers.branch_bound.local_search import new_climber, search_from
 from marginbn.solvers.branch_bound.pace import settings_for

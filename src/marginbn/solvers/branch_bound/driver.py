@@ -19,15 +19,15 @@ from marginbn.encode import EncodedData, Variable
 from marginbn.exceptions import InputError
 from marginbn.problem import StructureProblem, margin_problem
 from marginbn.solvers.branch_bound import workers
-from marginbn.solvers.branch_bound.kernels.layout import FloatArray, IntArray, new_box
-from marginbn.solvers.branch_bound.kernels.oracle import maximise
-from marginbn.solvers.branch_bound.kernels.pairwise import (
+from marginbn.solvers.branch_bound.kernels.combination import (
     BOUND,
     CONSTANT,
     SMOOTHING,
     UNUSED,
     load_margins,
 )
+from marginbn.solvers.branch_bound.kernels.layout import FloatArray, IntArray, new_box
+from marginbn.solvers.branch_bound.kernels.oracle import maximise
 from marginbn.solvers.branch_bound.kernels.propagate import propagate
 from marginbn.solvers.branch_bound.kernels.rounding import bound_error
 from marginbn.solvers.branch_bound.kernels.storage import drop_family, move_nodes, new_family, push
@@ -38,6 +38,7 @@ from marginbn.solvers.branch_bound.reduction import WIDE_BAND, WORTH, Reduction,
 from marginbn.solvers.branch_bound.relaxations import frank_wolfe
 from marginbn.solvers.branch_bound.relaxations.frank_wolfe import Encoding, encode
 from marginbn.solvers.branch_bound.saving import gather, load, parse
+from marginbn.solvers.branch_bound.starts import simple_starts
 from marginbn.solvers.branch_bound.tree import BATCH_DONE, EXHAUSTED, NODE_LIMIT, STOPPED
 from marginbn.solvers.branch_bound.workers import UNLIMITED, Team, Worker
 from marginbn.solvers.checkpoint import Checkpoint, SearchState
@@ -187,7 +188,7 @@ class Search(SearchTree):
         if not self.heuristics:
             return
         self._announce_tracked()
-        starts = [vertex, self._naive_vertex(vertex)]
+        starts = [vertex, *self._simple_starts()]
         if start is not None:
             starts.append(self.encoding.vertex(start))
         for candidate in starts:
@@ -196,6 +197,10 @@ class Search(SearchTree):
             self.climb(self.climber.vertex.copy(), self.pace.root_effort // len(starts), 4)
             self._widen()
         self._extend_rows(self.main.incumbent.vertex)
+
+    def _simple_starts(self) -> list[IntArray]:
+        work, stop = self.main.work, self.team.stop
+        return simple_starts(self.tracker.problem, self.encoding, self.root, work.oracle, stop)
 
     def _resume(self) -> bool:
         """Take over the tree of an earlier sitting, if there is one that can be used."""
@@ -285,14 +290,6 @@ class Search(SearchTree):
             np.array([self.encoding.selection(b.vertices[k]) for k in heaviest]),
             b.share[heaviest] / b.share[heaviest].sum(),
         )
-
-    def _naive_vertex(self, fallback: IntArray) -> IntArray:
-        """Every feature on the class alone, where that exists."""
-        n = self.encoding.n_features
-        lonely = np.flatnonzero(self.encoding.instance.first < 0)
-        if not self.root.allowed[:, n].all() or lonely.size == 0:
-            return fallback
-        return np.append(np.full(n, n), lonely[0]).astype(np.int64)
 
     def advance(self) -> Progress:
         """One batch."""

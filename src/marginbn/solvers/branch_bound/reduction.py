@@ -24,10 +24,10 @@ import numpy as np
 from marginbn.solvers.branch_bound.kernels.layout import BoolArray, FloatArray, Instance
 from marginbn.solvers.branch_bound.kernels.rounding import EPS
 
-BAND = 3.0
+BAND = 1.0
 """Terms this much above the smallest of their sample stay (nats)."""
 
-WIDE_BAND = 6.0
+WIDE_BAND = 3.0
 """The same for the local search, which moves further."""
 
 WORTH = 0.02

@@ -25,9 +25,10 @@ from typing import NamedTuple
 
 import numpy as np
 
+from marginbn.solvers.branch_bound.kernels.combination import Bounding
 from marginbn.solvers.branch_bound.kernels.gradient import only_slot
 from marginbn.solvers.branch_bound.kernels.layout import Box, FloatArray, Instance, IntArray
-from marginbn.solvers.branch_bound.kernels.pairwise import Bounding, Settings
+from marginbn.solvers.branch_bound.kernels.pairwise import Settings
 from marginbn.solvers.branch_bound.kernels.propagate import is_member, keep_only_empty
 from marginbn.solvers.compile import kernel
 

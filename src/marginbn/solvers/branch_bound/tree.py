@@ -16,6 +16,17 @@ from typing import NamedTuple
 import numpy as np
 
 from marginbn.solvers.branch_bound.fixing import fix_box
+from marginbn.solvers.branch_bound.kernels.combination import (
+    BOUND,
+    CONSTANT,
+    SMOOTHING,
+    UNUSED,
+    Bounding,
+    load_margins,
+)
+from marginbn.solvers.branch_bound.kernels.combination import (
+    ITERATIONS as SPENT,
+)
 from marginbn.solvers.branch_bound.kernels.duals import objective_of_vertex
 from marginbn.solvers.branch_bound.kernels.gradient import only_slot
 from marginbn.solvers.branch_bound.kernels.layout import (
@@ -28,23 +39,14 @@ from marginbn.solvers.branch_bound.kernels.layout import (
 )
 from marginbn.solvers.branch_bound.kernels.oracle import maximise
 from marginbn.solvers.branch_bound.kernels.pairwise import (
-    BOUND,
-    CONSTANT,
     EMPTY,
     PAUSED,
     PRUNED,
-    SMOOTHING,
-    UNUSED,
-    Bounding,
     Incumbent,
     Settings,
     bound_box,
     cutoff_of,
-    load_margins,
     offer_vertex,
-)
-from marginbn.solvers.branch_bound.kernels.pairwise import (
-    ITERATIONS as SPENT,
 )
 from marginbn.solvers.branch_bound.kernels.propagate import is_member, propagate
 from marginbn.solvers.branch_bound.kernels.storage import (

@@ -23,8 +23,9 @@ from functools import partial
 
 import numpy as np
 
+from marginbn.solvers.branch_bound.kernels.combination import new_bounding
 from marginbn.solvers.branch_bound.kernels.layout import Box, IntArray, new_box, new_oracle
-from marginbn.solvers.branch_bound.kernels.pairwise import Incumbent, Settings, new_bounding
+from marginbn.solvers.branch_bound.kernels.pairwise import Incumbent, Settings
 from marginbn.solvers.branch_bound.kernels.storage import (
     FLOOR,
     ITERATIONS,
@@ -51,7 +52,7 @@ from marginbn.solvers.branch_bound.tree import (
 )
 from marginbn.solvers.threads import running
 
-ACTIVE_VERTICES = 256
+ACTIVE_VERTICES = 128
 """Vertices of one convex combination; the lightest leaves when there are more."""
 
 POOL_BYTES = 1_200_000_000

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from marginbn.certificate.content import ARC, CANDIDATE, EDGE
 from marginbn.problem import StructureProblem
 from marginbn.solvers.branch_bound.driver import warm_up
+from marginbn.solvers.branch_bound.kernels.combination import SMOOTHING, new_bounding
 from marginbn.solvers.branch_bound.kernels.layout import (
     Box,
     FloatArray,
@@ -26,13 +27,7 @@ from marginbn.solvers.branch_bound.kernels.layout import (
     new_oracle,
 )
 from marginbn.solvers.branch_bound.kernels.oracle import maximise
-from marginbn.solvers.branch_bound.kernels.pairwise import (
-    PRUNED,
-    SMOOTHING,
-    Incumbent,
-    bound_box,
-    new_bounding,
-)
+from marginbn.solvers.branch_bound.kernels.pairwise import PRUNED, Incumbent, bound_box
 from marginbn.solvers.branch_bound.kernels.propagate import propagate
 from marginbn.solvers.branch_bound.pace import settings_for
 from marginbn.solvers.branch_bound.reduction import with_all_rows
@@ -59,7 +54,7 @@ from marginbn.solvers.certifying.weights import (
     weights_of,
 )
 
-ACTIVE_VERTICES, KEPT_VERTICES = 256, 64
+ACTIVE_VERTICES, KEPT_VERTICES = 128, 64
 
 UNLIMITED = 2**62
 

@@ -107,6 +107,7 @@ class Oracle(NamedTuple):
     vertex: IntArray  # (n + 1,) best vertex
     other: IntArray  # (n + 1,) scratch
     base: IntArray  # (n + 1,) best arcs without class parents
+    solved: IntArray  # (1,) arborescences of the last maximisation
 
 
 @shared
@@ -161,6 +162,7 @@ def new_oracle(n: int, n_class_sets: int) -> Oracle:
         np.zeros(n + 1, dtype=np.int64),
         np.zeros(n + 1, dtype=np.int64),
         np.zeros(n + 1, dtype=np.int64),
+        np.zeros(1, dtype=np.int64),
     )
 
 

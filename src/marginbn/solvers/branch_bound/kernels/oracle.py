@@ -59,6 +59,7 @@ def maximise(
     base, relaxed = maximise_base(box, g, oracle)
     if base <= MISSING:
         return -np.inf, -np.inf
+    oracle.solved[0] = 1
     class_bounds(inst, box, g, base, oracle)
     best, evaluated = -np.inf, 0
     if not relaxed:
@@ -75,6 +76,7 @@ def maximise(
         upper[s] = FORBIDDEN
         value = _evaluate_class_set(inst, box, g, s, base, relaxed, oracle)
         evaluated += 1
+        oracle.solved[0] += 1
         if value > best:
             best = value
             copy_array(oracle.other, oracle.vertex)

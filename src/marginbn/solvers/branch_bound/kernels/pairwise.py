@@ -7,8 +7,11 @@ Its dual is
     0,  sum_c u_mc <= w_m,
 
 an upper bound for *every* feasible u. eta is a convex combination of vertices with margins t; u
-comes from t by smoothing (``duals.py``), the oracle gives D(u) and the vertex to move to, and
-weight moves from the worst active vertex to it.
+comes from t by smoothing (``duals.py``), the oracle gives D(u) and the vertex to move to, weight
+moves from the worst active vertex to it, and then among all active vertices (``combination.py``).
+
+Small changes of u are not carried out (they would cost a row of the gradient each) until the
+bracket ``D(u) - f(eta)`` has not narrowed for some iterations: near the end the small ones matter.
 
 The loop ends when the box is pruned, when ``f(eta) > cutoff`` shows that no u can prune it and the
 bracket is small against the distance to the cutoff, when the smoothing is at its floor and nothing
@@ -22,9 +25,29 @@ from typing import NamedTuple
 
 import numpy as np
 
+from marginbn.solvers.branch_bound.kernels.combination import (
+    ARC_TIME,
+    BOUND,
+    COLUMN_TIME,
+    CONSTANT,
+    CURRENT,
+    CURRENT_UNUSED,
+    ITERATIONS,
+    PROMISED,
+    RELAXED,
+    SMOOTHING,
+    UNUSED,
+    Balance,
+    Bounding,
+    correct,
+    linear_of_active,
+    load_margins,
+    make_room,
+    new_balance,
+    step_towards,
+    worst_vertex,
+)
 from marginbn.solvers.branch_bound.kernels.duals import (
-    add_column,
-    add_vertex_margins,
     linear_of_vertex,
     objective_of_margins,
     objective_of_vertex,
@@ -39,16 +62,12 @@ from marginbn.solvers.branch_bound.kernels.layout import (
     Oracle,
     copy_array,
 )
-from marginbn.solvers.branch_bound.kernels.linesearch import step_length
 from marginbn.solvers.branch_bound.kernels.oracle import maximise
 from marginbn.solvers.branch_bound.kernels.rounding import bound_error
-from marginbn.solvers.compile import entry, kernel
+from marginbn.solvers.compile import kernel
 
 EMPTY, PRUNED, SPLIT, PAUSED = 0, 1, 2, 3
 """Outcomes of bounding a box."""
-
-# Places in ``Bounding.numbers``
-BOUND, CONSTANT, SMOOTHING, RELAXED, ITERATIONS, CURRENT, UNUSED, CURRENT_UNUSED = range(8)
 
 REFRESH = 50
 """Iterations after which the gradient is computed from scratch."""
@@ -58,6 +77,12 @@ WINDOW = 16
 
 EVALUATE = 8
 """Every so many iterations the oracle's vertex is tried as an incumbent."""
+
+LULL = 3
+"""Iterations without a narrower bracket after which the smallest changes of u are carried out."""
+
+NARROWER = 0.98
+"""What counts as a narrower bracket."""
 
 
 class Settings(NamedTuple):
@@ -69,6 +94,7 @@ class Settings(NamedTuple):
     smoothing_factor: float
     smoothing_reset: float  # children start with their parent's smoothing times this
     stale: float  # see duals.py
+    correction: float  # see combination.py
     accuracy: float  # theta: bracket against distance to the cutoff at which a box is split
     accuracy_top: float  # the same while the bound is far from the incumbent
     top: float  # "far": more than this part of the distance at the root
@@ -91,44 +117,15 @@ class Incumbent(NamedTuple):
     found: IntArray  # (1,) number of improvements
 
 
-class Bounding(NamedTuple):
-    """The convex combination and the best bound of one box."""
-
-    t: FloatArray  # (R or more,) margins of eta
-    best_g: FloatArray  # (K,) gradient of the best bound
-    vertices: IntArray  # (active, n + 1)
-    share: FloatArray  # (active,) weights of the convex combination
-    n_active: IntArray  # (1,)
-    numbers: FloatArray  # best bound, its constant, smoothing, f(eta), iterations, newest constant,
-    # weight outside the dual weights, sum_m (w_m - sum_c u_mc): of the best bound and newest
-    scale: FloatArray  # structure magnitude, largest magnitude, total weight
-
-
 class Scratch(NamedTuple):
     """What one bounding run needs in addition."""
 
     fixed: FloatArray  # (R,) margins of decided features
-    u: FloatArray  # (R,) dual weights
-    direction: FloatArray  # (R,)
+    u: FloatArray  # (R,) dual weights of the newest gradient
     delta: FloatArray  # (R + 4,) changes of u
     changed: IntArray  # (R + 4,) their rows
     g: FloatArray  # (K,)
     spans: IntArray  # (K, 2) live columns
-
-
-def new_bounding(inst: Instance, active: int, structure: float) -> Bounding:
-    """Room for boxes of an instance, or of one with fewer rows, with up to ``active`` vertices."""
-    n_rows, n_columns = inst.rows.shape[0], inst.linear.size
-    largest = float(inst.magnitude.max(initial=0.0))
-    return Bounding(
-        np.zeros(n_rows),
-        np.zeros(n_columns),
-        np.zeros((active, inst.n_features + 1), dtype=np.int64),
-        np.zeros(active),
-        np.zeros(1, dtype=np.int64),
-        np.zeros(8),
-        np.array([structure, largest, float(inst.weights.sum())]),
-    )
 
 
 @kernel
@@ -137,7 +134,6 @@ def _new_scratch(inst: Instance) -> Scratch:
     return Scratch(
         np.zeros(n_rows),
         np.zeros(n_rows),
-        np.empty(n_rows),
         np.empty(n_rows + 4),
         np.empty(n_rows + 4, dtype=np.int64),
         inst.linear.copy(),
@@ -198,13 +194,16 @@ def bound_box(
     """
     work = _new_scratch(inst)
     n_spans = prepare_columns(inst, box, work.spans, work.fixed)
-    b.numbers[BOUND] = np.inf
+    b.numbers[BOUND], b.numbers[RELAXED] = np.inf, -np.inf
     b.numbers[ITERATIONS] = 0.0
     load_margins(inst, b)
+    balance = new_balance(inst, b)
     operations, before = 0.0, np.inf
+    narrowest, lull = np.inf, 0
     for iteration in range(iterations):
-        operations = _refresh_gradient(
-            inst, b, work, settings.stale, n_spans, iteration, operations
+        stale = settings.stale if lull < LULL else 0.0
+        operations, n_changed = _refresh_gradient(
+            inst, b, work, stale, n_spans, iteration, operations
         )
         upper, value = maximise(inst, box, work.g, settings.cap, oracle)
         if upper == -np.inf:
@@ -212,7 +211,7 @@ def bound_box(
         b.numbers[ITERATIONS] += 1.0
         _keep_best(inst, b, work.g, upper, operations)
         if settings.evaluate and (iteration % EVALUATE == EVALUATE - 1 or inst.weights.size == 0):
-            try_vertex(inst, full, oracle.vertex, work.direction, incumbent)
+            try_vertex(inst, full, oracle.vertex, balance.direction, incumbent)
         cutoff = cutoff_of(incumbent.value[0], settings.gap)
         if b.numbers[BOUND] <= cutoff:
             return PRUNED
@@ -222,24 +221,16 @@ def bound_box(
             if settings.patience * (before - b.numbers[BOUND]) < b.numbers[BOUND] - cutoff:
                 return SPLIT
             before = b.numbers[BOUND]
-        if not _advance(inst, b, work, settings, oracle.vertex, value, theta, cutoff):
+        if not _advance(inst, b, work, balance, settings, oracle.vertex, value, theta, cutoff):
             return SPLIT
+        time = ARC_TIME * oracle.solved[0] * inst.n_features**2
+        time += COLUMN_TIME * n_changed * inst.linear.size
+        correct(inst, b, balance, b.numbers[PROMISED], settings.correction * time)
+        bracket = b.numbers[BOUND] - b.numbers[RELAXED]
+        lull += 1
+        if bracket < NARROWER * narrowest:
+            narrowest, lull = bracket, 0
     return PAUSED
-
-
-@entry
-def load_margins(inst: Instance, b: Bounding) -> None:
-    """t = margins of the convex combination."""
-    n = inst.n_features
-    eta = np.zeros(inst.linear.size)
-    for k in range(b.n_active[0]):
-        for i in range(n + 1):
-            eta[i * (n + 2) + b.vertices[k, i]] += b.share[k]
-    for r in range(inst.rows.shape[0]):
-        b.t[r] = 0.0
-    for v in range(eta.size):
-        if eta[v] != 0.0:
-            add_column(inst, v, eta[v], b.t)
 
 
 @kernel
@@ -251,8 +242,10 @@ def _refresh_gradient(
     n_spans: int,
     iteration: int,
     operations: float,
-) -> float:
-    """Dual weights of t and their gradient; the constant goes to numbers[CURRENT]."""
+) -> tuple[float, int]:
+    """Dual weights of t and their gradient; the constant goes to numbers[CURRENT]. Returns what the
+    gradient counts in ``rounding.py``, and the number of rows that changed.
+    """
     mu = b.numbers[SMOOTHING]
     count, unused = update_duals(inst, b.t, mu, stale, work.u, work.changed, work.delta)
     if iteration % REFRESH == 0:
@@ -266,7 +259,7 @@ def _refresh_gradient(
         constant += work.u[r] * work.fixed[r]
     b.numbers[CURRENT] = constant
     b.numbers[CURRENT_UNUSED] = unused + inst.offset / inst.gamma
-    return operations
+    return operations, count
 
 
 @kernel
@@ -286,6 +279,7 @@ def _advance(
     inst: Instance,
     b: Bounding,
     work: Scratch,
+    balance: Balance,
     settings: Settings,
     target: IntArray,
     value: float,
@@ -293,15 +287,15 @@ def _advance(
     cutoff: float,
 ) -> bool:
     """Stop rules and one pairwise step; False when the box should be split."""
-    if b.n_active[0] == b.share.size:
-        _shed_vertex(inst, b)
-    worst, at_eta = _worst_vertex(inst, b, work.g)
+    make_room(b, balance)
+    worst, at_eta = worst_vertex(inst, b, work.g)
     relaxed = objective_of_margins(inst, b.t) + linear_of_active(inst, b, inst.linear)
     b.numbers[RELAXED] = relaxed
     bracket = b.numbers[BOUND] - relaxed
     if relaxed > cutoff and bracket < theta * (b.numbers[BOUND] - cutoff):
         return False
     frank_wolfe_gap = value - at_eta
+    b.numbers[PROMISED] = frank_wolfe_gap
     if frank_wolfe_gap < 0.3 * bracket:
         floor = settings.smoothing_floor * inst.gamma
         if b.numbers[SMOOTHING] <= floor and frank_wolfe_gap < 1e-7 * abs(b.numbers[BOUND]):
@@ -311,106 +305,6 @@ def _advance(
         inst, work.g, b.vertices[worst]
     )
     if slope > 0.0:
-        _pairwise_step(inst, b, work, target, worst, slope)
+        step_towards(inst, b, balance, target, worst, slope)
         return True
     return bool(b.numbers[SMOOTHING] > settings.smoothing_floor * inst.gamma)
-
-
-@kernel
-def _worst_vertex(inst: Instance, b: Bounding, g: FloatArray) -> tuple[int, float]:
-    """Active vertex of the smallest value, and g . eta."""
-    worst, lowest, total = 0, np.inf, 0.0
-    for k in range(b.n_active[0]):
-        value = linear_of_vertex(inst, g, b.vertices[k])
-        total += b.share[k] * value
-        if value < lowest:
-            worst, lowest = k, value
-    return worst, total
-
-
-@kernel
-def linear_of_active(inst: Instance, b: Bounding, g: FloatArray) -> float:
-    """g . eta of the convex combination."""
-    total = 0.0
-    for k in range(b.n_active[0]):
-        total += b.share[k] * linear_of_vertex(inst, g, b.vertices[k])
-    return total
-
-
-@kernel
-def _pairwise_step(
-    inst: Instance, b: Bounding, work: Scratch, target: IntArray, worst: int, slope: float
-) -> None:
-    """Move weight from the worst vertex to the target."""
-    source = b.vertices[worst]
-    linear = _direction(inst, target, source, work.direction)
-    largest = b.share[worst]
-    s = step_length(
-        inst, b.t, work.direction, b.numbers[SMOOTHING], slope, linear, largest, work.changed
-    )
-    for r in range(work.direction.size):
-        b.t[r] += s * work.direction[r]
-    into = _find_vertex(b, target)
-    b.share[into] += s
-    b.share[worst] -= s
-    if s >= largest or b.share[worst] <= 1e-12:
-        remove_vertex(b, worst)
-
-
-@kernel
-def _direction(inst: Instance, target: IntArray, source: IntArray, d: FloatArray) -> float:
-    """d = A (target - source); returns the change of the linear part."""
-    n = inst.n_features
-    d[:] = 0.0
-    linear = 0.0
-    for i in range(n + 1):
-        if target[i] != source[i]:
-            plus, minus = i * (n + 2) + target[i], i * (n + 2) + source[i]
-            add_column(inst, plus, 1.0, d)
-            add_column(inst, minus, -1.0, d)
-            linear += inst.linear[plus] - inst.linear[minus]
-    return linear
-
-
-@kernel
-def _find_vertex(b: Bounding, target: IntArray) -> int:
-    """Index of a vertex among the active ones, added with weight 0 if it is new."""
-    for k in range(b.n_active[0]):
-        same = True
-        for i in range(target.size):
-            if b.vertices[k, i] != target[i]:
-                same = False
-                break
-        if same:
-            return k
-    k = b.n_active[0]
-    b.n_active[0] = k + 1
-    copy_array(target, b.vertices[k])
-    b.share[k] = 0.0
-    return int(k)
-
-
-@kernel
-def remove_vertex(b: Bounding, k: int) -> None:
-    """Drop an active vertex; the last one takes its place."""
-    last = b.n_active[0] - 1
-    if k != last:
-        copy_array(b.vertices[last], b.vertices[k])
-        b.share[k] = b.share[last]
-    b.n_active[0] = last
-
-
-@kernel
-def _shed_vertex(inst: Instance, b: Bounding) -> None:
-    """Make room: the lightest vertex goes and the others share its weight."""
-    lightest = 0
-    for k in range(b.n_active[0]):
-        if b.share[k] < b.share[lightest]:
-            lightest = k
-    rest = 1.0 - b.share[lightest]
-    add_vertex_margins(inst, b.vertices[lightest], -b.share[lightest], b.t)
-    remove_vertex(b, lightest)
-    for r in range(inst.rows.shape[0]):
-        b.t[r] /= rest
-    for k in range(b.n_active[0]):
-        b.share[k] /= rest

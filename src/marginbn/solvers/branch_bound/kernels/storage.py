@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from marginbn.solvers.branch_bound.kernels.combination import CONSTANT, SMOOTHING, UNUSED, Bounding
 from marginbn.solvers.branch_bound.kernels.layout import (
     Box,
     FloatArray,
@@ -19,7 +20,6 @@ from marginbn.solvers.branch_bound.kernels.layout import (
     IntArray,
     copy_array,
 )
-from marginbn.solvers.branch_bound.kernels.pairwise import CONSTANT, SMOOTHING, UNUSED, Bounding
 from marginbn.solvers.compile import entry, kernel, shared
 
 # Places in ``Pool.counters``
