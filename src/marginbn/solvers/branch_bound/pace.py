@@ -65,7 +65,7 @@ class Pace:
     def fit(self, bounding: Instance, walking: Instance) -> None:
         """Batches of about 30 ms on a machine of our time, whatever rows are in use."""
         n = bounding.n_features
-        iteration = 5e3 + 60.0 * n**2 + 100.0 * bounding.rows.shape[0]  # nanoseconds
+        iteration = 2e4 + 75.0 * n**2 + 130.0 * bounding.rows.shape[0]  # nanoseconds
         evaluation = 2e2 + 1.6 * walking.columns.shape[1]
         self.batch = int(np.clip(BATCH / iteration, 5, 2000))
         self.share = int(self.SHARE * self.EVERY * BATCH / evaluation)
