@@ -42,7 +42,9 @@ class Progress(Enum):
 
 
 class SearchTree(Protocol):
-    """A relaxation with its open nodes, as the loop sees it."""
+    """A relaxation with its open nodes, as the loop sees it. What has a body here is for trees that
+    need nothing better: one worker, no heuristics, no checkpoint.
+    """
 
     is_open: bool
     """Whether the root, or the tree of an earlier sitting, is in the store."""
@@ -57,18 +59,22 @@ class SearchTree(Protocol):
 
     def open(self) -> None:
         """Put the root or a saved tree into the store; look for first incumbents."""
+        return
 
     def advance(self) -> Progress:
         """One portion of work."""
 
     def hand_over(self) -> bool:
         """Offer what workers found to the tracker; returns whether anything was better."""
+        return False
 
     def between(self, improved: bool) -> None:
         """The turn of heuristics between two portions, and of waiting for other workers."""
+        return
 
     def snapshot(self) -> SearchState:
         """The open nodes and those in progress, for a checkpoint."""
+        return SearchState()
 
     def interrupt(self) -> None:
         """Ask compiled code to come back soon; called from another thread when time is up."""

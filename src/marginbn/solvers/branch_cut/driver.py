@@ -204,9 +204,6 @@ class Search(SearchTree):
         self.team.settle(node, self.visitors[0].visit(node))
         return Progress.MORE
 
-    def between(self, improved: bool) -> None:
-        """Nothing: local search is part of visits."""
-
     def interrupt(self) -> None:
         """Ask compiled searches to stop."""
         self.team.stop[0] = 1

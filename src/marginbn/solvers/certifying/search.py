@@ -12,7 +12,6 @@ from itertools import count
 
 from marginbn.solvers.certifying.cutoff import Cutoff
 from marginbn.solvers.certifying.proofs import Claim, Relaxation, TreeNode, leaves
-from marginbn.solvers.checkpoint import SearchState
 from marginbn.solvers.events import Tracker
 from marginbn.solvers.result import Status
 from marginbn.solvers.tree_search import Progress, SearchTree, run
@@ -101,20 +100,6 @@ class CertifyingSearch(SearchTree):
     def proven(self) -> float:
         """Largest bound of a leaf: what the recorded tree proves."""
         return max(leaf.bound for leaf in leaves(self.root))
-
-    def open(self) -> None:
-        """Nothing: the root is there from the beginning."""
-
-    def hand_over(self) -> bool:
-        """Nothing: relaxations offer what they find at once."""
-        return False
-
-    def between(self, improved: bool) -> None:
-        """Nothing: there is no local search."""
-
-    def snapshot(self) -> SearchState:
-        """Nothing: a certificate is made in one sitting."""
-        return SearchState()
 
     def interrupt(self) -> None:
         """Ask the relaxation to come back soon."""
