@@ -191,7 +191,7 @@ def _bound_and_split(
 def _accuracy(settings: Settings, pool: Pool, bound: float, best: float, is_root: bool) -> float:
     """theta: strict at the top of the tree, where a converged eta pays, loose below."""
     if is_root:
-        return min(ROOT_ACCURACY, settings.accuracy_top)
+        return ROOT_ACCURACY
     if bound - best > settings.top * (pool.numbers[ROOT_BOUND] - best):
         return settings.accuracy_top
     return settings.accuracy
