@@ -12,7 +12,7 @@ In terms of dual weights: u = 0 on the rows left out and u = w on the row of a l
 bounds are those of the whole problem with some weights fixed.
 
 Which terms matter shows at the relaxed solutions eta: those within a *band* above the smallest.
-Near the optimum of the relaxation this leaves 3 % of the rows of segment and 5 % of letter's.
+Near the optimum of the relaxation this leaves 3 % of the rows of segment and 4 % of letter's.
 The choice is only ever extended: when the newest eta has ``F(eta) - f(eta)`` above a small part of
 the open gap, its terms join. Structures are always scored with all rows.
 """
