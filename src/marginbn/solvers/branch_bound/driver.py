@@ -380,9 +380,15 @@ class Search(SearchTree):
             self.main.incumbent,
             effort,
             strength,
+            self._guides(),
             self.team.stop,
         )
         self.hand_over()
+
+    def _guides(self) -> IntArray:
+        """Structures of the newest relaxed solution."""
+        b = self.main.work.bounding
+        return b.vertices[: b.n_active[0]].copy()
 
     def hand_over(self) -> bool:
         """Hand what workers found to the tracker, which scores it from the definition."""

@@ -12,13 +12,13 @@ so g is kept up to date by adding few rows.
 Moves: another slot for one feature; another class set (its new members get {}); *re-routing*:
 feature i becomes a child of its own descendant s, and a feature p on the way from s up to i takes
 over the slot of i, or {class} (p = s next to i reverses an arc). *Climbing* takes the best move per
-feature until nothing improves. Then random *kicks* change a few features, the search climbs again
-and goes on from there unless it lost too much; when many kicks in a row found nothing new the walk
-starts again somewhere else, and calls go on with the walk of the call before. Climbing uses the
-rows that matter (``reduction.py``): their objective is nowhere smaller, so a climb that ends too
-low there needs no second look, and the others are scored with all rows. All randomness comes
-from one integer, and effort is counted in evaluations, so a run depends on its seed and on nothing
-else.
+feature until nothing improves. Then random *kicks* change a few features, half of them to what they
+are in a *guide*, a structure of the newest relaxed solution; the search climbs again and goes on
+from there unless it lost too much. When many kicks in a row found nothing new the walk starts again
+somewhere else, and calls go on with the walk of the call before. Climbing uses the rows that matter
+(``reduction.py``): their objective is nowhere smaller, so a climb that ends too low there needs no
+second look, and the others are scored with all rows. All randomness comes from one integer, and
+effort is counted in evaluations, so a run depends on its seed and on nothing else.
 """
 
 from __future__ import annotations
@@ -107,10 +107,11 @@ def search_from(
     incumbent: Incumbent,
     effort: int,
     strength: int,
+    guides: IntArray,
     stop: IntArray,
 ) -> None:
-    """Climb from a structure on the rows of ``inst``, then kick and climb until the effort is used
-    up; offers what it finds, scored with the rows of ``full``.
+    """Climb from a structure on the rows of ``inst``, then kick, with at least one guide, and climb
+    until the effort is used up; offers what it finds, scored with the rows of ``full``.
     """
     climber = _with_room_for(inst, climber)
     climber.effort[0] = 0
@@ -120,13 +121,13 @@ def search_from(
         if walk[FAILURES] > PATIENCE * inst.n_features:
             fresh = next_random(climber.seed) % 2 == 0
             copy_array(start if fresh else incumbent.vertex, climber.vertex)
-            _kick(inst, box, climber, 2 * inst.n_features)
+            _kick(inst, box, climber, guides, 2 * inst.n_features)
             _climb(inst, box, climber, stop)
             _judge(full, climber, -np.inf)
             walk[BEST] = -np.inf
         else:
             size = 1 + next_random(climber.seed) % strength
-            _kick_and_climb(inst, full, box, climber, size, stop)
+            _kick_and_climb(inst, full, box, climber, guides, size, stop)
         walk[FAILURES] += 1.0
         if climber.value[0] > walk[BEST]:
             walk[BEST], walk[FAILURES] = climber.value[0], 0.0
@@ -201,12 +202,18 @@ def _forget_gradient(inst: Instance, climber: Climber) -> None:
 
 @kernel
 def _kick_and_climb(
-    inst: Instance, full: Instance, box: Box, climber: Climber, size: int, stop: IntArray
+    inst: Instance,
+    full: Instance,
+    box: Box,
+    climber: Climber,
+    guides: IntArray,
+    size: int,
+    stop: IntArray,
 ) -> None:
     """One step of the walk; a structure that is much worse is taken back."""
     value = climber.value[0]
     copy_array(climber.vertex, climber.kept)
-    _kick(inst, box, climber, size)
+    _kick(inst, box, climber, guides, size)
     _climb(inst, box, climber, stop)
     least = value - TOLERANCE * (next_random(climber.seed) % 8) / 8 * abs(value)
     _judge(full, climber, least)
@@ -471,18 +478,25 @@ def _route_value(inst: Instance, climber: Climber, i: int, s: int, p: int, slot:
 
 
 @kernel
-def _kick(inst: Instance, box: Box, climber: Climber, size: int) -> None:
-    """Random changes: mostly slots, sometimes the class set."""
+def _kick(inst: Instance, box: Box, climber: Climber, guides: IntArray, size: int) -> None:
+    """Random changes: mostly slots, sometimes the class set; half of them taken from one of the
+    guides.
+    """
     n = inst.n_features
     vertex = climber.vertex
     for _ in range(size):
+        guide = next_random(climber.seed) % (2 * guides.shape[0])
         if next_random(climber.seed) % 8 == 0:
             s = next_random(climber.seed) % inst.first.size
+            if guide < guides.shape[0]:
+                s = guides[guide, n]
             if _class_set_possible(inst, box, s):
                 set_class(inst, vertex, s)
             continue
         i = next_random(climber.seed) % n
         s = next_random(climber.seed) % (n + 2)
+        if guide < guides.shape[0]:
+            s = guides[guide, i]
         free = box.allowed[i, s] and not is_member(inst, i, vertex[n])
         if free and not (s < n and is_below(vertex, s, i)):
             vertex[i] = s
