@@ -51,6 +51,7 @@ def main() -> None:
         return
     print(tables.overview(records))
     print(tables.ratios(records))
+    print(tables.agreement(records))
 
 
 if __name__ == "__main__":

@@ -49,3 +49,20 @@ def ratios(records: list[Record]) -> str:
         mean = math.exp(sum(map(math.log, values)) / len(values))
         lines.append(f"geometric mean over {len(values)} instances, {solver}: {mean:.1f} x")
     return "\n".join(lines)
+
+
+def agreement(records: list[Record]) -> str:
+    """Largest difference between proved optima of one instance, whoever proved them."""
+    proved: dict[str, list[float]] = {}
+    for r in records:
+        if r["status"] == "optimal":
+            proved.setdefault(r["instance"], []).append(r["objective"])
+    twice = {name: values for name, values in proved.items() if len(values) > 1}
+    if not twice:
+        return ""
+    spread = {n: (max(v) - min(v)) / max(1.0, abs(max(v))) for n, v in twice.items()}
+    worst = max(spread, key=lambda name: spread[name])
+    return (
+        f"{len(twice)} instances proved more than once; optima differ by at most "
+        f"{spread[worst]:.1e} of the value ({worst})"
+    )

@@ -77,10 +77,9 @@ def planted(problem: StructureProblem, encoding: Encoding, seed: int) -> tuple[I
     maximise(inst, box, np.random.default_rng(seed).normal(size=inst.linear.size), 1, oracle)
     found = Incumbent(np.zeros(n + 1, np.int64), np.array([-np.inf]), np.zeros(1, np.int64))
     climber = new_climber(inst, seed)
-    guides = oracle.vertex[np.newaxis].copy()
-    search_from(
-        with_all_rows(inst), inst, box, oracle.vertex, climber, found, 40 * n * n, 4, guides, NO_STOP
-    )
+    start, effort = oracle.vertex.copy(), 40 * n * n
+    guides = start[np.newaxis]
+    search_from(with_all_rows(inst), inst, box, start, climber, found, effort, 4, guides, NO_STOP)
     vertex = found.vertex.copy()
     if seed % 2:
         vertex[seed % n] = np.flatnonzero(encoding.slots[seed % n])[-1]
