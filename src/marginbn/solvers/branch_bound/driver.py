@@ -30,7 +30,13 @@ from marginbn.solvers.branch_bound.kernels.layout import FloatArray, IntArray, n
 from marginbn.solvers.branch_bound.kernels.oracle import maximise
 from marginbn.solvers.branch_bound.kernels.propagate import propagate
 from marginbn.solvers.branch_bound.kernels.rounding import bound_error
-from marginbn.solvers.branch_bound.kernels.storage import drop_family, move_nodes, new_family, push
+from marginbn.solvers.branch_bound.kernels.storage import (
+    ROOT_BOUND,
+    drop_family,
+    move_nodes,
+    new_family,
+    push,
+)
 from marginbn.solvers.branch_bound.local_search import new_climber, search_from
 from marginbn.solvers.branch_bound.needs import KEPT_VERTICES, Division, Shape, divide
 from marginbn.solvers.branch_bound.pace import Pace, settings_for
@@ -319,11 +325,16 @@ class Search(SearchTree):
         if improved and self.heuristics:
             self.climb(self.main.incumbent.vertex.copy(), self.pace.polish_effort, 2)
         if batch_done:
-            effort = self.pace.advance()
+            effort = self.pace.advance(self._open_gap())
             self._look_at_rows()
             if self.heuristics and effort > 0:
                 turn = self.pace.round // self.pace.EVERY
                 self.climb(self._restart(turn), effort, KICKS[turn % len(KICKS)])
+
+    def _open_gap(self) -> float:
+        """The part of the root's gap that is left; 0 for the tree of an earlier sitting."""
+        root, best = self.main.pool.numbers[ROOT_BOUND], self.main.incumbent.value[0]
+        return float((self.team.bound - best) / (root - best)) if root - best > 0.0 else 0.0
 
     def _margins(self, vertex: IntArray) -> FloatArray:
         """All margins of a structure; the relaxed solution is forgotten."""

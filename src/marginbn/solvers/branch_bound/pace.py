@@ -48,9 +48,15 @@ class Pace:
     """
 
     SHARE = 0.25
-    """Time of the local search, in units of the tree's; a quarter of it when nothing better has
-    turned up for three quarters of the search.
+    """Time of the local search, in units of the tree's; later a quarter of it when nothing better
+    has turned up for three quarters of the search, but twice of it while most of the gap is open.
     """
+
+    MOST = 0.5
+    """What is most of the gap."""
+
+    EARLY = 4 * EVERY
+    """Batches in which small problems are solved."""
 
     def __init__(self, inst: Instance) -> None:
         self.batch = 1
@@ -73,10 +79,14 @@ class Pace:
         self.root_effort = min(300 * sweep, int(10 * BATCH / evaluation))
         self.polish_effort = min(10 * sweep, self.root_effort)
 
-    def advance(self) -> int:
-        """Plan the next batch; returns the effort of the local search before it."""
+    def advance(self, open_gap: float) -> int:
+        """Plan the next batch; returns the effort of the local search before it. ``open_gap`` is
+        the part of the root's gap that is left.
+        """
         self.next_stop += self.batch
         self.round += 1
         if self.round % self.EVERY:
             return 0
-        return self.share if self.round <= 4 * max(self.success, self.EVERY) else self.share // 4
+        if self.round > self.EARLY and open_gap > self.MOST:
+            return 2 * self.share
+        return self.share if self.round <= max(4 * self.success, self.EARLY) else self.share // 4
