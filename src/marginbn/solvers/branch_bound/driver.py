@@ -9,6 +9,7 @@ ends a batch of long iterations.
 
 from __future__ import annotations
 
+import math
 from contextlib import AbstractContextManager
 
 import numpy as np
@@ -333,8 +334,8 @@ class Search(SearchTree):
 
     def _open_gap(self) -> float:
         """The part of the root's gap that is left; 0 for the tree of an earlier sitting."""
-        root, best = self.main.pool.numbers[ROOT_BOUND], self.main.incumbent.value[0]
-        return float((self.team.bound - best) / (root - best)) if root - best > 0.0 else 0.0
+        root, best = float(self.main.pool.numbers[ROOT_BOUND]), float(self.main.incumbent.value[0])
+        return (self.team.bound - best) / (root - best) if 0.0 < root - best < math.inf else 0.0
 
     def _margins(self, vertex: IntArray) -> FloatArray:
         """All margins of a structure; the relaxed solution is forgotten."""
