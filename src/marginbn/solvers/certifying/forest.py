@@ -43,6 +43,7 @@ from marginbn.solvers.branch_bound.splits import (
     apply_split,
     choose_split,
 )
+from marginbn.solvers.branch_bound.tree import ROOT_ACCURACY
 from marginbn.solvers.certifying.cutoff import Cutoff
 from marginbn.solvers.certifying.grid import choose_grid, rounding_slack
 from marginbn.solvers.certifying.proofs import Claim, Proof, Split, Visit
@@ -261,7 +262,7 @@ class ForestRelaxation:
     def _accuracy(self, bound: float, best: float, is_root: bool) -> float:
         """How far a box is bounded before it is split: see ``branch_bound/tree.py``."""
         if is_root:
-            return min(0.1, self.settings.accuracy_top)
+            return ROOT_ACCURACY
         if bound - best > self.settings.top * (self._root_bound - best):
             return self.settings.accuracy_top
         return self.settings.accuracy
