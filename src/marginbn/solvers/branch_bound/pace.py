@@ -10,10 +10,15 @@ from marginbn.solvers.branch_bound.relaxations.frank_wolfe import Encoding
 from marginbn.solvers.limits import Limits
 
 
+MANY_FEATURES = 30
+
+
 def settings_for(
     encoding: Encoding, limits: Limits, heuristics: bool, random_splits: bool
 ) -> Settings:
-    """The recommended numbers."""
+    """The recommended numbers. With many features a box is far from decided even where its bound is
+    near the incumbent, and stays worth an accurate bound for longer.
+    """
     inst = encoding.instance
     return Settings(
         cap=8 if inst.weights.size else inst.first.size,
@@ -25,7 +30,7 @@ def settings_for(
         correction=2.0,
         accuracy=0.5,
         accuracy_top=0.04,
-        top=0.4,
+        top=0.15 if inst.n_features > MANY_FEATURES else 0.4,
         slot_discount=encoding.slot_discount,
         patience=1.5,
         iterations=50,
