@@ -9,7 +9,6 @@ from marginbn.solvers.branch_bound.kernels.pairwise import Settings
 from marginbn.solvers.branch_bound.relaxations.frank_wolfe import Encoding
 from marginbn.solvers.limits import Limits
 
-
 MANY_FEATURES = 30
 
 
