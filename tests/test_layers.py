@@ -136,6 +136,7 @@ ORDERS: dict[str, tuple[str, ...]] = {
         "local_search",
         "reduction",
         "relaxations",
+        "starts",
         "pace",
         "saving",
         "tree",
