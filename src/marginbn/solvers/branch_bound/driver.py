@@ -195,6 +195,8 @@ class Search(SearchTree):
         if not self.heuristics:
             return
         self._announce_tracked()
+        if self.encoding.instance.weights.size == 0:
+            return  # without margins the first vertex is the best of all
         starts = [vertex, *self._simple_starts()]
         if start is not None:
             starts.append(self.encoding.vertex(start))
