@@ -28,12 +28,11 @@ def test_every_so_many_batches() -> None:
     assert pace.next_stop - before == Pace.EARLY * pace.batch
 
 
-@pytest.mark.parametrize(("success", "open_gap", "factor"), [(0, 0.9, 2), (0, 0.1, 0.25)])
-def test_the_share_follows_the_gap(success: int, open_gap: float, factor: float) -> None:
+@pytest.mark.parametrize(("open_gap", "factor"), [(0.9, 2), (0.1, 0.25)])
+def test_the_share_follows_the_gap(open_gap: float, factor: float) -> None:
     """Twice while most is open; a quarter when the search is nearly over and nothing turns up."""
     pace = new_pace()
     efforts(pace, open_gap, Pace.EARLY)
-    pace.success = success
     assert efforts(pace, open_gap, Pace.EVERY) == [int(pace.share * factor)]
 
 

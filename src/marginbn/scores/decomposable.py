@@ -45,10 +45,14 @@ def local_scores(
     data: EncodedData, candidates: CandidateSets, score: LocalScore
 ) -> NDArray[np.float64]:
     """Score of every candidate, float64 (K,)."""
-    out = np.empty(candidates.n_candidates)
-    total = data.total_weight
-    for k, parents in enumerate(candidates.parents):
-        child = int(candidates.child[k])
-        counts = contingency(data, (*parents, child))
-        out[k] = score(counts.reshape(-1, counts.shape[-1]), total)
-    return out
+    return np.array(
+        [candidate_score(data, candidates, k, score) for k in range(candidates.n_candidates)]
+    )
+
+
+def candidate_score(
+    data: EncodedData, candidates: CandidateSets, k: int, score: LocalScore
+) -> float:
+    """Score of one candidate."""
+    counts = contingency(data, (*candidates.parents[k], int(candidates.child[k])))
+    return score(counts.reshape(-1, counts.shape[-1]), data.total_weight)

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from marginbn.counts import contingency
 from marginbn.problem import StructureProblem
+from marginbn.scores.decomposable import candidate_score
 from marginbn.scores.loglik import log_likelihood
-from marginbn.solvers.branch_bound.kernels.layout import Box, IntArray, Oracle
+from marginbn.solvers.branch_bound.kernels.layout import Box, FloatArray, IntArray, Oracle
 from marginbn.solvers.branch_bound.kernels.oracle import maximise
 from marginbn.solvers.branch_bound.relaxations.frank_wolfe import Encoding
 
@@ -39,17 +39,15 @@ def simple_starts(
 
 def _log_likelihoods(
     problem: StructureProblem, encoding: Encoding, root: Box, stop: IntArray
-) -> np.ndarray[tuple[int], np.dtype[np.float64]] | None:
+) -> FloatArray | None:
     """Log-likelihood of every slot that the root allows; None without data or time."""
     if problem.margins is None:
         return None
-    data, parents = problem.margins.data, problem.candidates.parents
+    data, candidates = problem.margins.data, problem.candidates
     out = np.zeros(encoding.candidate_of.size)
-    n = encoding.n_features
-    for i, slot in np.argwhere(root.allowed):
+    for column in np.flatnonzero(root.allowed):  # columns of features are numbered like their slots
         if stop[0] != 0:
             return None
-        column = i * (n + 2) + slot
-        counts = contingency(data, (*parents[encoding.candidate_of[column]], i + 1))
-        out[column] = log_likelihood(counts.reshape(-1, counts.shape[-1]), data.total_weight)
+        k = int(encoding.candidate_of[column])
+        out[column] = candidate_score(data, candidates, k, log_likelihood)
     return out

@@ -69,7 +69,7 @@ from marginbn.solvers.branch_bound.kernels.storage import (
     unpack_box,
 )
 from marginbn.solvers.branch_bound.splits import NONE, apply_split, choose_split
-from marginbn.solvers.compile import entry, kernel
+from marginbn.solvers.compile import entry, kernel, shared
 
 EXHAUSTED, BATCH_DONE, NODE_LIMIT, POOL_FULL, IMPROVED, STOPPED = 0, 1, 2, 3, 4, 5
 """Why a batch ended."""
@@ -164,7 +164,7 @@ def _bound_and_split(
     is_root = pool.numbers[ROOT_BOUND] == np.inf
     largest = settings.root_iterations if is_root else settings.iterations
     left = max(1, largest - pool.spent[node])
-    theta = _accuracy(settings, pool, pool.bound[node], incumbent.value[0], is_root)
+    theta = accuracy(settings, pool.numbers[ROOT_BOUND], pool.bound[node], incumbent.value[0])
     outcome = bound_box(
         inst, full, work.box, settings, b, work.oracle, incumbent, theta, min(left, grant), stop
     )
@@ -187,12 +187,14 @@ def _bound_and_split(
         _split(inst, full, coarse, settings, pool, work, incumbent)
 
 
-@kernel
-def _accuracy(settings: Settings, pool: Pool, bound: float, best: float, is_root: bool) -> float:
-    """theta: strict at the top of the tree, where a converged eta pays, loose below."""
-    if is_root:
+@shared
+def accuracy(settings: Settings, root: float, bound: float, best: float) -> float:
+    """theta: strict at the top of the tree, where a converged eta pays, loose below; ``root`` is
+    the bound of the root, infinite while there is none.
+    """
+    if root == np.inf:
         return ROOT_ACCURACY
-    if bound - best > settings.top * (pool.numbers[ROOT_BOUND] - best):
+    if bound - best > settings.top * (root - best):
         return settings.accuracy_top
     return settings.accuracy
 

@@ -29,6 +29,7 @@ from marginbn.solvers.branch_bound.kernels.layout import (
 from marginbn.solvers.branch_bound.kernels.oracle import maximise
 from marginbn.solvers.branch_bound.kernels.pairwise import PRUNED, Incumbent, bound_box
 from marginbn.solvers.branch_bound.kernels.propagate import propagate
+from marginbn.solvers.branch_bound.needs import KEPT_VERTICES
 from marginbn.solvers.branch_bound.pace import settings_for
 from marginbn.solvers.branch_bound.reduction import with_all_rows
 from marginbn.solvers.branch_bound.relaxations.frank_wolfe import encode
@@ -43,7 +44,8 @@ from marginbn.solvers.branch_bound.splits import (
     apply_split,
     choose_split,
 )
-from marginbn.solvers.branch_bound.tree import ROOT_ACCURACY
+from marginbn.solvers.branch_bound.tree import accuracy
+from marginbn.solvers.branch_bound.workers import ACTIVE_VERTICES, UNLIMITED
 from marginbn.solvers.certifying.cutoff import Cutoff
 from marginbn.solvers.certifying.grid import choose_grid, rounding_slack
 from marginbn.solvers.certifying.proofs import Claim, Proof, Split, Visit
@@ -54,10 +56,6 @@ from marginbn.solvers.certifying.weights import (
     unused_weight,
     weights_of,
 )
-
-ACTIVE_VERTICES, KEPT_VERTICES = 128, 64
-
-UNLIMITED = 2**62
 
 LEAF_BITS = (2, 3, 5, 7, 11, 15, 20)
 """Tried one after the other until the rounded weights still prune."""
@@ -248,7 +246,7 @@ class ForestRelaxation:
             self.bounding,
             self.oracle,
             self.incumbent,
-            self._accuracy(bound, best, is_root),
+            accuracy(self.settings, self._root_bound, bound, best),
             iterations,
             self._stop,
         )
@@ -258,14 +256,6 @@ class ForestRelaxation:
         if is_root:
             self._root_bound = majorant.bound
         return majorant
-
-    def _accuracy(self, bound: float, best: float, is_root: bool) -> float:
-        """How far a box is bounded before it is split: see ``branch_bound/tree.py``."""
-        if is_root:
-            return ROOT_ACCURACY
-        if bound - best > self.settings.top * (self._root_bound - best):
-            return self.settings.accuracy_top
-        return self.settings.accuracy
 
     # ------------------------------------------------------------------ weights
 

@@ -36,13 +36,17 @@ from marginbn.solvers.compile import entry, kernel
 
 # Places in ``Bounding.numbers``
 BOUND, CONSTANT, SMOOTHING, RELAXED, ITERATIONS = range(5)
-CURRENT, UNUSED, CURRENT_UNUSED, PROMISED = range(5, 9)
+CURRENT, UNUSED, CURRENT_UNUSED = range(5, 8)
 
 ROW_TIME, CHANGE_TIME = 15.0, 0.8
-"""Nanoseconds per row, and per changed row and vertex, of a step between vertices at hand."""
+"""Very roughly, nanoseconds per row, and per changed row and vertex, of a step between vertices at
+hand.
+"""
 
 ARC_TIME, COLUMN_TIME = 8.0, 0.4
-"""Nanoseconds per arc of an arborescence, and per changed row and column of a gradient."""
+"""The same per arc of an arborescence (11 to 17 were measured), and per changed row and column of a
+gradient.
+"""
 
 MOST_STEPS = 40
 """Steps of one correction."""
@@ -60,8 +64,7 @@ class Bounding(NamedTuple):
     share: FloatArray  # (active,) weights of the convex combination
     n_active: IntArray  # (1,)
     numbers: FloatArray  # best bound, its constant, smoothing, f(eta), iterations, newest constant,
-    # weight outside the dual weights, sum_m (w_m - sum_c u_mc): of the best bound and newest; what
-    # the newest vertex of the oracle promises, g . (vertex - eta)
+    # weight outside the dual weights, sum_m (w_m - sum_c u_mc): of the best bound and newest
     scale: FloatArray  # structure magnitude, largest magnitude, total weight
 
 
@@ -86,7 +89,7 @@ def new_bounding(inst: Instance, active: int, structure: float) -> Bounding:
         np.zeros((active, inst.n_features + 1), dtype=np.int64),
         np.zeros(active),
         np.zeros(1, dtype=np.int64),
-        np.zeros(9),
+        np.zeros(8),
         np.array([structure, largest, float(inst.weights.sum())]),
     )
 

@@ -33,7 +33,6 @@ from marginbn.solvers.branch_bound.kernels.combination import (
     CURRENT,
     CURRENT_UNUSED,
     ITERATIONS,
-    PROMISED,
     RELAXED,
     SMOOTHING,
     UNUSED,
@@ -221,11 +220,12 @@ def bound_box(
             if settings.patience * (before - b.numbers[BOUND]) < b.numbers[BOUND] - cutoff:
                 return SPLIT
             before = b.numbers[BOUND]
-        if not _advance(inst, b, work, balance, settings, oracle.vertex, value, theta, cutoff):
-            return SPLIT
         time = ARC_TIME * oracle.solved[0] * inst.n_features**2
         time += COLUMN_TIME * n_changed * inst.linear.size
-        correct(inst, b, balance, b.numbers[PROMISED], settings.correction * time)
+        if not _advance(
+            inst, b, work, balance, settings, oracle.vertex, value, theta, cutoff, time
+        ):
+            return SPLIT
         bracket = b.numbers[BOUND] - b.numbers[RELAXED]
         lull += 1
         if bracket < NARROWER * narrowest:
@@ -285,8 +285,11 @@ def _advance(
     value: float,
     theta: float,
     cutoff: float,
+    time: float,
 ) -> bool:
-    """Stop rules and one pairwise step; False when the box should be split."""
+    """Stop rules, one pairwise step towards a new vertex, which took ``time`` to find, and a
+    correction; False when the box should be split.
+    """
     make_room(b, balance)
     worst, at_eta = worst_vertex(inst, b, work.g)
     relaxed = objective_of_margins(inst, b.t) + linear_of_active(inst, b, inst.linear)
@@ -295,7 +298,6 @@ def _advance(
     if relaxed > cutoff and bracket < theta * (b.numbers[BOUND] - cutoff):
         return False
     frank_wolfe_gap = value - at_eta
-    b.numbers[PROMISED] = frank_wolfe_gap
     if frank_wolfe_gap < 0.3 * bracket:
         floor = settings.smoothing_floor * inst.gamma
         if b.numbers[SMOOTHING] <= floor and frank_wolfe_gap < 1e-7 * abs(b.numbers[BOUND]):
@@ -306,5 +308,7 @@ def _advance(
     )
     if slope > 0.0:
         step_towards(inst, b, balance, target, worst, slope)
-        return True
-    return bool(b.numbers[SMOOTHING] > settings.smoothing_floor * inst.gamma)
+    elif b.numbers[SMOOTHING] <= settings.smoothing_floor * inst.gamma:
+        return False
+    correct(inst, b, balance, frank_wolfe_gap, settings.correction * time)
+    return True
