@@ -25,9 +25,9 @@ from marginbn import (
     linear_problem,
     margin_problem,
 )
-from marginbn.classifiers.preparation import encode_training, read_training_rows
+from marginbn.classifiers.training import encode_training, read_training_rows
 from marginbn.datasets import load_dataset, load_folder_dataset
-from marginbn.scores import LOCAL_SCORES
+from marginbn.problem.scores import LOCAL_SCORES
 
 
 @dataclass(frozen=True)

@@ -22,8 +22,8 @@ from marginbn import (
     NaiveBayesClassifier,
     TANClassifier,
 )
+from marginbn.classifiers.evaluation import cross_validate, paired_t_test
 from marginbn.datasets import load_dataset
-from marginbn.evaluation import cross_validate, paired_t_test
 
 methods = {
     "naive Bayes": NaiveBayesClassifier,

@@ -21,7 +21,7 @@ import numpy as np
 
 from marginbn import EncodedData, Variable, best_structures, enumerate_candidates, linear_problem
 from marginbn.datasets import load_dataset
-from marginbn.scores import get_local_score
+from marginbn.problem.scores import get_local_score
 
 table = load_dataset("monks-3").train
 order = ["class", *(name for name in table.names if name != "class")]

@@ -20,11 +20,11 @@ from numpy.typing import NDArray
 
 from experiments.settings import Settings
 from marginbn import Table
+from marginbn.classifiers.evaluation import stratified_holdout
 from marginbn.classifiers.max_margin_cv import LARGE_TRAINING_SET, stratified_folds
+from marginbn.data.table import Column, as_column
 from marginbn.datasets import load_folder_dataset
-from marginbn.evaluation import stratified_holdout
 from marginbn.exceptions import InputError
-from marginbn.table import Column, as_column
 
 HERE = Path(__file__).parent
 N_FOLDS = 5

@@ -18,17 +18,17 @@ from tempfile import TemporaryDirectory
 
 import numpy as np
 
-from marginbn.candidates import enumerate_candidates
-from marginbn.certificate.content import Certificate
-from marginbn.certificate.file import MAGIC as CERTIFICATE
-from marginbn.certificate.file import read_certificate
-from marginbn.encode import EncodedData, Variable
+from marginbn.data.encode import EncodedData, Variable
 from marginbn.exceptions import InputError
-from marginbn.problem import StructureProblem, linear_problem, margin_problem
-from marginbn.scores import get_local_score
+from marginbn.problem.candidates import enumerate_candidates
+from marginbn.problem.problem import StructureProblem, linear_problem, margin_problem
+from marginbn.problem.scores import get_local_score
+from marginbn.proof.certificate import Certificate
+from marginbn.proof.checker import verify_certificate
+from marginbn.proof.format import MAGIC as CERTIFICATE
+from marginbn.proof.format import read_certificate
 from marginbn.solvers import solve_structure
 from marginbn.solvers.framing import MAGIC as CHECKPOINT
-from marginbn.verify import verify_certificate
 
 _LENGTH = 8
 _DIGEST = 32

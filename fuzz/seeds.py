@@ -26,13 +26,13 @@ from marginbn.classifiers import (
     NaiveBayesClassifier,
     TANClassifier,
 )
-from marginbn.encode import Variable
+from marginbn.classifiers.model_file import save_model
+from marginbn.data.encode import Variable
 from marginbn.exceptions import MarginBNError
-from marginbn.export.files import NETWORK_FORMATS
+from marginbn.export.formats import NETWORK_FORMATS
 from marginbn.export.jkl import problem_to_jkl
-from marginbn.model_file import save_model
-from marginbn.network import BayesianNetwork
-from marginbn.structure import Structure
+from marginbn.network.network import BayesianNetwork
+from marginbn.problem.structure import Structure
 
 PROJECT = Path(__file__).resolve().parents[1]
 KEPT = PROJECT / "tests" / "fuzz_corpus"
@@ -205,8 +205,8 @@ def _models() -> Iterator[bytes]:
 
 
 def _scores() -> bytes:
-    from marginbn.candidates import enumerate_candidates
-    from marginbn.problem import StructureProblem
+    from marginbn.problem.candidates import enumerate_candidates
+    from marginbn.problem.problem import StructureProblem
 
     candidates = enumerate_candidates(3, 2, class_restricted=False)
     variables = tuple(Variable(name, ("0", "1")) for name in ("rain", "two words", "g"))

@@ -16,15 +16,15 @@ import numpy as np
 
 from fuzz.frames import fit_and_predict, fit_everything
 from fuzz.proofs import resume, solve_all, verify
-from marginbn.export.files import NETWORK_FORMATS, load_network
+from marginbn.classifiers.model_file import load_model
+from marginbn.data.readers import read_table
+from marginbn.data.table import Table
+from marginbn.export.formats import NETWORK_FORMATS, load_network
 from marginbn.export.jkl import load_scores, problem_from_jkl, problem_to_jkl
-from marginbn.model_file import load_model
-from marginbn.network import BayesianNetwork
-from marginbn.readers import read_table
-from marginbn.report import describe
+from marginbn.network.network import BayesianNetwork
+from marginbn.report.text import describe
 from marginbn.solvers import get_solver
 from marginbn.solvers.limits import Limits
-from marginbn.table import Table
 
 Run = Callable[[bytes, Path], None]
 

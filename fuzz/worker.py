@@ -19,7 +19,7 @@ _UNTOUCHED = [
     "marginbn.solvers",
     "marginbn.polytope",
     "marginbn.scores",
-    "marginbn.problem",
+    "marginbn.problem.problem",
     "marginbn.plotting",
 ]
 with atheris.instrument_imports(include=["marginbn", "fuzz.frames"], exclude=_UNTOUCHED):

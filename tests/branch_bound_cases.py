@@ -7,10 +7,10 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from marginbn.candidates import CandidateSets, enumerate_candidates
-from marginbn.encode import EncodedData, Variable
-from marginbn.problem import StructureProblem
-from marginbn.scores.margin import MarginRows
+from marginbn.data.encode import EncodedData, Variable
+from marginbn.problem.candidates import CandidateSets, enumerate_candidates
+from marginbn.problem.margins import MarginRows
+from marginbn.problem.problem import StructureProblem
 
 
 def random_encoded(rng: np.random.Generator, n_features: int) -> EncodedData:

@@ -10,8 +10,13 @@ from pathlib import Path
 import numpy as np
 
 from branch_bound_cases import is_dag
-from marginbn.candidates import CandidateSets, enumerate_candidates
-from marginbn.certificate.content import (
+from marginbn.data.encode import EncodedData, Variable
+from marginbn.exceptions import InputError
+from marginbn.problem.candidates import CandidateSets, enumerate_candidates
+from marginbn.problem.margins import MarginRows
+from marginbn.problem.problem import StructureProblem, linear_problem
+from marginbn.problem.scores import get_local_score
+from marginbn.proof.certificate import (
     ARC,
     ARGUMENTS,
     CANDIDATE,
@@ -23,12 +28,7 @@ from marginbn.certificate.content import (
     Multipliers,
     Row,
 )
-from marginbn.certificate.file import part_type, read_certificate
-from marginbn.encode import EncodedData, Variable
-from marginbn.exceptions import InputError
-from marginbn.problem import StructureProblem, linear_problem
-from marginbn.scores import get_local_score
-from marginbn.scores.margin import MarginRows
+from marginbn.proof.format import part_type, read_certificate
 from marginbn.solvers import solve_structure
 
 UNCLEAR = 1e-6

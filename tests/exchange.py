@@ -11,10 +11,10 @@ import numpy as np
 import pytest
 from hypothesis import strategies as st
 
-from marginbn.encode import Variable
+from marginbn.data.encode import Variable
 from marginbn.exceptions import FormatError, InputError
-from marginbn.network import BayesianNetwork
-from marginbn.structure import Structure
+from marginbn.network.network import BayesianNetwork
+from marginbn.problem.structure import Structure
 from networks import random_evidence, random_network
 
 FILES = Path(__file__).parent / "files"

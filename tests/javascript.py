@@ -11,9 +11,9 @@ from typing import Any
 
 import pytest
 
-from marginbn.html.assets import INFERENCE, join_scripts
-from marginbn.html.embed import network_values
-from marginbn.network import BayesianNetwork
+from marginbn.network.network import BayesianNetwork
+from marginbn.report.assets import INFERENCE, join_scripts
+from marginbn.report.embed import network_values
 
 # The engine alone has no atob, which every browser has.
 ATOB = """

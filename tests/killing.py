@@ -13,13 +13,13 @@ from pathlib import Path
 
 import numpy as np
 
-from marginbn.candidates import enumerate_candidates
 from marginbn.exceptions import CheckpointWarning
-from marginbn.problem import StructureProblem, margin_problem
+from marginbn.problem.candidates import enumerate_candidates
+from marginbn.problem.problem import StructureProblem, margin_problem
 from marginbn.solvers import checkpoint as checkpoints
-from marginbn.solvers.base import get_solver
 from marginbn.solvers.checkpoint import Checkpoint, Saved
 from marginbn.solvers.limits import Limits
+from marginbn.solvers.solve import get_solver
 from problems import random_table
 
 

@@ -8,9 +8,9 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 
-from marginbn.encode import Variable
-from marginbn.network import BayesianNetwork
-from marginbn.structure import Structure
+from marginbn.data.encode import Variable
+from marginbn.network.network import BayesianNetwork
+from marginbn.problem.structure import Structure
 
 
 def sprinkler() -> BayesianNetwork:

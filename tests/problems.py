@@ -6,10 +6,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from marginbn.candidates import enumerate_candidates
-from marginbn.encode import EncodedData, Variable
-from marginbn.problem import StructureProblem, linear_problem, margin_problem
-from marginbn.scores import get_local_score
+from marginbn.data.encode import EncodedData, Variable
+from marginbn.problem.candidates import enumerate_candidates
+from marginbn.problem.problem import StructureProblem, linear_problem, margin_problem
+from marginbn.problem.scores import get_local_score
 
 
 @dataclass(frozen=True)

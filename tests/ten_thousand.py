@@ -26,9 +26,9 @@ from pathlib import Path
 import numpy as np
 
 from exhaustive_search import Sample, best_objective
-from marginbn.candidates import enumerate_candidates
-from marginbn.encode import EncodedData, Variable
-from marginbn.problem import StructureProblem, margin_problem
+from marginbn.data.encode import EncodedData, Variable
+from marginbn.problem.candidates import enumerate_candidates
+from marginbn.problem.problem import StructureProblem, margin_problem
 from marginbn.solvers import solve_structure
 from marginbn.solvers.branch_bound import BranchBoundSolver
 from marginbn.solvers.branch_cut import BranchCutSolver

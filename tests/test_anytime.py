@@ -10,10 +10,10 @@ from contextlib import suppress
 
 import pytest
 
-from marginbn.problem import StructureProblem
-from marginbn.solvers.base import Solver, get_solver, solver_names
+from marginbn.problem.problem import StructureProblem
 from marginbn.solvers.limits import Limits
 from marginbn.solvers.result import Status, TracePoint
+from marginbn.solvers.solve import Solver, get_solver, solver_names
 from problems import small_linear_problem, small_margin_problem
 
 

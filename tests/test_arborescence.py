@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from marginbn.exceptions import InputError
-from marginbn.polytope.arborescence import maximum_arborescence, solve_arborescence
+from marginbn.problem.arborescence import maximum_arborescence, solve_arborescence
 
 
 def random_weights(rng: np.random.Generator, n: int, forbidden: float = 0.0) -> np.ndarray:
@@ -116,7 +116,7 @@ def test_prices_prove_the_value(seed: int) -> None:
 def test_kernel_equals_plain_version(seed: int) -> None:
     """The compiled arborescence has the same value, valid parents and prices that prove it."""
     from marginbn.solvers.branch_bound.kernels.edmonds import arborescence
-    from marginbn.solvers.branch_bound.kernels.layout import new_tree
+    from marginbn.solvers.branch_bound.kernels.records import new_tree
 
     rng = np.random.default_rng(seed)
     n = int(rng.integers(1, 30))

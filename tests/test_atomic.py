@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from marginbn.atomic import remove_leftovers, replacing, write_atomic, write_text
+from marginbn.data.readers import write_csv
 from marginbn.exceptions import InputError
-from marginbn.readers import write_csv
 
 
 def test_content_is_written_and_nothing_else(tmp_path: Path) -> None:

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 from marginbn.solvers.background import Cancelled, Channel, Ending, follow
-from marginbn.solvers.events import Tracker
 from marginbn.solvers.limits import Deadline, Limits
 from marginbn.solvers.result import Status
+from marginbn.solvers.run import Tracker
 from marginbn.solvers.start import begin, initial_bound
 from problems import small_linear_problem
 

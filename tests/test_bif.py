@@ -18,7 +18,7 @@ from exchange import (
     nasty_network,
 )
 from marginbn.export.bif import network_from_bif, network_to_bif
-from marginbn.export.files import load_network
+from marginbn.export.formats import load_network
 
 HAND = """
 // a comment; with a "quote

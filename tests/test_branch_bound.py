@@ -17,18 +17,18 @@ import numpy as np
 import pytest
 
 from branch_bound_cases import best_by_enumeration, random_linear_problem, random_problem
-from marginbn.candidates import enumerate_candidates
-from marginbn.encode import EncodedData, Variable
+from marginbn.data.encode import EncodedData, Variable
 from marginbn.exceptions import InputError
-from marginbn.problem import StructureProblem, margin_problem
-from marginbn.scores.margin import MarginKind
+from marginbn.problem.candidates import enumerate_candidates
+from marginbn.problem.margins import MarginKind
+from marginbn.problem.problem import StructureProblem, margin_problem
 from marginbn.solvers.branch_bound import BranchBoundSolver, workers
-from marginbn.solvers.branch_bound.driver import Search
-from marginbn.solvers.branch_bound.kernels.storage import new_pool
-from marginbn.solvers.branch_bound.reduction import with_all_rows
-from marginbn.solvers.branch_bound.relaxations import frank_wolfe
-from marginbn.solvers.branch_bound.relaxations.frank_wolfe import Encoding
-from marginbn.solvers.branch_bound.tree import BATCH_DONE, EXHAUSTED, NODE_LIMIT, STOPPED
+from marginbn.solvers.branch_bound import arrays as frank_wolfe
+from marginbn.solvers.branch_bound.arrays import Encoding
+from marginbn.solvers.branch_bound.engine import Search
+from marginbn.solvers.branch_bound.kernels.store import new_pool
+from marginbn.solvers.branch_bound.kernels.tree import BATCH_DONE, EXHAUSTED, NODE_LIMIT, STOPPED
+from marginbn.solvers.branch_bound.rows import with_all_rows
 from marginbn.solvers.limits import Limits
 from marginbn.solvers.result import Status, TracePoint
 from marginbn.solvers.tree_search import Progress

@@ -9,13 +9,13 @@ from functools import cache
 import numpy as np
 import pytest
 
-from marginbn.solvers.branch_bound.fixing import fix_box
-from marginbn.solvers.branch_bound.kernels.layout import Box, Instance, new_box, new_oracle
+from marginbn.solvers.branch_bound.kernels.box import propagate
+from marginbn.solvers.branch_bound.kernels.fixing import fix_box
 from marginbn.solvers.branch_bound.kernels.oracle import maximise
-from marginbn.solvers.branch_bound.kernels.propagate import propagate
-from marginbn.solvers.branch_bound.kernels.storage import pack_box, unpack_box, words_per_box
-from marginbn.solvers.branch_bound.splits import EDGE, MEMBER, RELEVANCE, SLOT, apply_split
-from marginbn.solvers.branch_bound.tree import contains
+from marginbn.solvers.branch_bound.kernels.records import Box, Instance, new_box, new_oracle
+from marginbn.solvers.branch_bound.kernels.split import EDGE, MEMBER, RELEVANCE, SLOT, apply_split
+from marginbn.solvers.branch_bound.kernels.store import pack_box, unpack_box, words_per_box
+from marginbn.solvers.branch_bound.kernels.tree import contains
 
 
 @dataclass(frozen=True)

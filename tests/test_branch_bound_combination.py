@@ -8,18 +8,18 @@ from numba import njit
 from scipy.optimize import minimize
 
 from branch_bound_cases import random_problem
+from marginbn.solvers.branch_bound.arrays import encode
 from marginbn.solvers.branch_bound.kernels import combination
+from marginbn.solvers.branch_bound.kernels.box import propagate
 from marginbn.solvers.branch_bound.kernels.combination import (
     SMOOTHING,
     Bounding,
     load_margins,
     new_bounding,
 )
-from marginbn.solvers.branch_bound.kernels.layout import Instance, new_box, new_oracle
 from marginbn.solvers.branch_bound.kernels.oracle import maximise
-from marginbn.solvers.branch_bound.kernels.propagate import propagate
-from marginbn.solvers.branch_bound.reduction import with_all_rows
-from marginbn.solvers.branch_bound.relaxations.frank_wolfe import encode
+from marginbn.solvers.branch_bound.kernels.records import Instance, new_box, new_oracle
+from marginbn.solvers.branch_bound.rows import with_all_rows
 from test_branch_bound_duals import projected
 
 

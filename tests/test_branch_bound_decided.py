@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 
 from branch_bound_cases import best_by_enumeration, random_encoded
-from marginbn.candidates import CandidateSets, enumerate_candidates
-from marginbn.problem import StructureProblem, margin_problem
+from marginbn.problem.candidates import CandidateSets, enumerate_candidates
+from marginbn.problem.problem import StructureProblem, margin_problem
 from marginbn.solvers.branch_bound import BranchBoundSolver
 from marginbn.solvers.limits import Limits
 from marginbn.solvers.result import Status

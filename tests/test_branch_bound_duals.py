@@ -13,11 +13,11 @@ import pytest
 from numba import njit
 
 from branch_bound_cases import random_problem
+from marginbn.solvers.branch_bound.arrays import encode
 from marginbn.solvers.branch_bound.kernels import duals
-from marginbn.solvers.branch_bound.kernels.layout import Instance
+from marginbn.solvers.branch_bound.kernels.records import Instance
 from marginbn.solvers.branch_bound.kernels.rounding import bound_error, structure_magnitude
-from marginbn.solvers.branch_bound.reduction import with_all_rows
-from marginbn.solvers.branch_bound.relaxations.frank_wolfe import encode
+from marginbn.solvers.branch_bound.rows import with_all_rows
 
 
 # kernels have no wrapper for Python; these have

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from branch_bound_cases import random_problem
-from marginbn.solvers.branch_bound.pace import Pace
-from marginbn.solvers.branch_bound.relaxations.frank_wolfe import encode
+from marginbn.solvers.branch_bound.arrays import encode
+from marginbn.solvers.branch_bound.schedule import Pace
 
 
 def new_pace() -> Pace:

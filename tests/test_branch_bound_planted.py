@@ -14,12 +14,15 @@ import pytest
 
 from data_folder import data_folder
 from marginbn import NaiveBayesClassifier
-from marginbn.candidates import enumerate_candidates
-from marginbn.classifiers.preparation import encode_training, read_training_rows
+from marginbn.classifiers.training import encode_training, read_training_rows
 from marginbn.datasets import load_folder_dataset
-from marginbn.problem import StructureProblem, margin_problem
-from marginbn.scores.margin import MarginKind
-from marginbn.solvers.branch_bound.fixing import fix_box
+from marginbn.problem.candidates import enumerate_candidates
+from marginbn.problem.margins import MarginKind
+from marginbn.problem.problem import StructureProblem, margin_problem
+from marginbn.solvers.branch_bound.arrays import Encoding, encode
+from marginbn.solvers.branch_bound.kernels.bound import EMPTY, PRUNED, Incumbent, bound_box
+from marginbn.solvers.branch_bound.kernels.box import propagate
+from marginbn.solvers.branch_bound.kernels.climb import new_climber, search_from
 from marginbn.solvers.branch_bound.kernels.combination import (
     BOUND,
     CONSTANT,
@@ -27,22 +30,19 @@ from marginbn.solvers.branch_bound.kernels.combination import (
     Bounding,
     new_bounding,
 )
-from marginbn.solvers.branch_bound.kernels.layout import (
+from marginbn.solvers.branch_bound.kernels.fixing import fix_box
+from marginbn.solvers.branch_bound.kernels.oracle import maximise
+from marginbn.solvers.branch_bound.kernels.records import (
     Box,
     Instance,
     IntArray,
     new_box,
     new_oracle,
 )
-from marginbn.solvers.branch_bound.kernels.oracle import maximise
-from marginbn.solvers.branch_bound.kernels.pairwise import EMPTY, PRUNED, Incumbent, bound_box
-from marginbn.solvers.branch_bound.kernels.propagate import propagate
-from marginbn.solvers.branch_bound.local_search import new_climber, search_from
-from marginbn.solvers.branch_bound.pace import settings_for
-from marginbn.solvers.branch_bound.reduction import Reduction, with_all_rows
-from marginbn.solvers.branch_bound.relaxations.frank_wolfe import Encoding, encode
-from marginbn.solvers.branch_bound.splits import NONE, apply_split, choose_split
-from marginbn.solvers.branch_bound.tree import contains
+from marginbn.solvers.branch_bound.kernels.split import NONE, apply_split, choose_split
+from marginbn.solvers.branch_bound.kernels.tree import contains
+from marginbn.solvers.branch_bound.rows import Reduction, with_all_rows
+from marginbn.solvers.branch_bound.schedule import settings_for
 from marginbn.solvers.limits import Limits
 from strategies import random_data
 

@@ -6,10 +6,11 @@ import numpy as np
 import pytest
 
 from branch_bound_cases import best_by_enumeration, random_problem
-from marginbn.solvers.branch_bound import BranchBoundSolver, reduction
-from marginbn.solvers.branch_bound.kernels.layout import FloatArray, Instance
-from marginbn.solvers.branch_bound.reduction import Reduction, thinned, with_all_rows
-from marginbn.solvers.branch_bound.relaxations.frank_wolfe import Encoding, encode
+from marginbn.solvers.branch_bound import BranchBoundSolver
+from marginbn.solvers.branch_bound import rows as reduction
+from marginbn.solvers.branch_bound.arrays import Encoding, encode
+from marginbn.solvers.branch_bound.kernels.records import FloatArray, Instance
+from marginbn.solvers.branch_bound.rows import Reduction, thinned, with_all_rows
 from marginbn.solvers.limits import Limits
 from marginbn.solvers.result import Status
 

@@ -8,11 +8,11 @@ import pytest
 from branch_bound_cases import random_encoded, random_linear_problem
 from marginbn import StructureProblem, enumerate_candidates, margin_problem
 from marginbn.classifiers.tan import TANClassifier
-from marginbn.encode import EncodedData
-from marginbn.scores import get_local_score, local_scores
-from marginbn.solvers.branch_bound.kernels.layout import Box, new_box, new_oracle
-from marginbn.solvers.branch_bound.kernels.propagate import propagate
-from marginbn.solvers.branch_bound.relaxations.frank_wolfe import Encoding, encode
+from marginbn.data.encode import EncodedData
+from marginbn.problem.scores import get_local_score, local_scores
+from marginbn.solvers.branch_bound.arrays import Encoding, encode
+from marginbn.solvers.branch_bound.kernels.box import propagate
+from marginbn.solvers.branch_bound.kernels.records import Box, new_box, new_oracle
 from marginbn.solvers.branch_bound.starts import simple_starts
 
 GO, STOP = np.zeros(1, dtype=np.int64), np.ones(1, dtype=np.int64)

@@ -11,28 +11,28 @@ import pytest
 
 import oracles
 from marginbn.exceptions import InputError
-from marginbn.problem import StructureProblem
+from marginbn.problem.problem import StructureProblem
+from marginbn.problem.structure import is_acyclic
 from marginbn.solvers.branch_cut import BranchCutSolver
+from marginbn.solvers.branch_cut.arrays import build_instance
 from marginbn.solvers.branch_cut.bounds import feasible_multipliers, lagrangian
-from marginbn.solvers.branch_cut.driver import Search, drive
+from marginbn.solvers.branch_cut.engine import Search, drive
 from marginbn.solvers.branch_cut.ground import prepare
 from marginbn.solvers.branch_cut.incumbents import IncumbentSearch
-from marginbn.solvers.branch_cut.instance import build_instance
-from marginbn.solvers.branch_cut.kernels.climbing import Landscape, group_values, margins_of
+from marginbn.solvers.branch_cut.kernels.climb import Landscape, group_values, margins_of
 from marginbn.solvers.branch_cut.kernels.propagate import propagate
 from marginbn.solvers.branch_cut.needs import Division
 from marginbn.solvers.branch_cut.relaxation import Effort, HybridRelaxation, labels_at
 from marginbn.solvers.branch_cut.rows import RowPool
-from marginbn.solvers.branch_cut.visiting import effort_at
+from marginbn.solvers.branch_cut.visit import effort_at
 from marginbn.solvers.branch_cut.warm import BASIC, EXPLICIT, cold_start, refreshed
 from marginbn.solvers.check import check_result
 from marginbn.solvers.dynamic import DynamicProgrammingSolver
 from marginbn.solvers.ending import CallersWatch
-from marginbn.solvers.events import Tracker
 from marginbn.solvers.exhaustive import ExhaustiveSolver
 from marginbn.solvers.limits import Deadline, Limits
 from marginbn.solvers.result import Status
-from marginbn.structure import is_acyclic
+from marginbn.solvers.run import Tracker
 from problems import (
     linear_case,
     margin_case,

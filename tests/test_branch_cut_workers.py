@@ -13,16 +13,16 @@ from typing import Any
 import numpy as np
 import pytest
 
-from marginbn.polytope.clusters import cluster_row
-from marginbn.problem import StructureProblem
+from marginbn.problem.problem import StructureProblem
 from marginbn.solvers import solve_structure
 from marginbn.solvers.branch_cut import BranchCutSolver, needs
-from marginbn.solvers.branch_cut.instance import build_instance
+from marginbn.solvers.branch_cut.arrays import build_instance
+from marginbn.solvers.branch_cut.clusters import cluster_row
 from marginbn.solvers.branch_cut.relaxation import HybridRelaxation
 from marginbn.solvers.branch_cut.rows import RowPool
-from marginbn.solvers.branch_cut.team import Team
 from marginbn.solvers.branch_cut.tree import Node, Tree
-from marginbn.solvers.branch_cut.visiting import Visitor
+from marginbn.solvers.branch_cut.visit import Visitor
+from marginbn.solvers.branch_cut.workers import Team
 from marginbn.solvers.check import check_result
 from marginbn.solvers.checkpoint import Checkpoint
 from marginbn.solvers.exhaustive import ExhaustiveSolver
@@ -308,7 +308,7 @@ def test_a_helper_that_hangs_does_not_hold_the_caller(monkeypatch: pytest.Monkey
         return bool(stuck)
 
     monkeypatch.setattr(Visitor, "visit", hang)
-    monkeypatch.setattr("marginbn.solvers.branch_cut.team.PATIENCE", 0.1)
+    monkeypatch.setattr("marginbn.solvers.branch_cut.workers.PATIENCE", 0.1)
     solver = BranchCutSolver(heuristics=False)
     result = solver.solve(problem, limits=Limits(), callback=stop, n_jobs=2)
     assert stuck
@@ -356,7 +356,7 @@ def test_a_checkpoint_contains_what_others_are_visiting(
         return visit(self, node)
 
     monkeypatch.setattr(Visitor, "visit", hold)
-    monkeypatch.setattr("marginbn.solvers.branch_cut.team.PATIENCE", 0.1)
+    monkeypatch.setattr("marginbn.solvers.branch_cut.workers.PATIENCE", 0.1)
     kept = Checkpoint(tmp_path / "c", problem)
     stopped = solver.solve(
         problem, limits=Limits(), callback=lambda point: bool(held), n_jobs=2, checkpoint=kept

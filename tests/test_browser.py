@@ -160,7 +160,7 @@ def test_search_and_order(browser: Browser, tmp_path: Path) -> None:
     browser.find("#find").send_keys("x")
     browser.find("#informative").click()
     order = browser.run(f"return {visible}.map((c) => Number(c.dataset.variable))")
-    from marginbn.html.content import class_information, order_by_information
+    from marginbn.report.content import class_information, order_by_information
 
     assert order == order_by_information(class_information(network), 12)
 

@@ -9,14 +9,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from marginbn.candidates import (
+from marginbn.exceptions import InputError, ProblemTooLargeError
+from marginbn.problem.candidates import (
     MAX_CANDIDATES,
     CandidateSets,
     count_candidates,
     enumerate_candidates,
 )
-from marginbn.exceptions import InputError, ProblemTooLargeError
-from marginbn.structure import Structure, is_acyclic
+from marginbn.problem.structure import Structure, is_acyclic
 from strategies import all_structures
 
 

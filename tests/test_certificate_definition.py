@@ -8,18 +8,23 @@ from functools import partial
 import numpy as np
 import pytest
 
-from marginbn.candidates import enumerate_candidates
-from marginbn.certificate.content import Score
-from marginbn.certificate.definition import (
+from marginbn.data.encode import EncodedData, Variable
+from marginbn.exceptions import InputError
+from marginbn.problem.candidates import enumerate_candidates
+from marginbn.problem.problem import (
+    StructureProblem,
+    drop_dominated,
+    linear_problem,
+    margin_problem,
+)
+from marginbn.problem.scores import LOCAL_SCORES, get_local_score
+from marginbn.proof.certificate import Score
+from marginbn.proof.definition import (
     data_behind,
     define_candidates,
     define_data,
     define_score,
 )
-from marginbn.encode import EncodedData, Variable
-from marginbn.exceptions import InputError
-from marginbn.problem import StructureProblem, drop_dominated, linear_problem, margin_problem
-from marginbn.scores import LOCAL_SCORES, get_local_score
 from problems import small_linear_problem, small_margin_problem
 
 LABELS = (Variable("class", ("a", "b")), Variable("x", ("0", "1")))

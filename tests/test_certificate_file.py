@@ -12,9 +12,11 @@ import numpy as np
 import pytest
 
 from certificates import certified, follows
-from marginbn.candidates import CandidateRule
-from marginbn.certificate import file as files
-from marginbn.certificate.content import (
+from marginbn.exceptions import FormatError, InputError, MarginBNError, ProblemTooLargeError
+from marginbn.jsonvalues import MisfitError
+from marginbn.problem.candidates import CandidateRule
+from marginbn.proof import format as files
+from marginbn.proof.certificate import (
     ARC,
     CANDIDATE,
     CLUSTERS,
@@ -28,7 +30,8 @@ from marginbn.certificate.content import (
     Row,
     Score,
 )
-from marginbn.certificate.file import (
+from marginbn.proof.checker import verify_certificate
+from marginbn.proof.format import (
     MAGIC,
     decode_certificate,
     encode_certificate,
@@ -36,9 +39,6 @@ from marginbn.certificate.file import (
     read_certificate,
     write_certificate,
 )
-from marginbn.exceptions import FormatError, InputError, MarginBNError, ProblemTooLargeError
-from marginbn.jsonvalues import MisfitError
-from marginbn.verify import verify_certificate
 from problems import small_linear_problem, small_margin_problem
 
 

@@ -28,17 +28,17 @@ from marginbn import (
     save_model,
     verify_certificate,
 )
-from marginbn.certificate.file import read_certificate
 from marginbn.cli import app
+from marginbn.data.encode import EncodedData
 from marginbn.datasets.folder import load_folder_dataset
-from marginbn.encode import EncodedData
-from marginbn.problem import drop_dominated
-from marginbn.scores import get_local_score
+from marginbn.problem.problem import drop_dominated
+from marginbn.problem.scores import get_local_score
+from marginbn.proof import search as searching
+from marginbn.proof.forest import ForestRelaxation
+from marginbn.proof.format import read_certificate
+from marginbn.proof.record import Claim, Visit
+from marginbn.proof.weights import exact_shares, quantise, smooth_shares
 from marginbn.solvers import TracePoint, solve_structure
-from marginbn.solvers.certifying import search as searching
-from marginbn.solvers.certifying.forest import ForestRelaxation
-from marginbn.solvers.certifying.proofs import Claim, Visit
-from marginbn.solvers.certifying.weights import exact_shares, quantise, smooth_shares
 from marginbn.solvers.result import Status
 from problems import (
     linear_case,

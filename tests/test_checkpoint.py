@@ -20,7 +20,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from marginbn.exceptions import CheckpointWarning, InputError
-from marginbn.problem import StructureProblem
+from marginbn.problem.problem import StructureProblem
 from marginbn.solvers import solve_structure
 from marginbn.solvers.branch_bound import BranchBoundSolver
 from marginbn.solvers.checkpoint import Checkpoint, Saved, SearchState

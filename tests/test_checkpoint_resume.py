@@ -15,17 +15,17 @@ import pytest
 
 from branch_bound_cases import best_by_enumeration, random_problem
 from marginbn import MaxMarginBNClassifier, load_model, save_model
-from marginbn.candidates import enumerate_candidates
 from marginbn.exceptions import CheckpointWarning, InputError, OptimalityWarning
-from marginbn.problem import StructureProblem, margin_problem
+from marginbn.problem.candidates import enumerate_candidates
+from marginbn.problem.problem import StructureProblem, margin_problem
 from marginbn.solvers import solve_structure
-from marginbn.solvers.base import Solver, get_solver
 from marginbn.solvers.branch_bound import BranchBoundSolver
 from marginbn.solvers.branch_cut import BranchCutSolver
 from marginbn.solvers.checkpoint import Checkpoint, Saved
-from marginbn.solvers.events import Tracker
 from marginbn.solvers.limits import Limits
 from marginbn.solvers.result import SolveResult, Status, TracePoint
+from marginbn.solvers.run import Tracker
+from marginbn.solvers.solve import Solver, get_solver
 from problems import random_table, small_linear_problem, small_margin_problem
 
 

@@ -211,7 +211,7 @@ def test_every_generative_score(score, class_restricted, iris):
 def test_margin_objective_beats_the_baselines(iris):
     """The optimum is never below the soft margin of naive Bayes or TAN."""
     from marginbn import margin_problem
-    from marginbn.classifiers.preparation import encode_training, read_training_rows
+    from marginbn.classifiers.training import encode_training, read_training_rows
 
     X, y = iris
     clf = MaxMarginBNClassifier().fit(X, y)

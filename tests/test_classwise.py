@@ -9,11 +9,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from marginbn import classwise
-from marginbn.encode import Variable
+from marginbn.data.encode import Variable
 from marginbn.exceptions import InputError, ProblemTooLargeError
-from marginbn.network import BayesianNetwork
-from marginbn.structure import Structure
+from marginbn.network import class_joint as classwise
+from marginbn.network.network import BayesianNetwork
+from marginbn.problem.structure import Structure
 from networks import brute_force_marginal, random_network, sprinkler
 
 

@@ -20,17 +20,17 @@ from typer.testing import CliRunner, Result
 
 import marginbn
 from marginbn import MaxMarginBNClassifier, NaiveBayesClassifier, TANClassifier
+from marginbn.classifiers.evaluation import cross_validate, stratified_holdout
+from marginbn.classifiers.model_file import load_model, save_model
 from marginbn.cli import app
 from marginbn.cli.data import parse_kinds
 from marginbn.cli.options import Score
 from marginbn.cli.progress import ProgressLine
 from marginbn.datasets import load_dataset
-from marginbn.evaluation import cross_validate, stratified_holdout
 from marginbn.exceptions import InputError
-from marginbn.export.files import load_network as load_any
+from marginbn.export.formats import load_network as load_any
 from marginbn.export.native import load_network
-from marginbn.model_file import load_model, save_model
-from marginbn.scores import get_local_score
+from marginbn.problem.scores import get_local_score
 from marginbn.solvers import solver_names
 from marginbn.solvers.result import TracePoint
 

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 import oracles
-from marginbn.candidates import enumerate_candidates
-from marginbn.polytope.clusters import (
+from marginbn.problem.candidates import enumerate_candidates
+from marginbn.solvers.branch_cut.clusters import (
     Support,
     cluster_row,
     descend,

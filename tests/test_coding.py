@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from marginbn.coding import (
+from marginbn.data.coding import (
     MISSING_LABEL,
     Coding,
     MissingPolicy,
@@ -15,9 +15,9 @@ from marginbn.coding import (
     learn_coding,
     learn_table_coding,
 )
-from marginbn.columns import Column
+from marginbn.data.columns import Column
+from marginbn.data.table import Table, as_column, as_table
 from marginbn.exceptions import InputError
-from marginbn.table import Table, as_column, as_table
 
 CLASSES = np.array([0, 0, 0, 0, 1, 1, 1, 1])
 LOW_HIGH = [1.0, 2.0, 3.0, 4.0, 11.0, 12.0, 13.0, 14.0]

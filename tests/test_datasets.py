@@ -18,6 +18,7 @@ import sklearn.datasets
 
 from data_folder import data_folder
 from marginbn import datasets
+from marginbn.data.table import Table, as_table
 from marginbn.datasets import (
     Dataset,
     fetch_dataset,
@@ -32,7 +33,6 @@ from marginbn.datasets import (
     make_waveform,
 )
 from marginbn.exceptions import FormatError, InputError, MarginBNError
-from marginbn.table import Table, as_table
 
 
 def rows_of(table: Table) -> list[tuple[str, ...]]:

@@ -13,7 +13,7 @@ from numpy.testing import assert_array_equal
 from sklearn.datasets import load_breast_cancer, load_iris, load_wine
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from marginbn.discretize import MDLPDiscretizer, assign_bins, mdlp_cuts, name_bins
+from marginbn.data.discretize import MDLPDiscretizer, assign_bins, mdlp_cuts, name_bins
 
 GREATEST = sys.float_info.max
 

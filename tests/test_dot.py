@@ -10,11 +10,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from marginbn.encode import Variable
+from marginbn.data.encode import Variable
 from marginbn.exceptions import InputError
 from marginbn.export.dot import network_to_dot, quote, save_dot
-from marginbn.network import BayesianNetwork
-from marginbn.structure import Structure
+from marginbn.network.network import BayesianNetwork
+from marginbn.problem.structure import Structure
 from networks import random_network, sprinkler
 
 

@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from marginbn.candidates import CandidateSets, enumerate_candidates
-from marginbn.encode import Variable
-from marginbn.problem import StructureProblem, drop_dominated
+from marginbn.data.encode import Variable
+from marginbn.problem.candidates import CandidateSets, enumerate_candidates
+from marginbn.problem.problem import StructureProblem, drop_dominated
 from marginbn.solvers import dynamic
 from marginbn.solvers.dynamic import MAX_BYTES, DynamicProgrammingSolver, bytes_needed
 from marginbn.solvers.exhaustive import ExhaustiveSolver

@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from marginbn.elimination import (
+from marginbn.exceptions import ProblemTooLargeError
+from marginbn.network.elimination import (
     Factor,
     Step,
     check_cells,
@@ -16,7 +17,6 @@ from marginbn.elimination import (
     plan_elimination,
     sum_out,
 )
-from marginbn.exceptions import ProblemTooLargeError
 from networks import random_network
 
 F = Factor((0, 1), np.log([[[1.0], [2.0]], [[3.0], [4.0]]]))

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 
-from marginbn.encode import EncodedData, Variable
+from marginbn.data.encode import EncodedData, Variable
 from marginbn.exceptions import InputError
 from strategies import encoded_data, make_data, make_variables
 

@@ -15,9 +15,7 @@ from numpy.typing import NDArray
 from scipy import stats
 
 from marginbn import MaxMarginBNClassifier, NaiveBayesClassifier
-from marginbn.classifiers.max_margin_cv import stratified_folds
-from marginbn.encode import EncodedData
-from marginbn.evaluation import (
+from marginbn.classifiers.evaluation import (
     FoldScore,
     FoldScores,
     accuracy,
@@ -28,9 +26,11 @@ from marginbn.evaluation import (
     stratified_holdout,
     t_interval,
 )
+from marginbn.classifiers.max_margin_cv import stratified_folds
+from marginbn.data.encode import EncodedData
+from marginbn.data.table import Table, as_table
 from marginbn.exceptions import DataWarning, InputError, OptimalityWarning
 from marginbn.solvers.result import SolveResult, Status, TracePoint
-from marginbn.table import Table, as_table
 
 unit = st.floats(0, 1)
 

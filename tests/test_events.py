@@ -10,9 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from marginbn.exceptions import InputError, SolverError
-from marginbn.solvers.events import Tracker
 from marginbn.solvers.limits import Deadline, Limits
 from marginbn.solvers.result import Status, TracePoint, paper_gap, relative_gap
+from marginbn.solvers.run import Tracker
 from marginbn.solvers.start import initial_bound, initial_selection
 from problems import small_linear_problem
 

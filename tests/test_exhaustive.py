@@ -7,13 +7,13 @@ import itertools
 import numpy as np
 import pytest
 
-from marginbn.candidates import CandidateSets
-from marginbn.encode import Variable
-from marginbn.problem import StructureProblem
+from marginbn.data.encode import Variable
+from marginbn.problem.candidates import CandidateSets
+from marginbn.problem.problem import StructureProblem
+from marginbn.problem.structure import is_acyclic
 from marginbn.solvers.exhaustive import ExhaustiveSolver
 from marginbn.solvers.limits import Limits
 from marginbn.solvers.result import Status
-from marginbn.structure import is_acyclic
 from problems import small_linear_problem, small_margin_problem
 
 

@@ -22,10 +22,10 @@ from marginbn import (
     NaiveBayesClassifier,
     TANClassifier,
 )
-from marginbn.contributions import nearest_rivals
+from marginbn.data.encode import Variable
 from marginbn.datasets import load_folder_dataset
-from marginbn.encode import Variable
-from marginbn.explain import (
+from marginbn.network.contributions import nearest_rivals
+from marginbn.network.explain import (
     explain,
     explain_codes,
     log_margins,
@@ -33,9 +33,9 @@ from marginbn.explain import (
     smallest_margins,
     what_if,
 )
-from marginbn.explanations import Contribution, Explanation
-from marginbn.network import BayesianNetwork
-from marginbn.structure import Structure
+from marginbn.network.explanations import Contribution, Explanation
+from marginbn.network.network import BayesianNetwork
+from marginbn.problem.structure import Structure
 from networks import brute_force_marginal, random_network, sprinkler
 
 RAIN = np.array(["no", "yes"])

@@ -11,13 +11,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from exchange import NASTY, assert_same_posteriors, garden, nasty_network
-from marginbn.encode import EncodedData, Variable
+from marginbn.data.encode import EncodedData, Variable
 from marginbn.exceptions import FormatError, InputError
 from marginbn.export.assembly import put_first, to_logs, to_probabilities
-from marginbn.export.files import NETWORK_FORMATS, find_format, load_network, save_network
+from marginbn.export.formats import NETWORK_FORMATS, find_format, load_network, save_network
 from marginbn.export.names import NO_WORD, UNPRINTABLE_XML, escape, quote, unescape
-from marginbn.network import BayesianNetwork
-from marginbn.structure import Structure
+from marginbn.network.network import BayesianNetwork
+from marginbn.problem.structure import Structure
 from networks import random_network
 
 READABLE = [name for name, form in NETWORK_FORMATS.items() if form.load]

@@ -12,23 +12,23 @@ import pytest
 from scipy.optimize import Bounds, LinearConstraint, linprog, milp
 from scipy.sparse import csr_array
 
-from marginbn.candidates import CandidateSets
-from marginbn.encode import Variable
+from marginbn.data.encode import Variable
 from marginbn.exceptions import InputError
-from marginbn.polytope import formulation
-from marginbn.polytope.accuracy import bound_allowance, objective_scale
-from marginbn.polytope.files import SUFFIXES, load_highspy, write_formulation
-from marginbn.polytope.formulation import (
+from marginbn.problem import formulation
+from marginbn.problem.accuracy import bound_allowance, objective_scale
+from marginbn.problem.candidates import CandidateSets
+from marginbn.problem.formulation import (
     MILP,
     count_nonzeros,
     formulate,
     point_of,
     why_too_large,
 )
-from marginbn.problem import StructureProblem
+from marginbn.problem.problem import StructureProblem
+from marginbn.problem.structure import is_acyclic
 from marginbn.solvers.exhaustive import ExhaustiveSolver
 from marginbn.solvers.limits import Limits
-from marginbn.structure import is_acyclic
+from marginbn.solvers.milp import SUFFIXES, load_highspy, write_formulation
 from problems import small_linear_problem, small_margin_problem
 
 

@@ -11,8 +11,8 @@ import pytest
 
 from exchange import SEEDS, assert_same_posteriors, garden, nasty_network, plain_network
 from marginbn.exceptions import InputError, MissingDependencyError
-from marginbn.export.files import load_network, save_network
-from marginbn.export.graphs import (
+from marginbn.export.formats import load_network, save_network
+from marginbn.export.interop import (
     from_networkx,
     from_pgmpy,
     from_pyagrum,

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 from javascript import infer_in_javascript
-from marginbn.encode import Variable
-from marginbn.network import BayesianNetwork
-from marginbn.structure import Structure
+from marginbn.data.encode import Variable
+from marginbn.network.network import BayesianNetwork
+from marginbn.problem.structure import Structure
 from networks import brute_force_marginal, random_evidence, random_network, sprinkler
 
 CLOSE = 1e-9

@@ -28,18 +28,19 @@ from marginbn import (
     write_report,
 )
 from marginbn.classifiers import BaseBNClassifier
+from marginbn.classifiers.evaluation import cross_validate
 from marginbn.cli import app
-from marginbn.evaluation import cross_validate
-from marginbn.html import assets, write
-from marginbn.html.assets import content_policy, join_scripts, read_asset
-from marginbn.html.charts import fit_label
-from marginbn.html.comparison import LabelledRows, compare_by_folds, compare_on_test, unfitted
-from marginbn.html.content import class_information
-from marginbn.html.embed import network_values, to_script_json
-from marginbn.html.markup import Markup, element
-from marginbn.html.scales import linear_scale, log_scale
-from marginbn.labels import text_width
-from marginbn.report import verdict
+from marginbn.network.labels import text_width
+from marginbn.report import assets
+from marginbn.report import page as write
+from marginbn.report.assets import content_policy, join_scripts, read_asset
+from marginbn.report.charts import fit_label
+from marginbn.report.comparison import LabelledRows, compare_by_folds, compare_on_test, unfitted
+from marginbn.report.content import class_information
+from marginbn.report.embed import network_values, to_script_json
+from marginbn.report.markup import Markup, element
+from marginbn.report.scales import linear_scale, log_scale
+from marginbn.report.text import verdict
 from marginbn.solvers.result import SolveResult, Status, TracePoint
 from nasty import NAMES, STATES, nasty_classifier
 from networks import random_network, sprinkler

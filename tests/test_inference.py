@@ -7,11 +7,11 @@ import math
 import numpy as np
 import pytest
 
-from marginbn import inference
-from marginbn.encode import Variable
+from marginbn.data.encode import Variable
 from marginbn.exceptions import InputError, ProblemTooLargeError
-from marginbn.network import BayesianNetwork
-from marginbn.structure import Structure
+from marginbn.network import inference
+from marginbn.network.network import BayesianNetwork
+from marginbn.problem.structure import Structure
 from networks import (
     all_states,
     brute_force_marginal,

@@ -65,7 +65,7 @@ def test_before_the_first_fold_there_is_no_choice(monkeypatch: pytest.MonkeyPatc
 
 def test_a_solve_that_is_interrupted_ends_the_validation(monkeypatch: pytest.MonkeyPatch) -> None:
     """The solver swallows Ctrl-C and returns its best; the grid must not go on by itself."""
-    from marginbn.solvers.base import solve_structure as solve
+    from marginbn.solvers.solve import solve_structure as solve
 
     X, y = rows()
     calls = []

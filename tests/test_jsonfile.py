@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from marginbn import jsonfile
+from marginbn import files as jsonfile
 from marginbn.exceptions import FormatError, InputError
-from marginbn.jsonfile import read_json, write_json_atomic
+from marginbn.files import read_json, write_json_atomic
 
 
 def test_what_is_written_is_read_back(tmp_path: Path) -> None:

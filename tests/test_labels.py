@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from marginbn.labels import columns, one_line, shorten, text_width
+from marginbn.network.labels import columns, one_line, shorten, text_width
 
 
 @pytest.mark.parametrize(

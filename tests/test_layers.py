@@ -118,8 +118,8 @@ ORDERS: dict[str, tuple[str, ...]] = {
         "search",
         "solve",
     ),
-    "marginbn.certificate": ("content", "file", "definition"),
-    "marginbn.verify": (
+    "marginbn.proof": ("content", "file", "definition"),
+    "marginbn.proof.checker": (
         "logarithms",
         "values",
         "forests",
@@ -164,7 +164,7 @@ ORDERS: dict[str, tuple[str, ...]] = {
         "graphs",
         "files",
     ),
-    "marginbn.html": (
+    "marginbn.report": (
         "assets",
         "embed",
         "markup",
@@ -200,7 +200,7 @@ SIBLINGS = (
 )
 """Rooms that can replace one another, so none may lean on another."""
 
-NAMERS = {"marginbn", "marginbn.solvers.base"}
+NAMERS = {"marginbn", "marginbn.solvers.solve"}
 """Modules that name others in strings, to import them later: the public names, the registry."""
 
 
@@ -365,21 +365,21 @@ def test_the_list_names_no_room_twice() -> None:
 def test_the_reader_sees_imports_everywhere_but_for_typing() -> None:
     """Top, function and else-branch count; TYPE_CHECKING and other packages do not."""
     source = """
-import numpy, marginbn.counts
+import numpy, marginbn.data.counts
 from typing import TYPE_CHECKING
 from marginbn import inference, __version__
 if TYPE_CHECKING:
     from marginbn.cli import main
 else:
-    from marginbn.network import BayesianNetwork
+    from marginbn.network.network import BayesianNetwork
 def later():
     from marginbn.solvers.result import Status
 """
     assert sorted(read_imports(source, MODULES)) == [
         "marginbn",
-        "marginbn.counts",
-        "marginbn.inference",
-        "marginbn.network",
+        "marginbn.data.counts",
+        "marginbn.network.inference",
+        "marginbn.network.network",
         "marginbn.solvers.result",
     ]
 
@@ -387,21 +387,25 @@ def later():
 @pytest.mark.parametrize(
     ("importer", "imported", "allowed"),
     [
-        ("marginbn.counts", "marginbn.encode", True),
-        ("marginbn.encode", "marginbn.counts", False),
-        ("marginbn.solvers.base", "marginbn.problem", True),
-        ("marginbn.problem", "marginbn.solvers.base", False),
-        ("marginbn.solvers.base", "marginbn.solvers.check", True),
-        ("marginbn.solvers.check", "marginbn.solvers.base", False),
+        ("marginbn.data.counts", "marginbn.data.encode", True),
+        ("marginbn.data.encode", "marginbn.data.counts", False),
+        ("marginbn.solvers.solve", "marginbn.problem.problem", True),
+        ("marginbn.problem.problem", "marginbn.solvers.solve", False),
+        ("marginbn.solvers.solve", "marginbn.solvers.check", True),
+        ("marginbn.solvers.check", "marginbn.solvers.solve", False),
         ("marginbn.solvers.check", "marginbn.solvers", False),  # its own package
         ("marginbn.solvers", "marginbn.solvers.check", True),
         ("marginbn.classifiers.base", "marginbn.solvers", True),
-        ("marginbn.solvers.branch_bound.tree", "marginbn.solvers.branch_bound.driver", False),
-        ("marginbn.solvers.branch_bound.driver", "marginbn.solvers.events", True),
+        (
+            "marginbn.solvers.branch_bound.kernels.tree",
+            "marginbn.solvers.branch_bound.engine",
+            False,
+        ),
+        ("marginbn.solvers.branch_bound.engine", "marginbn.solvers.run", True),
         ("marginbn.export.bif", "marginbn.export.scanner", True),
         ("marginbn.export.scanner", "marginbn.export.bif", False),
         ("marginbn.cli.fit", "marginbn.cli.show", True),  # siblings: no cycle is enough
-        ("marginbn.model_file", "marginbn", True),
+        ("marginbn.classifiers.model_file", "marginbn", True),
     ],
 )
 def test_the_rule_by_hand(importer: str, imported: str, allowed: bool) -> None:

@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 from sklearn.isotonic import isotonic_regression
 
 from marginbn.exceptions import InputError
-from marginbn.layout import BOX_HEIGHT, Box, Layout, Route, lay_out, layers
-from marginbn.ordering import Graph, count_crossings, place_rows, sort_rows, spread
-from marginbn.structure import Structure
+from marginbn.network.layout import BOX_HEIGHT, Box, Layout, Route, lay_out, layers
+from marginbn.network.ordering import Graph, count_crossings, place_rows, sort_rows, spread
+from marginbn.problem.structure import Structure
 from networks import random_network
 
 

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from branch_bound_cases import all_selections, best_by_enumeration, random_problem
-from marginbn.candidates import enumerate_candidates
 from marginbn.exceptions import InputError
-from marginbn.problem import StructureProblem, margin_problem
+from marginbn.problem.candidates import enumerate_candidates
+from marginbn.problem.problem import StructureProblem, margin_problem
 from marginbn.solvers import solve_structure
 from marginbn.solvers.majorant import Majorant, name_without_gamma
 from problems import random_table

@@ -11,11 +11,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from marginbn.candidates import enumerate_candidates
-from marginbn.encode import EncodedData
-from marginbn.problem import margin_problem
-from marginbn.scores.margin import MarginKind, MarginRows
-from marginbn.structure import Structure
+from marginbn.data.encode import EncodedData
+from marginbn.problem.candidates import enumerate_candidates
+from marginbn.problem.margins import MarginKind, MarginRows
+from marginbn.problem.problem import margin_problem
+from marginbn.problem.structure import Structure
 from strategies import data_and_structure, encoded_data, make_data, random_data
 
 KINDS: tuple[MarginKind, ...] = ("multiclass", "binary")

@@ -13,16 +13,15 @@ import numpy as np
 import pytest
 
 from marginbn import GenerativeBNClassifier, MaxMarginBNClassifier, estimate_size
-from marginbn.candidates import enumerate_candidates
 from marginbn.exceptions import InputError, ProblemTooLargeError
-from marginbn.problem import StructureProblem, linear_problem, margin_problem
-from marginbn.scores import get_local_score
+from marginbn.problem.candidates import enumerate_candidates
+from marginbn.problem.problem import StructureProblem, linear_problem, margin_problem
+from marginbn.problem.scores import get_local_score
 from marginbn.solvers import memory, solve_structure
-from marginbn.solvers.base import choose_solver, get_solver, solver_names
 from marginbn.solvers.branch_bound import BranchBoundSolver, needs, workers
-from marginbn.solvers.branch_bound.kernels.layout import Instance
-from marginbn.solvers.branch_bound.kernels.storage import new_pool
-from marginbn.solvers.branch_bound.relaxations import frank_wolfe
+from marginbn.solvers.branch_bound import arrays as frank_wolfe
+from marginbn.solvers.branch_bound.kernels.records import Instance
+from marginbn.solvers.branch_bound.kernels.store import new_pool
 from marginbn.solvers.branch_cut import BranchCutSolver
 from marginbn.solvers.branch_cut import needs as cut_needs
 from marginbn.solvers.branch_cut.tree import Tree
@@ -31,6 +30,7 @@ from marginbn.solvers.limits import Limits
 from marginbn.solvers.memory import Needs, available_memory, parse_memory, spendable
 from marginbn.solvers.result import Status
 from marginbn.solvers.sizing import estimate_needs
+from marginbn.solvers.solve import choose_solver, get_solver, solver_names
 from problems import random_table, small_linear_problem, small_margin_problem
 
 
@@ -334,9 +334,9 @@ import json, resource, sys
 sys.path.insert(0, "tests")
 import numpy as np
 from marginbn import solve_structure
-from marginbn.candidates import enumerate_candidates
-from marginbn.problem import margin_problem
-from marginbn.encode import EncodedData, Variable
+from marginbn.problem.candidates import enumerate_candidates
+from marginbn.problem.problem import margin_problem
+from marginbn.data.encode import EncodedData, Variable
 from problems import small_margin_problem
 
 def peak():

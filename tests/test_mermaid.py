@@ -9,10 +9,10 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from marginbn.encode import Variable
+from marginbn.data.encode import Variable
 from marginbn.export.mermaid import label, network_to_mermaid
-from marginbn.network import BayesianNetwork
-from marginbn.structure import Structure
+from marginbn.network.network import BayesianNetwork
+from marginbn.problem.structure import Structure
 from networks import random_network, sprinkler
 
 

@@ -14,10 +14,10 @@ import numpy as np
 import pytest
 
 from marginbn.exceptions import MissingDependencyError, SolverError
-from marginbn.polytope.files import load_highspy
 from marginbn.solvers import available_solvers, get_solver
 from marginbn.solvers.highs import HighsSolver
 from marginbn.solvers.limits import Limits
+from marginbn.solvers.milp import load_highspy
 from marginbn.solvers.result import Status
 from marginbn.solvers.scip import ScipSolver, load_pyscipopt
 from problems import small_linear_problem, small_margin_problem
@@ -173,7 +173,7 @@ def _fail_import(monkeypatch: pytest.MonkeyPatch, module: str, message: str) -> 
 
 def test_too_large_problems_are_refused(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
     """The reason comes before anything is built."""
-    from marginbn.polytope import formulation
+    from marginbn.problem import formulation
 
     monkeypatch.setattr(formulation, "MAX_NONZEROS", 100)
     assert "margin rows" in (get_solver(name).can_solve(small_margin_problem(0)) or "")
@@ -183,7 +183,7 @@ def test_a_failed_solver_is_a_solver_error(monkeypatch: pytest.MonkeyPatch, name
     """An ending that is no limit (here: a matrix without feasible point) is never hidden."""
     from dataclasses import replace
 
-    from marginbn.polytope.formulation import formulate
+    from marginbn.problem.formulation import formulate
     from marginbn.solvers import highs, scip
 
     def impossible(problem, poll):

@@ -25,10 +25,10 @@ from marginbn import (
     __version__,
 )
 from marginbn.classifiers import BaseBNClassifier
+from marginbn.classifiers.model_file import load_model, save_model
+from marginbn.data.table import Table, as_table
 from marginbn.exceptions import FormatError, InputError
-from marginbn.model_file import load_model, save_model
 from marginbn.solvers.result import Status, TracePoint
-from marginbn.table import Table, as_table
 
 Edit = Callable[[dict[str, Any]], object]
 

@@ -15,7 +15,7 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from marginbn.encode import Variable
+from marginbn.data.encode import Variable
 from marginbn.exceptions import FormatError, InputError
 from marginbn.export.native import (
     load_network,
@@ -23,8 +23,8 @@ from marginbn.export.native import (
     network_to_dict,
     save_network,
 )
-from marginbn.network import BayesianNetwork
-from marginbn.structure import Structure
+from marginbn.network.network import BayesianNetwork
+from marginbn.problem.structure import Structure
 from networks import random_network, sprinkler
 
 Edit = Callable[[dict[str, Any]], object]

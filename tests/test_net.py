@@ -17,7 +17,7 @@ from exchange import (
     garden,
     nasty_network,
 )
-from marginbn.export.files import load_network
+from marginbn.export.formats import load_network
 from marginbn.export.net import network_from_net, network_to_net
 
 HAND = """

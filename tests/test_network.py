@@ -8,10 +8,10 @@ import pickle
 import numpy as np
 import pytest
 
-from marginbn.encode import EncodedData, Variable
+from marginbn.data.encode import EncodedData, Variable
 from marginbn.exceptions import InputError
-from marginbn.network import BayesianNetwork
-from marginbn.structure import Structure
+from marginbn.network.network import BayesianNetwork
+from marginbn.problem.structure import Structure
 from networks import (
     all_states,
     brute_force_marginal,

@@ -11,9 +11,9 @@ import pytest
 from sklearn.datasets import load_iris
 
 from marginbn import InputError, MissingDependencyError, NaiveBayesClassifier, TANClassifier
-from marginbn.encode import Variable
-from marginbn.explain import log_margins, mean_contributions
-from marginbn.network import BayesianNetwork
+from marginbn.data.encode import Variable
+from marginbn.network.explain import log_margins, mean_contributions
+from marginbn.network.network import BayesianNetwork
 from marginbn.plotting import (
     plot_calibration,
     plot_confusion,
@@ -25,8 +25,8 @@ from marginbn.plotting import (
     plot_trace,
 )
 from marginbn.plotting.quality import calibration_bins, confusion_counts
+from marginbn.problem.structure import Structure
 from marginbn.solvers.result import TracePoint
-from marginbn.structure import Structure
 from networks import random_network, sprinkler
 
 matplotlib = pytest.importorskip("matplotlib")
@@ -173,7 +173,7 @@ def test_graphviz_is_asked_for_by_name(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_graphviz_places_all_boxes_and_arcs() -> None:
     """Where pygraphviz is there, arcs point down in its drawing too and all fits the axes."""
     pytest.importorskip("pygraphviz")
-    from marginbn.layout import lay_out
+    from marginbn.network.layout import lay_out
     from marginbn.plotting.graphviz import arrange
 
     network = large_network()

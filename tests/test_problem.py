@@ -10,19 +10,19 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from marginbn.candidates import enumerate_candidates
-from marginbn.encode import EncodedData, Variable
+from marginbn.data.encode import EncodedData, Variable
 from marginbn.exceptions import InputError, ProblemTooLargeError
-from marginbn.problem import (
+from marginbn.problem.candidates import enumerate_candidates
+from marginbn.problem.margins import MarginKind, MarginRows
+from marginbn.problem.problem import (
     StructureProblem,
     drop_dominated,
     estimate_size,
     linear_problem,
     margin_problem,
 )
-from marginbn.scores import LOCAL_SCORES, MarginRows, get_local_score
-from marginbn.scores.margin import MarginKind
-from marginbn.structure import Structure, is_acyclic
+from marginbn.problem.scores import LOCAL_SCORES, get_local_score
+from marginbn.problem.structure import Structure, is_acyclic
 from strategies import (
     all_structures,
     data_and_structure,

@@ -7,9 +7,9 @@ import pytest
 
 from marginbn import InputError, best_structures, enumerate_candidates, linear_problem
 from marginbn import margin_problem as make_margin_problem
-from marginbn.problem import StructureProblem
-from marginbn.scores import get_local_score
-from marginbn.structure import is_acyclic
+from marginbn.problem.problem import StructureProblem
+from marginbn.problem.scores import get_local_score
+from marginbn.problem.structure import is_acyclic
 from strategies import random_data
 
 

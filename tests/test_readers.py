@@ -14,10 +14,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.io import arff as scipy_arff
 
-from marginbn import readers
+from marginbn.data import readers
+from marginbn.data.readers import read_table, write_csv
+from marginbn.data.table import as_table
 from marginbn.exceptions import FormatError, InputError, MissingDependencyError
-from marginbn.readers import read_table, write_csv
-from marginbn.table import as_table
 
 
 def written(folder: Path, content: str | bytes, name: str = "t.csv") -> Path:

@@ -18,9 +18,9 @@ from marginbn import (
 )
 from marginbn.classifiers import BaseBNClassifier
 from marginbn.datasets import load_iris
-from marginbn.export.text import describe_structure, describe_tables, ignored_features
-from marginbn.plaintext import align, counted, hanging, number, percent, seconds
-from marginbn.report import AccuracyLine, describe, score_name, summarise, verdict
+from marginbn.network.wording import align, counted, hanging, number, percent, seconds
+from marginbn.report.structure_text import describe_structure, describe_tables, ignored_features
+from marginbn.report.text import AccuracyLine, describe, score_name, summarise, verdict
 from marginbn.solvers.result import Status
 from networks import random_network, sprinkler
 

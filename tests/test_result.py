@@ -13,18 +13,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from marginbn.candidates import enumerate_candidates
 from marginbn.exceptions import InputError, MissingDependencyError, SolverError
-from marginbn.problem import StructureProblem, margin_problem
-from marginbn.solvers import base
-from marginbn.solvers.base import (
-    AUTO_ORDER,
-    available_solvers,
-    choose_solver,
-    get_solver,
-    solve_structure,
-    solver_names,
-)
+from marginbn.problem.candidates import enumerate_candidates
+from marginbn.problem.problem import StructureProblem, margin_problem
+from marginbn.problem.structure import Structure
+from marginbn.solvers import solve as base
 from marginbn.solvers.check import check_result
 from marginbn.solvers.limits import Limits
 from marginbn.solvers.memory import Needs
@@ -37,7 +30,14 @@ from marginbn.solvers.result import (
     paper_gap,
     relative_gap,
 )
-from marginbn.structure import Structure
+from marginbn.solvers.solve import (
+    AUTO_ORDER,
+    available_solvers,
+    choose_solver,
+    get_solver,
+    solve_structure,
+    solver_names,
+)
 from strategies import random_data
 
 NUMBERS = st.floats(-1e12, 1e12)

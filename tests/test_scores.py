@@ -12,12 +12,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from marginbn.candidates import enumerate_candidates
-from marginbn.encode import EncodedData
+from marginbn.data.encode import EncodedData
 from marginbn.exceptions import InputError, ProblemTooLargeError
-from marginbn.problem import linear_problem
-from marginbn.scores import LOCAL_SCORES, get_local_score, local_scores
-from marginbn.structure import Structure
+from marginbn.problem.candidates import enumerate_candidates
+from marginbn.problem.problem import linear_problem
+from marginbn.problem.scores import LOCAL_SCORES, get_local_score, local_scores
+from marginbn.problem.structure import Structure
 from strategies import all_structures, encoded_data, make_data, make_variables, random_data
 
 NAMES = sorted(LOCAL_SCORES)

@@ -10,15 +10,15 @@ import numpy as np
 import pytest
 
 import oracles
-from marginbn.candidates import enumerate_candidates
 from marginbn.exceptions import InputError
-from marginbn.problem import StructureProblem, linear_problem, margin_problem
-from marginbn.scores import get_local_score
+from marginbn.problem.candidates import enumerate_candidates
+from marginbn.problem.problem import StructureProblem, linear_problem, margin_problem
+from marginbn.problem.scores import get_local_score
 from marginbn.solvers import available_solvers, get_solver, solve_structure, solver_names
-from marginbn.solvers.base import Solver
 from marginbn.solvers.check import check_result
 from marginbn.solvers.limits import Limits
 from marginbn.solvers.result import PROOF_TOLERANCE, SolveResult, Status
+from marginbn.solvers.solve import Solver
 from marginbn.solvers.start import feasible_selection
 from problems import (
     Case,

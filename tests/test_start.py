@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from marginbn.candidates import enumerate_candidates
 from marginbn.exceptions import InputError
+from marginbn.problem.candidates import enumerate_candidates
 from marginbn.solvers.exhaustive import ExhaustiveSolver
 from marginbn.solvers.limits import Limits
 from marginbn.solvers.start import box_bound, feasible_selection, initial_bound, initial_selection

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from marginbn.exceptions import InputError
-from marginbn.structure import Structure, describe_cycle, is_acyclic, topological_order
+from marginbn.problem.structure import Structure, describe_cycle, is_acyclic, topological_order
 from strategies import all_structures, structures
 
 

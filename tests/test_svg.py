@@ -10,11 +10,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from marginbn.encode import Variable
+from marginbn.data.encode import Variable
 from marginbn.exceptions import InputError
 from marginbn.export.svg import network_to_html, network_to_svg, save_svg
-from marginbn.network import BayesianNetwork
-from marginbn.structure import Structure
+from marginbn.network.network import BayesianNetwork
+from marginbn.problem.structure import Structure
 from networks import random_network, sprinkler
 
 SPACE = "{http://www.w3.org/2000/svg}"

@@ -17,9 +17,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from marginbn.columns import Column, infer_kind
+from marginbn.data.columns import Column, infer_kind
+from marginbn.data.table import Table, as_column, as_table
 from marginbn.exceptions import InputError
-from marginbn.table import Table, as_column, as_table
 
 # --- by hand --------------------------------------------------------------------------------------
 
@@ -387,7 +387,7 @@ def test_codes_agree_with_pandas(values: list[str | None]) -> None:
 def test_import_leaves_frame_libraries_alone() -> None:
     """Reading arrays imports neither narwhals nor pandas."""
     code = (
-        "import sys, numpy, marginbn.table as t; t.as_table(numpy.eye(2)); "
+        "import sys, numpy, marginbn.data.table as t; t.as_table(numpy.eye(2)); "
         "sys.exit(any(m in sys.modules for m in ('narwhals', 'pandas', 'polars', 'pyarrow')))"
     )
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

@@ -11,18 +11,18 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from marginbn.candidates import enumerate_candidates
-from marginbn.encode import Variable
+from marginbn.data.encode import Variable
 from marginbn.exceptions import CheckpointWarning
-from marginbn.problem import StructureProblem
+from marginbn.problem.candidates import enumerate_candidates
+from marginbn.problem.problem import StructureProblem
+from marginbn.problem.structure import is_acyclic
 from marginbn.solvers.checkpoint import Arrays, Checkpoint, SearchState
 from marginbn.solvers.ending import CallersWatch, Stopped
-from marginbn.solvers.events import Tracker
 from marginbn.solvers.framing import BrokenFileError
 from marginbn.solvers.limits import Deadline, Limits
 from marginbn.solvers.result import SolveResult, Status
+from marginbn.solvers.run import Tracker
 from marginbn.solvers.tree_search import Progress, SearchTree, ended, saved_tree, search
-from marginbn.structure import is_acyclic
 
 
 def selections(problem: StructureProblem) -> list[tuple[float, tuple[int, ...]]]:

@@ -14,8 +14,10 @@ import numpy as np
 import pytest
 
 from certificates import certified, follows, sealed, spoil
-from marginbn.candidates import enumerate_candidates
-from marginbn.certificate.content import (
+from marginbn.problem.candidates import enumerate_candidates
+from marginbn.problem.problem import StructureProblem, linear_problem, margin_problem
+from marginbn.problem.scores import get_local_score
+from marginbn.proof.certificate import (
     ARC,
     CANDIDATE,
     CLUSTERS,
@@ -28,16 +30,14 @@ from marginbn.certificate.content import (
     Row,
     Score,
 )
-from marginbn.certificate.definition import define_candidates, define_data
-from marginbn.problem import StructureProblem, linear_problem, margin_problem
-from marginbn.scores import get_local_score
-from marginbn.verify import verify_certificate
-from marginbn.verify.bounds import NOTHING, Clusters, Forests
-from marginbn.verify.forests import best_arborescence, best_forest
-from marginbn.verify.logarithms import SHIFT, log_gamma_units, log_units
-from marginbn.verify.majorants import Majorant
-from marginbn.verify.problem import Space, build_space
-from marginbn.verify.values import ExactCounts, MarginValues, local_score
+from marginbn.proof.checker import verify_certificate
+from marginbn.proof.checker.bounds import NOTHING, Clusters, Forests
+from marginbn.proof.checker.forests import best_arborescence, best_forest
+from marginbn.proof.checker.logarithms import SHIFT, log_gamma_units, log_units
+from marginbn.proof.checker.majorants import Majorant
+from marginbn.proof.checker.statement import Space, build_space
+from marginbn.proof.checker.values import ExactCounts, MarginValues, local_score
+from marginbn.proof.definition import define_candidates, define_data
 from problems import random_table, small_linear_problem, small_margin_problem
 from test_certificate_file import tiny_certificate
 from test_layers import MODULES, read_imports
@@ -48,14 +48,16 @@ from test_verify_bounds import best_of_leaf
 
 def test_the_checker_shares_no_code_with_the_search() -> None:
     """It imports its own modules and the file format, nothing else of the package."""
-    own = {name: path for name, path in MODULES.items() if name.startswith("marginbn.verify")}
+    own = {
+        name: path for name, path in MODULES.items() if name.startswith("marginbn.proof.checker")
+    }
     assert len(own) >= 6
     imported = {
         name
         for path in own.values()
         for name in read_imports(path.read_text(encoding="utf-8"), MODULES)
     }
-    format_ = {"marginbn.certificate.content", "marginbn.certificate.file", "marginbn.atomic"}
+    format_ = {"marginbn.proof.certificate", "marginbn.proof.format", "marginbn.atomic"}
     assert imported <= own.keys() | format_
 
 

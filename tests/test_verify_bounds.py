@@ -10,11 +10,11 @@ import numpy as np
 import pytest
 
 from branch_bound_cases import is_dag
-from marginbn.candidates import enumerate_candidates
-from marginbn.certificate.content import Multipliers, Row
-from marginbn.verify.bounds import NOTHING, Clusters, Edges, Forests
-from marginbn.verify.majorants import Majorant, room
-from marginbn.verify.problem import RefutedError, Space
+from marginbn.problem.candidates import enumerate_candidates
+from marginbn.proof.certificate import Multipliers, Row
+from marginbn.proof.checker.bounds import NOTHING, Clusters, Edges, Forests
+from marginbn.proof.checker.majorants import Majorant, room
+from marginbn.proof.checker.statement import RefutedError, Space
 from test_certificate_file import tiny_certificate
 
 # ---------------------------------------------------------------------------------- forests
@@ -159,5 +159,5 @@ def test_rows_are_made_anew_once_too_many_are_kept(monkeypatch: pytest.MonkeyPat
     """What is forgotten is made again, with the same bound."""
     multipliers = Multipliers((0, 1, 0, 1), (1.0, 2.0, 3.0, 4.0))
     bound = bound_of_pair(multipliers)
-    monkeypatch.setattr("marginbn.verify.bounds.ROW_BYTES", 0)
+    monkeypatch.setattr("marginbn.proof.checker.bounds.ROW_BYTES", 0)
     assert bound_of_pair(multipliers) == bound

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from certificates import sealed
-from marginbn.certificate.content import (
+from marginbn.proof.certificate import (
     ARC,
     CANDIDATE,
     CLUSTERS,
@@ -23,11 +23,11 @@ from marginbn.certificate.content import (
     Row,
     Score,
 )
-from marginbn.verify import Verdict, verify_certificate
-from marginbn.verify.checker import Checker, check_definition
-from marginbn.verify.logarithms import SHIFT
-from marginbn.verify.problem import RefutedError, build_space
-from marginbn.verify.values import SLACK
+from marginbn.proof.checker import Verdict, verify_certificate
+from marginbn.proof.checker.check import Checker, check_definition
+from marginbn.proof.checker.logarithms import SHIFT
+from marginbn.proof.checker.statement import RefutedError, build_space
+from marginbn.proof.checker.values import SLACK
 from test_certificate_file import tiny_certificate
 
 # ---------------------------------------------------------------------------------- verdicts
@@ -136,7 +136,7 @@ def test_margins_of_the_incumbent_do_not_overflow(
     """One margin of 2^61 units is too large, on either side; one unit less is not."""
     units = np.zeros((2, 1), dtype=np.int64)
     values = SimpleNamespace(n_rivals=1, units=lambda *_: units)
-    monkeypatch.setattr("marginbn.verify.checker.MarginValues", lambda *_: values)
+    monkeypatch.setattr("marginbn.proof.checker.check.MarginValues", lambda *_: values)
     certificate = tiny_certificate(1e30, objective=-1e30, bound=1e30)
     checker = Checker(certificate, build_space(certificate.data, certificate.candidates))
     units[1, 0] = sign * 2**60 + SLACK  # twice, and the slack is subtracted
@@ -292,7 +292,7 @@ def test_too_deep_trees_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     """Two nodes of four candidates wait at the same time: eight bytes, and not one less."""
     tree = np.array([EDGE, 0, 1, FOREST, 0, FOREST, 0], dtype=np.int32)
     certificate = replace(tiny_certificate(), tree=tree)
-    monkeypatch.setattr("marginbn.verify.checker.DEEPEST_BYTES", 8)
+    monkeypatch.setattr("marginbn.proof.checker.check.DEEPEST_BYTES", 8)
     assert verify_certificate(certificate)
-    monkeypatch.setattr("marginbn.verify.checker.DEEPEST_BYTES", 7)
+    monkeypatch.setattr("marginbn.proof.checker.check.DEEPEST_BYTES", 7)
     assert "too deep" in verify_certificate(certificate).reason

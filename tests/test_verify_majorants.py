@@ -10,14 +10,14 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from marginbn.candidates import enumerate_candidates
-from marginbn.certificate.content import Certificate, DualWeights, Score
-from marginbn.certificate.definition import define_candidates, define_data
-from marginbn.problem import margin_problem
-from marginbn.verify.logarithms import SHIFT
-from marginbn.verify.majorants import Majorants, _checked, room
-from marginbn.verify.problem import RefutedError, build_space
-from marginbn.verify.values import SLACK, ExactCounts, MarginValues
+from marginbn.problem.candidates import enumerate_candidates
+from marginbn.problem.problem import margin_problem
+from marginbn.proof.certificate import Certificate, DualWeights, Score
+from marginbn.proof.checker.logarithms import SHIFT
+from marginbn.proof.checker.majorants import Majorants, _checked, room
+from marginbn.proof.checker.statement import RefutedError, build_space
+from marginbn.proof.checker.values import SLACK, ExactCounts, MarginValues
+from marginbn.proof.definition import define_candidates, define_data
 from problems import random_table
 from test_certificate_file import tiny_certificate
 
@@ -160,8 +160,8 @@ def test_blocks_only_save_memory(monkeypatch: pytest.MonkeyPatch) -> None:
     together = majorants_of(certificate)
     assert together.count == 60
     found = [together[number] for number in range(60)]
-    monkeypatch.setattr("marginbn.verify.majorants.BLOCK_BYTES", 1)
-    monkeypatch.setattr("marginbn.verify.majorants.DENSE_BYTES", 0)
+    monkeypatch.setattr("marginbn.proof.checker.majorants.BLOCK_BYTES", 1)
+    monkeypatch.setattr("marginbn.proof.checker.majorants.DENSE_BYTES", 0)
     apart = majorants_of(certificate)
     for number, majorant in enumerate(found):
         assert apart[number].constant == majorant.constant

@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 import oracles
-from marginbn.candidates import CandidateSets, enumerate_candidates
-from marginbn.certificate.content import Candidates, Data
 from marginbn.exceptions import InputError
-from marginbn.verify.problem import (
+from marginbn.problem.candidates import CandidateSets, enumerate_candidates
+from marginbn.proof.certificate import Candidates, Data
+from marginbn.proof.checker.statement import (
     RefutedError,
     Sets,
     Space,
@@ -101,7 +101,7 @@ def test_too_many_candidates_are_refused(monkeypatch: pytest.MonkeyPatch) -> Non
     """Four sets for each of three variables: the limits hold them, and not one more."""
     rule = enumerate_candidates(3, 2, class_restricted=False).rule
     candidates = Candidates(rule, (), np.zeros(0, dtype=bool))
-    limits = "marginbn.verify.problem."
+    limits = "marginbn.proof.checker.statement."
     monkeypatch.setattr(limits + "LARGEST_TABLE", 36)
     monkeypatch.setattr(limits + "MOST_CANDIDATES", 12)
     assert len(build_space(data_of(3), candidates).parents) == 12

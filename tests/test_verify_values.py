@@ -12,17 +12,17 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from marginbn.candidates import enumerate_candidates
-from marginbn.certificate.content import Data, Score
-from marginbn.certificate.definition import define_data
-from marginbn.verify.logarithms import SHIFT
-from marginbn.verify.values import (
+from marginbn.problem.candidates import enumerate_candidates
+from marginbn.proof.certificate import Data, Score
+from marginbn.proof.checker.logarithms import SHIFT
+from marginbn.proof.checker.values import (
     SLACK,
     ExactCounts,
     MarginValues,
     NotCheckableError,
     local_score,
 )
+from marginbn.proof.definition import define_data
 from problems import random_table
 
 
@@ -70,7 +70,7 @@ def test_many_states_are_numbered_as_they_occur(monkeypatch: pytest.MonkeyPatch)
     plain = ExactCounts(data)
     ids, score = plain.group([1, 2, 3]), local_score(plain, Score("k2"), 3, (0, 1, 2))
     units = MarginValues(plain, Score("multiclass")).units(3, (0, 1, 2))
-    monkeypatch.setattr("marginbn.verify.values.FEW_STATES", 1)
+    monkeypatch.setattr("marginbn.proof.checker.values.FEW_STATES", 1)
     other = ExactCounts(data)
     renamed = other.group([1, 2, 3])
     assert len(set(zip(ids.tolist(), renamed.tolist(), strict=True))) == len(set(ids.tolist()))

@@ -20,7 +20,7 @@ from exchange import (
     nasty_network,
 )
 from marginbn.exceptions import InputError
-from marginbn.export.files import load_network, save_network
+from marginbn.export.formats import load_network, save_network
 from marginbn.export.xmlbif import network_from_xmlbif, network_to_xmlbif
 
 DOCTYPE = """<?xml version="1.0"?>

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
-    from marginbn.candidates import CandidateSets, enumerate_candidates
     from marginbn.classifiers import (
         GenerativeBNClassifier,
         MaxMarginBNClassifier,
@@ -19,8 +18,11 @@ if TYPE_CHECKING:
         NaiveBayesClassifier,
         TANClassifier,
     )
-    from marginbn.discretize import MDLPDiscretizer
-    from marginbn.encode import EncodedData, Variable
+    from marginbn.classifiers.model_file import load_model, save_model
+    from marginbn.data.discretize import MDLPDiscretizer
+    from marginbn.data.encode import EncodedData, Variable
+    from marginbn.data.readers import read_table
+    from marginbn.data.table import Table, as_table
     from marginbn.exceptions import (
         CertificateWarning,
         CheckpointWarning,
@@ -33,10 +35,8 @@ if TYPE_CHECKING:
         ProblemTooLargeError,
         SolverError,
     )
-    from marginbn.explain import log_margins, mean_contributions, smallest_margins, what_if
-    from marginbn.explanations import Contribution, Explanation, Explanations, MeanContributions
-    from marginbn.export.files import load_network, save_network
-    from marginbn.export.graphs import (
+    from marginbn.export.formats import load_network, save_network
+    from marginbn.export.interop import (
         from_networkx,
         from_pgmpy,
         from_pyagrum,
@@ -45,11 +45,16 @@ if TYPE_CHECKING:
         to_pyagrum,
     )
     from marginbn.export.jkl import load_scores, save_scores
-    from marginbn.html.write import write_report
-    from marginbn.model_file import load_model, save_model
-    from marginbn.network import BayesianNetwork
-    from marginbn.polytope.files import write_formulation
-    from marginbn.problem import (
+    from marginbn.network.explain import log_margins, mean_contributions, smallest_margins, what_if
+    from marginbn.network.explanations import (
+        Contribution,
+        Explanation,
+        Explanations,
+        MeanContributions,
+    )
+    from marginbn.network.network import BayesianNetwork
+    from marginbn.problem.candidates import CandidateSets, enumerate_candidates
+    from marginbn.problem.problem import (
         ProblemSize,
         StructureProblem,
         drop_dominated,
@@ -57,8 +62,10 @@ if TYPE_CHECKING:
         linear_problem,
         margin_problem,
     )
-    from marginbn.readers import read_table
-    from marginbn.report import describe
+    from marginbn.problem.structure import Structure
+    from marginbn.proof.checker import Verdict, verify_certificate
+    from marginbn.report.page import write_report
+    from marginbn.report.text import describe
     from marginbn.solvers import (
         SolveResult,
         Status,
@@ -68,13 +75,11 @@ if TYPE_CHECKING:
         relative_gap,
         solve_structure,
     )
+    from marginbn.solvers.milp import write_formulation
     from marginbn.solvers.ranking import RankedStructure, best_structures
-    from marginbn.structure import Structure
-    from marginbn.table import Table, as_table
-    from marginbn.verify import Verdict, verify_certificate
 
 _HOMES = {
-    "marginbn.candidates": ("CandidateSets", "enumerate_candidates"),
+    "marginbn.problem.candidates": ("CandidateSets", "enumerate_candidates"),
     "marginbn.classifiers": (
         "GenerativeBNClassifier",
         "MaxMarginBNClassifier",
@@ -82,8 +87,8 @@ _HOMES = {
         "NaiveBayesClassifier",
         "TANClassifier",
     ),
-    "marginbn.discretize": ("MDLPDiscretizer",),
-    "marginbn.encode": ("EncodedData", "Variable"),
+    "marginbn.data.discretize": ("MDLPDiscretizer",),
+    "marginbn.data.encode": ("EncodedData", "Variable"),
     "marginbn.exceptions": (
         "CertificateWarning",
         "CheckpointWarning",
@@ -96,15 +101,20 @@ _HOMES = {
         "ProblemTooLargeError",
         "SolverError",
     ),
-    "marginbn.explain": ("log_margins", "mean_contributions", "smallest_margins", "what_if"),
-    "marginbn.explanations": (
+    "marginbn.network.explain": (
+        "log_margins",
+        "mean_contributions",
+        "smallest_margins",
+        "what_if",
+    ),
+    "marginbn.network.explanations": (
         "Contribution",
         "Explanation",
         "Explanations",
         "MeanContributions",
     ),
-    "marginbn.export.files": ("load_network", "save_network"),
-    "marginbn.export.graphs": (
+    "marginbn.export.formats": ("load_network", "save_network"),
+    "marginbn.export.interop": (
         "from_networkx",
         "from_pgmpy",
         "from_pyagrum",
@@ -113,11 +123,11 @@ _HOMES = {
         "to_pyagrum",
     ),
     "marginbn.export.jkl": ("load_scores", "save_scores"),
-    "marginbn.html.write": ("write_report",),
-    "marginbn.model_file": ("load_model", "save_model"),
-    "marginbn.network": ("BayesianNetwork",),
-    "marginbn.polytope.files": ("write_formulation",),
-    "marginbn.problem": (
+    "marginbn.report.page": ("write_report",),
+    "marginbn.classifiers.model_file": ("load_model", "save_model"),
+    "marginbn.network.network": ("BayesianNetwork",),
+    "marginbn.solvers.milp": ("write_formulation",),
+    "marginbn.problem.problem": (
         "ProblemSize",
         "StructureProblem",
         "drop_dominated",
@@ -134,12 +144,12 @@ _HOMES = {
         "relative_gap",
         "solve_structure",
     ),
-    "marginbn.readers": ("read_table",),
-    "marginbn.report": ("describe",),
+    "marginbn.data.readers": ("read_table",),
+    "marginbn.report.text": ("describe",),
     "marginbn.solvers.ranking": ("RankedStructure", "best_structures"),
-    "marginbn.structure": ("Structure",),
-    "marginbn.table": ("Table", "as_table"),
-    "marginbn.verify": ("Verdict", "verify_certificate"),
+    "marginbn.problem.structure": ("Structure",),
+    "marginbn.data.table": ("Table", "as_table"),
+    "marginbn.proof.checker": ("Verdict", "verify_certificate"),
 }
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 

@@ -15,22 +15,22 @@ from scipy.special import logsumexp
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
-from marginbn.candidates import Arc
-from marginbn.classifiers.preparation import (
+from marginbn.classifiers.training import (
     EncodedTraining,
     encode_training,
     read_features,
     read_training_rows,
 )
-from marginbn.counts import contingency
-from marginbn.encode import EncodedData
+from marginbn.data.counts import contingency
+from marginbn.data.encode import EncodedData
 from marginbn.exceptions import InputError
-from marginbn.explain import as_rows, explain_codes
-from marginbn.explanations import Explanations
-from marginbn.network import BayesianNetwork
-from marginbn.scores.loglik import log_likelihood
+from marginbn.network.explain import as_rows, explain_codes
+from marginbn.network.explanations import Explanations
+from marginbn.network.network import BayesianNetwork
+from marginbn.problem.candidates import Arc
+from marginbn.problem.loglik import log_likelihood
+from marginbn.problem.structure import Structure
 from marginbn.solvers.result import SolveResult, Status, TracePoint
-from marginbn.structure import Structure
 
 
 class BaseBNClassifier(ClassifierMixin, BaseEstimator):
@@ -190,7 +190,7 @@ class BaseBNClassifier(ClassifierMixin, BaseEstimator):
         """Why each row is predicted as it is: its log margin as a sum over the variables.
 
         The predicted class is compared with its nearest rival, or the labels ``y`` with theirs.
-        One row on its own is welcome too; see :func:`marginbn.explain.explain`.
+        One row on its own is welcome too; see :func:`marginbn.network.explain.explain`.
 
         Examples
         --------

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from marginbn.classifiers.searching import SearchingBNClassifier
-from marginbn.encode import EncodedData
-from marginbn.problem import drop_dominated, linear_problem
-from marginbn.scores import get_local_score
+from marginbn.classifiers.search import SearchingBNClassifier
+from marginbn.data.encode import EncodedData
+from marginbn.problem.problem import drop_dominated, linear_problem
+from marginbn.problem.scores import get_local_score
 from marginbn.solvers.result import SolveResult
 
 

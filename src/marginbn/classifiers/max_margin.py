@@ -6,10 +6,10 @@ import math
 from typing import Any
 
 from marginbn.classifiers.base import check_positive, fixed_structure_result
-from marginbn.classifiers.searching import SearchingBNClassifier
-from marginbn.encode import EncodedData
+from marginbn.classifiers.search import SearchingBNClassifier
+from marginbn.data.encode import EncodedData
 from marginbn.exceptions import InputError
-from marginbn.problem import margin_problem
+from marginbn.problem.problem import margin_problem
 from marginbn.solvers.result import SolveResult
 
 

@@ -20,18 +20,18 @@ from marginbn.classifiers.max_margin import (
     gamma_from_probability,
     single_class_result,
 )
-from marginbn.classifiers.preparation import (
+from marginbn.classifiers.search import SearchingBNClassifier, seed_of
+from marginbn.classifiers.training import (
     EncodedTraining,
     TrainingRows,
     encode_training,
     read_target,
     read_training_rows,
 )
-from marginbn.classifiers.searching import SearchingBNClassifier, seed_of
-from marginbn.encode import EncodedData
+from marginbn.data.encode import EncodedData
 from marginbn.exceptions import InputError, OptimalityWarning
-from marginbn.network import BayesianNetwork
-from marginbn.problem import StructureProblem, margin_problem
+from marginbn.network.network import BayesianNetwork
+from marginbn.problem.problem import StructureProblem, margin_problem
 from marginbn.solvers import solve_structure
 from marginbn.solvers.result import SolveResult, Status
 

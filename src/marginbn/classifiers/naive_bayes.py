@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from marginbn.classifiers.base import BaseBNClassifier, fixed_structure_result
-from marginbn.encode import EncodedData
+from marginbn.data.encode import EncodedData
 from marginbn.solvers.result import SolveResult
 
 

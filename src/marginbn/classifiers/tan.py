@@ -18,9 +18,9 @@ from numpy.typing import NDArray
 from scipy.special import xlogy
 
 from marginbn.classifiers.base import BaseBNClassifier, fixed_structure_result
-from marginbn.counts import contingency
-from marginbn.encode import EncodedData
-from marginbn.polytope.arborescence import maximum_arborescence
+from marginbn.data.counts import contingency
+from marginbn.data.encode import EncodedData
+from marginbn.problem.arborescence import maximum_arborescence
 from marginbn.solvers.result import SolveResult
 
 

@@ -12,15 +12,15 @@ import typer
 from numpy.typing import NDArray
 
 from marginbn.classifiers import NaiveBayesClassifier
-from marginbn.classifiers.preparation import encode_training, read_training_rows
+from marginbn.classifiers.evaluation import stratified_holdout
+from marginbn.classifiers.training import encode_training, read_training_rows
 from marginbn.cli.options import TableOptions
-from marginbn.columns import Column
+from marginbn.data.columns import Column
+from marginbn.data.encode import EncodedData
+from marginbn.data.readers import read_table
+from marginbn.data.table import Table, as_table
 from marginbn.datasets import load_dataset
-from marginbn.encode import EncodedData
-from marginbn.evaluation import stratified_holdout
 from marginbn.exceptions import DataWarning, InputError
-from marginbn.readers import read_table
-from marginbn.table import Table, as_table
 
 
 @dataclass(frozen=True, eq=False)

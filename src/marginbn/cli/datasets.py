@@ -10,7 +10,7 @@ import typer
 from marginbn.cli.options import JsonOption, OutputOption
 
 if TYPE_CHECKING:
-    from marginbn.table import Table
+    from marginbn.data.table import Table
 
 
 def datasets(
@@ -28,9 +28,9 @@ def datasets(
     MARGINBN_DATA may name a folder with more of them.
     """
     from marginbn.cli.output import print_json
+    from marginbn.data.readers import write_csv
     from marginbn.datasets import list_datasets
-    from marginbn.plaintext import align
-    from marginbn.readers import write_csv
+    from marginbn.network.wording import align
 
     if name is not None:
         part = _load_part(name, test)

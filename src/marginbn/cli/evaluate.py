@@ -18,8 +18,8 @@ from marginbn.cli.options import (
 from marginbn.cli.running import DONE, OPEN_GAP
 
 if TYPE_CHECKING:
+    from marginbn.classifiers.evaluation import FoldScore, FoldScores
     from marginbn.cli.data import Rows
-    from marginbn.evaluation import FoldScore, FoldScores
 
 
 def evaluate(
@@ -72,7 +72,7 @@ def _maker(method: Method, problem: ProblemOptions, search: SearchOptions) -> An
 def _cross_validate(
     make: Any, rows: Rows, folds: int, search: SearchOptions, report: _Reporter
 ) -> FoldScores:
-    from marginbn.evaluation import cross_validate
+    from marginbn.classifiers.evaluation import cross_validate
 
     return cross_validate(
         make, rows.features, rows.labels, folds, search.seed, search.jobs, on_fold=report
@@ -88,7 +88,7 @@ class _Reporter:
 
     def __call__(self, fold: FoldScore) -> None:
         from marginbn.cli.output import note
-        from marginbn.plaintext import percent, seconds
+        from marginbn.network.wording import percent, seconds
 
         self._done += 1
         note(
@@ -118,7 +118,7 @@ def _finite(record: dict[str, Any]) -> dict[str, Any]:
 
 
 def _describe(scores: dict[Method, FoldScores], rows: Rows, folds: int) -> str:
-    from marginbn.plaintext import align, percent, seconds
+    from marginbn.network.wording import align, percent, seconds
 
     table = [["method", "accuracy", "+-", "largest gap", "search"]]
     for method, result in scores.items():

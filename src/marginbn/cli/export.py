@@ -37,9 +37,9 @@ def export(
 
     With uai the names go to a second file beside the first; on stdout there are none.
     """
+    from marginbn.classifiers.model_file import load_model
     from marginbn.exceptions import InputError
-    from marginbn.export.files import find_format
-    from marginbn.model_file import load_model
+    from marginbn.export.formats import find_format
 
     try:
         chosen = find_format(output or "", format)

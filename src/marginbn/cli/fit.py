@@ -19,7 +19,7 @@ from marginbn.cli.running import DONE, OPEN_GAP
 if TYPE_CHECKING:
     from marginbn.classifiers import BaseBNClassifier
     from marginbn.cli.data import Rows, Source
-    from marginbn.report import AccuracyLine
+    from marginbn.report.text import AccuracyLine
 
 DEFAULT_HOLDOUT = 0.2
 
@@ -64,11 +64,11 @@ def fit(
     quiet: QuietOption = False,
 ) -> int:
     """Learn a classifier from TABLE and say how good it provably is."""
+    from marginbn.classifiers.model_file import save_model
     from marginbn.cli.data import load_source
     from marginbn.cli.methods import build_classifier
     from marginbn.cli.output import note, print_json, print_verdict, text_width
-    from marginbn.model_file import save_model
-    from marginbn.report import describe, summarise
+    from marginbn.report.text import describe, summarise
 
     check_holdout(holdout, test)
     classifier = build_classifier(problem, search)
@@ -149,7 +149,7 @@ def learn(classifier: BaseBNClassifier, train: Rows, quiet: bool) -> None:
 
 def measure(classifier: BaseBNClassifier, train: Rows, held_out: Rows | None) -> list[AccuracyLine]:
     """Accuracy on the rows learned from and on the others."""
-    from marginbn.report import AccuracyLine
+    from marginbn.report.text import AccuracyLine
 
     predicted = classifier.predict(train.features)
     lines = [AccuracyLine.measure("training", predicted, train.labels, is_sample=False)]

@@ -10,8 +10,8 @@ import typer
 from marginbn.cli.options import Method, ProblemOptions, TableOptions
 
 if TYPE_CHECKING:
-    from marginbn.encode import EncodedData
-    from marginbn.problem import StructureProblem
+    from marginbn.data.encode import EncodedData
+    from marginbn.problem.problem import StructureProblem
 
 
 def formulate(
@@ -37,7 +37,7 @@ def formulate(
     from marginbn.cli.methods import build_classifier
     from marginbn.cli.output import note
     from marginbn.export.jkl import save_scores
-    from marginbn.polytope.files import write_formulation
+    from marginbn.solvers.milp import write_formulation
 
     if problem.method not in (Method.MAX_MARGIN, Method.GENERATIVE):
         raise typer.BadParameter("must be max-margin or generative", param_hint="--method")
@@ -56,10 +56,10 @@ def formulate(
 
 
 def _build_problem(data: EncodedData, params: dict[str, Any]) -> StructureProblem:
-    from marginbn.candidates import enumerate_candidates
     from marginbn.classifiers.base import resolve_arcs
-    from marginbn.problem import linear_problem, margin_problem
-    from marginbn.scores import get_local_score
+    from marginbn.problem.candidates import enumerate_candidates
+    from marginbn.problem.problem import linear_problem, margin_problem
+    from marginbn.problem.scores import get_local_score
 
     candidates = enumerate_candidates(
         data.n_variables,

@@ -31,10 +31,10 @@ def predict(
     Columns are matched by name; others, such as the class itself, are ignored. Missing values are
     summed out, and so are categories that training never saw.
     """
+    from marginbn.classifiers.model_file import load_model
     from marginbn.cli.data import load_table
     from marginbn.cli.output import print_json
-    from marginbn.model_file import load_model
-    from marginbn.readers import write_csv
+    from marginbn.data.readers import write_csv
 
     classifier = load_model(model)
     features = load_table(table, delimiter)

@@ -66,7 +66,7 @@ class ProgressLine:
 
     def text(self, elapsed: float, *, hint: bool = False) -> str:
         """The line, at most 79 characters for scores of usual size."""
-        from marginbn.plaintext import number, percent
+        from marginbn.network.wording import number, percent
 
         if self._point is None:
             return f"{elapsed:6.1f} s  preparing"

@@ -11,8 +11,8 @@ from marginbn.cli.options import DelimiterOption, ModelArgument, QuietOption
 
 if TYPE_CHECKING:
     from marginbn.classifiers import BaseBNClassifier
+    from marginbn.classifiers.evaluation import FoldScore
     from marginbn.cli.data import Rows
-    from marginbn.evaluation import FoldScore
 
 
 def report(
@@ -65,9 +65,9 @@ def report(
     settings; states can be clicked and all posteriors follow. Ctrl-C while the accuracy is
     measured writes the page without it.
     """
+    from marginbn.classifiers.model_file import load_model
     from marginbn.cli.output import note
-    from marginbn.html.write import write_report
-    from marginbn.model_file import load_model
+    from marginbn.report.page import write_report
 
     check_options(data, test, folds, fold_time)
     classifier = load_model(model)
@@ -127,7 +127,7 @@ def load_rows(
 
 def describe_fold(name: str, fold: FoldScore) -> str:
     """A line about a fold that is done."""
-    from marginbn.plaintext import percent, seconds
+    from marginbn.network.wording import percent, seconds
 
     return f"{name}: accuracy {percent(fold.accuracy)} in a fold, {seconds(fold.seconds)} of search"
 

@@ -17,11 +17,11 @@ def show(
     json: JsonOption = False,
 ) -> None:
     """Summarise a saved classifier: verdict, numbers, structure."""
+    from marginbn.classifiers.model_file import load_model
     from marginbn.cli.output import print_json, print_verdict, text_width
     from marginbn.export.native import network_to_dict
-    from marginbn.export.text import describe_tables
-    from marginbn.model_file import load_model
-    from marginbn.report import describe, summarise
+    from marginbn.report.structure_text import describe_tables
+    from marginbn.report.text import describe, summarise
 
     classifier = load_model(model)
     if json:

@@ -10,7 +10,7 @@ import typer
 from marginbn.cli.options import JsonOption, Margin, Missing, TableOptions
 
 if TYPE_CHECKING:
-    from marginbn.problem import ProblemSize
+    from marginbn.problem.problem import ProblemSize
     from marginbn.solvers.memory import Needs
 
 
@@ -38,7 +38,7 @@ def size(
     """Count candidates, margin rows and memory; solve nothing."""
     from marginbn.cli.data import encode_rows, load_source
     from marginbn.cli.output import print_json
-    from marginbn.problem import estimate_size
+    from marginbn.problem.problem import estimate_size
     from marginbn.solvers.sizing import estimate_needs
 
     rows = load_source(table).rows()
@@ -58,7 +58,7 @@ def size(
 
 
 def _describe(needed: ProblemSize, memory: Needs, n_rows: int, n_classes: int) -> str:
-    from marginbn.plaintext import align
+    from marginbn.network.wording import align
     from marginbn.solvers.memory import describe_bytes
 
     return "\n".join(

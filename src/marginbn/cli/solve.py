@@ -11,7 +11,7 @@ from marginbn.cli.options import JsonOption, QuietOption, SearchOptions
 from marginbn.cli.running import DONE, OPEN_GAP
 
 if TYPE_CHECKING:
-    from marginbn.problem import StructureProblem
+    from marginbn.problem.problem import StructureProblem
     from marginbn.solvers.result import SolveResult
 
 _TIME_LIMIT = 60.0
@@ -91,7 +91,7 @@ def summarise_result(problem: StructureProblem, result: SolveResult) -> dict[str
 
 def describe_result(problem: StructureProblem, result: SolveResult) -> str:
     """Verdict, numbers and structure for a terminal."""
-    from marginbn.plaintext import align, counted, number, percent, seconds
+    from marginbn.network.wording import align, counted, number, percent, seconds
 
     if result.is_optimal:
         verdict = "Optimal, proven: no allowed structure has a higher score."

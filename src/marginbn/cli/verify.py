@@ -17,10 +17,10 @@ from marginbn.cli.options import (
 from marginbn.cli.running import DONE, ERROR
 
 if TYPE_CHECKING:
-    from marginbn.certificate.content import Data
     from marginbn.cli.data import Rows
-    from marginbn.verify import Verdict
-    from marginbn.verify.checker import Progress
+    from marginbn.proof.certificate import Data
+    from marginbn.proof.checker import Verdict
+    from marginbn.proof.checker.check import Progress
 
 DEFAULT_HOLDOUT = 0.2
 
@@ -62,10 +62,10 @@ def verify(
 
     Prints VERIFIED with the proven gap, or what is wrong and where (exit code 1).
     """
-    from marginbn.certificate.file import read_certificate
     from marginbn.cli.data import load_source
     from marginbn.cli.output import print_json, print_verdict
-    from marginbn.verify import verify_certificate
+    from marginbn.proof.checker import verify_certificate
+    from marginbn.proof.format import read_certificate
 
     content = read_certificate(certificate)
     problem = None
@@ -113,8 +113,8 @@ def compare_data(
     wanted: Data, rows: Rows, missing: Missing, shares: tuple[float, ...], seed: int
 ) -> str | None:
     """None if the table gives the data of the certificate, else what differs."""
-    from marginbn.certificate.definition import define_data
     from marginbn.cli.data import encode_rows, hold_out
+    from marginbn.proof.definition import define_data
 
     difference = None
     rows = _known_columns(rows, wanted)

@@ -8,8 +8,8 @@ from collections.abc import Callable
 from functools import partial
 from typing import NamedTuple
 
+from marginbn.data.labelled import CLASS_NAME, Dataset
 from marginbn.datasets.bundled import load_breast_cancer, load_iris, load_wine
-from marginbn.datasets.dataset import CLASS_NAME, Dataset
 from marginbn.datasets.folder import VARIABLE, list_folder_datasets, load_folder_dataset
 from marginbn.datasets.generators import (
     make_corral,

@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from marginbn.columns import Column
-from marginbn.datasets.dataset import CLASS_NAME, Dataset
-from marginbn.table import Table
+from marginbn.data.columns import Column
+from marginbn.data.labelled import CLASS_NAME, Dataset
+from marginbn.data.table import Table
 
 
 def load_iris() -> Dataset:

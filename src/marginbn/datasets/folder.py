@@ -17,12 +17,12 @@ from os import PathLike
 from pathlib import Path
 from typing import Any
 
-from marginbn.columns import Column
-from marginbn.datasets.dataset import CLASS_NAME, Dataset
+from marginbn.data.columns import Column
+from marginbn.data.labelled import CLASS_NAME, Dataset
+from marginbn.data.readers import read_delimited
+from marginbn.data.table import Table
+from marginbn.data.text import column_from_text, exact_text_column, format_error, load_text
 from marginbn.exceptions import InputError
-from marginbn.readers import read_delimited
-from marginbn.table import Table
-from marginbn.textfile import column_from_text, exact_text_column, format_error, load_text
 
 VARIABLE = "MARGINBN_DATA"
 """Environment variable that names the folder."""

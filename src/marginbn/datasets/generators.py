@@ -13,10 +13,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from marginbn.columns import Column
-from marginbn.datasets.dataset import CLASS_NAME, Dataset
+from marginbn.data.columns import Column
+from marginbn.data.labelled import CLASS_NAME, Dataset
+from marginbn.data.table import Table
 from marginbn.exceptions import InputError
-from marginbn.table import Table
 
 _MONKS_ARITIES = (3, 3, 2, 3, 4, 2)
 _MONKS_TRAIN_SIZES = {1: 124, 2: 169, 3: 122}

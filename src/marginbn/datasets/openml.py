@@ -14,11 +14,11 @@ from typing import Any
 
 import numpy as np
 
-from marginbn.cells import column_from_objects
-from marginbn.columns import Column
-from marginbn.datasets.dataset import CLASS_NAME, Dataset
+from marginbn.data.cells import column_from_objects
+from marginbn.data.columns import Column
+from marginbn.data.labelled import CLASS_NAME, Dataset
+from marginbn.data.table import Table
 from marginbn.exceptions import InputError, MarginBNError
-from marginbn.table import Table
 
 OPENML_IDS = {
     "abalone": 183,

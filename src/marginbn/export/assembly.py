@@ -25,14 +25,14 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from marginbn.elimination import MAX_AXES, MAX_CELLS, describe_cells
-from marginbn.encode import Variable
+from marginbn.data.encode import Variable
+from marginbn.data.text import format_error
 from marginbn.exceptions import InputError
 from marginbn.export.native import MAX_STATES
 from marginbn.jsonvalues import shorten
-from marginbn.network import BayesianNetwork
-from marginbn.structure import Structure, is_acyclic
-from marginbn.textfile import format_error
+from marginbn.network.elimination import MAX_AXES, MAX_CELLS, describe_cells
+from marginbn.network.network import BayesianNetwork
+from marginbn.problem.structure import Structure, is_acyclic
 
 FloatArray = NDArray[np.float64]
 

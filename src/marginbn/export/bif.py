@@ -29,7 +29,7 @@ from itertools import product
 
 import numpy as np
 
-from marginbn.encode import Variable
+from marginbn.data.encode import Variable
 from marginbn.export.assembly import (
     Declaration,
     Family,
@@ -43,7 +43,7 @@ from marginbn.export.assembly import (
 from marginbn.export.names import quote
 from marginbn.export.scanner import Scanner, Word
 from marginbn.jsonvalues import shorten
-from marginbn.network import BayesianNetwork
+from marginbn.network.network import BayesianNetwork
 
 MAX_DEFAULT_CELLS = 2**22
 """Cells that ``default`` rows may fill in one file: a short file must not fill the memory."""

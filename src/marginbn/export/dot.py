@@ -7,7 +7,7 @@ may be called anything.
 from __future__ import annotations
 
 from marginbn.atomic import PathLike, write_text
-from marginbn.network import BayesianNetwork
+from marginbn.network.network import BayesianNetwork
 
 _CLASS_STYLE = 'shape=box, style="filled,rounded", fillcolor="#ffd166"'
 _ISOLATED_STYLE = 'color="#999999", fontcolor="#999999"'
@@ -21,8 +21,8 @@ def network_to_dot(network: BayesianNetwork) -> str:
     Examples
     --------
     >>> import numpy as np
-    >>> from marginbn.encode import Variable
-    >>> from marginbn.structure import Structure
+    >>> from marginbn.data.encode import Variable
+    >>> from marginbn.problem.structure import Structure
     >>> half = np.log([0.5, 0.5])
     >>> network = BayesianNetwork(
     ...     Structure(((), (0,))),

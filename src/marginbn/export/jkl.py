@@ -10,7 +10,7 @@ r"""Local scores in the format of Jaakkola and GOBNILP (``.jkl``, ``.jaa``, ``.s
     -20.125 0
 
 The score of a structure is the sum over its variables and is maximised, which is a
-:class:`~marginbn.problem.StructureProblem` without margin rows. Names are words: white space and
+:class:`~marginbn.problem.problem.StructureProblem` without margin rows. Names are words: white space and
 the like have the escape of :mod:`marginbn.export.names`. The format has no states, so variables
 that were read have none. The first variable is the class. Scores are written with the digits that
 read back to the same float.
@@ -26,8 +26,8 @@ from itertools import pairwise
 import numpy as np
 
 from marginbn.atomic import PathLike, write_text
-from marginbn.candidates import MAX_CANDIDATES, CandidateSets
-from marginbn.encode import Variable
+from marginbn.data.encode import Variable
+from marginbn.data.text import format_error
 from marginbn.exceptions import FormatError, InputError
 from marginbn.export.names import NO_WORD, escape, unescape
 from marginbn.export.scanner import (
@@ -37,8 +37,8 @@ from marginbn.export.scanner import (
     read_text,
 )
 from marginbn.jsonvalues import shorten
-from marginbn.problem import StructureProblem
-from marginbn.textfile import format_error
+from marginbn.problem.candidates import MAX_CANDIDATES, CandidateSets
+from marginbn.problem.problem import StructureProblem
 
 
 def save_scores(problem: StructureProblem, path: PathLike, *, names: bool = True) -> None:

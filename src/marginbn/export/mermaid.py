@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 
-from marginbn.network import BayesianNetwork
+from marginbn.network.network import BayesianNetwork
 
 _CLASS_STYLE = "fill:#ffd166,stroke:#333333,color:#000000"
 _ISOLATED_STYLE = "stroke:#999999,color:#999999"
@@ -23,8 +23,8 @@ def network_to_mermaid(network: BayesianNetwork) -> str:
     Examples
     --------
     >>> import numpy as np
-    >>> from marginbn.encode import Variable
-    >>> from marginbn.structure import Structure
+    >>> from marginbn.data.encode import Variable
+    >>> from marginbn.problem.structure import Structure
     >>> half = np.log([0.5, 0.5])
     >>> network = BayesianNetwork(
     ...     Structure(((), (0,))),

@@ -22,10 +22,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from marginbn.atomic import PathLike
-from marginbn.elimination import MAX_AXES, MAX_CELLS, describe_cells
-from marginbn.encode import Variable
+from marginbn.data.encode import Variable
 from marginbn.exceptions import FormatError, InputError
-from marginbn.jsonfile import read_json, write_json_atomic
+from marginbn.files import read_json, write_json_atomic
 from marginbn.jsonvalues import (
     MisfitError,
     as_int,
@@ -35,8 +34,9 @@ from marginbn.jsonvalues import (
     check_header,
     shorten,
 )
-from marginbn.network import BayesianNetwork
-from marginbn.structure import Structure, is_acyclic
+from marginbn.network.elimination import MAX_AXES, MAX_CELLS, describe_cells
+from marginbn.network.network import BayesianNetwork
+from marginbn.problem.structure import Structure, is_acyclic
 
 __all__ = [
     "load_network",

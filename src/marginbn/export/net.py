@@ -34,7 +34,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from marginbn.encode import Variable
+from marginbn.data.encode import Variable
 from marginbn.export.assembly import (
     Declaration,
     Family,
@@ -48,7 +48,7 @@ from marginbn.export.assembly import (
 from marginbn.export.names import quote
 from marginbn.export.scanner import Scanner, Word
 from marginbn.jsonvalues import shorten
-from marginbn.network import BayesianNetwork
+from marginbn.network.network import BayesianNetwork
 
 SOFTWARE = "marginbn"
 """Marks files in which labels are the names of the variables."""

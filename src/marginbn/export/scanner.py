@@ -19,11 +19,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from marginbn.atomic import PathLike
+from marginbn.data.text import format_error, numbers_of_texts
 from marginbn.exceptions import FormatError, InputError
 from marginbn.export.names import unescape
-from marginbn.jsonfile import MAX_BYTES
+from marginbn.files import MAX_BYTES
 from marginbn.jsonvalues import shorten
-from marginbn.textfile import format_error, numbers_of_texts
 
 _SPACE = re.compile(r"[ \t\r\n\f\v]*")
 _NUMBER_WORD = re.compile(r"[^ \t\r\n\f\v,]+")

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from marginbn.atomic import PathLike, write_text
-from marginbn.network import BayesianNetwork
-from marginbn.sketch import draw_structure
+from marginbn.network.network import BayesianNetwork
+from marginbn.network.svg import draw_structure
 
 
 def network_to_svg(network: BayesianNetwork) -> str:
@@ -13,8 +13,8 @@ def network_to_svg(network: BayesianNetwork) -> str:
     Examples
     --------
     >>> import numpy as np
-    >>> from marginbn.encode import Variable
-    >>> from marginbn.structure import Structure
+    >>> from marginbn.data.encode import Variable
+    >>> from marginbn.problem.structure import Structure
     >>> network = BayesianNetwork(
     ...     Structure(((),)), (Variable("<class>", ("a", "b")),), (np.log([0.5, 0.5]),)
     ... )

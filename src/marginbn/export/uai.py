@@ -38,7 +38,8 @@ from typing import Literal
 import numpy as np
 
 from marginbn.atomic import PathLike, write_text
-from marginbn.encode import Variable
+from marginbn.data.encode import Variable
+from marginbn.data.text import format_error
 from marginbn.exceptions import FormatError
 from marginbn.export.assembly import (
     ROUNDING_TOLERANCE,
@@ -59,10 +60,9 @@ from marginbn.export.scanner import (
     parse_whole,
     read_text,
 )
-from marginbn.jsonfile import read_json, write_json_atomic
+from marginbn.files import read_json, write_json_atomic
 from marginbn.jsonvalues import MisfitError, as_record, check_header, shorten
-from marginbn.network import BayesianNetwork
-from marginbn.textfile import format_error
+from marginbn.network.network import BayesianNetwork
 
 Layout = Literal["standard", "pyagrum", "pgmpy"]
 

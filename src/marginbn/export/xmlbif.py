@@ -26,7 +26,8 @@ from typing import Any, NoReturn
 from xml.parsers import expat
 from xml.sax.saxutils import escape as escape_xml
 
-from marginbn.encode import Variable
+from marginbn.data.encode import Variable
+from marginbn.data.text import format_error
 from marginbn.export.assembly import (
     Declaration,
     Family,
@@ -39,8 +40,7 @@ from marginbn.export.assembly import (
 from marginbn.export.names import UNPRINTABLE_XML, escape, unescape
 from marginbn.export.scanner import NotANumberError, parse_numbers
 from marginbn.jsonvalues import shorten
-from marginbn.network import BayesianNetwork
-from marginbn.textfile import format_error
+from marginbn.network.network import BayesianNetwork
 
 MAX_DEPTH = 32
 """Elements inside one another; XMLBIF itself has five."""

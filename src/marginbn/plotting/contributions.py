@@ -7,14 +7,14 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from marginbn.exceptions import InputError
-from marginbn.explanations import (
+from marginbn.network.explanations import (
     Contribution,
     Explanation,
     MeanContributions,
     name_rest,
     split_largest,
 )
-from marginbn.plaintext import counted
+from marginbn.network.wording import counted
 from marginbn.plotting.axes import AGAINST, FOR, GREY, label, new_axes
 
 if TYPE_CHECKING:
@@ -78,7 +78,7 @@ def plot_mean_contributions(
     Parameters
     ----------
     mean
-        From :func:`marginbn.explain.mean_contributions`.
+        From :func:`marginbn.network.explain.mean_contributions`.
     most
         Variables shown.
     ax

@@ -10,7 +10,7 @@ from importlib import import_module
 from typing import Any
 
 from marginbn.exceptions import MissingDependencyError
-from marginbn.layout import Box, Layout, Point, Route
+from marginbn.network.layout import Box, Layout, Point, Route
 
 _POINTS = 72.0  # per inch
 _MARGIN = 14.0

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from marginbn.exceptions import InputError
-from marginbn.plaintext import percent
+from marginbn.network.wording import percent
 from marginbn.plotting.axes import AGAINST, FOR, GREY, new_axes
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ def plot_margins(
     Parameters
     ----------
     log_margins
-        One per sample, such as from :func:`marginbn.explain.log_margins` with true labels.
+        One per sample, such as from :func:`marginbn.network.explain.log_margins` with true labels.
     gamma
         Desired log margin, drawn as a line; None for none.
     bins

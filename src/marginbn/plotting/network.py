@@ -5,8 +5,17 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Literal
 
 from marginbn.exceptions import InputError
-from marginbn.layout import CLASS, FONT_SIZE, LABEL_COLUMNS, Box, Layout, Point, Route, lay_out
-from marginbn.network import BayesianNetwork
+from marginbn.network.layout import (
+    CLASS,
+    FONT_SIZE,
+    LABEL_COLUMNS,
+    Box,
+    Layout,
+    Point,
+    Route,
+    lay_out,
+)
+from marginbn.network.network import BayesianNetwork
 from marginbn.plotting.axes import GREY, INK, label, new_axes
 from marginbn.plotting.graphviz import arrange
 

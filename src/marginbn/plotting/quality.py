@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from marginbn.evaluation import accuracy, binomial_interval
+from marginbn.classifiers.evaluation import accuracy, binomial_interval
 from marginbn.exceptions import InputError
-from marginbn.plaintext import counted, percent
+from marginbn.network.wording import counted, percent
 from marginbn.plotting.axes import FOR, GREY, ink_on, label, new_axes
 
 if TYPE_CHECKING:

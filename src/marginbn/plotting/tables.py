@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from marginbn.network import BayesianNetwork
+from marginbn.network.network import BayesianNetwork
 from marginbn.plotting.axes import ink_on, label, new_axes
 
 if TYPE_CHECKING:

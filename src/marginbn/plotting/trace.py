@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from marginbn.exceptions import InputError
-from marginbn.plaintext import percent
+from marginbn.network.wording import percent
 from marginbn.plotting.axes import AGAINST, FOR, GREY, new_axes
 from marginbn.solvers.result import TracePoint
 

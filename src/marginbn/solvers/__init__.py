@@ -1,14 +1,14 @@
 """Solvers: siblings behind one protocol."""
 
-from marginbn.solvers.base import (
+from marginbn.solvers.limits import Deadline, Limits
+from marginbn.solvers.result import SolveResult, Status, TracePoint, paper_gap, relative_gap
+from marginbn.solvers.solve import (
     available_solvers,
     choose_solver,
     get_solver,
     solve_structure,
     solver_names,
 )
-from marginbn.solvers.limits import Deadline, Limits
-from marginbn.solvers.result import SolveResult, Status, TracePoint, paper_gap, relative_gap
 
 __all__ = [
     "Deadline",

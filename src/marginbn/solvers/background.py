@@ -19,9 +19,9 @@ from queue import Empty, SimpleQueue
 import numpy as np
 from numpy.typing import NDArray
 
-from marginbn.solvers.events import Tracker
+from marginbn.problem.structure import is_acyclic
 from marginbn.solvers.result import Status
-from marginbn.structure import is_acyclic
+from marginbn.solvers.run import Tracker
 
 TICK = 0.05
 """Seconds between two looks at the clock; also how long Ctrl-C may wait on some systems."""

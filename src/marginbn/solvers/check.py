@@ -7,9 +7,9 @@ import math
 import numpy as np
 
 from marginbn.exceptions import InputError, SolverError
-from marginbn.problem import StructureProblem
+from marginbn.problem.problem import StructureProblem
+from marginbn.problem.structure import is_acyclic
 from marginbn.solvers.result import PROOF_TOLERANCE, SolveResult, Status, allowance
-from marginbn.structure import is_acyclic
 
 SCORE_TOLERANCE = 1e-9
 """Relative difference allowed between a claimed and a recomputed objective: float summation."""

@@ -26,7 +26,7 @@ from numpy.typing import NDArray
 
 from marginbn.atomic import PathLike, remove_leftovers, replacing
 from marginbn.exceptions import CheckpointWarning, InputError
-from marginbn.problem import StructureProblem
+from marginbn.problem.problem import StructureProblem
 from marginbn.solvers.fingerprint import fingerprint
 from marginbn.solvers.framing import BrokenFileError, Frame, pack, read_frame
 

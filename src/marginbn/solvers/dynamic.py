@@ -18,13 +18,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from marginbn.exceptions import SolverError
-from marginbn.problem import StructureProblem
+from marginbn.problem.problem import StructureProblem
 from marginbn.solvers.checkpoint import Checkpoint
 from marginbn.solvers.ending import Stopped, look_up
-from marginbn.solvers.events import Callback, Tracker
 from marginbn.solvers.limits import Deadline, Limits
 from marginbn.solvers.memory import Needs
 from marginbn.solvers.result import SolveResult, Status
+from marginbn.solvers.run import Callback, Tracker
 from marginbn.solvers.start import begin
 
 MAX_BYTES = 1_500_000_000
@@ -70,7 +70,7 @@ class DynamicProgrammingSolver:
         n_jobs: int = 1,
         checkpoint: Checkpoint | None = None,
     ) -> SolveResult:
-        """Solve; see :class:`marginbn.solvers.base.Solver`."""
+        """Solve; see :class:`marginbn.solvers.solve.Solver`."""
         tracker = Tracker(problem, Deadline(limits), callback, checkpoint)
         try:
             begin(tracker, start)

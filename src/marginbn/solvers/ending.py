@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Protocol
 
-from marginbn.solvers.events import Tracker
 from marginbn.solvers.result import Status
+from marginbn.solvers.run import Tracker
 
 
 class Stopped(Exception):  # noqa: N818  (an ending, not an error)

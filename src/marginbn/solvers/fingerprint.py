@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from marginbn.problem import StructureProblem
+from marginbn.problem.problem import StructureProblem
 
 
 def fingerprint(problem: StructureProblem) -> str:

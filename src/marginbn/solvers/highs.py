@@ -1,7 +1,7 @@
 """Formulation (19) on HiGHS: the paper's method, and the baseline for everything else.
 
 HiGHS runs in a thread of its own (:mod:`marginbn.solvers.background`); the bounds that it claims
-are raised by :func:`marginbn.polytope.accuracy.bound_allowance` before anybody believes them.
+are raised by :func:`marginbn.problem.accuracy.bound_allowance` before anybody believes them.
 """
 
 from __future__ import annotations
@@ -12,18 +12,18 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from marginbn.candidates import CandidateSets
 from marginbn.exceptions import SolverError
-from marginbn.polytope.accuracy import bound_allowance, objective_scale
-from marginbn.polytope.files import load_highspy, pass_to_highs
-from marginbn.polytope.formulation import formulate, point_of, selection_of, why_too_large
-from marginbn.problem import StructureProblem
+from marginbn.problem.accuracy import bound_allowance, objective_scale
+from marginbn.problem.candidates import CandidateSets
+from marginbn.problem.formulation import formulate, point_of, selection_of, why_too_large
+from marginbn.problem.problem import StructureProblem
 from marginbn.solvers.background import Channel, Ending, follow
 from marginbn.solvers.checkpoint import Checkpoint
-from marginbn.solvers.events import Callback, Tracker
 from marginbn.solvers.limits import Deadline, Limits
 from marginbn.solvers.memory import Needs, milp_needs
+from marginbn.solvers.milp import load_highspy, pass_to_highs
 from marginbn.solvers.result import SolveResult, Status
+from marginbn.solvers.run import Callback, Tracker
 from marginbn.solvers.start import begin, box_bound
 
 TOLERANCE = 1e-9
@@ -60,7 +60,7 @@ class HighsSolver:
         n_jobs: int = 1,
         checkpoint: Checkpoint | None = None,
     ) -> SolveResult:
-        """Solve; see :class:`marginbn.solvers.base.Solver`."""
+        """Solve; see :class:`marginbn.solvers.solve.Solver`."""
         tracker = Tracker(problem, Deadline(limits), callback, checkpoint)
         load_highspy()
         try:

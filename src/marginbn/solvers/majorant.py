@@ -16,7 +16,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from marginbn.problem import StructureProblem
+from marginbn.problem.problem import StructureProblem
 from marginbn.solvers.fingerprint import fingerprint
 
 

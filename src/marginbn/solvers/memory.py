@@ -14,8 +14,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from marginbn.exceptions import InputError, ProblemTooLargeError
-from marginbn.polytope.formulation import count_nonzeros
-from marginbn.problem import StructureProblem
+from marginbn.problem.formulation import count_nonzeros
+from marginbn.problem.problem import StructureProblem
 
 SHARE = 0.8
 """Part of the memory left on the machine that a solve without a limit may take."""

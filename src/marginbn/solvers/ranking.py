@@ -21,11 +21,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from marginbn.exceptions import InputError, ProblemTooLargeError
-from marginbn.problem import StructureProblem
-from marginbn.solvers.base import solve_structure
+from marginbn.problem.problem import StructureProblem
+from marginbn.problem.structure import Structure
 from marginbn.solvers.exhaustive import reach_with
 from marginbn.solvers.result import allowance
-from marginbn.structure import Structure
+from marginbn.solvers.solve import solve_structure
 
 MAX_VISITS = 5_000_000
 """Partial structures looked at before giving up: some minutes."""
@@ -61,7 +61,7 @@ def best_structures(
     --------
     >>> import numpy as np
     >>> from marginbn import EncodedData, Variable, enumerate_candidates, linear_problem
-    >>> from marginbn.scores import get_local_score
+    >>> from marginbn.problem.scores import get_local_score
     >>> two = tuple(Variable(name, ("0", "1")) for name in ("class", "x"))
     >>> data = EncodedData(np.array([[0, 0], [1, 1]] * 9), np.ones(18), two)
     >>> problem = linear_problem(data, enumerate_candidates(2, 1), get_local_score("bic"))

@@ -19,8 +19,8 @@ from enum import StrEnum
 import numpy as np
 from numpy.typing import NDArray
 
+from marginbn.problem.structure import Structure
 from marginbn.solvers.majorant import Majorant
-from marginbn.structure import Structure
 
 
 def relative_gap(objective: float, bound: float) -> float:

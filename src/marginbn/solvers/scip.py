@@ -3,7 +3,7 @@
 SCIP runs in a thread of its own (:mod:`marginbn.solvers.background`). It can be told to stop at
 every node, linear programme and presolve round, but not inside a linear programme; a long one is
 left behind when time is up. The bounds that it claims are raised by
-:func:`marginbn.polytope.accuracy.bound_allowance` before anybody believes them.
+:func:`marginbn.problem.accuracy.bound_allowance` before anybody believes them.
 """
 
 from __future__ import annotations
@@ -15,23 +15,23 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from marginbn.candidates import CandidateSets
 from marginbn.exceptions import MissingDependencyError, SolverError
-from marginbn.polytope.accuracy import bound_allowance, objective_scale
-from marginbn.polytope.formulation import (
+from marginbn.problem.accuracy import bound_allowance, objective_scale
+from marginbn.problem.candidates import CandidateSets
+from marginbn.problem.formulation import (
     MILP,
     formulate,
     point_of,
     selection_of,
     why_too_large,
 )
-from marginbn.problem import StructureProblem
+from marginbn.problem.problem import StructureProblem
 from marginbn.solvers.background import Channel, Ending, follow
 from marginbn.solvers.checkpoint import Checkpoint
-from marginbn.solvers.events import Callback, Tracker
 from marginbn.solvers.limits import Deadline, Limits
 from marginbn.solvers.memory import Needs, milp_needs
 from marginbn.solvers.result import SolveResult, Status
+from marginbn.solvers.run import Callback, Tracker
 from marginbn.solvers.start import begin, box_bound
 
 TOLERANCE = 1e-7
@@ -92,7 +92,7 @@ class ScipSolver:
         n_jobs: int = 1,
         checkpoint: Checkpoint | None = None,
     ) -> SolveResult:
-        """Solve; see :class:`marginbn.solvers.base.Solver`."""
+        """Solve; see :class:`marginbn.solvers.solve.Solver`."""
         tracker = Tracker(problem, Deadline(limits), callback, checkpoint)
         load_pyscipopt()
         try:

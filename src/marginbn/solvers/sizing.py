@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from marginbn.problem import ProblemSize
+from marginbn.problem.problem import ProblemSize
 from marginbn.solvers.branch_bound.needs import Shape
 from marginbn.solvers.branch_cut.needs import estimate
 from marginbn.solvers.dynamic import MAX_BYTES, bytes_needed

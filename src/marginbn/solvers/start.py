@@ -21,10 +21,10 @@ from collections.abc import Callable, Iterator
 import numpy as np
 from numpy.typing import NDArray
 
-from marginbn.candidates import CandidateSets
 from marginbn.exceptions import InputError
-from marginbn.problem import StructureProblem
-from marginbn.solvers.events import Tracker
+from marginbn.problem.candidates import CandidateSets
+from marginbn.problem.problem import StructureProblem
+from marginbn.solvers.run import Tracker
 
 Poll = Callable[[], None]
 Preference = Callable[[int], float]

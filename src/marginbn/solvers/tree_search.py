@@ -25,9 +25,9 @@ from numpy.typing import NDArray
 
 from marginbn.solvers.checkpoint import Arrays, SearchState, warn_unused
 from marginbn.solvers.ending import Stopped
-from marginbn.solvers.events import Tracker
 from marginbn.solvers.framing import BrokenFileError
 from marginbn.solvers.result import SolveResult, Status, relative_gap
+from marginbn.solvers.run import Tracker
 from marginbn.solvers.start import begin
 
 

@@ -10,21 +10,21 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from marginbn.problem import StructureProblem
+from marginbn.problem.problem import StructureProblem
 from marginbn.solvers.branch_bound.needs import Shape
 from marginbn.solvers.checkpoint import Checkpoint
-from marginbn.solvers.events import Callback
 from marginbn.solvers.limits import Limits
 from marginbn.solvers.majorant import Majorant
 from marginbn.solvers.memory import Needs
 from marginbn.solvers.result import SolveResult
+from marginbn.solvers.run import Callback
 
 __all__ = ["BranchBoundSolver", "warm_up"]
 
 
 def warm_up() -> None:
     """Compile the kernels now (or load them from the cache), not when the first solve starts."""
-    from marginbn.solvers.branch_bound.driver import warm_up as compile_kernels
+    from marginbn.solvers.branch_bound.engine import warm_up as compile_kernels
 
     compile_kernels()
 
@@ -80,12 +80,12 @@ class BranchBoundSolver:
         checkpoint: Checkpoint | None = None,
     ) -> SolveResult:
         """Solve to the gap of the limits, or until another limit; see
-        :class:`marginbn.solvers.base.Solver`.
+        :class:`marginbn.solvers.solve.Solver`.
 
         The time limit and the times of the trace begin when the kernels are compiled (the first
         time on a machine, up to a minute, told on stderr) or loaded.
         """
-        from marginbn.solvers.branch_bound.driver import drive
+        from marginbn.solvers.branch_bound.engine import drive
 
         return drive(
             problem,

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from marginbn.candidates import CandidateSets
+from marginbn.problem.candidates import CandidateSets
 from marginbn.solvers.memory import Needs
 
 KEPT_VERTICES = 64

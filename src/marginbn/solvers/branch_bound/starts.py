@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 
-from marginbn.problem import StructureProblem
-from marginbn.scores.decomposable import candidate_score
-from marginbn.scores.loglik import log_likelihood
-from marginbn.solvers.branch_bound.kernels.layout import Box, FloatArray, IntArray, Oracle
+from marginbn.problem.loglik import log_likelihood
+from marginbn.problem.problem import StructureProblem
+from marginbn.problem.scores import candidate_score
+from marginbn.solvers.branch_bound.arrays import Encoding
 from marginbn.solvers.branch_bound.kernels.oracle import maximise
-from marginbn.solvers.branch_bound.relaxations.frank_wolfe import Encoding
+from marginbn.solvers.branch_bound.kernels.records import Box, FloatArray, IntArray, Oracle
 
 
 def simple_starts(

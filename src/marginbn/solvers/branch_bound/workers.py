@@ -23,10 +23,11 @@ from functools import partial
 
 import numpy as np
 
+from marginbn.solvers.branch_bound.arrays import Encoding
+from marginbn.solvers.branch_bound.kernels.bound import Incumbent, Settings
 from marginbn.solvers.branch_bound.kernels.combination import new_bounding
-from marginbn.solvers.branch_bound.kernels.layout import Box, IntArray, new_box, new_oracle
-from marginbn.solvers.branch_bound.kernels.pairwise import Incumbent, Settings
-from marginbn.solvers.branch_bound.kernels.storage import (
+from marginbn.solvers.branch_bound.kernels.records import Box, IntArray, new_box, new_oracle
+from marginbn.solvers.branch_bound.kernels.store import (
     FLOOR,
     ITERATIONS,
     NODES,
@@ -39,10 +40,7 @@ from marginbn.solvers.branch_bound.kernels.storage import (
     top_bound,
     with_room,
 )
-from marginbn.solvers.branch_bound.needs import KEPT_VERTICES
-from marginbn.solvers.branch_bound.relaxations.frank_wolfe import Encoding
-from marginbn.solvers.branch_bound.saving import OpenNodes, load
-from marginbn.solvers.branch_bound.tree import (
+from marginbn.solvers.branch_bound.kernels.tree import (
     BATCH_DONE,
     EXHAUSTED,
     IMPROVED,
@@ -50,6 +48,8 @@ from marginbn.solvers.branch_bound.tree import (
     Workspace,
     run_batch,
 )
+from marginbn.solvers.branch_bound.needs import KEPT_VERTICES
+from marginbn.solvers.branch_bound.saved_tree import OpenNodes, load
 from marginbn.solvers.threads import running
 
 ACTIVE_VERTICES = 128

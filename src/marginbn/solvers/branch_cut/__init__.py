@@ -10,13 +10,13 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from marginbn.problem import StructureProblem
+from marginbn.problem.problem import StructureProblem
 from marginbn.solvers.branch_cut.needs import estimate
 from marginbn.solvers.checkpoint import Checkpoint
-from marginbn.solvers.events import Callback, Tracker
 from marginbn.solvers.limits import Deadline, Limits
 from marginbn.solvers.memory import Needs
 from marginbn.solvers.result import SolveResult
+from marginbn.solvers.run import Callback, Tracker
 
 __all__ = ["BranchCutSolver"]
 
@@ -62,7 +62,7 @@ class BranchCutSolver:
         checkpoint: Checkpoint | None = None,
     ) -> SolveResult:
         """Solve to the gap of the limits or until another limit."""
-        from marginbn.solvers.branch_cut.driver import drive
+        from marginbn.solvers.branch_cut.engine import drive
 
         tracker = Tracker(problem, Deadline(limits), callback, checkpoint)
         return drive(tracker, start, seed, self.heuristics, self.random_splits, n_jobs)

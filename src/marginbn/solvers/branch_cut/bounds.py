@@ -33,7 +33,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from marginbn.solvers.branch_cut.instance import BoolArray, FloatArray, Instance, IntArray
+from marginbn.solvers.branch_cut.arrays import BoolArray, FloatArray, Instance, IntArray
 
 EPS = 2.0**-53
 

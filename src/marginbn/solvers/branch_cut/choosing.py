@@ -8,10 +8,10 @@ from itertools import islice
 
 import numpy as np
 
+from marginbn.solvers.branch_cut.arrays import BoolArray
 from marginbn.solvers.branch_cut.bounds import Prices
-from marginbn.solvers.branch_cut.instance import BoolArray
 from marginbn.solvers.branch_cut.relaxation import HybridRelaxation, Relaxed
-from marginbn.solvers.branch_cut.splits import (
+from marginbn.solvers.branch_cut.split import (
     PseudoCosts,
     Side,
     Split,

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from marginbn.problem import StructureProblem, drop_dominated
-from marginbn.solvers.branch_cut.instance import (
+from marginbn.problem.problem import StructureProblem, drop_dominated
+from marginbn.solvers.branch_cut.arrays import (
     BoolArray,
     Instance,
     IntArray,
@@ -17,7 +17,7 @@ from marginbn.solvers.branch_cut.instance import (
 from marginbn.solvers.branch_cut.needs import Division, divide
 from marginbn.solvers.branch_cut.relaxation import ALL_COLUMNS, labels_at
 from marginbn.solvers.branch_cut.rows import RowPool
-from marginbn.solvers.branch_cut.splits import PseudoCosts
+from marginbn.solvers.branch_cut.split import PseudoCosts
 from marginbn.solvers.branch_cut.warm import Warm, cold_start
 from marginbn.solvers.memory import spendable
 from marginbn.solvers.start import feasible_selection, initial_selection

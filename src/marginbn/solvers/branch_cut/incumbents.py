@@ -1,7 +1,7 @@
 """Incumbents: rounding of fractional points and local search, for arbitrary candidates.
 
 Effort is counted in kicks, never in seconds, so that a run depends on nothing but the problem and
-the seed. The compiled search (:mod:`marginbn.solvers.branch_cut.kernels.climbing`) needs the
+the seed. The compiled search (:mod:`marginbn.solvers.branch_cut.kernels.climb`) needs the
 margin matrix in memory; where it is too large, a plain sweep over columns made on demand takes
 its place.
 """
@@ -10,8 +10,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from marginbn.solvers.branch_cut.instance import FloatArray, Instance, IntArray
-from marginbn.solvers.branch_cut.kernels.climbing import (
+from marginbn.solvers.branch_cut.arrays import FloatArray, Instance, IntArray
+from marginbn.solvers.branch_cut.kernels.climb import (
     Landscape,
     climb,
     descendants,

@@ -20,11 +20,11 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from marginbn.polytope.clusters import Support, separate_exactly, violated_by_selection
+from marginbn.solvers.branch_cut.arrays import BoolArray, FloatArray, Instance, IntArray
 from marginbn.solvers.branch_cut.bounds import EPS, Prices, feasible_multipliers, lagrangian
-from marginbn.solvers.branch_cut.instance import BoolArray, FloatArray, Instance, IntArray
+from marginbn.solvers.branch_cut.clusters import Support, separate_exactly, violated_by_selection
 from marginbn.solvers.branch_cut.kernels.separation import separate
-from marginbn.solvers.branch_cut.linear_program import Program, Solution
+from marginbn.solvers.branch_cut.program import Program, Solution
 from marginbn.solvers.branch_cut.rows import RowPool
 from marginbn.solvers.branch_cut.warm import (
     EXPLICIT,

@@ -2,7 +2,7 @@
 
 Rows are made once, kept in a pool and named by their number; nodes store numbers only.
 
-* cluster K: inequality (7), see :mod:`marginbn.polytope.clusters`;
+* cluster K: inequality (7), see :mod:`marginbn.solvers.branch_cut.clusters`;
 * class row of feature j, for class-restricted candidates: a parent of the class has no parents,
   eta_{j,{}} >= sum of eta_{C,S} over S containing j. It implies every cluster with the class in it;
 * edge {i, j}: sum of the candidates of i with j and of j with i, at least 1 where the edge is
@@ -16,9 +16,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from marginbn.candidates import CandidateSets
-from marginbn.polytope.clusters import Cluster, cluster_row
-from marginbn.solvers.branch_cut.instance import FloatArray, Instance, IntArray
+from marginbn.problem.candidates import CandidateSets
+from marginbn.solvers.branch_cut.arrays import FloatArray, Instance, IntArray
+from marginbn.solvers.branch_cut.clusters import Cluster, cluster_row
 
 
 @dataclass(frozen=True)

@@ -15,8 +15,8 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from marginbn.solvers.branch_cut.instance import BoolArray
-from marginbn.solvers.branch_cut.splits import Split
+from marginbn.solvers.branch_cut.arrays import BoolArray
+from marginbn.solvers.branch_cut.split import Split
 from marginbn.solvers.branch_cut.warm import Warm
 
 PLUNGE = 0.3

@@ -23,7 +23,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 import numpy.typing as npt
 
-from marginbn.solvers.branch_cut.instance import FloatArray, Instance, IntArray
+from marginbn.solvers.branch_cut.arrays import FloatArray, Instance, IntArray
 
 SATURATED, EXPLICIT = -1, -2
 

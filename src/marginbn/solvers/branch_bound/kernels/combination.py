@@ -25,13 +25,13 @@ from marginbn.solvers.branch_bound.kernels.duals import (
     linear_of_vertex,
     update_duals,
 )
-from marginbn.solvers.branch_bound.kernels.layout import (
+from marginbn.solvers.branch_bound.kernels.linesearch import step_length
+from marginbn.solvers.branch_bound.kernels.records import (
     FloatArray,
     Instance,
     IntArray,
     copy_array,
 )
-from marginbn.solvers.branch_bound.kernels.linesearch import step_length
 from marginbn.solvers.compile import entry, kernel
 
 # Places in ``Bounding.numbers``

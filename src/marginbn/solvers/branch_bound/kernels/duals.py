@@ -23,7 +23,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from marginbn.solvers.branch_bound.kernels.layout import FloatArray, Instance, IntArray
+from marginbn.solvers.branch_bound.kernels.records import FloatArray, Instance, IntArray
 from marginbn.solvers.compile import kernel
 
 EPS = 2.0**-53

@@ -1,6 +1,6 @@
 """Maximum arborescence with dual prices, compiled.
 
-The mathematics and a readable version are in ``marginbn.polytope.arborescence``. Here the
+The mathematics and a readable version are in ``marginbn.problem.arborescence``. Here the
 path-growing algorithm works on a dense matrix: a contracted cycle gets a new row and column, so one
 arborescence costs O(k^2) after a greedy attempt that is usually right.
 
@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from marginbn.solvers.branch_bound.kernels.layout import MISSING, FloatArray, IntArray, Tree
+from marginbn.solvers.branch_bound.kernels.records import MISSING, FloatArray, IntArray, Tree
 from marginbn.solvers.compile import kernel
 
 

@@ -10,7 +10,7 @@ feature: its margins would count twice.
 from __future__ import annotations
 
 from marginbn.solvers.branch_bound.kernels.duals import add_column
-from marginbn.solvers.branch_bound.kernels.layout import (
+from marginbn.solvers.branch_bound.kernels.records import (
     Box,
     FloatArray,
     Instance,

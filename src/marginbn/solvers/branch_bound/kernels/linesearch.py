@@ -13,7 +13,7 @@ from __future__ import annotations
 import numpy as np
 
 from marginbn.solvers.branch_bound.kernels.duals import most_rows, single_weight, smooth_weights
-from marginbn.solvers.branch_bound.kernels.layout import FloatArray, Instance, IntArray
+from marginbn.solvers.branch_bound.kernels.records import FloatArray, Instance, IntArray
 from marginbn.solvers.compile import kernel
 
 MAX_TRIALS = 8

@@ -5,15 +5,15 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from marginbn.solvers.branch_bound.kernels.layout import (
+from marginbn.solvers.branch_bound.kernels.box import propagate
+from marginbn.solvers.branch_bound.kernels.records import (
     Box,
     FloatArray,
     Instance,
     IntArray,
     new_box,
 )
-from marginbn.solvers.branch_bound.kernels.propagate import propagate
-from marginbn.solvers.branch_bound.kernels.storage import Pool, push, unpack_box
+from marginbn.solvers.branch_bound.kernels.store import Pool, push, unpack_box
 from marginbn.solvers.compile import entry
 
 

@@ -30,7 +30,7 @@ from __future__ import annotations
 import numpy as np
 
 from marginbn.solvers.branch_bound.kernels.edmonds import arborescence, price_to_root, total_price
-from marginbn.solvers.branch_bound.kernels.layout import (
+from marginbn.solvers.branch_bound.kernels.records import (
     FORBIDDEN,
     MISSING,
     Box,

@@ -27,7 +27,7 @@ vehicle (2 031 rows) the allowance is about 1e-12 of the objective.
 
 from __future__ import annotations
 
-from marginbn.solvers.branch_bound.kernels.layout import FloatArray, Instance
+from marginbn.solvers.branch_bound.kernels.records import FloatArray, Instance
 from marginbn.solvers.compile import shared
 
 EPS = 2.0**-53

@@ -1,0 +1,316 @@
+"""How good a classifier is, and how sure one can be of it.
+
+The paper's table 2 gives every accuracy with a 95 % interval and table 3 counts significant wins;
+the formulas behind both are here, each a function of a few numbers. With p an accuracy on n rows
+and a_1, ..., a_k the accuracies on k folds (mean a, standard deviation s):
+
+    one test set      p +- 1.96 sqrt(p (1 - p) / n)        :func:`binomial_interval`
+    folds             a +- t_{k-1, 0.975} s / sqrt(k)      :func:`t_interval`
+    wins over folds   paired t test, one-sided             :func:`paired_t_test`
+    wins on one set   binomial test, one-sided             :func:`binomial_test`
+"""
+
+from __future__ import annotations
+
+import math
+import warnings
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from joblib import Parallel, delayed
+from numpy.typing import ArrayLike, NDArray
+from scipy.special import betainc, stdtr, stdtrit
+
+from marginbn.classifiers.base import BaseBNClassifier
+from marginbn.classifiers.max_margin_cv import stratified_folds
+from marginbn.data.table import Table
+from marginbn.exceptions import DataWarning, InputError, OptimalityWarning
+from marginbn.solvers.result import Status
+
+NORMAL_QUANTILE = 1.96
+"""Two-sided 95 % quantile of the normal distribution, rounded as everybody rounds it."""
+
+
+def binomial_interval(accuracy: float, n_rows: int) -> float:
+    """Half width of the 95 % interval of an accuracy measured on ``n_rows`` rows.
+
+    Examples
+    --------
+    >>> round(binomial_interval(0.9, 100), 4)
+    0.0588
+    """
+    if not 0 <= accuracy <= 1:
+        raise InputError(f"accuracy must lie between 0 and 1, got {accuracy}")
+    if n_rows < 1:
+        raise InputError(f"n_rows must be at least 1, got {n_rows}")
+    return NORMAL_QUANTILE * math.sqrt(accuracy * (1 - accuracy) / n_rows)
+
+
+def t_interval(scores: ArrayLike, confidence: float = 0.95) -> tuple[float, float]:
+    """Mean of fold scores and half width of its Student t interval.
+
+    Examples
+    --------
+    >>> mean, half_width = t_interval([0.9, 0.8, 1.0])
+    >>> round(mean, 3), round(half_width, 3)
+    (0.9, 0.248)
+    """
+    values = _at_least_two("scores", scores)
+    if not 0 < confidence < 1:
+        raise InputError(f"confidence must lie strictly between 0 and 1, got {confidence}")
+    quantile = float(stdtrit(len(values) - 1, (1 + confidence) / 2))
+    return float(values.mean()), quantile * _standard_error(values)
+
+
+def paired_t_test(first: ArrayLike, second: ArrayLike) -> float:
+    """One-sided p-value of "first is better than second" over the same folds.
+
+    Where all differences are equal there is no spread to compare with: 0 if they are positive,
+    1 if they are negative, 0.5 if they are zero.
+
+    Examples
+    --------
+    >>> round(paired_t_test([0.9, 0.8, 0.9], [0.8, 0.6, 0.7]), 4)
+    0.0189
+    """
+    better, worse = _at_least_two("first", first), _at_least_two("second", second)
+    if better.shape != worse.shape:
+        raise InputError(
+            f"first and second must have one score per fold each, got {len(better)} "
+            f"and {len(worse)}"
+        )
+    difference = better - worse
+    error = _standard_error(difference)
+    if error <= 1e-12 * np.abs(difference).max():  # equal up to rounding
+        return 0.5 - 0.5 * float(np.sign(difference[0]))
+    return float(stdtr(len(difference) - 1, -difference.mean() / error))
+
+
+def binomial_test(n_correct: int, n_rows: int, probability: float = 0.5) -> float:
+    """One-sided p-value: P(at least ``n_correct`` of ``n_rows``) at a true rate ``probability``.
+
+    With the wins among the rows on which exactly one of two classifiers is right, and
+    ``probability=0.5``, this is the exact test of two classifiers on one test set.
+
+    Examples
+    --------
+    >>> binomial_test(5, 5)
+    0.03125
+    """
+    if not 0 <= n_correct <= n_rows:
+        raise InputError(f"n_correct must lie between 0 and n_rows = {n_rows}, got {n_correct}")
+    if not 0 <= probability <= 1:
+        raise InputError(f"probability must lie between 0 and 1, got {probability}")
+    if n_correct == 0:
+        return 1.0
+    # The tail of the binomial distribution is a regularised incomplete beta function.
+    return float(betainc(n_correct, n_rows - n_correct + 1, probability))
+
+
+def accuracy(predicted: ArrayLike, labels: ArrayLike) -> float:
+    """Share of equal labels; labels are compared as text, so that 1 and "1" are the same class.
+
+    Examples
+    --------
+    >>> accuracy(["a", "b", "b"], ["a", "b", "a"]) == 2 / 3
+    True
+    """
+    predictions, truth = np.asarray(predicted).astype(str), np.asarray(labels).astype(str)
+    if predictions.shape != truth.shape or not len(truth):
+        raise InputError(
+            f"predicted and labels must be equally long and not empty, got {predictions.shape} "
+            f"and {truth.shape}"
+        )
+    return float((predictions == truth).mean())
+
+
+def stratified_holdout(
+    labels: NDArray[Any], fraction: float, seed: int = 0
+) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+    """Rows to learn from and rows to hold out, every class in nearly the same proportion.
+
+    Rows are shuffled, sorted by class and dealt out at even distances. Both parts get at least
+    one row.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> train, held_out = stratified_holdout(np.array(["a"] * 6 + ["b"] * 4), 0.5)
+    >>> len(train), len(held_out)
+    (5, 5)
+    """
+    n_rows = len(labels)
+    if not 0 < fraction < 1:
+        raise InputError(f"fraction must lie strictly between 0 and 1, got {fraction}")
+    if n_rows < 2:
+        raise InputError(f"holding out rows needs at least 2 of them, got {n_rows}")
+    n_out = min(max(round(fraction * n_rows), 1), n_rows - 1)
+    shuffled = np.random.default_rng(seed).permutation(n_rows)
+    by_class = shuffled[np.argsort(labels[shuffled], kind="stable")]
+    places = (np.arange(n_out) * n_rows + n_rows // 2) // n_out
+    held_out = np.sort(by_class[places])
+    return np.setdiff1d(np.arange(n_rows), held_out), held_out
+
+
+@dataclass(frozen=True)
+class FoldScore:
+    """One fold: accuracy on its test rows, and how the structure search on the others ended."""
+
+    accuracy: float
+    n_train: int
+    n_test: int
+    status: str
+    gap: float
+    seconds: float
+
+
+@dataclass(frozen=True)
+class FoldScores:
+    """All folds of a cross-validation."""
+
+    folds: tuple[FoldScore, ...]
+
+    @property
+    def accuracies(self) -> tuple[float, ...]:
+        """Accuracy of each fold."""
+        return tuple(fold.accuracy for fold in self.folds)
+
+    @property
+    def mean(self) -> float:
+        """Mean accuracy of the folds."""
+        return t_interval(self.accuracies)[0]
+
+    @property
+    def half_width(self) -> float:
+        """Half width of the 95 % Student t interval of the mean."""
+        return t_interval(self.accuracies)[1]
+
+    @property
+    def max_gap(self) -> float:
+        """Largest gap that a structure search was left with."""
+        return max(fold.gap for fold in self.folds)
+
+    @property
+    def all_proved(self) -> bool:
+        """Whether every search ended with a proof of optimality."""
+        return all(fold.status == Status.OPTIMAL for fold in self.folds)
+
+
+MakeClassifier = Callable[[], BaseBNClassifier]
+
+
+def cross_validate(
+    make_classifier: MakeClassifier,
+    table: Table,
+    labels: NDArray[Any],
+    n_folds: int = 5,
+    seed: int = 0,
+    n_jobs: int | None = None,
+    on_fold: Callable[[FoldScore], None] | None = None,
+) -> FoldScores:
+    """Accuracy on stratified folds; discretisation and all else is learned anew in each.
+
+    Parameters
+    ----------
+    make_classifier
+        Called once per fold for an unfitted classifier.
+    table, labels
+        Feature columns and class labels (n_rows,), without missing labels.
+    n_folds, seed
+        Number of folds, and seed of their shuffling.
+    n_jobs
+        Folds in parallel (joblib); None means one after the other.
+    on_fold
+        Called with each fold's score, in order.
+
+    Raises
+    ------
+    KeyboardInterrupt
+        If Ctrl-C ended a search: an average over fewer folds would not be what was asked for.
+
+    Examples
+    --------
+    >>> from marginbn import NaiveBayesClassifier
+    >>> from marginbn.datasets import load_dataset
+    >>> from marginbn.classifiers.evaluation import cross_validate
+    >>> table = load_dataset("corral").train
+    >>> X, y = table.drop("class"), table.column("class").values
+    >>> scores = cross_validate(NaiveBayesClassifier, X, y)
+    >>> len(scores.folds), 0.7 < scores.mean < 1.0
+    (5, True)
+    """
+    if not 2 <= n_folds <= len(labels):
+        raise InputError(
+            f"n_folds must lie between 2 and the number of rows, {len(labels)}, got {n_folds}"
+        )
+    if table.n_rows != len(labels):
+        raise InputError(
+            f"labels must have one entry per row of the table, {table.n_rows}, got {len(labels)}"
+        )
+    splits = stratified_folds(np.asarray(labels), n_folds, seed)
+    tasks = (delayed(_score_fold)(make_classifier, table, labels, *split) for split in splits)
+    folds, told = [], []
+    for fold, messages in Parallel(n_jobs=n_jobs, return_as="generator")(tasks):
+        folds.append(fold)
+        told.append(messages)
+        if on_fold is not None:
+            on_fold(fold)
+    _warn_once(told)
+    return FoldScores(tuple(folds))
+
+
+Told = tuple[type[Warning], str]
+"""A warning as category and message."""
+
+
+def _score_fold(
+    make_classifier: MakeClassifier,
+    table: Table,
+    labels: NDArray[Any],
+    train: NDArray[np.intp],
+    test: NDArray[np.intp],
+) -> tuple[FoldScore, list[Told]]:
+    """Score of one fold, and the warnings its fit gave."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        classifier = make_classifier().fit(table.take(train), labels[train])
+    if classifier.status_ == Status.INTERRUPTED:
+        raise KeyboardInterrupt
+    told = [(w.category, str(w.message)) for w in caught]
+    score = accuracy(classifier.predict(table.take(test)), labels[test])
+    return (
+        FoldScore(
+            score,
+            len(train),
+            len(test),
+            classifier.status_,
+            classifier.gap_,
+            classifier.result_.seconds,
+        ),
+        told,
+    )
+
+
+def _warn_once(told: Sequence[Iterable[Told]]) -> None:
+    """One warning per kind instead of one per fold."""
+    for category in (DataWarning, OptimalityWarning):
+        messages = [m for fold in told for kind, m in fold if issubclass(kind, category)]
+        if messages:
+            warnings.warn(
+                f"in {len(messages)} of {len(told)} folds, such as: {messages[0]}",
+                category,
+                stacklevel=3,
+            )
+
+
+def _at_least_two(name: str, scores: ArrayLike) -> NDArray[np.float64]:
+    values = np.asarray(scores, dtype=np.float64)
+    if values.ndim != 1 or len(values) < 2:
+        raise InputError(f"{name} must hold at least two fold scores, got {scores!r}")
+    return values
+
+
+def _standard_error(values: NDArray[np.float64]) -> float:
+    return float(values.std(ddof=1)) / math.sqrt(len(values))

@@ -1,0 +1,185 @@
+"""What the text formats share: loading a file, errors that name the line, columns of text.
+
+A column of a text file is made of numbers if every value present is one; then the usual inference
+applies (:func:`marginbn.data.columns.infer_kind`). Categories keep the text as written, except that a
+column of plain whole numbers (no leading zero, ``2`` and ``2.0`` alike) has ints as categories.
+"""
+
+from __future__ import annotations
+
+import gzip
+import io
+import re
+import zlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from marginbn.data.cells import categorical_column, factorize
+from marginbn.data.columns import Column, Kind, infer_kind, parse_number
+from marginbn.exceptions import FormatError, InputError
+
+MISSING_TEXTS = frozenset({"", "?", "NA", "NaN", "nan"})
+"""Fields of a CSV file that mean missing, once surrounding spaces are gone."""
+
+MAX_SAFE_BYTES = 2**28
+"""What a gzip file of any size may unpack to."""
+
+MAX_EXPANSION = 200
+"""Beyond that, the bytes a packed byte may become; tables have 3 to 30, bombs a thousand."""
+
+_WHOLE = re.compile(r"-?(?:0|[1-9][0-9]{0,17})(?:\.0+)?")
+
+
+@dataclass(frozen=True)
+class Origin:
+    """Where rows come from: the file, and the line on which each row begins."""
+
+    path: str
+    lines: Sequence[int]
+
+    def error(self, row: int, reason: str) -> FormatError:
+        """The error for a row, counted from 0."""
+        return format_error(self.path, self.lines[row], reason)
+
+
+def format_error(path: str, line: int | None, reason: str) -> FormatError:
+    """A malformed file: path, line (None if there is no telling) and reason."""
+    place = path if line is None else f"{path}, line {line}"
+    return FormatError(f"{place}: {reason}")
+
+
+def load_text(path: Path) -> str:
+    """Text of a UTF-8 file, unpacked if its name ends in .gz, without byte order mark."""
+    data = load_bytes(path)
+    try:
+        text = data.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        line = data.count(b"\n", 0, error.start) + 1
+        reason = f"byte 0x{data[error.start]:02x} is not UTF-8; save the file as UTF-8"
+        raise format_error(str(path), line, reason) from error
+    if "\0" in text:
+        line = text.count("\n", 0, text.index("\0")) + 1
+        raise format_error(str(path), line, "there is a NUL byte; this is not a text file")
+    if not text.strip():
+        raise format_error(str(path), None, "the file is empty")
+    return text
+
+
+def load_bytes(path: Path) -> bytes:
+    """Content of a file, unpacked if its name ends in .gz."""
+    try:
+        data = path.read_bytes()
+    except (OSError, ValueError) as error:  # ValueError: a NUL in the name
+        reason = getattr(error, "strerror", None) or str(error)
+        raise InputError(f"cannot read {str(path)!r}: {reason}") from error
+    if path.suffix.lower() != ".gz":
+        return data
+    return _unpack(data, str(path))
+
+
+def _unpack(data: bytes, path: str) -> bytes:
+    """Content of gzip data; a small file that unpacks to gigabytes is refused on the way."""
+    limit = max(MAX_SAFE_BYTES, MAX_EXPANSION * len(data))
+    try:
+        with gzip.open(io.BytesIO(data)) as stream:
+            unpacked = stream.read(limit + 1)
+    except (OSError, EOFError, zlib.error) as error:
+        raise format_error(path, None, f"the gzip file is damaged: {error}") from error
+    if len(unpacked) > limit:
+        reason = (
+            f"the gzip file unpacks to more than {limit} bytes, {MAX_EXPANSION} times its size; "
+            "unpack it yourself if it is no attack"
+        )
+        raise format_error(path, None, reason)
+    return unpacked
+
+
+def column_from_text(
+    name: str, texts: Sequence[str | None], kind: Kind | None, origin: Origin
+) -> Column:
+    """Column of the fields of a text file; None and `MISSING_TEXTS` are missing."""
+    if kind != "categorical":
+        measured = _measurements(texts, kind)
+        if measured is not None:
+            return Column.numeric(name, measured)
+    codes, levels = factorize(texts, missing=_is_missing_text)
+    levels = [level.strip() for level in levels]
+    numbers = numbers_of_texts(levels)
+    if numbers is None and kind == "numeric":
+        raise _not_a_number(name, codes, levels, origin)
+    if numbers is not None and kind != "categorical":
+        values = np.append(numbers, np.nan)[codes]
+        _require_finite(name, values, origin)
+        if (kind or infer_kind(values)) == "numeric":
+            return Column.numeric(name, values)
+    return categorical_column(name, codes, _categories_of_texts(levels), None)
+
+
+def exact_text_column(
+    name: str, texts: Sequence[str | None], missing: frozenset[str | None]
+) -> Column:
+    """Categorical column that keeps every field as the text it is."""
+    codes, levels = factorize(texts, missing=missing.__contains__)
+    return categorical_column(name, codes, levels, None)
+
+
+def numbers_of_texts(texts: Sequence[str]) -> NDArray[np.float64] | None:
+    """All texts as numbers, or None if one of them is none."""
+    try:
+        numbers = np.fromiter(map(float, texts), dtype=np.float64, count=len(texts))
+    except ValueError:
+        return None
+    joined = "".join(texts)
+    if "_" in joined or not joined.isascii():
+        return None  # float() accepts 1_000 and foreign digits
+    return None if np.isnan(numbers).any() else numbers
+
+
+def _measurements(texts: Sequence[str | None], kind: Kind | None) -> NDArray[np.float64] | None:
+    """Short cut for a column of finite numbers, all present, that are no codes."""
+    if texts and texts[0] is None:
+        return None
+    try:
+        numbers = numbers_of_texts(texts)  # type: ignore[arg-type]
+    except TypeError:  # a missing value further down
+        return None
+    if numbers is None or np.isinf(numbers).any():
+        return None
+    return numbers if (kind or infer_kind(numbers)) == "numeric" else None
+
+
+def _is_missing_text(text: str | None) -> bool:
+    return text is None or text.strip() in MISSING_TEXTS
+
+
+def _categories_of_texts(levels: list[str]) -> Sequence[str | int]:
+    if levels and all(_WHOLE.fullmatch(level) for level in levels):
+        return [int(level.partition(".")[0]) for level in levels]
+    return levels
+
+
+def _not_a_number(
+    name: str, codes: NDArray[np.int64], levels: Sequence[str], origin: Origin
+) -> FormatError:
+    bad = np.array([parse_number(level) is None for level in levels] + [False])
+    row = int(np.flatnonzero(bad[codes])[0])
+    value = levels[codes[row]]
+    return origin.error(
+        row,
+        f"column {name!r} is to be numeric, but {value!r} is no number; correct it, leave the "
+        "field empty, or declare the column categorical",
+    )
+
+
+def _require_finite(name: str, values: NDArray[np.float64], origin: Origin) -> None:
+    rows = np.flatnonzero(np.isinf(values))
+    if len(rows):
+        raise origin.error(
+            int(rows[0]),
+            f"column {name!r} holds inf, but numeric columns must be finite; leave the field "
+            "empty for missing, or declare the column categorical",
+        )

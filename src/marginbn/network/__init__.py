@@ -1,0 +1,1 @@
+"""The answer as a Bayesian network: its questions, explanations and pictures."""

@@ -1,0 +1,248 @@
+"""The log joint of every class with a row of features, for many rows at once.
+
+For features z and class c the quantity is
+
+    log P(c, z) = sum_i log P(x_i | parents of i),        x = (c, z).
+
+A complete row needs one lookup per variable: the table of a family is laid out as a matrix with a
+row per class and a column per joint state of its features, so a whole column of data is answered
+by a single gather. Missing features are summed out exactly, in two stages:
+
+1. A missing feature whose children are all missing and barren too is barren: the sum of its table
+   over its own states is one. Its lookup is directed to an extra column of zeros. In naive Bayes
+   nothing else is needed.
+2. What remains hidden has an observed descendant. Rows that hide the same features are one batch
+   for variable elimination, which keeps the class. Rare patterns are pooled: a feature hidden in
+   some rows of the pool stays a variable in all, and rows that do observe it multiply by the
+   indicator of their state.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from marginbn.exceptions import InputError, ProblemTooLargeError
+from marginbn.network.elimination import (
+    Factor,
+    FloatArray,
+    Plan,
+    check_cells,
+    eliminate,
+    plan_elimination,
+)
+from marginbn.problem.structure import Structure
+
+IntArray = NDArray[np.intp]
+BoolArray = NDArray[np.bool_]
+
+CLASS = 0
+_CHUNK = 8192  # rows at a time: columns and accumulator stay in the second-level cache
+_BATCH_CELLS = 2**21  # cells of all cases of a batch together: 16 MiB per factor
+_OWN_BATCH = 64  # a pattern with this many rows in a chunk pays for its own elimination
+_POOL_CELLS = 2**12  # pooling rare patterns must not build larger products than this per row
+
+
+@dataclass(frozen=True)
+class Family:
+    """Lookup of log P(variable | parents) with the class as rows.
+
+    ``columns`` are the features of the family, ``strides`` turn their codes into a joint code, and
+    ``table`` is float64 (n_classes or 1, joint states + 1); its last column is zero.
+    """
+
+    variable: int
+    columns: tuple[int, ...]
+    strides: tuple[int, ...]
+    table: FloatArray
+
+
+@dataclass(frozen=True)
+class ClassJoint:
+    """Lookup tables of a whole network; call :meth:`evaluate` with rows of codes."""
+
+    structure: Structure
+    arities: tuple[int, ...]
+    log_tables: tuple[FloatArray, ...]
+    families: tuple[Family, ...]
+
+    @classmethod
+    def build(
+        cls, structure: Structure, arities: Sequence[int], log_tables: Sequence[FloatArray]
+    ) -> ClassJoint:
+        """Lay out all tables once; they are as large as the network's own."""
+        families = tuple(
+            _lay_out(i, (*parents, i), table)
+            for i, (parents, table) in enumerate(zip(structure.parents, log_tables, strict=True))
+        )
+        return cls(structure, tuple(arities), tuple(log_tables), families)
+
+    def evaluate(self, codes: NDArray[np.integer]) -> FloatArray:
+        """Log P(c, z) as float64 (n, n_classes) for codes (n, n_variables), -1 = missing.
+
+        Column 0, the class, is ignored.
+        """
+        result = np.empty((len(codes), self.arities[CLASS]))
+        limits = np.array(self.arities)[:, np.newaxis]
+        for start in range(0, len(codes), _CHUNK):
+            columns = codes[start : start + _CHUNK].T.astype(np.intp, order="C")
+            columns[CLASS] = 0
+            missing = columns < 0
+            if (columns >= limits).any() or (columns < -1).any():
+                raise _bad_code(columns, self.arities)
+            if missing.any():
+                log_joint = self._with_missing(columns, missing)
+            else:
+                log_joint = _gather(self.families, columns, self.arities[CLASS], missing)
+            result[start : start + _CHUNK] = log_joint.T
+        return result
+
+    def _with_missing(self, columns: IntArray, missing: BoolArray) -> FloatArray:
+        barren = _barren_entries(self.structure, missing)
+        hidden = missing & ~barren
+        result = np.empty((self.arities[CLASS], columns.shape[1]))
+        for rows in _batches(hidden, self._is_poolable):
+            free = np.asarray(hidden[:, rows].any(axis=1))
+            result[:, rows] = self._sum_out(columns[:, rows], barren[:, rows], free)
+        return result
+
+    def _is_poolable(self, free: BoolArray) -> bool:
+        try:
+            return self._plan(free).largest <= _POOL_CELLS
+        except ProblemTooLargeError:  # together too many variables; one by one may be few
+            return False
+
+    def _plan(self, free: BoolArray) -> Plan:
+        open_variables = {CLASS, *np.flatnonzero(free).tolist()}
+        scopes = (
+            tuple(v for v in (*parents, i) if v in open_variables)
+            for i, parents in enumerate(self.structure.parents)
+        )
+        return plan_elimination(scopes, self.arities, (CLASS,))
+
+    def _sum_out(self, columns: IntArray, barren: BoolArray, free: BoolArray) -> FloatArray:
+        """Log joint of rows that hide no feature outside ``free``, which is summed out."""
+        closed = [f for f in self.families if not free[[f.variable, *f.columns]].any()]
+        result = _gather(closed, columns, self.arities[CLASS], barren)
+        if free.any():
+            plan = self._plan(free)
+            check_cells(plan.largest)
+            size = max(1, _BATCH_CELLS // plan.largest)
+            for start in range(0, columns.shape[1], size):
+                part = slice(start, start + size)
+                factors = self._factors(columns[:, part], barren[:, part], free)
+                result[:, part] += eliminate(factors, plan.order).values
+        return result
+
+    def _factors(self, columns: IntArray, barren: BoolArray, free: BoolArray) -> Iterator[Factor]:
+        for family in self.families:
+            members = (*self.structure.parents[family.variable], family.variable)
+            if free[list(members)].any():
+                factor = _restrict(members, self.log_tables[family.variable], columns, free)
+                skipped = barren[family.variable]
+                if skipped.any() and not free[family.variable]:
+                    factor.values[..., skipped] = 0.0
+                yield factor
+        for v in np.flatnonzero(free).tolist():
+            states = np.arange(self.arities[v])[:, np.newaxis]
+            agrees = (columns[v] < 0) | (columns[v] == states)
+            if not agrees.all():
+                yield Factor((v,), np.where(agrees, 0.0, -np.inf))
+
+
+def _lay_out(variable: int, members: tuple[int, ...], log_table: FloatArray) -> Family:
+    """Move the class axis to the front, flatten the others, append the column of zeros."""
+    columns = tuple(v for v in members if v != CLASS)
+    arities = dict(zip(members, log_table.shape, strict=True))
+    strides = tuple(
+        math.prod(arities[v] for v in columns[position + 1 :]) for position in range(len(columns))
+    )
+    if CLASS in members:
+        log_table = np.moveaxis(log_table, members.index(CLASS), 0)
+    matrix = log_table.reshape(arities.get(CLASS, 1), -1)
+    table = np.concatenate([matrix, np.zeros((len(matrix), 1))], axis=1)
+    return Family(variable, columns, strides, table)
+
+
+def _gather(
+    families: Sequence[Family], columns: IntArray, n_classes: int, barren: BoolArray
+) -> FloatArray:
+    """Sum of the families' lookups, float64 (n_classes, n_rows); barren entries add nothing."""
+    n_rows = columns.shape[1]
+    total = np.zeros((n_classes, n_rows))
+    buffers = {rows: np.empty((rows, n_rows)) for rows in (1, n_classes)}
+    for family in families:
+        joint = _joint_codes(family, columns)
+        skipped = barren[family.variable]
+        if skipped.any():
+            joint = np.where(skipped, family.table.shape[1] - 1, joint)
+        looked_up = buffers[len(family.table)]
+        # The codes were checked, so clipping never happens; it lets take write into the buffer.
+        np.take(family.table, joint, axis=1, out=looked_up, mode="clip")
+        total += looked_up
+    return total
+
+
+def _joint_codes(family: Family, columns: IntArray) -> IntArray:
+    if len(family.columns) == 1:
+        return np.asarray(columns[family.columns[0]])
+    joint = np.zeros(columns.shape[1], dtype=np.intp)
+    for column, stride in zip(family.columns, family.strides, strict=True):
+        joint += columns[column] * stride
+    return joint
+
+
+def _restrict(
+    members: tuple[int, ...], log_table: FloatArray, columns: IntArray, free: BoolArray
+) -> Factor:
+    """The family's table at each row's observed codes, as a factor of the class and free features.
+
+    A parent that is barren has code -1 and selects the last state; then the child is barren too,
+    and its table sums to one in every state of its parents.
+    """
+    scope = tuple(sorted(v for v in members if free[v] or v == CLASS))
+    observed = tuple(v for v in members if v not in scope)
+    axes = [members.index(v) for v in (*observed, *scope)]
+    rows = np.transpose(log_table, axes)[tuple(columns[v] for v in observed)]
+    if not observed:
+        return Factor(scope, rows[..., np.newaxis].copy())
+    return Factor(scope, np.ascontiguousarray(np.moveaxis(rows, 0, -1)))
+
+
+def _barren_entries(structure: Structure, missing: BoolArray) -> BoolArray:
+    """Missing entries all of whose children are barren as well (same row)."""
+    barren = missing.copy()
+    for child in reversed(structure.order):
+        for parent in structure.parents[child]:
+            barren[parent] &= barren[child]
+    return barren
+
+
+def _batches(hidden: BoolArray, is_poolable: Callable[[BoolArray], bool]) -> Iterator[IntArray]:
+    """Row indices that are summed out together: equal patterns, the rare ones pooled."""
+    packed = np.ascontiguousarray(np.packbits(hidden, axis=0).T)
+    keys = packed.view(np.dtype((np.void, packed.shape[1]))).reshape(-1)
+    _, pattern, sizes = np.unique(keys, return_inverse=True, return_counts=True)
+    rare = np.flatnonzero(sizes[pattern] < _OWN_BATCH)
+    if len(rare) and is_poolable(np.asarray(hidden[:, rare].any(axis=1))):
+        yield rare
+        sizes[pattern[rare]] = 0
+    by_pattern = np.argsort(pattern, kind="stable")
+    for rows in np.split(by_pattern, np.cumsum(np.bincount(pattern))[:-1]):
+        if sizes[pattern[rows[0]]]:
+            yield rows
+
+
+def _bad_code(columns: IntArray, arities: Sequence[int]) -> InputError:
+    for variable, arity in enumerate(arities):
+        low, high = columns[variable].min(), columns[variable].max()
+        if low < -1 or high >= arity:
+            break
+    return InputError(
+        f"codes of variable {variable} must lie in 0..{arity - 1}, or be -1 for a missing "
+        f"feature, got {low if low < -1 else high}"
+    )

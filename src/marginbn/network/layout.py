@@ -1,0 +1,287 @@
+"""Where to draw the variables and arcs of a structure: layers from top to bottom, no Graphviz.
+
+1. Layers. A variable's layer is the length of the longest path that leads to it, so arcs point
+   down. Variables without any arc are set apart below; the class never is.
+2. Rows. A layer wider than the picture is cut into several rows. Nothing inside a layer is
+   connected, so arcs still point down.
+3. Order in a row. Sweeps down and up sort each row by the mean position of the neighbours
+   (barycentre), the order with the fewest crossings wins. An arc that crosses rows is a chain of
+   thin waypoints that take part in this and keep it away from the boxes.
+4. Positions. Each box wants to be at the mean of its neighbours; the positions closest to these
+   wishes (least squares) that keep the order and the gaps come from pooling adjacent violators.
+
+In a Bayesian-network classifier nearly every feature is a child of the class. Many arcs out of the
+class would be the whole picture, so they are ``faint``: straight lines meant to be drawn pale and
+behind the boxes, which neither order the rows nor have waypoints.
+
+Everything is a function of the structure and the labels; ties are broken by index.
+Lengths are in pixels at font size 12 (``FONT_SIZE``), y grows downwards.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+from marginbn.exceptions import InputError
+from marginbn.network.labels import shorten, text_width
+from marginbn.network.ordering import Graph, place_rows, sort_rows
+from marginbn.problem.structure import Structure
+
+Point = tuple[float, float]
+
+CLASS = 0
+LABEL_COLUMNS = 22
+"""Longer names are shortened to this many columns."""
+
+FONT_SIZE = 12.0
+_BOLD = 0.12  # how much wider the class is written
+BOX_HEIGHT = 26.0
+_PADDING = 9.0  # between text and the sides of its box
+_LEAST_WIDTH = 40.0
+_GAP = 16.0  # between neighbouring boxes
+_WAYPOINT = 4.0  # width of an arc between boxes
+_ROW_DISTANCE = 66.0  # between the centres of rows
+_MARGIN = 14.0
+_ASPECT = 1.7  # width to height that wide layers are cut for
+_CORNER = 10.0  # from the side of a box to where a faint arc ends
+_WIDE = 640.0  # narrower rows are never cut
+_CAPTION = 200.0  # room for the caption of the isolated variables
+_FEW_ARCS = 9
+"""Up to so many arcs out of the class are drawn like all others."""
+
+
+@dataclass(frozen=True)
+class Box:
+    """A variable with its shortened label; (x, y) is the centre."""
+
+    variable: int
+    label: str
+    x: float
+    y: float
+    width: float
+    height: float = BOX_HEIGHT
+
+
+@dataclass(frozen=True)
+class Route:
+    """An arc from the lower side of the parent to the upper side of the child.
+
+    ``curve`` holds its start and then three points (two controls, one end) per cubic piece.
+    """
+
+    parent: int
+    child: int
+    curve: tuple[Point, ...]
+    faint: bool = False
+
+
+@dataclass(frozen=True)
+class Layout:
+    """A drawn structure.
+
+    Parameters
+    ----------
+    boxes
+        One per variable, by index.
+    routes
+        One per arc.
+    isolated
+        Variables without arcs, placed below ``separator`` (its y, None if there are none).
+    width, height
+        Of the whole picture, which begins at (0, 0).
+    """
+
+    boxes: tuple[Box, ...]
+    routes: tuple[Route, ...]
+    isolated: tuple[int, ...]
+    separator: float | None
+    width: float
+    height: float
+
+
+def lay_out(
+    structure: Structure, names: Sequence[str], label_columns: int = LABEL_COLUMNS
+) -> Layout:
+    """Place the variables of a structure.
+
+    Parameters
+    ----------
+    structure
+        Variable 0 is the class.
+    names
+        One per variable; they are shortened to ``label_columns``.
+    """
+    if len(names) != structure.n_variables:
+        raise InputError(
+            f"names must have one entry per variable, {structure.n_variables}, got {len(names)}"
+        )
+    labels = [shorten(name, label_columns) for name in names]
+    widths = [max(_LEAST_WIDTH, text_width(t) * FONT_SIZE + 2 * _PADDING) for t in labels]
+    widths[CLASS] += _BOLD * (widths[CLASS] - 2 * _PADDING)
+    isolated = _isolated(structure)
+    faint = set(_faint_arcs(structure))
+    graph = _with_waypoints(structure, widths, isolated, faint)
+    x = place_rows(graph, sort_rows(graph), _GAP)
+    return _assemble(structure, labels, widths, graph, x, isolated, faint)
+
+
+def layers(structure: Structure) -> list[int]:
+    """Length of the longest path to each variable."""
+    depth = [0] * structure.n_variables
+    for v in structure.order:
+        depth[v] = max((depth[p] + 1 for p in structure.parents[v]), default=0)
+    return depth
+
+
+def _isolated(structure: Structure) -> tuple[int, ...]:
+    connected = {v for arc in structure.arcs for v in arc}
+    return tuple(v for v in range(1, structure.n_variables) if v not in connected)
+
+
+def _faint_arcs(structure: Structure) -> tuple[tuple[int, int], ...]:
+    arcs = tuple((parent, child) for parent, child in structure.arcs if parent == CLASS)
+    return arcs if len(arcs) > _FEW_ARCS else ()
+
+
+def _rows(structure: Structure, widths: Sequence[float], isolated: Sequence[int]) -> list[int]:
+    """Row of each connected variable: layers, cut where they are too wide; -1 if isolated."""
+    depth = layers(structure)
+    members = [v for v in structure.order if v not in isolated]
+    limit = _width_limit([widths[v] for v in members])
+    row_of, row = [-1] * structure.n_variables, -1
+    for layer in range(max(depth) + 1):
+        group = [v for v in members if depth[v] == layer]
+        # leaves first: those with children of their own end up next to their children
+        group.sort(key=lambda v: bool(structure.children(v)))
+        for part in _cut(group, widths, limit):
+            row += 1
+            for v in part:
+                row_of[v] = row
+    return row_of
+
+
+def _width_limit(widths: Sequence[float]) -> float:
+    """Width at which rows filled with these boxes make a picture of the wanted shape."""
+    area = sum(w + _GAP for w in widths) * _ROW_DISTANCE
+    return max(math.sqrt(area * _ASPECT), _WIDE)
+
+
+def _cut(group: Sequence[int], widths: Sequence[float], limit: float) -> list[list[int]]:
+    """Consecutive parts of nearly equal width, none much wider than the limit."""
+    total = sum(widths[v] + _GAP for v in group)
+    n_parts = max(1, math.ceil(total / limit - 0.25)) if group else 0
+    parts: list[list[int]] = [[] for _ in range(n_parts)]
+    used = 0.0
+    for v in group:
+        middle = used + (widths[v] + _GAP) / 2
+        parts[min(int(middle / total * n_parts), n_parts - 1)].append(v)
+        used += widths[v] + _GAP
+    return [part for part in parts if part]
+
+
+def _with_waypoints(
+    structure: Structure,
+    widths: Sequence[float],
+    isolated: Sequence[int],
+    faint: set[tuple[int, int]],
+) -> Graph:
+    """Rows of nodes, where long arcs have been replaced by chains of waypoints."""
+    row_of = _rows(structure, widths, isolated)
+    rows: list[list[int]] = [[] for _ in range(max(row_of) + 1)]
+    for v in structure.order:
+        if row_of[v] >= 0:
+            rows[row_of[v]].append(v)
+    node_widths, chains = list(widths), {}
+    links: list[tuple[int, int]] = []
+    for parent, child in structure.arcs:
+        if (parent, child) in faint:
+            continue
+        chain = [parent]
+        for row in range(row_of[parent] + 1, row_of[child]):
+            chain.append(len(node_widths))
+            rows[row].append(len(node_widths))
+            node_widths.append(_WAYPOINT)
+        chains[parent, child] = (*chain, child)
+        links += pairwise(chains[parent, child])
+    return Graph(tuple(map(tuple, rows)), tuple(node_widths), tuple(links), chains)
+
+
+def _assemble(
+    structure: Structure,
+    labels: Sequence[str],
+    widths: Sequence[float],
+    graph: Graph,
+    x: Sequence[float],
+    isolated: tuple[int, ...],
+    faint: set[tuple[int, int]],
+) -> Layout:
+    """Boxes, routes and the block of isolated variables, moved so that all begins at the margin."""
+    row_of = {node: row for row, nodes in enumerate(graph.rows) for node in nodes}
+    left = min(x[v] - graph.widths[v] / 2 for v in row_of)
+    width = max(x[v] + graph.widths[v] / 2 for v in row_of) - left
+    centre = {
+        v: (x[v] - left + _MARGIN, row * _ROW_DISTANCE + _MARGIN + BOX_HEIGHT / 2)
+        for v, row in row_of.items()
+    }
+    bottom = (len(graph.rows) - 1) * _ROW_DISTANCE + _MARGIN + BOX_HEIGHT
+    apart, width, height = _block(isolated, widths, width, bottom)
+    places = {**centre, **apart}
+    boxes = tuple(Box(v, labels[v], *places[v], widths[v]) for v in range(structure.n_variables))
+    routes = tuple(
+        _route(boxes, graph.chains.get(arc, arc), centre, arc in faint) for arc in structure.arcs
+    )
+    separator = bottom + _ROW_DISTANCE / 3 if isolated else None
+    return Layout(boxes, routes, isolated, separator, width + 2 * _MARGIN, height + _MARGIN)
+
+
+def _block(
+    isolated: Sequence[int], widths: Sequence[float], width: float, bottom: float
+) -> tuple[dict[int, Point], float, float]:
+    """Places of the isolated variables, row by row below the others, and the new size."""
+    if not isolated:
+        return {}, width, bottom
+    own = [widths[v] for v in isolated]
+    width = max(width, _CAPTION, min(_width_limit(own), sum(own) + _GAP / 2 * len(own)))
+    places: dict[int, Point] = {}
+    used, y = 0.0, bottom + _ROW_DISTANCE
+    for v in isolated:
+        if used and used + widths[v] > width:
+            used, y = 0.0, y + BOX_HEIGHT + _GAP / 2
+        places[v] = (_MARGIN + used + widths[v] / 2, y)
+        used += widths[v] + _GAP / 2
+    return places, width, y + BOX_HEIGHT / 2
+
+
+def _route(
+    boxes: Sequence[Box], chain: Sequence[int], centre: dict[int, Point], faint: bool
+) -> Route:
+    parent, child = boxes[chain[0]], boxes[chain[-1]]
+    points: list[Point] = [(parent.x, parent.y + parent.height / 2)]
+    for waypoint in chain[1:-1]:
+        x, y = centre[waypoint]
+        points += [(x, y - BOX_HEIGHT / 2), (x, y + BOX_HEIGHT / 2)]
+    top = child.y - child.height / 2
+    if faint:  # ends at the corner that is nearer, the middle belongs to the other arcs
+        corner = math.copysign(child.width / 2 - _CORNER, parent.x - child.x)
+        curve = _straight(points[0], (child.x + corner, top))
+    else:
+        curve = _bend([*points, (child.x, top)])
+    return Route(parent.variable, child.variable, curve, faint)
+
+
+def _bend(points: Sequence[Point]) -> tuple[Point, ...]:
+    """Cubic pieces through the points, vertical at each."""
+    curve = [points[0]]
+    for (x0, y0), (x1, y1) in pairwise(points):
+        middle = (y0 + y1) / 2
+        curve += [(x0, middle), (x1, middle), (x1, y1)]
+    return tuple(curve)
+
+
+def _straight(start: Point, end: Point) -> tuple[Point, ...]:
+    """A line as one cubic piece."""
+    dx, dy = (end[0] - start[0]) / 3, (end[1] - start[1]) / 3
+    return start, (start[0] + dx, start[1] + dy), (end[0] - dx, end[1] - dy), end

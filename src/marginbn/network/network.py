@@ -1,0 +1,459 @@
+"""A Bayesian network: a structure with a conditional probability table per variable.
+
+The joint distribution is P(x) = prod_i P(x_i | parents of i). Tables are kept as logarithms in the
+layout of ``parameters.py``: one axis per parent in increasing order, the variable itself last.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from marginbn.data.encode import EncodedData, Variable
+from marginbn.exceptions import InputError
+from marginbn.network import inference
+from marginbn.network.class_joint import ClassJoint
+from marginbn.network.inference import Evidence
+from marginbn.network.svg import draw_figure
+from marginbn.problem.parameters import estimate_log_tables
+from marginbn.problem.structure import Structure
+
+FloatArray = NDArray[np.float64]
+
+_ROW_SUM_TOLERANCE = 1e-9
+"""How far a row of probabilities may be from one; log and exp of a float cost about 1e-16."""
+
+_LISTED = 20
+"""Names shown in an error message before the rest is left out."""
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class BayesianNetwork:
+    """Structure and parameters; variable 0 is the class.
+
+    Parameters
+    ----------
+    structure
+        The directed acyclic graph.
+    variables
+        Name and state labels of each variable; names are unique, labels within a variable too.
+    log_tables
+        ``log_tables[i]`` is float64 with one axis per parent of i, in increasing order, and i
+        itself on the last axis; it holds log P(i | parents), ``-inf`` for a probability of zero.
+        The tables are copied and made read-only.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> rain = Variable("rain", ("no", "yes"))
+    >>> grass = Variable("grass", ("dry", "wet"))
+    >>> network = BayesianNetwork(
+    ...     Structure(((), (0,))),
+    ...     (rain, grass),
+    ...     (np.log([0.8, 0.2]), np.log([[0.9, 0.1], [0.25, 0.75]])),
+    ... )
+    >>> network.posterior("rain", {"grass": "wet"}).round(3).tolist()
+    [0.348, 0.652]
+    """
+
+    structure: Structure
+    variables: tuple[Variable, ...]
+    log_tables: tuple[FloatArray, ...]
+
+    def __post_init__(self) -> None:
+        variables = tuple(self.variables)
+        tables = tuple(np.array(t, dtype=np.float64, order="C") for t in self.log_tables)
+        _check_lengths(self.structure, variables, tables)
+        _check_labels(variables)
+        for i, table in enumerate(tables):
+            family = (*self.structure.parents[i], i)
+            _check_table(variables[i].name, table, tuple(variables[v].arity for v in family))
+            table.flags.writeable = False
+        object.__setattr__(self, "variables", variables)
+        object.__setattr__(self, "log_tables", tables)
+
+    @classmethod
+    def fit(
+        cls, data: EncodedData, structure: Structure, smoothing: float = 1.0
+    ) -> BayesianNetwork:
+        """Estimate the parameters of a structure from data, Laplace-smoothed.
+
+        With ``smoothing=0`` (maximum likelihood) every state of the parents must occur in the
+        data, otherwise a row of the table is undefined and an ``InputError`` says which.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> variables = (Variable("class", ("0", "1")), Variable("x", ("0", "1")))
+        >>> data = EncodedData(np.array([[0, 0], [1, 1]] * 9), np.ones(18), variables)
+        >>> network = BayesianNetwork.fit(data, Structure(((), (0,))), smoothing=1.0)
+        >>> np.exp(network.log_tables[1]).round(3).tolist()  # (9 + 1) / (9 + 2) and the rest
+        [[0.909, 0.091], [0.091, 0.909]]
+        """
+        if not (np.isfinite(smoothing) and smoothing >= 0):
+            raise InputError(f"smoothing must be a number >= 0, got {smoothing}")
+        with np.errstate(divide="ignore", invalid="ignore"):
+            tables = estimate_log_tables(data, structure, smoothing)
+        for variable, table in zip(data.variables, tables, strict=True):
+            if np.isnan(table).any():
+                raise InputError(
+                    f"smoothing=0 leaves P({variable.name} | parents) undefined because some "
+                    f"state of the parents never occurs; use smoothing > 0"
+                )
+        return cls(structure, data.variables, tables)
+
+    @property
+    def arities(self) -> tuple[int, ...]:
+        """Number of states of each variable."""
+        return tuple(v.arity for v in self.variables)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Names of the variables."""
+        return tuple(v.name for v in self.variables)
+
+    @property
+    def n_variables(self) -> int:
+        """Number of variables, class included."""
+        return len(self.variables)
+
+    @property
+    def n_classes(self) -> int:
+        """Number of states of the class."""
+        return self.variables[0].arity
+
+    @property
+    def n_parameters(self) -> int:
+        """Number of free parameters: each row of a table has one less than it has entries."""
+        return sum(t.size // t.shape[-1] * (t.shape[-1] - 1) for t in self.log_tables)
+
+    def log_joint(self, codes: ArrayLike) -> FloatArray:
+        """Log probability of complete rows: codes (n, n_variables) -> float64 (n,).
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> variables = (Variable("coin", ("h", "t")),)
+        >>> coin = BayesianNetwork(Structure(((),)), variables, (np.log([0.5, 0.5]),))
+        >>> np.exp(coin.log_joint([[0], [1]])).tolist()
+        [0.5, 0.5]
+        """
+        checked = self._checked_codes(codes)
+        if checked.size and not ((checked >= 0) & (checked < self.arities)).all():
+            raise InputError(
+                "codes must lie between 0 and the arity of their variable minus one; rows with "
+                "missing features are summed out by log_joint_per_class"
+            )
+        total = np.zeros(len(checked))
+        for i, (parents, table) in enumerate(
+            zip(self.structure.parents, self.log_tables, strict=True)
+        ):
+            total += table[tuple(checked[:, v] for v in (*parents, i))]
+        return total
+
+    def log_joint_per_class(self, codes: ArrayLike) -> FloatArray:
+        """Log P(c, z) of every class c with the features z of each row.
+
+        Parameters
+        ----------
+        codes
+            Integers (n, n_variables); -1 marks a missing feature, which is summed out exactly.
+            Column 0, the class, is ignored.
+
+        Returns
+        -------
+        numpy.ndarray
+            float64 (n, n_classes).
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> rain, grass = Variable("rain", ("no", "yes")), Variable("grass", ("dry", "wet"))
+        >>> tables = (np.log([0.8, 0.2]), np.log([[0.9, 0.1], [0.25, 0.75]]))
+        >>> network = BayesianNetwork(Structure(((), (0,))), (rain, grass), tables)
+        >>> np.exp(network.log_joint_per_class([[0, 1], [0, -1]])).round(3).tolist()
+        [[0.08, 0.15], [0.8, 0.2]]
+        """
+        return self._class_joint.evaluate(self._checked_codes(codes))
+
+    def log_likelihood(self, data: EncodedData) -> float:
+        """Weighted sum of the log probabilities of the samples, in nats.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> variables = (Variable("coin", ("h", "t")),)
+        >>> coin = BayesianNetwork(Structure(((),)), variables, (np.log([0.5, 0.5]),))
+        >>> data = EncodedData(np.array([[0], [1], [1]]), np.ones(3), coin.variables)
+        >>> float(round(coin.log_likelihood(data) / np.log(0.5), 6))
+        3.0
+        """
+        if data.variables != self.variables:
+            raise InputError(
+                "data must have the variables of the network, in its order and with its states; "
+                f"the network has {_listing(self.names)}, the data {_listing(data.names)}"
+            )
+        return float(data.weights @ self.log_joint(data.codes))
+
+    def sample(
+        self,
+        n: int,
+        random_state: int | np.random.Generator | None = None,
+        evidence: Evidence | None = None,
+    ) -> NDArray[np.int32]:
+        """Draw ``n`` independent joint states, int32 (n, n_variables).
+
+        With evidence (state label by variable name) the draws follow the exact conditional
+        distribution. Equal seeds give equal draws.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> rain, grass = Variable("rain", ("no", "yes")), Variable("grass", ("dry", "wet"))
+        >>> tables = (np.log([0.8, 0.2]), np.log([[0.9, 0.1], [0.25, 0.75]]))
+        >>> network = BayesianNetwork(Structure(((), (0,))), (rain, grass), tables)
+        >>> draws = network.sample(1000, random_state=0, evidence={"grass": "wet"})
+        >>> draws.shape, bool((draws[:, 1] == 1).all())
+        ((1000, 2), True)
+        """
+        count = _as_count(n)
+        rng = _as_generator(random_state)
+        if evidence:
+            return inference.sample_given(self, count, rng, evidence)
+        codes = np.empty((count, self.n_variables), dtype=np.int32)
+        for i in self.structure.order:
+            parents = tuple(codes[:, p] for p in self.structure.parents[i])
+            codes[:, i] = inference.draw_states(self.log_tables[i], parents, count, rng)
+        return codes
+
+    def posterior(
+        self, query: str | int | Sequence[str | int], evidence: Evidence | None = None
+    ) -> FloatArray:
+        """Joint distribution of the queried variables given the evidence, one axis for each.
+
+        See :func:`marginbn.network.inference.posterior`.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> rain, grass = Variable("rain", ("no", "yes")), Variable("grass", ("dry", "wet"))
+        >>> tables = (np.log([0.8, 0.2]), np.log([[0.9, 0.1], [0.25, 0.75]]))
+        >>> network = BayesianNetwork(Structure(((), (0,))), (rain, grass), tables)
+        >>> network.posterior(["rain", "grass"]).round(3).tolist()
+        [[0.72, 0.08], [0.05, 0.15]]
+        """
+        return inference.posterior(self, query, evidence)
+
+    def marginals(self, evidence: Evidence | None = None) -> dict[str, FloatArray]:
+        """Posterior distribution of every single variable given the evidence, by name.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> rain, grass = Variable("rain", ("no", "yes")), Variable("grass", ("dry", "wet"))
+        >>> tables = (np.log([0.8, 0.2]), np.log([[0.9, 0.1], [0.25, 0.75]]))
+        >>> network = BayesianNetwork(Structure(((), (0,))), (rain, grass), tables)
+        >>> {name: p.round(3).tolist() for name, p in network.marginals().items()}
+        {'rain': [0.8, 0.2], 'grass': [0.77, 0.23]}
+        """
+        return inference.marginals(self, evidence)
+
+    def log_evidence(self, evidence: Evidence | None = None) -> float:
+        """Log probability of the evidence, everything else summed out.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> rain, grass = Variable("rain", ("no", "yes")), Variable("grass", ("dry", "wet"))
+        >>> tables = (np.log([0.8, 0.2]), np.log([[0.9, 0.1], [0.25, 0.75]]))
+        >>> network = BayesianNetwork(Structure(((), (0,))), (rain, grass), tables)
+        >>> round(float(np.exp(network.log_evidence({"grass": "wet"}))), 3)
+        0.23
+        """
+        return inference.log_evidence(self, evidence)
+
+    def most_probable_explanation(
+        self, evidence: Evidence | None = None
+    ) -> tuple[dict[str, str], float]:
+        """Most probable joint state that agrees with the evidence, and its log probability.
+
+        Ties are broken by the smallest state index, variable by variable.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> rain, grass = Variable("rain", ("no", "yes")), Variable("grass", ("dry", "wet"))
+        >>> tables = (np.log([0.8, 0.2]), np.log([[0.9, 0.1], [0.25, 0.75]]))
+        >>> network = BayesianNetwork(Structure(((), (0,))), (rain, grass), tables)
+        >>> network.most_probable_explanation({"grass": "wet"})[0]
+        {'rain': 'yes', 'grass': 'wet'}
+        """
+        return inference.most_probable_explanation(self, evidence)
+
+    def variable_index(self, variable: str | int) -> int:
+        """Index of a variable given by name (or by index, which is only checked).
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> variables = (Variable("coin", ("h", "t")),)
+        >>> coin = BayesianNetwork(Structure(((),)), variables, (np.log([0.5, 0.5]),))
+        >>> coin.variable_index("coin")
+        0
+        """
+        if isinstance(variable, str):
+            if variable in self._index:
+                return self._index[variable]
+            raise InputError(f"unknown variable {variable!r}; known are {_listing(self.names)}")
+        if isinstance(variable, int | np.integer) and not isinstance(variable, bool):
+            if 0 <= variable < self.n_variables:
+                return int(variable)
+            raise InputError(
+                f"variable index must lie in 0..{self.n_variables - 1}, got {variable}"
+            )
+        raise InputError(f"a variable is given by its name or index, got {variable!r}")
+
+    def encode_evidence(self, evidence: Evidence | None) -> dict[int, int]:
+        """Evidence {variable name: state label} as {variable index: state index}.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> variables = (Variable("coin", ("h", "t")),)
+        >>> coin = BayesianNetwork(Structure(((),)), variables, (np.log([0.5, 0.5]),))
+        >>> coin.encode_evidence({"coin": "t"})
+        {0: 1}
+        """
+        if evidence is None:
+            return {}
+        if not isinstance(evidence, Mapping):
+            raise InputError(
+                f"evidence must map variable names to state labels, got {type(evidence).__name__}"
+            )
+        observed: dict[int, int] = {}
+        for name, label in evidence.items():
+            i = self.variable_index(name)
+            if i in observed:
+                raise InputError(f"evidence mentions variable {self.names[i]!r} twice")
+            observed[i] = _state_index(self.variables[i], label)
+        return observed
+
+    def __eq__(self, other: object) -> bool:
+        """Equal structure and variables, and every table entry the same float."""
+        if not isinstance(other, BayesianNetwork):
+            return NotImplemented
+        return (self.structure, self.variables) == (other.structure, other.variables) and all(
+            np.array_equal(a, b) for a, b in zip(self.log_tables, other.log_tables, strict=True)
+        )
+
+    def __hash__(self) -> int:
+        return hash((self.structure, self.variables))
+
+    def __repr__(self) -> str:
+        return (
+            f"BayesianNetwork({self.n_variables} variables, {len(self.structure.arcs)} arcs, "
+            f"{self.n_parameters} parameters)"
+        )
+
+    def _repr_html_(self) -> str:
+        """The picture that notebooks show."""
+        return draw_figure(self.structure, self.variables, repr(self))
+
+    def __reduce__(self) -> tuple[object, ...]:
+        # Through the constructor: a copy is checked and read-only again, and carries no caches.
+        return BayesianNetwork, (self.structure, self.variables, self.log_tables)
+
+    @cached_property
+    def _index(self) -> dict[str, int]:
+        return {name: i for i, name in enumerate(self.names)}
+
+    @cached_property
+    def _class_joint(self) -> ClassJoint:
+        return ClassJoint.build(self.structure, self.arities, self.log_tables)
+
+    def _checked_codes(self, codes: ArrayLike) -> NDArray[np.integer]:
+        array = np.asarray(codes)
+        if array.ndim != 2 or array.shape[1] != self.n_variables:
+            raise InputError(f"codes must have shape (n, {self.n_variables}), got {array.shape}")
+        if not np.issubdtype(array.dtype, np.integer):
+            raise InputError(f"codes must be integers, got dtype {array.dtype}")
+        return array
+
+
+def _check_lengths(
+    structure: Structure, variables: Sequence[Variable], tables: Sequence[FloatArray]
+) -> None:
+    if not variables:
+        raise InputError("a network needs at least one variable, the class")
+    if not structure.n_variables == len(variables) == len(tables):
+        raise InputError(
+            f"structure, variables and log_tables must agree in length, got "
+            f"{structure.n_variables}, {len(variables)} and {len(tables)}"
+        )
+
+
+def _check_labels(variables: Sequence[Variable]) -> None:
+    _refuse_repeats("variable names", (v.name for v in variables))
+    for variable in variables:
+        if not variable.states:
+            raise InputError(f"variable {variable.name!r} must have at least one state")
+        _refuse_repeats(f"state labels of {variable.name!r}", variable.states)
+
+
+def _refuse_repeats(what: str, labels: Iterable[str]) -> None:
+    repeated = [label for label, count in Counter(labels).items() if count > 1]
+    if repeated:
+        raise InputError(f"{what} must be unique, repeated: {_listing(repeated)}")
+
+
+def _check_table(name: str, table: FloatArray, shape: tuple[int, ...]) -> None:
+    if table.shape != shape:
+        raise InputError(f"log table of {name!r} must have shape {shape}, got {table.shape}")
+    if np.isnan(table).any() or np.isposinf(table).any():
+        raise InputError(f"log table of {name!r} must hold log probabilities, got NaN or inf")
+    with np.errstate(over="ignore"):
+        excess = np.abs(np.exp(table).sum(axis=-1) - 1.0).max()
+    if excess > _ROW_SUM_TOLERANCE:
+        raise InputError(
+            f"each row of the table of {name!r} must sum to one, but one is off by {excess:.3g}"
+        )
+
+
+def _state_index(variable: Variable, label: str) -> int:
+    if isinstance(label, str) and label in variable.states:
+        return variable.states.index(label)
+    raise InputError(
+        f"unknown state {label!r} of variable {variable.name!r}; "
+        f"its states are {_listing(variable.states)}"
+    )
+
+
+def _listing(names: Sequence[str]) -> str:
+    shown = ", ".join(repr(name) for name in names[:_LISTED])
+    return shown if len(names) <= _LISTED else f"{shown}, ... ({len(names)} in all)"
+
+
+def _as_count(n: int) -> int:
+    try:
+        count = operator.index(n)
+    except TypeError:
+        count = -1
+    if count < 0:
+        raise InputError(f"n must be a whole number >= 0, got {n!r}")
+    return count
+
+
+def _as_generator(random_state: int | np.random.Generator | None) -> np.random.Generator:
+    try:
+        return np.random.default_rng(random_state)
+    except (TypeError, ValueError):
+        raise InputError(
+            f"random_state must be None, a whole number >= 0 or a numpy Generator, "
+            f"got {random_state!r}"
+        ) from None

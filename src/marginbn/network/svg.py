@@ -1,0 +1,112 @@
+"""A structure as SVG text for notebooks and pages: self-contained, no script, no font, no link.
+
+Colours are chosen to be readable on white and on black: boxes bring their own background, arcs are
+a middle grey, and captions take the colour of the surrounding text. Every name is escaped.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from html import escape
+
+from marginbn.data.encode import Variable
+from marginbn.network.labels import one_line, shorten
+from marginbn.network.layout import CLASS, Box, Layout, Point, Route, lay_out
+from marginbn.problem.structure import Structure
+
+_FONT = "font-family:system-ui,sans-serif;font-size:12px"
+_ARC = "#767c85"
+_CLASS_BOX = ("#f4b942", "#8a5a00")  # fill, border
+_FEATURE_BOX = ("#e8eef7", "#4a6fa5")
+_ISOLATED_BOX = ("#ececec", "#8f8f8f")
+_INK = "#1a1a1a"
+_TOOLTIP = 400
+"""Columns of a tooltip; states of a variable can be many."""
+
+
+def draw_structure(structure: Structure, variables: Sequence[Variable]) -> str:
+    """SVG text of a structure, the class highlighted, isolated features set apart.
+
+    Long names are shortened; pointing at a variable shows its name, parents and states.
+    """
+    names = [v.name for v in variables]
+    layout = lay_out(structure, names)
+    texts = [_tooltip(structure, variables, i) for i in range(len(variables))]
+    size = f"{layout.width:.0f} {layout.height:.0f}"
+    title = f"Bayesian network, class {shorten(names[CLASS], 60)}, {len(structure.arcs)} arcs"
+    parts = [
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {size}" role="img" '
+        f'width="{layout.width:.0f}" height="{layout.height:.0f}" style="{_FONT}">',
+        f"<title>{_safe(title)}</title>",
+        *(_draw_route(route) for route in sorted(layout.routes, key=lambda r: not r.faint)),
+        *_draw_separator(layout),
+        *(_draw_box(b, texts[b.variable], b.variable in layout.isolated) for b in layout.boxes),
+        "</svg>",
+    ]
+    return "\n".join(parts)
+
+
+def draw_figure(structure: Structure, variables: Sequence[Variable], caption: str) -> str:
+    """The drawing in an HTML figure with a caption."""
+    svg = draw_structure(structure, variables)
+    return (
+        f'<figure style="margin:0;overflow-x:auto">\n{svg}\n'
+        f'<figcaption style="{_FONT};opacity:.85">{_safe(caption)}</figcaption>\n</figure>'
+    )
+
+
+def _tooltip(structure: Structure, variables: Sequence[Variable], i: int) -> str:
+    parents = ", ".join(variables[p].name for p in structure.parents[i])
+    given = f" given {parents}" if parents else ""
+    return f"{variables[i].name}{given}: {' | '.join(variables[i].states)}"
+
+
+def _draw_route(route: Route) -> str:
+    """A curve with its arrow head; heads are drawn, not markers, whose ids could clash."""
+    start, *rest = route.curve
+    path = f"M{_pair(start)} C{' '.join(_pair(p) for p in rest)}"
+    x, y = route.curve[-1]
+    arc = f'data-arc="{route.parent} {route.child}"'  # for pages that bring the picture to life
+    if route.faint:
+        return (
+            f'<path {arc} d="{path}" fill="none" stroke="{_ARC}" stroke-opacity=".45"/>'
+            f'<circle {arc} cx="{x:.1f}" cy="{y - 1.5:.1f}" r="2.5" fill="{_ARC}"/>'
+        )
+    return (
+        f'<path {arc} d="{path}" fill="none" stroke="{_ARC}" stroke-width="1.3"/>'
+        f'<path {arc} d="M{x:.1f},{y:.1f} l-3.5,-8 h7 z" fill="{_ARC}"/>'
+    )
+
+
+def _draw_box(box: Box, tooltip: str, isolated: bool) -> str:
+    fill, border = _ISOLATED_BOX if isolated else _FEATURE_BOX
+    if box.variable == CLASS:
+        fill, border = _CLASS_BOX
+    weight = ' font-weight="bold"' if box.variable == CLASS else ""
+    return (
+        f'<g data-variable="{box.variable}"><title>{_safe(shorten(tooltip, _TOOLTIP))}</title>'
+        f'<rect x="{box.x - box.width / 2:.1f}" y="{box.y - box.height / 2:.1f}" '
+        f'width="{box.width:.1f}" height="{box.height:.1f}" rx="6" '
+        f'fill="{fill}" stroke="{border}"/>'
+        f'<text x="{box.x:.1f}" y="{box.y + 4:.1f}" text-anchor="middle" fill="{_INK}"{weight}>'
+        f"{_safe(box.label)}</text></g>"
+    )
+
+
+def _draw_separator(layout: Layout) -> list[str]:
+    if layout.separator is None:
+        return []
+    y = layout.separator
+    return [
+        f'<path d="M0,{y:.1f} H{layout.width:.1f}" stroke="{_ARC}" stroke-dasharray="4 4"/>',
+        f'<text x="14" y="{y + 16:.1f}" fill="currentColor">no arcs: without influence</text>',
+    ]
+
+
+def _pair(point: Point) -> str:
+    return f"{point[0]:.1f},{point[1]:.1f}"
+
+
+def _safe(text: str) -> str:
+    """Escaped for text and attributes; characters that XML forbids are gone."""
+    return escape("".join(c for c in one_line(text) if c not in "\ufffe\uffff"))

@@ -1,1 +1,0 @@
-"""Geometry of the problem as pure functions, usable by every solver."""

@@ -1,0 +1,300 @@
+"""Candidate parent sets: which choices each variable has.
+
+Under the class restriction (section 4 of the paper) a feature has the empty set or a set that
+contains the class, because a set without the class cannot influence a margin; the class itself
+has any set of features. Without the restriction every set of other variables is a candidate:
+a general Bayesian network. ``max_parents`` counts the class.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import combinations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from marginbn.exceptions import InputError, ProblemTooLargeError
+from marginbn.problem.structure import Structure
+
+Arc = tuple[int, int]
+"""(parent, child)"""
+
+MAX_CANDIDATES = 20_000_000
+"""More candidates than this are not enumerated: no solver here could use them."""
+
+
+@dataclass(frozen=True)
+class CandidateRule:
+    """The arguments of :func:`enumerate_candidates`, arcs and constants sorted."""
+
+    max_parents: int
+    class_restricted: bool
+    required: tuple[Arc, ...]
+    forbidden: tuple[Arc, ...]
+    constant: tuple[int, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class CandidateSets:
+    """Flat list of (child, parent set) pairs, grouped by child.
+
+    Parameters
+    ----------
+    n_variables
+        Number of variables, class included.
+    child
+        int32 (K,), the variable that candidate k belongs to; non-decreasing.
+    parents
+        Parent set of every candidate; inside a group sorted by size, then lexicographically.
+    rule
+        What made the list; some of its candidates may have been left out since.
+
+    Examples
+    --------
+    >>> from marginbn import enumerate_candidates
+    >>> candidates = enumerate_candidates(3, 1)
+    >>> [(int(i), parents) for i, parents in zip(candidates.child, candidates.parents, strict=True)]
+    [(0, ()), (0, (1,)), (0, (2,)), (1, ()), (1, (0,)), (2, ()), (2, (0,))]
+    """
+
+    n_variables: int
+    child: NDArray[np.int32]
+    parents: tuple[tuple[int, ...], ...]
+    rule: CandidateRule | None = None
+
+    @cached_property
+    def offsets(self) -> NDArray[np.int64]:
+        """int64 (n_variables + 1,): the candidates of i are ``offsets[i]:offsets[i + 1]``."""
+        return np.searchsorted(self.child, np.arange(self.n_variables + 1)).astype(np.int64)
+
+    @property
+    def n_candidates(self) -> int:
+        """Number of candidates of all variables together."""
+        return len(self.parents)
+
+    @property
+    def max_parents(self) -> int:
+        """Size of the largest candidate."""
+        return max((len(p) for p in self.parents), default=0)
+
+    @cached_property
+    def is_class_restricted(self) -> bool:
+        """Whether every feature's non-empty candidate contains the class."""
+        return all(
+            i == 0 or not p or p[0] == 0 for i, p in zip(self.child, self.parents, strict=True)
+        )
+
+    def group(self, variable: int) -> range:
+        """Flat indices of the candidates of ``variable``.
+
+        Examples
+        --------
+        >>> from marginbn import enumerate_candidates
+        >>> list(enumerate_candidates(3, 1).group(1))
+        [3, 4]
+        """
+        return range(int(self.offsets[variable]), int(self.offsets[variable + 1]))
+
+    @cached_property
+    def _lookup(self) -> dict[tuple[int, tuple[int, ...]], int]:
+        pairs = zip(self.child, self.parents, strict=True)
+        return {(int(i), p): k for k, (i, p) in enumerate(pairs)}
+
+    def index(self, variable: int, parents: Sequence[int]) -> int:
+        """Flat index of a candidate; ``KeyError`` if it is not one.
+
+        Examples
+        --------
+        >>> from marginbn import enumerate_candidates
+        >>> enumerate_candidates(3, 1).index(1, [0])
+        4
+        """
+        return self._lookup[(int(variable), tuple(sorted(int(p) for p in parents)))]
+
+    def selection(self, structure: Structure) -> NDArray[np.int64]:
+        """Flat index of the candidate that ``structure`` chooses for each variable.
+
+        Examples
+        --------
+        >>> from marginbn import Structure, enumerate_candidates
+        >>> naive_bayes = Structure(((), (0,), (0,)))
+        >>> enumerate_candidates(3, 1).selection(naive_bayes).tolist()
+        [0, 4, 6]
+        """
+        if structure.n_variables != self.n_variables:
+            raise InputError(
+                f"the structure must have {self.n_variables} variables, got {structure.n_variables}"
+            )
+        try:
+            chosen = [self.index(i, p) for i, p in enumerate(structure.parents)]
+        except KeyError as error:
+            variable, parents = error.args[0]
+            raise InputError(
+                f"the structure gives variable {variable} the parents {parents}, "
+                "which are not among its candidate parent sets"
+            ) from None
+        return np.array(chosen, dtype=np.int64)
+
+    def structure(self, selection: Sequence[int] | NDArray[np.int64]) -> Structure:
+        """The (checked acyclic) structure that a selection stands for.
+
+        Examples
+        --------
+        >>> from marginbn import enumerate_candidates
+        >>> enumerate_candidates(3, 1).structure([0, 4, 6]).parents
+        ((), (0,), (0,))
+        """
+        chosen = [int(k) for k in selection]
+        own = len(chosen) == self.n_variables and all(
+            k in self.group(i) for i, k in enumerate(chosen)
+        )
+        if not own:
+            raise InputError(
+                f"a selection must name one candidate of each of the {self.n_variables} "
+                f"variables, in order, got {chosen}"
+            )
+        return Structure(tuple(self.parents[k] for k in chosen))
+
+    def keep(self, mask: NDArray[np.bool_]) -> CandidateSets:
+        """The candidates where ``mask`` is true.
+
+        Examples
+        --------
+        >>> from marginbn import enumerate_candidates
+        >>> candidates = enumerate_candidates(3, 1)
+        >>> candidates.keep(candidates.child != 0).n_candidates
+        4
+        """
+        parents = tuple(p for p, kept in zip(self.parents, mask, strict=True) if kept)
+        return CandidateSets(self.n_variables, self.child[mask], parents, self.rule)
+
+
+def count_candidates(
+    n_variables: int, max_parents: int, *, class_restricted: bool = True, n_constant: int = 0
+) -> int:
+    """Number of candidates by formula, before anything is enumerated (no arc constraints)."""
+    active = n_variables - 1 - n_constant  # features with more than one state
+    if class_restricted:
+        of_class = _subsets(active, max_parents)
+        per_feature = 1 + (_subsets(active - 1, max_parents - 1) if max_parents > 0 else 0)
+    else:
+        of_class = per_feature = _subsets(active, max_parents)
+    return of_class + active * per_feature + n_constant
+
+
+def _subsets(n: int, largest: int) -> int:
+    """Number of subsets of n things with at most ``largest`` members."""
+    return sum(math.comb(n, k) for k in range(min(largest, n) + 1)) if n >= 0 else 0
+
+
+def enumerate_candidates(
+    n_variables: int,
+    max_parents: int,
+    *,
+    class_restricted: bool = True,
+    required: Collection[Arc] = (),
+    forbidden: Collection[Arc] = (),
+    constant: Collection[int] = (),
+) -> CandidateSets:
+    """All candidate parent sets.
+
+    Parameters
+    ----------
+    n_variables
+        Number of variables; variable 0 is the class.
+    max_parents
+        Largest number of parents, the class counted.
+    class_restricted
+        Whether features have only the empty set or sets with the class.
+    required, forbidden
+        Arcs (parent, child) that every (no) structure must contain.
+    constant
+        Variables with one state: they keep the empty set and serve as nobody's parent, unless a
+        required arc says otherwise.
+
+    Examples
+    --------
+    >>> from marginbn import enumerate_candidates
+    >>> enumerate_candidates(3, 2).parents[4:7]  # of variable 1: nothing, the class, both others
+    ((), (0,), (0, 2))
+    >>> enumerate_candidates(3, 2, required=[(0, 1)]).parents[4:6]
+    ((0,), (0, 2))
+    """
+    if max_parents < 0:
+        raise InputError(f"max_parents must be an integer of at least 0, got {max_parents}")
+    total = count_candidates(
+        n_variables, max_parents, class_restricted=class_restricted, n_constant=len(constant)
+    )
+    if total > MAX_CANDIDATES:
+        raise ProblemTooLargeError(
+            f"max_parents={max_parents} with {n_variables} variables gives {total} candidate "
+            f"parent sets, more than {MAX_CANDIDATES}; reduce max_parents or drop features"
+        )
+    _check_arcs(n_variables, required, forbidden)
+    child: list[int] = []
+    parents: list[tuple[int, ...]] = []
+    for i in range(n_variables):
+        own = _candidates_of(i, n_variables, max_parents, class_restricted, set(constant), required)
+        must = {p for p, c in required if c == i}
+        must_not = {p for p, c in forbidden if c == i}
+        kept = [s for s in own if must.issubset(s) and must_not.isdisjoint(s)]
+        if not kept:
+            raise InputError(
+                f"variable {i} has no candidate parent set left: it needs the parents "
+                f"{sorted(must)} without {sorted(must_not)} and max_parents={max_parents}"
+                + (", and sets of features must contain the class" if class_restricted else "")
+            )
+        child += [i] * len(kept)
+        parents += kept
+    rule = CandidateRule(
+        max_parents,
+        class_restricted,
+        required=tuple(sorted(set(required))),
+        forbidden=tuple(sorted(set(forbidden))),
+        constant=tuple(sorted(set(constant))),
+    )
+    return CandidateSets(n_variables, np.array(child, dtype=np.int32), tuple(parents), rule)
+
+
+def _candidates_of(
+    i: int,
+    n_variables: int,
+    max_parents: int,
+    class_restricted: bool,
+    constant: set[int],
+    required: Collection[Arc],
+) -> Iterator[tuple[int, ...]]:
+    """Parent sets of variable i, by size and then lexicographically."""
+    wanted = {p for p, c in required if c == i}
+    if i in constant and not wanted:
+        yield ()
+        return
+    pool = [v for v in range(n_variables) if v != i and (v not in constant or v in wanted)]
+    if not class_restricted or i == 0:
+        for size in range(min(max_parents, len(pool)) + 1):
+            yield from combinations(pool, size)
+        return
+    yield ()
+    features = [v for v in pool if v != 0]
+    for size in range(min(max_parents - 1, len(features)) + 1):
+        for rest in combinations(features, size):
+            yield (0, *rest)
+
+
+def _check_arcs(n_variables: int, required: Collection[Arc], forbidden: Collection[Arc]) -> None:
+    """Refuse arcs out of range, contradictions and required cycles."""
+    for label, arcs in (("required", required), ("forbidden", forbidden)):
+        for arc in arcs:
+            if not all(0 <= v < n_variables for v in arc) or arc[0] == arc[1]:
+                raise InputError(
+                    f"{label} arcs must join two different variables in "
+                    f"0..{n_variables - 1}, got {arc}"
+                )
+    both = set(required) & set(forbidden)
+    if both:
+        raise InputError(f"arcs cannot be required and forbidden at once: {sorted(both)}")
+    Structure.from_arcs(n_variables, required)  # refuses required cycles

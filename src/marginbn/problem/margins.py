@@ -1,0 +1,187 @@
+"""Margin coefficients: eq. 10 to 13 (soft margin) and eq. 20 to 25 (binary soft margin).
+
+For candidate k = (i, S) let F be the features among {X_i} and S, f their joint state in a sample
+and c a class. The candidate's factor in log P(c, z) is s_k[f, c], a table look-up:
+
+    multiclass   s_k[f, c] = log theta(x_i | S with class c)
+                 alpha(m, c) = s_k[f_m, c_m] - s_k[f_m, c]              one row per rival c != c_m
+    binary       class c against the rest: counts n_1 = n(f, c), n_2 = n(f) - n(f, c) give
+                 s_k[f, c] = log theta_1 - log theta_2
+                 alpha(m) = s_k[f_m, c_m]                               one row per sample
+
+Only the tables are stored; a column of coefficients is made when asked for. With two classes
+both kinds give the same numbers: theta_1 and theta_2 are then the parameters of the two classes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Literal
+
+import numpy as np
+from numpy.typing import DTypeLike, NDArray
+
+from marginbn.data.counts import contingency, joint_codes
+from marginbn.data.encode import EncodedData
+from marginbn.problem.candidates import CandidateSets
+from marginbn.problem.parameters import smoothed_log_table
+
+MarginKind = Literal["multiclass", "binary"]
+
+
+def multiclass_table(
+    data: EncodedData, child: int, parents: Sequence[int], smoothing: float
+) -> NDArray[np.float64]:
+    """s_k of the soft margin, shape (joint states of the features, n_classes)."""
+    features = [v for v in sorted((child, *parents)) if v != 0]
+    counts = contingency(data, (*parents, child))
+    log_table = smoothed_log_table(counts, smoothing)
+    return _class_last(log_table, (*parents, child), features, data)
+
+
+def binary_table(
+    data: EncodedData, child: int, parents: Sequence[int], smoothing: float
+) -> NDArray[np.float64]:
+    """s_k of the binary margin: log odds of class c against the rest, (states, n_classes)."""
+    features = [v for v in sorted((child, *parents)) if v != 0]
+    if child == 0:  # P(C = 1 | S): two states after merging the other classes
+        counts = contingency(data, (*parents, 0))
+        rest = _sum_of_others(counts, -1)
+        odds = np.log(counts + smoothing) - np.log(rest + smoothing)
+        return _class_last(odds, (*parents, 0), features, data)
+    if 0 not in parents:
+        arities = [int(data.arities[v]) for v in features]
+        return np.zeros((int(np.prod(arities)), data.n_classes))
+    counts = contingency(data, (*parents, child))
+    axis = list(parents).index(0)
+    rest = _sum_of_others(counts, axis)
+    odds = smoothed_log_table(counts, smoothing) - smoothed_log_table(rest, smoothing)
+    return _class_last(odds, (*parents, child), features, data)
+
+
+def _sum_of_others(counts: NDArray[np.float64], axis: int) -> NDArray[np.float64]:
+    """Counts of all classes but one, added up from both ends along ``axis``.
+
+    Subtracting from the total would round light rows away beside heavy ones, and with two
+    classes the binary margin would no longer be the soft margin to the last digits.
+    """
+    own = np.moveaxis(counts, axis, -1)
+    nothing = np.zeros((*own.shape[:-1], 1))
+    before = np.concatenate([nothing, np.cumsum(own[..., :-1], axis=-1)], axis=-1)
+    after = np.concatenate([nothing, np.cumsum(own[..., :0:-1], axis=-1)], axis=-1)[..., ::-1]
+    return np.moveaxis(before + after, -1, axis)
+
+
+def _class_last(
+    table: NDArray[np.float64], axes: Sequence[int], features: Sequence[int], data: EncodedData
+) -> NDArray[np.float64]:
+    """Reorder axes to (features in index order, class) and flatten the features."""
+    if 0 not in axes:
+        moved = np.transpose(table, [list(axes).index(v) for v in features])
+        return np.repeat(moved.reshape(-1, 1), data.n_classes, axis=1)
+    moved = np.transpose(table, [list(axes).index(v) for v in (*features, 0)])
+    return np.ascontiguousarray(moved.reshape(-1, data.n_classes))
+
+
+@dataclass(frozen=True, eq=False)
+class MarginRows:
+    """All margin rows of a problem as look-up tables; nothing dense is stored.
+
+    Row (m, r) belongs to sample m and its r-th rival class (in increasing order); the binary
+    margin has the single row r = 0.
+    """
+
+    data: EncodedData
+    candidates: CandidateSets
+    kind: MarginKind
+    smoothing: float
+
+    @property
+    def n_samples(self) -> int:
+        """Number of (merged) samples M."""
+        return self.data.n_samples
+
+    @property
+    def n_rivals(self) -> int:
+        """Rows per sample: classes - 1, or 1 for the binary margin."""
+        return 1 if self.kind == "binary" else max(self.data.n_classes - 1, 0)
+
+    @property
+    def n_candidates(self) -> int:
+        """Number of columns K."""
+        return self.candidates.n_candidates
+
+    def nbytes_dense(self, dtype: DTypeLike = np.float64) -> int:
+        """Bytes that :meth:`dense` would take."""
+        rows = self.n_samples * self.n_rivals
+        return rows * self.n_candidates * int(np.dtype(dtype).itemsize)
+
+    @cached_property
+    def rivals(self) -> NDArray[np.int64]:
+        """Rival classes of each true class, int64 (n_classes, n_rivals)."""
+        n = self.data.n_classes
+        if self.kind == "binary":
+            return np.zeros((n, 1), dtype=np.int64)
+        others = [[c for c in range(n) if c != true] for true in range(n)]
+        return np.array(others, dtype=np.int64).reshape(n, max(n - 1, 0))
+
+    def table(self, k: int) -> NDArray[np.float64]:
+        """s_k, the class-score table of candidate k."""
+        child, parents = int(self.candidates.child[k]), self.candidates.parents[k]
+        make = binary_table if self.kind == "binary" else multiclass_table
+        return make(self.data, child, parents, self.smoothing)
+
+    def features(self, k: int) -> list[int]:
+        """Features whose joint state indexes the rows of :meth:`table`."""
+        child, parents = int(self.candidates.child[k]), self.candidates.parents[k]
+        return [v for v in sorted((child, *parents)) if v != 0]
+
+    def lookup(self, k: int) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
+        """Distinct coefficient rows of candidate k, (T, n_rivals), and the row of every sample.
+
+        There is one row per joint state and true class, unless the samples are fewer than that.
+        """
+        child, parents = int(self.candidates.child[k]), self.candidates.parents[k]
+        if child != 0 and 0 not in parents:  # the factor does not depend on the class
+            return np.zeros((1, self.n_rivals)), np.zeros(self.n_samples, dtype=np.int64)
+        scores = self.table(k)
+        states, true = joint_codes(self.data, self.features(k)), self.data.codes[:, 0]
+        if scores.size <= self.n_samples:
+            return self._all_rows(scores), states * self.data.n_classes + true
+        return self._rows(scores[states], true), np.arange(self.n_samples)
+
+    def _all_rows(self, scores: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Coefficients of every (state, true class), in this order."""
+        true = np.arange(scores.size) % self.data.n_classes
+        return self._rows(np.repeat(scores, self.data.n_classes, axis=0), true)
+
+    def _rows(self, scores: NDArray[np.float64], true: NDArray[np.integer]) -> NDArray[np.float64]:
+        """Coefficients from the class scores and the true class of each row (eq. 12 and 24)."""
+        own = np.take_along_axis(scores, true[:, None].astype(np.int64), axis=1)
+        if self.kind == "binary":
+            return own
+        difference: NDArray[np.float64] = own - np.take_along_axis(
+            scores, self.rivals[true], axis=1
+        )
+        return difference
+
+    def column(self, k: int) -> NDArray[np.float64]:
+        """Coefficients of candidate k, shape (n_samples, n_rivals)."""
+        table, rows = self.lookup(k)
+        return table.take(rows, axis=0)
+
+    def dense(self, dtype: DTypeLike = np.float64) -> NDArray[np.floating]:
+        """Every coefficient, shape (n_candidates, n_samples, n_rivals)."""
+        out = np.empty((self.n_candidates, self.n_samples, self.n_rivals), dtype=dtype)
+        for k in range(self.n_candidates):
+            out[k] = self.column(k)
+        return out
+
+    def at(self, selection: Sequence[int] | NDArray[np.int64]) -> NDArray[np.float64]:
+        """Log margins of a structure against each rival (eq. 13), (n_samples, n_rivals)."""
+        total = np.zeros((self.n_samples, self.n_rivals))
+        for k in selection:
+            total += self.column(int(k))
+        return total

@@ -1,0 +1,342 @@
+"""The waist of the package: one optimisation problem for every score.
+
+    maximise   sum_i linear[k_i]  +  sum_m w_m min(gamma, min_r alpha_{m,r} . eta)
+
+over one candidate k_i per variable such that the graph is acyclic. Decomposable scores have no
+margin rows; the soft margin has one row per rival class and the binary margin one row per
+sample, both with a zero linear part. Code above this file knows data and no solver, code below
+knows matrices and graphs and no data.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from itertools import combinations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from marginbn.data.counts import check_joint_states
+from marginbn.data.encode import EncodedData, Variable
+from marginbn.exceptions import InputError
+from marginbn.problem.candidates import CandidateSets, count_candidates
+from marginbn.problem.margins import MarginKind, MarginRows
+from marginbn.problem.scores import LocalScore, local_scores
+from marginbn.problem.structure import Structure
+
+
+@dataclass(frozen=True, eq=False)
+class StructureProblem:
+    """Choose one candidate per variable, acyclic, maximising linear score plus capped margins.
+
+    Parameters
+    ----------
+    candidates
+        The candidate parent sets.
+    linear
+        float64 (K,), score of each candidate.
+    variables
+        Names and states, carried along for messages and exports.
+    margins
+        Margin rows, or ``None`` for a purely linear problem.
+    weights
+        float64 (M,), weight of each sample; empty for linear problems.
+    gamma
+        Cap of each sample's log margin (eq. 9).
+    origin
+        Data and score behind ``linear`` where it comes from a decomposable score; nothing here
+        reads it, certificates do.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from marginbn import StructureProblem, Variable, enumerate_candidates, solve_structure
+    >>> variables = (Variable("class", ("0", "1")), Variable("x", ("0", "1")))
+    >>> problem = StructureProblem(
+    ...     enumerate_candidates(2, 1), np.array([-3.0, -2.0, -5.0, -1.0]), variables
+    ... )
+    >>> problem.evaluate([0, 3])  # the class without parents, x with the class
+    -4.0
+    >>> solve_structure(problem).structure.arcs
+    ((0, 1),)
+    """
+
+    candidates: CandidateSets
+    linear: NDArray[np.float64]
+    variables: tuple[Variable, ...]
+    margins: MarginRows | None = None
+    weights: NDArray[np.float64] | None = None
+    gamma: float = math.inf
+    origin: tuple[EncodedData, LocalScore] | None = None
+
+    def __post_init__(self) -> None:
+        if self.linear.shape != (self.candidates.n_candidates,):
+            raise InputError("linear must hold one score per candidate")
+        if not np.isfinite(self.linear).all():
+            raise InputError("linear scores must be finite")
+        if self.margins is not None:
+            if not (self.gamma > 0 and math.isfinite(self.gamma)):
+                raise InputError(f"gamma must be a positive finite number, got {self.gamma}")
+            if self.weights is None or len(self.weights) != self.margins.n_samples:
+                raise InputError("weights must hold one number per sample")
+
+    @property
+    def is_linear(self) -> bool:
+        """Whether there are no margin rows."""
+        return self.margins is None
+
+    @property
+    def n_variables(self) -> int:
+        """Number of variables, class included."""
+        return self.candidates.n_variables
+
+    @property
+    def n_samples(self) -> int:
+        """Number of samples with margin rows."""
+        return 0 if self.margins is None else self.margins.n_samples
+
+    @property
+    def n_rows(self) -> int:
+        """Number of margin rows."""
+        return 0 if self.margins is None else self.margins.n_samples * self.margins.n_rivals
+
+    @property
+    def sample_weights(self) -> NDArray[np.float64]:
+        """Weights of the samples; empty for a linear problem."""
+        return np.zeros(0) if self.weights is None else self.weights
+
+    def with_gamma(self, gamma: float) -> StructureProblem:
+        """The same problem with another cap; everything else is shared.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from marginbn import EncodedData, Variable, enumerate_candidates, margin_problem
+        >>> variables = (Variable("class", ("0", "1")), Variable("x", ("0", "1")))
+        >>> data = EncodedData(np.array([[0, 0], [1, 1]] * 9), np.ones(18), variables)
+        >>> margin_problem(data, enumerate_candidates(2, 1), gamma=1.0).with_gamma(2.5).gamma
+        2.5
+        """
+        return replace(self, gamma=float(gamma))
+
+    def evaluate(self, selection: Sequence[int] | NDArray[np.int64]) -> float:
+        """Objective of a selection from the definition, without looking at cycles.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from marginbn import EncodedData, Variable, enumerate_candidates, margin_problem
+        >>> variables = (Variable("class", ("0", "1")), Variable("x", ("0", "1")))
+        >>> data = EncodedData(np.array([[0, 0], [1, 1]] * 9), np.ones(18), variables)
+        >>> problem = margin_problem(data, enumerate_candidates(2, 1), gamma=2.0)
+        >>> problem.evaluate([0, 3])  # every one of the 18 rows reaches gamma
+        36.0
+        """
+        chosen = np.asarray(selection, dtype=np.int64)
+        value = math.fsum(self.linear[chosen])
+        if self.margins is None:
+            return value
+        smallest = self.margins.at(chosen).min(axis=1, initial=self.gamma)
+        return value + math.fsum(self.sample_weights * smallest)
+
+    def score(self, structure: Structure) -> float:
+        """Objective of a structure.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from marginbn import EncodedData, Variable, enumerate_candidates, margin_problem
+        >>> variables = (Variable("class", ("0", "1")), Variable("x", ("0", "1")))
+        >>> data = EncodedData(np.array([[0, 0], [1, 1]] * 9), np.ones(18), variables)
+        >>> problem = margin_problem(data, enumerate_candidates(2, 1), gamma=2.0)
+        >>> problem.score(Structure(((), ())))  # no arcs, equal classes: all margins are zero
+        0.0
+        """
+        return self.evaluate(self.candidates.selection(structure))
+
+
+def margin_problem(
+    data: EncodedData,
+    candidates: CandidateSets,
+    *,
+    margin: MarginKind = "multiclass",
+    gamma: float = 1.0,
+    smoothing: float = 1.0,
+) -> StructureProblem:
+    """Soft margin (``"multiclass"``, eq. 9) or binary soft margin (``"binary"``, section 5).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from marginbn import (
+    ...     EncodedData, Variable, enumerate_candidates, margin_problem, solve_structure
+    ... )
+    >>> variables = (Variable("class", ("0", "1")), Variable("x", ("0", "1")))
+    >>> data = EncodedData(np.array([[0, 0], [1, 1]] * 9), np.ones(18), variables)
+    >>> problem = margin_problem(data, enumerate_candidates(2, 1), gamma=2.0)
+    >>> problem.n_samples, problem.n_rows  # equal rows are merged
+    (2, 2)
+    >>> solve_structure(problem).objective
+    36.0
+    """
+    if margin not in ("multiclass", "binary"):
+        raise InputError(f"margin must be 'multiclass' or 'binary', got {margin!r}")
+    if not (smoothing > 0 and math.isfinite(smoothing)):
+        raise InputError(f"smoothing must be a positive number, got {smoothing}")
+    _check_match(data, candidates)
+    if data.n_classes < 2:
+        raise InputError("margins need at least two classes; the data has a single one")
+    merged = data.merged()
+    for child, parents in zip(candidates.child, candidates.parents, strict=True):
+        check_joint_states(merged, sorted({0, int(child), *parents}))
+    return StructureProblem(
+        candidates=candidates,
+        linear=np.zeros(candidates.n_candidates),
+        variables=merged.variables,
+        margins=MarginRows(merged, candidates, margin, smoothing),
+        weights=merged.weights,
+        gamma=float(gamma),
+    )
+
+
+def linear_problem(
+    data: EncodedData, candidates: CandidateSets, score: LocalScore
+) -> StructureProblem:
+    """Decomposable score: no margin rows.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from marginbn import EncodedData, Variable, enumerate_candidates, linear_problem
+    >>> from marginbn.problem.scores import get_local_score
+    >>> variables = (Variable("class", ("0", "1")), Variable("x", ("0", "1")))
+    >>> data = EncodedData(np.array([[0, 0], [1, 1]] * 9), np.ones(18), variables)
+    >>> problem = linear_problem(data, enumerate_candidates(2, 1), get_local_score("loglik"))
+    >>> problem.linear.round(3).tolist()  # the class: {}, {x}; x: {}, {class}
+    [-12.477, 0.0, -12.477, 0.0]
+    """
+    _check_match(data, candidates)
+    merged = data.merged()
+    return StructureProblem(
+        candidates=candidates,
+        linear=local_scores(merged, candidates, score),
+        variables=merged.variables,
+        origin=(merged, score),
+    )
+
+
+def _check_match(data: EncodedData, candidates: CandidateSets) -> None:
+    """Refuse data without rows, and candidates that were made for other variables."""
+    if data.n_samples == 0:
+        raise InputError("the data has no rows; a structure can be learned from one row or more")
+    if data.n_variables != candidates.n_variables:
+        raise InputError(
+            f"candidates must be over the {data.n_variables} variables of the data, "
+            f"got candidates over {candidates.n_variables}"
+        )
+
+
+def drop_dominated(problem: StructureProblem) -> StructureProblem:
+    """Leave out candidates that a subset of theirs beats: no optimum needs them.
+
+    Exchanging a parent set for a subset never closes a cycle, so in a linear problem a candidate
+    whose score is not above that of one of its subsets can go. Problems with margin rows are
+    returned as they are: there a candidate's worth depends on all the others.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from marginbn import StructureProblem, Variable, drop_dominated, enumerate_candidates
+    >>> variables = (Variable("class", ("0", "1")), Variable("x", ("0", "1")))
+    >>> problem = StructureProblem(
+    ...     enumerate_candidates(2, 1), np.array([-3.0, -3.5, -5.0, -1.0]), variables
+    ... )
+    >>> drop_dominated(problem).candidates.parents  # the class is better off without parents
+    ((), (), (0,))
+    """
+    if not problem.is_linear:
+        return problem
+    keep = np.ones(problem.candidates.n_candidates, dtype=bool)
+    for variable in range(problem.n_variables):
+        best: dict[tuple[int, ...], float] = {}  # best score over kept subsets of each set
+        for k in problem.candidates.group(variable):
+            parents = problem.candidates.parents[k]
+            below = _best_below(parents, best)
+            keep[k] = problem.linear[k] > below
+            best[parents] = max(below, float(problem.linear[k]))
+    return replace(problem, candidates=problem.candidates.keep(keep), linear=problem.linear[keep])
+
+
+def _best_below(parents: tuple[int, ...], best: dict[tuple[int, ...], float]) -> float:
+    """Best score among the listed proper subsets of ``parents``.
+
+    Under the class restriction a set without the class is no candidate unless empty, so all
+    subsets are looked up, not only those with one parent less.
+    """
+    below = -math.inf
+    for size in range(len(parents)):
+        for subset in combinations(parents, size):
+            below = max(below, best.get(subset, -math.inf))
+    return below
+
+
+@dataclass(frozen=True)
+class ProblemSize:
+    """What a problem will need, told before anything large is allocated.
+
+    Examples
+    --------
+    >>> from marginbn import ProblemSize
+    >>> print(ProblemSize(21, 5000, 631, 10000, 8 * 10000 * 631))
+    631 candidate parent sets for 21 variables, 10000 margin rows, 50.5 MB of coefficients
+    """
+
+    n_variables: int
+    n_samples: int
+    n_candidates: int
+    n_margin_rows: int
+    dense_bytes: int
+
+    @property
+    def dense_megabytes(self) -> float:
+        """Megabytes of all margin coefficients written out in double precision."""
+        return self.dense_bytes / 1e6
+
+    def __str__(self) -> str:
+        return (
+            f"{self.n_candidates} candidate parent sets for {self.n_variables} variables, "
+            f"{self.n_margin_rows} margin rows, {self.dense_megabytes:.1f} MB of coefficients"
+        )
+
+
+def estimate_size(
+    data: EncodedData,
+    max_parents: int,
+    *,
+    margin: MarginKind | None = "multiclass",
+    class_restricted: bool = True,
+) -> ProblemSize:
+    """Size of the problem by formula; ``margin=None`` stands for a decomposable score.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from marginbn import EncodedData, Variable, estimate_size
+    >>> variables = tuple(Variable(name, ("0", "1", "2")) for name in ("class", "x", "z"))
+    >>> data = EncodedData(np.array([[0, 0, 1], [1, 1, 0], [2, 1, 1]]), np.ones(3), variables)
+    >>> size = estimate_size(data, 2)
+    >>> size.n_candidates, size.n_margin_rows
+    (10, 6)
+    """
+    n_samples = data.merged().n_samples
+    rivals = {"multiclass": data.n_classes - 1, "binary": 1, None: 0}[margin]
+    n_candidates = count_candidates(
+        data.n_variables,
+        max_parents,
+        class_restricted=class_restricted,
+        n_constant=len(data.constant),
+    )
+    rows = n_samples * max(rivals, 0)
+    return ProblemSize(data.n_variables, n_samples, n_candidates, rows, 8 * rows * n_candidates)

@@ -1,0 +1,149 @@
+"""What a certificate says: a problem, a structure, two numbers and a tree that proves them.
+
+**The claim.** The *incumbent* is one of the structures of the problem and its score is at least
+``objective``; no structure of the problem has a score above ``bound``.
+
+**The problem.** Encoded data, a score (a soft margin with gamma and smoothing, or a decomposable
+score) and the candidate parent sets, given by a rule or listed. Candidates are numbered child by
+child; by size and then lexicographically where a rule makes them. ``dropped`` marks candidates that
+a kept subset of theirs dominates (decomposable scores only).
+
+**The tree.** A node is a set of structures; the root holds all. An inner node has one of the
+*objects*
+
+    EDGE i j       i is a parent of j or j of i
+    ARC i j        j is a parent of i
+    CANDIDATE k    the child of candidate k has exactly these parents
+
+and two children: the structures without it, then those with it. Both together are all structures of
+the node, whatever the object is, so a complete binary tree covers the whole space. A leaf names
+weights that bound its structures:
+
+    FOREST d       dual weights number d; the bound is a maximum over forests (only for problems in
+                   which features have {}, {class} or {class, another feature} as parents and the
+                   class at most two)
+    CLUSTERS d m   dual weights d and multipliers number m; the bound is a sum of maxima
+
+``tree`` is one stream of integers in preorder: the number of the kind, then its arguments.
+
+**Dual weights.** ``parts`` (n_samples, n_rivals) and ``bits``: sample m gives the share ``parts /
+2^bits`` of its weight w_m to each rival; the shares of a sample add up to one at most. Decomposable
+scores have no dual weights: d is 0 and there are none.
+
+**Multipliers.** Numbers y >= 0 for rows that hold for every structure of the leaf: a *cluster*
+(some member has no parent in the cluster), or an *edge* decided to be present.
+
+**Arithmetic.** Values of candidates are rounded up, multipliers down, to multiples of ``2^grid``.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from marginbn.problem.candidates import CandidateRule
+
+EDGE, ARC, CANDIDATE, FOREST, CLUSTERS = 0, 1, 2, 3, 4
+"""Kinds of nodes in the stream."""
+
+ARGUMENTS = {EDGE: 2, ARC: 2, CANDIDATE: 1, FOREST: 1, CLUSTERS: 2}
+
+LARGEST_BITS = 24
+
+RowKind = Literal["cluster", "edge"]
+
+
+@dataclass(frozen=True)
+class Score:
+    """What is maximised: ``multiclass`` or ``binary`` margins, or a decomposable score by name."""
+
+    name: str
+    gamma: float = 1.0
+    smoothing: float = 1.0
+    equivalent_sample_size: float = 1.0
+
+    @property
+    def is_margin(self) -> bool:
+        """Whether there are margin rows."""
+        return self.name in ("multiclass", "binary")
+
+
+@dataclass(frozen=True, eq=False)
+class Data:
+    """Encoded data, class first; the same meaning as :class:`marginbn.data.encode.EncodedData`."""
+
+    names: tuple[str, ...]
+    states: tuple[tuple[str, ...], ...]
+    codes: NDArray[np.int32]
+    weights: NDArray[np.float64]
+
+    @cached_property
+    def arities(self) -> tuple[int, ...]:
+        """Number of states of each variable."""
+        return tuple(len(labels) for labels in self.states)
+
+    def fingerprint(self) -> str:
+        """SHA-256 of names, labels, rows and weights; rows in the order of their codes."""
+        order = np.lexsort(self.codes.T[::-1]) if len(self.codes) else np.zeros(0, dtype=np.int64)
+        digest = hashlib.sha256()
+        digest.update(json.dumps([self.names, self.states, self.codes.shape]).encode())
+        digest.update(np.ascontiguousarray(self.codes[order], dtype="<i4").tobytes())
+        digest.update(np.ascontiguousarray(self.weights[order], dtype="<f8").tobytes())
+        return digest.hexdigest()
+
+
+@dataclass(frozen=True, eq=False)
+class Candidates:
+    """A rule, or every child's parent sets listed; ``dropped`` is empty or (K,)."""
+
+    rule: CandidateRule | None
+    listed: tuple[tuple[tuple[int, ...], ...], ...]
+    dropped: NDArray[np.bool_]
+
+
+@dataclass(frozen=True, eq=False)
+class DualWeights:
+    """``parts`` is unsigned, (n_samples, n_rivals)."""
+
+    bits: int
+    parts: NDArray[np.unsignedinteger]
+
+
+@dataclass(frozen=True)
+class Row:
+    """A row that multipliers refer to."""
+
+    kind: RowKind
+    members: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Multipliers:
+    """Numbers of rows with their multipliers."""
+
+    rows: tuple[int, ...]
+    values: tuple[float, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class Certificate:
+    """See the module's docstring."""
+
+    fingerprint: str
+    data: Data
+    score: Score
+    candidates: Candidates
+    incumbent: tuple[tuple[int, ...], ...]
+    objective: float
+    bound: float
+    grid: int
+    tree: NDArray[np.int32]
+    duals: tuple[DualWeights, ...] = ()
+    rows: tuple[Row, ...] = ()
+    multipliers: tuple[Multipliers, ...] = ()

@@ -1,0 +1,60 @@
+"""An independent checker of certificates.
+
+It shares no code with the search: it reads the file, computes everything anew from the encoded data
+in the certificate, in arithmetic that is exact or rounded to the safe side, and says whether the
+claim follows. Read :mod:`.checker` first; :mod:`.majorants` and :mod:`.bounds` have the
+mathematics.
+"""
+
+from __future__ import annotations
+
+from marginbn.atomic import PathLike
+from marginbn.proof.certificate import Certificate
+from marginbn.proof.checker.check import Progress, Verdict, check
+from marginbn.proof.format import read_certificate
+
+__all__ = ["Verdict", "verify_certificate"]
+
+
+def verify_certificate(
+    certificate: PathLike | Certificate, *, progress: Progress | None = None
+) -> Verdict:
+    """Check whether a certificate proves what it claims.
+
+    Parameters
+    ----------
+    certificate
+        A file written by a search with ``certificate=...``, or its content.
+    progress
+        Called now and then with the number of tree entries checked and their total.
+
+    Returns
+    -------
+    Verdict
+        True if everything holds; its ``reason`` says what is wrong and where if not.
+
+    Raises
+    ------
+    FormatError
+        If the file is not a certificate at all, or a broken one.
+
+    Examples
+    --------
+    >>> import os, tempfile
+    >>> import numpy as np
+    >>> from marginbn import (
+    ...     EncodedData, Variable, enumerate_candidates, margin_problem, solve_structure,
+    ...     verify_certificate,
+    ... )
+    >>> variables = (Variable("class", ("0", "1")), Variable("x", ("0", "1")))
+    >>> data = EncodedData(np.array([[0, 0], [1, 1]] * 9), np.ones(18), variables)
+    >>> problem = margin_problem(data, enumerate_candidates(2, 1), gamma=2.0)
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = os.path.join(folder, "proof.certificate")
+    ...     result = solve_structure(problem, certificate=path)
+    ...     verify_certificate(path).verified
+    True
+    """
+    if not isinstance(certificate, Certificate):
+        certificate = read_certificate(certificate)
+    return check(certificate, progress)

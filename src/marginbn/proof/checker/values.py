@@ -1,0 +1,238 @@
+"""Coefficients and scores from the encoded data, each with a proven side of rounding.
+
+Weights are floating-point numbers, hence whole numbers of some power of two, and counts are exact
+sums of them. With n(...) such counts (times that power, which cancels), s the smoothing, r the
+arity of the child and C the number of classes, a candidate (child i, parents S) contributes to log
+P(class = c, features) the number
+
+    multiclass    log (n(h, x, c) + s) / (n(h, c) + s r)      for a feature with the class in S
+                  log (n(h, c) + s) / (n(h) + s C)            for the class
+    binary        the same for class c, minus the same for "any class but c"
+
+where h is the state of the features in S and x the state of the child; a feature without the class
+in S contributes the same to all classes. The coefficient of a sample of class c against its rival
+c' is the difference of the numbers of c and c', for the binary margin the number of c itself.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from marginbn.proof.certificate import Data, Score
+from marginbn.proof.checker.logarithms import SHIFT, log_gamma_units, log_units
+
+LIMB = 26
+"""Bits of a piece of a weight: sums of fewer than 2^27 of them are exact in double precision."""
+
+FEW_STATES = 256
+"""Joint states up to so many are counted whether they occur or not."""
+
+SLACK = 4
+"""A coefficient is the sum of at most four logarithms, each off by less than one unit."""
+
+Integers = NDArray[np.int64]
+
+
+class NotCheckableError(Exception):
+    """The certificate asks for something that this arithmetic cannot decide."""
+
+
+@dataclass(frozen=True, eq=False)
+class ExactCounts:
+    """Exact weighted counts of the data; ``scale`` turns them into numbers of rows."""
+
+    data: Data
+
+    @cached_property
+    def _whole(self) -> tuple[list[int], int]:
+        """Weights as whole numbers, and the power of two that they are multiplied with."""
+        ratios = [w.as_integer_ratio() for w in self.data.weights.tolist()]
+        scale = max(denominator for _, denominator in ratios)
+        return [numerator * (scale // denominator) for numerator, denominator in ratios], scale
+
+    @property
+    def weights(self) -> list[int]:
+        """Weights as whole numbers."""
+        return self._whole[0]
+
+    @property
+    def scale(self) -> int:
+        """Weights are multiplied with this power of two."""
+        return self._whole[1]
+
+    @cached_property
+    def _limbs(self) -> list[NDArray[np.float64]]:
+        whole, _ = self._whole
+        n_limbs = -(-max(w.bit_length() for w in whole) // LIMB)
+        mask = 2**LIMB - 1
+        return [
+            np.array([(w >> LIMB * a) & mask for w in whole], dtype=np.float64)
+            for a in range(n_limbs)
+        ]
+
+    def group(self, columns: Sequence[int]) -> Integers:
+        """Number of the joint state of some variables in every sample.
+
+        Few states are numbered as they come; many are numbered as they occur.
+        """
+        ids = np.zeros(len(self.data.codes), dtype=np.int64)
+        states = 1
+        for column in columns:
+            arity = self.data.arities[column]
+            ids, states = ids * arity + self.data.codes[:, column], states * arity
+            if states > FEW_STATES:
+                occurring, ids = np.unique(ids, return_inverse=True)
+                ids, states = ids.reshape(-1).astype(np.int64), len(occurring)
+        return ids
+
+    def count(self, ids: Integers, size: int) -> list[int]:
+        """Total weight of each group, exact."""
+        totals = [0] * size
+        for place, limb in enumerate(self._limbs):
+            for group, part in enumerate(np.bincount(ids, limb, size).tolist()):
+                totals[group] += int(part) << LIMB * place
+        return totals
+
+    def by_class(self, ids: Integers) -> list[list[int]]:
+        """Total weight of each group and class."""
+        classes, groups = self.data.arities[0], int(ids.max()) + 1
+        flat = self.count(ids * classes + self.data.codes[:, 0], groups * classes)
+        return [flat[g * classes : (g + 1) * classes] for g in range(groups)]
+
+
+# ---------------------------------------------------------------------------------- margins
+
+
+@dataclass(frozen=True, eq=False)
+class MarginValues:
+    """Coefficients of a margin problem."""
+
+    counts: ExactCounts
+    score: Score
+
+    @property
+    def n_rivals(self) -> int:
+        """Rivals of each sample."""
+        return 1 if self.score.name == "binary" else self.counts.data.arities[0] - 1
+
+    @cached_property
+    def _rivals(self) -> Integers:
+        """(n_samples, n_rivals): the other classes in increasing order."""
+        n_classes = self.counts.data.arities[0]
+        others = [[c for c in range(n_classes) if c != own] for own in range(n_classes)]
+        return np.array(others, dtype=np.int64).reshape(n_classes, -1)[self.counts.data.codes[:, 0]]
+
+    def units(self, child: int, parents: tuple[int, ...]) -> Integers:
+        """Coefficients of a candidate in units, (n_samples, n_rivals); each off by less than 4."""
+        data = self.counts.data
+        shape = (len(data.codes), self.n_rivals)
+        if child != 0 and 0 not in parents:
+            return np.zeros(shape, dtype=np.int64)
+        features = [v for v in parents if v != 0]
+        above = self.counts.group(features)
+        here = self.counts.group([*features, child]) if child != 0 else above
+        table = np.array(self._table(child, above, here), dtype=np.int64)[here]
+        own = np.take_along_axis(table, data.codes[:, :1].astype(np.int64), axis=1)
+        if self.score.name == "binary":
+            return own
+        return own - np.take_along_axis(table, self._rivals, axis=1)
+
+    def _table(self, child: int, above: Integers, here: Integers) -> list[list[int]]:
+        """The number of each state and class, in units."""
+        numerator, denominator = Fraction(self.score.smoothing).as_integer_ratio()
+        scale = self.counts.scale
+        unit = max(1, denominator // math.gcd(denominator, scale))  # both are powers of two
+        smooth = numerator * (scale * unit // denominator)
+        first = np.zeros(int(here.max()) + 1, dtype=np.int64)
+        first[here] = above  # the state of the parents that belongs to each joint state
+        of_state, of_parents = self.counts.by_class(here), self.counts.by_class(above)
+        arity = self.counts.data.arities[child]
+        rows = []
+        for state, parent in enumerate(first.tolist()):
+            inside = [unit * n for n in of_state[state]]
+            outside = [unit * n for n in of_parents[parent]]
+            if self.score.name == "binary":
+                rows.append(_binary_row(child, inside, outside, smooth, arity))
+            else:
+                rows.append(_multiclass_row(child, inside, outside, smooth, arity))
+        return rows
+
+
+def _multiclass_row(
+    child: int, inside: list[int], outside: list[int], smooth: int, arity: int
+) -> list[int]:
+    if child == 0:
+        whole = log_units(sum(inside) + smooth * arity)
+        return [log_units(n + smooth) - whole for n in inside]
+    pairs = zip(inside, outside, strict=True)
+    return [log_units(n + smooth) - log_units(total + smooth * arity) for n, total in pairs]
+
+
+def _binary_row(
+    child: int, inside: list[int], outside: list[int], smooth: int, arity: int
+) -> list[int]:
+    every, above = sum(inside), sum(outside)
+    if child == 0:
+        return [log_units(n + smooth) - log_units(every - n + smooth) for n in inside]
+    return [
+        log_units(n + smooth)
+        - log_units(total + smooth * arity)
+        - log_units(every - n + smooth)
+        + log_units(above - total + smooth * arity)
+        for n, total in zip(inside, outside, strict=True)
+    ]
+
+
+# ---------------------------------------------------------------------------------- decomposable
+
+
+def local_score(
+    counts: ExactCounts, score: Score, child: int, parents: tuple[int, ...]
+) -> tuple[int, int]:
+    """Score of a candidate as (lower, upper) in units of 2^-44."""
+    arities = counts.data.arities
+    above = counts.group(parents)
+    here = counts.group([*parents, child])
+    rows = [n for n in counts.count(above, int(above.max()) + 1) if n]
+    cells = [n for n in counts.count(here, int(here.max()) + 1) if n]
+    states = math.prod(arities[p] for p in parents)
+    if score.name in ("bdeu", "k2"):
+        prior = Fraction(1)
+        if score.name == "bdeu":
+            prior = Fraction(score.equivalent_sample_size) / (states * arities[child])
+        return _dirichlet(rows, cells, counts.scale, prior, prior * arities[child])
+    value, error = _log_likelihood(rows, cells, counts.scale)
+    parameters = states * (arities[child] - 1)
+    if score.name == "aic":
+        value -= parameters << SHIFT
+    elif score.name in ("mdl", "bic"):
+        log_total = log_units(sum(rows)) - log_units(counts.scale)
+        value -= Fraction(parameters * log_total, 2)
+        error += parameters
+    elif score.name != "loglik":
+        raise NotCheckableError(f"the score {score.name!r} is not known")
+    return math.floor(value - error), math.ceil(value + error)
+
+
+def _log_likelihood(rows: list[int], cells: list[int], scale: int) -> tuple[Fraction, Fraction]:
+    """sum n log n - sum N log N and how far it may be off; the scale cancels in the logarithms."""
+    value = sum(n * log_units(n) for n in cells) - sum(n * log_units(n) for n in rows)
+    return Fraction(value, scale), Fraction(sum(cells) + sum(rows), scale)
+
+
+def _dirichlet(
+    rows: list[int], cells: list[int], scale: int, prior: Fraction, row_prior: Fraction
+) -> tuple[int, int]:
+    """Log marginal likelihood; states that do not occur contribute nothing."""
+    value = len(rows) * log_gamma_units(row_prior) - len(cells) * log_gamma_units(prior)
+    value += sum(log_gamma_units(prior + Fraction(n, scale)) for n in cells)
+    value -= sum(log_gamma_units(row_prior + Fraction(n, scale)) for n in rows)
+    error = 2 * (len(rows) + len(cells))
+    return value - error, value + error

@@ -1,0 +1,106 @@
+"""From a structure problem to the definition that a certificate carries."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Iterator
+from functools import partial
+from itertools import combinations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from marginbn.data.encode import EncodedData
+from marginbn.exceptions import InputError
+from marginbn.problem.candidates import CandidateSets, enumerate_candidates
+from marginbn.problem.problem import StructureProblem
+from marginbn.problem.scores import LOCAL_SCORES, LocalScore
+from marginbn.proof.certificate import Candidates, Data, Score
+
+
+def define_data(data: EncodedData) -> Data:
+    """Merged data in the terms of a certificate."""
+    merged = data.merged()
+    states = tuple(variable.states for variable in merged.variables)
+    return Data(merged.names, states, merged.codes, merged.weights)
+
+
+def data_behind(problem: StructureProblem) -> EncodedData:
+    """The data that a problem was made of; refused where it is not known."""
+    if problem.margins is not None:
+        if np.any(problem.linear != 0):
+            raise InputError("a certificate needs a margin problem without additional scores")
+        return problem.margins.data
+    if problem.origin is None:
+        raise InputError(
+            "a certificate needs the data behind the scores: make the problem with linear_problem"
+        )
+    return problem.origin[0]
+
+
+def define_score(problem: StructureProblem) -> Score:
+    """The score by name and numbers."""
+    if problem.margins is not None:
+        return Score(problem.margins.kind, problem.gamma, problem.margins.smoothing)
+    assert problem.origin is not None  # asked for by data_behind
+    score = problem.origin[1]
+    size = 1.0
+    plain = score
+    if isinstance(score, partial):
+        plain, size = score.func, float(score.keywords.get("equivalent_sample_size", 1.0))
+    return Score(_name_of(plain), equivalent_sample_size=size)
+
+
+def _name_of(score: LocalScore) -> str:
+    for name, known in LOCAL_SCORES.items():
+        if known is score:
+            return name
+    name = getattr(inspect.unwrap(score), "__name__", repr(score))
+    raise InputError(f"a certificate needs one of the scores {sorted(LOCAL_SCORES)}, got {name}")
+
+
+def define_candidates(problem: StructureProblem) -> tuple[Candidates, NDArray[np.int64]]:
+    """The candidates, and the number that each candidate of the problem has in the certificate.
+
+    A rule describes them where it makes the same list, apart from candidates that a kept subset
+    dominates; everything else is listed.
+    """
+    own = problem.candidates
+    if own.rule is not None:
+        full = enumerate_candidates(
+            own.n_variables,
+            own.rule.max_parents,
+            class_restricted=own.rule.class_restricted,
+            required=own.rule.required,
+            forbidden=own.rule.forbidden,
+            constant=own.rule.constant,
+        )
+        places = _places(own, full)
+        dropped = np.ones(full.n_candidates, dtype=bool)
+        dropped[places] = False
+        if not dropped.any():
+            return Candidates(own.rule, (), np.zeros(0, dtype=bool)), places
+        if problem.is_linear and _have_subsets(full, dropped):
+            return Candidates(own.rule, (), dropped), places
+    listed = tuple(tuple(own.parents[k] for k in own.group(i)) for i in range(own.n_variables))
+    return Candidates(None, listed, np.zeros(0, dtype=bool)), np.arange(own.n_candidates)
+
+
+def _places(own: CandidateSets, full: CandidateSets) -> NDArray[np.int64]:
+    pairs = zip(own.child, own.parents, strict=True)
+    return np.array([full.index(int(child), parents) for child, parents in pairs], dtype=np.int64)
+
+
+def _have_subsets(full: CandidateSets, dropped: NDArray[np.bool_]) -> bool:
+    """Whether every dropped candidate has a kept subset; that it scores less is not looked at."""
+    for variable in range(full.n_variables):
+        group = full.group(variable)
+        kept = {full.parents[k] for k in group if not dropped[k]}
+        for k in group:
+            if dropped[k] and kept.isdisjoint(_proper_subsets(full.parents[k])):
+                return False
+    return True
+
+
+def _proper_subsets(parents: tuple[int, ...]) -> Iterator[tuple[int, ...]]:
+    return (s for size in range(len(parents)) for s in combinations(parents, size))

@@ -1,0 +1,331 @@
+"""The Frank-Wolfe relaxation as the tree of a certificate needs it.
+
+The only module here that knows the kernels of ``branch_bound``. A visit runs the compiled bounding
+of a box and takes from it the point reached: margins and smoothing give dual weights, which are
+rounded to few bits; the bound, the split and the bounds of both sides then all come from the
+rounded weights, so what is recorded is what was used. There is no reduced-cost fixing: a fixed slot
+would be a leaf of its own in the proof.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from marginbn.problem.problem import StructureProblem
+from marginbn.proof.certificate import ARC, CANDIDATE, EDGE
+from marginbn.proof.cutoff import Cutoff
+from marginbn.proof.grid import choose_grid, rounding_slack
+from marginbn.proof.record import Claim, Proof, Split, Visit
+from marginbn.proof.weights import (
+    exact_shares,
+    quantise,
+    smooth_shares,
+    unused_weight,
+    weights_of,
+)
+from marginbn.solvers.branch_bound.arrays import encode
+from marginbn.solvers.branch_bound.engine import warm_up
+from marginbn.solvers.branch_bound.kernels.bound import PRUNED, Incumbent, bound_box
+from marginbn.solvers.branch_bound.kernels.box import propagate
+from marginbn.solvers.branch_bound.kernels.combination import SMOOTHING, new_bounding
+from marginbn.solvers.branch_bound.kernels.oracle import maximise
+from marginbn.solvers.branch_bound.kernels.records import (
+    Box,
+    FloatArray,
+    IntArray,
+    new_box,
+    new_oracle,
+)
+from marginbn.solvers.branch_bound.kernels.split import (
+    EDGE as EDGE_SPLIT,
+)
+from marginbn.solvers.branch_bound.kernels.split import (
+    MEMBER,
+    NONE,
+    RELEVANCE,
+    SLOT,
+    apply_split,
+    choose_split,
+)
+from marginbn.solvers.branch_bound.kernels.tree import accuracy
+from marginbn.solvers.branch_bound.needs import KEPT_VERTICES
+from marginbn.solvers.branch_bound.rows import with_all_rows
+from marginbn.solvers.branch_bound.schedule import settings_for
+from marginbn.solvers.branch_bound.workers import ACTIVE_VERTICES, UNLIMITED
+
+LEAF_BITS = (2, 3, 5, 7, 11, 15, 20)
+"""Tried one after the other until the rounded weights still prune."""
+
+INNER_BITS = 7
+"""For nodes that are split."""
+
+
+@dataclass(frozen=True, eq=False)
+class State:
+    """A box, what its relaxation starts from, and the majorant behind its bound."""
+
+    allowed: NDArray[np.bool_]
+    classes: NDArray[np.bool_]
+    edges: NDArray[np.bool_]
+    relevant: NDArray[np.bool_]
+    vertices: NDArray[np.int16]
+    share: FloatArray
+    smoothing: float
+    majorant: Majorant
+
+
+@dataclass(frozen=True, eq=False)
+class Majorant:
+    """Rounded weights with what they give: f <= constant + gradient . eta, bound over the box."""
+
+    proof: Proof
+    constant: float
+    gradient: FloatArray
+    bound: float
+
+
+class ForestRelaxation:
+    """Boxes of a class-restricted problem with at most two parents per variable."""
+
+    def __init__(
+        self, problem: StructureProblem, numbers: IntArray, cutoff: Cutoff, seed: int
+    ) -> None:
+        warm_up()
+        self.encoding = encode(problem)
+        inst = with_all_rows(self.encoding.instance)
+        self.inst = inst
+        self._n_rivals = inst.rows.shape[0] // max(inst.weights.size, 1)
+        self.cutoff = cutoff
+        self._numbers = numbers  # candidate of the problem -> candidate of the certificate
+        settings = settings_for(self.encoding, cutoff.limits, True, False)
+        # a little beyond the cutoff, so that rounded weights still reach it
+        self.settings = settings._replace(stale=0.0, gap=0.7 * cutoff.gap)
+        n, n_sets = inst.n_features, inst.first.size
+        self.box, self.child = new_box(n, n_sets), new_box(n, n_sets)
+        self.oracle = new_oracle(n, n_sets)
+        self.bounding = new_bounding(inst, ACTIVE_VERTICES, self.encoding.structure_magnitude)
+        self.incumbent = Incumbent(
+            np.zeros(n + 1, dtype=np.int64), np.array([-np.inf]), np.zeros(1, dtype=np.int64)
+        )
+        self._seed = np.array([2 * seed + 1], dtype=np.int64)
+        self._stop = np.zeros(1, dtype=np.int64)
+        self._root_bound = math.inf
+        self._level = 1  # where the bits of the last leaf stand in LEAF_BITS
+        largest = float(inst.magnitude.max(initial=0.0))
+        self.grid = choose_grid(largest, n + 1)
+        self.slack = rounding_slack(problem, self.grid, largest)
+
+    def interrupt(self) -> None:
+        """Raise the flag that the kernels look at."""
+        self._stop[0] = 1
+
+    # ------------------------------------------------------------------ the root
+
+    def root(self) -> Claim:
+        """Everything allowed; the trivial bound."""
+        inst = self.inst
+        self.box.allowed[:] = self.encoding.slots
+        self.box.classes[:] = True
+        if not propagate(inst, self.box):
+            raise AssertionError("the first selection proves that the root is not empty")
+        mean = np.repeat(inst.weights / max(self._n_rivals, 1), self._n_rivals)
+        maximise(inst, self.box, inst.linear + inst.columns @ mean, UNLIMITED, self.oracle)
+        vertices = self.oracle.vertex[None, :].astype(np.int16)
+        smoothing = self.settings.smoothing_start * inst.gamma
+        majorant = self._majorant(np.zeros((inst.weights.size, self._n_rivals)), 1)
+        state = self._state(self.box, vertices, np.ones(1), smoothing, majorant)
+        return Claim(state, majorant.bound, majorant.proof)
+
+    @staticmethod
+    def _state(
+        box: Box,
+        vertices: NDArray[np.int16],
+        share: FloatArray,
+        smoothing: float,
+        majorant: Majorant,
+    ) -> State:
+        arrays = (box.allowed.copy(), box.classes.copy(), box.edges.copy(), box.relevant.copy())
+        return State(*arrays, vertices, share, smoothing, majorant)
+
+    # ------------------------------------------------------------------ one node
+
+    def visit(self, claim: Claim) -> Visit:
+        """Bound by Frank-Wolfe; a leaf if the rounded weights prune."""
+        box, state = self.box, claim.state
+        box.allowed[:], box.classes[:] = state.allowed, state.classes
+        box.edges[:], box.relevant[:] = state.edges, state.relevant
+        if not propagate(self.inst, box):
+            return Visit(-math.inf, claim.proof)
+        if self._is_single():
+            return self._single()
+        if self.inst.weights.size == 0:
+            return self._linear(claim)
+        inherited = replace(state.majorant, bound=claim.bound)
+        if not self._load_vertices(state):
+            return Visit(-math.inf, claim.proof)
+        majorant = self._tighten(claim.bound)
+        if inherited.bound < majorant.bound:
+            majorant = inherited
+        if majorant.bound <= self.cutoff.value:
+            return Visit(majorant.bound, majorant.proof)
+        return self._split(majorant)
+
+    def _is_single(self) -> bool:
+        return bool((self.box.allowed.sum(axis=1) == 1).all() and self.box.classes.sum() == 1)
+
+    def _single(self) -> Visit:
+        """One structure: its own score, proven by the weights that are tight for it."""
+        slots = self.box.allowed.argmax(axis=1)
+        vertex = np.append(slots, self.box.classes.argmax()).astype(np.int64)
+        self._offer(vertex)
+        if self.inst.weights.size == 0:
+            value = maximise(self.inst, self.box, self.inst.linear, UNLIMITED, self.oracle)[0]
+            return Visit(float(value), Proof())
+        n = self.inst.n_features
+        columns = vertex + np.arange(n + 1) * (n + 2)
+        margins = self.inst.columns[columns].sum(axis=0).reshape(-1, self._n_rivals)
+        majorant = self._majorant(exact_shares(margins, self.inst.gamma), 1)
+        return Visit(majorant.bound, majorant.proof)
+
+    def _linear(self, claim: Claim) -> Visit:
+        """Without margins the oracle knows the answer."""
+        value, _ = maximise(self.inst, self.box, self.inst.linear, UNLIMITED, self.oracle)
+        if value > -np.inf:
+            self._offer(self.oracle.vertex)
+        return Visit(float(value), claim.proof)
+
+    def _offer(self, vertex: IntArray) -> None:
+        self.cutoff.offer(self.encoding.selection(vertex))
+
+    def _load_vertices(self, state: State) -> bool:
+        """Inherited vertices that lie in the box, or the best one; False if the box is empty."""
+        b = self.bounding
+        inside = self._contains(state.vertices)
+        vertices, share = state.vertices[inside], state.share[inside]
+        if len(vertices) == 0:
+            gradient = state.majorant.gradient
+            upper, _ = maximise(self.inst, self.box, gradient, self.settings.cap, self.oracle)
+            if upper == -np.inf:
+                return False
+            vertices, share = self.oracle.vertex[None, :].astype(np.int16), np.ones(1)
+        b.vertices[: len(vertices)] = vertices
+        b.share[: len(share)] = share / share.sum()
+        b.n_active[0] = len(vertices)
+        largest = self.settings.smoothing_start * self.inst.gamma
+        b.numbers[SMOOTHING] = min(largest, self.settings.smoothing_reset * state.smoothing)
+        return True
+
+    def _contains(self, vertices: NDArray[np.int16]) -> NDArray[np.bool_]:
+        """Which structures belong to the box."""
+        box, n = self.box, self.inst.n_features
+        slots, sets = vertices[:, :n].astype(np.int64), vertices[:, n].astype(np.int64)
+        inside = box.allowed[np.arange(n), slots].all(axis=1) & box.classes[sets]
+        for i, j in zip(*np.nonzero(np.tril(box.edges)), strict=True):
+            inside &= (slots[:, i] == j) | (slots[:, j] == i)
+        for j in np.flatnonzero(box.relevant):
+            member = (self.inst.first[sets] == j) | (self.inst.second[sets] == j)
+            inside &= (slots[:, j] != n + 1) | member
+        return np.asarray(inside)
+
+    def _tighten(self, bound: float) -> Majorant:
+        """Run the compiled bounding and round the weights it ends with."""
+        best = self.cutoff.objective - self.encoding.constant
+        self.incumbent.value[0] = best
+        found = int(self.incumbent.found[0])
+        is_root = self._root_bound == math.inf
+        iterations = self.settings.root_iterations if is_root else self.settings.iterations
+        outcome = bound_box(
+            self.inst,
+            self.inst,
+            self.box,
+            self.settings,
+            self.bounding,
+            self.oracle,
+            self.incumbent,
+            accuracy(self.settings, self._root_bound, bound, best),
+            iterations,
+            self._stop,
+        )
+        if self.incumbent.found[0] != found:
+            self._offer(self.incumbent.vertex)
+        majorant = self._rounded(outcome == PRUNED)
+        if is_root:
+            self._root_bound = majorant.bound
+        return majorant
+
+    # ------------------------------------------------------------------ weights
+
+    def _rounded(self, is_pruned: bool) -> Majorant:
+        """The margins reached as rounded weights: as few bits as prune, or those of a split."""
+        b, inst = self.bounding, self.inst
+        margins = b.t.reshape(-1, self._n_rivals)
+        shares = smooth_shares(margins, inst.gamma, float(b.numbers[SMOOTHING]))
+        if is_pruned:
+            for level in range(max(0, self._level - 1), len(LEAF_BITS)):
+                majorant = self._majorant(shares, LEAF_BITS[level])
+                if majorant.bound <= self.cutoff.value:
+                    self._level = level
+                    return majorant
+        return self._majorant(shares, INNER_BITS)
+
+    def _majorant(self, shares: FloatArray, bits: int) -> Majorant:
+        if self.inst.weights.size == 0:
+            return self._from_proof(Proof())
+        return self._from_proof(Proof(quantise(shares, bits)))
+
+    def _from_proof(self, proof: Proof) -> Majorant:
+        """Constant, gradient and the bound over the present box."""
+        inst = self.inst
+        constant, gradient = 0.0, inst.linear
+        if proof.dual is not None:
+            constant = inst.gamma * unused_weight(proof.dual, inst.weights)
+            u = weights_of(proof.dual, inst.weights)
+            # a threaded product waits for other processes; this one does not
+            gradient = inst.linear + np.einsum("vr,r->v", inst.columns, u)
+        upper, _ = maximise(inst, self.box, gradient, self.settings.cap, self.oracle)
+        bound = constant + float(upper) + self.encoding.constant
+        return Majorant(proof, constant + self.encoding.constant, gradient, bound)
+
+    # ------------------------------------------------------------------ splitting
+
+    def _split(self, majorant: Majorant) -> Visit:
+        inst, b = self.inst, self.bounding
+        kind, i, j = choose_split(inst, self.box, self.settings, b, self._seed)
+        heaviest = np.argsort(-b.share[: b.n_active[0]], kind="stable")[:KEPT_VERTICES]
+        vertices, share = b.vertices[heaviest].astype(np.int16), b.share[heaviest].copy()
+        if kind == NONE:  # every feature is decided: split on the first parent set of the class
+            j = int(np.flatnonzero(self.box.classes)[0])
+        sides = []
+        for with_it in (False, True):
+            for name in ("allowed", "classes", "edges", "relevant"):
+                getattr(self.child, name)[:] = getattr(self.box, name)
+            if kind == NONE:
+                self.child.classes[:] &= (np.arange(self.child.classes.size) == j) == with_it
+            else:
+                apply_split(inst, self.child, kind, i, j, with_it != (kind == RELEVANCE))
+            bound = -math.inf
+            if propagate(inst, self.child):
+                gradient = majorant.gradient
+                upper, _ = maximise(inst, self.child, gradient, self.settings.cap, self.oracle)
+                bound = min(majorant.bound, majorant.constant + float(upper))
+            smoothing = float(b.numbers[SMOOTHING])
+            state = self._state(self.child, vertices, share, smoothing, majorant)
+            sides.append(Claim(state, bound, majorant.proof))
+        return Visit(majorant.bound, majorant.proof, self._object(kind, i, j), (sides[0], sides[1]))
+
+    def _object(self, kind: int, i: int, j: int) -> Split:
+        """A split in the terms of a certificate."""
+        n = self.inst.n_features
+        if kind == EDGE_SPLIT:
+            return EDGE, i + 1, j + 1
+        if kind == RELEVANCE:
+            return EDGE, 0, i + 1
+        if kind == MEMBER:
+            return ARC, 0, i + 1
+        column = n * (n + 2) + j if kind == NONE else i * (n + 2) + j
+        assert kind in (NONE, SLOT)
+        return CANDIDATE, int(self._numbers[self.encoding.candidate_of[column]])

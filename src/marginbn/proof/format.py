@@ -1,0 +1,373 @@
+"""The certificate file: a line that names the format, then one compressed stream.
+
+::
+
+    marginbn certificate 1\\n
+    zlib( length of the header (8 bytes) | header (JSON) | arrays )
+
+The header holds everything but the long arrays, and how long these are:
+
+    fingerprint, variables [[name, [label, ...]], ...], n_samples, score, candidates, incumbent,
+    objective, bound, grid, tree, duals, rows, multipliers
+
+Arrays follow one another without gaps, numbers little-endian: codes (int32, variable by variable),
+weights (float64), dropped (bits, only if the header says how many), tree (int32), the parts of the
+dual weights (one, two or four bytes each, by the number of bits; vector after vector, each as the
+difference to an earlier vector of equal width, or to zero), and, for all multipliers together,
+their number per set (int32), rows (int32) and values (float64).
+
+Reading builds plain values and arrays only, so nothing in a file is executed. Every length is
+checked before memory is taken, and a stream that unfolds to more than the limit is refused before
+it is unfolded.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import zlib
+from collections.abc import Iterator
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from marginbn.atomic import PathLike, write_atomic
+from marginbn.exceptions import FormatError, InputError, ProblemTooLargeError
+from marginbn.jsonvalues import (
+    MisfitError,
+    as_bool,
+    as_count,
+    as_finite,
+    as_int,
+    as_list,
+    as_record,
+    as_text,
+)
+from marginbn.problem.candidates import CandidateRule
+from marginbn.proof.certificate import (
+    LARGEST_BITS,
+    Candidates,
+    Certificate,
+    Data,
+    DualWeights,
+    Multipliers,
+    Row,
+    Score,
+)
+
+MAGIC = b"marginbn certificate 1\n"
+
+MAX_BYTES = 2**30
+"""Largest unfolded content that is read or written."""
+
+MAX_HEADER = 2**25
+"""Largest header: text unfolds to much larger values than arrays do."""
+
+_KEYS = (
+    "fingerprint",
+    "variables",
+    "n_samples",
+    "score",
+    "candidates",
+    "incumbent",
+    "objective",
+    "bound",
+    "grid",
+    "tree",
+    "duals",
+    "rows",
+    "multipliers",
+)
+
+
+def part_type(bits: int) -> np.dtype[Any]:
+    """Type of the parts of dual weights with so many bits: 2^bits itself must fit."""
+    return np.dtype("<u1" if bits < 8 else "<u2" if bits < 16 else "<u4")
+
+
+# ---------------------------------------------------------------------------------- writing
+
+
+def write_certificate(path: PathLike, certificate: Certificate) -> None:
+    """Write a certificate, all or nothing."""
+    write_atomic(path, encode_certificate(certificate))
+
+
+def encode_certificate(certificate: Certificate) -> bytes:
+    """The bytes of the file."""
+    header = json.dumps(_header(certificate), allow_nan=False).encode()
+    parts = [len(header).to_bytes(8, "little"), header, *_arrays(certificate)]
+    size = sum(len(part) for part in parts)
+    if size > MAX_BYTES or len(header) > MAX_HEADER:
+        raise ProblemTooLargeError(
+            f"the certificate would hold {size / 1e6:.0f} MB, more than {MAX_BYTES / 1e6:.0f} MB; "
+            "raise gap_tolerance or lower time_limit, so that the tree stays smaller"
+        )
+    packer = zlib.compressobj(6)
+    return MAGIC + b"".join(packer.compress(part) for part in parts) + packer.flush()
+
+
+def _header(c: Certificate) -> dict[str, object]:
+    return {
+        "fingerprint": c.fingerprint,
+        "variables": [[n, list(s)] for n, s in zip(c.data.names, c.data.states, strict=True)],
+        "n_samples": len(c.data.codes),
+        "score": vars(c.score),
+        "candidates": {
+            "rule": None if c.candidates.rule is None else vars(c.candidates.rule),
+            "listed": c.candidates.listed,
+            "dropped": len(c.candidates.dropped),
+        },
+        "incumbent": c.incumbent,
+        "objective": c.objective,
+        "bound": c.bound,
+        "grid": c.grid,
+        "tree": len(c.tree),
+        "duals": [
+            [d.bits, before] for d, before in zip(c.duals, _references(c.duals), strict=True)
+        ],
+        "rows": [[row.kind, row.members] for row in c.rows],
+        "multipliers": len(c.multipliers),
+    }
+
+
+def _references(duals: tuple[DualWeights, ...]) -> list[int]:
+    """The newest earlier vector of equal width: neighbours in the tree have similar weights."""
+    newest: dict[np.dtype[Any], int] = {}
+    references = []
+    for number, dual in enumerate(duals):
+        references.append(newest.get(part_type(dual.bits), -1))
+        newest[part_type(dual.bits)] = number
+    return references
+
+
+def _arrays(c: Certificate) -> Iterator[bytes]:
+    yield np.ascontiguousarray(c.data.codes.T, dtype="<i4").tobytes()
+    yield np.ascontiguousarray(c.data.weights, dtype="<f8").tobytes()
+    yield np.packbits(c.candidates.dropped).tobytes()
+    yield np.ascontiguousarray(c.tree, dtype="<i4").tobytes()
+    for dual, before in zip(c.duals, _references(c.duals), strict=True):
+        parts = dual.parts.astype(part_type(dual.bits))
+        if before >= 0:
+            parts = parts - c.duals[before].parts.astype(parts.dtype)  # unsigned: wraps around
+        yield parts.tobytes()
+    yield np.array([len(m.rows) for m in c.multipliers], dtype="<i4").tobytes()
+    yield np.array([r for m in c.multipliers for r in m.rows], dtype="<i4").tobytes()
+    yield np.array([y for m in c.multipliers for y in m.values], dtype="<f8").tobytes()
+
+
+# ---------------------------------------------------------------------------------- reading
+
+
+def read_certificate(path: PathLike, max_bytes: int = MAX_BYTES) -> Certificate:
+    """Read a certificate; whatever is not as the format demands is refused.
+
+    Raises
+    ------
+    FormatError
+        If the file is no certificate, or a broken one; the message says what and where.
+    InputError
+        If the file cannot be read at all.
+    """
+    name = os.fspath(path)
+    try:
+        if os.path.getsize(path) > max_bytes:
+            raise FormatError(f"{name}: the file is larger than {max_bytes} bytes")
+        content = Path(path).read_bytes()
+    except OSError as error:
+        raise InputError(f"cannot read {name}: {error.strerror or error}") from None
+    try:
+        return decode_certificate(content, max_bytes)
+    except MisfitError as misfit:
+        raise FormatError(f"{name}: {misfit}") from None
+
+
+def decode_certificate(content: bytes, max_bytes: int = MAX_BYTES) -> Certificate:
+    """The certificate in the bytes of a file; raises :class:`MisfitError`."""
+    if not content.startswith(MAGIC):
+        kind = MAGIC.decode().strip()
+        raise MisfitError(
+            f"this is no certificate that can be read: the first line is not {kind!r}"
+        )
+    cursor = Cursor(_unpack(content[len(MAGIC) :], max_bytes))
+    length = int(cursor.take("<i8", 1, "the length of the header")[0])
+    if length > MAX_HEADER:
+        raise MisfitError(f"the header would be longer than {MAX_HEADER} bytes")
+    header = _parse(cursor.take("<u1", length, "the header").tobytes())
+    certificate = _build(header, cursor)
+    cursor.finish()
+    return certificate
+
+
+def _unpack(content: bytes, max_bytes: int) -> bytes:
+    unpacker = zlib.decompressobj()
+    try:
+        unfolded = unpacker.decompress(content, max_bytes)
+    except zlib.error as error:
+        raise MisfitError(f"the compressed content is broken: {error}") from None
+    if unpacker.unconsumed_tail:
+        raise MisfitError(f"the content unfolds to more than {max_bytes} bytes")
+    if not unpacker.eof or unpacker.unused_data:
+        raise MisfitError("the compressed content does not end where the file ends")
+    return unfolded
+
+
+def _parse(text: bytes) -> dict[str, object]:
+    try:
+        return as_record(json.loads(text.decode("utf-8")), "header", _KEYS)
+    except (ValueError, RecursionError) as error:
+        raise MisfitError(f"the header is no JSON: {str(error)[:200]}") from None
+
+
+class Cursor:
+    """Takes array after array from the unfolded content, never more than there is."""
+
+    def __init__(self, content: bytes) -> None:
+        self._content = content
+        self._place = 0
+
+    def take(self, dtype: Any, count: int, what: str) -> NDArray[Any]:
+        """The next ``count`` numbers."""
+        kind = np.dtype(dtype)
+        left = len(self._content) - self._place
+        if not 0 <= count * kind.itemsize <= left:
+            raise MisfitError(f"{what} should have {count} entries, but the content ends before")
+        array = np.frombuffer(self._content, kind, count, self._place)
+        self._place += count * kind.itemsize
+        return array
+
+    def finish(self) -> None:
+        """Nothing may be left over."""
+        left = len(self._content) - self._place
+        if left:
+            raise MisfitError(f"{left} bytes follow the last array")
+
+
+def _build(header: dict[str, object], cursor: Cursor) -> Certificate:
+    score = _score(header["score"])
+    data = _data(header, cursor)
+    candidates = _candidates(header["candidates"], cursor)
+    tree = cursor.take("<i4", as_count(header["tree"], "tree"), "tree")
+    n_classes = len(data.states[0])
+    rivals = {"binary": 1, "multiclass": n_classes - 1}.get(score.name, 0)
+    return Certificate(
+        fingerprint=as_text(header["fingerprint"], "fingerprint"),
+        data=data,
+        score=score,
+        candidates=candidates,
+        incumbent=tuple(
+            _indices(p, f"incumbent[{i}]")
+            for i, p in enumerate(as_list(header["incumbent"], "incumbent"))
+        ),
+        objective=as_finite(header["objective"], "objective"),
+        bound=as_finite(header["bound"], "bound"),
+        grid=as_int(header["grid"], "grid"),
+        tree=tree,
+        duals=_duals(as_list(header["duals"], "duals"), (len(data.codes), rivals), cursor),
+        rows=tuple(_row(r, f"rows[{i}]") for i, r in enumerate(as_list(header["rows"], "rows"))),
+        multipliers=_multipliers(as_count(header["multipliers"], "multipliers"), cursor),
+    )
+
+
+def _score(value: object) -> Score:
+    record = as_record(value, "score", ("name", "gamma", "smoothing", "equivalent_sample_size"))
+    numbers = {k: as_finite(v, f"score.{k}") for k, v in record.items() if k != "name"}
+    return Score(as_text(record["name"], "score.name"), **numbers)
+
+
+def _data(header: dict[str, object], cursor: Cursor) -> Data:
+    names, states = [], []
+    for i, item in enumerate(as_list(header["variables"], "variables")):
+        name, labels = as_list(item, f"variables[{i}]", 2)
+        names.append(as_text(name, f"variables[{i}]"))
+        states.append(
+            tuple(as_text(s, f"variables[{i}]") for s in as_list(labels, f"variables[{i}]"))
+        )
+    if not names:
+        raise MisfitError("variables: there must be at least one")
+    n_samples = as_count(header["n_samples"], "n_samples")
+    codes = cursor.take("<i4", n_samples * len(names), "codes").reshape(len(names), n_samples).T
+    weights = cursor.take("<f8", n_samples, "weights")
+    arities = np.array([len(s) for s in states])
+    if n_samples == 0 or (codes < 0).any() or (codes >= arities).any():
+        raise MisfitError("codes: must lie between 0 and the number of states minus one")
+    if not (np.isfinite(weights) & (weights > 0)).all():
+        raise MisfitError("weights: must be positive and finite")
+    return Data(tuple(names), tuple(states), codes.astype(np.int32), weights.astype(np.float64))
+
+
+def _candidates(value: object, cursor: Cursor) -> Candidates:
+    record = as_record(value, "candidates", ("rule", "listed", "dropped"))
+    rule = None if record["rule"] is None else _rule(record["rule"])
+    listed = tuple(
+        tuple(
+            _indices(p, f"candidates.listed[{i}]") for p in as_list(own, f"candidates.listed[{i}]")
+        )
+        for i, own in enumerate(as_list(record["listed"], "candidates.listed"))
+    )
+    count = as_count(record["dropped"], "candidates.dropped")
+    bits = cursor.take("<u1", -(-count // 8), "dropped")
+    return Candidates(rule, listed, np.unpackbits(bits, count=count).astype(bool))
+
+
+def _rule(value: object) -> CandidateRule:
+    keys = ("max_parents", "class_restricted", "required", "forbidden", "constant")
+    record = as_record(value, "candidates.rule", keys)
+    return CandidateRule(
+        as_count(record["max_parents"], "max_parents"),
+        as_bool(record["class_restricted"], "class_restricted"),
+        required=tuple(_arc(a, "required") for a in as_list(record["required"], "required")),
+        forbidden=tuple(_arc(a, "forbidden") for a in as_list(record["forbidden"], "forbidden")),
+        constant=_indices(record["constant"], "constant"),
+    )
+
+
+def _arc(value: object, place: str) -> tuple[int, int]:
+    parent, child = as_list(value, place, 2)
+    return as_count(parent, place), as_count(child, place)
+
+
+def _indices(value: object, place: str) -> tuple[int, ...]:
+    return tuple(as_count(v, place) for v in as_list(value, place))
+
+
+def _row(value: object, place: str) -> Row:
+    kind, members = as_list(value, place, 2)
+    if kind == "cluster":
+        return Row("cluster", _indices(members, place))
+    if kind == "edge":
+        return Row("edge", _indices(members, place))
+    raise MisfitError(f"{place}: must be a cluster or an edge")
+
+
+def _duals(items: list[object], shape: tuple[int, int], cursor: Cursor) -> tuple[DualWeights, ...]:
+    found: list[DualWeights] = []
+    for number, item in enumerate(items):
+        place = f"duals[{number}]"
+        first, second = as_list(item, place, 2)
+        bits, before = as_int(first, place), as_int(second, place)
+        if not 1 <= bits <= LARGEST_BITS or not -1 <= before < number:
+            raise MisfitError(f"{place}: bits or reference out of range")
+        kind = part_type(bits)
+        parts = cursor.take(kind, shape[0] * shape[1], place).reshape(shape)
+        if before >= 0:
+            if found[before].parts.dtype != kind:
+                raise MisfitError(f"{place}: refers to weights of another width")
+            parts = parts + found[before].parts
+        found.append(DualWeights(bits, parts))
+    return tuple(found)
+
+
+def _multipliers(count: int, cursor: Cursor) -> tuple[Multipliers, ...]:
+    lengths = cursor.take("<i4", count, "multipliers").astype(np.int64)
+    if (lengths < 0).any():
+        raise MisfitError("multipliers: lengths must not be negative")
+    ends = np.concatenate([[0], np.cumsum(lengths)])
+    rows = cursor.take("<i4", int(ends[-1]), "rows of the multipliers").tolist()
+    values = cursor.take("<f8", int(ends[-1]), "values of the multipliers").tolist()
+    return tuple(
+        Multipliers(tuple(rows[a:b]), tuple(values[a:b])) for a, b in pairwise(ends.tolist())
+    )

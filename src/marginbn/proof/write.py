@@ -1,0 +1,224 @@
+"""A solve with a certificate.
+
+The chosen solver searches first, at full speed, for at most :data:`SEARCH_SHARE` of the time limit;
+it finds the structure. Then a certifying search, with that structure as incumbent, builds the tree
+that goes into the file, within the rest of the time. The result has the better of both bounds; if
+the certificate proves less than the search does, a warning says so.
+"""
+
+from __future__ import annotations
+
+import os
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from marginbn.atomic import PathLike
+from marginbn.exceptions import CertificateWarning, InputError
+from marginbn.problem.problem import StructureProblem, drop_dominated
+from marginbn.proof.certificate import Candidates, Certificate, Data, Score
+from marginbn.proof.clusters import ClusterRelaxation
+from marginbn.proof.cutoff import Cutoff
+from marginbn.proof.definition import (
+    data_behind,
+    define_candidates,
+    define_data,
+    define_score,
+)
+from marginbn.proof.forest import ForestRelaxation
+from marginbn.proof.format import write_certificate
+from marginbn.proof.record import Relaxation, write_tree
+from marginbn.proof.search import CertifyingSearch
+from marginbn.solvers.limits import Deadline, Limits
+from marginbn.solvers.result import SolveResult, Status, TracePoint, relative_gap
+from marginbn.solvers.run import Callback, Tracker
+from marginbn.solvers.start import initial_bound
+from marginbn.solvers.tree_search import ended
+
+SEARCH_SHARE = 0.4
+"""Part of the time limit that the ordinary search may take."""
+
+WORTH_TELLING = 1e-5
+"""A certificate whose gap is larger than the search's by more than this is told."""
+
+
+@dataclass(frozen=True, eq=False)
+class Definition:
+    """Everything of a certificate that is known before the search."""
+
+    problem: StructureProblem
+    data: Data
+    score: Score
+    candidates: Candidates
+    numbers: NDArray[np.int64]  # of the problem's candidates in the certificate
+
+    @classmethod
+    def of(cls, problem: StructureProblem) -> Definition:
+        """The definition of a problem; refused where data or score are not known."""
+        data = define_data(data_behind(problem))
+        candidates, numbers = define_candidates(problem)
+        definition = cls(problem, data, define_score(problem), candidates, numbers)
+        return definition if definition.is_forest else definition._without_dominated()
+
+    def _without_dominated(self) -> Definition:
+        """Candidates that the relaxation does not look at are dropped."""
+        own, kept = self.problem.candidates, drop_dominated(self.problem).candidates
+        if kept is own:
+            return self
+        dropped = self.candidates.dropped.copy()
+        if len(dropped) == 0:
+            dropped = np.zeros(own.n_candidates, dtype=bool)
+        pairs = set(zip(kept.child.tolist(), kept.parents, strict=True))
+        for k, pair in enumerate(zip(own.child.tolist(), own.parents, strict=True)):
+            dropped[self.numbers[k]] = pair not in pairs
+        return replace(self, candidates=replace(self.candidates, dropped=dropped))
+
+    @property
+    def is_forest(self) -> bool:
+        """Whether structures are forests with class parents."""
+        candidates = self.problem.candidates
+        return candidates.is_class_restricted and candidates.max_parents <= 2
+
+
+def solve_with_certificate(
+    problem: StructureProblem,
+    search: Callable[[Limits], SolveResult],
+    path: PathLike,
+    limits: Limits,
+    callback: Callback | None,
+    seed: int,
+) -> SolveResult:
+    """Run ``search`` within its share of the limits, then prove and write what it found."""
+    check_path(path)
+    definition = Definition.of(problem)
+    clock = Deadline(limits)
+    share = None if limits.time is None else SEARCH_SHARE * limits.time
+    found = search(replace(limits, time=share))
+    if found.status is Status.INTERRUPTED:
+        rest = replace(limits, nodes=1)  # the user wants an end: the root alone
+    elif limits.time is None:
+        rest = limits
+    else:
+        rest = replace(limits, time=max(clock.remaining(), 0.1))
+    return certify(definition, found, path, rest, callback, seed)
+
+
+def check_path(path: PathLike) -> None:
+    """Refuse before the search what could not be written after it."""
+    folder = os.path.dirname(os.path.realpath(path))
+    if not os.path.isdir(folder) or not os.access(folder, os.W_OK) or os.path.isdir(path):
+        raise InputError(
+            f"certificate must be a file in a folder that can be written, got {os.fspath(path)!r}"
+        )
+
+
+def certify(
+    definition: Definition,
+    found: SolveResult,
+    path: PathLike,
+    limits: Limits,
+    callback: Callback | None = None,
+    seed: int = 0,
+) -> SolveResult:
+    """Prove what a search has found, write the certificate, and combine both results."""
+    tracker = Tracker(definition.problem, Deadline(limits), _continued(callback, found))
+    try:
+        search = _begin(definition, found, tracker, seed)
+    except KeyboardInterrupt:
+        _warn("there is no certificate: interrupted before it was begun", 4)
+        return found
+    stopped = ended(search.run)
+    certificate = make_certificate(definition, search)
+    try:
+        write_certificate(path, certificate)
+    except InputError as error:
+        _warn(f"there is no certificate: {error}", 4)
+    result = _combined(found, tracker, stopped, search.nodes)
+    _tell(result, certificate, stopped)
+    return result
+
+
+def _begin(
+    definition: Definition, found: SolveResult, tracker: Tracker, seed: int
+) -> CertifyingSearch:
+    """The search with its relaxation and the structure found as incumbent."""
+    tracker.offer(found.selection)
+    tracker.improve_bound(initial_bound(definition.problem))
+    cutoff = Cutoff(tracker)
+    make: Callable[..., Relaxation]
+    make = ForestRelaxation if definition.is_forest else ClusterRelaxation
+    relaxation = make(definition.problem, definition.numbers, cutoff, seed)
+    return CertifyingSearch(relaxation, tracker, cutoff)
+
+
+def _warn(text: str, stacklevel: int) -> None:
+    warnings.warn(text, CertificateWarning, stacklevel=stacklevel + 1)
+
+
+def _continued(callback: Callback | None, found: SolveResult) -> Callback | None:
+    """The listener hears of a better incumbent or bound only, with the time of both searches."""
+    if callback is None:
+        return None
+    listener = callback
+
+    def hear(point: TracePoint) -> bool | None:
+        best = max(point.objective, found.objective)
+        bound = max(min(point.bound, found.bound), best)
+        return listener(TracePoint(found.seconds + point.seconds, best, bound))
+
+    return hear
+
+
+def make_certificate(definition: Definition, search: CertifyingSearch) -> Certificate:
+    """The recorded tree with the claim it proves; both numbers allow for a checker's rounding."""
+    tracker, relaxation = search.tracker, search.relaxation
+    slack = relaxation.slack
+    assert tracker.selection is not None  # the search began with one
+    written = write_tree(search.root)
+    return Certificate(
+        fingerprint=definition.data.fingerprint(),
+        data=definition.data,
+        score=definition.score,
+        candidates=definition.candidates,
+        incumbent=definition.problem.candidates.structure(tracker.selection).parents,
+        objective=tracker.objective - slack,
+        bound=max(search.proven, tracker.objective) + slack,
+        grid=relaxation.grid,
+        tree=written.stream(),
+        duals=tuple(written.duals),
+        rows=tuple(written.rows),
+        multipliers=tuple(written.multipliers),
+    )
+
+
+def _combined(
+    found: SolveResult, tracker: Tracker, stopped: Status | None, nodes: int
+) -> SolveResult:
+    """The better incumbent with the better bound."""
+    tracker.improve_bound(found.bound)
+    status = stopped if found.status in (Status.OPTIMAL, Status.GAP_LIMIT) else found.status
+    result = tracker.finish(found.solver, status or stopped, found.nodes + nodes)
+    last = TracePoint(found.seconds + result.seconds, result.objective, result.bound)
+    trace = [p for p in found.trace if p.objective <= result.objective]
+    return replace(result, trace=(*trace, last), seconds=last.seconds)
+
+
+def _tell(result: SolveResult, certificate: Certificate, stopped: Status | None) -> None:
+    """Say so if the certificate proves less than the search."""
+    gap = relative_gap(certificate.objective, certificate.bound)
+    if gap <= result.gap + WORTH_TELLING:
+        return
+    reason = "its arithmetic is coarser, and the optimum is small beside the weights"
+    if stopped is not None:
+        reason = (
+            "writing down a proof takes longer than finding it; "
+            "a larger time_limit lets it catch up"
+        )
+    _warn(
+        f"the certificate proves a gap of {100 * gap:.2g} %, the search itself "
+        f"{100 * result.gap:.2g} %: {reason}",
+        5,
+    )

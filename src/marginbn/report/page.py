@@ -1,0 +1,224 @@
+"""The page as a whole: gather, put together, write."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+from sklearn.utils.validation import check_is_fitted
+
+from marginbn.atomic import PathLike, write_text
+from marginbn.classifiers import BaseBNClassifier
+from marginbn.classifiers.base import check_count, check_positive
+from marginbn.exceptions import InputError
+from marginbn.network.wording import counted
+from marginbn.report import sections
+from marginbn.report.assets import content_policy, join_scripts, join_styles
+from marginbn.report.comparison import (
+    Comparison,
+    LabelledRows,
+    OnFold,
+    compare_by_folds,
+    compare_on_test,
+)
+from marginbn.report.content import (
+    Report,
+    class_information,
+    evidence_of,
+    gather_contributions,
+    order_by_information,
+)
+from marginbn.report.embed import network_values, to_script_json
+from marginbn.report.markup import Markup, element, join
+
+DEFAULT_FOLDS = 5
+DEFAULT_FOLD_TIME = 10.0
+"""Seconds for the structure search in a fold, unless the classifier had less."""
+
+
+def write_report(
+    classifier: BaseBNClassifier,
+    path: PathLike,
+    X: Any = None,
+    y: Any = None,
+    *,
+    X_test: Any = None,
+    y_test: Any = None,
+    title: str | None = None,
+    n_folds: int = DEFAULT_FOLDS,
+    fold_time_limit: float = DEFAULT_FOLD_TIME,
+    on_fold: OnFold | None = None,
+) -> None:
+    """Write a fitted classifier as one HTML file that explains itself and answers questions.
+
+    The file works from disk and needs nothing else: the verdict, the network, how the bound
+    closed, conditional tables, settings, and exact posteriors of all variables for any states
+    one clicks. With labelled rows it also tells the accuracy beside naive Bayes and TAN, and
+    what each variable contributes to decisions.
+
+    Parameters
+    ----------
+    classifier
+        Any fitted classifier of this package.
+    path
+        The file, usually with the suffix ``.html``.
+    X, y
+        Labelled rows, for example those learned from. The accuracy is cross-validated on them,
+        everything learned anew in each fold.
+    X_test, y_test
+        Rows that the classifier has not seen. If given, the classifier is measured on them as it
+        is, instead of by cross-validation, and the others learn from ``X``.
+    title
+        Heading of the page.
+    n_folds
+        Number of folds; 0 leaves the accuracy out.
+    fold_time_limit
+        Seconds for the structure search in a fold, if the classifier's own limit is not less.
+    on_fold
+        Called with the name of the method and its score after each fold.
+
+    Examples
+    --------
+    >>> from pathlib import Path
+    >>> from tempfile import TemporaryDirectory
+    >>> from marginbn import NaiveBayesClassifier
+    >>> X, y = [["sun"], ["sun"], ["rain"], ["rain"]], ["stay", "stay", "stay", "leave"]
+    >>> clf = NaiveBayesClassifier().fit(X, y)
+    >>> with TemporaryDirectory() as folder:
+    ...     write_report(clf, Path(folder) / "report.html", X, y, n_folds=2)
+    ...     (Path(folder) / "report.html").stat().st_size < 2_000_000
+    True
+    """
+    _check_arguments(classifier, (X, y), (X_test, y_test), n_folds, fold_time_limit)
+    rows = None if X is None else LabelledRows.read(classifier, X, y)
+    test = None if X_test is None else LabelledRows.read(classifier, X_test, y_test)
+    report = gather(classifier, rows, test, title, n_folds, fold_time_limit, on_fold)
+    write_text(path, render(report))
+
+
+def _check_arguments(
+    classifier: object,
+    rows: tuple[Any, Any],
+    test: tuple[Any, Any],
+    n_folds: int,
+    fold_time_limit: float,
+) -> None:
+    if not isinstance(classifier, BaseBNClassifier):
+        raise InputError(
+            f"classifier must be a fitted classifier of marginbn, got {type(classifier).__name__}"
+        )
+    check_is_fitted(classifier)
+    for names, (X, y) in (("X and y", rows), ("X_test and y_test", test)):
+        if (X is None) != (y is None):
+            raise InputError(f"{names} must be given together")
+    if test[0] is not None and rows[0] is None:
+        raise InputError("X_test needs X as well: naive Bayes and TAN learn from it")
+    check_count("n_folds", n_folds)
+    if n_folds == 1:
+        raise InputError("n_folds must be 0 or at least 2, got 1")
+    check_positive("fold_time_limit", fold_time_limit)
+
+
+def gather(
+    classifier: BaseBNClassifier,
+    rows: LabelledRows | None = None,
+    test: LabelledRows | None = None,
+    title: str | None = None,
+    n_folds: int = DEFAULT_FOLDS,
+    fold_time_limit: float = DEFAULT_FOLD_TIME,
+    on_fold: OnFold | None = None,
+) -> Report:
+    """Measure and explain; Ctrl-C while measuring leaves the accuracy out, and the page says so."""
+    contributions, comparison, notes = None, None, []
+    if rows is not None:
+        shown, kind = (test, "test row") if test is not None else (rows, "row")
+        source = f"the {counted(shown.n_rows, kind)} given"
+        contributions = gather_contributions(classifier, shown, source)
+        try:
+            comparison = _compare(classifier, rows, test, n_folds, fold_time_limit, on_fold)
+        except KeyboardInterrupt:
+            notes.append("The accuracy is missing: measuring it was interrupted.")
+            warnings.warn(
+                "measuring the accuracy was interrupted; the report is written without it",
+                UserWarning,
+                stacklevel=3,
+            )
+    heading = title or f"A classifier of {classifier.network_.names[0]}"
+    information = class_information(classifier.network_)
+    return Report(classifier, heading, information, comparison, contributions, tuple(notes))
+
+
+def _compare(
+    classifier: BaseBNClassifier,
+    rows: LabelledRows,
+    test: LabelledRows | None,
+    n_folds: int,
+    fold_time_limit: float,
+    on_fold: OnFold | None,
+) -> Comparison | None:
+    if test is not None:
+        return compare_on_test(classifier, rows, test)
+    if n_folds == 0 or rows.n_rows < 2:
+        return None
+    folds = min(n_folds, rows.n_rows)
+    return compare_by_folds(classifier, rows, folds, fold_time_limit, on_fold)
+
+
+def render(report: Report) -> str:
+    """The HTML text of a report."""
+    parts = {
+        "ask": ("Ask the network", sections.write_explore(report)),
+        "network": ("The network", sections.write_network(report)),
+        "bound": ("How the bound closed", sections.write_bound(report)),
+        "accuracy": ("Accuracy", sections.write_accuracy(report)),
+        "contributions": ("What decides", sections.write_contributions(report)),
+        "tables": ("Conditional tables", sections.write_tables()),
+        "settings": ("Data and settings", sections.write_settings(report)),
+    }
+    body = join(
+        sections.write_header(report),
+        sections.write_navigation([(key, title) for key, (title, _) in parts.items()]),
+        element("main", *(_section(key, *part) for key, part in parts.items())),
+        element("footer", element("p", "Written by marginbn. This file needs no network.")),
+    )
+    return _document(report, body)
+
+
+def _section(key: str, title: str, content: Markup) -> Markup:
+    heading = element("h2", title, id=f"{key}-title")
+    return element("section", heading, content, id=key, aria_labelledby=f"{key}-title")
+
+
+def _document(report: Report, body: Markup) -> str:
+    script = f"\n{join_scripts()}"
+    values = to_script_json(
+        {
+            "network": network_values(report.network),
+            "order": order_by_information(report.information, report.network.n_variables),
+            "samples": _samples(report),
+        }
+    )
+    head = [
+        '<meta charset="utf-8">',
+        f'<meta http-equiv="Content-Security-Policy" content="{content_policy(script)}">',
+        '<meta name="viewport" content="width=device-width, initial-scale=1">',
+        '<meta name="color-scheme" content="light dark">',
+        '<link rel="icon" href="data:,">',
+        element("title", f"{report.title} - marginbn report"),
+        f"<style>\n{join_styles()}</style>",
+    ]
+    return (
+        '<!doctype html>\n<html lang="en">\n<head>\n' + "\n".join(head) + "\n</head>\n<body>\n"
+        f"{body}\n"
+        f'<script type="application/json" id="values">{values}</script>\n'
+        f'<script type="module">{script}</script>\n'
+        "</body>\n</html>\n"
+    )
+
+
+def _samples(report: Report) -> list[list[list[int]]]:
+    """Evidence of the rows shown, as pairs of variable and state."""
+    if report.contributions is None:
+        return []
+    shown = (evidence_of(e, report.network) for e in report.contributions.closest)
+    return [[[variable, state] for variable, state in known.items()] for known in shown]

@@ -1,0 +1,297 @@
+"""The parts of the page, each a function of the report."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from marginbn import __version__
+from marginbn.export.svg import network_to_svg
+from marginbn.network import wording as plaintext
+from marginbn.network.explanations import Explanation, MeanContributions, name_rest, split_largest
+from marginbn.network.wording import counted, number, seconds
+from marginbn.plotting.trace import read_trace
+from marginbn.report.charts import draw_bars, draw_gap, draw_intervals, draw_signed_bars, draw_trace
+from marginbn.report.comparison import Comparison, MethodAccuracy
+from marginbn.report.content import Contributions, Report, order_by_information
+from marginbn.report.markup import Child, Markup, definitions, element, join, name, table
+from marginbn.report.text import facts, settings, verdict
+from marginbn.solvers.result import PROOF_TOLERANCE
+
+_MOST_BARS = 20
+_BARS_PER_SAMPLE = 7
+
+
+def write_header(report: Report) -> Markup:
+    """Title, verdict, and the numbers one looks for first."""
+    result, sentence = report.classifier.result_, verdict(report.classifier)
+    kind, sign = ("proven", "✓") if result.is_optimal else ("open", "≈")
+    if result.is_optimal and not sentence.startswith("Optimal"):
+        kind, sign = "fixed", "•"  # there was nothing to search
+    mark = element("span", sign, class_="mark", aria_hidden="true")
+    tiles = [
+        ("objective", number(result.objective)),
+        ("bound", number(result.bound)),
+        ("gap", percent(result.gap)),
+        ("search", seconds(result.seconds)),
+    ]
+    if report.comparison is not None:
+        own = report.comparison.methods[0]
+        tiles.append(("accuracy", f"{percent(own.accuracy)} ± {100 * own.half_width:.2f}"))
+    return element(
+        "header",
+        element("p", "marginbn report", class_="overline"),
+        element("h1", name(report.title)),
+        element("p", mark, sentence, class_=f"verdict {kind}"),
+        definitions([(label, value) for label, value in tiles], class_="tiles"),
+        *(element("p", note, class_="note") for note in report.notes),
+    )
+
+
+def write_navigation(sections: Sequence[tuple[str, str]]) -> Markup:
+    """Links to the sections."""
+    links = [element("a", title, href=f"#{key}") for key, title in sections]
+    return element("nav", *links, aria_label="Sections")
+
+
+def write_explore(report: Report) -> Markup:
+    """The place for the live part; the scripts fill it."""
+    return join(
+        element(
+            "p",
+            "Choose states you know; the probabilities of all other variables follow at once. "
+            "They are exact: whatever you leave open is summed out. The thin mark on a bar is the "
+            "probability before anything was chosen.",
+        ),
+        element(
+            "noscript",
+            element("p", "This part needs JavaScript, which is switched off.", class_="note"),
+        ),
+        element("div", id="explore"),
+    )
+
+
+def write_network(report: Report) -> Markup:
+    """The picture, and a place for the table of the variable one points out."""
+    n_arcs = len(report.network.structure.arcs)
+    n_parameters = report.network.n_parameters
+    caption = (
+        f"{counted(report.network.n_variables, 'variable')}, {counted(n_arcs, 'arc')}, "
+        f"{counted(n_parameters, 'free parameter')}. Choose a variable to see its table."
+    )
+    return join(
+        element(
+            "figure",
+            element("div", Markup(network_to_svg(report.network)), class_="scroll picture"),
+            element("figcaption", caption),
+        ),
+        element("div", id="inspector", aria_live="polite"),
+    )
+
+
+def write_bound(report: Report) -> Markup:
+    """Objective and bound over time."""
+    result = report.classifier.result_
+    trace = read_trace(report.classifier)
+    if len(result.trace) < 2 and result.is_optimal:
+        return element("p", f"The answer was found and proven in one step ({result.solver}).")
+    return join(
+        element(
+            "p",
+            "The objective is that of the best network found so far, the bound is proven to be "
+            "above every allowed network. The best possible lies between the two lines; where they "
+            "meet, the search is over. Values are in nats.",
+        ),
+        element(
+            "div",
+            element("figure", draw_trace(trace), _legend("objective", "bound")),
+            element("figure", draw_gap(trace), _legend("gap")),
+            class_="pair",
+        ),
+    )
+
+
+def _legend(*kinds: str) -> Markup:
+    keys = [element("span", kind, class_=f"key {kind}") for kind in kinds]
+    return element("figcaption", *keys)
+
+
+def write_accuracy(report: Report) -> Markup:
+    """Accuracies with intervals, and how they were measured."""
+    comparison = report.comparison
+    if comparison is None:
+        return element(
+            "p",
+            "No labelled rows were given. With --data TABLE the report measures accuracy beside "
+            "naive Bayes and TAN.",
+            class_="note",
+        )
+    rows = [(m.name, m.accuracy, m.half_width) for m in comparison.methods]
+    return join(
+        element(
+            "div",
+            element("figure", draw_intervals(rows)),
+            _accuracy_table(comparison),
+            class_="pair",
+        ),
+        element("p", f"{comparison.protocol} {_explain_lead(comparison)}", class_="small"),
+    )
+
+
+def _accuracy_table(comparison: Comparison) -> Markup:
+    own = comparison.methods[0]
+    rows: list[list[Child]] = [
+        [
+            method.name,
+            f"{percent(method.accuracy)} ± {100 * method.half_width:.2f}",
+            *_lead(own, method),
+        ]
+        for method in comparison.methods
+    ]
+    return table(["method", "accuracy", "lead", "p"], rows, class_="numbers")
+
+
+def _lead(own: MethodAccuracy, other: MethodAccuracy) -> tuple[str, str]:
+    """Difference in points of per cent, and the p value of "this one is better"."""
+    if other.p_value is None:
+        return "", ""
+    p_value = f"{other.p_value:.3f}" if other.p_value >= 0.001 else "< 0.001"
+    return f"{100 * (own.accuracy - other.accuracy):+.2f}", p_value
+
+
+def _explain_lead(comparison: Comparison) -> str:
+    text = (
+        "Lead is the accuracy of this classifier minus that of the method, in points of per cent; "
+        "a small p speaks for a true lead."
+    )
+    gap = max(method.max_gap for method in comparison.methods)
+    if gap > PROOF_TOLERANCE:
+        text += f" The searches were left with a gap of up to {percent(gap)}."
+    return text
+
+
+def write_contributions(report: Report) -> Markup:
+    """Importance, and the closest decisions taken apart; without rows what the network says."""
+    if report.contributions is None:
+        return _write_information(report)
+    contributions = report.contributions
+    return join(
+        element(
+            "p",
+            "The log margin of a class against its nearest rival is a sum with one term per "
+            "variable. A positive term speaks for the true class, a negative one against it; "
+            f"0.69 doubles the odds. Measured on {contributions.source}.",
+        ),
+        element("h3", "Importance: mean size of the contribution, in nats"),
+        _importance(contributions.importance),
+        element("h3", "The smallest margins"),
+        element(
+            "p",
+            "Rows decided most narrowly or wrongly, worst first; rows are counted from 0.",
+            class_="small",
+        ),
+        _samples(contributions),
+    )
+
+
+def _importance(importance: MeanContributions) -> Markup:
+    pairs = list(zip(importance.variables, importance.mean_absolute, strict=True))
+    moving = [pair for pair in pairs if pair[1] > 0] or pairs[:1]
+    shown = element("figure", draw_bars(moving[:_MOST_BARS]), class_="narrow")
+    header: list[Child] = ["variable", "mean size", "mean, for the true class"]
+    rows: list[list[Child]] = [
+        [name(variable), f"{size:.4f}", f"{mean:+.4f}"]
+        for variable, size, mean in zip(
+            importance.variables, importance.mean_absolute, importance.mean, strict=True
+        )
+    ]
+    everything = element(
+        "details",
+        element("summary", f"All {counted(len(rows), 'variable')} as numbers"),
+        table(header, rows, class_="numbers"),
+    )
+    return join(shown, everything)
+
+
+def _samples(contributions: Contributions) -> Markup:
+    cards = [_sample(place, e) for place, e in enumerate(contributions.closest)]
+    return element("div", *cards, class_="samples")
+
+
+def _sample(place: int, explanation: Explanation) -> Markup:
+    shown, rest = split_largest(explanation.contributions, _BARS_PER_SAMPLE)
+    bars = [(part.assignment, part.value) for part in shown]
+    if rest and any(part.value for part in rest):
+        bars.append((name_rest(rest), sum(part.value for part in rest)))
+    wrong = explanation.predicted != explanation.label
+    outcome = f"predicted {explanation.predicted}" if wrong else "predicted right"
+    return element(
+        "article",
+        element("h4", f"Row {explanation.row}, true class ", name(str(explanation.label))),
+        element(
+            "p",
+            element("span", outcome, class_="tag wrong" if wrong else "tag right"),
+            f" log margin {explanation.log_margin:+.3f} against {explanation.rival}, "
+            f"probability of the true class {percent(explanation.probability)}",
+            class_="small",
+        ),
+        draw_signed_bars(bars or [("class", 0.0)]),
+        element("button", "Ask about this row", type="button", data_sample=place),
+        class_="card",
+    )
+
+
+def _write_information(report: Report) -> Markup:
+    """What each feature alone says about the class, which needs no rows."""
+    note = element(
+        "p",
+        "With labelled rows (--data TABLE) this section shows what each variable contributes to "
+        "decisions. Without, it shows what one learns about the class on being told a feature "
+        "alone: their mutual information under the network, in nats.",
+    )
+    information = report.information
+    if information is None or report.network.n_variables < 2:
+        return note
+    order = order_by_information(information, report.network.n_variables)[:_MOST_BARS]
+    bars = [(report.network.names[i], information[i]) for i in order]
+    return join(note, element("figure", draw_bars(bars), class_="narrow"))
+
+
+def write_tables() -> Markup:
+    """The place for the conditional tables; the scripts fill in those that are opened."""
+    return join(
+        element(
+            "p",
+            "Each row is a distribution over the columns; strong colours are probable.",
+        ),
+        element("div", id="tables-list"),
+    )
+
+
+def write_settings(report: Report) -> Markup:
+    """Data and settings: whatever one needs to learn the same network again."""
+    learned: list[tuple[str, Child]] = [
+        ("class", name(report.network.names[0])),
+        *((label, name(text)) for label, text in facts(report.classifier)),
+    ]
+    chosen: list[tuple[str, Child]] = [
+        ("estimator", type(report.classifier).__name__),
+        *((key, name(_setting(value))) for key, value in settings(report.classifier).items()),
+        ("marginbn", __version__),
+    ]
+    return element(
+        "div",
+        element("div", element("h3", "What was learned"), definitions(learned, class_="facts")),
+        element("div", element("h3", "Settings"), definitions(chosen, class_="facts")),
+        class_="pair",
+    )
+
+
+def percent(fraction: float) -> str:
+    """A fraction in per cent that no line ends in."""
+    return plaintext.percent(fraction).replace(" ", "\N{NO-BREAK SPACE}")
+
+
+def _setting(value: object) -> str:
+    if value is None:
+        return "none"
+    return f"{value:.6g}" if isinstance(value, float) else str(value)

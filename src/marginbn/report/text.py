@@ -1,0 +1,240 @@
+"""What a fit found, in words for people and in plain values for programs."""
+
+from __future__ import annotations
+
+import math
+import textwrap
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from marginbn.classifiers import (
+    BaseBNClassifier,
+    GenerativeBNClassifier,
+    MaxMarginBNClassifier,
+    MaxMarginBNClassifierCV,
+    NaiveBayesClassifier,
+    TANClassifier,
+)
+from marginbn.classifiers.evaluation import accuracy, binomial_interval
+from marginbn.network.network import BayesianNetwork
+from marginbn.network.wording import counted, hanging, listing, number, percent, seconds
+from marginbn.report.structure_text import (
+    constant_features,
+    describe_structure,
+    ignored_features,
+    parents_by_name,
+)
+from marginbn.solvers.result import Status
+
+_ENDINGS = {
+    Status.OPTIMAL: "optimal",
+    Status.GAP_LIMIT: "stopped at the requested gap",
+    Status.TIME_LIMIT: "stopped by the time limit",
+    Status.NODE_LIMIT: "stopped by the node limit",
+    Status.MEMORY_LIMIT: "stopped by the memory limit",
+    Status.INTERRUPTED: "interrupted",
+}
+_LABEL_WIDTH = 12
+_SINGLE_CLASS = "single_class"  # the solver's name where there was nothing to separate
+
+
+@dataclass(frozen=True)
+class AccuracyLine:
+    """Accuracy on some rows, such as ``"training"`` or ``"held out"``.
+
+    ``is_sample`` says whether the rows are new to the classifier, so that an interval makes sense.
+    """
+
+    name: str
+    value: float
+    n_rows: int
+    is_sample: bool = True
+
+    @classmethod
+    def measure(
+        cls, name: str, predicted: Any, labels: Any, *, is_sample: bool = True
+    ) -> AccuracyLine:
+        """Compare predictions with the true labels."""
+        return cls(name, accuracy(predicted, labels), len(labels), is_sample)
+
+    @property
+    def half_width(self) -> float:
+        """Half width of the 95 % interval."""
+        return binomial_interval(self.value, self.n_rows)
+
+    def text(self) -> str:
+        """As in ``96.67 % +- 6.42 (30 rows)``."""
+        interval = f" +- {100 * self.half_width:.2f}" if self.is_sample else ""
+        return f"{percent(self.value)}{interval} ({counted(self.n_rows, 'row')})"
+
+
+def summarise(
+    classifier: BaseBNClassifier, accuracies: Sequence[AccuracyLine] = ()
+) -> dict[str, Any]:
+    """All that is known about a fitted classifier as JSON values.
+
+    Infinite numbers become None. ``gap`` is a fraction, ``structure`` maps each variable's name to
+    the names of its parents, ``n_samples`` is None where the classifier does not know it.
+    """
+    result, network = classifier.result_, classifier.network_
+    return {
+        "estimator": type(classifier).__name__,
+        "verdict": verdict(classifier),
+        "score": score_name(classifier),
+        "objective": _finite(result.objective),
+        "bound": _finite(result.bound),
+        "gap": _finite(result.gap),
+        "status": str(result.status),
+        "proved": result.is_optimal,
+        "seconds": result.seconds,
+        "solver": result.solver,
+        "nodes": int(result.nodes),
+        "settings": settings(classifier),
+        "target": network.names[0],
+        "classes": classifier.classes_.tolist(),
+        "n_samples": getattr(classifier, "n_samples_", None),
+        "n_dropped": classifier.n_dropped_,
+        "features": list(network.names[1:]),
+        "constant_features": constant_features(network),
+        "ignored_features": ignored_features(network),
+        "n_parameters": network.n_parameters,
+        "structure": parents_by_name(network),
+        "accuracy": {
+            line.name: {
+                "value": line.value,
+                "half_width": line.half_width if line.is_sample else None,
+                "n_rows": line.n_rows,
+            }
+            for line in accuracies
+        },
+    }
+
+
+def describe(
+    classifier: BaseBNClassifier, accuracies: Sequence[AccuracyLine] = (), width: int = 80
+) -> str:
+    """The same for a terminal: a verdict, the numbers, the structure.
+
+    Examples
+    --------
+    >>> from marginbn import NaiveBayesClassifier, describe
+    >>> X, y = [["sun"], ["sun"], ["rain"], ["rain"]], ["stay", "stay", "stay", "leave"]
+    >>> print(describe(NaiveBayesClassifier().fit(X, y)).splitlines()[0])
+    Naive Bayes: the structure is fixed, there was nothing to search.
+    """
+    lines = [*textwrap.wrap(verdict(classifier), width), ""]
+    for label, text in facts(classifier, accuracies):
+        lines += hanging(f"{label:<{_LABEL_WIDTH}}", text, width)
+    lines += ["", "Structure"]
+    lines += describe_structure(classifier.network_, width)
+    return "\n".join(lines)
+
+
+def verdict(classifier: BaseBNClassifier) -> str:
+    """One sentence: proven optimal, or how far from it at most.
+
+    The gap is relative to the larger of objective and bound, see
+    :func:`marginbn.solvers.result.relative_gap`.
+    """
+    result = classifier.result_
+    if result.solver == _SINGLE_CLASS:
+        return "There is only one class, so there is nothing to separate."
+    if isinstance(classifier, NaiveBayesClassifier):
+        return "Naive Bayes: the structure is fixed, there was nothing to search."
+    name = _short_score_name(classifier)
+    if isinstance(classifier, TANClassifier):
+        return f"Optimal, proven: no tree over the features has a higher {name}."
+    if result.is_optimal:
+        return f"Optimal, proven: no allowed structure has a higher {name}."
+    ending = _ENDINGS[result.status]
+    if not math.isfinite(result.gap):
+        return f"No bound is known yet ({ending}): the structure may be far from the best."
+    return f"Within {percent(result.gap)} of the best possible {name} ({ending})."
+
+
+def score_name(classifier: BaseBNClassifier) -> str:
+    """The score that the structure maximises, with its parameters."""
+    name = _short_score_name(classifier)
+    gamma = getattr(classifier, "gamma_", getattr(classifier, "gamma", None))
+    if gamma is None:
+        return name
+    probability = 1 / (1 + math.exp(-gamma))
+    return f"{name}, gamma = {gamma:.4g} (p = {probability:.4g})"
+
+
+def _short_score_name(classifier: BaseBNClassifier) -> str:
+    if classifier.result_.solver == _SINGLE_CLASS:
+        return "log likelihood"
+    if isinstance(classifier, MaxMarginBNClassifier | MaxMarginBNClassifierCV):
+        return "soft margin" if classifier.margin == "multiclass" else "binary soft margin"
+    if isinstance(classifier, GenerativeBNClassifier):
+        return f"{str(classifier.get_params()['score']).upper()} score"
+    return "log likelihood"
+
+
+def settings(classifier: BaseBNClassifier) -> dict[str, Any]:
+    """Parameters that decide the result, without those that only decide how it is found."""
+    how = {"solver", "n_jobs", "verbose", "callback", "random_state", "column_kinds", "cv"}
+    params = {
+        key: value.item() if isinstance(value, np.generic) else value
+        for key, value in classifier.get_params(deep=False).items()
+        if key not in how
+    }
+    if isinstance(classifier, MaxMarginBNClassifierCV):
+        params |= {
+            "gamma": float(classifier.gamma_),
+            "max_parents": int(classifier.max_parents_),
+            "validation_accuracy": float(classifier.best_score_),
+        }
+        del params["gammas"]
+    return params
+
+
+def facts(
+    classifier: BaseBNClassifier, accuracies: Sequence[AccuracyLine] = ()
+) -> list[tuple[str, str]]:
+    """What stands between verdict and structure: label and text of each line."""
+    result, network = classifier.result_, classifier.network_
+    lines = [("score", score_name(classifier))]
+    if isinstance(classifier, MaxMarginBNClassifierCV):
+        chosen = f"{classifier.max_parents_} parents at most, gamma {classifier.gamma_:.4g}"
+        lines.append(("chosen", f"{chosen} (validation {percent(classifier.best_score_)})"))
+    lines += [
+        ("objective", number(result.objective)),
+        ("bound", number(result.bound)),
+        ("gap", percent(result.gap)),
+        ("search", _search_text(classifier)),
+        ("classes", listing(f"{network.n_classes}", network.variables[0].states)),
+        ("rows", _rows_text(classifier)),
+        ("features", _features_text(network)),
+        ("parameters", f"{network.n_parameters} free"),
+    ]
+    lines += [(line.name, line.text()) for line in accuracies]
+    return [(label, text) for label, text in lines if text]
+
+
+def _search_text(classifier: BaseBNClassifier) -> str:
+    result = classifier.result_
+    nodes = f", {counted(result.nodes, 'node')}" if result.nodes else ""
+    return f"{_ENDINGS[result.status]} after {seconds(result.seconds)}, {result.solver}{nodes}"
+
+
+def _rows_text(classifier: BaseBNClassifier) -> str:
+    n_samples, dropped = getattr(classifier, "n_samples_", None), classifier.n_dropped_
+    parts = [] if n_samples is None else [f"{n_samples} learned from"]
+    if dropped:
+        parts.append(f"{dropped} left out for missing values")
+    return ", ".join(parts)
+
+
+def _features_text(network: BayesianNetwork) -> str:
+    constant = constant_features(network)
+    text = str(network.n_variables - 1)
+    return f"{text}, {listing(f'{len(constant)} constant', constant)}" if constant else text
+
+
+def _finite(value: float) -> float | None:
+    return float(value) if math.isfinite(value) else None

@@ -1,0 +1,314 @@
+"""Bound of one box by pairwise Frank-Wolfe on the smoothed objective.
+
+The relaxation is ``max f(eta)`` over the convex hull of the box, f concave and piecewise linear.
+Its dual is
+
+    D(u) = gamma sum_m (w_m - sum_c u_mc) + max over the box of (linear + A^T u) . eta,        u >=
+    0,  sum_c u_mc <= w_m,
+
+an upper bound for *every* feasible u. eta is a convex combination of vertices with margins t; u
+comes from t by smoothing (``duals.py``), the oracle gives D(u) and the vertex to move to, weight
+moves from the worst active vertex to it, and then among all active vertices (``combination.py``).
+
+Small changes of u are not carried out (they would cost a row of the gradient each) until the
+bracket ``D(u) - f(eta)`` has not narrowed for some iterations: near the end the small ones matter.
+
+The loop ends when the box is pruned, when ``f(eta) > cutoff`` shows that no u can prune it and the
+bracket is small against the distance to the cutoff, when the smoothing is at its floor and nothing
+moves, when the progress of the last iterations promises no pruning soon, or when the iterations
+granted are used up.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from marginbn.solvers.branch_bound.kernels.combination import (
+    ARC_TIME,
+    BOUND,
+    COLUMN_TIME,
+    CONSTANT,
+    CURRENT,
+    CURRENT_UNUSED,
+    ITERATIONS,
+    RELAXED,
+    SMOOTHING,
+    UNUSED,
+    Balance,
+    Bounding,
+    correct,
+    linear_of_active,
+    load_margins,
+    make_room,
+    new_balance,
+    step_towards,
+    worst_vertex,
+)
+from marginbn.solvers.branch_bound.kernels.duals import (
+    linear_of_vertex,
+    objective_of_margins,
+    objective_of_vertex,
+    update_duals,
+)
+from marginbn.solvers.branch_bound.kernels.gradient import add_rows, fresh_gradient, prepare_columns
+from marginbn.solvers.branch_bound.kernels.oracle import maximise
+from marginbn.solvers.branch_bound.kernels.records import (
+    Box,
+    FloatArray,
+    Instance,
+    IntArray,
+    Oracle,
+    copy_array,
+)
+from marginbn.solvers.branch_bound.kernels.rounding import bound_error
+from marginbn.solvers.compile import kernel
+
+EMPTY, PRUNED, SPLIT, PAUSED = 0, 1, 2, 3
+"""Outcomes of bounding a box."""
+
+REFRESH = 50
+"""Iterations after which the gradient is computed from scratch."""
+
+WINDOW = 16
+"""Progress is judged over so many iterations."""
+
+EVALUATE = 8
+"""Every so many iterations the oracle's vertex is tried as an incumbent."""
+
+LULL = 3
+"""Iterations without a narrower bracket after which the smallest changes of u are carried out."""
+
+NARROWER = 0.98
+"""What counts as a narrower bracket."""
+
+
+class Settings(NamedTuple):
+    """Numbers that steer the search; none of them can make a bound wrong."""
+
+    cap: int  # class sets evaluated exactly per oracle call
+    smoothing_start: float  # mu of the root, in units of gamma
+    smoothing_floor: float
+    smoothing_factor: float
+    smoothing_reset: float  # children start with their parent's smoothing times this
+    stale: float  # see duals.py
+    correction: float  # see combination.py
+    accuracy: float  # theta: bracket against distance to the cutoff at which a box is split
+    accuracy_top: float  # the same while the bound is far from the incumbent
+    top: float  # "far": more than this part of the distance at the root
+    slot_discount: float  # kappa: re-rooting splits are worth less than their drop says
+    patience: (
+        float  # windows a box below the top may still need, at its present progress, to be pruned
+    )
+    iterations: int  # largest number per box
+    root_iterations: int
+    evaluate: bool  # try oracle vertices as incumbents
+    random_splits: bool  # for tests
+    gap: float  # relative tolerance of the proof
+
+
+class Incumbent(NamedTuple):
+    """Best structure known to the kernels."""
+
+    vertex: IntArray  # (n + 1,)
+    value: FloatArray  # (1,)
+    found: IntArray  # (1,) number of improvements
+
+
+class Scratch(NamedTuple):
+    """What one bounding run needs in addition."""
+
+    fixed: FloatArray  # (R,) margins of decided features
+    u: FloatArray  # (R,) dual weights of the newest gradient
+    delta: FloatArray  # (R + 4,) changes of u
+    changed: IntArray  # (R + 4,) their rows
+    g: FloatArray  # (K,)
+    spans: IntArray  # (K, 2) live columns
+
+
+@kernel
+def _new_scratch(inst: Instance) -> Scratch:
+    n_rows, n_columns = inst.rows.shape[0], inst.linear.size
+    return Scratch(
+        np.zeros(n_rows),
+        np.zeros(n_rows),
+        np.empty(n_rows + 4),
+        np.empty(n_rows + 4, dtype=np.int64),
+        inst.linear.copy(),
+        np.empty((n_columns + 1, 2), dtype=np.int64),
+    )
+
+
+@kernel
+def cutoff_of(value: float, gap: float) -> float:
+    """Boxes at or below this need no search: a tenth of the tolerance is kept in reserve."""
+    if value == -np.inf:
+        return value
+    return value + 0.9 * gap * abs(value)
+
+
+@kernel
+def offer_vertex(inst: Instance, vertex: IntArray, value: float, incumbent: Incumbent) -> bool:
+    """Keep a better structure."""
+    if value > incumbent.value[0]:
+        incumbent.value[0] = value
+        copy_array(vertex, incumbent.vertex)
+        incumbent.found[0] += 1
+        return True
+    return False
+
+
+@kernel
+def try_vertex(
+    inst: Instance, full: Instance, vertex: IntArray, margins: FloatArray, incumbent: Incumbent
+) -> None:
+    """Keep a structure if it is better. The reduced objective is nowhere smaller, so it decides
+    for nearly all structures that nothing more need be computed.
+    """
+    value = objective_of_vertex(inst, vertex, margins)
+    slack = 1e-9 * (1.0 + abs(value))
+    if value + slack > incumbent.value[0]:
+        if inst.rows.shape[0] < full.rows.shape[0]:
+            value = objective_of_vertex(full, vertex, np.empty(full.rows.shape[0]))
+        offer_vertex(full, vertex, value, incumbent)
+
+
+@kernel
+def bound_box(
+    inst: Instance,
+    full: Instance,
+    box: Box,
+    settings: Settings,
+    b: Bounding,
+    oracle: Oracle,
+    incumbent: Incumbent,
+    theta: float,
+    iterations: int,
+    stop: IntArray,
+) -> int:
+    """Tighten the bound of a box; starts from the active vertices and ``numbers[SMOOTHING]``.
+
+    ``full`` has all rows and scores what might be a better structure.
+    """
+    work = _new_scratch(inst)
+    n_spans = prepare_columns(inst, box, work.spans, work.fixed)
+    b.numbers[BOUND], b.numbers[RELAXED] = np.inf, -np.inf
+    b.numbers[ITERATIONS] = 0.0
+    load_margins(inst, b)
+    balance = new_balance(inst, b)
+    operations, before = 0.0, np.inf
+    narrowest, lull = np.inf, 0
+    for iteration in range(iterations):
+        stale = settings.stale if lull < LULL else 0.0
+        operations, n_changed = _refresh_gradient(
+            inst, b, work, stale, n_spans, iteration, operations
+        )
+        upper, value = maximise(inst, box, work.g, settings.cap, oracle)
+        if upper == -np.inf:
+            return EMPTY
+        b.numbers[ITERATIONS] += 1.0
+        _keep_best(inst, b, work.g, upper, operations)
+        if settings.evaluate and (iteration % EVALUATE == EVALUATE - 1 or inst.weights.size == 0):
+            try_vertex(inst, full, oracle.vertex, balance.direction, incumbent)
+        cutoff = cutoff_of(incumbent.value[0], settings.gap)
+        if b.numbers[BOUND] <= cutoff:
+            return PRUNED
+        if stop[0] != 0:
+            return PAUSED
+        if iteration % WINDOW == WINDOW - 1 and theta >= settings.accuracy:
+            if settings.patience * (before - b.numbers[BOUND]) < b.numbers[BOUND] - cutoff:
+                return SPLIT
+            before = b.numbers[BOUND]
+        time = ARC_TIME * oracle.solved[0] * inst.n_features**2
+        time += COLUMN_TIME * n_changed * inst.linear.size
+        if not _advance(
+            inst, b, work, balance, settings, oracle.vertex, value, theta, cutoff, time
+        ):
+            return SPLIT
+        bracket = b.numbers[BOUND] - b.numbers[RELAXED]
+        lull += 1
+        if bracket < NARROWER * narrowest:
+            narrowest, lull = bracket, 0
+    return PAUSED
+
+
+@kernel
+def _refresh_gradient(
+    inst: Instance,
+    b: Bounding,
+    work: Scratch,
+    stale: float,
+    n_spans: int,
+    iteration: int,
+    operations: float,
+) -> tuple[float, int]:
+    """Dual weights of t and their gradient; the constant goes to numbers[CURRENT]. Returns what the
+    gradient counts in ``rounding.py``, and the number of rows that changed.
+    """
+    mu = b.numbers[SMOOTHING]
+    count, unused = update_duals(inst, b.t, mu, stale, work.u, work.changed, work.delta)
+    if iteration % REFRESH == 0:
+        operations = fresh_gradient(
+            inst, work.spans, n_spans, work.u, work.changed, work.delta, work.g
+        )
+    else:
+        operations += add_rows(inst, work.spans, n_spans, work.changed, work.delta, count, work.g)
+    constant = inst.offset + inst.gamma * unused
+    for r in range(work.u.size):
+        constant += work.u[r] * work.fixed[r]
+    b.numbers[CURRENT] = constant
+    b.numbers[CURRENT_UNUSED] = unused + inst.offset / inst.gamma
+    return operations, count
+
+
+@kernel
+def _keep_best(inst: Instance, b: Bounding, g: FloatArray, upper: float, operations: float) -> None:
+    """Remember the majorant if its bound, with its rounding allowance, is the best so far."""
+    error = bound_error(inst, b.scale[0], b.scale[1], b.scale[2], operations)
+    constant = b.numbers[CURRENT] + error
+    if constant + upper < b.numbers[BOUND]:
+        b.numbers[BOUND] = constant + upper
+        b.numbers[CONSTANT] = constant
+        b.numbers[UNUSED] = b.numbers[CURRENT_UNUSED]
+        copy_array(g, b.best_g)
+
+
+@kernel
+def _advance(
+    inst: Instance,
+    b: Bounding,
+    work: Scratch,
+    balance: Balance,
+    settings: Settings,
+    target: IntArray,
+    value: float,
+    theta: float,
+    cutoff: float,
+    time: float,
+) -> bool:
+    """Stop rules, one pairwise step towards a new vertex, which took ``time`` to find, and a
+    correction; False when the box should be split.
+    """
+    make_room(b, balance)
+    worst, at_eta = worst_vertex(inst, b, work.g)
+    relaxed = objective_of_margins(inst, b.t) + linear_of_active(inst, b, inst.linear)
+    b.numbers[RELAXED] = relaxed
+    bracket = b.numbers[BOUND] - relaxed
+    if relaxed > cutoff and bracket < theta * (b.numbers[BOUND] - cutoff):
+        return False
+    frank_wolfe_gap = value - at_eta
+    if frank_wolfe_gap < 0.3 * bracket:
+        floor = settings.smoothing_floor * inst.gamma
+        if b.numbers[SMOOTHING] <= floor and frank_wolfe_gap < 1e-7 * abs(b.numbers[BOUND]):
+            return False
+        b.numbers[SMOOTHING] = max(floor, settings.smoothing_factor * b.numbers[SMOOTHING])
+    slope = linear_of_vertex(inst, work.g, target) - linear_of_vertex(
+        inst, work.g, b.vertices[worst]
+    )
+    if slope > 0.0:
+        step_towards(inst, b, balance, target, worst, slope)
+    elif b.numbers[SMOOTHING] <= settings.smoothing_floor * inst.gamma:
+        return False
+    correct(inst, b, balance, frank_wolfe_gap, settings.correction * time)
+    return True

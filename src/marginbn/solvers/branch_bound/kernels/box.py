@@ -1,0 +1,270 @@
+"""Logical consequences inside a box: components of forced edges, impossible slots, class sets.
+
+Rules, repeated until nothing changes (none of them removes a structure of the box):
+
+1. a feature without a slot: the box is empty; with one slot that is an arc: the edge is forced;
+2. forced edges must form a forest;
+3. inside a component of forced edges no further arc is possible;
+4. a component is entered at exactly one feature r, and all its edges then point away from r. r is a
+   *possible entry* iff
+   all these arcs and some slot from outside ({}, {class} or an arc of another component) are
+   allowed. Other features lose their slots from outside; an arc of a forced edge that no possible
+   entry uses is removed; no possible entry: the box is empty;
+5. a class set needs the slot {} of its members, so two of them cannot lie in one component; a
+   feature in every class set left has
+   the slot {} only;
+6. a *relevant* feature is a parent of the class or has a slot other than {}.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from marginbn.solvers.branch_bound.kernels.records import Box, Instance
+from marginbn.solvers.compile import entry, kernel
+
+
+@entry
+def propagate(inst: Instance, box: Box) -> bool:
+    """Tighten the box to a fixpoint; False if it is empty. Components are valid afterwards."""
+    changed = True
+    while changed:
+        changed = False
+        status = _force_single_arcs(box)
+        if status < 0 or not find_components(box):
+            return False
+        status_inside = _forbid_inner_arcs(box)
+        status_entries = _restrict_entries(box)
+        status_classes = _restrict_classes(inst, box)
+        if status_entries < 0 or status_classes < 0:
+            return False
+        status_relevant = _restrict_relevant(inst, box)
+        changed = status + status_inside + status_entries + status_classes + status_relevant > 0
+    return True
+
+
+@kernel
+def _force_single_arcs(box: Box) -> int:
+    """Rule 1; returns -1 for an empty box, otherwise whether something changed."""
+    n = box.allowed.shape[0]
+    changed = 0
+    for i in range(n):
+        count, last = 0, 0
+        for s in range(n + 2):
+            if box.allowed[i, s]:
+                count += 1
+                last = s
+        if count == 0:
+            return -1
+        if count == 1 and last < n and not box.edges[i, last]:
+            box.edges[i, last] = True
+            box.edges[last, i] = True
+            changed = 1
+    return changed
+
+
+@kernel
+def find_components(box: Box) -> bool:
+    """Breadth-first search over forced edges (rule 2); False if they contain a cycle."""
+    n = box.allowed.shape[0]
+    for i in range(n):
+        box.component[i] = -1
+    count, length, read = 0, 0, 0
+    for base in range(n):
+        if box.component[base] >= 0:
+            continue
+        box.starts[count] = length
+        box.component[base] = count
+        box.above[base] = -1
+        box.order[length] = base
+        length += 1
+        while read < length:
+            v = box.order[read]
+            read += 1
+            for u in range(n):
+                if not box.edges[v, u] or u == box.above[v]:
+                    continue
+                if box.component[u] >= 0:
+                    return False
+                box.component[u] = count
+                box.above[u] = v
+                box.order[length] = u
+                length += 1
+        count += 1
+    box.starts[count] = length
+    box.n_components[0] = count
+    return True
+
+
+@kernel
+def _forbid_inner_arcs(box: Box) -> int:
+    """Rule 3."""
+    n = box.allowed.shape[0]
+    if box.n_components[0] == n:
+        return 0
+    changed = 0
+    for i in range(n):
+        for j in range(n):
+            inside = i != j and box.component[i] == box.component[j]
+            if inside and not box.edges[i, j] and box.allowed[i, j]:
+                box.allowed[i, j] = False
+                changed = 1
+    return changed
+
+
+@kernel
+def _restrict_entries(box: Box) -> int:
+    """Rule 4 for every component of at least two features."""
+    changed = 0
+    for x in range(box.n_components[0]):
+        begin, end = box.starts[x], box.starts[x + 1]
+        if end - begin > 1:
+            status = _restrict_component(box, begin, end)
+            if status < 0:
+                return -1
+            changed += status
+    return changed
+
+
+@kernel
+def _restrict_component(box: Box, begin: int, end: int) -> int:
+    """Rule 4 for one component; re-rooting along the tree counts forbidden orientations."""
+    n = box.allowed.shape[0]
+    blocked = np.zeros(n, dtype=np.int64)
+    below = np.zeros(n, dtype=np.int64)  # possible entries in the subtree, seen from the base
+    base = box.order[begin]
+    for a in range(begin + 1, end):
+        v = box.order[a]
+        blocked[base] += not box.allowed[v, box.above[v]]
+    for a in range(begin + 1, end):
+        v = box.order[a]
+        p = box.above[v]
+        blocked[v] = blocked[p] + (not box.allowed[p, v]) - (not box.allowed[v, p])
+    changed = 0
+    for a in range(begin, end):
+        r = box.order[a]
+        if not _has_outside_slot(box, r):
+            continue
+        if blocked[r] == 0:
+            below[r] = 1
+        else:
+            _forbid_outside_slots(box, r)
+            changed = 1
+    for a in range(end - 1, begin, -1):
+        v = box.order[a]
+        below[box.above[v]] += below[v]
+    if below[base] == 0:
+        return -1
+    for a in range(begin + 1, end):
+        v = box.order[a]
+        p = box.above[v]
+        if below[v] == below[base] and box.allowed[v, p]:
+            box.allowed[v, p] = False
+            changed = 1
+        if below[v] == 0 and box.allowed[p, v]:
+            box.allowed[p, v] = False
+            changed = 1
+    return changed
+
+
+@kernel
+def _has_outside_slot(box: Box, r: int) -> bool:
+    n = box.allowed.shape[0]
+    if box.allowed[r, n] or box.allowed[r, n + 1]:
+        return True
+    for s in range(n):  # noqa: SIM110 (generators are not compiled)
+        if box.allowed[r, s] and not box.edges[r, s]:
+            return True
+    return False
+
+
+@kernel
+def _forbid_outside_slots(box: Box, r: int) -> None:
+    n = box.allowed.shape[0]
+    for s in range(n + 2):
+        if s >= n or not box.edges[r, s]:
+            box.allowed[r, s] = False
+
+
+@kernel
+def is_member(inst: Instance, j: int, s: int) -> bool:
+    """Whether feature j belongs to class set s."""
+    return bool(inst.first[s] == j or inst.second[s] == j)
+
+
+@kernel
+def _class_set_fits(inst: Instance, box: Box, s: int) -> bool:
+    n = box.allowed.shape[0]
+    j, k = inst.first[s], inst.second[s]
+    if j >= 0 and not box.allowed[j, n + 1]:
+        return False
+    return k < 0 or bool(box.allowed[k, n + 1] and box.component[j] != box.component[k])
+
+
+@kernel
+def _restrict_classes(inst: Instance, box: Box) -> int:
+    """Rule 5; -1 if no class set is left."""
+    n = box.allowed.shape[0]
+    changed, left = 0, 0
+    count = np.zeros(n, dtype=np.int64)
+    for s in range(box.classes.size):
+        if not box.classes[s]:
+            continue
+        if not _class_set_fits(inst, box, s):
+            box.classes[s] = False
+            changed = 1
+            continue
+        left += 1
+        if inst.first[s] >= 0:
+            count[inst.first[s]] += 1
+        if inst.second[s] >= 0:
+            count[inst.second[s]] += 1
+    if left == 0:
+        return -1
+    for j in range(n):
+        if count[j] == left:
+            changed += keep_only_empty(box, j)
+            box.relevant[j] = False
+        elif count[j] == 0 and box.relevant[j] and box.allowed[j, n + 1]:
+            box.allowed[j, n + 1] = False
+            changed = 1
+    return changed
+
+
+@kernel
+def keep_only_empty(box: Box, j: int) -> int:
+    """Forbid every slot of j but {}; whether that changed anything."""
+    n = box.allowed.shape[0]
+    changed = 0
+    for s in range(n + 1):
+        if box.allowed[j, s]:
+            box.allowed[j, s] = False
+            changed = 1
+    return changed
+
+
+@kernel
+def _restrict_relevant(inst: Instance, box: Box) -> int:
+    """Rule 6: clear the mark where it is implied, use it where only {} is left."""
+    n = box.allowed.shape[0]
+    changed = 0
+    for j in range(n):
+        if not box.relevant[j]:
+            continue
+        if not box.allowed[j, n + 1]:
+            box.relevant[j] = False
+        elif _only_empty(box, j):
+            for s in range(box.classes.size):
+                if box.classes[s] and not is_member(inst, j, s):
+                    box.classes[s] = False
+                    changed = 1
+    return changed
+
+
+@kernel
+def _only_empty(box: Box, j: int) -> bool:
+    n = box.allowed.shape[0]
+    for s in range(n + 1):
+        if box.allowed[j, s]:
+            return False
+    return bool(box.allowed[j, n + 1])

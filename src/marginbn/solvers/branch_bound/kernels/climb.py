@@ -1,0 +1,502 @@
+"""Iterated local search on structures with incremental margins, compiled.
+
+State: a vertex, its margins t, its objective f and a supergradient. f is concave in t, so with u_m
+= w_m on the smallest margin of sample m where it is below gamma (else 0) and ``g = linear + A^T u``
+
+    f(other structure) - f(structure)  <=  g . (other - structure):
+
+a move whose right-hand side is no better than the best gain found so far need not be evaluated.
+That spares half to five sixths of the evaluations; a move changes few smallest margins,
+so g is kept up to date by adding few rows.
+
+Moves: another slot for one feature; another class set (its new members get {}); *re-routing*:
+feature i becomes a child of its own descendant s, and a feature p on the way from s up to i takes
+over the slot of i, or {class} (p = s next to i reverses an arc). *Climbing* takes the best move per
+feature until nothing improves. Then random *kicks* change a few features, half of them to what they
+are in a *guide*, a structure of the newest relaxed solution; the search climbs again and goes on
+from there unless it lost too much. When many kicks in a row found nothing new the walk starts again
+somewhere else, and calls go on with the walk of the call before. Climbing uses the rows that matter
+(``reduction.py``): their objective is nowhere smaller, so a climb that ends too low there needs no
+second look, and the others are scored with all rows. All randomness comes from one integer, and
+effort is counted in evaluations, so a run depends on its seed and on nothing else.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from marginbn.solvers.branch_bound.kernels.bound import Incumbent, offer_vertex
+from marginbn.solvers.branch_bound.kernels.box import is_member
+from marginbn.solvers.branch_bound.kernels.duals import add_column, objective_of_vertex
+from marginbn.solvers.branch_bound.kernels.gradient import add_rows
+from marginbn.solvers.branch_bound.kernels.records import (
+    Box,
+    FloatArray,
+    Instance,
+    IntArray,
+    copy_array,
+)
+from marginbn.solvers.branch_bound.kernels.split import next_random
+from marginbn.solvers.compile import entry, kernel
+
+TOLERANCE = 3e-3
+"""A climb that ends up to this much (relatively) lower may still replace the structure it was
+kicked from.
+"""
+
+PATIENCE = 3
+"""A walk ends after so many kicks per feature without a new best of its own."""
+
+# Places in ``Climber.walk``
+BEST, FAILURES, FOUND = 0, 1, 2
+
+Move = tuple[float, int, int, int, int]
+"""Gain, feature, its new slot, second feature (-1: none), its new slot."""
+
+
+class Climber(NamedTuple):
+    """Scratch of the local search."""
+
+    vertex: IntArray  # (n + 1,) current structure
+    kept: IntArray  # (n + 1,) structure before the kick
+    t: FloatArray  # (R,) margins of ``vertex``
+    base: FloatArray  # (R,) margins without the part being moved
+    margins: FloatArray  # (all rows,) scratch
+    g: FloatArray  # (K,) supergradient
+    lowest: IntArray  # (M,) row of the smallest margin, -1 where it is not below gamma
+    changed: IntArray  # (2 M + 4,) rows whose weight in u changes
+    delta: FloatArray  # (2 M + 4,) by how much
+    spans: IntArray  # (1, 2) all columns
+    value: FloatArray  # (1,)
+    walk: FloatArray  # (3,) of the present walk: its best, kicks since then; incumbents known then
+    seed: IntArray  # (1,)
+    effort: IntArray  # (1,) evaluations
+
+
+def new_climber(inst: Instance, seed: int) -> Climber:
+    """Scratch for an instance, or for one with fewer rows."""
+    n, n_samples = inst.n_features, inst.weights.size
+    n_rows = inst.rows.shape[0]
+    return Climber(
+        np.zeros(n + 1, dtype=np.int64),
+        np.zeros(n + 1, dtype=np.int64),
+        np.zeros(n_rows),
+        np.zeros(n_rows),
+        np.zeros(n_rows),
+        inst.linear.copy(),
+        np.full(n_samples, -1, dtype=np.int64),
+        np.zeros(2 * n_samples + 4, dtype=np.int64),
+        np.zeros(2 * n_samples + 4),
+        np.array([[0, inst.linear.size]], dtype=np.int64),
+        np.zeros(1),
+        np.array([-np.inf, 0.0, -1.0]),
+        np.array([2 * seed + 1], dtype=np.int64),
+        np.zeros(1, dtype=np.int64),
+    )
+
+
+@entry
+def search_from(
+    inst: Instance,
+    full: Instance,
+    box: Box,
+    start: IntArray,
+    climber: Climber,
+    incumbent: Incumbent,
+    effort: int,
+    strength: int,
+    guides: IntArray,
+    stop: IntArray,
+) -> None:
+    """Climb from a structure on the rows of ``inst``, then kick, with at least one guide, and climb
+    until the effort is used up; offers what it finds, scored with the rows of ``full``.
+    """
+    climber = _with_room_for(inst, climber)
+    climber.effort[0] = 0
+    _begin(inst, full, box, start, climber, incumbent, stop)
+    walk = climber.walk
+    while climber.effort[0] < effort and stop[0] == 0:
+        if walk[FAILURES] > PATIENCE * inst.n_features:
+            fresh = next_random(climber.seed) % 2 == 0
+            copy_array(start if fresh else incumbent.vertex, climber.vertex)
+            _kick(inst, box, climber, guides, 2 * inst.n_features)
+            _climb(inst, box, climber, stop)
+            _judge(full, climber, -np.inf)
+            walk[BEST] = -np.inf
+        else:
+            size = 1 + next_random(climber.seed) % strength
+            _kick_and_climb(inst, full, box, climber, guides, size, stop)
+        walk[FAILURES] += 1.0
+        if climber.value[0] > walk[BEST]:
+            walk[BEST], walk[FAILURES] = climber.value[0], 0.0
+            offer_vertex(full, climber.vertex, climber.value[0], incumbent)
+    walk[FOUND] = incumbent.found[0]
+
+
+@kernel
+def _with_room_for(inst: Instance, climber: Climber) -> Climber:
+    """The same scratch, cut to the rows and samples of an instance."""
+    n_rows, n_samples = inst.rows.shape[0], inst.weights.size
+    return Climber(
+        climber.vertex,
+        climber.kept,
+        climber.t[:n_rows],
+        climber.base[:n_rows],
+        climber.margins,
+        climber.g,
+        climber.lowest[:n_samples],
+        climber.changed,
+        climber.delta,
+        climber.spans,
+        climber.value,
+        climber.walk,
+        climber.seed,
+        climber.effort,
+    )
+
+
+@kernel
+def _judge(full: Instance, climber: Climber, least: float) -> None:
+    """Replace the value by the one with all rows, unless it is too low already."""
+    if climber.value[0] >= least:
+        climber.value[0] = objective_of_vertex(full, climber.vertex, climber.margins)
+
+
+@kernel
+def _begin(
+    inst: Instance,
+    full: Instance,
+    box: Box,
+    start: IntArray,
+    climber: Climber,
+    incumbent: Incumbent,
+    stop: IntArray,
+) -> None:
+    """Climb from the start; the last walk goes on from where it was unless there is a new
+    incumbent.
+    """
+    walk = climber.walk
+    copy_array(climber.vertex, climber.kept)
+    value = climber.value[0]
+    copy_array(start, climber.vertex)
+    _forget_gradient(inst, climber)
+    _climb(inst, box, climber, stop)
+    _judge(full, climber, -np.inf)
+    offer_vertex(full, climber.vertex, climber.value[0], incumbent)
+    if walk[FOUND] == incumbent.found[0]:
+        copy_array(climber.kept, climber.vertex)
+        climber.value[0] = value
+    else:
+        walk[BEST], walk[FAILURES] = climber.value[0], 0.0
+
+
+@kernel
+def _forget_gradient(inst: Instance, climber: Climber) -> None:
+    """u = 0, so that rounding does not pile up."""
+    copy_array(inst.linear, climber.g)
+    for m in range(climber.lowest.size):
+        climber.lowest[m] = -1
+
+
+@kernel
+def _kick_and_climb(
+    inst: Instance,
+    full: Instance,
+    box: Box,
+    climber: Climber,
+    guides: IntArray,
+    size: int,
+    stop: IntArray,
+) -> None:
+    """One step of the walk; a structure that is much worse is taken back."""
+    value = climber.value[0]
+    copy_array(climber.vertex, climber.kept)
+    _kick(inst, box, climber, guides, size)
+    _climb(inst, box, climber, stop)
+    least = value - TOLERANCE * (next_random(climber.seed) % 8) / 8 * abs(value)
+    _judge(full, climber, least)
+    if climber.value[0] < least:
+        copy_array(climber.kept, climber.vertex)
+        climber.value[0] = value
+
+
+@kernel
+def _climb(inst: Instance, box: Box, climber: Climber, stop: IntArray) -> None:
+    """Improve features in turn until a whole round fails, then class set and routes."""
+    n = inst.n_features
+    climber.value[0] = objective_of_vertex(inst, climber.vertex, climber.t)
+    _follow(inst, climber)
+    climber.effort[0] += n
+    while True:
+        failures, i = 0, next_random(climber.seed) % n
+        while failures < n and stop[0] == 0:
+            failures = 0 if _improve_slot(inst, box, climber, i) else failures + 1
+            i = i + 1 if i + 1 < n else 0
+        if stop[0] != 0:
+            break
+        if not _improve_class(inst, box, climber) and not _improve_route(inst, box, climber):
+            break
+
+
+@kernel
+def _follow(inst: Instance, climber: Climber) -> None:
+    """Move the supergradient to the present margins."""
+    count = 0
+    for m in range(inst.weights.size):
+        value, row = inst.gamma, -1
+        for r in range(inst.starts[m], inst.starts[m + 1]):
+            if climber.t[r] < value:
+                value, row = climber.t[r], r
+        old = climber.lowest[m]
+        if row == old:
+            continue
+        if old >= 0:
+            climber.changed[count], climber.delta[count] = old, -inst.weights[m]
+            count += 1
+        if row >= 0:
+            climber.changed[count], climber.delta[count] = row, inst.weights[m]
+            count += 1
+        climber.lowest[m] = row
+    if count > 0:
+        add_rows(inst, climber.spans, 1, climber.changed, climber.delta, count, climber.g)
+
+
+@kernel
+def _value_with(inst: Instance, base: FloatArray, v: int) -> float:
+    """offset + sum_m w_m min(gamma, min_c (base + column v)_mc)."""
+    column = inst.columns[v]
+    total = inst.offset
+    if inst.weights.size == inst.rows.shape[0]:
+        for m in range(inst.weights.size):
+            total += inst.weights[m] * min(inst.gamma, base[m] + column[m])
+        return total
+    for m in range(inst.weights.size):
+        lowest = inst.gamma
+        for r in range(inst.starts[m], inst.starts[m + 1]):
+            lowest = min(lowest, base[r] + column[r])
+        total += inst.weights[m] * lowest
+    return total
+
+
+@kernel
+def _linear(inst: Instance, vertex: IntArray) -> float:
+    n = inst.n_features
+    total = 0.0
+    for i in range(n + 1):
+        total += inst.linear[i * (n + 2) + vertex[i]]
+    return total
+
+
+@kernel
+def is_below(vertex: IntArray, j: int, i: int) -> bool:
+    """Whether j is i or a descendant of i."""
+    n = vertex.size - 1
+    while j < n:
+        if j == i:
+            return True
+        j = vertex[j]
+    return False
+
+
+@kernel
+def _least_gain(climber: Climber) -> float:
+    """Smaller gains are rounding."""
+    return float(1e-9 * (1.0 + abs(climber.value[0])))
+
+
+@kernel
+def _improve_slot(inst: Instance, box: Box, climber: Climber, i: int) -> bool:
+    """Best slot of feature i, everything else unchanged."""
+    n = inst.n_features
+    vertex = climber.vertex
+    if is_member(inst, i, vertex[n]):
+        return False
+    offset = i * (n + 2)
+    old = vertex[i]
+    least = climber.g[offset + old] + _least_gain(climber)
+    best, slot, loaded, linear = climber.value[0], old, False, 0.0
+    for s in range(n + 2):
+        if s == old or not box.allowed[i, s] or climber.g[offset + s] <= least:
+            continue
+        if s < n and is_below(vertex, s, i):
+            continue
+        if not loaded:
+            copy_array(climber.t, climber.base)
+            add_column(inst, offset + old, -1.0, climber.base)
+            linear = _linear(inst, vertex) - inst.linear[offset + old]
+            loaded = True
+        climber.effort[0] += 1
+        value = linear + inst.linear[offset + s] + _value_with(inst, climber.base, offset + s)
+        if value - best > _least_gain(climber):
+            best, slot = value, s
+            least = climber.g[offset + old] + (best - climber.value[0])
+    if slot == old:
+        return False
+    vertex[i] = slot
+    add_column(inst, offset + slot, 1.0, climber.base)
+    copy_array(climber.base, climber.t)
+    climber.value[0] = best
+    _follow(inst, climber)
+    return True
+
+
+@kernel
+def _improve_class(inst: Instance, box: Box, climber: Climber) -> bool:
+    """Best class set whose new members may have {}."""
+    n = inst.n_features
+    vertex = climber.vertex
+    best, which = climber.value[0] + _least_gain(climber), -1
+    for s in range(inst.first.size):
+        if s == vertex[n] or not _class_set_possible(inst, box, s):
+            continue
+        if _class_gain(inst, climber, s) <= best - climber.value[0]:
+            continue
+        value = _class_move_value(inst, climber, s)
+        if value > best:
+            best, which = value, s
+    if which < 0:
+        return False
+    set_class(inst, vertex, which)
+    climber.value[0] = objective_of_vertex(inst, vertex, climber.t)
+    _follow(inst, climber)
+    return True
+
+
+@kernel
+def _class_gain(inst: Instance, climber: Climber, s: int) -> float:
+    """g . (change to class set s)."""
+    n = inst.n_features
+    vertex, g = climber.vertex, climber.g
+    gain = g[n * (n + 2) + s] - g[n * (n + 2) + vertex[n]]
+    for j in (inst.first[s], inst.second[s]):
+        if j >= 0:
+            gain += g[j * (n + 2) + n + 1] - g[j * (n + 2) + vertex[j]]
+    return float(gain)
+
+
+@kernel
+def _class_set_possible(inst: Instance, box: Box, s: int) -> bool:
+    n = inst.n_features
+    j, k = inst.first[s], inst.second[s]
+    if not box.classes[s] or (j >= 0 and not box.allowed[j, n + 1]):
+        return False
+    return k < 0 or bool(box.allowed[k, n + 1])
+
+
+@kernel
+def _class_move_value(inst: Instance, climber: Climber, s: int) -> float:
+    """Objective after changing the class set to s."""
+    n = inst.n_features
+    vertex = climber.vertex
+    copy_array(climber.t, climber.base)
+    old = n * (n + 2) + vertex[n]
+    add_column(inst, old, -1.0, climber.base)
+    linear = _linear(inst, vertex) - inst.linear[old]
+    for j in (inst.first[s], inst.second[s]):
+        if j >= 0 and vertex[j] != n + 1:
+            add_column(inst, j * (n + 2) + vertex[j], -1.0, climber.base)
+            add_column(inst, j * (n + 2) + n + 1, 1.0, climber.base)
+            linear += inst.linear[j * (n + 2) + n + 1] - inst.linear[j * (n + 2) + vertex[j]]
+    climber.effort[0] += 4
+    return float(
+        linear + inst.linear[n * (n + 2) + s] + _value_with(inst, climber.base, n * (n + 2) + s)
+    )
+
+
+@kernel
+def set_class(inst: Instance, vertex: IntArray, s: int) -> None:
+    """Use class set s and give its members {}."""
+    n = inst.n_features
+    vertex[n] = s
+    if inst.first[s] >= 0:
+        vertex[inst.first[s]] = n + 1
+    if inst.second[s] >= 0:
+        vertex[inst.second[s]] = n + 1
+
+
+@kernel
+def _improve_route(inst: Instance, box: Box, climber: Climber) -> bool:
+    """The first feature for which re-routing pays gets its best route."""
+    n = inst.n_features
+    vertex = climber.vertex
+    begin = next_random(climber.seed) % n
+    for a in range(n):
+        i = (begin + a) % n
+        if is_member(inst, i, vertex[n]):
+            continue
+        move = (_least_gain(climber), -1, 0, -1, 0)
+        for s in range(n):
+            if s != i and s != vertex[i] and box.allowed[i, s] and is_below(vertex, s, i):
+                move = _best_route(inst, box, climber, i, s, move)
+        if move[1] >= 0:
+            vertex[move[1]] = move[2]
+            vertex[move[3]] = move[4]
+            climber.value[0] = objective_of_vertex(inst, vertex, climber.t)
+            _follow(inst, climber)
+            return True
+    return False
+
+
+@kernel
+def _best_route(inst: Instance, box: Box, climber: Climber, i: int, s: int, best: Move) -> Move:
+    """i gets {class, s}; every feature from its descendant s up to i is tried as the new top."""
+    n = inst.n_features
+    vertex, g = climber.vertex, climber.g
+    own = g[i * (n + 2) + s] - g[i * (n + 2) + vertex[i]]
+    p = s
+    while p != i:
+        for slot in (vertex[i], n):
+            if box.allowed[p, slot]:
+                gain = own + g[p * (n + 2) + slot] - g[p * (n + 2) + vertex[p]]
+                if gain > best[0]:
+                    gain = _route_value(inst, climber, i, s, p, slot) - climber.value[0]
+                if gain > best[0]:
+                    best = (gain, i, s, p, slot)
+        p = vertex[p]
+    return best
+
+
+@kernel
+def _route_value(inst: Instance, climber: Climber, i: int, s: int, p: int, slot: int) -> float:
+    n = inst.n_features
+    vertex = climber.vertex
+    of_i, of_p = i * (n + 2), p * (n + 2)
+    copy_array(climber.t, climber.base)
+    add_column(inst, of_i + vertex[i], -1.0, climber.base)
+    add_column(inst, of_i + s, 1.0, climber.base)
+    add_column(inst, of_p + vertex[p], -1.0, climber.base)
+    linear = _linear(inst, vertex) - inst.linear[of_i + vertex[i]] - inst.linear[of_p + vertex[p]]
+    climber.effort[0] += 4
+    return float(
+        linear
+        + inst.linear[of_i + s]
+        + inst.linear[of_p + slot]
+        + _value_with(inst, climber.base, of_p + slot)
+    )
+
+
+@kernel
+def _kick(inst: Instance, box: Box, climber: Climber, guides: IntArray, size: int) -> None:
+    """Random changes: mostly slots, sometimes the class set; half of them taken from one of the
+    guides.
+    """
+    n = inst.n_features
+    vertex = climber.vertex
+    for _ in range(size):
+        guide = next_random(climber.seed) % (2 * guides.shape[0])
+        if next_random(climber.seed) % 8 == 0:
+            s = next_random(climber.seed) % inst.first.size
+            if guide < guides.shape[0]:
+                s = guides[guide, n]
+            if _class_set_possible(inst, box, s):
+                set_class(inst, vertex, s)
+            continue
+        i = next_random(climber.seed) % n
+        s = next_random(climber.seed) % (n + 2)
+        if guide < guides.shape[0]:
+            s = guides[guide, i]
+        free = box.allowed[i, s] and not is_member(inst, i, vertex[n])
+        if free and not (s < n and is_below(vertex, s, i)):
+            vertex[i] = s

@@ -1,0 +1,340 @@
+"""Open nodes in flat arrays: boxes as bits, a heap by bound, majorants shared by siblings.
+
+A *family* is what both children of a split inherit: the best majorant (c, g) of their parent, its
+smoothing and its heaviest active vertices. Nodes and families live in pools with free lists; the
+caller grows the pools between batches.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from marginbn.solvers.branch_bound.kernels.combination import CONSTANT, SMOOTHING, UNUSED, Bounding
+from marginbn.solvers.branch_bound.kernels.records import (
+    Box,
+    FloatArray,
+    Instance,
+    IntArray,
+    copy_array,
+)
+from marginbn.solvers.compile import entry, kernel, shared
+
+# Places in ``Pool.counters``
+OPEN, FREE_NODES, FREE_FAMILIES, NODES, ITERATIONS, LEAVES = 0, 1, 2, 3, 4, 5
+
+# Places in ``Pool.numbers``
+FLOOR, ROOT_BOUND = 0, 1
+
+
+class Pool(NamedTuple):
+    """Storage of the open nodes."""
+
+    words: npt.NDArray[np.uint64]  # (nodes, W) packed boxes
+    bound: FloatArray  # (nodes,)
+    family: IntArray  # (nodes,)
+    spent: IntArray  # (nodes,) iterations already spent on the node
+    heap: IntArray  # (nodes,) largest bound first
+    free_nodes: IntArray  # (nodes,)
+    gradient: FloatArray  # (families, K)
+    constant: FloatArray  # (families,)
+    unused: FloatArray  # (families,) what gamma is multiplied with in the constant
+    smoothing: FloatArray  # (families,)
+    vertices: npt.NDArray[np.int16]  # (families, kept, n + 1)
+    share: FloatArray  # (families, kept)
+    n_vertices: IntArray  # (families,)
+    references: IntArray  # (families,)
+    free_families: IntArray  # (families,)
+    counters: IntArray
+    numbers: FloatArray  # largest bound ever pruned, bound of the root
+
+
+NODE_FIELDS = Pool._fields[: Pool._fields.index("gradient")]
+FAMILY_FIELDS = Pool._fields[Pool._fields.index("gradient") : Pool._fields.index("counters")]
+
+
+def words_per_box(n: int, n_class_sets: int) -> int:
+    """64-bit words of a packed box."""
+    return (n * (n + 2) + n_class_sets + n * n + n + 63) // 64
+
+
+def new_pool(inst: Instance, nodes: int, families: int, kept: int) -> Pool:
+    """Empty storage with room for so many nodes and families."""
+    n, n_columns = inst.n_features, inst.linear.size
+    counters = np.zeros(8, dtype=np.int64)
+    counters[FREE_NODES], counters[FREE_FAMILIES] = nodes, families
+    return Pool(
+        words=np.zeros((nodes, words_per_box(n, inst.first.size)), dtype=np.uint64),
+        bound=np.zeros(nodes),
+        family=np.zeros(nodes, dtype=np.int64),
+        spent=np.zeros(nodes, dtype=np.int64),
+        heap=np.zeros(nodes, dtype=np.int64),
+        free_nodes=np.arange(nodes, dtype=np.int64),
+        gradient=np.empty((families, n_columns)),
+        constant=np.zeros(families),
+        unused=np.zeros(families),
+        smoothing=np.zeros(families),
+        vertices=np.empty((families, kept, n + 1), dtype=np.int16),
+        share=np.empty((families, kept)),
+        n_vertices=np.zeros(families, dtype=np.int64),
+        references=np.zeros(families, dtype=np.int64),
+        free_families=np.arange(families, dtype=np.int64),
+        counters=counters,
+        numbers=np.array([-np.inf, np.inf]),
+    )
+
+
+def grown(pool: Pool, nodes: int, families: int) -> Pool:
+    """The same storage with more room; indices stay valid."""
+    old_nodes, old_families = pool.bound.size, pool.constant.size
+    arrays: dict[str, Any] = {}
+    for name in NODE_FIELDS:
+        arrays[name] = _enlarge(getattr(pool, name), nodes)
+    for name in FAMILY_FIELDS:
+        arrays[name] = _enlarge(getattr(pool, name), families)
+    counters = pool.counters.copy()
+    free_nodes, free_families = int(counters[FREE_NODES]), int(counters[FREE_FAMILIES])
+    arrays["free_nodes"][free_nodes : free_nodes + nodes - old_nodes] = np.arange(old_nodes, nodes)
+    arrays["free_families"][free_families : free_families + families - old_families] = np.arange(
+        old_families, families
+    )
+    counters[FREE_NODES] += nodes - old_nodes
+    counters[FREE_FAMILIES] += families - old_families
+    return pool._replace(counters=counters, **arrays)
+
+
+def with_room(pool: Pool, nodes: int) -> Pool:
+    """The same storage, with room for so many more nodes and families."""
+    free = min(int(pool.counters[FREE_NODES]), int(pool.counters[FREE_FAMILIES]))
+    if free >= nodes:
+        return pool
+    more = nodes - free
+    return grown(pool, pool.bound.size + more, pool.constant.size + more)
+
+
+def top_bound(pool: Pool) -> float:
+    """Largest bound of an open node, -inf if there is none."""
+    return float(pool.bound[pool.heap[0]]) if pool.counters[OPEN] > 0 else -np.inf
+
+
+def _enlarge(array: npt.NDArray[np.generic], length: int) -> npt.NDArray[np.generic]:
+    out = np.zeros((length, *array.shape[1:]), dtype=array.dtype)
+    out[: len(array)] = array
+    return out
+
+
+@kernel
+def pack_box(box: Box, words: npt.NDArray[np.uint64]) -> None:
+    """Write a box as bits."""
+    words[:] = np.uint64(0)
+    place = _pack(box.allowed.ravel(), words, 0)
+    place = _pack(box.classes, words, place)
+    place = _pack(box.edges.ravel(), words, place)
+    _pack(box.relevant, words, place)
+
+
+@kernel
+def _pack(flags: npt.NDArray[np.bool_], words: npt.NDArray[np.uint64], place: int) -> int:
+    for a in range(flags.size):
+        if flags[a]:
+            words[place >> 6] |= np.uint64(1) << np.uint64(place & 63)
+        place += 1
+    return place
+
+
+@kernel
+def unpack_box(words: npt.NDArray[np.uint64], box: Box) -> None:
+    """Read a box back; components are not restored."""
+    place = _unpack(words, 0, box.allowed.ravel())
+    place = _unpack(words, place, box.classes)
+    place = _unpack(words, place, box.edges.ravel())
+    _unpack(words, place, box.relevant)
+
+
+@kernel
+def _unpack(words: npt.NDArray[np.uint64], place: int, flags: npt.NDArray[np.bool_]) -> int:
+    for a in range(flags.size):
+        flags[a] = (words[place >> 6] >> np.uint64(place & 63)) & np.uint64(1) != 0
+        place += 1
+    return place
+
+
+@kernel
+def copy_box(source: Box, target: Box) -> None:
+    """Copy the description of a box (not its components)."""
+    copy_array(source.allowed, target.allowed)
+    copy_array(source.classes, target.classes)
+    copy_array(source.edges, target.edges)
+    copy_array(source.relevant, target.relevant)
+
+
+@entry
+def push(pool: Pool, box: Box, bound: float, family: int, spent: int) -> None:
+    """Add an open node."""
+    counters = pool.counters
+    counters[FREE_NODES] -= 1
+    node = pool.free_nodes[counters[FREE_NODES]]
+    pack_box(box, pool.words[node])
+    pool.bound[node] = bound
+    pool.family[node] = family
+    pool.spent[node] = spent
+    pool.references[family] += 1
+    _sift_up(pool, node, counters[OPEN])
+    counters[OPEN] += 1
+
+
+@kernel
+def _sift_up(pool: Pool, node: int, place: int) -> None:
+    heap = pool.heap
+    while place > 0:
+        above = (place - 1) >> 1
+        if pool.bound[heap[above]] >= pool.bound[node]:
+            break
+        heap[place] = heap[above]
+        place = above
+    heap[place] = node
+
+
+@kernel
+def pop(pool: Pool) -> int:
+    """Remove and return the open node of the largest bound; its storage stays until
+    :func:`release`.
+    """
+    return _take(pool, 0)
+
+
+@kernel
+def pop_lowest(pool: Pool) -> int:
+    """The same for the smallest bound. Children never have larger bounds than their parent, so
+    this goes through a subtree depth first before it touches another one.
+    """
+    size = pool.counters[OPEN]
+    lowest = size >> 1  # nodes from here on have nothing below them
+    for place in range(size >> 1, size):
+        if pool.bound[pool.heap[place]] < pool.bound[pool.heap[lowest]]:
+            lowest = place
+    return _take(pool, lowest)
+
+
+@kernel
+def _take(pool: Pool, place: int) -> int:
+    """Remove the node at a place of the heap; the last node fills the hole."""
+    heap, counters = pool.heap, pool.counters
+    taken = heap[place]
+    counters[OPEN] -= 1
+    size = counters[OPEN]
+    if place == size:
+        return int(taken)
+    node = heap[size]
+    while True:
+        child = 2 * place + 1
+        if child >= size:
+            break
+        if child + 1 < size and pool.bound[heap[child + 1]] > pool.bound[heap[child]]:
+            child += 1
+        if pool.bound[heap[child]] <= pool.bound[node]:
+            break
+        heap[place] = heap[child]
+        place = child
+    _sift_up(pool, node, place)
+    return int(taken)
+
+
+@entry
+def move_nodes(source: Pool, target: Pool, count: int, alternate: bool) -> int:
+    """Move the ``count`` best nodes to another store, or every second one of the best; returns how
+    many moved. The target must have room.
+    """
+    kept = np.empty(count, dtype=np.int64)
+    moved = 0
+    while moved < count and source.counters[OPEN] > (1 if alternate else 0):
+        if alternate:
+            kept[moved] = pop(source)
+        node = pop(source)
+        _copy_node(source, node, target)
+        release(source, node)
+        moved += 1
+    if alternate:
+        for k in range(moved):
+            _sift_up(source, kept[k], source.counters[OPEN])
+            source.counters[OPEN] += 1
+    return moved
+
+
+@kernel
+def _copy_node(source: Pool, node: int, target: Pool) -> None:
+    """Add a copy of a node, with a family of its own."""
+    counters = target.counters
+    counters[FREE_FAMILIES] -= 1
+    family = target.free_families[counters[FREE_FAMILIES]]
+    own = source.family[node]
+    copy_array(source.gradient[own], target.gradient[family])
+    target.constant[family] = source.constant[own]
+    target.unused[family] = source.unused[own]
+    target.smoothing[family] = source.smoothing[own]
+    copy_array(source.vertices[own], target.vertices[family])
+    copy_array(source.share[own], target.share[family])
+    target.n_vertices[family] = source.n_vertices[own]
+    target.references[family] = 1
+    counters[FREE_NODES] -= 1
+    place = target.free_nodes[counters[FREE_NODES]]
+    copy_array(source.words[node], target.words[place])
+    target.bound[place] = source.bound[node]
+    target.family[place] = family
+    target.spent[place] = source.spent[node]
+    _sift_up(target, place, counters[OPEN])
+    counters[OPEN] += 1
+
+
+@kernel
+def release(pool: Pool, node: int) -> None:
+    """Give back a node, and its family if it was the last member."""
+    counters = pool.counters
+    pool.free_nodes[counters[FREE_NODES]] = node
+    counters[FREE_NODES] += 1
+    drop_family(pool, pool.family[node])
+
+
+@shared
+def drop_family(pool: Pool, family: int) -> None:
+    """Remove one reference."""
+    pool.references[family] -= 1
+    if pool.references[family] == 0:
+        pool.free_families[pool.counters[FREE_FAMILIES]] = family
+        pool.counters[FREE_FAMILIES] += 1
+
+
+@entry
+def new_family(pool: Pool, b: Bounding) -> int:
+    """Store the best majorant and the heaviest vertices; the caller holds one reference."""
+    pool.counters[FREE_FAMILIES] -= 1
+    family = pool.free_families[pool.counters[FREE_FAMILIES]]
+    pool.references[family] = 1
+    copy_array(b.best_g, pool.gradient[family])
+    pool.constant[family] = b.numbers[CONSTANT]
+    pool.unused[family] = b.numbers[UNUSED]
+    pool.smoothing[family] = b.numbers[SMOOTHING]
+    count = b.n_active[0]
+    kept = min(count, pool.share.shape[1])
+    for a in range(
+        kept
+    ):  # selection sort of the heaviest to the front; the order does not matter to eta
+        heaviest = a
+        for k in range(a + 1, count):
+            if b.share[k] > b.share[heaviest]:
+                heaviest = k
+        _swap_vertices(b, a, heaviest)
+        copy_array(b.vertices[a], pool.vertices[family, a])
+        pool.share[family, a] = b.share[a]
+    pool.n_vertices[family] = kept
+    return int(family)
+
+
+@kernel
+def _swap_vertices(b: Bounding, a: int, k: int) -> None:
+    if a != k:
+        b.share[a], b.share[k] = b.share[k], b.share[a]
+        for i in range(b.vertices.shape[1]):
+            b.vertices[a, i], b.vertices[k, i] = b.vertices[k, i], b.vertices[a, i]

@@ -1,1 +1,0 @@
-"""Node relaxations of the tree search."""

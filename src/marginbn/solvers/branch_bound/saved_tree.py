@@ -1,0 +1,229 @@
+"""The open nodes as arrays for a checkpoint, and back.
+
+Of a node its box, its bound and the iterations spent are kept, of a family its smoothing and its
+active vertices. The majorant (c, g) of a family is not: it is by far the largest part, any dual
+weights give a valid one, and the vertices lead back to good ones in a few iterations. A restored
+family has the constant infinity, which says that there is no majorant; the bounds of its nodes are
+kept, because they were proved.
+
+Arrays (N nodes, F families, V vertices, all workers together):
+
+    words (N, W), bound (N,), spent (N,), family (N,)    see ``kernels/storage.py``
+    smoothing (F,), count (F,)                           vertices of each family
+    vertices (V, n + 1), share (V,)                      one family after the other
+    numbers (2,)                                         floor, bound of the root
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, fields, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from marginbn.solvers.branch_bound.kernels.loading import push_all
+from marginbn.solvers.branch_bound.kernels.records import Box, FloatArray, Instance, IntArray
+from marginbn.solvers.branch_bound.kernels.store import (
+    FLOOR,
+    FREE_FAMILIES,
+    OPEN,
+    ROOT_BOUND,
+    Pool,
+    drop_family,
+    with_room,
+    words_per_box,
+)
+from marginbn.solvers.checkpoint import Arrays
+from marginbn.solvers.framing import BrokenFileError
+
+
+@dataclass(frozen=True, eq=False)
+class OpenNodes:
+    """The arrays named above."""
+
+    words: npt.NDArray[np.uint64]
+    bound: FloatArray
+    spent: IntArray
+    family: IntArray
+    smoothing: FloatArray
+    count: IntArray
+    vertices: npt.NDArray[np.int16]
+    share: FloatArray
+    numbers: FloatArray
+
+    @property
+    def arrays(self) -> Arrays:
+        """By name."""
+        return {part.name: getattr(self, part.name) for part in fields(self)}
+
+    @property
+    def floor(self) -> float:
+        """Largest bound of anything ever discarded."""
+        return float(self.numbers[FLOOR])
+
+    def with_one_family(self) -> OpenNodes:
+        """The same boxes and bounds without anything else to start from."""
+        return replace(
+            self,
+            family=np.zeros_like(self.family),
+            smoothing=self.smoothing.max(keepdims=True, initial=1.0),
+            count=np.zeros(1, dtype=np.int64),
+            vertices=self.vertices[:0],
+            share=self.share[:0],
+        )
+
+    @cached_property
+    def starts(self) -> IntArray:
+        """(F + 1,) where the vertices of each family begin."""
+        return np.concatenate([[0], np.cumsum(self.count)])
+
+
+# ---------------------------------------------------------------------- out of the stores
+
+
+def gather(pools: Iterable[Pool]) -> OpenNodes:
+    """The open nodes of all stores."""
+    parts = [_gather_one(pool) for pool in pools]
+    before = np.cumsum([0, *(len(part.smoothing) for part in parts)])
+    joined: dict[str, Any] = {
+        name: np.concatenate([part.arrays[name] for part in parts]) for name in parts[0].arrays
+    }
+    joined["family"] = np.concatenate(
+        [part.family + offset for part, offset in zip(parts, before, strict=False)]
+    )
+    numbers = np.array([part.numbers for part in parts])
+    joined["numbers"] = np.array([numbers[:, FLOOR].max(), numbers[:, ROOT_BOUND].min()])
+    return OpenNodes(**joined)
+
+
+def _gather_one(pool: Pool) -> OpenNodes:
+    nodes = pool.heap[: pool.counters[OPEN]]
+    families, member = np.unique(pool.family[nodes], return_inverse=True)
+    used = np.arange(pool.share.shape[1]) < pool.n_vertices[families][:, None]
+    used &= pool.share[families] > 0
+    return OpenNodes(
+        words=pool.words[nodes],
+        bound=pool.bound[nodes],
+        spent=pool.spent[nodes],
+        family=member.astype(np.int64),
+        smoothing=pool.smoothing[families],
+        count=used.sum(axis=1),
+        vertices=pool.vertices[families][used],
+        share=pool.share[families][used],
+        numbers=pool.numbers[[FLOOR, ROOT_BOUND]],
+    )
+
+
+# ---------------------------------------------------------------------- into the stores
+
+
+def parse(arrays: Arrays, inst: Instance) -> OpenNodes:
+    """Arrays of a file as open nodes; whatever could lead a kernel astray is refused.
+
+    Raises
+    ------
+    BrokenFileError
+        If they are not the open nodes of such an instance.
+    """
+    names = [part.name for part in fields(OpenNodes)]
+    if sorted(arrays) != sorted(names):
+        raise BrokenFileError("its tree lacks some array")
+    tree = OpenNodes(**{name: arrays[name] for name in names})
+    n, n_sets = inst.n_features, inst.first.size
+    n_nodes, n_families, n_vertices = len(tree.bound), len(tree.smoothing), len(tree.share)
+    expected = {
+        "words": ((n_nodes, words_per_box(n, n_sets)), np.uint64),
+        "bound": ((n_nodes,), np.float64),
+        "spent": ((n_nodes,), np.int64),
+        "family": ((n_nodes,), np.int64),
+        "smoothing": ((n_families,), np.float64),
+        "count": ((n_families,), np.int64),
+        "vertices": ((n_vertices, n + 1), np.int16),
+        "share": ((n_vertices,), np.float64),
+        "numbers": ((2,), np.float64),
+    }
+    for name, (shape, dtype) in expected.items():
+        if arrays[name].shape != shape or arrays[name].dtype != dtype:
+            raise BrokenFileError(f"its array {name!r} does not fit the problem")
+    if not (_are_numbers(tree) and _are_indices(tree) and are_feasible(inst, tree.vertices)):
+        raise BrokenFileError("its tree holds impossible values")
+    return tree
+
+
+def _are_numbers(tree: OpenNodes) -> bool:
+    """No NaN anywhere, smoothings and shares positive."""
+    positive = (tree.smoothing > 0).all() and (tree.share > 0).all()
+    finite = np.isfinite(tree.smoothing).all() and np.isfinite(tree.share).all()
+    return bool(positive and finite and not np.isnan(np.append(tree.bound, tree.numbers)).any())
+
+
+def _are_indices(tree: OpenNodes) -> bool:
+    """Families exist, their vertices add up, iterations are no fewer than none."""
+    known = _within(tree.family, len(tree.smoothing))
+    counted = (tree.count >= 0).all() and tree.count.sum() == len(tree.share)
+    return bool(known and counted and (tree.spent >= 0).all())
+
+
+def are_feasible(inst: Instance, vertices: npt.NDArray[np.int16]) -> bool:
+    """Whether every vertex is a structure: a forest, and parents of the class with the slot {}."""
+    n, n_sets = inst.n_features, inst.first.size
+    slots, classes = vertices[:, :n].astype(np.int64), vertices[:, n].astype(np.int64)
+    if not (_within(slots, n + 2) and _within(classes, n_sets)):
+        return False
+    root = np.full((len(vertices), 1), n)
+    above = np.concatenate([np.minimum(slots, n), root], axis=1)  # {} and {class} hang on the root
+    for _ in range(n.bit_length()):
+        above = np.take_along_axis(above, above, axis=1)
+    if (above != n).any():
+        return False
+    for members in (inst.first[classes], inst.second[classes]):
+        own = np.take_along_axis(slots, np.maximum(members, 0)[:, None], axis=1)[:, 0]
+        if ((members >= 0) & (own != n + 1)).any():
+            return False
+    return True
+
+
+def _within(indices: IntArray, size: int) -> bool:
+    return bool((indices >= 0).all() and (indices < size).all())
+
+
+def load(pool: Pool, inst: Instance, root: Box, tree: OpenNodes, chosen: IntArray) -> Pool:
+    """Put some of the nodes into a store; returns the store, enlarged if it had no room.
+
+    Boxes are cut to the root and tightened, so nothing impossible gets in.
+    """
+    families, member = np.unique(tree.family[chosen], return_inverse=True)
+    pool = with_room(pool, len(chosen) + 4)
+    places = [_load_family(pool, inst, tree, int(family)) for family in families]
+    push_all(
+        pool,
+        inst,
+        root,
+        tree.words[chosen],
+        tree.bound[chosen],
+        tree.spent[chosen],
+        np.array(places, dtype=np.int64)[member],
+    )
+    for place in places:
+        drop_family(pool, place)
+    pool.numbers[FLOOR], pool.numbers[ROOT_BOUND] = tree.numbers
+    return pool
+
+
+def _load_family(pool: Pool, inst: Instance, tree: OpenNodes, family: int) -> int:
+    """A family without a majorant; the caller holds one reference."""
+    pool.counters[FREE_FAMILIES] -= 1
+    place = int(pool.free_families[pool.counters[FREE_FAMILIES]])
+    first, last = (int(start) for start in tree.starts[family : family + 2])
+    count = min(last - first, pool.share.shape[1])
+    pool.references[place] = 1
+    pool.gradient[place] = inst.linear
+    pool.constant[place] = np.inf
+    pool.smoothing[place] = tree.smoothing[family]
+    pool.vertices[place, :count] = tree.vertices[first : first + count]
+    pool.share[place, :count] = tree.share[first : first + count]
+    pool.n_vertices[place] = count
+    return place

@@ -1,0 +1,185 @@
+"""One worker: what happens at a node."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from marginbn.solvers.branch_cut.arrays import BoolArray, FloatArray, Instance, IntArray
+from marginbn.solvers.branch_cut.choosing import Chooser
+from marginbn.solvers.branch_cut.ground import Ground
+from marginbn.solvers.branch_cut.incumbents import IncumbentSearch
+from marginbn.solvers.branch_cut.kernels.propagate import propagate
+from marginbn.solvers.branch_cut.relaxation import Effort, HybridRelaxation, Relaxed
+from marginbn.solvers.branch_cut.split import sides
+from marginbn.solvers.branch_cut.tree import Node, Origin
+from marginbn.solvers.branch_cut.workers import Team
+from marginbn.solvers.ending import Stopped
+from marginbn.solvers.limits import Deadline
+from marginbn.solvers.result import Status
+
+
+def effort_at(instance: Instance, depth: int) -> Effort:
+    """How long a node is worked on."""
+    n = instance.n_variables
+    linear = instance.n_samples == 0
+    if depth == 0:
+        return Effort(1000, 10, 2e-3, 2 * n, 1e-4 if linear else 1e-3, accuracy=0.02, exact=10)
+    if linear:
+        return Effort(30, 3, 1e-2, n, 1e-4)
+    return Effort(10, 2, 1e-2, n, 2e-2)
+
+
+class Desk:
+    """How a worker in a thread of its own reaches the others; it never meets the tracker."""
+
+    def __init__(self, team: Team, deadline: Deadline) -> None:
+        self.team = team
+        self.deadline = deadline
+
+    def look_up(self) -> None:
+        """Leave if the search is over."""
+        if self.team.is_over:
+            raise Stopped(Status.INTERRUPTED)
+        if self.deadline.expired():
+            raise Stopped(Status.TIME_LIMIT)
+
+    def remaining(self) -> float:
+        """Seconds left."""
+        return self.deadline.remaining()
+
+    def claim(self, node: Node, bound: float) -> None:
+        """The node being visited has a better bound."""
+        self.team.claim(node, bound)
+
+    def adopt(self, value: float, chosen: IntArray) -> None:
+        """A selection that may be the best."""
+        self.team.adopt(value, chosen)
+
+
+class Visitor:
+    """A worker with programmes, local search and random numbers of its own."""
+
+    def __init__(
+        self, ground: Ground, desk: Desk, seed: int, heuristics: bool, random_splits: bool
+    ) -> None:
+        self.ground = ground
+        self.instance = ground.instance
+        self.desk = desk
+        self.team = desk.team
+        self.heuristics = heuristics
+        self.relaxation = HybridRelaxation(ground.instance, ground.pool, desk, seed)
+        self.finder = IncumbentSearch(ground.instance, seed, self.team.stop)
+        self.chooser = Chooser(self.relaxation, ground.costs, seed, random_splits)
+
+    def visit(self, node: Node) -> list[Node]:
+        """Bound a node, look for incumbents, fix and split; returns the children that are left."""
+        allowed = node.allowed(self.instance.n_candidates)
+        present = node.present(self.instance.n_variables)
+        if node.bound <= self.team.cutoff:
+            self.team.discard(node.bound)
+            return []
+        if int(allowed.sum()) == self.instance.n_variables:
+            return self._evaluate_leaf(np.flatnonzero(allowed))
+        relaxed = self._relax(node, allowed, present)
+        bound = min(node.bound, relaxed.bound)
+        self._learn(node, bound)
+        self.team.claim(node, bound)
+        if self.heuristics and relaxed.point is not None and relaxed.prices is not None:
+            self._use_point(relaxed.point, relaxed.prices.values)
+        if bound <= self.team.cutoff:
+            self.team.discard(bound)
+            return []
+        if relaxed.prices is not None:
+            self.fix(relaxed, allowed)
+            if not propagate(self.instance.offsets, self.instance.members, allowed, present):
+                return []
+        return self._split(node, relaxed, bound, allowed, present)
+
+    def _relax(self, node: Node, allowed: BoolArray, present: BoolArray) -> Relaxed:
+        pool = self.ground.pool
+        return self.relaxation.solve(
+            node.warm,
+            allowed,
+            [pool.edge(int(i), int(j)) for i, j in zip(*np.nonzero(present), strict=True)],
+            self.team.cutoff,
+            effort_at(self.instance, node.depth),
+            lambda bound: self.desk.claim(node, bound),
+        )
+
+    def offer(self, chosen: IntArray) -> None:
+        """A selection is scored from the definition if it may be better than the best."""
+        best = self.team.value
+        if self.instance.value(chosen) > best - 1e-9 * abs(best):
+            self.desk.adopt(self.ground.problem.evaluate(chosen), chosen)
+
+    def _evaluate_leaf(self, chosen: IntArray) -> list[Node]:
+        """A node with one candidate per variable: its value is its bound."""
+        self.team.discard(self.ground.problem.evaluate(chosen))
+        self.offer(chosen)
+        return []
+
+    def _learn(self, node: Node, bound: float) -> None:
+        if node.origin is not None and math.isfinite(bound):
+            origin = node.origin
+            loss = origin.bound - bound
+            self.ground.costs.learn(origin.split, origin.side, origin.value, loss)
+
+    def _use_point(self, point: FloatArray, values: FloatArray) -> None:
+        """An integral point always, a rounded one or a kick of the incumbent now and then."""
+        integral = len(np.flatnonzero(point > 1e-6)) == self.instance.n_variables
+        due = self.team.take_turn(self.finder.nodes_between)
+        if not (integral or due):
+            return
+        chosen = self.finder.rounded(point, values)
+        if chosen is not None:
+            self.offer(chosen)
+            if due:
+                self.offer(self.finder.improved(chosen))
+        if due:
+            self.kick(1)
+
+    def kick(self, times: int) -> None:
+        """Look around the best selection found so far."""
+        chosen, value = self.team.best
+        if chosen is not None:
+            self.offer(self.finder.around(chosen, value, times))
+
+    def fix(self, relaxed: Relaxed, allowed: BoolArray) -> None:
+        """Remove candidates whose structures cannot beat the incumbent."""
+        assert relaxed.prices is not None
+        cutoff = self.team.cutoff
+        if not math.isfinite(cutoff):
+            return
+        bounds = relaxed.prices.bounds_by_candidate(self.instance, allowed)
+        removed = allowed & (bounds <= cutoff)
+        if removed.any():
+            self.team.discard(float(bounds[removed].max()))
+            allowed[removed] = False
+
+    def _split(
+        self, node: Node, relaxed: Relaxed, bound: float, allowed: BoolArray, present: BoolArray
+    ) -> list[Node]:
+        """Make the children of a node; those that cannot be better are given up."""
+        if int(allowed.sum()) == self.instance.n_variables:
+            return self._evaluate_leaf(np.flatnonzero(allowed))
+        cutoff = self.team.cutoff
+        choice = self.chooser.choose(relaxed, bound, cutoff, allowed, present, node.depth)
+        children: list[Node] = []
+        for side, change in enumerate(sides(self.instance, choice.split, allowed)):
+            child, edges = allowed.copy(), present.copy()
+            child[change.removed] = False
+            if change.edge is not None:
+                edges[change.edge] = True
+            if not propagate(self.instance.offsets, self.instance.members, child, edges):
+                continue
+            value = min(bound, choice.bounds[side])
+            if relaxed.prices is not None:
+                value = min(value, relaxed.prices.bound(self.instance, child))
+            if value <= cutoff:
+                self.team.discard(value)
+                continue
+            origin = Origin(choice.split, side, choice.value, bound)
+            children.append(Node.of(value, node.depth + 1, child, edges, relaxed.warm, origin))
+        return children

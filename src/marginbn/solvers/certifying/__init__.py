@@ -1,1 +1,0 @@
-"""A search that keeps its proof: one tree, two relaxations, one certificate."""

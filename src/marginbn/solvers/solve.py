@@ -1,0 +1,275 @@
+"""The solver protocol, the registry and the one entry point.
+
+Every solver takes a :class:`StructureProblem` and returns a :class:`SolveResult` with a bound.
+:func:`solve_structure` chooses, runs and judges: whatever a solver claims is re-checked before
+anybody sees it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from importlib import import_module
+from importlib.util import find_spec
+from typing import Protocol
+
+import numpy as np
+from joblib import effective_n_jobs
+from numpy.typing import NDArray
+
+from marginbn.atomic import PathLike
+from marginbn.exceptions import InputError, MissingDependencyError, ProblemTooLargeError
+from marginbn.problem.problem import StructureProblem
+from marginbn.problem.structure import Structure
+from marginbn.solvers.check import check_result
+from marginbn.solvers.checkpoint import Checkpoint
+from marginbn.solvers.limits import Deadline, Limits
+from marginbn.solvers.memory import Needs, parse_memory, refuse_if_too_large
+from marginbn.solvers.result import SolveResult, relative_gap
+from marginbn.solvers.run import Callback, Tracker
+
+
+class Solver(Protocol):
+    """What every solver offers."""
+
+    name: str
+
+    def can_solve(self, problem: StructureProblem) -> str | None:
+        """``None`` if the solver can handle the problem, else the reason why not."""
+
+    def needs(self, problem: StructureProblem, n_jobs: int = 1) -> Needs:
+        """Memory that a solve takes."""
+
+    def solve(
+        self,
+        problem: StructureProblem,
+        *,
+        limits: Limits,
+        start: NDArray[np.int64] | None = None,
+        callback: Callback | None = None,
+        seed: int = 0,
+        n_jobs: int = 1,
+        checkpoint: Checkpoint | None = None,
+    ) -> SolveResult:
+        """Solve the problem; a limit or an interrupt is a normal ending."""
+
+
+# name -> (module, class, module that must be installed, line that installs it)
+_REGISTRY: dict[str, tuple[str, str, str, str]] = {
+    "branch_bound": (
+        "marginbn.solvers.branch_bound",
+        "BranchBoundSolver",
+        "numba",
+        "pip install numba",
+    ),
+    "branch_cut": (
+        "marginbn.solvers.branch_cut",
+        "BranchCutSolver",
+        "highspy",
+        'pip install "highspy>=1.14,<1.15"',
+    ),
+    "dp": ("marginbn.solvers.dynamic", "DynamicProgrammingSolver", "numpy", "pip install numpy"),
+    "exhaustive": ("marginbn.solvers.exhaustive", "ExhaustiveSolver", "numpy", "pip install numpy"),
+    "highs": (
+        "marginbn.solvers.highs",
+        "HighsSolver",
+        "highspy",
+        'pip install "highspy>=1.14,<1.15"',
+    ),
+    "scip": ("marginbn.solvers.scip", "ScipSolver", "pyscipopt", 'pip install "marginbn[scip]"'),
+}
+
+AUTO_ORDER = ("branch_bound", "dp", "branch_cut")
+"""Solvers that ``"auto"`` tries, in this order: the first that can solve the problem does."""
+
+
+def solver_names() -> tuple[str, ...]:
+    """All solver names, installed or not."""
+    return tuple(_REGISTRY)
+
+
+def available_solvers() -> tuple[str, ...]:
+    """Names of the solvers whose packages are installed; nothing is imported to find out.
+
+    Examples
+    --------
+    >>> "branch_bound" in available_solvers()
+    True
+    """
+    return tuple(name for name, entry in _REGISTRY.items() if find_spec(entry[2]) is not None)
+
+
+def get_solver(name: str) -> Solver:
+    """The solver of that name, or a clear error with the line that installs it."""
+    if name not in _REGISTRY:
+        raise InputError(f"solver must be 'auto' or one of {sorted(_REGISTRY)}, got {name!r}")
+    module, class_name, needed, hint = _REGISTRY[name]
+    if find_spec(needed) is None:
+        raise MissingDependencyError(f"solver {name!r} needs {needed}: {hint}")
+    make: Callable[[], Solver] = getattr(import_module(module), class_name)
+    return make()
+
+
+def choose_solver(
+    problem: StructureProblem, name: str = "auto", memory: int | None = None, n_jobs: int = 1
+) -> Solver:
+    """The named solver if it can solve the problem; for ``"auto"`` the first that can.
+
+    Raises
+    ------
+    ProblemTooLargeError
+        If it, or the least demanding one, needs more than ``memory`` bytes (None: than the
+        machine has left).
+    """
+    if name != "auto":
+        solver = get_solver(name)
+        reason = solver.can_solve(problem)
+        if reason is not None:
+            raise InputError(f"solver {name!r} cannot solve this problem: {reason}")
+        refuse_if_too_large(name, solver.needs(problem, n_jobs), memory)
+        return solver
+    too_large: list[ProblemTooLargeError] = []
+    for candidate in AUTO_ORDER:
+        if candidate in available_solvers():
+            solver = get_solver(candidate)
+            if solver.can_solve(problem) is None:
+                try:
+                    refuse_if_too_large(candidate, solver.needs(problem, n_jobs), memory)
+                except ProblemTooLargeError as error:
+                    too_large.append(error)
+                else:
+                    return solver
+    if too_large:
+        raise too_large[-1]
+    raise InputError('no installed solver can solve this problem: pip install "highspy<1.15"')
+
+
+def solve_structure(
+    problem: StructureProblem,
+    solver: str = "auto",
+    *,
+    time_limit: float | None = None,
+    node_limit: int | None = None,
+    gap_tolerance: float = 1e-6,
+    start: Structure | SolveResult | None = None,
+    callback: Callback | None = None,
+    seed: int = 0,
+    n_jobs: int | None = None,
+    memory_limit: int | float | str | None = None,
+    checkpoint: PathLike | None = None,
+    certificate: PathLike | None = None,
+) -> SolveResult:
+    """Find the best structure of a problem, with a proven bound.
+
+    Parameters
+    ----------
+    problem
+        See :func:`marginbn.problem.problem.margin_problem` and :func:`marginbn.problem.problem.linear_problem`.
+    solver
+        ``"auto"`` or a name from :func:`available_solvers`.
+    time_limit, node_limit, gap_tolerance
+        Limits; reaching one is a normal ending and shows in the status.
+    start
+        A structure to start from, made of the problem's candidates; or the result of the same
+        problem at another gamma: then the bound starts from its dual weights as well.
+    callback
+        Called with a :class:`TracePoint` at every improvement; a true return value stops.
+    seed
+        Seed of the solver's heuristics.
+    n_jobs
+        Workers on one search tree, where the solver can use them (``branch_bound`` and
+        ``branch_cut`` can); None means 1, -1 all cores.
+    memory_limit
+        Bytes that the solve may take, or text like ``"2 GB"``; None stands for most of what the
+        machine has left. When open nodes fill it the search goes depth first.
+    checkpoint
+        A file in which incumbent, bound and search tree are kept, written now and then and at the
+        end. If it exists the solve goes on from there: the same call again after a crash, Ctrl-C
+        or a time limit loses nothing. Limits count anew in every call. The tree is kept by
+        ``branch_bound`` and ``branch_cut``, with any number of workers; other solvers keep
+        incumbent and bound. A checkpoint of another problem is refused.
+    certificate
+        A file for a proof that anybody can check (:func:`marginbn.verify_certificate`). The solver
+        then searches for at most 40 % of the time limit; the rest is for a search that keeps its
+        proof. Whatever ends it, the certificate proves the gap that is left.
+
+    Returns
+    -------
+    SolveResult
+        Re-checked: acyclic, objective recomputed from the definition, bound not below it.
+
+    Examples
+    --------
+    Two scores per variable, given by hand: the second feature gains from the class as a parent.
+
+    >>> import numpy as np
+    >>> from marginbn import StructureProblem, Variable, enumerate_candidates, solve_structure
+    >>> candidates = enumerate_candidates(3, 1)
+    >>> linear = np.zeros(candidates.n_candidates)
+    >>> linear[candidates.index(2, (0,))] = 1.5
+    >>> variables = tuple(Variable(name, ("no", "yes")) for name in ("class", "x", "y"))
+    >>> result = solve_structure(StructureProblem(candidates, linear, variables))
+    >>> result.objective, result.structure.parents[2]
+    (1.5, (0,))
+    """
+    memory, workers = parse_memory(memory_limit), effective_n_jobs(n_jobs)
+    limits = Limits(time=time_limit, nodes=node_limit, gap=gap_tolerance, memory=memory)
+    chosen = choose_solver(problem, solver, memory, workers)
+    selection = None
+    if isinstance(start, SolveResult):
+        chosen, start = _beside(chosen, problem, start), start.structure
+    if start is not None:
+        selection = problem.candidates.selection(start)
+    kept = None if checkpoint is None else Checkpoint(checkpoint, problem)
+
+    def search(limits: Limits) -> SolveResult:
+        return _finished_before(problem, chosen.name, limits, callback, kept) or chosen.solve(
+            problem,
+            limits=limits,
+            start=selection,
+            callback=callback,
+            seed=seed,
+            n_jobs=workers,
+            checkpoint=kept,
+        )
+
+    if certificate is None:
+        result = search(limits)
+    else:
+        certify = import_module("marginbn.proof.write").solve_with_certificate
+        result = certify(problem, search, certificate, limits, callback, seed)
+    check_result(problem, result)
+    return result
+
+
+def _beside(solver: Solver, problem: StructureProblem, neighbour: SolveResult) -> Solver:
+    """The solver with what is known at another gamma, if it is one that can use it."""
+    majorant = neighbour.majorant
+    if majorant is None or neighbour.solver != solver.name:
+        return solver
+    if not majorant.belongs_to(problem):
+        raise InputError(
+            "start must be the result of the same problem at another gamma (data, candidates, "
+            "weights, smoothing and margin must be equal); pass start.structure to start from "
+            "its structure alone"
+        )
+    return replace(solver, neighbour=majorant)  # type: ignore[type-var]
+
+
+def _finished_before(
+    problem: StructureProblem,
+    name: str,
+    limits: Limits,
+    callback: Callback | None,
+    checkpoint: Checkpoint | None,
+) -> SolveResult | None:
+    """The result of an earlier sitting, if it has closed the gap that is asked for now."""
+    saved = None if checkpoint is None else checkpoint.saved
+    if saved is None:
+        return None
+    if relative_gap(problem.evaluate(saved.selection), saved.bound) > limits.gap:
+        return None
+    tracker = Tracker(problem, Deadline(limits), callback)
+    tracker.offer(saved.selection)
+    tracker.improve_bound(saved.bound)
+    return tracker.finish(saved.search.solver or name, None, saved.search.nodes)
