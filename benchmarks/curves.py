@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from marginbn import paper_gap
-from marginbn.atomic import replacing
+from marginbn.files import replacing
 
 
 def draw(records: list[dict[str, Any]], path: Path) -> None:

@@ -15,7 +15,7 @@ from typing import Any
 from benchmarks.instances import Instance
 from benchmarks.suites import Run
 from marginbn import __version__, paper_gap, solve_structure
-from marginbn.atomic import write_text
+from marginbn.files import write_text
 
 TRACE_POINTS = 200
 

@@ -16,8 +16,8 @@ from experiments.methods import LABELS, METHODS
 from experiments.protocol import read_specs
 from experiments.records import Record, unit_of
 from experiments.results import Key, Result, collect, mean_ranks
-from marginbn.atomic import replacing
 from marginbn.exceptions import MissingDependencyError
+from marginbn.files import replacing
 
 Axes = Any
 FIRST_SECOND = 0.05

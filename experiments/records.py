@@ -14,8 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from experiments.methods import TABLE1_METHODS
-from marginbn.atomic import write_text
 from marginbn.exceptions import InputError
+from marginbn.files import write_text
 
 Record = dict[str, Any]
 

@@ -15,11 +15,16 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from marginbn.evaluation import binomial_interval, binomial_test, paired_t_test, t_interval
 from numpy.typing import NDArray
 
 from experiments.protocol import HERE
 from experiments.records import Record, unit_of, unpack_bits
+from marginbn.classifiers.evaluation import (
+    binomial_interval,
+    binomial_test,
+    paired_t_test,
+    t_interval,
+)
 from marginbn.exceptions import InputError
 
 Key = tuple[str, str]

@@ -14,7 +14,7 @@ from experiments.protocol import TABLE1_SETS, read_specs
 from experiments.records import Record, unit_of
 from experiments.render import MISSING, Cell, Grid, to_csv, to_html, to_markdown
 from experiments.results import Key, Result, collect, count_wins, mean_ranks, read_paper
-from marginbn.atomic import write_text
+from marginbn.files import write_text
 
 Results = dict[Key, Result]
 QUICK_REMARK = (

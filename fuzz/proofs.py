@@ -28,7 +28,7 @@ from marginbn.proof.checker import verify_certificate
 from marginbn.proof.format import MAGIC as CERTIFICATE
 from marginbn.proof.format import read_certificate
 from marginbn.solvers import solve_structure
-from marginbn.solvers.framing import MAGIC as CHECKPOINT
+from marginbn.solvers.checkpoint import MAGIC as CHECKPOINT
 
 _LENGTH = 8
 _DIGEST = 32

@@ -24,7 +24,7 @@ from marginbn.export.jkl import load_scores, problem_from_jkl, problem_to_jkl
 from marginbn.network.network import BayesianNetwork
 from marginbn.report.text import describe
 from marginbn.solvers import get_solver
-from marginbn.solvers.limits import Limits
+from marginbn.solvers.run import Limits
 
 Run = Callable[[bytes, Path], None]
 

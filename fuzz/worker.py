@@ -17,9 +17,7 @@ import atheris
 
 _UNTOUCHED = [
     "marginbn.solvers",
-    "marginbn.polytope",
-    "marginbn.scores",
-    "marginbn.problem.problem",
+    "marginbn.problem",
     "marginbn.plotting",
 ]
 with atheris.instrument_imports(include=["marginbn", "fuzz.frames"], exclude=_UNTOUCHED):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-_VERIFY, _CUT = "tests/test_verify.py", "tests/test_branch_cut.py"
+_VERIFY, _CUT = "tests/proof/test_checker.py", "tests/solvers/branch_cut/test_branch_cut.py"
 
 
 def _named(file: str, *names: str) -> tuple[str, ...]:
@@ -67,12 +67,10 @@ class Judge:
 
 
 _ALL = (
-    Judge("parameters", ("tests/test_parameters.py",)),
-    Judge("scores.loglik", ("tests/test_scores.py",)),
-    Judge("scores.dirichlet", ("tests/test_scores.py",)),
-    Judge("scores.decomposable", ("tests/test_scores.py",)),
-    Judge("scores.margin", ("tests/test_margin.py",)),
-    Judge("problem", ("tests/test_problem.py",)),
+    Judge("problem.parameters", ("tests/problem/test_parameters.py",)),
+    Judge("problem.scores", ("tests/problem/test_scores.py",)),
+    Judge("problem.margins", ("tests/problem/test_margins.py",)),
+    Judge("problem.problem", ("tests/problem/test_problem.py",)),
     Judge(
         "solvers.branch_cut.bounds",
         _named(
@@ -87,23 +85,23 @@ _ALL = (
         ),
     ),
     Judge(
-        "solvers.branch_bound.kernels.rounding",
-        ("tests/test_branch_bound_duals.py",),
+        "solvers.branch_bound.kernels.duals",
+        ("tests/solvers/branch_bound/test_duals.py",),
         compiled=True,
     ),
+    Judge("proof.certificate", (*_CLAIMS, "tests/proof/test_format.py")),
+    Judge("proof.definition", ("tests/proof/test_definition.py",)),
+    Judge("proof.format", ("tests/proof/test_format.py",)),
+    Judge("proof.checker.values", ("tests/proof/test_checker_values.py", *_NUMBERS, *_CLAIMS)),
     Judge(
-        "solvers.branch_bound.kernels.duals", ("tests/test_branch_bound_duals.py",), compiled=True
+        "proof.checker.forests", ("tests/proof/test_checker_bounds.py", *_FORESTS), compiled=True
     ),
-    Judge("certificate.content", (*_CLAIMS, "tests/test_certificate_file.py")),
-    Judge("certificate.definition", ("tests/test_certificate_definition.py",)),
-    Judge("certificate.file", ("tests/test_certificate_file.py",)),
-    Judge("verify.logarithms", _NUMBERS),
-    Judge("verify.values", ("tests/test_verify_values.py", *_NUMBERS, *_CLAIMS)),
-    Judge("verify.forests", ("tests/test_verify_bounds.py", *_FORESTS), compiled=True),
-    Judge("verify.problem", ("tests/test_verify_problem.py", *_CLAIMS)),
-    Judge("verify.majorants", ("tests/test_verify_majorants.py", *_CLAIMS)),
-    Judge("verify.bounds", ("tests/test_verify_bounds.py", *_CLAIMS)),
-    Judge("verify.checker", ("tests/test_verify_checker.py", *_CLAIMS)),
+    Judge("proof.checker.statement", ("tests/proof/test_checker_statement.py", *_CLAIMS)),
+    Judge(
+        "proof.checker.bounds",
+        ("tests/proof/test_checker_bounds.py", "tests/proof/test_checker_majorants.py", *_CLAIMS),
+    ),
+    Judge("proof.checker.verdict", ("tests/proof/test_checker_verdict.py", *_CLAIMS)),
 )
 
 JUDGES = {judge.module: judge for judge in _ALL}

@@ -12,8 +12,7 @@ from typing import Any
 import pytest
 
 from marginbn.network.network import BayesianNetwork
-from marginbn.report.assets import INFERENCE, join_scripts
-from marginbn.report.embed import network_values
+from marginbn.report.page import INFERENCE, join_scripts, network_values
 
 # The engine alone has no atob, which every browser has.
 ATOB = """

@@ -18,7 +18,7 @@ from marginbn.problem.candidates import enumerate_candidates
 from marginbn.problem.problem import StructureProblem, margin_problem
 from marginbn.solvers import checkpoint as checkpoints
 from marginbn.solvers.checkpoint import Checkpoint, Saved
-from marginbn.solvers.limits import Limits
+from marginbn.solvers.run import Limits
 from marginbn.solvers.solve import get_solver
 from problems import random_table
 

@@ -32,9 +32,8 @@ from marginbn.problem.problem import StructureProblem, margin_problem
 from marginbn.solvers import solve_structure
 from marginbn.solvers.branch_bound import BranchBoundSolver
 from marginbn.solvers.branch_cut import BranchCutSolver
-from marginbn.solvers.check import check_result
-from marginbn.solvers.limits import Limits
-from marginbn.solvers.result import SolveResult, Status
+from marginbn.solvers.result import SolveResult, Status, check_result
+from marginbn.solvers.run import Limits
 
 COUNT = 10_000
 CHUNK = 250

@@ -45,12 +45,15 @@ if TYPE_CHECKING:
         to_pyagrum,
     )
     from marginbn.export.jkl import load_scores, save_scores
-    from marginbn.network.explain import log_margins, mean_contributions, smallest_margins, what_if
-    from marginbn.network.explanations import (
+    from marginbn.network.explain import (
         Contribution,
         Explanation,
         Explanations,
         MeanContributions,
+        log_margins,
+        mean_contributions,
+        smallest_margins,
+        what_if,
     )
     from marginbn.network.network import BayesianNetwork
     from marginbn.problem.candidates import CandidateSets, enumerate_candidates
@@ -102,16 +105,14 @@ _HOMES = {
         "SolverError",
     ),
     "marginbn.network.explain": (
-        "log_margins",
-        "mean_contributions",
-        "smallest_margins",
-        "what_if",
-    ),
-    "marginbn.network.explanations": (
         "Contribution",
         "Explanation",
         "Explanations",
         "MeanContributions",
+        "log_margins",
+        "mean_contributions",
+        "smallest_margins",
+        "what_if",
     ),
     "marginbn.export.formats": ("load_network", "save_network"),
     "marginbn.export.interop": (

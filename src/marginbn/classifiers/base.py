@@ -24,11 +24,10 @@ from marginbn.classifiers.training import (
 from marginbn.data.counts import contingency
 from marginbn.data.encode import EncodedData
 from marginbn.exceptions import InputError
-from marginbn.network.explain import as_rows, explain_codes
-from marginbn.network.explanations import Explanations
+from marginbn.network.explain import Explanations, as_rows, explain_codes
 from marginbn.network.network import BayesianNetwork
 from marginbn.problem.candidates import Arc
-from marginbn.problem.loglik import log_likelihood
+from marginbn.problem.scores import log_likelihood
 from marginbn.problem.structure import Structure
 from marginbn.solvers.result import SolveResult, Status, TracePoint
 

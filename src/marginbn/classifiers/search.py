@@ -16,7 +16,7 @@ from marginbn.classifiers.base import (
     check_positive,
     resolve_arcs,
 )
-from marginbn.data.cells import as_input_errors
+from marginbn.data.columns import as_input_errors
 from marginbn.data.encode import EncodedData
 from marginbn.exceptions import InputError, OptimalityWarning
 from marginbn.problem.candidates import CandidateSets, enumerate_candidates

@@ -12,10 +12,14 @@ from sklearn.utils import _safe_indexing, check_consistent_length, column_or_1d
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, validate_data
 
-from marginbn.data.cells import as_input_errors
-from marginbn.data.coding import MissingPolicy, TableCoding, learn_table_coding
-from marginbn.data.columns import Column
-from marginbn.data.encode import EncodedData, Variable
+from marginbn.data.columns import Column, as_input_errors
+from marginbn.data.encode import (
+    EncodedData,
+    MissingPolicy,
+    TableCoding,
+    Variable,
+    learn_table_coding,
+)
 from marginbn.data.table import Kinds, Table, as_table, check_distinct_names
 from marginbn.exceptions import DataWarning, InputError
 

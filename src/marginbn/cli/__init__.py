@@ -1,4 +1,4 @@
-"""The command line: one file per sub-command.
+"""The command line: commands on a model, on a problem, on data; one function each.
 
 Nothing heavy is imported until a command runs, so that ``marginbn --help`` answers at once: the
 modules of this package import the standard library and typer at the top, all else inside functions.
@@ -11,19 +11,7 @@ from typing import Annotated
 import typer
 
 from marginbn import __version__
-from marginbn.cli import (
-    datasets,
-    evaluate,
-    export,
-    fit,
-    formulate,
-    predict,
-    report,
-    show,
-    size,
-    solve,
-    verify,
-)
+from marginbn.cli import datasets, evaluate, fit, model, problems, report, verify
 from marginbn.cli.running import EXIT_CODES_HELP, command
 
 app = typer.Typer(
@@ -56,14 +44,14 @@ def _options(
 
 for _function, _epilog in (
     (fit.fit, EXIT_CODES_HELP),
-    (predict.predict, None),
+    (model.predict, None),
     (evaluate.evaluate, EXIT_CODES_HELP),
-    (show.show, None),
+    (model.show, None),
     (report.report, None),
-    (size.size, None),
-    (export.export, None),
-    (formulate.formulate, None),
-    (solve.solve, EXIT_CODES_HELP),
+    (problems.size, None),
+    (model.export, None),
+    (problems.formulate, None),
+    (problems.solve, EXIT_CODES_HELP),
     (datasets.datasets, None),
     (verify.verify, None),
 ):

@@ -27,7 +27,7 @@ def datasets(
 
     MARGINBN_DATA may name a folder with more of them.
     """
-    from marginbn.cli.output import print_json
+    from marginbn.cli.running import print_json
     from marginbn.data.readers import write_csv
     from marginbn.datasets import list_datasets
     from marginbn.network.wording import align

@@ -36,7 +36,7 @@ def evaluate(
     intervals over the folds.
     """
     from marginbn.cli.data import load_source
-    from marginbn.cli.output import print_json
+    from marginbn.cli.running import print_json
 
     entrants = list(dict.fromkeys([problem.method, Method.NAIVE_BAYES, Method.TAN]))
     makers = {method: _maker(method, problem, search) for method in entrants}
@@ -59,7 +59,7 @@ def _maker(method: Method, problem: ProblemOptions, search: SearchOptions) -> An
     """
     from sklearn.base import clone
 
-    from marginbn.cli.methods import build_classifier
+    from marginbn.cli.options import build_classifier
 
     if method is problem.method:
         classifier = build_classifier(problem, replace(search, jobs=None))
@@ -87,7 +87,7 @@ class _Reporter:
         self._done = 0
 
     def __call__(self, fold: FoldScore) -> None:
-        from marginbn.cli.output import note
+        from marginbn.cli.running import note
         from marginbn.network.wording import percent, seconds
 
         self._done += 1

@@ -66,8 +66,8 @@ def fit(
     """Learn a classifier from TABLE and say how good it provably is."""
     from marginbn.classifiers.model_file import save_model
     from marginbn.cli.data import load_source
-    from marginbn.cli.methods import build_classifier
-    from marginbn.cli.output import note, print_json, print_verdict, text_width
+    from marginbn.cli.options import build_classifier
+    from marginbn.cli.running import note, print_json, print_verdict, text_width
     from marginbn.report.text import describe, summarise
 
     check_holdout(holdout, test)
@@ -139,7 +139,7 @@ def describe_split(train: Rows, held_out: Rows, is_share: bool) -> str:
 
 def learn(classifier: BaseBNClassifier, train: Rows, quiet: bool) -> None:
     """Fit with a progress line; Ctrl-C ends the search, not the program."""
-    from marginbn.cli.progress import ProgressLine
+    from marginbn.cli.running import ProgressLine
 
     with ProgressLine(enabled=not quiet) as progress:
         if "callback" in classifier.get_params(deep=False):

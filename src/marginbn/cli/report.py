@@ -66,7 +66,7 @@ def report(
     measured writes the page without it.
     """
     from marginbn.classifiers.model_file import load_model
-    from marginbn.cli.output import note
+    from marginbn.cli.running import note
     from marginbn.report.page import write_report
 
     check_options(data, test, folds, fold_time)

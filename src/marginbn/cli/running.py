@@ -1,20 +1,133 @@
-"""How every command runs: options grouped, errors and warnings as single lines, exit codes."""
+"""What commands print: JSON for programs, text for people.
+
+The line on stderr that tells how a search goes.
+
+How every command runs: options grouped, errors and warnings as single lines, exit codes.
+"""
 
 from __future__ import annotations
 
 import functools
 import inspect
+import json
 import os
+import shutil
 import sys
+import threading
+import time
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import MISSING, fields, is_dataclass
-from typing import Any, get_type_hints
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, get_type_hints
 
 import typer
 
 from marginbn.exceptions import MarginBNError
+
+if TYPE_CHECKING:
+    from marginbn.solvers.result import TracePoint
+
+
+def print_json(value: object) -> None:
+    """One JSON object on stdout, numbers with all their digits."""
+    typer.echo(json.dumps(value, allow_nan=False, default=_plain))
+
+
+def _plain(value: Any) -> Any:
+    """numpy's scalars and arrays as Python's."""
+    return value.tolist()
+
+
+def print_verdict(text: str, *, proved: bool) -> None:
+    """Text whose first line stands out on a terminal: green if proved, yellow if not."""
+    first, _, rest = text.partition("\n")
+    if sys.stdout.isatty() and not os.environ.get("NO_COLOR"):
+        first = typer.style(first, bold=True, fg="green" if proved else "yellow")
+    typer.echo(f"{first}\n{rest}")
+
+
+def note(text: str, quiet: bool = False) -> None:
+    """A line for people on stderr."""
+    if not quiet:
+        typer.echo(text, err=True)
+
+
+def text_width() -> int:
+    """Columns to write in: those of the terminal, between 60 and 100."""
+    return min(max(shutil.get_terminal_size().columns, 60), 100)
+
+
+_TICK = 0.2  # seconds between two looks at the clock
+_LONGEST_PAUSE = 60.0  # seconds between two lines of a log
+
+
+class ProgressLine:
+    """Objective, bound, gap and time; a callback for solvers and a context manager.
+
+    On a terminal one line is rewritten in place and wiped at the end. Elsewhere lines are added,
+    after 1, 2, 4, ... seconds and then every minute, so that a log stays short.
+    """
+
+    def __init__(self, enabled: bool = True) -> None:
+        self._enabled = enabled
+        self._on_terminal = sys.stderr.isatty()
+        self._point: TracePoint | None = None
+        self._start = time.perf_counter()
+        self._next_line = 1.0
+        self._stop = threading.Event()
+        self._thread = threading.Thread(target=self._work, daemon=True)
+
+    def __call__(self, point: TracePoint) -> None:
+        """Remember the latest numbers; the thread shows them."""
+        self._point = point
+
+    def __enter__(self) -> ProgressLine:
+        self._start = time.perf_counter()
+        if self._enabled:
+            self._thread.start()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self._stop.set()
+        if self._enabled:
+            self._thread.join()
+            if self._on_terminal:
+                _write("\r\x1b[K")
+
+    def _work(self) -> None:
+        while not self._stop.wait(_TICK):
+            elapsed = time.perf_counter() - self._start
+            if self._on_terminal:
+                columns = shutil.get_terminal_size().columns
+                _write(f"\r{self.text(elapsed, hint=True)[: columns - 1]}\x1b[K")
+            elif elapsed >= self._next_line:
+                _write(f"{self.text(elapsed)}\n")
+                self._next_line = elapsed + min(elapsed, _LONGEST_PAUSE)
+
+    def text(self, elapsed: float, *, hint: bool = False) -> str:
+        """The line, at most 79 characters for scores of usual size."""
+        from marginbn.network.wording import number, percent
+
+        if self._point is None:
+            return f"{elapsed:6.1f} s  preparing"
+        line = (
+            f"{elapsed:6.1f} s  objective {number(self._point.objective)}  "
+            f"bound {number(self._point.bound)}  gap {percent(self._point.gap)}"
+        )
+        return f"{line}  (Ctrl-C keeps it)" if hint else line
+
+
+def _write(text: str) -> None:
+    sys.stderr.write(text)
+    sys.stderr.flush()
+
 
 DONE = 0
 ERROR = 1

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from marginbn.cli.data import Rows
     from marginbn.proof.certificate import Data
     from marginbn.proof.checker import Verdict
-    from marginbn.proof.checker.check import Progress
+    from marginbn.proof.checker.verdict import Progress
 
 DEFAULT_HOLDOUT = 0.2
 
@@ -63,7 +63,7 @@ def verify(
     Prints VERIFIED with the proven gap, or what is wrong and where (exit code 1).
     """
     from marginbn.cli.data import load_source
-    from marginbn.cli.output import print_json, print_verdict
+    from marginbn.cli.running import print_json, print_verdict
     from marginbn.proof.checker import verify_certificate
     from marginbn.proof.format import read_certificate
 
@@ -158,7 +158,7 @@ def progress_on_stderr(quiet: bool) -> Progress:
     """A listener that writes a line every few seconds."""
     import time
 
-    from marginbn.cli.output import note
+    from marginbn.cli.running import note
 
     last = [time.perf_counter()]
 

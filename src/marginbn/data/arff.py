@@ -17,8 +17,7 @@ from typing import TypeAlias
 
 import numpy as np
 
-from marginbn.data.cells import categorical_column, factorize
-from marginbn.data.columns import Column, Kind
+from marginbn.data.columns import Column, Kind, categorical_column, factorize
 from marginbn.data.table import Kinds, Table, check_distinct_names, resolve_kinds
 from marginbn.data.text import Origin, column_from_text, exact_text_column, format_error
 from marginbn.exceptions import InputError

@@ -20,11 +20,11 @@ from os import PathLike
 from pathlib import Path
 from typing import Any, TextIO
 
-from marginbn.atomic import replacing
 from marginbn.data.arff import parse_arff
 from marginbn.data.table import Kinds, Table, as_table, resolve_kinds
 from marginbn.data.text import Origin, column_from_text, format_error, load_text
 from marginbn.exceptions import InputError, MarginBNError, MissingDependencyError
+from marginbn.files import replacing
 
 _DELIMITERS = {".csv": ",;\t|", ".tsv": "\t", ".txt": "\t,;|"}
 """Delimiters by file extension; the first that occurs in the header is taken."""

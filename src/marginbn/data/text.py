@@ -1,8 +1,9 @@
 """What the text formats share: loading a file, errors that name the line, columns of text.
 
 A column of a text file is made of numbers if every value present is one; then the usual inference
-applies (:func:`marginbn.data.columns.infer_kind`). Categories keep the text as written, except that a
-column of plain whole numbers (no leading zero, ``2`` and ``2.0`` alike) has ints as categories.
+applies (``infer_kind`` in :mod:`~marginbn.data.columns`). Categories keep the text as written,
+except that a column of plain whole numbers (no leading zero, ``2`` and ``2.0`` alike) has ints as
+categories.
 """
 
 from __future__ import annotations
@@ -18,8 +19,14 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from marginbn.data.cells import categorical_column, factorize
-from marginbn.data.columns import Column, Kind, infer_kind, parse_number
+from marginbn.data.columns import (
+    Column,
+    Kind,
+    categorical_column,
+    factorize,
+    infer_kind,
+    parse_number,
+)
 from marginbn.exceptions import FormatError, InputError
 
 MISSING_TEXTS = frozenset({"", "?", "NA", "NaN", "nan"})

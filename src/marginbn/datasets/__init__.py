@@ -9,14 +9,20 @@ from functools import partial
 from typing import NamedTuple
 
 from marginbn.data.labelled import CLASS_NAME, Dataset
-from marginbn.datasets.bundled import load_breast_cancer, load_iris, load_wine
-from marginbn.datasets.folder import VARIABLE, list_folder_datasets, load_folder_dataset
 from marginbn.datasets.generators import (
     make_corral,
     make_led,
     make_mofn,
     make_monks,
     make_waveform,
+)
+from marginbn.datasets.local import (
+    VARIABLE,
+    list_folder_datasets,
+    load_breast_cancer,
+    load_folder_dataset,
+    load_iris,
+    load_wine,
 )
 from marginbn.datasets.openml import OPENML_IDS, fetch_dataset
 from marginbn.exceptions import InputError

@@ -14,8 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from marginbn.data.cells import column_from_objects
-from marginbn.data.columns import Column
+from marginbn.data.columns import Column, column_from_objects
 from marginbn.data.labelled import CLASS_NAME, Dataset
 from marginbn.data.table import Table
 from marginbn.exceptions import InputError, MarginBNError

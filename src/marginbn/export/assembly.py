@@ -29,7 +29,7 @@ from marginbn.data.encode import Variable
 from marginbn.data.text import format_error
 from marginbn.exceptions import InputError
 from marginbn.export.native import MAX_STATES
-from marginbn.jsonvalues import shorten
+from marginbn.files import shorten
 from marginbn.network.elimination import MAX_AXES, MAX_CELLS, describe_cells
 from marginbn.network.network import BayesianNetwork
 from marginbn.problem.structure import Structure, is_acyclic

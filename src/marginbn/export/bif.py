@@ -13,9 +13,9 @@
     }
 
 Names made of letters, digits, ``_``, ``-`` and ``.`` stand as they are, others in quotes with the
-escape of :mod:`marginbn.export.names`. Read are also: rows in any order, a ``default`` row for the
-others, ``table`` with parents (the child's states run slowest), commas or spaces between names and
-numbers, names with spaces without quotes, properties, comments, and rounded rows (see
+escape of :mod:`~marginbn.export.scanner`. Read are also: rows in any order, a ``default`` row for
+the others, ``table`` with parents (the child's states run slowest), commas or spaces between names
+and numbers, names with spaces without quotes, properties, comments, and rounded rows (see
 :mod:`marginbn.export.assembly`). The first variable is the class.
 """
 
@@ -40,9 +40,8 @@ from marginbn.export.assembly import (
     to_probabilities,
     write_row,
 )
-from marginbn.export.names import quote
-from marginbn.export.scanner import Scanner, Word
-from marginbn.jsonvalues import shorten
+from marginbn.export.scanner import Scanner, Word, quote
+from marginbn.files import shorten
 from marginbn.network.network import BayesianNetwork
 
 MAX_DEFAULT_CELLS = 2**22

@@ -27,8 +27,8 @@ from marginbn.export.assembly import (
     sort_parents,
     to_probabilities,
 )
-from marginbn.export.names import escape, unescape
-from marginbn.jsonvalues import shorten
+from marginbn.export.scanner import escape, unescape
+from marginbn.files import shorten
 from marginbn.network.network import BayesianNetwork
 from marginbn.problem.structure import Structure
 

@@ -10,8 +10,8 @@ r"""Local scores in the format of Jaakkola and GOBNILP (``.jkl``, ``.jaa``, ``.s
     -20.125 0
 
 The score of a structure is the sum over its variables and is maximised, which is a
-:class:`~marginbn.problem.problem.StructureProblem` without margin rows. Names are words: white space and
-the like have the escape of :mod:`marginbn.export.names`. The format has no states, so variables
+:class:`~marginbn.StructureProblem` without margin rows. Names are words: white space and the like
+have the escape of :mod:`marginbn.export.scanner`. The format has no states, so variables
 that were read have none. The first variable is the class. Scores are written with the digits that
 read back to the same float.
 """
@@ -25,18 +25,19 @@ from itertools import pairwise
 
 import numpy as np
 
-from marginbn.atomic import PathLike, write_text
 from marginbn.data.encode import Variable
 from marginbn.data.text import format_error
 from marginbn.exceptions import FormatError, InputError
-from marginbn.export.names import NO_WORD, escape, unescape
 from marginbn.export.scanner import (
+    NO_WORD,
     NotANumberError,
+    escape,
     parse_numbers,
     parse_whole,
     read_text,
+    unescape,
 )
-from marginbn.jsonvalues import shorten
+from marginbn.files import PathLike, shorten, write_text
 from marginbn.problem.candidates import MAX_CANDIDATES, CandidateSets
 from marginbn.problem.problem import StructureProblem
 

@@ -21,18 +21,19 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
-from marginbn.atomic import PathLike
 from marginbn.data.encode import Variable
 from marginbn.exceptions import FormatError, InputError
-from marginbn.files import read_json, write_json_atomic
-from marginbn.jsonvalues import (
+from marginbn.files import (
     MisfitError,
+    PathLike,
     as_int,
     as_list,
     as_record,
     as_text,
     check_header,
+    read_json,
     shorten,
+    write_json_atomic,
 )
 from marginbn.network.elimination import MAX_AXES, MAX_CELLS, describe_cells
 from marginbn.network.network import BayesianNetwork

@@ -45,9 +45,8 @@ from marginbn.export.assembly import (
     to_probabilities,
     write_row,
 )
-from marginbn.export.names import quote
-from marginbn.export.scanner import Scanner, Word
-from marginbn.jsonvalues import shorten
+from marginbn.export.scanner import Scanner, Word, quote
+from marginbn.files import shorten
 from marginbn.network.network import BayesianNetwork
 
 SOFTWARE = "marginbn"

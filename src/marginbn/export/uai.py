@@ -37,7 +37,6 @@ from typing import Literal
 
 import numpy as np
 
-from marginbn.atomic import PathLike, write_text
 from marginbn.data.encode import Variable
 from marginbn.data.text import format_error
 from marginbn.exceptions import FormatError
@@ -60,8 +59,16 @@ from marginbn.export.scanner import (
     parse_whole,
     read_text,
 )
-from marginbn.files import read_json, write_json_atomic
-from marginbn.jsonvalues import MisfitError, as_record, check_header, shorten
+from marginbn.files import (
+    MisfitError,
+    PathLike,
+    as_record,
+    check_header,
+    read_json,
+    shorten,
+    write_json_atomic,
+    write_text,
+)
 from marginbn.network.network import BayesianNetwork
 
 Layout = Literal["standard", "pyagrum", "pgmpy"]

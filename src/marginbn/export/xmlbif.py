@@ -12,7 +12,7 @@
     </BIF>
 
 In a table the child's states run fastest, then the parents, the last ``GIVEN`` first. Names are XML
-text; what XML cannot hold has the escape of :mod:`marginbn.export.names`. The usual document type
+text; what XML cannot hold has the escape of :mod:`marginbn.export.scanner`. The usual document type
 at the top is read past, but no entity is ever defined or expanded and nothing outside the file is
 looked at: a file that declares an entity is refused. The first variable is the class.
 """
@@ -37,9 +37,14 @@ from marginbn.export.assembly import (
     to_probabilities,
     write_row,
 )
-from marginbn.export.names import UNPRINTABLE_XML, escape, unescape
-from marginbn.export.scanner import NotANumberError, parse_numbers
-from marginbn.jsonvalues import shorten
+from marginbn.export.scanner import (
+    UNPRINTABLE_XML,
+    NotANumberError,
+    escape,
+    parse_numbers,
+    unescape,
+)
+from marginbn.files import shorten
 from marginbn.network.network import BayesianNetwork
 
 MAX_DEPTH = 32

@@ -1,4 +1,31 @@
-"""Why a classifier decided as it did: contributions of the variables, and what-if questions.
+"""The log margin of a class against a rival as a sum over variables, eq. 12 and 13.
+
+For a complete row with features z the log margin of class c against class c' is
+
+    log P(c, z) - log P(c', z) = sum_i [ log P(x_i | pa_i, c) - log P(x_i | pa_i, c') ],
+
+one look-up in the table of each variable i per class. The class has a term of its own, and a
+variable without the class in its family has the term zero.
+
+Where features are missing they are summed out, and the sum over variables must be made anew. Put
+the variables in a topological order and let o_<i be what is known of those before i. By the
+chain rule
+
+    term of an observed feature i after the class    log P(x_i | c, o_<i) - log P(x_i | c', o_<i)
+    term of the class                                log P(c | o_<class) - log P(c' | o_<class)
+    term of a missing feature, or one before it      0
+
+which again adds up to log P(c, known) - log P(c', known). If all parents of i are known, o_<i may
+be replaced by them (i is independent of other earlier variables given its parents), so the term is
+the look-up of above; on a complete row both definitions agree. Only an observed variable with
+a missing parent needs elimination: what its parent would have told is told by the other known
+variables. These terms depend on the order (``structure.order``, ties by index); all others do not.
+
+Values that explain decisions: contributions, one row taken apart, many rows, means.
+
+``explain.py`` makes them; they only hold, print and hand over.
+
+Why a classifier decided as it did: contributions of the variables, and what-if questions.
 
 The log margin of the predicted class against its nearest rival is a sum over variables
 (``contributions.py``). A positive term speaks for the class, a negative one for the rival; a term
@@ -7,17 +34,448 @@ of log 2 doubles the odds. Missing features are summed out and have the term zer
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any, Protocol
+import math
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from typing import Any, Protocol, overload
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import logsumexp
 
 from marginbn.data.columns import Column
 from marginbn.exceptions import InputError
-from marginbn.network.contributions import FloatArray, IntArray, nearest_rivals, split_log_margins
-from marginbn.network.explanations import Explanation, Explanations, MeanContributions, plain_label
 from marginbn.network.network import BayesianNetwork
+from marginbn.network.wording import align, counted, shorten
+
+FloatArray = NDArray[np.float64]
+IntArray = NDArray[np.intp]
+
+CLASS = 0
+_MISSING = -1
+
+
+def split_log_margins(
+    network: BayesianNetwork,
+    codes: NDArray[np.integer],
+    labels: IntArray,
+    rivals: IntArray,
+) -> FloatArray:
+    """Contribution of every variable to the log margin of each row, float64 (n, n_variables).
+
+    Parameters
+    ----------
+    network
+        Its tables must hold no zero probability, as those of a fitted classifier.
+    codes
+        Integers (n, n_variables), -1 for a missing feature; column 0, the class, is ignored.
+    labels, rivals
+        Class that is argued for and class it is compared with, one code per row.
+    """
+    missing = np.asarray(codes) < 0
+    missing[:, CLASS] = False
+    after_class = network.structure.order.index(CLASS)
+    values = np.zeros(missing.shape)
+    for position, i in enumerate(network.structure.order):
+        parents = list(network.structure.parents[i])
+        unclear = missing[:, parents].any(axis=1)
+        known = np.flatnonzero(~missing[:, i] & ~unclear)
+        values[known, i] = _look_up(network, i, codes[known], labels[known], rivals[known])
+        blurred = np.flatnonzero(~missing[:, i] & unclear)
+        if len(blurred) and position >= after_class:
+            arguments = codes[blurred], labels[blurred], rivals[blurred]
+            values[blurred, i] = _eliminate(network, position, *arguments)
+    return values
+
+
+def margins_between(log_joint: FloatArray, labels: IntArray, rivals: IntArray) -> FloatArray:
+    """Log margins from the log joint of every class, float64 (n, n_classes)."""
+    rows = np.arange(len(log_joint))
+    difference: FloatArray = log_joint[rows, labels] - log_joint[rows, rivals]
+    return difference
+
+
+def nearest_rivals(log_joint: FloatArray, labels: IntArray) -> IntArray:
+    """The most probable class other than ``labels``, ties by index; needs two classes."""
+    others = log_joint.copy()
+    others[np.arange(len(others)), labels] = -np.inf
+    rivals: IntArray = others.argmax(axis=1)
+    return rivals
+
+
+def _look_up(
+    network: BayesianNetwork,
+    i: int,
+    codes: NDArray[np.integer],
+    labels: IntArray,
+    rivals: IntArray,
+) -> FloatArray:
+    """log P(x_i | pa_i, c) - log P(x_i | pa_i, c') where the whole family is known."""
+    family = (*network.structure.parents[i], i)
+    if CLASS not in family:
+        return np.zeros(len(codes))
+    table = network.log_tables[i]
+    own = table[tuple(labels if v == CLASS else codes[:, v] for v in family)]
+    other = table[tuple(rivals if v == CLASS else codes[:, v] for v in family)]
+    difference: FloatArray = own - other
+    return difference
+
+
+def _eliminate(
+    network: BayesianNetwork,
+    position: int,
+    codes: NDArray[np.integer],
+    labels: IntArray,
+    rivals: IntArray,
+) -> FloatArray:
+    """Term of the variable at a position of the order, by hiding all that comes later.
+
+    Hidden variables at the end of the order are barren, so hiding them costs nothing.
+    """
+    *earlier, i = network.structure.order[: position + 1]
+    seen = np.full(codes.shape, _MISSING, dtype=np.int32)
+    seen[:, earlier] = codes[:, earlier]
+    before = margins_between(network.log_joint_per_class(seen), labels, rivals)
+    if i == CLASS:
+        return before  # log P(c, o_<class): the other class has the same P(o_<class)
+    seen[:, i] = codes[:, i]
+    return margins_between(network.log_joint_per_class(seen), labels, rivals) - before
+
+
+_NUMBER = r"[-+]?[\d.]+(?:e[-+]?\d+)?"
+_HALF_LINE = re.compile(rf"(?:<=|>) {_NUMBER}")  # bins of a discretised column
+_INTERVAL = re.compile(rf"\({_NUMBER}, {_NUMBER}\]")
+
+_LINES = 12
+"""Contributions printed before the rest is added up in one line."""
+
+_LINE = 96
+"""Columns of a printed condition; only very long names need more."""
+
+_MOST_EXPONENT = 12
+"""Odds beyond ten to this power are printed as a power of ten."""
+
+
+@dataclass(frozen=True)
+class Contribution:
+    """What one variable adds to a log margin.
+
+    ``state`` is the label of its observed state, None if it is missing; for the class variable
+    it is the class argued for. ``parents`` holds name and state of its parents other than the
+    class, which is compared in two states.
+
+    Examples
+    --------
+    >>> from marginbn import Contribution
+    >>> part = Contribution("grass", "wet", 0.7, (("sprinkler", "off"),))
+    >>> part.condition
+    'grass = wet given sprinkler = off'
+    """
+
+    variable: str
+    state: str | None
+    value: float
+    parents: tuple[tuple[str, str | None], ...] = ()
+
+    @property
+    def assignment(self) -> str:
+        """As in ``grass = wet``."""
+        return _assignment(self.variable, self.state)
+
+    @property
+    def given(self) -> str:
+        """As in ``sprinkler = off, rain = no``; empty without parents."""
+        return ", ".join(_assignment(*parent) for parent in self.parents)
+
+    @property
+    def condition(self) -> str:
+        """As in ``grass = wet given sprinkler = off``."""
+        return f"{self.assignment} given {self.given}" if self.parents else self.assignment
+
+
+@dataclass(frozen=True)
+class Explanation:
+    """The log margin of one row, taken apart.
+
+    Parameters
+    ----------
+    row
+        Its position in what was explained.
+    label, rival
+        The class that is argued for (the predicted one unless labels were given), and the most
+        probable of the others.
+    predicted
+        The predicted class.
+    probability
+        Posterior of ``label``.
+    log_margin
+        log P(label | known) - log P(rival | known); negative if the rival wins.
+    contributions
+        One per variable, class included, largest in size first (ties by index); they sum to
+        ``log_margin`` up to rounding.
+
+    Examples
+    --------
+    >>> from marginbn import NaiveBayesClassifier
+    >>> X, y = [["sun"], ["sun"], ["rain"], ["rain"]], ["stay", "stay", "stay", "leave"]
+    >>> explanation = NaiveBayesClassifier().fit(X, y).explain(["sun"])[0]
+    >>> explanation.label, explanation.rival, round(explanation.log_margin, 3)
+    ('stay', 'leave', 1.281)
+    >>> [(c.variable, round(c.value, 3)) for c in explanation.contributions]
+    [('class', 0.693), ('x0', 0.588)]
+    """
+
+    row: int
+    label: Any
+    rival: Any
+    predicted: Any
+    probability: float
+    log_margin: float
+    contributions: tuple[Contribution, ...]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Everything as JSON values.
+
+        Examples
+        --------
+        >>> from marginbn import NaiveBayesClassifier
+        >>> X, y = [["sun"], ["sun"], ["rain"], ["rain"]], ["stay", "stay", "stay", "leave"]
+        >>> sorted(NaiveBayesClassifier().fit(X, y).explain(["sun"])[0].to_dict())
+        ['contributions', 'label', 'log_margin', 'predicted', 'probability', 'rival', 'row']
+        """
+        result = asdict(self)
+        for entry in result["contributions"]:
+            entry["parents"] = dict(entry["parents"])
+        result["contributions"] = list(result["contributions"])
+        return result
+
+    def text(self, most: int = _LINES) -> str:
+        """A small table: the ``most`` largest contributions, the rest in one line, the sum.
+
+        Examples
+        --------
+        >>> from marginbn import NaiveBayesClassifier
+        >>> X, y = [["sun"], ["sun"], ["rain"], ["rain"]], ["stay", "stay", "stay", "leave"]
+        >>> print(NaiveBayesClassifier().fit(X, y).explain(["sun"])[0].text(most=1))
+        row 0: stay (p = 0.7826) against leave, odds 3.6 : 1
+          class = stay      +0.6931
+          1 other variable  +0.5878
+          log margin        +1.2809
+        """
+        shown, rest = split_largest(self.contributions, most)
+        rows = [[shorten(c.condition, _LINE), f"{c.value:+.4f}"] for c in shown]
+        if rest:
+            rows.append([name_rest(rest), f"{math.fsum(c.value for c in rest):+.4f}"])
+        rows.append(["log margin", f"{self.log_margin:+.4f}"])
+        title = f"row {self.row}: {self.label} (p = {self.probability:.4g}) against {self.rival}"
+        if self.label != self.predicted:
+            title += f", predicted {self.predicted}"
+        return "\n".join([f"{title}, odds {_odds(self.log_margin)}", *align(rows)])
+
+    def __str__(self) -> str:
+        return self.text()
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Explanations(Sequence[Explanation]):
+    """Explanations of many rows: a list that makes its entries when they are looked at.
+
+    Parameters
+    ----------
+    network, classes
+        The network, and the class labels as the classifier knows them.
+    codes
+        int32 (n, n_variables); -1 is missing, column 0 is not used.
+    rows
+        Position of each row in what was explained.
+    labels, rivals
+        Codes of the class argued for and of its nearest rival, (n,).
+    log_joint
+        float64 (n, n_classes): log P(c, known features).
+    values
+        float64 (n, n_variables): all contributions.
+
+    Examples
+    --------
+    >>> from marginbn import NaiveBayesClassifier
+    >>> X, y = [["sun"], ["sun"], ["rain"], ["rain"]], ["stay", "stay", "stay", "leave"]
+    >>> explanations = NaiveBayesClassifier().fit(X, y).explain(X)
+    >>> len(explanations), explanations[0].label
+    (4, 'stay')
+    >>> explanations.log_margins.round(3).tolist()
+    [1.281, 1.281, 0.182, 0.182]
+    """
+
+    network: BayesianNetwork
+    classes: NDArray[Any]
+    codes: NDArray[np.int32]
+    rows: IntArray
+    labels: IntArray
+    rivals: IntArray
+    log_joint: FloatArray
+    values: FloatArray
+
+    @property
+    def log_margins(self) -> FloatArray:
+        """Log margin of every row, (n,)."""
+        return margins_between(self.log_joint, self.labels, self.rivals)
+
+    def take(self, places: IntArray) -> Explanations:
+        """Only some of the explanations, in the given order.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from marginbn import NaiveBayesClassifier
+        >>> X, y = [["sun"], ["sun"], ["rain"], ["rain"]], ["stay", "stay", "stay", "leave"]
+        >>> NaiveBayesClassifier().fit(X, y).explain(X).take(np.array([3, 0])).rows.tolist()
+        [3, 0]
+        """
+        return replace(
+            self,
+            codes=self.codes[places],
+            rows=self.rows[places],
+            labels=self.labels[places],
+            rivals=self.rivals[places],
+            log_joint=self.log_joint[places],
+            values=self.values[places],
+        )
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    @overload
+    def __getitem__(self, index: int) -> Explanation: ...
+    @overload
+    def __getitem__(self, index: slice) -> Explanations: ...
+    def __getitem__(self, index: int | slice) -> Explanation | Explanations:
+        if isinstance(index, slice):
+            return self.take(np.arange(len(self))[index])
+        place = range(len(self))[index]  # refuses what is out of range
+        joint = self.log_joint[place]
+        label, rival = int(self.labels[place]), int(self.rivals[place])
+        return Explanation(
+            row=int(self.rows[place]),
+            label=plain_label(self.classes[label]),
+            rival=plain_label(self.classes[rival]),
+            predicted=plain_label(self.classes[joint.argmax()]),
+            probability=math.exp(joint[label] - logsumexp(joint)),
+            log_margin=float(joint[label] - joint[rival]),
+            contributions=tuple(self._contributions(place)),
+        )
+
+    def _contributions(self, place: int) -> Iterator[Contribution]:
+        values, structure = self.values[place], self.network.structure
+        for i in np.argsort(-np.abs(values), kind="stable").tolist():
+            parents = [p for p in structure.parents[i] if p != CLASS]
+            yield Contribution(
+                self.network.names[i],
+                self._state(place, i),
+                float(values[i]),
+                tuple((self.network.names[p], self._state(place, p)) for p in parents),
+            )
+
+    def _state(self, place: int, i: int) -> str | None:
+        code = self.labels[place] if i == CLASS else self.codes[place, i]
+        return None if code < 0 else self.network.variables[i].states[code]
+
+    def __repr__(self) -> str:
+        return f"Explanations({counted(len(self), 'row')})"
+
+    def __str__(self) -> str:
+        shown = "\n\n".join(str(self[i]) for i in range(min(len(self), 5)))
+        return shown if len(self) <= 5 else f"{shown}\n\n... ({counted(len(self), 'row')} in all)"
+
+
+@dataclass(frozen=True)
+class MeanContributions:
+    """Importance of the variables over a data set, most important first.
+
+    Parameters
+    ----------
+    variables
+        Names, ordered by ``mean_absolute``, ties by index.
+    mean
+        Mean contribution of each: how much it speaks for the class argued for, in nats.
+    mean_absolute
+        Mean size of its contribution: how much it moves decisions either way.
+    n_samples
+        Rows averaged over.
+    argued_for
+        ``"true class"`` or ``"predicted class"``.
+
+    Examples
+    --------
+    >>> from marginbn import MeanContributions
+    >>> mean = MeanContributions(("hue", "class"), (0.8, -0.1), (1.2, 0.4), 60, "true class")
+    >>> print(mean)
+    contributions for the true class, 60 rows
+                mean  mean size
+      hue    +0.8000     1.2000
+      class  -0.1000     0.4000
+    """
+
+    variables: tuple[str, ...]
+    mean: tuple[float, ...]
+    mean_absolute: tuple[float, ...]
+    n_samples: int
+    argued_for: str
+
+    def to_dict(self) -> dict[str, Any]:
+        """Everything as JSON values."""
+        return {**asdict(self), **{k: list(getattr(self, k)) for k in _MEAN_LISTS}}
+
+    def __str__(self) -> str:
+        header = ["", "mean", "mean size"]
+        rows = [
+            [name, f"{mean:+.4f}", f"{size:.4f}"]
+            for name, mean, size in zip(*(getattr(self, k) for k in _MEAN_LISTS), strict=True)
+        ]
+        title = f"contributions for the {self.argued_for}, {counted(self.n_samples, 'row')}"
+        return "\n".join([title, *align([header, *rows])])
+
+
+_MEAN_LISTS = ("variables", "mean", "mean_absolute")
+
+
+def split_largest(
+    contributions: Sequence[Contribution], most: int
+) -> tuple[Sequence[Contribution], Sequence[Contribution]]:
+    """Contributions to show one by one, and the rest: zeros, and what exceeds ``most``."""
+    if most < 1:
+        raise InputError(f"most must be at least 1, got {most}")
+    n_moving = sum(c.value != 0 for c in contributions)  # sorted by size: zeros are last
+    cut = min(n_moving, most)
+    return contributions[:cut], contributions[cut:]
+
+
+def name_rest(rest: Sequence[Contribution]) -> str:
+    """As in ``3 other variables, 1 missing feature``."""
+    n_missing = sum(c.state is None for c in rest)
+    parts = (len(rest) - n_missing, "other variable"), (n_missing, "missing feature")
+    return ", ".join(counted(count, noun) for count, noun in parts if count)
+
+
+def plain_label(label: Any) -> Any:
+    """A class label without numpy around it."""
+    return label.item() if isinstance(label, np.generic) else label
+
+
+def _assignment(variable: str, state: str | None) -> str:
+    """As in ``colour = red``, ``age > 40`` or ``age in (20, 40]``."""
+    if state is None:
+        return f"{variable} missing"
+    if _HALF_LINE.fullmatch(state):
+        return f"{variable} {state}"
+    return f"{variable} {'in' if _INTERVAL.fullmatch(state) else '='} {state}"
+
+
+def _odds(log_margin: float) -> str:
+    """As in ``3.6 : 1`` or ``1 : 20``."""
+    size = abs(log_margin) / math.log(10)
+    ratio = f"{10**size:.3g}" if size <= _MOST_EXPONENT else f"1e{size:.0f}"
+    return f"{ratio} : 1" if log_margin >= 0 else f"1 : {ratio}"
 
 
 class Explainable(Protocol):

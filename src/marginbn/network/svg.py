@@ -10,8 +10,8 @@ from collections.abc import Sequence
 from html import escape
 
 from marginbn.data.encode import Variable
-from marginbn.network.labels import one_line, shorten
 from marginbn.network.layout import CLASS, Box, Layout, Point, Route, lay_out
+from marginbn.network.wording import one_line, shorten
 from marginbn.problem.structure import Structure
 
 _FONT = "font-family:system-ui,sans-serif;font-size:12px"

@@ -6,11 +6,9 @@ and computes nothing heavy: what is drawn is handed over.
 
 from __future__ import annotations
 
-from marginbn.plotting.contributions import plot_explanation, plot_mean_contributions
-from marginbn.plotting.margins import plot_margins
-from marginbn.plotting.network import plot_network
-from marginbn.plotting.quality import plot_calibration, plot_confusion
-from marginbn.plotting.tables import plot_table
+from marginbn.plotting.graph import plot_network
+from marginbn.plotting.quality import plot_calibration, plot_confusion, plot_margins
+from marginbn.plotting.tables import plot_explanation, plot_mean_contributions, plot_table
 from marginbn.plotting.trace import plot_trace
 
 __all__ = [

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from marginbn.exceptions import MissingDependencyError
-from marginbn.network.labels import shorten
+from marginbn.network.wording import shorten
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -1,18 +1,160 @@
-"""Conditional probability tables as heat maps."""
+"""Contributions of the variables: a waterfall for one row, bars for a data set.
+
+Conditional probability tables as heat maps.
+"""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from itertools import product
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from marginbn.exceptions import InputError
+from marginbn.network.explain import (
+    Contribution,
+    Explanation,
+    MeanContributions,
+    name_rest,
+    split_largest,
+)
 from marginbn.network.network import BayesianNetwork
-from marginbn.plotting.axes import ink_on, label, new_axes
+from marginbn.network.wording import counted
+from marginbn.plotting.axes import AGAINST, FOR, GREY, ink_on, label, new_axes
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+
+_NAME = 40  # columns of a row's label
+_BAR_INCHES = 0.4
+_ROOM = 0.16
+"""Share of the width kept free on both sides for the numbers."""
+
+
+def plot_explanation(explanation: Explanation, *, most: int = 10, ax: Axes | None = None) -> Axes:
+    """Waterfall of a log margin: each bar begins where the one above it ended.
+
+    Parameters
+    ----------
+    explanation
+        From ``classifier.explain(X)[i]``.
+    most
+        Variables shown one by one; the others share a bar.
+    ax
+        Axes to draw on.
+
+    Examples
+    --------
+    >>> import matplotlib.pyplot as plt
+    >>> from marginbn import NaiveBayesClassifier
+    >>> from marginbn.plotting import plot_explanation
+    >>> clf = NaiveBayesClassifier().fit([["red"], ["red"], ["blue"]], ["a", "a", "b"])
+    >>> plot_explanation(clf.explain(["red"])[0]).get_title()
+    'row 0: a (p = 0.771) against b'
+    >>> plt.close()
+    """
+    names, values = _bars(explanation, most)
+    ax = new_axes(ax, (7.4, 1.1 + _BAR_INCHES * (len(names) + 1)))
+    ends = [math.fsum(values[: k + 1]) for k in range(len(values))]
+    starts = [0.0, *ends[:-1]]
+    span = max(*ends, 0.0) - min(*ends, 0.0) or 1.0
+    for row, (start, value) in enumerate(zip(starts, values, strict=True)):
+        _bar(ax, row, start, value, span)
+        if row + 1 < len(values):  # leads the eye to the next bar
+            ax.plot([start + value] * 2, [row - 0.35, row + 1.35], color=GREY, linewidth=0.7)
+    _bar(ax, len(values), 0.0, explanation.log_margin, span, bold=True)
+    ax.axhline(len(values) - 0.5, color=GREY, linewidth=0.7)
+    ax.axvline(0.0, color=GREY, linewidth=0.9, zorder=0)
+    _name_rows(ax, [*names, "log margin"])
+    low, high = min(*ends, 0.0), max(*ends, 0.0)
+    ax.set_xlim(low - _ROOM * span, high + _ROOM * span)
+    own, rival = label(str(explanation.label), 24), label(str(explanation.rival), 24)
+    ax.set_xlabel(f"nats: to the left for {rival}, to the right for {own}")
+
+    ax.set_title(_title(explanation), fontsize="medium")
+    return ax
+
+
+def plot_mean_contributions(
+    mean: MeanContributions, *, most: int = 20, ax: Axes | None = None
+) -> Axes:
+    """Bars of the mean size of the contributions, most important first; dots are the means.
+
+    Parameters
+    ----------
+    mean
+        From :func:`marginbn.network.explain.mean_contributions`.
+    most
+        Variables shown.
+    ax
+        Axes to draw on.
+
+    Examples
+    --------
+    >>> import matplotlib.pyplot as plt
+    >>> from marginbn import MeanContributions
+    >>> from marginbn.plotting import plot_mean_contributions
+    >>> mean = MeanContributions(("hue", "class"), (0.8, -0.1), (1.2, 0.4), 60, "true class")
+    >>> [tick.get_text() for tick in plot_mean_contributions(mean).get_yticklabels()]
+    ['hue', 'class']
+    >>> plt.close()
+    """
+    if most < 1:
+        raise InputError(f"most must be at least 1, got {most}")
+    names, sizes, means = mean.variables[:most], mean.mean_absolute[:most], mean.mean[:most]
+    ax = new_axes(ax, (6.4, 1.1 + _BAR_INCHES * len(names)))
+    rows = range(len(names))
+    ax.barh(rows, sizes, color=FOR, alpha=0.6, height=0.7, label="mean size")
+    ax.plot(means, rows, "o", color=AGAINST, markersize=5, label="mean")
+    ax.axvline(0.0, color=GREY, linewidth=0.9)
+    _name_rows(ax, [label(name) for name in names])
+    left_out = len(mean.variables) - len(names)
+    more = f", {counted(left_out, 'smaller variable')} not shown" if left_out else ""
+    about = f"{counted(mean.n_samples, 'row')}{more}"
+    ax.set_xlabel(f"contribution for the {mean.argued_for} (nats)\n{about}")
+    ax.legend(loc="lower right", bbox_to_anchor=(1.0, 1.0), ncols=2, frameon=False)
+    return ax
+
+
+def _bars(explanation: Explanation, most: int) -> tuple[list[str], list[float]]:
+    """Name and value of each bar: the largest contributions, then the rest together."""
+    shown, rest = split_largest(explanation.contributions, most)
+    names, values = [_name(c) for c in shown], [c.value for c in shown]
+    if rest:
+        names.append(name_rest(rest))
+        values.append(math.fsum(c.value for c in rest))
+    return names, values
+
+
+def _name(contribution: Contribution) -> str:
+    """The variable's own state, and its parents' on a second line."""
+    own = label(contribution.assignment, _NAME)
+    return f"{own}\n{label('given ' + contribution.given, _NAME)}" if contribution.parents else own
+
+
+def _bar(
+    ax: Axes, row: int, start: float, value: float, span: float, *, bold: bool = False
+) -> None:
+    """A bar from start to start + value, with its number beyond the end."""
+    ax.barh(row, value, left=start, height=0.7, color=FOR if value >= 0 else AGAINST)
+    place = start + value + (0.012 if value >= 0 else -0.012) * span
+    side = "left" if value >= 0 else "right"
+    weight = "bold" if bold else "normal"
+    ax.text(place, row, f"{value:+.2f}", ha=side, va="center", fontsize="small", weight=weight)
+
+
+def _name_rows(ax: Axes, names: Sequence[str]) -> None:
+    ax.set_yticks(range(len(names)), labels=list(names), fontsize="small", linespacing=1.25)
+    ax.set_ylim(len(names) - 0.4, -0.6)
+    ax.tick_params(axis="y", length=0)
+
+
+def _title(explanation: Explanation) -> str:
+    own, rival = label(str(explanation.label), 24), label(str(explanation.rival), 24)
+    return f"row {explanation.row}: {own} (p = {explanation.probability:.3g}) against {rival}"
+
 
 _MOST_ROWS, _MOST_COLUMNS = 30, 12
 """Larger tables are drawn without numbers, and with a colour bar instead."""
@@ -61,11 +203,11 @@ def plot_table(network: BayesianNetwork, variable: str | int, *, ax: Axes | None
     ax.set_xlabel(label(network.names[i], 40))
     if parents:
         ax.set_ylabel(label(", ".join(label(network.names[p], 24) for p in parents), 60))
-    ax.set_title(_title(network, i, parents), fontsize="medium")
+    ax.set_title(_table_title(network, i, parents), fontsize="medium")
     return ax
 
 
-def _title(network: BayesianNetwork, i: int, parents: Sequence[int]) -> str:
+def _table_title(network: BayesianNetwork, i: int, parents: Sequence[int]) -> str:
     given = ", ".join(network.names[p] for p in parents)
     return label(f"P({network.names[i]} | {given})" if given else f"P({network.names[i]})", 64)
 

@@ -1,1 +1,1 @@
-"""What is optimised: candidate parent sets, their scores and margins, and the problem made of them."""
+"""What is maximised: candidate parent sets, their scores and margins, the problem made of them."""

@@ -1,19 +1,78 @@
-"""The list of decomposable scores and their evaluation over all candidates."""
+"""Likelihood scores: log likelihood, AIC, BIC (the same number as MDL).
+
+With counts n(h, j), n(h) their row sums, q parent states, r child states and M rows:
+
+    log likelihood   L = sum_{h,j} n(h, j) log(n(h, j) / n(h))          (eq. 2, unsmoothed, nats)
+    AIC              L - q (r - 1)
+    BIC = MDL        L - q (r - 1) (log M) / 2
+
+Bayesian-Dirichlet scores: log marginal likelihood of a (q, r) table of counts.
+
+With prior counts a(h, j) and a(h) = sum_j a(h, j):
+
+    sum_h [ lgamma(a(h)) - lgamma(a(h) + n(h)) + sum_j lgamma(a(h, j) + n(h, j)) - lgamma(a(h, j)) ]
+
+BDeu has a(h, j) = s / (q r) for an equivalent sample size s; K2 has a(h, j) = 1.
+
+The list of decomposable scores and their evaluation over all candidates.
+"""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import gammaln, xlogy
 
 from marginbn.data.counts import contingency
 from marginbn.data.encode import EncodedData
 from marginbn.exceptions import InputError
 from marginbn.problem.candidates import CandidateSets
-from marginbn.problem.dirichlet import bdeu, k2
-from marginbn.problem.loglik import aic, bic, log_likelihood
+
+
+def log_likelihood(counts: NDArray[np.float64], total: float) -> float:
+    """Maximised log likelihood of a (q, r) table; ``total`` is not used."""
+    return float(xlogy(counts, counts).sum() - _row_term(counts))
+
+
+def _row_term(counts: NDArray[np.float64]) -> float:
+    rows = counts.sum(axis=1)
+    return float(xlogy(rows, rows).sum())
+
+
+def free_parameters(counts: NDArray[np.float64]) -> int:
+    """q (r - 1)."""
+    return int(counts.shape[0] * (counts.shape[1] - 1))
+
+
+def aic(counts: NDArray[np.float64], total: float) -> float:
+    """Akaike's criterion on the log-likelihood scale."""
+    return log_likelihood(counts, total) - free_parameters(counts)
+
+
+def bic(counts: NDArray[np.float64], total: float) -> float:
+    """Bayesian information criterion, equal to minus the description length (MDL)."""
+    return log_likelihood(counts, total) - 0.5 * math.log(total) * free_parameters(counts)
+
+
+def bdeu(counts: NDArray[np.float64], total: float, equivalent_sample_size: float = 1.0) -> float:
+    """BDeu score; ``total`` is not used."""
+    return _marginal_likelihood(counts, equivalent_sample_size / counts.size)
+
+
+def k2(counts: NDArray[np.float64], total: float) -> float:
+    """K2 score; ``total`` is not used."""
+    return _marginal_likelihood(counts, 1.0)
+
+
+def _marginal_likelihood(counts: NDArray[np.float64], prior: float) -> float:
+    rows, row_prior = counts.sum(axis=1), prior * counts.shape[1]
+    cells = gammaln(counts + prior).sum() - counts.size * gammaln(prior)
+    return float(cells + len(rows) * gammaln(row_prior) - gammaln(rows + row_prior).sum())
+
 
 LocalScore = Callable[[NDArray[np.float64], float], float]
 """(counts of shape (parent states, child states), total weight) -> score in nats"""

@@ -16,28 +16,30 @@ import numpy as np
 
 from marginbn.problem.problem import StructureProblem
 from marginbn.proof.certificate import ARC, CANDIDATE, EDGE, Row
-from marginbn.proof.cutoff import Cutoff
-from marginbn.proof.grid import choose_grid, rounding_slack
-from marginbn.proof.record import Claim, Proof, Split, Visit
-from marginbn.proof.weights import (
+from marginbn.proof.record import (
+    Claim,
+    Cutoff,
+    Proof,
+    Split,
+    Visit,
+    choose_grid,
     exact_shares,
     quantise,
+    rounding_slack,
     unused_weight,
     weights_of,
 )
 from marginbn.solvers.branch_cut.arrays import BoolArray, FloatArray, IntArray
 from marginbn.solvers.branch_cut.bounds import Prices, feasible_multipliers
-from marginbn.solvers.branch_cut.choosing import Chooser
-from marginbn.solvers.branch_cut.clusters import violated_by_selection
-from marginbn.solvers.branch_cut.ground import prepare
-from marginbn.solvers.branch_cut.incumbents import IncumbentSearch
+from marginbn.solvers.branch_cut.kernels.climb import IncumbentSearch
 from marginbn.solvers.branch_cut.program import Solution
 from marginbn.solvers.branch_cut.relaxation import HybridRelaxation, Relaxed
+from marginbn.solvers.branch_cut.rows import violated_by_selection
+from marginbn.solvers.branch_cut.split import Chooser, sides
 from marginbn.solvers.branch_cut.split import Split as Object
-from marginbn.solvers.branch_cut.split import sides
-from marginbn.solvers.branch_cut.visit import effort_at
+from marginbn.solvers.branch_cut.visit import effort_at, prepare
 from marginbn.solvers.branch_cut.warm import EXPLICIT, Warm
-from marginbn.solvers.ending import CallersWatch
+from marginbn.solvers.run import CallersWatch
 
 LEAF_BITS = (2, 4, 7, 11, 15, 20, 24)
 """Tried one after the other until the rounded weights still prune."""

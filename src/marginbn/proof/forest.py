@@ -17,12 +17,16 @@ from numpy.typing import NDArray
 
 from marginbn.problem.problem import StructureProblem
 from marginbn.proof.certificate import ARC, CANDIDATE, EDGE
-from marginbn.proof.cutoff import Cutoff
-from marginbn.proof.grid import choose_grid, rounding_slack
-from marginbn.proof.record import Claim, Proof, Split, Visit
-from marginbn.proof.weights import (
+from marginbn.proof.record import (
+    Claim,
+    Cutoff,
+    Proof,
+    Split,
+    Visit,
+    choose_grid,
     exact_shares,
     quantise,
+    rounding_slack,
     smooth_shares,
     unused_weight,
     weights_of,

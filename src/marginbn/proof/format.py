@@ -34,10 +34,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from marginbn.atomic import PathLike, write_atomic
 from marginbn.exceptions import FormatError, InputError, ProblemTooLargeError
-from marginbn.jsonvalues import (
+from marginbn.files import (
     MisfitError,
+    PathLike,
     as_bool,
     as_count,
     as_finite,
@@ -45,6 +45,7 @@ from marginbn.jsonvalues import (
     as_list,
     as_record,
     as_text,
+    write_atomic,
 )
 from marginbn.problem.candidates import CandidateRule
 from marginbn.proof.certificate import (

@@ -1,7 +1,25 @@
-"""What a relaxation tells the tree, and the tree as it goes into a certificate."""
+"""What a relaxation tells the tree, and the tree as it goes into a certificate.
+
+Dual weights on a coarse scale: few bits, still a proof.
+
+Any shares of a sample's weight that add up to one at most give a valid bound, so shares may be
+rounded as long as the bound stays good enough. Parts of 2^bits, see
+:class:`marginbn.proof.certificate.DualWeights`.
+
+How coarse the arithmetic of a certificate is, and how much a claim must allow for it.
+
+A checker rounds the values of candidates up to multiples of 2^grid in 64-bit integers, which leave
+54 - 3 b bits for a value where the number of variables has b bits. The claimed bound has to lie
+above everything that rounding can add: one unit of the grid for every variable, for the constant
+and for every multiplier; eight units of 2^-44 for every coefficient, times the weights; the errors
+of decomposable scores; and those of sums in double precision, on both sides.
+
+The incumbent of a certifying search and the value up to which nodes are given up.
+"""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any, Protocol
@@ -9,6 +27,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from marginbn.problem.problem import StructureProblem
 from marginbn.proof.certificate import (
     CLUSTERS,
     FOREST,
@@ -16,6 +35,8 @@ from marginbn.proof.certificate import (
     Multipliers,
     Row,
 )
+from marginbn.proof.format import part_type
+from marginbn.solvers.run import Limits, Tracker
 
 Split = tuple[int, ...]
 """Kind and arguments of an object, in the numbers of the certificate."""
@@ -146,3 +167,133 @@ def _numbered(
     used = [(row, y) for row, y in multipliers if y > 0]
     numbers = tuple(row_number.setdefault(row, len(row_number)) for row, _ in used)
     return Multipliers(numbers, tuple(float(y) for _, y in used))
+
+
+FloatArray = NDArray[np.float64]
+
+
+def smooth_shares(margins: FloatArray, gamma: float, smoothing: float) -> FloatArray:
+    """Shares of the rivals in the minimum of margins and gamma, smoothed; (M, rivals).
+
+    With s = (margins, gamma) of a sample, p minimises p . s + (smoothing / 2) |p|^2 over the
+    simplex: p_c = max(0, (nu - s_c) / smoothing) with sum p = 1.
+    """
+    capped = np.column_stack([margins, np.full(len(margins), gamma)])
+    ordered = np.sort(capped, axis=1)
+    sums = np.cumsum(ordered, axis=1)
+    counts = np.arange(1, ordered.shape[1] + 1)
+    levels = (smoothing + sums) / counts
+    support = (ordered < levels).sum(axis=1)  # a prefix of the sorted entries
+    nu = levels[np.arange(len(levels)), support - 1]
+    return np.asarray(np.maximum(0.0, (nu[:, None] - margins) / smoothing))
+
+
+def quantise(shares: FloatArray, bits: int) -> DualWeights:
+    """Shares to the nearest multiples of 2^-bits, none in all above one."""
+    whole = 2**bits
+    parts = np.floor(np.clip(shares, 0.0, 1.0) * whole + 0.5).astype(np.int64)
+    for _ in range(parts.shape[1]):  # rounding adds at most half a part per rival
+        excess = np.maximum(parts.sum(axis=1) - whole, 0)
+        if not excess.any():
+            break
+        largest = parts.argmax(axis=1)
+        rows = np.arange(len(parts))
+        parts[rows, largest] -= np.minimum(excess, parts[rows, largest])
+    return DualWeights(bits, parts.astype(part_type(bits)))
+
+
+def exact_shares(margins: FloatArray, gamma: float) -> FloatArray:
+    """All to the smallest margin, nothing where it exceeds gamma: tight for one structure."""
+    shares = np.zeros_like(margins)
+    smallest = margins.argmin(axis=1)
+    rows = np.flatnonzero(margins[np.arange(len(margins)), smallest] < gamma)
+    shares[rows, smallest[rows]] = 1.0
+    return shares
+
+
+def weights_of(dual: DualWeights, weights: FloatArray) -> FloatArray:
+    """u of every margin row."""
+    return np.asarray((weights[:, None] * (dual.parts * 2.0**-dual.bits)).reshape(-1))
+
+
+def unused_weight(dual: DualWeights, weights: FloatArray) -> float:
+    """sum_m (w_m - sum_c u_mc)."""
+    return float(weights @ (1.0 - dual.parts.sum(axis=1, dtype=np.float64) * 2.0**-dual.bits))
+
+
+def value_bits(n_variables: int) -> int:
+    """Bits that a checker leaves for a value."""
+    return 54 - 3 * max(n_variables, 1).bit_length()
+
+
+def choose_grid(largest: float, n_variables: int) -> int:
+    """The finest grid on which values up to ``largest`` fit, with a factor of two in reserve."""
+    bits = value_bits(n_variables)
+    return math.frexp(2.0 * largest)[1] - bits if largest > 0 else -bits
+
+
+def rounding_slack(
+    problem: StructureProblem, grid: int, largest: float, n_multipliers: int = 0
+) -> float:
+    """How much a checker's bound can exceed the same bound in exact arithmetic, and ours fall
+    short of it.
+    """
+    n = problem.n_variables + 1
+    weight = float(problem.sample_weights.sum())
+    gamma = problem.gamma if problem.margins is not None else 0.0
+    units = (2 * n + n_multipliers + 4) * 2.0**grid
+    coefficients = 8.0 * n * weight * 2.0**-44
+    sums = 2.0**-49 * (problem.n_rows + 64) * (n * largest + gamma * weight)
+    return units + coefficients + sums + n * _score_slack(problem)
+
+
+def _score_slack(problem: StructureProblem) -> float:
+    """How far two computations of a decomposable local score may be apart.
+
+    A checker has up to four logarithms or log-gammas per distinct row, each off by a unit of 2^-44
+    and, in likelihoods, times its count; ours has one of size 50 or less for every cell.
+    """
+    if problem.origin is None:
+        return 0.0
+    data = problem.origin[0]
+    candidates = problem.candidates
+    cells = max(
+        math.prod(int(data.arities[v]) for v in {int(child), *parents})
+        for child, parents in zip(candidates.child, candidates.parents, strict=True)
+    )
+    ours = 2.0**-50 * 50.0 * (cells + 8)
+    return (8.0 * data.n_samples + 4.0 * data.total_weight) * 2.0**-44 + ours
+
+
+SMALLEST_GAP = 1e-9
+
+
+class Cutoff:
+    """Incumbent plus most of the requested gap, with the tracker behind it."""
+
+    def __init__(self, tracker: Tracker) -> None:
+        self.tracker = tracker
+
+    @property
+    def limits(self) -> Limits:
+        """Limits of the solve."""
+        return self.tracker.deadline.limits
+
+    @property
+    def gap(self) -> float:
+        """Relative gap to which the proof goes."""
+        return max(self.limits.gap, SMALLEST_GAP)
+
+    @property
+    def objective(self) -> float:
+        """Value of the incumbent."""
+        return self.tracker.objective
+
+    @property
+    def value(self) -> float:
+        """Nodes with a bound up to this are leaves; a fifth of the gap is left for rounding."""
+        return self.objective + 0.8 * self.gap * max(1.0, abs(self.objective))
+
+    def offer(self, selection: NDArray[np.int64]) -> None:
+        """Hand a selection to the tracker, which scores it from the definition."""
+        self.tracker.offer(selection)

@@ -1,4 +1,11 @@
-"""Charts as SVG: how the bound closed, accuracies with intervals, contributions.
+"""Axes of a chart: from values to places, with ticks at round numbers.
+
+HTML and SVG text in which every name is harmless, by construction.
+
+:func:`element` escapes whatever is not :class:`Markup`, and only :func:`element` and the few
+functions beside it make markup.
+
+Charts as SVG: how the bound closed, accuracies with intervals, contributions.
 
 Sizes are those of a phone's width, so that the text stays readable there; colours come from the
 style sheet by the classes of the elements.
@@ -7,13 +14,129 @@ style sheet by the classes of the elements.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from html import escape
 
-from marginbn.network.labels import columns, shorten, text_width
-from marginbn.network.wording import percent
-from marginbn.report.markup import Markup, element, visible
-from marginbn.report.scales import Scale, linear_scale, log_scale
+from marginbn.network.wording import columns, one_line, percent, shorten, text_width
 from marginbn.solvers.result import TracePoint
+
+
+@dataclass(frozen=True)
+class Scale:
+    """An axis from ``start`` to ``end`` (in pixels) with the ticks on it.
+
+    Parameters
+    ----------
+    place
+        From a value to its pixel.
+    ticks
+        Values with their labels.
+    """
+
+    place: Callable[[float], float]
+    ticks: tuple[tuple[float, str], ...]
+
+
+def linear_scale(low: float, high: float, start: float, end: float, most: int = 5) -> Scale:
+    """Equal steps; the ends are the values themselves, widened where they are equal."""
+    if high - low <= 1e-12 * max(abs(low), abs(high), 1e-300):
+        low, high = low - 0.5, high + 0.5
+    step = round_step((high - low) / most)
+    first, last = math.ceil(low / step - 1e-9), math.floor(high / step + 1e-9)
+    digits = max(0, -math.floor(math.log10(step) + 1e-9))
+    ticks = tuple((k * step, f"{k * step:.{digits}f}") for k in range(first, last + 1))
+    return Scale(lambda value: start + (value - low) / (high - low) * (end - start), ticks)
+
+
+def log_scale(low: float, high: float, start: float, end: float, most: int = 5) -> Scale:
+    """Equal ratios; both ends must be positive. Ticks are powers of ten."""
+    lower, upper = math.log10(low), math.log10(max(high, low * 1.001))
+
+    def place(value: float) -> float:
+        return start + (math.log10(max(value, low)) - lower) / (upper - lower) * (end - start)
+
+    exponents = range(math.ceil(lower - 1e-9), math.floor(upper + 1e-9) + 1)
+    every = max(1, -(-len(exponents) // most))
+    ticks = tuple((10.0**k, f"{10.0**k:g}") for k in exponents[::every])
+    return Scale(place, ticks)
+
+
+def round_step(width: float) -> float:
+    """The smallest of 1, 2, 5 times a power of ten that is at least so wide.
+
+    Examples
+    --------
+    >>> round_step(0.3), round_step(7), round_step(20)
+    (0.5, 10.0, 20.0)
+    """
+    power = 10.0 ** math.floor(math.log10(width))
+    return next(m * power for m in (1, 2, 5, 10) if m * power >= width * (1 - 1e-9))
+
+
+class Markup(str):
+    """Text that is HTML already."""
+
+    __slots__ = ()
+
+
+Child = str | Markup
+
+
+def element(tag: str, *children: Child, **attributes: object) -> Markup:
+    """An element with its children; ``class_`` and ``data_row`` are ``class`` and ``data-row``.
+
+    Attributes that are None are left out.
+
+    Examples
+    --------
+    >>> element("p", "1 < 2", class_="note")
+    '<p class="note">1 &lt; 2</p>'
+    """
+    named = "".join(
+        f' {name.rstrip("_").replace("_", "-")}="{_escaped(str(value))}"'
+        for name, value in attributes.items()
+        if value is not None
+    )
+    return Markup(f"<{tag}{named}>{join(*children)}</{tag}>")
+
+
+def join(*children: Child) -> Markup:
+    """Several pieces one after the other."""
+    return Markup("".join(c if isinstance(c, Markup) else _escaped(c) for c in children))
+
+
+def name(text: str) -> Markup:
+    """A name from the data, on its own in right-to-left text."""
+    return element("bdi", visible(text))
+
+
+def visible(text: str) -> str:
+    """A name that can be seen, even where there is nothing to see."""
+    return text if one_line(text).strip() else "(blank)"
+
+
+def table(header: list[Child], rows: list[list[Child]], **attributes: object) -> Markup:
+    """A table whose first column holds the heads of the rows."""
+    head = element("tr", *(element("th", cell, scope="col") for cell in header))
+    body = [
+        element("tr", element("th", first, scope="row"), *(element("td", c) for c in others))
+        for first, *others in rows
+    ]
+    content = element("table", element("thead", head), element("tbody", *body), **attributes)
+    return element("div", content, class_="scroll", tabindex="0")
+
+
+def definitions(pairs: list[tuple[str, Child]], **attributes: object) -> Markup:
+    """A list of terms with their values."""
+    entries = [element("div", element("dt", term), element("dd", value)) for term, value in pairs]
+    return element("dl", *entries, **attributes)
+
+
+def _escaped(text: str) -> str:
+    """Escaped for text and attributes; characters that HTML has no room for are gone."""
+    return escape("".join(c for c in one_line(text) if c not in "\ufffe\uffff"))
+
 
 Point = tuple[float, float]
 

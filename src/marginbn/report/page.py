@@ -1,19 +1,40 @@
-"""The page as a whole: gather, put together, write."""
+"""Values that lie in a page for its scripts: JSON that no name can break out of.
+
+Inside a script element a browser looks for nothing but its end tag (and the start of a comment), so
+it is enough that no ``<`` is left; ``>`` and ``&`` are escaped as well. Everything beyond ASCII,
+half surrogate pairs included, is escaped by the JSON encoder itself.
+
+Scripts and styles of the page, which lie as files in the folder ``page``.
+
+The scripts are ordinary modules that import one another. A page opened from disk may not load
+modules, so they are joined into one: in an order in which each comes after what it imports,
+without their import lines. All of them then share one scope, in which every name is there once.
+
+The page as a whole: gather, put together, write.
+"""
 
 from __future__ import annotations
 
+import base64
+import hashlib
+import json
+import re
 import warnings
+from collections.abc import Sequence
+from importlib.resources import files
 from typing import Any
 
+import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from marginbn.atomic import PathLike, write_text
 from marginbn.classifiers import BaseBNClassifier
 from marginbn.classifiers.base import check_count, check_positive
 from marginbn.exceptions import InputError
+from marginbn.files import PathLike, write_text
+from marginbn.network.network import BayesianNetwork
 from marginbn.network.wording import counted
 from marginbn.report import sections
-from marginbn.report.assets import content_policy, join_scripts, join_styles
+from marginbn.report.charts import Markup, element, join
 from marginbn.report.comparison import (
     Comparison,
     LabelledRows,
@@ -21,15 +42,84 @@ from marginbn.report.comparison import (
     compare_by_folds,
     compare_on_test,
 )
-from marginbn.report.content import (
+from marginbn.report.sections import (
     Report,
     class_information,
     evidence_of,
     gather_contributions,
     order_by_information,
 )
-from marginbn.report.embed import network_values, to_script_json
-from marginbn.report.markup import Markup, element, join
+
+_ESCAPES = str.maketrans({"<": "\\u003c", ">": "\\u003e", "&": "\\u0026"})
+
+
+def to_script_json(value: object) -> str:
+    r"""JSON that may stand between script tags.
+
+    Examples
+    --------
+    >>> to_script_json(["</script>"])
+    '["\\u003c/script\\u003e"]'
+    """
+    text = json.dumps(value, allow_nan=False, separators=(",", ":"))
+    return text.translate(_ESCAPES)
+
+
+def network_values(network: BayesianNetwork) -> dict[str, Any]:
+    """The network for the page's own inference; tables bit for bit, in little-endian base64."""
+    numbers = np.concatenate([table.ravel() for table in network.log_tables])
+    return {
+        "variables": [{"name": v.name, "states": list(v.states)} for v in network.variables],
+        "parents": [list(parents) for parents in network.structure.parents],
+        "tables": base64.b64encode(numbers.astype("<f8").tobytes()).decode("ascii"),
+    }
+
+
+INFERENCE = ("factors", "elimination", "inference")
+"""Scripts that compute posteriors; they know nothing of a page."""
+
+SCRIPTS = (
+    *INFERENCE,
+    "format",
+    "elements",
+    "focus",
+    "cards",
+    "explore",
+    "tables",
+    "picture",
+    "start",
+)
+STYLES = ("base", "parts", "figures", "explore", "print")
+
+_IMPORT = re.compile(r'^import \{[^}]*\} from "\./\w+\.js";\n', re.MULTILINE)
+_EXPORT = re.compile(r"^export (?=function |class |const )", re.MULTILINE)
+
+
+def read_asset(name: str) -> str:
+    """Text of a file in the folder ``page``."""
+    return files(__package__).joinpath("static", name).read_text(encoding="utf-8")
+
+
+def join_scripts(names: Sequence[str] = SCRIPTS) -> str:
+    """The scripts as one module."""
+    return "\n".join(
+        _EXPORT.sub("", _IMPORT.sub("", read_asset(f"{name}.js"))).strip() + "\n" for name in names
+    )
+
+
+def join_styles() -> str:
+    """All styles as one sheet."""
+    return "\n".join(read_asset(f"{name}.css").strip() + "\n" for name in STYLES)
+
+
+def content_policy(script: str) -> str:
+    """What a browser may do with the page: run this script, show what is in the file, no more."""
+    digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
+    return (
+        f"default-src 'none'; script-src 'sha256-{digest}'; style-src 'unsafe-inline'; "
+        "img-src data:; base-uri 'none'; form-action 'none'"
+    )
+
 
 DEFAULT_FOLDS = 5
 DEFAULT_FOLD_TIME = 10.0

@@ -1,7 +1,7 @@
 """Solvers: siblings behind one protocol."""
 
-from marginbn.solvers.limits import Deadline, Limits
 from marginbn.solvers.result import SolveResult, Status, TracePoint, paper_gap, relative_gap
+from marginbn.solvers.run import Deadline, Limits
 from marginbn.solvers.solve import (
     available_solvers,
     choose_solver,

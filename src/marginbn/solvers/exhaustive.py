@@ -15,11 +15,9 @@ from numpy.typing import NDArray
 
 from marginbn.problem.problem import StructureProblem
 from marginbn.solvers.checkpoint import Checkpoint
-from marginbn.solvers.ending import Stopped, look_up
-from marginbn.solvers.limits import Deadline, Limits
 from marginbn.solvers.memory import Needs
 from marginbn.solvers.result import SolveResult, Status
-from marginbn.solvers.run import Callback, Tracker
+from marginbn.solvers.run import Callback, Deadline, Limits, Stopped, Tracker, look_up
 from marginbn.solvers.start import begin, box_bound
 
 MAX_SELECTIONS = 5_000_000

@@ -1,7 +1,7 @@
 """Formulation (19) on HiGHS: the paper's method, and the baseline for everything else.
 
-HiGHS runs in a thread of its own (:mod:`marginbn.solvers.background`); the bounds that it claims
-are raised by :func:`marginbn.problem.accuracy.bound_allowance` before anybody believes them.
+HiGHS runs in a thread of its own (:mod:`marginbn.solvers.milp`); the bounds that it claims
+are raised by :func:`marginbn.problem.formulation.bound_allowance` before anybody believes them.
 """
 
 from __future__ import annotations
@@ -13,17 +13,21 @@ import numpy as np
 from numpy.typing import NDArray
 
 from marginbn.exceptions import SolverError
-from marginbn.problem.accuracy import bound_allowance, objective_scale
 from marginbn.problem.candidates import CandidateSets
-from marginbn.problem.formulation import formulate, point_of, selection_of, why_too_large
+from marginbn.problem.formulation import (
+    bound_allowance,
+    formulate,
+    objective_scale,
+    point_of,
+    selection_of,
+    why_too_large,
+)
 from marginbn.problem.problem import StructureProblem
-from marginbn.solvers.background import Channel, Ending, follow
 from marginbn.solvers.checkpoint import Checkpoint
-from marginbn.solvers.limits import Deadline, Limits
 from marginbn.solvers.memory import Needs, milp_needs
-from marginbn.solvers.milp import load_highspy, pass_to_highs
+from marginbn.solvers.milp import Channel, Ending, follow, load_highspy, pass_to_highs
 from marginbn.solvers.result import SolveResult, Status
-from marginbn.solvers.run import Callback, Tracker
+from marginbn.solvers.run import Callback, Deadline, Limits, Tracker
 from marginbn.solvers.start import begin, box_bound
 
 TOLERANCE = 1e-9

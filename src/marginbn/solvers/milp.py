@@ -1,24 +1,42 @@
 """Formulation (19) for others: handed to HiGHS, written as MPS or LP file.
 
 highspy is imported when it is first needed, never before.
+
+Run a solver that blocks in foreign code, and stay in charge.
+
+The foreign solver works in a thread of its own and only *posts* what it finds; the calling
+thread reads the posts, keeps the books in the :class:`Tracker`, runs the user's callback,
+watches the clock and hears Ctrl-C. To end the work it sets a flag that the thread looks at
+whenever the foreign solver calls back. Should the solver not look up in time (a long presolve,
+a large linear programme), the caller leaves without it: the thread stops at its next look, and
+what it still posts is read by nobody.
 """
 
 from __future__ import annotations
 
+import contextlib
 import gzip
 import os
 import shutil
 import tempfile
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
+from queue import Empty, SimpleQueue
 from types import ModuleType
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
-from marginbn.atomic import replacing
 from marginbn.exceptions import InputError, MissingDependencyError, SolverError
+from marginbn.files import replacing
 from marginbn.problem.formulation import MILP, formulate
 from marginbn.problem.problem import StructureProblem
+from marginbn.problem.structure import is_acyclic
+from marginbn.solvers.result import Status
+from marginbn.solvers.run import Tracker
 
 SUFFIXES = (".mps", ".lp", ".mps.gz", ".lp.gz")
 """File formats that :func:`write_formulation` writes."""
@@ -136,3 +154,125 @@ def _write(highs: Any, target: Path, suffix: str) -> None:
 def _write_plain(highs: Any, draft: str, target: Path) -> None:
     if highs.writeModel(draft) == load_highspy().HighsStatus.kError:
         raise SolverError(f"HiGHS could not write {str(target)!r}")
+
+
+TICK = 0.05
+"""Seconds between two looks at the clock; also how long Ctrl-C may wait on some systems."""
+
+PATIENCE = 0.5
+"""Seconds that a solver gets to wind up after it was told to stop."""
+
+PATIENCE_SHARE = 0.02
+"""The same as a share of the time already spent, for long solves."""
+
+
+class Cancelled(Exception):  # noqa: N818  (an ending, not an error)
+    """Raised inside the working thread to leave it."""
+
+
+@dataclass(frozen=True)
+class Ending:
+    """How the work ended by itself: the limit that the solver ran into, if any, and its nodes."""
+
+    stopped: Status | None = None
+    nodes: int = 0
+
+
+class Channel:
+    """What the working thread sees of the outside: posts out, the flag in."""
+
+    def __init__(self) -> None:
+        self.posts: SimpleQueue[NDArray[np.int64] | float | Ending | BaseException] = SimpleQueue()
+        self._cancelled = threading.Event()
+        self.nodes = 0
+
+    @property
+    def is_cancelled(self) -> bool:
+        """Whether the work should end now."""
+        return self._cancelled.is_set()
+
+    def cancel(self) -> None:
+        """Ask the work to end."""
+        self._cancelled.set()
+
+    def poll(self) -> None:
+        """Leave the work if it should end."""
+        if self.is_cancelled:
+            raise Cancelled
+
+    def post(self, finding: NDArray[np.int64] | float) -> None:
+        """Report a selection (an array) or an upper bound (a number)."""
+        self.posts.put(finding)
+
+
+Work = Callable[[Channel], Ending]
+
+
+def follow(work: Work, tracker: Tracker) -> Ending:
+    """Run ``work`` in a thread until it ends or a limit, the callback or Ctrl-C ends it."""
+    channel = Channel()
+    thread = threading.Thread(target=_perform, args=(work, channel), daemon=True)
+    thread.start()
+    try:
+        ending, stopped = _attend(channel, tracker)
+        return _wind_up(channel, tracker, stopped) if ending is None else ending
+    except KeyboardInterrupt:
+        return _wind_up(channel, tracker, Status.INTERRUPTED)
+    finally:
+        channel.cancel()
+
+
+def _attend(channel: Channel, tracker: Tracker) -> tuple[Ending | None, Status | None]:
+    """Listen until the work ends, or until there is a reason to stop it."""
+    while True:
+        tracker.save_if_due()
+        ending = _listen(channel, tracker, min(TICK, tracker.deadline.remaining()))
+        if ending is not None:
+            return ending, None
+        if tracker.stop_requested:
+            return None, Status.INTERRUPTED
+        if tracker.deadline.expired():
+            return None, Status.TIME_LIMIT
+        if tracker.is_closed:
+            return None, None
+
+
+def _perform(work: Work, channel: Channel) -> None:
+    """Body of the thread: whatever happens, one last post tells the listener."""
+    try:
+        ending = work(channel)
+    except Cancelled:
+        channel.posts.put(Ending())
+    except BaseException as error:  # handed over, raised again by the listener
+        channel.posts.put(error)
+    else:
+        channel.posts.put(ending)
+
+
+def _listen(channel: Channel, tracker: Tracker, seconds: float = TICK) -> Ending | None:
+    """Read one post, waiting that long at most; an :class:`Ending` is returned."""
+    try:
+        post = channel.posts.get(timeout=seconds)
+    except Empty:
+        return None
+    if isinstance(post, Ending):
+        return post
+    if isinstance(post, BaseException):
+        raise post
+    if isinstance(post, float):
+        tracker.improve_bound(post)
+    elif is_acyclic([tracker.problem.candidates.parents[int(k)] for k in post]):
+        tracker.offer(post)  # a cycle within the solver's tolerances is no structure
+    return None
+
+
+def _wind_up(channel: Channel, tracker: Tracker, stopped: Status | None) -> Ending:
+    """Tell the solver to stop and read its last posts, for as long as patience lasts."""
+    channel.cancel()
+    clock = tracker.deadline
+    leave = clock.elapsed() + max(PATIENCE, PATIENCE_SHARE * clock.elapsed())
+    ending: Ending | None = None
+    with contextlib.suppress(KeyboardInterrupt):  # a second Ctrl-C: leave at once
+        while ending is None and clock.elapsed() < leave:
+            ending = _listen(channel, tracker)
+    return Ending(stopped, channel.nodes if ending is None else ending.nodes)

@@ -1,4 +1,16 @@
-"""What a solve returns: structure, objective, bound, gap, status and the trace.
+"""A short name for a structure problem: equal problems have it in common, others do not.
+
+What one gamma knows about the next.
+
+For dual weights u >= 0 with sum_c u_mc <= w_m every structure has
+
+    f(eta) <= gamma sum_m (w_m - sum_c u_mc) + (linear + A^T u) . eta .
+
+gamma stands in one place and the coefficients A do not depend on it, so the weights that bound a
+problem well bound its neighbours along a path of gammas too, and the structures whose combination
+is the relaxed solution there are the first guess here.
+
+What a solve returns: structure, objective, bound, gap, status and the trace.
 
 **The gap.** With objective z (best structure found) and bound Z >= z (proven upper bound)
 
@@ -8,19 +20,86 @@ which is sane for every sign: zero exactly when the bound is met, never more tha
 absolute gap in nats where both numbers are small (an optimum of 0 is an ordinary case). The
 paper's table 1 uses 100 (Z - z) / Z (:func:`paper_gap`), which is the same number in per cent
 whenever 0 <= z and Z >= 1.
+
+Judges any solve result anew, from the problem's definition alone.
 """
 
 from __future__ import annotations
 
+import hashlib
 import math
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from marginbn.problem.structure import Structure
-from marginbn.solvers.majorant import Majorant
+from marginbn.exceptions import InputError, SolverError
+from marginbn.problem.problem import StructureProblem
+from marginbn.problem.structure import Structure, is_acyclic
+
+
+def fingerprint(problem: StructureProblem) -> str:
+    """SHA-256 of everything that the optimum depends on; names and labels do not matter.
+
+    The margin coefficients are not written out: data, kind and smoothing determine them.
+    """
+    digest = hashlib.sha256(b"marginbn problem 1\0")
+    candidates = problem.candidates
+    lengths = [len(parents) for parents in candidates.parents]
+    members = [parent for parents in candidates.parents for parent in parents]
+    numbers = [candidates.n_variables, problem.n_samples, problem.n_rows]
+    for integers in (numbers, candidates.child, lengths, members):
+        _add(digest, np.asarray(integers, dtype="<i8"))
+    _add(digest, np.asarray(problem.linear, dtype="<f8"))
+    if problem.margins is not None:
+        data = problem.margins.data
+        digest.update(f"{problem.margins.kind}\0".encode())
+        for table in (data.arities, data.codes):
+            _add(digest, np.asarray(table, dtype="<i8"))
+        settings = [problem.gamma, problem.margins.smoothing]
+        for reals in (data.weights, problem.sample_weights, settings):
+            _add(digest, np.asarray(reals, dtype="<f8"))
+    return digest.hexdigest()
+
+
+def _add(digest: hashlib._Hash, array: NDArray[Any]) -> None:
+    """Shape first, so that no two lists of arrays look alike."""
+    digest.update(f"{array.shape}\0".encode())
+    digest.update(np.ascontiguousarray(array).tobytes())
+
+
+@dataclass(frozen=True, eq=False)
+class Majorant:
+    """f <= gamma * unused + constant + the sum of ``gradient`` over the chosen candidates, for
+    every structure of the problem and every gamma.
+
+    Attributes
+    ----------
+    problem : name of the problem whatever its gamma
+    unused : weight that the dual weights leave over
+    constant : everything else that does not depend on the structure, and the rounding allowance
+    gradient : (candidates,)
+    selections : (k, variables) structures whose combination is the relaxed solution
+    shares : (k,) their shares
+    """
+
+    problem: str
+    unused: float
+    constant: float
+    gradient: NDArray[np.float64]
+    selections: NDArray[np.int64]
+    shares: NDArray[np.float64]
+
+    def belongs_to(self, problem: StructureProblem) -> bool:
+        """Whether the problem differs in nothing but gamma."""
+        return self.problem == name_without_gamma(problem)
+
+
+def name_without_gamma(problem: StructureProblem) -> str:
+    """The same for all problems that differ in gamma alone."""
+    return fingerprint(problem if problem.is_linear else problem.with_gamma(1.0))
 
 
 def relative_gap(objective: float, bound: float) -> float:
@@ -159,3 +238,63 @@ class SolveResult:
     def is_optimal(self) -> bool:
         """Whether optimality is proven."""
         return self.status is Status.OPTIMAL
+
+
+SCORE_TOLERANCE = 1e-9
+"""Relative difference allowed between a claimed and a recomputed objective: float summation."""
+
+
+def check_result(problem: StructureProblem, result: SolveResult) -> None:
+    """Raise :class:`SolverError` unless the result is consistent.
+
+    The structure must be acyclic, made of candidates and the one that is selected, the objective
+    must be what the definition gives, the bound must not lie below it and must meet it if
+    the status says optimal; in the trace objectives only rise, bounds only fall and no bound lies
+    below any objective.
+    """
+    if not is_acyclic(result.structure.parents):
+        raise SolverError(f"solver {result.solver!r} returned a cyclic graph")
+    _check_selection(problem, result)
+    recomputed = problem.score(result.structure)
+    if abs(recomputed - result.objective) > SCORE_TOLERANCE * max(1.0, abs(recomputed)):
+        raise SolverError(
+            f"solver {result.solver!r} claims the objective {result.objective}, "
+            f"the definition gives {recomputed}"
+        )
+    if not result.bound >= result.objective:
+        raise SolverError(
+            f"solver {result.solver!r} claims the bound {result.bound}, "
+            f"which lies below the objective {result.objective}"
+        )
+    if result.status is Status.OPTIMAL and result.gap > PROOF_TOLERANCE:
+        raise SolverError(
+            f"solver {result.solver!r} claims an optimal structure, but objective "
+            f"{result.objective} and bound {result.bound} leave a gap of {result.gap:.3g}"
+        )
+    _check_trace(result)
+
+
+def _check_selection(problem: StructureProblem, result: SolveResult) -> None:
+    try:
+        selection = problem.candidates.selection(result.structure)
+    except InputError as error:
+        raise SolverError(f"solver {result.solver!r}: {error}") from error
+    if not np.array_equal(selection, result.selection):
+        raise SolverError(
+            f"solver {result.solver!r} returned the selection {result.selection}, "
+            f"but its structure is the selection {selection}"
+        )
+
+
+def _check_trace(result: SolveResult) -> None:
+    seconds, objective, bound = 0.0, -math.inf, math.inf
+    for point in result.trace:
+        falls = point.bound <= bound + allowance(bound)
+        # every comparison with NaN is false, so a NaN is refused here as well
+        if not (point.seconds >= seconds and falls and objective <= point.objective <= point.bound):
+            raise SolverError(f"solver {result.solver!r} has an inconsistent trace at {point}")
+        seconds, objective, bound = point.seconds, point.objective, point.bound
+    if objective > result.objective + allowance(objective):
+        raise SolverError(f"solver {result.solver!r} once had a better structure: {objective}")
+    if bound < result.objective - allowance(bound):
+        raise SolverError(f"solver {result.solver!r} once claimed a bound that was too low")

@@ -1,28 +1,147 @@
-"""Progress of a solve: monotone by construction, heard by one callback."""
+"""When a solve must end.
+
+Threads of workers for the time of a search.
+
+Progress of a solve: monotone by construction, heard by one callback.
+
+How a solver written in Python leaves its loops when it should end.
+"""
 
 from __future__ import annotations
 
 import math
 import sys
-from collections.abc import Callable, Sequence
-from contextlib import suppress
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from marginbn.exceptions import SolverError
+from marginbn.exceptions import InputError, SolverError
 from marginbn.problem.problem import StructureProblem
 from marginbn.solvers.checkpoint import Checkpoint, Saved, SearchState
-from marginbn.solvers.limits import Deadline
-from marginbn.solvers.majorant import Majorant
 from marginbn.solvers.result import (
     PROOF_TOLERANCE,
+    Majorant,
     SolveResult,
     Status,
     TracePoint,
     allowance,
     relative_gap,
 )
+
+
+@dataclass(frozen=True)
+class Limits:
+    """Limits of one solve; ``None`` means no limit.
+
+    Parameters
+    ----------
+    time
+        Wall-clock seconds.
+    nodes
+        Nodes of the search tree.
+    memory
+        Bytes that the solve may take (:mod:`marginbn.solvers.memory`); ``None`` means most of what
+        the machine has left.
+    gap
+        Relative gap (:func:`marginbn.solvers.result.relative_gap`) at which the search may stop.
+    """
+
+    time: float | None = None
+    nodes: int | None = None
+    gap: float = 1e-6
+    memory: int | None = None
+
+    def __post_init__(self) -> None:
+        if self.time is not None and not self.time > 0:
+            raise InputError(f"time_limit must be positive seconds or None, got {self.time}")
+        if self.nodes is not None and not self.nodes > 0:
+            raise InputError(f"node_limit must be a positive integer or None, got {self.nodes}")
+        if self.memory is not None and not self.memory > 0:
+            raise InputError(f"memory_limit must be positive bytes or None, got {self.memory}")
+        if not 0 <= self.gap < float("inf"):
+            raise InputError(f"gap_tolerance must be a number of at least 0, got {self.gap}")
+
+
+@dataclass(frozen=True)
+class Deadline:
+    """A clock that starts when it is made."""
+
+    limits: Limits
+    start: float = field(default_factory=time.perf_counter)
+
+    def elapsed(self) -> float:
+        """Seconds since the start."""
+        return time.perf_counter() - self.start
+
+    def remaining(self) -> float:
+        """Seconds left; infinite without a time limit, never negative."""
+        if self.limits.time is None:
+            return float("inf")
+        return max(0.0, self.limits.time - self.elapsed())
+
+    def expired(self) -> bool:
+        """Whether the time limit is reached."""
+        return self.remaining() <= 0.0
+
+    @contextmanager
+    def ringing(self, ring: Callable[[], None]) -> Iterator[None]:
+        """Call ``ring`` from a thread of its own when the time is up while the block still runs."""
+        remaining = self.remaining()
+        if remaining == float("inf"):
+            yield
+            return
+        timer = threading.Timer(remaining, ring)
+        timer.daemon = True
+        timer.start()
+        try:
+            yield
+        finally:
+            timer.cancel()
+
+
+NAME = "marginbn worker"
+"""Of the threads, with a number."""
+
+
+@contextmanager
+def running(
+    bodies: Sequence[Callable[[], None]], send_home: Callable[[], None], patience: float = math.inf
+) -> Iterator[None]:
+    """A thread for each body while the block runs.
+
+    Whatever ends the block, Ctrl-C in the middle of the start too, ``send_home`` must make the
+    bodies return. They are waited for, up to ``patience`` seconds in all.
+    """
+    threads = [
+        threading.Thread(target=body, name=f"{NAME} {k}", daemon=True)
+        for k, body in enumerate(bodies, 1)
+    ]
+    try:
+        for thread in threads:
+            thread.start()
+        yield
+    finally:
+        if threads:
+            _end(threads, send_home, patience)
+
+
+def _end(threads: list[threading.Thread], send_home: Callable[[], None], patience: float) -> None:
+    try:
+        send_home()
+    except KeyboardInterrupt:  # nobody may be left who has not heard of the end
+        send_home()
+        raise
+    leave = time.perf_counter() + patience
+    for thread in threads:
+        if thread.is_alive():  # an interrupt may have come before its start
+            thread.join(None if math.isinf(leave) else max(0.0, leave - time.perf_counter()))
+
 
 Callback = Callable[[TracePoint], bool | None]
 """Called at every improvement; a true return value asks the solver to stop."""
@@ -176,3 +295,47 @@ class ConsoleListener:
             f"bound {point.bound:14.6f}   gap {100 * point.gap:9.4f} %\n"
         )
         sys.stderr.flush()
+
+
+class Stopped(Exception):  # noqa: N818  (an ending, not an error)
+    """Raised by :func:`look_up`; carries the status to end with."""
+
+    def __init__(self, status: Status) -> None:
+        super().__init__(status)
+        self.status = status
+
+
+def look_up(tracker: Tracker) -> None:
+    """Look up from the work: save it if due, and raise :class:`Stopped` if the callback or the
+    clock says so.
+    """
+    tracker.save_if_due()
+    if tracker.stop_requested:
+        raise Stopped(Status.INTERRUPTED)
+    if tracker.deadline.expired():
+        raise Stopped(Status.TIME_LIMIT)
+
+
+class Watch(Protocol):
+    """What somebody deep in the work sees of the outside."""
+
+    def look_up(self) -> None:
+        """Look up from the work; raises :class:`Stopped` if it should end."""
+
+    def remaining(self) -> float:
+        """Seconds left."""
+
+
+class CallersWatch:
+    """The watch of a worker in the caller's thread, who may speak to the tracker."""
+
+    def __init__(self, tracker: Tracker) -> None:
+        self.tracker = tracker
+
+    def look_up(self) -> None:
+        """Save if due; leave if the callback or the clock says so."""
+        look_up(self.tracker)
+
+    def remaining(self) -> float:
+        """Seconds left."""
+        return self.tracker.deadline.remaining()

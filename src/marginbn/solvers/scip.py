@@ -1,9 +1,9 @@
 """Formulation (19) on SCIP: the same matrices as on HiGHS, an independent second opinion.
 
-SCIP runs in a thread of its own (:mod:`marginbn.solvers.background`). It can be told to stop at
+SCIP runs in a thread of its own (:mod:`marginbn.solvers.milp`). It can be told to stop at
 every node, linear programme and presolve round, but not inside a linear programme; a long one is
 left behind when time is up. The bounds that it claims are raised by
-:func:`marginbn.problem.accuracy.bound_allowance` before anybody believes them.
+:func:`marginbn.problem.formulation.bound_allowance` before anybody believes them.
 """
 
 from __future__ import annotations
@@ -16,22 +16,22 @@ import numpy as np
 from numpy.typing import NDArray
 
 from marginbn.exceptions import MissingDependencyError, SolverError
-from marginbn.problem.accuracy import bound_allowance, objective_scale
 from marginbn.problem.candidates import CandidateSets
 from marginbn.problem.formulation import (
     MILP,
+    bound_allowance,
     formulate,
+    objective_scale,
     point_of,
     selection_of,
     why_too_large,
 )
 from marginbn.problem.problem import StructureProblem
-from marginbn.solvers.background import Channel, Ending, follow
 from marginbn.solvers.checkpoint import Checkpoint
-from marginbn.solvers.limits import Deadline, Limits
 from marginbn.solvers.memory import Needs, milp_needs
+from marginbn.solvers.milp import Channel, Ending, follow
 from marginbn.solvers.result import SolveResult, Status
-from marginbn.solvers.run import Callback, Tracker
+from marginbn.solvers.run import Callback, Deadline, Limits, Tracker
 from marginbn.solvers.start import begin, box_bound
 
 TOLERANCE = 1e-7

@@ -17,16 +17,14 @@ import numpy as np
 from joblib import effective_n_jobs
 from numpy.typing import NDArray
 
-from marginbn.atomic import PathLike
 from marginbn.exceptions import InputError, MissingDependencyError, ProblemTooLargeError
+from marginbn.files import PathLike
 from marginbn.problem.problem import StructureProblem
 from marginbn.problem.structure import Structure
-from marginbn.solvers.check import check_result
 from marginbn.solvers.checkpoint import Checkpoint
-from marginbn.solvers.limits import Deadline, Limits
 from marginbn.solvers.memory import Needs, parse_memory, refuse_if_too_large
-from marginbn.solvers.result import SolveResult, relative_gap
-from marginbn.solvers.run import Callback, Tracker
+from marginbn.solvers.result import SolveResult, check_result, relative_gap
+from marginbn.solvers.run import Callback, Deadline, Limits, Tracker
 
 
 class Solver(Protocol):
@@ -164,7 +162,7 @@ def solve_structure(
     Parameters
     ----------
     problem
-        See :func:`marginbn.problem.problem.margin_problem` and :func:`marginbn.problem.problem.linear_problem`.
+        See :func:`marginbn.margin_problem` and :func:`marginbn.linear_problem`.
     solver
         ``"auto"`` or a name from :func:`available_solvers`.
     time_limit, node_limit, gap_tolerance

@@ -23,11 +23,9 @@ from typing import Protocol, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from marginbn.solvers.checkpoint import Arrays, SearchState, warn_unused
-from marginbn.solvers.ending import Stopped
-from marginbn.solvers.framing import BrokenFileError
+from marginbn.solvers.checkpoint import Arrays, BrokenFileError, SearchState, warn_unused
 from marginbn.solvers.result import SolveResult, Status, relative_gap
-from marginbn.solvers.run import Tracker
+from marginbn.solvers.run import Stopped, Tracker
 from marginbn.solvers.start import begin
 
 

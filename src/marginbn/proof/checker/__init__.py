@@ -8,9 +8,9 @@ mathematics.
 
 from __future__ import annotations
 
-from marginbn.atomic import PathLike
+from marginbn.files import PathLike
 from marginbn.proof.certificate import Certificate
-from marginbn.proof.checker.check import Progress, Verdict, check
+from marginbn.proof.checker.verdict import Progress, Verdict, check
 from marginbn.proof.format import read_certificate
 
 __all__ = ["Verdict", "verify_certificate"]

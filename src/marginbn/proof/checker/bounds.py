@@ -1,4 +1,23 @@
-"""Upper bounds of leaves, in whole numbers of 2^grid: a majorant maximised over a leaf or more.
+"""Majorants: linear functions above the score, rounded up to whole numbers of 2^grid.
+
+For u >= 0 with sum_c u_mc <= w_m and every structure with 0/1 choice eta,
+
+    score = sum_m w_m min(gamma, min_c a_mc . eta)
+         <= gamma sum_m (w_m - sum_c u_mc) + sum_k g_k eta_k,         g = A^T u,
+
+because a minimum is at most any weighted mean. So the right-hand side, maximised over the
+structures of a leaf or over more, bounds their scores. Decomposable scores are g themselves,
+without constant.
+
+**Rounding.** u_mc = w_m parts / 2^bits is computed in double precision, relative error 2^-53; where
+a sample shares its weight among several rivals, the u are made smaller by the factor 1 - 2^-50
+first, so that u >= 0 and sum_c u_mc <= w_m hold for the numbers at hand in exact arithmetic. These
+numbers are the dual weights from here on. Coefficients are upper bounds of the true ones, exact
+multiples of 2^-44. A sum of R products errs by at most (R + 2) 2^-52 sum |a| u, whatever the order;
+that much and more is added before rounding up to the grid. The constant has positive terms only and
+is enlarged by its relative error.
+
+Upper bounds of leaves, in whole numbers of 2^grid: a majorant maximised over a leaf or more.
 
 **Forests.** Maximum over forests and class parents, see :mod:`marginbn.proof.checker.forests`.
 
@@ -15,15 +34,183 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, field
 from fractions import Fraction
-from functools import cached_property
+from functools import cached_property, lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
 
-from marginbn.proof.certificate import Certificate, Multipliers
-from marginbn.proof.checker.majorants import Majorant, room
+from marginbn.proof.certificate import Certificate, DualWeights, Multipliers
 from marginbn.proof.checker.statement import RefutedError, Space
-from marginbn.proof.checker.values import Integers
+from marginbn.proof.checker.values import (
+    SHIFT,
+    SLACK,
+    ExactCounts,
+    Integers,
+    MarginValues,
+    local_score,
+)
+
+BLOCK_BYTES = 64_000_000
+"""Coefficients and dual weights are handled in blocks of about this size."""
+
+DENSE_BYTES = 1_000_000_000
+"""All coefficients are kept if they take no more."""
+
+
+def room(n: int) -> tuple[int, int, int]:
+    """Bits of values, of the bonus b and of the penalty f for n features: n 2^(f + 3) < 2^63."""
+    width = max(n, 1).bit_length()
+    bits = 54 - 3 * width
+    return bits, bits + width + 2, bits + 2 * width + 4
+
+
+def ceil_to_grid(value: Fraction, grid: int) -> int:
+    """Smallest whole number of 2^grid that is not below the value."""
+    return math.ceil(value / Fraction(2) ** grid)
+
+
+@dataclass(frozen=True, eq=False)
+class Majorant:
+    """score <= constant + values . eta, in whole numbers of 2^grid."""
+
+    constant: int
+    values: Integers
+
+
+class Majorants:
+    """Majorants of dual weights by number, computed block by block."""
+
+    def __init__(
+        self,
+        certificate: Certificate,
+        space: Space,
+        counts: ExactCounts,
+        kept: NDArray[np.bool_],
+    ) -> None:
+        self._certificate = certificate
+        self._kept_ones = kept
+        self._space = space
+        self._counts = counts
+        n_rows = len(certificate.data.codes) * max(1, certificate.data.arities[0] - 1)
+        self._per_block = max(1, min(512, BLOCK_BYTES // (8 * n_rows)))
+        self._block = lru_cache(maxsize=8)(self._compute_block)
+
+    @property
+    def count(self) -> int:
+        """How many there are."""
+        return len(self._certificate.duals) if self._certificate.score.is_margin else 1
+
+    def __getitem__(self, number: int) -> Majorant:
+        if not self._certificate.score.is_margin:
+            return self._linear
+        block = self._block(number // self._per_block)
+        return block[number % self._per_block]
+
+    # ------------------------------------------------------------------ decomposable scores
+
+    @cached_property
+    def scores(self) -> list[tuple[int, int]]:
+        """Lower and upper score of every candidate of a decomposable score, in units of 2^-44."""
+        score = self._certificate.score
+        pairs = zip(self._space.child.tolist(), self._space.parents, strict=True)
+        return [local_score(self._counts, score, child, parents) for child, parents in pairs]
+
+    @cached_property
+    def _linear(self) -> Majorant:
+        grid = self._certificate.grid
+        pairs = zip(self.scores, self._kept_ones.tolist(), strict=True)  # others are never used
+        values = [ceil_to_grid(Fraction(up, 2**SHIFT), grid) if k else 0 for (_, up), k in pairs]
+        return Majorant(0, _checked(values, self._space.n_variables))
+
+    # ------------------------------------------------------------------ margins
+
+    @cached_property
+    def margins(self) -> MarginValues:
+        """Coefficients of the margin rows."""
+        return MarginValues(self._counts, self._certificate.score)
+
+    def _columns(self, begin: int, end: int) -> NDArray[np.float64]:
+        """Upper coefficients of candidates, (n_rows, end - begin)."""
+        columns = []
+        for k in range(begin, end):
+            child, parents = int(self._space.child[k]), self._space.parents[k]
+            units = self.margins.units(child, parents).reshape(-1)
+            if child == 0 or 0 in parents:
+                units = units + SLACK
+            if np.abs(units).max(initial=0) >= 2**53:
+                raise RefutedError(f"coefficients of candidate {k} are too large to be checked")
+            columns.append(units.astype(np.float64) * 2.0**-SHIFT)
+        return np.column_stack(columns)
+
+    @cached_property
+    def _pieces(self) -> list[tuple[int, int]]:
+        """Ranges of candidates whose coefficients make a block."""
+        n_rows = len(self._certificate.data.codes) * self.margins.n_rivals
+        width = max(1, BLOCK_BYTES // (8 * n_rows))
+        total = len(self._space.parents)
+        return [(a, min(a + width, total)) for a in range(0, total, width)]
+
+    @cached_property
+    def _kept(self) -> dict[tuple[int, int], NDArray[np.float64]]:
+        return {}
+
+    def _piece(self, piece: tuple[int, int]) -> NDArray[np.float64]:
+        if piece in self._kept:
+            return self._kept[piece]
+        columns = self._columns(*piece)
+        if columns.nbytes * len(self._pieces) <= DENSE_BYTES:
+            self._kept[piece] = columns
+        return columns
+
+    def _compute_block(self, block: int) -> list[Majorant]:
+        first = block * self._per_block
+        duals = self._certificate.duals[first : first + self._per_block]
+        weights = self._certificate.data.weights
+        u = np.stack([self._weights(first + a, dual) for a, dual in enumerate(duals)])
+        values = np.empty((len(duals), len(self._space.parents)))
+        with np.errstate(all="ignore"):  # what overflows is refused below
+            for begin, end in self._pieces:
+                columns = self._piece((begin, end))
+                largest = np.abs(columns).reshape(len(weights), -1, end - begin).max(axis=1)
+                error = (columns.shape[0] + 8) * 2.0**-51 * (weights @ largest)
+                values[:, begin:end] = u @ columns + error
+            scaled = np.ceil(np.ldexp(values, -self._certificate.grid))
+        constants = [self._constant(dual) for dual in duals]
+        n = self._space.n_variables
+        return [Majorant(c, _checked(row, n)) for c, row in zip(constants, scaled, strict=True)]
+
+    def _weights(self, number: int, dual: DualWeights) -> NDArray[np.float64]:
+        """u of all margin rows."""
+        parts = dual.parts.astype(np.float64)
+        if (parts.sum(axis=1) > 2.0**dual.bits).any():
+            sample = int(np.argmax(parts.sum(axis=1) > 2.0**dual.bits))
+            raise RefutedError(
+                f"dual weights {number}: sample {sample} gives away more than it has"
+            )
+        u = self._certificate.data.weights[:, None] * (parts * 2.0**-dual.bits)
+        u[(parts > 0).sum(axis=1) > 1] *= 1.0 - 2.0**-50
+        return u.reshape(-1)
+
+    def _constant(self, dual: DualWeights) -> int:
+        """gamma sum_m (w_m - sum_c u_mc), rounded up."""
+        parts = dual.parts.astype(np.float64)
+        unused = 1.0 - parts.sum(axis=1) * 2.0**-dual.bits  # exact
+        largest = parts.max(axis=1)
+        unused[(largest > 0) & (largest < 2.0**dual.bits)] += 2.0**-49  # u is rounded there
+        total = float(self._certificate.data.weights @ unused)
+        enlarged = Fraction(total) * (1 + Fraction(len(unused) + 8, 2**51))
+        return ceil_to_grid(
+            Fraction(self._certificate.score.gamma) * enlarged, self._certificate.grid
+        )
+
+
+def _checked(values: list[int] | NDArray[np.float64], n_variables: int) -> Integers:
+    """Whole numbers that leave room for sums in 64 bits."""
+    limit = 2 ** room(n_variables)[0]
+    if not all(-limit < value < limit for value in values):  # NaN is between nothing
+        raise RefutedError("the grid is too fine for 64-bit arithmetic")
+    return np.array(values).astype(np.int64)
+
 
 NOTHING = -(2**62)
 """Value of a leaf without structures."""

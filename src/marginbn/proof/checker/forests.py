@@ -8,7 +8,7 @@ arborescence of the graph in which one more node, numbered n, stands for "root".
 Whole numbers make large constants harmless: an arc that is not allowed weighs -2^f, an edge that
 must be there adds 2^b to both of its arcs, with 2^f >> n 2^b >> n |values|. A forest has at most
 one arc of each edge, so the best one has all edges that must be there unless no forest has.
-:func:`marginbn.proof.checker.majorants.room` says how large values may be, so that nothing overflows
+:func:`marginbn.proof.checker.bounds.room` says how large values may be, so that nothing overflows
 64 bits.
 """
 

@@ -13,11 +13,9 @@ from numpy.typing import NDArray
 from marginbn.problem.problem import StructureProblem
 from marginbn.solvers.branch_bound.needs import Shape
 from marginbn.solvers.checkpoint import Checkpoint
-from marginbn.solvers.limits import Limits
-from marginbn.solvers.majorant import Majorant
 from marginbn.solvers.memory import Needs
-from marginbn.solvers.result import SolveResult
-from marginbn.solvers.run import Callback
+from marginbn.solvers.result import Majorant, SolveResult
+from marginbn.solvers.run import Callback, Limits
 
 __all__ = ["BranchBoundSolver", "warm_up"]
 

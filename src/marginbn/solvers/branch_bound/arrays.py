@@ -13,8 +13,8 @@ import numpy as np
 from marginbn.exceptions import ProblemTooLargeError
 from marginbn.problem.margins import MarginRows
 from marginbn.problem.problem import StructureProblem
+from marginbn.solvers.branch_bound.kernels.bound import structure_magnitude
 from marginbn.solvers.branch_bound.kernels.records import BoolArray, FloatArray, Instance, IntArray
-from marginbn.solvers.branch_bound.kernels.rounding import structure_magnitude
 
 DENSE_BYTES = 2_500_000_000
 """Coefficients that are held in memory; more goes to a temporary file."""

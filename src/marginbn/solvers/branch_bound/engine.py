@@ -22,6 +22,7 @@ from marginbn.problem.problem import StructureProblem, margin_problem
 from marginbn.solvers.branch_bound import arrays as frank_wolfe
 from marginbn.solvers.branch_bound import workers
 from marginbn.solvers.branch_bound.arrays import Encoding, encode
+from marginbn.solvers.branch_bound.kernels.bound import bound_error
 from marginbn.solvers.branch_bound.kernels.box import propagate
 from marginbn.solvers.branch_bound.kernels.climb import new_climber, search_from
 from marginbn.solvers.branch_bound.kernels.combination import (
@@ -33,7 +34,6 @@ from marginbn.solvers.branch_bound.kernels.combination import (
 )
 from marginbn.solvers.branch_bound.kernels.oracle import maximise
 from marginbn.solvers.branch_bound.kernels.records import FloatArray, IntArray, new_box
-from marginbn.solvers.branch_bound.kernels.rounding import bound_error
 from marginbn.solvers.branch_bound.kernels.store import (
     ROOT_BOUND,
     drop_family,
@@ -50,11 +50,9 @@ from marginbn.solvers.branch_bound.starts import simple_starts
 from marginbn.solvers.branch_bound.workers import UNLIMITED, Team, Worker
 from marginbn.solvers.checkpoint import Checkpoint, SearchState
 from marginbn.solvers.compile import prepare
-from marginbn.solvers.limits import Deadline, Limits
-from marginbn.solvers.majorant import Majorant, name_without_gamma
 from marginbn.solvers.memory import spendable
-from marginbn.solvers.result import SolveResult
-from marginbn.solvers.run import Callback, Tracker
+from marginbn.solvers.result import Majorant, SolveResult, name_without_gamma
+from marginbn.solvers.run import Callback, Deadline, Limits, Tracker
 from marginbn.solvers.tree_search import Progress, SearchTree, report, saved_tree, search
 
 NAME = "branch_bound"

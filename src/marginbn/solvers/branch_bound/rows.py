@@ -21,8 +21,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from marginbn.solvers.branch_bound.kernels.bound import EPS
 from marginbn.solvers.branch_bound.kernels.records import BoolArray, FloatArray, Instance
-from marginbn.solvers.branch_bound.kernels.rounding import EPS
 
 BAND = 1.0
 """Terms this much above the smallest of their sample stay (nats)."""

@@ -24,7 +24,6 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from marginbn.solvers.branch_bound.kernels.loading import push_all
 from marginbn.solvers.branch_bound.kernels.records import Box, FloatArray, Instance, IntArray
 from marginbn.solvers.branch_bound.kernels.store import (
     FLOOR,
@@ -33,11 +32,11 @@ from marginbn.solvers.branch_bound.kernels.store import (
     ROOT_BOUND,
     Pool,
     drop_family,
+    push_all,
     with_room,
     words_per_box,
 )
-from marginbn.solvers.checkpoint import Arrays
-from marginbn.solvers.framing import BrokenFileError
+from marginbn.solvers.checkpoint import Arrays, BrokenFileError
 
 
 @dataclass(frozen=True, eq=False)

@@ -7,7 +7,7 @@ import numpy as np
 from marginbn.solvers.branch_bound.arrays import Encoding
 from marginbn.solvers.branch_bound.kernels.bound import Settings
 from marginbn.solvers.branch_bound.kernels.records import Instance
-from marginbn.solvers.limits import Limits
+from marginbn.solvers.run import Limits
 
 MANY_FEATURES = 30
 """Chosen between german (20), whose proof more accuracy makes slower, and spambase (57), whose gap

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from marginbn.problem.loglik import log_likelihood
 from marginbn.problem.problem import StructureProblem
-from marginbn.problem.scores import candidate_score
+from marginbn.problem.scores import candidate_score, log_likelihood
 from marginbn.solvers.branch_bound.arrays import Encoding
 from marginbn.solvers.branch_bound.kernels.oracle import maximise
 from marginbn.solvers.branch_bound.kernels.records import Box, FloatArray, IntArray, Oracle

@@ -50,7 +50,7 @@ from marginbn.solvers.branch_bound.kernels.tree import (
 )
 from marginbn.solvers.branch_bound.needs import KEPT_VERTICES
 from marginbn.solvers.branch_bound.saved_tree import OpenNodes, load
-from marginbn.solvers.threads import running
+from marginbn.solvers.run import running
 
 ACTIVE_VERTICES = 128
 """Vertices of one convex combination; the lightest leaves when there are more."""

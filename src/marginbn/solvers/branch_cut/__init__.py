@@ -13,10 +13,9 @@ from numpy.typing import NDArray
 from marginbn.problem.problem import StructureProblem
 from marginbn.solvers.branch_cut.needs import estimate
 from marginbn.solvers.checkpoint import Checkpoint
-from marginbn.solvers.limits import Deadline, Limits
 from marginbn.solvers.memory import Needs
 from marginbn.solvers.result import SolveResult
-from marginbn.solvers.run import Callback, Tracker
+from marginbn.solvers.run import Callback, Deadline, Limits, Tracker
 
 __all__ = ["BranchCutSolver"]
 

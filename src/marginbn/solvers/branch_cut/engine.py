@@ -9,18 +9,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from marginbn.solvers.branch_cut.arrays import IntArray
-from marginbn.solvers.branch_cut.ground import Ground, prepare
 from marginbn.solvers.branch_cut.kernels.propagate import propagate
 from marginbn.solvers.branch_cut.needs import Division
-from marginbn.solvers.branch_cut.saving import load_nodes, save_nodes
-from marginbn.solvers.branch_cut.tree import Node, Tree
-from marginbn.solvers.branch_cut.visit import Desk, Visitor
+from marginbn.solvers.branch_cut.tree import Node, Tree, load_nodes, save_nodes
+from marginbn.solvers.branch_cut.visit import Desk, Ground, Visitor, prepare
 from marginbn.solvers.branch_cut.warm import Warm
 from marginbn.solvers.branch_cut.workers import Team
 from marginbn.solvers.checkpoint import SearchState
-from marginbn.solvers.ending import look_up
 from marginbn.solvers.result import SolveResult
-from marginbn.solvers.run import Tracker
+from marginbn.solvers.run import Tracker, look_up
 from marginbn.solvers.tree_search import Progress, SearchTree, report, saved_tree, search
 
 NAME = "branch_cut"

@@ -22,10 +22,14 @@ import numpy as np
 
 from marginbn.solvers.branch_cut.arrays import BoolArray, FloatArray, Instance, IntArray
 from marginbn.solvers.branch_cut.bounds import EPS, Prices, feasible_multipliers, lagrangian
-from marginbn.solvers.branch_cut.clusters import Support, separate_exactly, violated_by_selection
 from marginbn.solvers.branch_cut.kernels.separation import separate
 from marginbn.solvers.branch_cut.program import Program, Solution
-from marginbn.solvers.branch_cut.rows import RowPool
+from marginbn.solvers.branch_cut.rows import (
+    RowPool,
+    Support,
+    separate_exactly,
+    violated_by_selection,
+)
 from marginbn.solvers.branch_cut.warm import (
     EXPLICIT,
     SATURATED,
@@ -35,7 +39,7 @@ from marginbn.solvers.branch_cut.warm import (
     compressed,
     refreshed,
 )
-from marginbn.solvers.ending import Watch
+from marginbn.solvers.run import Watch
 
 ALL_COLUMNS = 300
 """Programmes get all columns up to so many candidates; beyond it columns are priced in."""

@@ -23,9 +23,7 @@ import numpy as np
 
 from marginbn.solvers.branch_cut.arrays import IntArray
 from marginbn.solvers.branch_cut.tree import SMALLEST_TREE, Node, Tree
-from marginbn.solvers.ending import Stopped
-from marginbn.solvers.limits import Limits
-from marginbn.solvers.threads import running
+from marginbn.solvers.run import Limits, Stopped, running
 from marginbn.solvers.tree_search import Progress
 
 SMALLEST_GAP = 1e-9

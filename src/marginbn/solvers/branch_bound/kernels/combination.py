@@ -25,7 +25,7 @@ from marginbn.solvers.branch_bound.kernels.duals import (
     linear_of_vertex,
     update_duals,
 )
-from marginbn.solvers.branch_bound.kernels.linesearch import step_length
+from marginbn.solvers.branch_bound.kernels.gradient import step_length
 from marginbn.solvers.branch_bound.kernels.records import (
     FloatArray,
     Instance,

@@ -3,6 +3,8 @@
 A *family* is what both children of a split inherit: the best majorant (c, g) of their parent, its
 smoothing and its heaviest active vertices. Nodes and families live in pools with free lists; the
 caller grows the pools between batches.
+
+Boxes from outside into a store.
 """
 
 from __future__ import annotations
@@ -12,6 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from marginbn.solvers.branch_bound.kernels.box import propagate
 from marginbn.solvers.branch_bound.kernels.combination import CONSTANT, SMOOTHING, UNUSED, Bounding
 from marginbn.solvers.branch_bound.kernels.records import (
     Box,
@@ -19,6 +22,7 @@ from marginbn.solvers.branch_bound.kernels.records import (
     Instance,
     IntArray,
     copy_array,
+    new_box,
 )
 from marginbn.solvers.compile import entry, kernel, shared
 
@@ -338,3 +342,32 @@ def _swap_vertices(b: Bounding, a: int, k: int) -> None:
         b.share[a], b.share[k] = b.share[k], b.share[a]
         for i in range(b.vertices.shape[1]):
             b.vertices[a, i], b.vertices[k, i] = b.vertices[k, i], b.vertices[a, i]
+
+
+@entry
+def push_all(
+    pool: Pool,
+    inst: Instance,
+    root: Box,
+    words: npt.NDArray[np.uint64],
+    bound: FloatArray,
+    spent: IntArray,
+    family: IntArray,
+) -> None:
+    """Cut boxes to the root, tighten them and add those that are not empty."""
+    n = inst.n_features
+    box = new_box(n, inst.first.size)
+    for node in range(bound.size):
+        unpack_box(words[node], box)
+        for i in range(n):
+            for s in range(n + 2):
+                box.allowed[i, s] = box.allowed[i, s] and root.allowed[i, s]
+            box.edges[i, i] = False
+            for j in range(i):
+                either = box.edges[i, j] or box.edges[j, i]
+                box.edges[i, j] = either
+                box.edges[j, i] = either
+        for s in range(box.classes.size):
+            box.classes[s] = box.classes[s] and root.classes[s]
+        if propagate(inst, box):
+            push(pool, box, bound[node], family[node], spent[node])

@@ -25,7 +25,7 @@ from marginbn.solvers.branch_bound.kernels.bound import (
     cutoff_of,
     offer_vertex,
 )
-from marginbn.solvers.branch_bound.kernels.box import is_member, propagate
+from marginbn.solvers.branch_bound.kernels.box import fix_box, is_member, propagate
 from marginbn.solvers.branch_bound.kernels.combination import (
     BOUND,
     CONSTANT,
@@ -38,7 +38,6 @@ from marginbn.solvers.branch_bound.kernels.combination import (
     ITERATIONS as SPENT,
 )
 from marginbn.solvers.branch_bound.kernels.duals import objective_of_vertex
-from marginbn.solvers.branch_bound.kernels.fixing import fix_box
 from marginbn.solvers.branch_bound.kernels.gradient import only_slot
 from marginbn.solvers.branch_bound.kernels.oracle import maximise
 from marginbn.solvers.branch_bound.kernels.records import (

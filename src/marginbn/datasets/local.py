@@ -1,0 +1,200 @@
+"""Small data sets that scikit-learn carries, with their names and class labels.
+
+Data sets from a folder of CSV files with a schema.
+
+The layout: ``NAME.csv`` (or ``.csv.gz``) with the class last, in a column named ``class``;
+``NAME.test.csv`` (or ``.csv.gz``) where there is a test part; ``schema.json`` with one entry per
+data set that says which features are continuous and which categorical. An empty field is missing
+and nothing else is; categorical values are text, exactly as written.
+
+The folder is given, or named by the environment variable ``MARGINBN_DATA``.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping
+from os import PathLike
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from marginbn.data.columns import Column
+from marginbn.data.labelled import CLASS_NAME, Dataset
+from marginbn.data.readers import read_delimited
+from marginbn.data.table import Table
+from marginbn.data.text import column_from_text, exact_text_column, format_error, load_text
+from marginbn.exceptions import InputError
+
+
+def load_iris() -> Dataset:
+    """Iris: three species by four flower measurements, 150 rows (Fisher 1936).
+
+    Examples
+    --------
+    >>> from marginbn.datasets import load_iris
+    >>> load_iris().train.n_rows
+    150
+    """
+    from sklearn.datasets import load_iris as load
+
+    return _from_bunch("iris", load(), "three iris species by four flower measurements")
+
+
+def load_wine() -> Dataset:
+    """Wine: three cultivars by thirteen chemical measurements, 178 rows (Forina et al. 1988).
+
+    Examples
+    --------
+    >>> from marginbn.datasets import load_wine
+    >>> load_wine().train.n_columns  # the class included
+    14
+    """
+    from sklearn.datasets import load_wine as load
+
+    return _from_bunch("wine", load(), "three wine cultivars by thirteen chemical measurements")
+
+
+def load_breast_cancer() -> Dataset:
+    """Breast cancer: diagnosis by thirty measurements of nuclei, 569 rows (Street et al. 1993).
+
+    This is the diagnostic Wisconsin set; the older one with ten integer features is `breast`.
+
+    Examples
+    --------
+    >>> from marginbn.datasets import load_breast_cancer
+    >>> load_breast_cancer().train.column("class").categories
+    ('malignant', 'benign')
+    """
+    from sklearn.datasets import load_breast_cancer as load
+
+    return _from_bunch("breast_cancer", load(), "tumour diagnosis by thirty measurements of nuclei")
+
+
+def _from_bunch(name: str, bunch: Any, description: str) -> Dataset:
+    features = [
+        Column.numeric(str(feature), bunch.data[:, j])
+        for j, feature in enumerate(bunch.feature_names)
+    ]
+    labels = [str(label) for label in bunch.target_names]
+    target = Column.categorical(CLASS_NAME, np.asarray(bunch.target), labels)
+    return Dataset(name, Table((*features, target)), None, CLASS_NAME, description)
+
+
+VARIABLE = "MARGINBN_DATA"
+"""Environment variable that names the folder."""
+
+_KINDS = ("continuous", "categorical")
+_MISSING: frozenset[str | None] = frozenset({""})
+
+
+def load_folder_dataset(name: str, folder: str | PathLike[str] | None = None) -> Dataset:
+    """Load data set `name` from a folder (default: where ``MARGINBN_DATA`` points).
+
+    Raises
+    ------
+    InputError
+        If there is no folder or no such data set in it.
+    FormatError
+        If its files are malformed or disagree with the schema.
+
+    Examples
+    --------
+    >>> from marginbn.datasets import load_folder_dataset
+    >>> load_folder_dataset("vote", "folder/with/data").train.n_rows  # doctest: +SKIP
+    435
+    """
+    path = data_folder(folder)
+    schema = _load_schema(path)
+    if name not in schema:
+        known = ", ".join(sorted(schema))
+        raise InputError(f"there is no data set {name!r} in {str(path)!r}; there are: {known}")
+    kinds = _kinds_of(schema[name], name, path)
+    train_file = _find_file(path, name)
+    if train_file is None:
+        raise InputError(f"{name}.csv or {name}.csv.gz is not in {str(path)!r}")
+    train = _read_part(train_file, kinds)
+    test_file = _find_file(path, f"{name}.test")
+    test = None if test_file is None else _read_part(test_file, kinds)
+    return Dataset(name, train, test, CLASS_NAME, _describe(train, test))
+
+
+def list_folder_datasets(folder: str | PathLike[str] | None = None) -> list[str]:
+    """Names of the data sets in a folder, sorted.
+
+    Examples
+    --------
+    >>> from marginbn.datasets import list_folder_datasets
+    >>> list_folder_datasets("folder/with/data")  # doctest: +SKIP
+    ['corral', 'vote']
+    """
+    return sorted(_load_schema(data_folder(folder)))
+
+
+def data_folder(folder: str | PathLike[str] | None = None) -> Path:
+    """The folder given, or the one that ``MARGINBN_DATA`` names; an error if neither is one."""
+    chosen = os.environ.get(VARIABLE, "") if folder is None else os.fspath(folder)
+    if not chosen:
+        raise InputError(
+            f"no data folder: set the environment variable {VARIABLE} to a folder that holds "
+            f"schema.json and the CSV files (export {VARIABLE}=/path/to/datasets), or give folder="
+        )
+    if not (Path(chosen) / "schema.json").is_file():
+        source = VARIABLE if folder is None else "folder"
+        raise InputError(f"{source} must name a folder with a schema.json, got {chosen!r}")
+    return Path(chosen)
+
+
+def _load_schema(folder: Path) -> dict[str, Any]:
+    path = folder / "schema.json"
+    try:
+        schema = json.loads(load_text(path))
+    except json.JSONDecodeError as error:
+        raise format_error(str(path), error.lineno, error.msg) from error
+    if not isinstance(schema, dict):
+        raise format_error(str(path), None, "expected an object with one entry per data set")
+    return schema
+
+
+def _kinds_of(entry: Any, name: str, folder: Path) -> dict[str, str]:
+    """Kind of each feature in schema.json, in order."""
+    try:
+        kinds = {feature["name"]: feature["kind"] for feature in entry["features"]}
+    except (TypeError, KeyError) as error:
+        reason = f"the entry {name!r} must list features with name and kind"
+        raise format_error(str(folder / "schema.json"), None, reason) from error
+    for feature, kind in kinds.items():
+        if kind not in _KINDS:
+            reason = f"the kind of {feature!r} in {name!r} must be one of {_KINDS}, got {kind!r}"
+            raise format_error(str(folder / "schema.json"), None, reason)
+    return kinds
+
+
+def _find_file(folder: Path, stem: str) -> Path | None:
+    for path in (folder / f"{stem}.csv", folder / f"{stem}.csv.gz"):
+        if path.parent == folder and path.is_file():  # a name with a slash leads nowhere
+            return path
+    return None
+
+
+def _read_part(path: Path, kinds: Mapping[str, str]) -> Table:
+    text = read_delimited(path, delimiter=",")
+    expected = (*kinds, CLASS_NAME)
+    if text.names != expected:
+        reason = f"the columns must be those of schema.json, {expected}, got {text.names}"
+        raise format_error(str(path), 1, reason)
+    columns: list[Column] = []
+    for name, fields in zip(text.names, text.columns, strict=True):
+        if kinds.get(name) == "continuous":
+            columns.append(column_from_text(name, fields, "numeric", text.origin))
+        else:
+            columns.append(exact_text_column(name, fields, _MISSING))
+    return Table(tuple(columns))
+
+
+def _describe(train: Table, test: Table | None) -> str:
+    rows = f"{train.n_rows} rows" if test is None else f"{train.n_rows} + {test.n_rows} rows"
+    n_classes = len(train.column(CLASS_NAME).categories)
+    return f"{rows}, {train.n_columns - 1} features, {n_classes} classes"

@@ -1,0 +1,670 @@
+"""The command line: same numbers as Python, one-line errors, documented exit codes."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner, Result
+
+import marginbn
+from marginbn import MaxMarginBNClassifier, NaiveBayesClassifier, TANClassifier
+from marginbn.classifiers.evaluation import cross_validate, stratified_holdout
+from marginbn.classifiers.model_file import load_model, save_model
+from marginbn.cli import app
+from marginbn.cli.data import parse_kinds
+from marginbn.cli.options import Score
+from marginbn.cli.running import ProgressLine
+from marginbn.datasets import load_dataset
+from marginbn.exceptions import InputError
+from marginbn.export.formats import load_network as load_any
+from marginbn.export.native import load_network
+from marginbn.problem.scores import get_local_score
+from marginbn.solvers import solver_names
+from marginbn.solvers.result import TracePoint
+
+COMMANDS = [
+    "fit",
+    "predict",
+    "evaluate",
+    "show",
+    "report",
+    "size",
+    "export",
+    "formulate",
+    "solve",
+    "datasets",
+]
+EXACT = ["--solver", "exhaustive", "--max-parents", "1"]
+
+TOY = """colour,size,y
+red,1.5,a
+blue,2.5,b
+red,,a
+blue,3.5,b
+red,1.1,a
+blue,9.0,b
+green,1.2,a
+blue,8.0,
+"""
+
+
+def run(*args: object) -> Result:
+    """Run a command in this process."""
+    return CliRunner().invoke(app, [str(a) for a in args])
+
+
+def launch(*args: object, **options: Any) -> subprocess.Popen[str]:
+    """Run a command in a process of its own."""
+    return subprocess.Popen(
+        [sys.executable, "-m", "marginbn", *map(str, args)],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        **options,
+    )
+
+
+def one_line_error(result: Result, code: int = 1) -> str:
+    """The error of a failed command: one line, no traceback, nothing on stdout."""
+    assert result.exit_code == code, result.output
+    assert result.stdout == ""
+    line = result.stderr.splitlines()[-1]
+    assert line.startswith("marginbn: error: ")
+    assert "Traceback" not in result.stderr
+    return line
+
+
+@pytest.fixture
+def toy(tmp_path: Path) -> Path:
+    """Eight rows with a missing value, a missing class and a rare category."""
+    path = tmp_path / "toy.csv"
+    path.write_text(TOY)
+    return path
+
+
+@pytest.fixture
+def iris_model(tmp_path: Path) -> Path:
+    """Max-margin classifier of iris, learned from all rows."""
+    path = tmp_path / "iris.json"
+    result = run("fit", "iris", "--holdout", 0, "-o", path, "-q", *EXACT)
+    assert result.exit_code == 0, result.output
+    return path
+
+
+# --- help -----------------------------------------------------------------------------------------
+
+
+def test_help_names_every_command_and_exit_code() -> None:
+    """What can be done and how it ends, within 80 columns."""
+    result = run("--help")
+    assert result.exit_code == 0
+    for name in COMMANDS:
+        assert f"\n  {name} " in result.stdout
+    for code in ("0", "1", "2", "3", "130"):
+        assert f"\n    {code} " in result.stdout
+    assert max(map(len, result.stdout.splitlines())) <= 80
+    assert "..." not in result.stdout.split("Commands:")[1]
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_every_command_has_help(command: str) -> None:
+    """Each command explains itself and its options."""
+    result = run(command, "--help")
+    assert result.exit_code == 0
+    assert f"Usage: marginbn {command}" in result.stdout or "Usage:" in result.stdout
+
+
+def test_help_imports_nothing_heavy() -> None:
+    """Neither numpy nor rich nor scikit-learn is loaded to show help."""
+    code = (
+        "import sys\nfrom marginbn.cli import main\nsys.argv = ['marginbn', '--help']\n"
+        "try:\n    main()\nexcept SystemExit:\n    pass\n"
+        "heavy = {'numpy', 'scipy', 'sklearn', 'rich', 'joblib', 'numba', 'highspy'}\n"
+        "sys.exit(1 if heavy & set(sys.modules) else 0)"
+    )
+    assert subprocess.run([sys.executable, "-c", code], capture_output=True).returncode == 0
+
+
+def test_version() -> None:
+    """The version of the package."""
+    assert run("--version").stdout == f"marginbn {marginbn.__version__}\n"
+
+
+def test_score_names_are_those_of_the_library() -> None:
+    """The option offers exactly the scores there are."""
+    for score in Score:
+        get_local_score(str(score), 1.0)
+    with pytest.raises(InputError) as caught:
+        get_local_score("nonsense", 1.0)
+    for score in Score:
+        assert str(score) in str(caught.value)
+
+
+def test_help_names_every_solver() -> None:
+    """The solvers in the help text are those of the registry."""
+    words = re.findall(r"\w+", run("fit", "--help").stdout)
+    assert set(solver_names()) <= set(words)
+
+
+# --- fit ------------------------------------------------------------------------------------------
+
+
+def test_fit_agrees_with_python() -> None:
+    """Same split, same structure, same numbers to the last digit as the estimator."""
+    result = run("fit", "iris", "--json", *EXACT)
+    assert result.exit_code == 0
+    summary = json.loads(result.stdout)
+    table = load_dataset("iris").train
+    X, y = table.drop("class"), np.asarray(table.column("class").values.tolist())
+    train, test = stratified_holdout(y, 0.2, 0)
+    expected = MaxMarginBNClassifier(solver="exhaustive", max_parents=1, random_state=0)
+    expected.fit(X.take(train), y[train])
+    assert summary["objective"] == expected.objective_
+    assert summary["bound"] == expected.bound_
+    assert summary["proved"] is True
+    assert summary["accuracy"]["training"]["value"] == expected.score(X.take(train), y[train])
+    assert summary["accuracy"]["held out"]["value"] == expected.score(X.take(test), y[test])
+    assert summary["accuracy"]["held out"]["n_rows"] == 30
+
+
+def test_the_summary_is_readable() -> None:
+    """Verdict first, then numbers, then the structure; notes go to stderr."""
+    result = run("fit", "iris", *EXACT)
+    lines = result.stdout.splitlines()
+    assert lines[0] == "Optimal, proven: no allowed structure has a higher soft margin."
+    for word in ("score", "objective", "bound", "gap", "search", "training", "held out"):
+        assert any(line.startswith(f"  {word}") for line in lines), word
+    assert "Structure" in lines
+    assert "Learning from 120 rows, measuring accuracy on 30; --holdout 0" in result.stderr
+    assert "add --output" in result.stderr
+    assert max(map(len, lines)) <= 80
+    assert run("fit", "iris", "-q", *EXACT).stderr == ""
+
+
+def test_the_test_part_of_a_data_set_is_used() -> None:
+    """mofn-3-7-10 brings 1024 test rows, so all 300 rows are learned from."""
+    result = run("fit", "mofn-3-7-10", "--method", "naive-bayes", "--json")
+    accuracy = json.loads(result.stdout)["accuracy"]
+    assert accuracy["training"]["n_rows"] == 300
+    assert accuracy["held out"]["n_rows"] == 1024
+    assert "--holdout" not in result.stderr
+
+
+def test_a_test_table_is_measured_on(toy: Path) -> None:
+    """--test measures on another file; the rows without a class are left out there too."""
+    result = run("fit", toy, "-t", "y", "--method", "naive-bayes", "--test", toy, "--json")
+    accuracy = json.loads(result.stdout)["accuracy"]
+    assert accuracy["held out"]["n_rows"] == accuracy["training"]["n_rows"] == 7
+    assert run("fit", toy, "-t", "y", "--test", toy, "--holdout", 0.5).exit_code == 2
+
+
+@pytest.mark.parametrize(
+    ("method", "options"),
+    [
+        ("max-margin", ["--margin", "binary", "--p", "0.8", *EXACT]),
+        ("max-margin-cv", ["--gamma", "1", "--max-parents", "1", "--solver", "highs"]),
+        ("generative", ["--score", "bic", "--solver", "dp", "--unrestricted"]),
+        ("tan", ["--smoothing", "0.5"]),
+        ("naive-bayes", []),
+    ],
+)
+def test_every_method_fits(method: str, options: list[str], tmp_path: Path) -> None:
+    """Each method learns, saves, and its file predicts."""
+    path = tmp_path / "m.json"
+    result = run("fit", "iris", "--method", method, "-o", path, *options)
+    assert result.exit_code == 0, result.output
+    predicted = run("predict", path, "iris")
+    assert predicted.exit_code == 0
+    assert len(predicted.stdout.splitlines()) == 151
+
+
+def test_options_reach_the_classifier(tmp_path: Path) -> None:
+    """What is asked for on the command line stands in the saved parameters."""
+    path = tmp_path / "m.json"
+    result = run(
+        "fit", "iris", "-o", path, "--margin", "binary", "--p", 0.8, "--max-parents", 1,
+        "--smoothing", 0.5, "--solver", "highs", "--time-limit", 0, "--gap", 0.01, "--seed", 7,
+        "--missing", "state", "--unseen", "error", "--require", "class->petal width (cm)",
+        "--forbid", "class -> sepal width (cm)", "--drop", "sepal length (cm)",
+        "--kind", "petal length (cm)=numeric",
+    )  # fmt: skip
+    assert result.exit_code in (0, 3), result.output
+    classifier = load_model(path)
+    params = classifier.get_params()
+    assert params["gamma"] == pytest.approx(np.log(4))
+    assert params["required_arcs"] == [("class", "petal width (cm)")]
+    assert params["forbidden_arcs"] == [("class", "sepal width (cm)")]
+    expected = {
+        "margin": "binary",
+        "max_parents": 1,
+        "smoothing": 0.5,
+        "solver": "highs",
+        "time_limit": None,
+        "gap_tolerance": 0.01,
+        "random_state": 7,
+        "missing": "state",
+        "unseen": "error",
+    }
+    assert {key: params[key] for key in expected} == expected
+    assert "sepal length (cm)" not in classifier.feature_names_in_
+    parents = classifier.structure_.parents
+    assert 0 in parents[classifier.network_.variable_index("petal width (cm)")]
+    assert 0 not in parents[classifier.network_.variable_index("sepal width (cm)")]
+
+
+def test_a_requested_gap_is_exit_code_3() -> None:
+    """Stopping early is no error, but it is not a proof either."""
+    result = run("fit", "wine", "--solver", "highs", "--gap", 0.9, "--json", "--holdout", 0)
+    summary = json.loads(result.stdout)
+    assert summary["proved"] == (result.exit_code == 0)
+    assert result.exit_code in (0, 3)
+    assert (summary["status"] == "optimal") == (result.exit_code == 0)
+
+
+def test_the_class_keeps_its_name(toy: Path, tmp_path: Path) -> None:
+    """Arcs and outputs speak of the target by the name of its column."""
+    path = tmp_path / "m.json"
+    run("fit", toy, "-t", "y", "-o", path, "--require", "y->colour", "--holdout", 0, *EXACT)
+    assert load_model(path).network_.names == ("y", "colour", "size")
+    assert run("predict", path, toy).stdout.splitlines()[0] == "y"
+
+
+def test_warnings_are_single_lines(toy: Path) -> None:
+    """Rows without a class, rows with missing values: told without Python's decoration."""
+    result = run("fit", toy, "-t", "y", "--method", "naive-bayes", "--holdout", 0)
+    told = [line for line in result.stderr.splitlines() if "warning" in line]
+    assert told[0] == "marginbn: warning: 1 of 8 rows have no 'y' and are left out"
+    assert told[1].startswith("marginbn: warning: 1 of 7 rows have missing values")
+    assert len(told) == 2
+
+
+# --- errors ---------------------------------------------------------------------------------------
+
+
+def test_unusable_input_is_one_line_and_exit_code_1(toy: Path, tmp_path: Path) -> None:
+    """A wrong file, a wrong column, a wrong model."""
+    assert "No such file" in one_line_error(run("fit", tmp_path / "none.csv", "-t", "y"))
+    assert "no data set 'irsi'; try iris" in one_line_error(run("fit", "irsi"))
+    assert "no column 'Y'" in one_line_error(run("fit", toy, "-t", "Y"))
+    assert "no column 'sice'; did you mean 'size'?" in one_line_error(
+        run("fit", toy, "-t", "y", "--drop", "sice")
+    )
+    assert "measured numbers" in one_line_error(run("fit", toy, "-t", "size"))
+    assert "not JSON" in one_line_error(run("show", toy))
+    (tmp_path / "bad.csv").write_text("a,b\n1\n")
+    assert "line 2: expected 2 fields" in one_line_error(
+        run("size", tmp_path / "bad.csv", "-t", "a")
+    )
+    assert "missing values" in one_line_error(
+        run("fit", toy, "-t", "y", "--missing", "error", "--holdout", 0, *EXACT)
+    )
+    assert "cannot write" in one_line_error(
+        run("fit", "iris", "--method", "tan", "-q", "-o", tmp_path / "no" / "m.json")
+    )
+
+
+@pytest.mark.parametrize(
+    ("args", "reason"),
+    [
+        (["fit"], "TABLE"),
+        (["fit", "toy.csv"], "--target"),
+        (["fit", "iris", "--method", "svm"], "svm"),
+        (["fit", "iris", "--gamma", "1", "--p", "0.9"], "either --gamma or --p"),
+        (["fit", "iris", "--p", "0.3"], "between 0.5 and 1"),
+        (["fit", "iris", "--gamma", "-1"], "gamma must be a positive number"),
+        (["fit", "iris", "--max-parents", "-1"], "max_parents must be"),
+        (["fit", "iris", "--solver", "cplex"], "solver must be one of"),
+        (["fit", "iris", "--time-limit", "-5"], "time_limit must be"),
+        (["fit", "iris", "--method", "tan", "--gamma", "1"], "no meaning with --method tan"),
+        (["fit", "iris", "--method", "tan", "--solver", "highs"], "no meaning"),
+        (["fit", "iris", "--unrestricted"], "no meaning with --method max-margin"),
+        (["fit", "iris", "--holdout", "1"], "below 1"),
+        (["fit", "iris", "--require", "class"], "parent->child"),
+        (["fit", "iris", "--kind", "x=text"], "COL=numeric"),
+        (["evaluate", "iris", "--folds", "1"], "folds"),
+        (["export", "m.json"], "say json, bif, xmlbif, net, uai, dot, mermaid"),
+        (["formulate", "iris", "--method", "tan", "-o", "x.lp"], "max-margin or generative"),
+        (["nonsense"], "nonsense"),
+    ],
+)
+def test_wrong_options_are_exit_code_2(args: list[str], reason: str) -> None:
+    """The message names the option; nothing is read or solved."""
+    result = run(*args)
+    assert result.exit_code == 2, result.output
+    assert reason in " ".join(result.stderr.split())
+    assert result.stdout == ""
+
+
+def test_interrupts_before_a_result_are_exit_code_130(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Ctrl-C while a table is read leaves nothing to report."""
+
+    def interrupted(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("marginbn.cli.data.load_dataset", interrupted)
+    result = run("fit", "iris")
+    assert result.exit_code == 130
+    assert result.stderr == "marginbn: interrupted before there was a result\n"
+
+
+def test_memory_errors_point_to_the_size_command(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Out of memory is told, not dumped."""
+
+    def exhausted(*_: object) -> None:
+        raise MemoryError
+
+    monkeypatch.setattr("marginbn.cli.data.load_dataset", exhausted)
+    assert "marginbn size" in one_line_error(run("fit", "iris"))
+
+
+def test_bugs_keep_their_traceback(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What nobody foresaw is not hidden behind a polite line."""
+
+    def broken(*_: object) -> None:
+        raise ZeroDivisionError
+
+    monkeypatch.setattr("marginbn.cli.data.load_dataset", broken)
+    assert isinstance(run("fit", "iris").exception, ZeroDivisionError)
+
+
+# --- predict --------------------------------------------------------------------------------------
+
+
+def test_predict_agrees_with_python(iris_model: Path, tmp_path: Path) -> None:
+    """Classes and probabilities to the last digit, on stdout, in a file and as JSON."""
+    table = load_dataset("iris").train.drop("class")
+    classifier = load_model(iris_model)
+    expected, proba = classifier.predict(table).tolist(), classifier.predict_proba(table)
+    rows = list(csv.reader(io.StringIO(run("predict", iris_model, "iris", "--proba").stdout)))
+    assert rows[0] == ["class", "P(setosa)", "P(versicolor)", "P(virginica)"]
+    assert [row[0] for row in rows[1:]] == expected
+    assert [[float(v) for v in row[1:]] for row in rows[1:]] == proba.tolist()
+    as_json = json.loads(run("predict", iris_model, "iris", "--proba", "--json").stdout)
+    assert as_json["class"] == expected
+    assert as_json["P(setosa)"] == proba[:, 0].tolist()
+    result = run("predict", iris_model, "iris", "-o", tmp_path / "p.csv")
+    assert result.stdout == ""
+    assert (tmp_path / "p.csv").read_text().splitlines() == ["class", *expected]
+
+
+def test_columns_are_matched_by_name(toy: Path, tmp_path: Path) -> None:
+    """Order does not matter, others are ignored, unseen and missing values are summed out."""
+    model, rows = tmp_path / "m.json", tmp_path / "rows.csv"
+    run("fit", toy, "-t", "y", "--method", "naive-bayes", "-o", model, "--holdout", 0)
+    rows.write_text("note,size,colour,y\nhello,,violet,?\n,1.3,red,zzz\n,,,\n")
+    result = run("predict", model, rows, "--proba", "--json")
+    assert result.exit_code == 0, result.output
+    predicted = json.loads(result.stdout)
+    prior = load_model(model).network_.posterior("y")
+    assert predicted["P(a)"][0] == pytest.approx(prior[0])  # nothing is known about this row
+    assert predicted["P(a)"][2] == pytest.approx(prior[0])
+    assert predicted["y"][1] == "a"
+
+
+def test_missing_columns_are_named(iris_model: Path, toy: Path) -> None:
+    """A table without the features cannot be predicted."""
+    line = one_line_error(run("predict", iris_model, toy))
+    assert "lacks columns" in line
+    assert "'petal width (cm)'" in line
+
+
+def test_unseen_categories_can_be_errors(toy: Path, tmp_path: Path) -> None:
+    """--unseen error makes a strange category an error at prediction."""
+    model, rows = tmp_path / "m.json", tmp_path / "rows.csv"
+    run("fit", toy, "-t", "y", "--method", "tan", "--unseen", "error", "-o", model, "--holdout", 0)
+    rows.write_text("size,colour\n1,violet\n")
+    assert "'violet'" in one_line_error(run("predict", model, rows))
+
+
+# --- the other commands ---------------------------------------------------------------------------
+
+
+def test_evaluate_agrees_with_python() -> None:
+    """Fold by fold the accuracies of cross_validate, beside both baselines."""
+    result = run("evaluate", "iris", "--folds", 4, "--seed", 1, "--json", "-q", *EXACT)
+    assert result.exit_code == 0
+    assert result.stderr == ""
+    record = json.loads(result.stdout)
+    assert list(record["methods"]) == ["max-margin", "naive-bayes", "tan"]
+    table = load_dataset("iris").train
+    X, y = table.drop("class"), np.asarray(table.column("class").values.tolist())
+    for name, make in (("naive-bayes", NaiveBayesClassifier), ("tan", TANClassifier)):
+        expected = cross_validate(make, X, y, 4, seed=1)
+        found = record["methods"][name]
+        assert [fold["accuracy"] for fold in found["folds"]] == list(expected.accuracies)
+        assert (found["mean"], found["half_width"]) == (expected.mean, expected.half_width)
+
+
+def test_evaluate_shows_a_table_and_its_progress(toy: Path) -> None:
+    """A line per fold on stderr, a line per method on stdout."""
+    result = run("evaluate", toy, "-t", "y", "--folds", 2, "--missing", "state", *EXACT)
+    assert result.stderr.count("max-margin: fold ") == 2
+    methods = [line.split()[0] for line in result.stdout.splitlines()[3:]]
+    assert methods == ["max-margin", "naive-bayes", "tan"]
+
+
+def test_show_repeats_the_summary(iris_model: Path) -> None:
+    """The saved classifier tells what fit told; with --tables also its parameters."""
+    fit = json.loads(run("fit", "iris", "--holdout", 0, "--json", *EXACT).stdout)
+    show = json.loads(run("show", iris_model, "--json").stdout)
+    different = {key for key in fit if fit[key] != show[key]}
+    assert different <= {"accuracy", "seconds", "n_samples"}
+    text = run("show", iris_model, "--tables").stdout
+    assert text.startswith("Optimal, proven")
+    assert "\nP(class" in text
+    tables = json.loads(run("show", iris_model, "--tables", "--json").stdout)["network"]
+    assert tables["format"] == "marginbn-network"
+
+
+def test_size_is_the_formula() -> None:
+    """Candidates, rows and bytes counted by hand, and the same in words."""
+    record = json.loads(run("size", "corral", "--max-parents", 2, "--json").stdout)
+    # 64 settings; features have {} or {class} or {class, one of 5 others}, the class 1 + 6 + 15.
+    assert record["n_candidates"] == 6 * (1 + 1 + 5) + 22
+    assert record["n_margin_rows"] == record["n_samples"]
+    assert record["dense_bytes"] == 8 * record["n_margin_rows"] * record["n_candidates"]
+    text = run("size", "corral").stdout
+    assert " 64\n" in text
+    assert "candidate parent sets" in text
+    unrestricted = json.loads(run("size", "corral", "--unrestricted", "--json").stdout)
+    assert unrestricted["n_margin_rows"] == 0
+    assert unrestricted["n_candidates"] == 7 * 22
+
+
+def test_export_writes_what_can_be_read_again(iris_model: Path, tmp_path: Path) -> None:
+    """The network as JSON is the classifier's; DOT starts as DOT does."""
+    run("export", iris_model, "-o", tmp_path / "n.json")
+    assert load_network(tmp_path / "n.json") == load_model(iris_model).network_
+    run("export", iris_model, "-o", tmp_path / "n.gv")
+    dot = (tmp_path / "n.gv").read_text()
+    assert run("export", iris_model, "--format", "dot").stdout == dot
+    assert dot.startswith("digraph")
+    written = json.loads(run("export", iris_model, "--format", "json").stdout)
+    assert written == json.loads((tmp_path / "n.json").read_text())
+
+
+@pytest.mark.parametrize("name", ["bif", "xmlbif", "net", "uai", "mermaid"])
+def test_export_writes_every_format(name: str, iris_model: Path, tmp_path: Path) -> None:
+    """File and standard output hold the same text; formats with tables can be read again."""
+    path = tmp_path / f"n.{'mmd' if name == 'mermaid' else name}"
+    run("export", iris_model, "-o", path)
+    text = path.read_text(encoding="utf-8")
+    assert run("export", iris_model, "--format", name).stdout == text
+    if name == "mermaid":
+        assert text.startswith("flowchart")
+    else:
+        network = load_model(iris_model).network_
+        found = load_any(path)
+        assert (found.variables, found.structure) == (network.variables, network.structure)
+
+
+@pytest.mark.parametrize("method", ["max-margin", "generative"])
+def test_formulate_writes_the_problem(method: str, tmp_path: Path) -> None:
+    """HiGHS solves the written file to the objective that fit proves."""
+    import highspy
+
+    path = tmp_path / "p.mps"
+    result = run("formulate", "corral", "--method", method, "--max-parents", 1, "-o", path)
+    assert result.exit_code == 0, result.output
+    highs = highspy.Highs()
+    highs.silent()
+    highs.readModel(str(path))
+    highs.run()
+    options = ["--solver", "exhaustive", "--max-parents", 1, "--method", method]
+    fit = json.loads(run("fit", "corral", "--holdout", 0, "--json", *options).stdout)
+    assert highs.getInfo().objective_function_value == pytest.approx(fit["objective"], rel=1e-6)
+
+
+def test_datasets_are_listed_and_written(tmp_path: Path) -> None:
+    """Every listed name can be used as a table; a written one reads as the original."""
+    names = [d["name"] for d in json.loads(run("datasets", "--json").stdout)["datasets"]]
+    assert {"iris", "corral", "mofn-3-7-10"} <= set(names)
+    listing = run("datasets").stdout
+    assert all(f"  {name} " in listing for name in names)
+    run("datasets", "mofn-3-7-10", "--test", "-o", tmp_path / "t.csv")
+    assert len((tmp_path / "t.csv").read_text().splitlines()) == 1025
+    assert run("datasets", "corral").stdout.splitlines()[0].startswith("A0,A1,")
+    assert "no test part" in one_line_error(run("datasets", "iris", "--test"))
+    run("datasets", "iris", "-o", tmp_path / "iris.csv")
+    from_file = run("fit", tmp_path / "iris.csv", "-t", "class", "--method", "tan", "--json")
+    from_name = run("fit", "iris", "--method", "tan", "--json")
+    ours, theirs = json.loads(from_file.stdout), json.loads(from_name.stdout)
+    assert ours["objective"] == theirs["objective"]
+    assert ours["accuracy"] == theirs["accuracy"]
+
+
+def test_an_existing_file_wins_over_a_data_set(
+    toy: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A file called iris is the user's, whatever we have by that name."""
+    monkeypatch.chdir(tmp_path)
+    toy.rename(tmp_path / "iris")
+    assert "cannot tell the format" in one_line_error(run("fit", "iris", "-t", "y"))
+
+
+# --- parts ----------------------------------------------------------------------------------------
+
+
+def test_kinds_may_contain_equal_signs() -> None:
+    """The last equal sign separates name and kind."""
+    assert parse_kinds(["a=b=numeric"]) == {"a=b": "numeric"}
+    assert parse_kinds(None) == "auto"
+
+
+class Terminal(io.StringIO):
+    """A stream that says it is a terminal."""
+
+    def isatty(self) -> bool:
+        return True
+
+
+def test_progress_rewrites_one_line_on_a_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The line has objective, bound, gap and time, and is wiped at the end."""
+    stream = Terminal()
+    monkeypatch.setattr(sys, "stderr", stream)
+    with ProgressLine() as progress:
+        progress(TracePoint(0.1, 99.0, 100.0))
+        deadline = time.monotonic() + 20
+        while "objective" not in stream.getvalue() and time.monotonic() < deadline:
+            time.sleep(0.05)
+    written = stream.getvalue()
+    assert "objective 99.0000  bound 100.0000  gap 1.00 %" in written
+    assert "\n" not in written
+    assert written.endswith("\r\x1b[K")
+
+
+def test_progress_is_silent_when_asked(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Quiet means not a byte."""
+    stream = Terminal()
+    monkeypatch.setattr(sys, "stderr", stream)
+    with ProgressLine(enabled=False) as progress:
+        progress(TracePoint(0.1, 99.0, 100.0))
+        assert "preparing" not in progress.text(1.0)
+    assert stream.getvalue() == ""
+
+
+def test_progress_fits_eighty_columns() -> None:
+    """Before the first structure and with scores of usual size."""
+    progress = ProgressLine(enabled=False)
+    assert progress.text(1.0) == "   1.0 s  preparing"
+    progress(TracePoint(0.1, 4237.8371, 8788.8983))
+    assert len(progress.text(3000.0, hint=True)) < 80
+
+
+# --- real processes -------------------------------------------------------------------------------
+
+
+def test_ctrl_c_keeps_the_best_structure() -> None:
+    """An interrupted search ends with a summary, its gap, and exit code 3."""
+    process = launch("fit", "waveform-21", "--solver", "highs", "--time-limit", 300, "--json")
+    assert process.stderr is not None
+    for line in process.stderr:  # wait until there is a structure
+        if "objective" in line:
+            break
+    process.send_signal(signal.SIGINT)
+    stdout, stderr = process.communicate(timeout=120)
+    assert process.returncode == 3, stderr
+    summary = json.loads(stdout)
+    assert summary["status"] == "interrupted"
+    assert summary["gap"] is None or summary["gap"] > 0
+    assert "Traceback" not in stderr
+    assert "KeyboardInterrupt" not in stderr
+
+
+def test_a_reader_that_leaves_is_no_error(iris_model: Path) -> None:
+    """`| head -1` gets its line and nobody complains."""
+    command = f"{sys.executable} -m marginbn datasets waveform-21 | head -1"
+    done = subprocess.run(command, shell=True, capture_output=True, text=True, timeout=120)
+    assert done.stdout.startswith("x1,x2,")
+    assert done.stdout.count("\n") == 1
+    assert done.stderr == ""
+
+
+def test_names_beyond_the_encoding_are_told(tmp_path: Path) -> None:
+    """A terminal that cannot show a label gets an error line, not a traceback."""
+    path = tmp_path / "m.json"
+    classifier = NaiveBayesClassifier().fit([["x"], ["y"]], ["grün", "rot"])
+    save_model(classifier, path)
+    (tmp_path / "rows.csv").write_text("x0\nx\n")
+    process = launch(
+        "predict", path, tmp_path / "rows.csv", env={**os.environ, "PYTHONIOENCODING": "ascii"}
+    )
+    _, stderr = process.communicate(timeout=120)
+    assert process.returncode == 1
+    assert "set PYTHONIOENCODING=utf-8" in stderr
+    assert "Traceback" not in stderr
+
+
+def test_a_classifier_of_an_array_predicts_a_table(tmp_path: Path) -> None:
+    """Columns that had no names are called x0, x1, ... and found by these names."""
+    path, rows = tmp_path / "m.json", tmp_path / "rows.csv"
+    classifier = NaiveBayesClassifier().fit([["r", "s"], ["b", "t"], ["b", "s"]], [1, 2, 2])
+    save_model(classifier, path)
+    rows.write_text("x1,x0\ns,r\nt,b\n,\n")
+    result = run("predict", path, rows)
+    assert result.exit_code == 0, result.output
+    assert result.stdout.split() == ["class", "1", "2", "2"]
+
+
+def test_the_script_runs_as_a_module_and_by_name(iris_model: Path) -> None:
+    """`python -m marginbn` and the installed script are the same program."""
+    process = launch("show", iris_model, env={**os.environ, "COLUMNS": "80"})
+    stdout, stderr = process.communicate(timeout=120)
+    assert (process.returncode, stderr) == (0, "")
+    assert stdout == run("show", iris_model).stdout
+    script = Path(sys.executable).with_name("marginbn")
+    if script.exists():
+        done = subprocess.run([script, "--version"], capture_output=True, text=True, timeout=60)
+        assert done.stdout == f"marginbn {marginbn.__version__}\n"

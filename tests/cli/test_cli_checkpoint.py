@@ -1,0 +1,77 @@
+"""``marginbn fit --checkpoint`` and ``--memory-limit``, as users type them."""
+
+from __future__ import annotations
+
+import json
+import signal
+from pathlib import Path
+
+import pytest
+from test_cli import launch, one_line_error, run
+
+from marginbn.solvers.checkpoint import read_frame
+
+
+def test_the_same_command_goes_on(tmp_path: Path) -> None:
+    """A limit ends the first, the second starts from its bound and ends with the proof."""
+    path = tmp_path / "search"
+    options = ["fit", "corral", "--holdout", 0, "--checkpoint", path, "--json", "-q"]
+    first = run(*options)
+    assert first.exit_code == 0, first.output
+    assert path.is_file()
+    again = run(*options)
+    assert again.exit_code == 0
+    assert json.loads(again.stdout)["objective"] == json.loads(first.stdout)["objective"]
+    other = run(*options, "--gamma", 1.0)
+    assert "another problem" in one_line_error(other)
+
+
+def test_interrupted_and_continued(tmp_path: Path) -> None:
+    """Ctrl-C leaves a checkpoint; the next run knows no less."""
+    path = tmp_path / "search"
+    options = ["fit", "waveform-21", "--holdout", 0, "--checkpoint", path, "--json"]
+    process = launch(*options, "--time-limit", 600)
+    assert process.stderr is not None
+    for line in process.stderr:  # wait until there is a structure
+        if "objective" in line:
+            break
+    process.send_signal(signal.SIGINT)
+    stdout, stderr = process.communicate(timeout=120)
+    assert process.returncode == 3, stderr
+    before = json.loads(stdout)
+    assert before["status"] == "interrupted"
+    assert read_frame(path).arrays["bound"] == [before["bound"]]
+    after = run(*options, "--time-limit", 1, "-q")
+    assert after.exit_code == 3, after.output
+    assert json.loads(after.stdout)["bound"] <= before["bound"]
+    assert json.loads(after.stdout)["objective"] >= before["objective"]
+
+
+@pytest.mark.parametrize("method", ["tan", "naive-bayes"])
+def test_methods_without_a_search_have_no_checkpoint(tmp_path: Path, method: str) -> None:
+    """The option would do nothing, so it is refused."""
+    result = run("fit", "iris", "--method", method, "--checkpoint", tmp_path / "c")
+    assert result.exit_code == 2
+    assert "has no meaning with --method" in " ".join(result.stderr.split())
+    result = run("fit", "iris", "--method", method, "--memory-limit", "1GB")
+    assert result.exit_code == 2
+
+
+def test_memory_limits_are_obeyed_and_explained() -> None:
+    """Text with a unit, an error that names need and limit, a usage error for nonsense."""
+    assert run("fit", "iris", "-q", "--memory-limit", "1 GB").exit_code == 0
+    line = one_line_error(run("fit", "iris", "-q", "--memory-limit", "100 kB"))
+    assert "needs at least" in line
+    assert "memory_limit is 0.1 MB" in line
+    assert run("fit", "iris", "--memory-limit", "much").exit_code == 2
+
+
+def test_size_tells_what_the_limit_must_be() -> None:
+    """What `size` calls the least is enough, and one byte less is not."""
+    least = json.loads(run("size", "corral", "--json").stdout)["least_bytes"]
+    enough = run("fit", "corral", "--holdout", 0, "-q", "--memory-limit", least)
+    assert enough.exit_code == 0, enough.output
+    short = run("fit", "corral", "--holdout", 0, "-q", "--memory-limit", least - 1)
+    assert "needs at least" in one_line_error(short)
+    text = " ".join(run("size", "corral").stdout.split())
+    assert "memory for a search at the least" in text

@@ -1,0 +1,173 @@
+"""One pair of functions for all formats: the name of the file tells, nothing is left half."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from exchange import NASTY, assert_same_posteriors, garden, nasty_network
+from marginbn.data.encode import EncodedData, Variable
+from marginbn.exceptions import FormatError, InputError
+from marginbn.export.assembly import put_first, to_logs, to_probabilities
+from marginbn.export.formats import NETWORK_FORMATS, find_format, load_network, save_network
+from marginbn.export.scanner import NO_WORD, UNPRINTABLE_XML, escape, quote, unescape
+from marginbn.network.network import BayesianNetwork
+from marginbn.problem.structure import Structure
+from networks import random_network
+
+READABLE = [name for name, form in NETWORK_FORMATS.items() if form.load]
+SUFFIXES = [(s, form.name) for form in NETWORK_FORMATS.values() for s in form.suffixes]
+
+
+@pytest.mark.parametrize(("suffix", "name"), SUFFIXES)
+def test_the_name_of_the_file_tells_the_format(suffix: str, name: str, tmp_path: Path) -> None:
+    """Every suffix, in capitals too, writes its format; those with tables are read again."""
+    network = garden()
+    path = tmp_path / f"n{suffix.upper()}"
+    save_network(network, path)
+    assert path.read_text(encoding="utf-8") == NETWORK_FORMATS[name].to_text(network)
+    if name in READABLE:
+        assert load_network(path) == network
+    else:
+        with pytest.raises(InputError, match="holds the structure only"):
+            load_network(path)
+
+
+def test_the_format_can_be_named(tmp_path: Path) -> None:
+    """Then the file may be called anything; without, an unknown suffix is an error."""
+    save_network(garden(), tmp_path / "n.txt", format="bif")
+    assert load_network(tmp_path / "n.txt", format="bif") == garden()
+    with pytest.raises(InputError, match=r"must end in one of \.json, \.bif"):
+        load_network(tmp_path / "n.txt")
+    with pytest.raises(InputError, match=r"format must be one of json, .*, got 'xls'"):
+        save_network(garden(), tmp_path / "n.txt", format="xls")
+    assert find_format("a.GV").name == "dot"
+
+
+def test_the_target_becomes_the_class(tmp_path: Path) -> None:
+    """Another variable can be put first; the distribution stays."""
+    save_network(garden(), tmp_path / "n.bif")
+    network = load_network(tmp_path / "n.bif", target="grass")
+    assert network.names == ("grass", "rain", "sprinkler")
+    assert network.structure.parents == ((1, 2), (), (1,))
+    assert_same_posteriors(network, garden())
+    with pytest.raises(InputError, match="unknown variable 'snow'"):
+        load_network(tmp_path / "n.bif", target="snow")
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_any_variable_can_be_put_first(seed: int) -> None:
+    """And the first one back again, which restores the network."""
+    network = random_network(seed, n_variables=7)
+    moved = put_first(network, "x3")
+    assert_same_posteriors(moved, network, seed)
+    assert put_first(moved, "x0").names[0] == "x0"
+    assert put_first(network, "x0") == network
+
+
+@pytest.mark.parametrize("name", NETWORK_FORMATS)
+def test_a_failed_write_leaves_the_old_file(name: str, tmp_path: Path) -> None:
+    """A folder that is not there, and a name that is no text, change nothing."""
+    suffix = NETWORK_FORMATS[name].suffixes[0]
+    with pytest.raises(InputError, match="cannot write"):
+        save_network(garden(), tmp_path / "no" / f"n{suffix}")
+    path = tmp_path / f"n{suffix}"
+    path.write_text("old", encoding="utf-8")
+    variables = (Variable("\ud800", ("a",)),)
+    network = BayesianNetwork(Structure(((),)), variables, (np.zeros(1),))
+    with pytest.raises(InputError, match="cannot write"):
+        save_network(network, path)
+    assert path.read_text(encoding="utf-8") == "old"
+    assert [p.name for p in tmp_path.iterdir()] == [path.name]
+
+
+@pytest.mark.parametrize("name", READABLE)
+def test_files_that_cannot_be_read(name: str, tmp_path: Path) -> None:
+    """A missing file, a folder and bytes that are no text are told."""
+    path = tmp_path / f"n{NETWORK_FORMATS[name].suffixes[0]}"
+    with pytest.raises(InputError, match="cannot read"):
+        load_network(path)
+    with pytest.raises(InputError, match="cannot read"):
+        load_network(tmp_path, format=name)
+    path.write_bytes(b"a\nb\xff\n")
+    with pytest.raises(FormatError, match=r"line 2: byte 0xff is not|not UTF-8 text at byte 3"):
+        load_network(path)
+
+
+@settings(deadline=None, max_examples=100)
+@given(name=st.sampled_from(READABLE), content=st.binary(max_size=200))
+def test_any_bytes_are_read_or_refused(name: str, content: bytes) -> None:
+    """No reader raises anything but our errors, whatever the bytes."""
+    import tempfile
+
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "n"
+        path.write_bytes(content)
+        with suppress(InputError):
+            load_network(path, format=name)
+
+
+@settings(deadline=None)
+@given(st.one_of(st.text(), st.lists(st.sampled_from(NASTY)).map("".join)))
+def test_every_name_survives_its_escape(name: str) -> None:
+    """Escaped names hold nothing they must not and come back as they were."""
+    for unsafe in (NO_WORD, UNPRINTABLE_XML):
+        escaped = escape(name, unsafe)
+        assert unescape(escaped) == name
+        assert escaped.strip() == escaped or unsafe is UNPRINTABLE_XML
+    assert len(escape(name, NO_WORD).split()) == 1
+    assert unescape(quote(name)[1:-1]) == name
+
+
+def test_what_is_no_escape_stays() -> None:
+    """Backslashes in other programs' files are backslashes."""
+    for text in (r"C:\temp", r"\u{zz}", r"\u{41", r"\u{110000}", r"\u{d800}", r"\u{0000041}"):
+        assert unescape(text) == text
+    assert unescape(r"\u{41}\u{1f600}\u{}") == "A\U0001f600"
+
+
+@settings(deadline=None)
+@given(st.lists(st.floats(0, 1), min_size=1, max_size=40))
+def test_logarithms_of_floats_come_back(values: list[float]) -> None:
+    """Of every probability's logarithm a float is found that has it; small ones are short."""
+    logs = to_logs(np.array(values))
+    np.testing.assert_array_equal(to_logs(to_probabilities(logs)), logs)
+    assert repr(float(to_probabilities(np.log(np.array([0.1])))[0])) == "0.1"
+
+
+@pytest.mark.parametrize("name", READABLE)
+def test_a_fitted_network_is_rounded_once(name: str, tmp_path: Path) -> None:
+    """Its logarithms are finer than probabilities: equal to 1e-15, from then on bit for bit."""
+    rng = np.random.default_rng(1)
+    variables = tuple(Variable(f"x{i}", ("a", "b", "c")) for i in range(4))
+    data = EncodedData(rng.integers(0, 3, (50, 4)), np.ones(50), variables)
+    network = BayesianNetwork.fit(data, Structure(((), (0,), (0, 1), (2,))))
+    path = tmp_path / "n"
+    save_network(network, path, name)
+    once = load_network(path, name)
+    for a, b in zip(once.log_tables, network.log_tables, strict=True):
+        np.testing.assert_allclose(np.exp(a), np.exp(b), rtol=0, atol=1e-15)
+    save_network(once, path, name)
+    assert load_network(path, name) == once
+
+
+def test_one_state_needs_no_table(tmp_path: Path) -> None:
+    """pyAgrum leaves such tables out; there is only one they could be."""
+    text = "variable a { type discrete [1] { x }; }"
+    (tmp_path / "n.bif").write_text(text, encoding="utf-8")
+    assert load_network(tmp_path / "n.bif").log_tables[0].tolist() == [0.0]
+
+
+def test_all_formats_agree(tmp_path: Path) -> None:
+    """A network carried through all formats in a row is still the same, bit for bit."""
+    network = nasty_network(23)
+    carried = network
+    for name in READABLE:
+        save_network(carried, tmp_path / "n", name)
+        carried = load_network(tmp_path / "n", name)
+    assert carried == network

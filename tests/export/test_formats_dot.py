@@ -1,0 +1,55 @@
+"""DOT text: every arc once, any name harmless."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from marginbn.data.encode import Variable
+from marginbn.exceptions import InputError
+from marginbn.export.formats import network_to_dot, quote, save_dot
+from marginbn.network.network import BayesianNetwork
+from marginbn.problem.structure import Structure
+from networks import random_network, sprinkler
+
+
+def test_the_sprinkler_graph() -> None:
+    """Three nodes, three arcs, the class highlighted."""
+    text = network_to_dot(sprinkler())
+    assert re.findall(r"v(\d) -> v(\d);", text) == [("0", "1"), ("0", "2"), ("1", "2")]
+    assert text.count("fillcolor") == 1
+    assert 'v0 [label="rain", shape=box' in text
+
+
+@settings(deadline=None)
+@given(st.text())
+def test_any_name_is_one_quoted_string(name: str) -> None:
+    """Between the outer quotes there is no bare quote and no raw line end."""
+    inner = quote(name)[1:-1]
+    assert not re.search(r'(?<!\\)(?:\\\\)*"', inner)
+    assert not re.search("[\r\n\0]", inner)
+    shown = inner.replace("\\n", "").replace("\\r", "") if "\\" not in name else None
+    if shown is not None and not set(name) & set('"\0'):
+        assert shown == name.replace("\n", "").replace("\r", "")
+
+
+def test_connected_to_nothing_is_grey() -> None:
+    """A feature without arcs is marked as such."""
+    half = np.log([0.5, 0.5])
+    variables = (Variable("class", ("a", "b")), Variable("x", ("0", "1")))
+    network = BayesianNetwork(Structure(((), ())), variables, (half, half))
+    assert 'v1 [label="x", color="#999999"' in network_to_dot(network)
+
+
+def test_the_file_holds_the_text(tmp_path: Path) -> None:
+    """save_dot writes network_to_dot; a folder that is not there is told."""
+    network = random_network(3, n_variables=5)
+    save_dot(network, tmp_path / "n.dot")
+    assert (tmp_path / "n.dot").read_text(encoding="utf-8") == network_to_dot(network)
+    with pytest.raises(InputError, match="cannot write"):
+        save_dot(network, tmp_path / "no" / "n.dot")

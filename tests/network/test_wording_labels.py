@@ -1,0 +1,60 @@
+"""Labels for pictures: one line, of bounded width."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from marginbn.network.wording import columns, one_line, shorten, text_width
+
+
+@pytest.mark.parametrize(
+    ("text", "most", "expected"),
+    [
+        ("short", 5, "short"),
+        ("abcdefghij", 5, "ab…ij"),
+        ("abcdefghij", 6, "abc…ij"),
+        ("a\r\nb\tc", 9, "a  b c"),
+        ("日本語日本語", 7, "日…語"),
+        ("left   right-hand", 8, "left…and"),
+        ("x\u202ey", 9, "x y"),  # a mark that would turn the rest around
+    ],
+)
+def test_shortening_by_hand(text: str, most: int, expected: str) -> None:
+    """The middle goes, wide characters count twice, control characters become spaces."""
+    assert shorten(text, most) == expected
+
+
+@given(st.text(), st.integers(4, 60))
+def test_a_short_label_is_never_wider_than_asked(text: str, most: int) -> None:
+    """The bound holds for any text, and a text that fits is only put on one line."""
+    short = shorten(text, most)
+    assert columns(short) <= most
+    assert not any(c in short for c in "\r\n\t\0\u2028")
+    if columns(one_line(text)) <= most:
+        assert short == one_line(text)
+    else:
+        assert "…" in short
+
+
+def test_two_hundred_characters() -> None:
+    """A name of 200 characters keeps its two ends."""
+    name = "a" * 100 + "b" * 100
+    assert shorten(name, 21) == "a" * 10 + "…" + "b" * 10
+
+
+def test_combining_marks_take_no_room() -> None:
+    """An accent on its own character is as wide as the letter."""
+    assert columns("e\u0301") == columns("e") == 1
+    assert text_width("e\u0301") == text_width("e")
+
+
+def test_widths_are_not_less_than_a_real_font() -> None:
+    """The estimate is at least what matplotlib measures for its own font."""
+    pytest.importorskip("matplotlib")
+    from matplotlib.textpath import TextPath
+
+    for text in ("word_freq_addresses", "WWWW", "mmm", "illi", "petal length (cm)", "x = 12.75 %"):
+        measured = TextPath((0, 0), text, size=100).get_extents().width / 100
+        assert measured <= text_width(text) <= 1.6 * measured + 0.5

@@ -1,0 +1,452 @@
+"""Solves that write certificates: what they find is proven, whatever ends them."""
+
+from __future__ import annotations
+
+import math
+import os
+import warnings
+from pathlib import Path
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+from certificates import certified, rebuild, structures
+from data_folder import data_folder
+from marginbn import (
+    CertificateWarning,
+    GenerativeBNClassifier,
+    InputError,
+    MaxMarginBNClassifier,
+    MaxMarginBNClassifierCV,
+    OptimalityWarning,
+    StructureProblem,
+    enumerate_candidates,
+    linear_problem,
+    load_model,
+    margin_problem,
+    save_model,
+    verify_certificate,
+)
+from marginbn.cli import app
+from marginbn.data.encode import EncodedData
+from marginbn.datasets.local import load_folder_dataset
+from marginbn.problem.problem import drop_dominated
+from marginbn.problem.scores import get_local_score
+from marginbn.proof import write as searching
+from marginbn.proof.forest import ForestRelaxation
+from marginbn.proof.format import read_certificate
+from marginbn.proof.record import Claim, Visit, exact_shares, quantise, smooth_shares
+from marginbn.solvers import TracePoint, solve_structure
+from marginbn.solvers.result import Status
+from problems import (
+    linear_case,
+    margin_case,
+    random_case,
+    random_table,
+    small_linear_problem,
+    small_margin_problem,
+)
+
+# ---------------------------------------------------------------------------------- weights
+
+
+def test_shares_by_hand() -> None:
+    """One rival far below gamma gets all, one far above nothing, one at gamma half."""
+    margins = np.array([[-5.0], [5.0], [1.0]])
+    np.testing.assert_allclose(smooth_shares(margins, 1.0, 0.5), [[1.0], [0.0], [0.5]])
+    np.testing.assert_array_equal(exact_shares(margins, 1.0), [[1.0], [0.0], [0.0]])
+
+
+@pytest.mark.parametrize("bits", [1, 2, 5, 7, 15, 24])
+def test_rounded_shares_never_exceed_the_whole(bits: int) -> None:
+    """Whatever is rounded up is taken back; nothing moves by more than the rounding."""
+    rng = np.random.default_rng(bits)
+    shares = rng.dirichlet(np.ones(5), 200)[:, :4]
+    shares[:20] = [0.25, 0.25, 0.25, 0.25]
+    dual = quantise(shares, bits)
+    parts = dual.parts.astype(np.int64)
+    assert (parts.sum(axis=1) <= 2**bits).all()
+    assert (np.abs(parts / 2**bits - shares) <= 2.5 / 2**bits).all()
+
+
+# ---------------------------------------------------------------------------------- small problems
+
+
+def brute_optimum(problem: StructureProblem) -> float:
+    return max(problem.evaluate(list(chosen)) for chosen in structures(problem))
+
+
+def some_problems(seed: int) -> list[StructureProblem]:
+    """Soft, binary and decomposable problems of up to three features and parents."""
+    case = random_case(seed)
+    score = ("mdl", "bdeu", "k2", "aic", "loglik")[seed % 5]
+    return [
+        margin_case(case, "multiclass"),
+        margin_case(case, "binary"),
+        linear_case(case, score),
+        drop_dominated(linear_case(case, score)),
+    ]
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_random_problems_are_certified(seed: int, tmp_path: Path) -> None:
+    """The certificate is verified, and brute force lies between its two numbers."""
+    for problem in some_problems(seed):
+        certificate = certified(problem, tmp_path)
+        verdict = verify_certificate(certificate)
+        assert verdict, verdict.reason
+        assert verdict.gap <= 1e-6
+        optimum = brute_optimum(rebuild(certificate)[0])
+        assert certificate.objective <= optimum <= certificate.bound
+        assert brute_optimum(problem) == pytest.approx(optimum, rel=1e-9, abs=1e-9)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_constraints_are_part_of_the_definition(seed: int, tmp_path: Path) -> None:
+    """Required, forbidden and constant variables come back from the file."""
+    data = random_table(np.random.default_rng(seed), 30, 4, 3).encoded()
+    candidates = enumerate_candidates(
+        5, 2, required=[(1, 2)], forbidden=[(0, 3), (2, 1)], constant=[4]
+    )
+    certificate = certified(margin_problem(data, candidates), tmp_path)
+    assert certificate.candidates.rule == candidates.rule
+    assert verify_certificate(certificate)
+
+
+def test_candidates_without_a_rule_are_listed(tmp_path: Path) -> None:
+    """A hand-made list of candidates is written as it is."""
+    problem = small_margin_problem(3, n_features=3)
+    keep = np.ones(problem.candidates.n_candidates, dtype=bool)
+    keep[problem.candidates.index(1, (0, 2))] = False
+    assert problem.margins is not None
+    fewer = margin_problem(problem.margins.data, problem.candidates.keep(keep))
+    certificate = certified(fewer, tmp_path)
+    assert certificate.candidates.rule is None
+    assert (0, 2) not in certificate.candidates.listed[1]
+    assert verify_certificate(certificate)
+
+
+@pytest.mark.parametrize("solver", ["exhaustive", "highs", "branch_cut"])
+def test_any_solver_may_search_first(solver: str, tmp_path: Path) -> None:
+    """The proof does not depend on who found the structure."""
+    problem = small_margin_problem(2, n_features=3)
+    assert verify_certificate(certified(problem, tmp_path, solver=solver)).gap <= 1e-6
+
+
+@pytest.mark.parametrize("scale", [1e-6, 1e9, None])
+def test_extreme_numbers_are_certified(scale: float | None, tmp_path: Path) -> None:
+    """Tiny, huge and mixed weights, small and large gamma, hardly any smoothing."""
+    rng = np.random.default_rng(7)
+    table = random_table(rng, 30, 3, 3)
+    weights = 10.0 ** rng.uniform(-6, 9, 30) if scale is None else np.full(30, scale)
+    data = EncodedData(np.array(table.rows), weights, table.encoded().variables)
+    problems = [
+        margin_problem(data, enumerate_candidates(4, 2), gamma=gamma, smoothing=smoothing)
+        for gamma, smoothing in ((1e-3, 1.0), (50.0, 1e-6))
+    ]
+    candidates = enumerate_candidates(4, 3, class_restricted=False)
+    problems += [linear_problem(data, candidates, get_local_score(s)) for s in ("bdeu", "aic")]
+    for problem in problems:
+        with warnings.catch_warnings():  # an optimum near 0 made of 1e9s has no relative gap
+            warnings.simplefilter("ignore", CertificateWarning)
+            verdict = verify_certificate(certified(problem, tmp_path))
+        assert verdict, verdict.reason
+        assert verdict.bound - verdict.objective <= 1e-6 * max(1.0, weights.sum())
+
+
+# ---------------------------------------------------------------------------------- stopped solves
+
+
+@pytest.mark.parametrize("max_parents", [2, 3])
+def test_a_stopped_solve_proves_its_gap(max_parents: int, tmp_path: Path) -> None:
+    """Open nodes are leaves with their best weights."""
+    problem = small_margin_problem(5, n_features=7, n_rows=80, gamma=2.0, max_parents=max_parents)
+    gaps = []
+    for nodes in (1, 12):
+        path = tmp_path / f"{nodes}.cert"
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", CertificateWarning)
+            result = solve_structure(problem, node_limit=nodes, certificate=path)
+        verdict = verify_certificate(path)
+        assert verdict, verdict.reason
+        assert verdict.bound >= result.objective
+        gaps.append(verdict.gap)
+    assert gaps[0] > gaps[1] > 1e-6
+
+
+def test_a_certificate_that_proves_less_is_told(tmp_path: Path) -> None:
+    """Where the search is done but its proof is not, a warning says both gaps."""
+    problem = small_margin_problem(5, n_features=7, n_rows=80, gamma=2.0)
+
+    def stop_late(point: TracePoint) -> bool:
+        return point.gap <= 1e-6  # the search is done: no need to go on
+
+    with pytest.warns(CertificateWarning, match="the certificate proves a gap of"):
+        result = solve_structure(problem, certificate=tmp_path / "c", callback=stop_late)
+    assert result.status is Status.OPTIMAL
+    assert verify_certificate(tmp_path / "c").gap > 1e-6
+
+
+def test_a_time_limit_is_shared(tmp_path: Path) -> None:
+    """A limit of no time at all still gives a certificate."""
+    problem = small_margin_problem(5, n_features=7, n_rows=80, gamma=2.0, max_parents=3)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", CertificateWarning)
+        solve_structure(problem, time_limit=0.01, certificate=tmp_path / "c")
+    assert verify_certificate(tmp_path / "c")
+
+
+def test_memory_ends_the_proof_not_the_program(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Weights beyond the limit end the search; what is there is written."""
+    monkeypatch.setattr(searching, "PROOF_BYTES", 2000)
+    problem = small_margin_problem(5, n_features=7, n_rows=80, gamma=2.0)
+    with pytest.warns(CertificateWarning):
+        solve_structure(problem, certificate=tmp_path / "c")
+    verdict = verify_certificate(tmp_path / "c")
+    assert verdict
+    assert verdict.gap > 1e-6
+
+
+def test_ctrl_c_writes_what_is_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An interrupt in the certifying search is a normal ending, and no node is lost by it."""
+    visit, visits = ForestRelaxation.visit, []
+
+    def interrupted(self: ForestRelaxation, claim: Claim) -> Visit:
+        visits.append(claim)
+        if len(visits) == 5:
+            raise KeyboardInterrupt
+        return visit(self, claim)
+
+    monkeypatch.setattr(ForestRelaxation, "visit", interrupted)
+    problem = small_margin_problem(5, n_features=7, n_rows=80, gamma=2.0)
+    with pytest.warns(CertificateWarning, match="proves a gap"):
+        result = solve_structure(problem, certificate=tmp_path / "c")
+    assert result.status is Status.OPTIMAL  # the search was done
+    verdict = verify_certificate(tmp_path / "c")
+    assert verdict
+    assert verdict.gap > 1e-6
+
+
+def test_ctrl_c_before_the_proof_keeps_the_result(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Then there is no certificate, and a warning."""
+
+    def interrupted(self: ForestRelaxation) -> Claim:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(ForestRelaxation, "root", interrupted)
+    with pytest.warns(CertificateWarning, match="interrupted before it was begun"):
+        result = solve_structure(small_margin_problem(0), certificate=tmp_path / "c")
+    assert result.status is Status.OPTIMAL
+
+
+# ---------------------------------------------------------------------------------- refusals
+
+
+def test_problems_of_unknown_origin_are_refused(tmp_path: Path) -> None:
+    """Without data there is nothing to certify; told before the search."""
+    problem = small_linear_problem(0)
+    bare = StructureProblem(problem.candidates, problem.linear, problem.variables)
+    with pytest.raises(InputError, match="make the problem with linear_problem"):
+        solve_structure(bare, certificate=tmp_path / "c")
+    assert problem.origin is not None
+    own = linear_problem(problem.origin[0], problem.candidates, lambda counts, total: 0.0)
+    with pytest.raises(InputError, match="one of the scores"):
+        solve_structure(own, certificate=tmp_path / "c")
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_place_that_cannot_be_written_is_refused_first(tmp_path: Path) -> None:
+    """The path is looked at before the search."""
+    for path in (tmp_path, tmp_path / "no" / "where"):
+        with pytest.raises(InputError, match="certificate must be a file in a folder"):
+            solve_structure(small_margin_problem(0), certificate=path)
+
+
+def test_a_full_disk_keeps_the_result(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """If the certificate cannot be written after all, the structure is not lost."""
+
+    def full(*_: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("os.replace", full)
+    with pytest.warns(CertificateWarning, match="No space left"):
+        result = solve_structure(small_margin_problem(0), certificate=tmp_path / "c")
+    assert result.status is Status.OPTIMAL
+
+
+# ---------------------------------------------------------------------------------- users
+
+
+def toy_rows() -> tuple[list[list[str]], list[str]]:
+    rng = np.random.default_rng(0)
+    labels = rng.choice(["no", "yes"], 60)
+    rows = [[str(a ^ (label == "yes")) for a in rng.random(3) < 0.3] for label in labels]
+    return rows, list(labels)
+
+
+def test_classifiers_write_certificates(tmp_path: Path) -> None:
+    """Every classifier that searches takes ``certificate=``; models do not carry it along."""
+    X, y = toy_rows()
+    for number, made in enumerate(
+        (
+            MaxMarginBNClassifier(),
+            GenerativeBNClassifier(max_parents=3, class_restricted=False),
+            MaxMarginBNClassifierCV(gammas=[1.0], max_parents=(1,)),
+        )
+    ):
+        path = tmp_path / f"{number}.cert"
+        classifier = made.set_params(certificate=path).fit(X, y)
+        certificate = read_certificate(path)
+        assert certificate.incumbent == classifier.structure_.parents
+        assert verify_certificate(path)
+        save_model(classifier, tmp_path / "model.json")
+        assert load_model(tmp_path / "model.json").certificate is None
+    with pytest.raises(InputError, match="certificate must be a path or None"):
+        MaxMarginBNClassifier(certificate=3).fit(X, y)
+
+
+def write_table(path: Path) -> None:
+    X, y = toy_rows()
+    lines = ["a,b,c,kind", *(",".join([*row, label]) for row, label in zip(X, y, strict=True))]
+    path.write_text("\n".join(lines))
+
+
+def run(*arguments: object) -> tuple[int, str]:
+    result = CliRunner().invoke(app, [str(a) for a in arguments])
+    return result.exit_code, result.output
+
+
+def test_fit_and_verify_on_the_command_line(tmp_path: Path) -> None:
+    """``fit --certificate``, then ``verify``, with and without the table."""
+    table, proof = tmp_path / "table.csv", tmp_path / "proof.cert"
+    write_table(table)
+    code, text = run("fit", table, "-t", "kind", "--certificate", proof)
+    assert code == 0
+    assert "marginbn verify" in text
+    code, text = run("verify", proof)
+    assert code == 0
+    assert text.startswith("VERIFIED, gap")
+    code, text = run("verify", proof, "--data", table)  # a fifth was held out
+    assert code == 0
+    assert "the rows of" in text
+    code, text = run("verify", proof, "--data", table, "--holdout", "0", "--json")
+    assert code == 1
+    assert '"verified": false' in text
+
+
+def test_another_table_is_told(tmp_path: Path) -> None:
+    """Rows, states and columns that differ are named."""
+    table, proof, other = tmp_path / "table.csv", tmp_path / "proof.cert", tmp_path / "other.csv"
+    write_table(table)
+    run("fit", table, "-t", "kind", "--holdout", "0", "--certificate", proof)
+    text = table.read_text()
+    for changed, reason in (
+        (text + "\nTrue,True,True,no", "other rows"),
+        (text.replace("True", "T"), "has the states"),
+        (text.replace("a,b,c", "a,b,d"), "lacks the columns"),
+    ):
+        other.write_text(changed)
+        code, told = run("verify", proof, "--data", other)
+        assert code == 1
+        assert reason in " ".join(told.split())
+    other.write_text("\n".join(f"{line},{number}" for number, line in enumerate(text.splitlines())))
+    assert run("verify", proof, "--data", other)[0] == 0  # a column that was left out
+
+
+def test_verify_tells_what_is_wrong(tmp_path: Path) -> None:
+    """A file that is no certificate, and methods that search for nothing."""
+    table = tmp_path / "table.csv"
+    write_table(table)
+    code, text = run("verify", table)
+    assert code == 1
+    assert "no certificate" in text
+    code, text = run("fit", table, "-t", "kind", "--method", "tan", "--certificate", "x")
+    assert code == 2
+    assert "has no meaning with --method tan" in " ".join(text.split())
+
+
+# ---------------------------------------------------------------------------------- pools
+
+
+def pool_problem(seed: int) -> StructureProblem:
+    """One of 300 and more: up to eight features, one to three parents, all scores."""
+    rng = np.random.default_rng(seed)
+    data = random_table(
+        rng,
+        n_rows=int(rng.integers(10, 80)),
+        n_features=int(rng.integers(2, 9)),
+        n_classes=int(rng.integers(2, 5)),
+        weighted=bool(rng.integers(2)),
+    ).encoded()
+    parents = int(rng.choice([1, 2, 2, 2, 3])) if data.n_variables <= 6 else int(rng.integers(1, 3))
+    gamma = float(np.exp(rng.uniform(np.log(0.1), np.log(5.0))))
+    smoothing = float(rng.choice([0.1, 1.0, 2.0]))
+    if seed % 3 == 2:
+        restricted = bool(rng.integers(2))
+        candidates = enumerate_candidates(
+            data.n_variables, min(parents + 1, 3), class_restricted=restricted
+        )
+        score = ("mdl", "bdeu", "k2", "aic", "loglik")[seed // 3 % 5]
+        return linear_problem(data, candidates, get_local_score(score))
+    margin = ("multiclass", "binary")[seed % 3]
+    candidates = enumerate_candidates(data.n_variables, parents)
+    return margin_problem(data, candidates, margin=margin, gamma=gamma, smoothing=smoothing)  # type: ignore[arg-type]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("block", range(16))
+def test_the_pool_is_certified(block: int, tmp_path: Path) -> None:
+    """All solved problems of the pool: verified, with the gap that was asked for."""
+    for seed in range(20 * block, 20 * block + 20):
+        path = tmp_path / "c"
+        result = solve_structure(pool_problem(seed), certificate=path)
+        verdict = verify_certificate(path)
+        assert verdict, (seed, verdict.reason)
+        assert verdict.gap <= 1e-6, seed
+        assert verdict.objective <= result.objective <= verdict.bound
+
+
+TEN = (
+    "iris", "glass", "heart", "diabetes", "breast", "hepatitis", "lymphography", "vote", "car",
+    "german",
+)  # fmt: skip
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", TEN)
+def test_ten_data_sets_are_certified(name: str, tmp_path: Path) -> None:
+    """Soft margin with p = 0.9 and two parents, proved, written and verified."""
+    from marginbn.cli.data import encode_rows, labelled_rows
+
+    dataset = load_folder_dataset(name, data_folder())
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        data: EncodedData = encode_rows(labelled_rows(dataset.train, dataset.target, ()), "drop")
+    candidates = enumerate_candidates(data.n_variables, 2, constant=data.constant)
+    problem = margin_problem(data, candidates, gamma=math.log(9))
+    result = solve_structure(problem, certificate=tmp_path / "c")
+    verdict = verify_certificate(tmp_path / "c")
+    assert verdict, verdict.reason
+    assert verdict.gap <= 1e-6
+    size = os.path.getsize(tmp_path / "c")
+    print(f"{name}: {result.seconds:.1f} s, {verdict.n_leaves} leaves, {size} bytes")  # noqa: T201
+
+
+@pytest.mark.slow
+def test_a_hard_problem_is_certified_as_far_as_time_goes(tmp_path: Path) -> None:
+    """vehicle is not solved in half a minute; its certificate proves the gap that is left."""
+    dataset = load_folder_dataset("vehicle", data_folder())
+    classifier = MaxMarginBNClassifier(time_limit=30, certificate=tmp_path / "c")
+    features = dataset.train.drop(dataset.target)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", OptimalityWarning)
+        warnings.simplefilter("ignore", CertificateWarning)
+        classifier.fit(features, dataset.train.column(dataset.target))
+    verdict = verify_certificate(tmp_path / "c")
+    assert verdict, verdict.reason
+    assert 0 < verdict.gap < 0.1

@@ -1,0 +1,243 @@
+"""Boxes of the engine: propagation, oracle and fixing against the list of all structures."""
+
+from __future__ import annotations
+
+import itertools
+from dataclasses import dataclass
+from functools import cache
+
+import numpy as np
+import pytest
+
+from marginbn.solvers.branch_bound.kernels.box import fix_box, propagate
+from marginbn.solvers.branch_bound.kernels.oracle import maximise
+from marginbn.solvers.branch_bound.kernels.records import Box, Instance, new_box, new_oracle
+from marginbn.solvers.branch_bound.kernels.split import EDGE, MEMBER, RELEVANCE, SLOT, apply_split
+from marginbn.solvers.branch_bound.kernels.store import pack_box, unpack_box, words_per_box
+from marginbn.solvers.branch_bound.kernels.tree import contains
+
+
+@dataclass(frozen=True)
+class Case:
+    """A random box on n features with all its structures, and a random gradient."""
+
+    inst: Instance
+    box: Box
+    g: np.ndarray
+    structures: list[tuple[int, ...]]
+
+    def values(self, structures: list[tuple[int, ...]]) -> list[float]:
+        n = self.inst.n_features
+        return [sum(self.g[i * (n + 2) + z[i]] for i in range(n + 1)) for z in structures]
+
+
+def plain_instance(n: int) -> Instance:
+    """No margin rows; every class set of at most two features."""
+    sets = [(), *itertools.combinations(range(n), 1), *itertools.combinations(range(n), 2)]
+    first = np.array([s[0] if s else -1 for s in sets], dtype=np.int64)
+    second = np.array([s[1] if len(s) > 1 else -1 for s in sets], dtype=np.int64)
+    k = n * (n + 2) + len(sets)
+    empty = np.zeros((0, k))
+    return Instance(
+        n,
+        1.0,
+        0.0,
+        0.0,
+        empty,
+        np.ascontiguousarray(empty.T),
+        np.zeros(k),
+        np.zeros(k),
+        np.zeros(0),
+        np.zeros(1, dtype=np.int64),
+        first,
+        second,
+    )
+
+
+def is_structure(inst: Instance, z: tuple[int, ...]) -> bool:
+    """Arcs form a forest, and parents of the class have the empty set (slot n + 1)."""
+    n = inst.n_features
+    members = {int(inst.first[z[n]]), int(inst.second[z[n]])} - {-1}
+    if any(z[j] != n + 1 for j in members):
+        return False
+    for i in range(n):
+        seen, j = set(), i
+        while j < n:
+            if j in seen:
+                return False
+            seen.add(j)
+            j = z[j]
+    return True
+
+
+def in_box(inst: Instance, box: Box, z: tuple[int, ...]) -> bool:
+    """The definition of a box, written once more."""
+    n = inst.n_features
+    members = {int(inst.first[z[n]]), int(inst.second[z[n]])}
+    joined = all(z[i] == j or z[j] == i for i, j in zip(*np.nonzero(box.edges), strict=True))
+    useful = all(z[j] != n + 1 or j in members for j in np.flatnonzero(box.relevant))
+    slots = all(box.allowed[i, z[i]] for i in range(n))
+    return bool(slots and box.classes[z[n]] and joined and useful)
+
+
+@cache
+def all_structures(n: int) -> np.ndarray:
+    """Every structure on n features, one row each, in lexicographic order."""
+    inst = plain_instance(n)
+    choices = [*([s for s in range(n + 2) if s != i] for i in range(n)), range(inst.first.size)]
+    return np.array([z for z in itertools.product(*choices) if is_structure(inst, z)])
+
+
+def structures_of(inst: Instance, box: Box) -> list[tuple[int, ...]]:
+    """Every structure of a box: :func:`in_box` for all at once."""
+    n = inst.n_features
+    z = all_structures(n)
+    inside = box.allowed[np.arange(n), z[:, :n]].all(axis=1) & box.classes[z[:, n]]
+    for i, j in zip(*np.nonzero(box.edges), strict=True):
+        inside &= (z[:, i] == j) | (z[:, j] == i)
+    for j in np.flatnonzero(box.relevant):
+        member = (inst.first[z[:, n]] == j) | (inst.second[z[:, n]] == j)
+        inside &= (z[:, j] != n + 1) | member
+    return [tuple(row) for row in z[inside].tolist()]
+
+
+def random_case(seed: int, largest: int = 4) -> Case:
+    """Slots, class sets, forced edges and relevance marks at random; often empty, as in a tree."""
+    rng = np.random.default_rng(seed)
+    n = int(rng.integers(2, largest + 1))
+    inst = plain_instance(n)
+    box = new_box(n, inst.first.size)
+    box.allowed[:] = rng.random((n, n + 2)) < rng.choice([0.5, 0.8, 1.0])
+    box.allowed[np.arange(n), np.arange(n)] = False
+    box.classes[:] = rng.random(inst.first.size) < rng.choice([0.3, 0.7, 1.0])
+    for i, j in itertools.combinations(range(n), 2):
+        box.edges[i, j] = box.edges[j, i] = rng.random() < rng.choice([0.0, 0.2, 0.4])
+    box.relevant[:] = rng.random(n) < rng.choice([0.0, 0.3, 0.6])
+    g = rng.normal(size=inst.linear.size) * 3
+    if rng.random() < 0.3:
+        g = np.round(g)
+    return Case(inst, box, g, structures_of(inst, box))
+
+
+def check_propagation(case: Case) -> None:
+    """Propagation keeps exactly the structures of the box and recognises empty boxes."""
+    possible = propagate(case.inst, case.box)
+    if possible:
+        assert structures_of(case.inst, case.box) == case.structures
+    else:
+        assert not case.structures
+
+
+def check_oracle(case: Case, cap: int) -> None:
+    """The bound is valid, the vertex is in the box and has the value claimed; without a cap both
+    are exact.
+    """
+    if not propagate(case.inst, case.box):
+        return
+    oracle = new_oracle(case.inst.n_features, case.inst.first.size)
+    upper, value = maximise(case.inst, case.box, case.g, cap, oracle)
+    if not case.structures:
+        assert upper == -np.inf
+        return
+    best = max(case.values(case.structures))
+    vertex = tuple(int(s) for s in oracle.vertex)
+    assert vertex in set(case.structures)
+    assert case.values([vertex])[0] == pytest.approx(value)
+    assert upper >= best - 1e-9
+    if cap > 100:
+        assert upper == pytest.approx(best)
+
+
+def check_fixing(case: Case, rng: np.random.Generator) -> None:
+    """Fixing and the propagation after it lose no structure above the cutoff, and report what they
+    lose.
+    """
+    if not propagate(case.inst, case.box) or not case.structures:
+        return
+    values = case.values(case.structures)
+    cutoff = float(rng.choice(values) + rng.choice([-1e-6, 1e-6]))
+    oracle = new_oracle(case.inst.n_features, case.inst.first.size)
+    possible, removed = fix_box(case.inst, case.box, 0.0, case.g, cutoff, oracle)
+    possible = possible and propagate(case.inst, case.box)
+    left = set(structures_of(case.inst, case.box)) if possible else set()
+    lost = [v for z, v in zip(case.structures, values, strict=True) if z not in left]
+    assert all(v <= cutoff + 1e-9 for v in lost)
+    assert all(v <= removed + 1e-9 for v in lost)
+    assert removed <= cutoff
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_structures_of_a_box_are_those_of_the_definition(seed: int) -> None:
+    """The array code that lists the structures of a box agrees with :func:`in_box`."""
+    case = random_case(30000 + seed)
+    everything = [tuple(row) for row in all_structures(case.inst.n_features).tolist()]
+    assert case.structures == [z for z in everything if in_box(case.inst, case.box, z)]
+
+
+@pytest.mark.parametrize("seed", range(250))
+def test_propagation_keeps_the_structures(seed: int) -> None:
+    """No rule of the propagation changes the set of structures."""
+    check_propagation(random_case(seed))
+
+
+@pytest.mark.parametrize("cap", [1, 3, 10**6])
+@pytest.mark.parametrize("seed", range(120))
+def test_oracle_equals_enumeration(seed: int, cap: int) -> None:
+    """The joint oracle with contracted edges is right whatever the cap."""
+    check_oracle(random_case(1000 + seed), cap)
+
+
+@pytest.mark.parametrize("seed", range(250))
+def test_fixing_loses_nothing_above_the_cutoff(seed: int) -> None:
+    """Reduced-cost fixing is valid, also with class parents and forced edges (the double-counting
+    traps).
+    """
+    check_fixing(random_case(5000 + seed), np.random.default_rng(seed))
+
+
+@pytest.mark.parametrize("seed", range(120))
+def test_split_is_a_partition(seed: int) -> None:
+    """Every structure of a box lies in exactly one side of every object."""
+    case = random_case(9000 + seed, largest=3)
+    n = case.inst.n_features
+    for kind, i, j in [(SLOT, 0, n), (SLOT, 0, 1), (EDGE, 1, 0), (RELEVANCE, 1, 0), (MEMBER, 0, 0)]:
+        sides = []
+        for first in (True, False):
+            child = new_box(n, case.inst.first.size)
+            for name in ("allowed", "classes", "edges", "relevant"):
+                getattr(child, name)[:] = getattr(case.box, name)
+            apply_split(case.inst, child, kind, i, j, first)
+            sides += structures_of(case.inst, child)
+        assert sorted(sides) == case.structures
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_packing_is_lossless(seed: int) -> None:
+    """A box survives its storage as bits, and ``contains`` agrees with the definition."""
+    case = random_case(20000 + seed)
+    n, n_sets = case.inst.n_features, case.inst.first.size
+    words = np.zeros(words_per_box(n, n_sets), dtype=np.uint64)
+    pack_box(case.box, words)
+    copy = new_box(n, n_sets)
+    unpack_box(words, copy)
+    for name in ("allowed", "classes", "edges", "relevant"):
+        assert np.array_equal(getattr(copy, name), getattr(case.box, name))
+    everything = new_box(n, n_sets)
+    everything.allowed[:] = True
+    everything.classes[:] = True
+    for z in structures_of(case.inst, everything):
+        assert contains(case.inst, case.box, np.array(z)) == in_box(case.inst, case.box, z)
+
+
+@pytest.mark.slow
+def test_many_boxes() -> None:
+    """The same on thousands of boxes, up to five features."""
+    rng = np.random.default_rng(0)
+    for seed in range(100_000, 103_000):
+        check_propagation(random_case(seed))
+        check_oracle(random_case(seed), int(rng.choice([1, 3, 10**6])))
+        check_fixing(random_case(seed), rng)
+    for seed in range(200_000, 200_300):
+        check_propagation(random_case(seed, largest=5))
+        check_oracle(random_case(seed, largest=5), int(rng.choice([1, 3, 10**6])))
+        check_fixing(random_case(seed, largest=5), rng)

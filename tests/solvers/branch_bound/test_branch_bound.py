@@ -1,0 +1,372 @@
+"""The engine against exhaustive search, with and without heuristics; limits, interrupts,
+determinism.
+"""
+
+from __future__ import annotations
+
+import gc
+import subprocess
+import sys
+import threading
+import weakref
+from dataclasses import replace
+from itertools import pairwise
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+from branch_bound_cases import best_by_enumeration, random_linear_problem, random_problem
+from marginbn.data.encode import EncodedData, Variable
+from marginbn.exceptions import InputError
+from marginbn.problem.candidates import enumerate_candidates
+from marginbn.problem.margins import MarginKind
+from marginbn.problem.problem import StructureProblem, margin_problem
+from marginbn.solvers.branch_bound import BranchBoundSolver, workers
+from marginbn.solvers.branch_bound import arrays as frank_wolfe
+from marginbn.solvers.branch_bound.arrays import Encoding
+from marginbn.solvers.branch_bound.engine import Search
+from marginbn.solvers.branch_bound.kernels.store import new_pool
+from marginbn.solvers.branch_bound.kernels.tree import BATCH_DONE, EXHAUSTED, NODE_LIMIT, STOPPED
+from marginbn.solvers.branch_bound.rows import with_all_rows
+from marginbn.solvers.result import Status, TracePoint
+from marginbn.solvers.run import Limits
+from marginbn.solvers.tree_search import Progress
+from strategies import random_data
+
+
+def check_against_enumeration(
+    problem: StructureProblem, solver: BranchBoundSolver, seed: int, n_jobs: int = 1
+) -> None:
+    """Objective and bound enclose the true optimum to 1e-6."""
+    expected = best_by_enumeration(problem)
+    if expected == -np.inf:
+        with pytest.raises(InputError, match="no acyclic structure"):
+            solver.solve(problem, limits=Limits(), seed=seed, n_jobs=n_jobs)
+        return
+    result = solver.solve(problem, limits=Limits(), seed=seed, n_jobs=n_jobs)
+    rounding = 1e-11 * max(1.0, abs(expected))
+    assert result.status is Status.OPTIMAL
+    assert result.objective == pytest.approx(expected, rel=1.01e-6, abs=rounding)
+    assert result.objective <= expected + rounding
+    assert result.bound >= expected - rounding
+
+
+def solver_for(seed: int) -> BranchBoundSolver:
+    """Half without heuristics (only leaves give incumbents), a third with random splits."""
+    return BranchBoundSolver(heuristics=seed % 2 == 0, random_splits=seed % 3 == 0)
+
+
+@pytest.mark.parametrize("seed", range(90))
+def test_equals_enumeration(seed: int) -> None:
+    """Small random problems are solved to the optimum that enumeration finds."""
+    rng = np.random.default_rng(seed)
+    check_against_enumeration(random_problem(rng, 2 + seed % 3), solver_for(seed), seed)
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_linear_problems_equal_enumeration(seed: int) -> None:
+    """Without margins the joint oracle is exact."""
+    rng = np.random.default_rng(seed)
+    check_against_enumeration(random_linear_problem(rng, 2 + seed % 3), solver_for(seed), seed)
+
+
+@pytest.mark.slow
+def test_thousands_of_problems_equal_enumeration() -> None:
+    """The same for thousands of problems of up to five features."""
+    for seed in range(10_000, 14_000):
+        rng = np.random.default_rng(seed)
+        n_features = 5 if seed % 40 == 0 else 2 + seed % 3
+        check_against_enumeration(random_problem(rng, n_features), solver_for(seed), seed)
+
+
+def larger_data() -> EncodedData:
+    """Nine noisy features."""
+    return random_data(3, n_samples=150, arities=(3, 3, 2, 3, 2, 3, 3, 2, 3, 2))
+
+
+def larger_problem() -> StructureProblem:
+    """Hundreds of nodes."""
+    data = larger_data()
+    candidates = enumerate_candidates(data.n_variables, 2)
+    return margin_problem(data, candidates, gamma=1.0)
+
+
+def test_node_limit_gives_a_bracket() -> None:
+    """A node limit is a normal ending: structure, bound and status."""
+    result = BranchBoundSolver(heuristics=False).solve(larger_problem(), limits=Limits(nodes=3))
+    assert result.status is Status.NODE_LIMIT
+    assert result.nodes <= 3
+    assert result.objective < result.bound
+
+
+def test_time_limit_is_kept_mid_node() -> None:
+    """A time limit that has passed at the first look still gives an answer."""
+    result = BranchBoundSolver(heuristics=False).solve(larger_problem(), limits=Limits(time=1e-6))
+    assert result.status is Status.TIME_LIMIT
+    assert np.isfinite(result.bound)
+
+
+def test_gap_limit() -> None:
+    """A wide gap tolerance ends early and is reported as such."""
+    problem = larger_problem()
+    result = BranchBoundSolver(heuristics=False).solve(problem, limits=Limits(gap=0.5))
+    assert result.gap <= 0.5
+    assert result.status in (Status.GAP_LIMIT, Status.OPTIMAL)
+
+
+def test_callback_can_stop() -> None:
+    """A callback that returns true ends the search as interrupted."""
+    result = BranchBoundSolver(heuristics=False).solve(
+        larger_problem(), limits=Limits(), callback=lambda point: True
+    )
+    assert result.status is Status.INTERRUPTED
+
+
+def test_interrupt_returns_the_incumbent() -> None:
+    """Ctrl-C between batches returns the best structure so far."""
+
+    def interrupt(point: TracePoint) -> bool:
+        if np.isfinite(point.objective) and np.isfinite(point.bound):
+            raise KeyboardInterrupt
+        return False
+
+    result = BranchBoundSolver().solve(larger_problem(), limits=Limits(), callback=interrupt)
+    assert result.status is Status.INTERRUPTED
+    assert result.objective <= result.bound
+
+
+def test_start_is_used() -> None:
+    """The objective is never below that of the structure the search starts from."""
+    problem = larger_problem()
+    best = BranchBoundSolver().solve(problem, limits=Limits(nodes=50))
+    again = BranchBoundSolver(heuristics=False).solve(
+        problem, limits=Limits(nodes=1), start=best.selection
+    )
+    assert again.objective == best.objective
+
+
+@pytest.mark.parametrize("heuristics", [True, False])
+@pytest.mark.parametrize("n_jobs", [2, 3])
+def test_workers_share_one_tree(n_jobs: int, heuristics: bool) -> None:
+    """Several workers prove the optimum that one worker proves."""
+    solver = BranchBoundSolver(heuristics=heuristics)
+    alone = solver.solve(larger_problem(), limits=Limits())
+    together = solver.solve(larger_problem(), limits=Limits(), n_jobs=n_jobs)
+    assert alone.status is together.status is Status.OPTIMAL
+    assert together.objective == pytest.approx(alone.objective, rel=1e-6)
+    assert together.bound >= alone.objective
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_two_workers_equal_enumeration(seed: int) -> None:
+    """Small random problems with two workers, with and without heuristics."""
+    problem = random_problem(np.random.default_rng(300 + seed), 2 + seed % 3)
+    check_against_enumeration(problem, solver_for(seed), seed, n_jobs=2)
+
+
+@pytest.mark.parametrize("n_jobs", [1, 2])
+def test_limits_with_workers(n_jobs: int) -> None:
+    """Node and time limits end all workers, with a bracket of the optimum."""
+    problem = larger_problem()
+    best = BranchBoundSolver().solve(problem, limits=Limits()).objective
+    solver = BranchBoundSolver(heuristics=False)
+    for limits, status in (
+        (Limits(nodes=20), Status.NODE_LIMIT),
+        (Limits(time=0.02), Status.TIME_LIMIT),
+    ):
+        result = solver.solve(problem, limits=limits, n_jobs=n_jobs)
+        assert result.status is status
+        assert result.objective <= best <= result.bound + 1e-9
+        assert limits.nodes is None or result.nodes <= limits.nodes
+
+
+@pytest.mark.parametrize(
+    ("code", "finished", "nodes", "expected"),
+    [
+        (EXHAUSTED, True, 20, Progress.FINISHED),
+        (EXHAUSTED, False, 20, Progress.NODE_LIMIT),
+        (EXHAUSTED, False, 19, Progress.MORE),
+        (NODE_LIMIT, False, 20, Progress.NODE_LIMIT),
+        (NODE_LIMIT, False, 19, Progress.MORE),
+        (STOPPED, False, 3, Progress.CUT_SHORT),
+        (BATCH_DONE, False, 3, Progress.MORE),
+    ],
+)
+def test_why_a_batch_ended(code: int, finished: bool, nodes: int, expected: Progress) -> None:
+    """A first worker without nodes sees the node limit too when another holds all that is open."""
+    search = Search.__new__(Search)
+    search.main, search.pace = None, SimpleNamespace(next_stop=1)
+    search.earlier_nodes = 7
+    search.team = SimpleNamespace(
+        batch=lambda worker, stop: code, is_finished=finished, nodes=nodes, node_limit=20
+    )
+    assert search.advance() is expected
+
+
+def test_interrupt_with_workers() -> None:
+    """Ctrl-C ends all threads and returns the best structure so far."""
+
+    def interrupt(point: TracePoint) -> bool:
+        if np.isfinite(point.bound) and point.gap < 0.1:
+            raise KeyboardInterrupt
+        return False
+
+    before = threading.active_count()
+    result = BranchBoundSolver().solve(
+        larger_problem(), limits=Limits(), callback=interrupt, n_jobs=2
+    )
+    assert result.status is Status.INTERRUPTED
+    assert threading.active_count() == before
+
+
+def test_a_failing_worker_is_heard(monkeypatch: pytest.MonkeyPatch) -> None:
+    """An error in another thread is raised by the call, not swallowed."""
+
+    receive = workers.Worker.receive
+
+    def fail(self: workers.Worker) -> None:
+        if threading.current_thread() is not threading.main_thread():
+            raise MemoryError("no room for the inbox")
+        receive(self)
+
+    BranchBoundSolver().solve(larger_problem(), limits=Limits(nodes=2))  # kernels are loaded
+    monkeypatch.setattr(workers.Worker, "receive", fail)
+    with pytest.raises(MemoryError, match="inbox"):
+        BranchBoundSolver().solve(larger_problem(), limits=Limits(), n_jobs=2)
+
+
+@pytest.mark.parametrize("heuristics", [True, False])
+def test_a_full_store_is_searched_depth_first(
+    heuristics: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Without memory for more open nodes the optimum is proved all the same."""
+    solver = BranchBoundSolver(heuristics=heuristics)
+    expected = solver.solve(larger_problem(), limits=Limits()).objective
+    stores = []
+    monkeypatch.setattr(workers, "POOL_BYTES", 0)
+    monkeypatch.setattr(workers, "RESERVE", 40)
+    small_store(monkeypatch, stores)
+    result = solver.solve(larger_problem(), limits=Limits())
+    assert result.status is Status.OPTIMAL
+    assert result.objective == pytest.approx(expected, rel=1e-6)
+    assert stores[0].reserve == 40, "the store was never full"
+    assert stores[0].pool.bound.size <= 100
+
+
+def small_store(monkeypatch: pytest.MonkeyPatch, stores: list[workers.Worker]) -> None:
+    """Stores begin with room for 8 nodes; the workers are listed."""
+    begin = workers.Worker.__init__
+
+    def shrink(self: workers.Worker, encoding: Encoding, seed: int) -> None:
+        begin(self, encoding, seed)
+        self.pool = new_pool(encoding.instance, 8, 8, 4)
+        self.inbox = new_pool(encoding.instance, 0, 0, 4)
+        stores.append(self)
+
+    monkeypatch.setattr(workers.Worker, "__init__", shrink)
+
+
+def test_a_path_of_gammas_computes_coefficients_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Problems that differ in gamma share their arrays; another problem does not get them."""
+    built = []
+    build = frank_wolfe.build_coefficients
+    monkeypatch.setattr(
+        frank_wolfe, "build_coefficients", lambda *args: built.append(1) or build(*args)
+    )
+    problem, other = larger_problem(), larger_problem()
+    first = frank_wolfe.encode(problem)
+    second = frank_wolfe.encode(problem.with_gamma(0.3))
+    assert first.instance.columns is second.instance.columns
+    assert (first.instance.gamma, second.instance.gamma) == (1.0, 0.3)
+    assert len(built) == 1
+    assert frank_wolfe.encode(other).instance.columns is not first.instance.columns
+    assert frank_wolfe.encode(problem).instance.columns is not None
+    assert len(built) == 3
+
+
+def test_large_coefficients_live_in_a_file(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Beyond the budget the arrays are mapped from a file; the search is the same."""
+    expected = BranchBoundSolver().solve(larger_problem(), limits=Limits(nodes=30))
+    in_memory = frank_wolfe.encode(larger_problem()).instance
+    monkeypatch.setattr(frank_wolfe, "DENSE_BYTES", 0)
+    problem = larger_problem()
+    mapped = frank_wolfe.encode(problem).instance
+    assert isinstance(mapped.columns.base, np.memmap)
+    assert np.array_equal(mapped.columns, in_memory.columns)
+    result = BranchBoundSolver().solve(problem, limits=Limits(nodes=30))
+    assert (result.objective, result.bound) == (expected.objective, expected.bound)
+
+
+@pytest.mark.parametrize("kind", ["multiclass", "binary"])
+def test_coefficients_equal_the_definition(kind: MarginKind) -> None:
+    """Columns, rows and magnitudes of the arrays against the columns of the problem."""
+    problem = margin_problem(larger_data(), enumerate_candidates(10, 2), margin=kind)
+    encoding = frank_wolfe.encode(problem)
+    inst = encoding.instance
+    assert np.array_equal(with_all_rows(inst).rows, inst.columns.T)
+    for v, k in enumerate(encoding.candidate_of):
+        column = np.zeros(inst.rows.shape[0])
+        if k >= 0:
+            column = problem.margins.column(k).ravel()
+        assert np.array_equal(inst.columns[v], column)
+        largest = np.abs(column).reshape(inst.weights.size, -1).max(axis=1)
+        assert inst.magnitude[v] == pytest.approx(float(inst.weights @ largest))
+
+
+def test_coefficients_are_forgotten_with_their_problem() -> None:
+    """Nothing large outlives the problem it belongs to."""
+    problem = larger_problem()
+    columns = weakref.ref(frank_wolfe.encode(problem).instance.columns)
+    gc.collect()
+    assert columns() is not None
+    del problem
+    gc.collect()
+    assert columns() is None
+
+
+def test_same_seed_same_run() -> None:
+    """One worker with a node limit is deterministic."""
+    runs = [
+        BranchBoundSolver().solve(larger_problem(), limits=Limits(nodes=40), seed=5)
+        for _ in range(2)
+    ]
+    points = [[(p.objective, p.bound) for p in run.trace] for run in runs]
+    assert points[0] == points[1]
+    assert runs[0].selection.tolist() == runs[1].selection.tolist()
+
+
+def test_trace_is_monotone() -> None:
+    """Objectives only rise, bounds only fall, and no bound is below an objective."""
+    trace = BranchBoundSolver().solve(larger_problem(), limits=Limits(nodes=200)).trace
+    for before, after in pairwise(trace):
+        assert after.objective >= before.objective
+        assert after.bound <= before.bound or before.bound == np.inf
+    assert all(p.objective <= p.bound for p in trace)
+
+
+@pytest.mark.parametrize("scale", [1e-6, 1e9])
+def test_scaled_weights_give_the_same_structure_value(scale: float) -> None:
+    """Multiplying all weights multiplies the optimum; tolerances are relative."""
+    problem = random_problem(np.random.default_rng(7), 4)
+    problem = replace(problem, linear=np.zeros_like(problem.linear))
+    scaled = replace(problem, weights=problem.sample_weights * scale)
+    expected = BranchBoundSolver().solve(problem, limits=Limits()).objective
+    assert BranchBoundSolver().solve(scaled, limits=Limits()).objective == pytest.approx(
+        scale * expected
+    )
+
+
+def test_refuses_what_it_cannot_solve() -> None:
+    """Three parents and unrestricted candidates are refused with a reason."""
+    variables = tuple(Variable(f"v{i}", ("0", "1")) for i in range(5))
+    for options in ({"max_parents": 3}, {"max_parents": 2, "class_restricted": False}):
+        candidates = enumerate_candidates(5, **options)
+        problem = StructureProblem(candidates, np.zeros(candidates.n_candidates), variables)
+        assert BranchBoundSolver().can_solve(problem) is not None
+
+
+def test_importing_the_solver_does_not_import_numba() -> None:
+    """numba is loaded when a solve starts, not before."""
+    code = "import sys, marginbn.solvers.branch_bound; sys.exit('numba' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

@@ -1,0 +1,130 @@
+"""Instances with the rows that matter: nowhere smaller, and the same optimum in the end."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from branch_bound_cases import best_by_enumeration, random_problem
+from marginbn.solvers.branch_bound import BranchBoundSolver
+from marginbn.solvers.branch_bound import rows as reduction
+from marginbn.solvers.branch_bound.arrays import Encoding, encode
+from marginbn.solvers.branch_bound.kernels.records import FloatArray, Instance
+from marginbn.solvers.branch_bound.rows import Reduction, thinned, with_all_rows
+from marginbn.solvers.result import Status
+from marginbn.solvers.run import Limits
+
+
+def three_samples() -> Instance:
+    """One column, gamma 1, weight 2 each: margins (5, 6), (-4, 3) and (0, 0.5)."""
+    margins = np.array([[5.0, 6.0, -4.0, 3.0, 0.0, 0.5]])
+    return Instance(
+        n_features=0,
+        gamma=1.0,
+        offset=0.0,
+        error=0.0,
+        rows=np.zeros((6, 0)),
+        columns=margins,
+        linear=np.array([0.25]),
+        magnitude=np.array([30.0]),
+        weights=np.full(3, 2.0),
+        starts=np.array([0, 2, 4, 6]),
+        first=np.array([-1]),
+        second=np.array([-1]),
+    )
+
+
+def objective(inst: Instance, eta: FloatArray) -> float:
+    """offset + linear . eta + sum_m w_m min(gamma, margins), from the definition."""
+    margins = eta @ inst.columns
+    total = inst.offset + float(inst.linear @ eta)
+    for m, weight in enumerate(inst.weights):
+        own = margins[inst.starts[m] : inst.starts[m + 1]]
+        total += weight * min(inst.gamma, own.min())
+    return total
+
+
+def random_eta(rng: np.random.Generator, encoding: Encoding) -> FloatArray:
+    """A convex combination of a few choices of one slot per feature and a class set."""
+    n, inst = encoding.n_features, encoding.instance
+    eta = np.zeros(inst.linear.size)
+    for share in rng.dirichlet(np.ones(3)):
+        slots = [*rng.integers(0, n + 2, n), rng.integers(0, inst.first.size)]
+        for i, slot in enumerate(slots):
+            eta[i * (n + 2) + slot] += share
+    return eta
+
+
+def test_kinds_of_samples_by_hand() -> None:
+    """With band 1: the first is a constant, the second linear, the third keeps both rows."""
+    full = three_samples()
+    reduced = Reduction(full, 30.0, band=1.0)
+    reduced.extend(full.columns[0])
+    inst = reduced.instance
+    assert inst.offset == 2.0
+    assert inst.linear.tolist() == [0.25 - 2 * 4]
+    assert inst.columns.tolist() == [[0.0, 0.5]]
+    assert inst.rows.tolist() == [[0.0], [0.5]]
+    assert (inst.weights.tolist(), inst.starts.tolist()) == ([2.0], [0, 2])
+    assert objective(inst, np.ones(1)) == objective(full, np.ones(1)) == 2.0 - 8.0 + 0.25
+    assert 0 < inst.error < 1e-12
+
+
+def test_cost_by_hand() -> None:
+    """At other margins the constant sample would be 3 lower and the linear one 1 lower."""
+    full = three_samples()
+    reduced = Reduction(full, 30.0, band=1.0)
+    reduced.extend(full.columns[0])
+    assert reduced.cost(full.columns[0]) == 0.0
+    elsewhere = np.array([-2.0, 6.0, -4.0, -5.0, 0.0, 0.5])
+    assert reduced.cost(elsewhere) == 2 * 3.0 + 2 * 1.0
+    reduced.extend(elsewhere)
+    assert reduced.cost(elsewhere) == 0.0
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_the_reduced_objective_is_nowhere_smaller(seed: int) -> None:
+    """Nor larger where it was made, and the difference is the cost."""
+    rng = np.random.default_rng(seed)
+    encoding = encode(random_problem(rng, 2 + seed % 3))
+    full = encoding.instance
+    if full.weights.size == 0:
+        return
+    reduced = Reduction(full, encoding.structure_magnitude, band=float(rng.uniform(0, 0.5)))
+    for _ in range(2):
+        eta = random_eta(rng, encoding)
+        reduced.extend(eta @ full.columns)
+        here = objective(full, eta)
+        assert objective(reduced.instance, eta) == pytest.approx(here, rel=1e-12, abs=1e-9)
+    for _ in range(5):
+        eta = random_eta(rng, encoding)
+        larger = objective(reduced.instance, eta) - objective(full, eta)
+        rounding = 1e-12 * encoding.structure_magnitude
+        assert larger >= -rounding
+        assert larger == pytest.approx(reduced.cost(eta @ full.columns), rel=1e-6, abs=rounding)
+
+
+@pytest.mark.parametrize("heuristics", [True, False])
+@pytest.mark.parametrize("seed", range(25))
+def test_few_rows_still_prove_the_optimum(
+    monkeypatch: pytest.MonkeyPatch, seed: int, heuristics: bool
+) -> None:
+    """With hardly any band most bounds come from too few rows; the proof is right all the same."""
+    monkeypatch.setattr(reduction, "BAND", 0.02)
+    problem = random_problem(np.random.default_rng(seed), 2 + seed % 3)
+    best = best_by_enumeration(problem)
+    result = BranchBoundSolver(heuristics=heuristics).solve(problem, limits=Limits())
+    rounding = 1e-11 * max(1.0, abs(best))
+    assert result.status is Status.OPTIMAL
+    assert result.bound >= best - rounding
+    assert result.objective == pytest.approx(best, rel=1.01e-6, abs=rounding)
+
+
+def test_thinning_keeps_the_total_weight(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every third sample with three times its weight; small instances stay as they are."""
+    full = with_all_rows(three_samples())
+    assert thinned(full) is full
+    monkeypatch.setattr(reduction, "ENOUGH", 2)
+    coarse = thinned(full)
+    assert (coarse.weights.tolist(), coarse.starts.tolist()) == ([6.0], [0, 2])
+    assert coarse.columns.tolist() == [[5.0, 6.0]]

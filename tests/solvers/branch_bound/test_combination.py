@@ -1,0 +1,187 @@
+"""Moving weight between the vertices at hand: eta stays a convex combination and f grows."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from numba import njit
+from scipy.optimize import minimize
+from test_duals import projected
+
+from branch_bound_cases import random_problem
+from marginbn.solvers.branch_bound.arrays import encode
+from marginbn.solvers.branch_bound.kernels import combination
+from marginbn.solvers.branch_bound.kernels.box import propagate
+from marginbn.solvers.branch_bound.kernels.combination import (
+    SMOOTHING,
+    Bounding,
+    load_margins,
+    new_bounding,
+)
+from marginbn.solvers.branch_bound.kernels.oracle import maximise
+from marginbn.solvers.branch_bound.kernels.records import Instance, new_box, new_oracle
+from marginbn.solvers.branch_bound.rows import with_all_rows
+
+
+# kernels have no wrapper for Python; these have
+@njit
+def correct(inst, b, gap, time):  # type: ignore[no-untyped-def]
+    balance = combination.new_balance(inst, b)
+    combination.correct(inst, b, balance, gap, time)
+    return balance
+
+
+@njit
+def make_room(inst, b):  # type: ignore[no-untyped-def]
+    combination.make_room(b, combination.new_balance(inst, b))
+
+
+@njit
+def step_towards(inst, b, target, worst, slope):  # type: ignore[no-untyped-def]
+    combination.step_towards(inst, b, combination.new_balance(inst, b), target, worst, slope)
+
+
+def random_combination(seed: int, active: int = 16) -> tuple[Instance, Bounding]:
+    """A problem and up to six of its structures with random shares."""
+    rng = np.random.default_rng(seed)
+    encoding = encode(random_problem(rng, int(rng.integers(3, 6))))
+    inst = with_all_rows(encoding.instance)
+    box = new_box(inst.n_features, inst.first.size)
+    box.allowed[:], box.classes[:] = encoding.slots, True
+    assert propagate(inst, box)
+    oracle = new_oracle(inst.n_features, inst.first.size)
+    found = []
+    for _ in range(40):
+        maximise(inst, box, rng.normal(size=inst.linear.size), 99, oracle)
+        found.append(oracle.vertex.copy())
+    vertices = np.unique(found, axis=0)[: min(6, active)]
+    b = new_bounding(inst, active, encoding.structure_magnitude)
+    b.vertices[: len(vertices)] = vertices
+    b.share[: len(vertices)] = rng.dirichlet(np.ones(len(vertices)))
+    b.n_active[0] = len(vertices)
+    b.numbers[SMOOTHING] = 0.3 * inst.gamma
+    load_margins(inst, b)
+    return inst, b
+
+
+def margins_of(inst: Instance, vertex: np.ndarray) -> np.ndarray:
+    """T_k from the columns."""
+    return sum(inst.columns[i * (inst.n_features + 2) + s] for i, s in enumerate(vertex))
+
+
+def smoothed(inst: Instance, b: Bounding, share: np.ndarray) -> float:
+    """sum_m w_m min over p of (p . s + mu / 2 |p|^2), by the textbook projection, plus linear."""
+    mu = b.numbers[SMOOTHING]
+    vertices = b.vertices[: len(share)]
+    t = sum(x * margins_of(inst, v) for x, v in zip(share, vertices, strict=True))
+    total = 0.0
+    for x, v in zip(share, vertices, strict=True):
+        total += x * sum(inst.linear[i * (inst.n_features + 2) + s] for i, s in enumerate(v))
+    for m, weight in enumerate(inst.weights):
+        own = t[inst.starts[m] : inst.starts[m + 1]]
+        p = projected(own, inst.gamma, mu)
+        rest = 1.0 - p.sum()
+        total += weight * (p @ own + rest * inst.gamma + 0.5 * mu * (p @ p + rest * rest))
+    return float(total)
+
+
+def shares(b: Bounding) -> np.ndarray:
+    return b.share[: b.n_active[0]].copy()
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_a_correction_climbs_and_keeps_a_convex_combination(seed: int) -> None:
+    """Shares stay a distribution, t stays theirs, and the smoothed objective never falls."""
+    inst, b = random_combination(seed)
+    before = smoothed(inst, b, shares(b))
+    for _ in range(4):
+        correct(inst, b, 0.0, 1e9)
+        after = smoothed(inst, b, shares(b))
+        assert after >= before - 1e-9 * (1 + abs(before))
+        before = after
+    assert shares(b).min() >= 0
+    assert shares(b).sum() == pytest.approx(1)
+    t = b.t.copy()
+    load_margins(inst, b)
+    assert b.t == pytest.approx(t, abs=1e-9 * (1 + np.abs(t).max()))
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_corrections_reach_the_optimum_over_the_vertices(seed: int) -> None:
+    """Another solver on the same small concave problem agrees."""
+    inst, b = random_combination(seed)
+    vertices, begin = b.vertices[: b.n_active[0]].copy(), shares(b)
+    known = b._replace(vertices=vertices)
+    for _ in range(200):
+        correct(inst, b, 0.0, 1e9)
+    value = smoothed(inst, b, shares(b))
+    other = minimize(
+        lambda share: -smoothed(inst, known, share),
+        begin,
+        bounds=[(0, 1)] * len(begin),
+        constraints={"type": "eq", "fun": lambda share: share.sum() - 1},
+    )
+    first = smoothed(inst, known, begin)
+    assert value >= -other.fun - 0.02 * (-other.fun - first) - 1e-6 * (1 + abs(value))
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_levels_are_slopes(seed: int) -> None:
+    """level_k = linear . vertex_k + T_k . p."""
+    inst, b = random_combination(seed)
+    balance = correct(inst, b, 0.0, 1e9)
+    for k in range(b.n_active[0]):
+        vertex = b.vertices[k]
+        linear = sum(inst.linear[i * (inst.n_features + 2) + s] for i, s in enumerate(vertex))
+        assert balance.margins[k] == pytest.approx(margins_of(inst, vertex), abs=1e-9)
+        level = linear + margins_of(inst, vertex) @ balance.p
+        assert balance.level[k] == pytest.approx(level, abs=1e-7)
+
+
+@pytest.mark.parametrize("gap", [-1.0, 0.0])
+def test_a_single_vertex_stays(gap: float) -> None:
+    """Whatever rounding made of what the oracle promised."""
+    inst, b = random_combination(3)
+    b.share[0], b.n_active[0] = 1.0, 1
+    load_margins(inst, b)
+    correct(inst, b, gap, 1e9)
+    assert (b.n_active[0], b.share[0]) == (1, 1.0)
+
+
+def test_no_time_no_step() -> None:
+    """And a gap that is wide enough also means none."""
+    for gap, time in ((0.0, 0.0), (1e99, 1e9)):
+        inst, b = random_combination(5)
+        before, t = shares(b), b.t.copy()
+        correct(inst, b, gap, time)
+        assert shares(b).tolist() == before.tolist()
+        assert b.t.tolist() == t.tolist()
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_making_room(seed: int) -> None:
+    """Only where there is none; the lightest goes, the others keep their proportions."""
+    inst, b = random_combination(seed, active=3)
+    full = b.n_active[0] == 3
+    before = np.sort(shares(b))
+    make_room(inst, b)
+    kept = before[1:] / before[1:].sum() if full else before
+    assert np.sort(shares(b)) == pytest.approx(kept)
+    t = b.t.copy()
+    load_margins(inst, b)
+    assert b.t == pytest.approx(t, abs=1e-9 * (1 + np.abs(t).max()))
+
+
+def test_a_step_towards_a_new_vertex_adds_it_once() -> None:
+    """Twice towards the same vertex is one vertex more."""
+    inst, b = random_combination(7)
+    target = b.vertices[b.n_active[0] - 1].copy()
+    b.n_active[0] -= 1
+    b.share[: b.n_active[0]] /= b.share[: b.n_active[0]].sum()
+    load_margins(inst, b)
+    count = int(b.n_active[0])
+    for _ in range(2):
+        step_towards(inst, b, target, 0, 1e-3)
+    assert (b.vertices[: b.n_active[0]] == target).all(axis=1).sum() == 1
+    assert b.n_active[0] in (count, count + 1)
+    assert shares(b).sum() == pytest.approx(1)

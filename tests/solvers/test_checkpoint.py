@@ -1,0 +1,471 @@
+"""Checkpoint files: complete at every moment, refused when they are not ours, safe to read."""
+
+from __future__ import annotations
+
+import errno
+import hashlib
+import itertools
+import json
+import os
+import warnings
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from marginbn.exceptions import CheckpointWarning, InputError
+from marginbn.problem.problem import StructureProblem
+from marginbn.solvers import solve_structure
+from marginbn.solvers.branch_bound import BranchBoundSolver
+from marginbn.solvers.checkpoint import (
+    MAGIC,
+    BrokenFileError,
+    Checkpoint,
+    Frame,
+    Saved,
+    SearchState,
+    pack,
+    read_frame,
+)
+from marginbn.solvers.result import fingerprint
+from marginbn.solvers.run import Limits
+from marginbn.solvers.start import initial_selection
+from problems import small_linear_problem, small_margin_problem
+
+
+def problem(gamma: float = 1.0) -> StructureProblem:
+    return small_margin_problem(0, gamma=gamma)
+
+
+def some_state(bound: float = 1e6) -> Saved:
+    """A state with a bound that tells it apart, and a tree."""
+    selection = initial_selection(problem())
+    return Saved(selection, bound, SearchState("nobody", 7, {"words": np.arange(5)}))
+
+
+def bounds_on_disk(path: Path) -> float | None:
+    """Bound of the checkpoint that a resumed solve would start from."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", CheckpointWarning)
+        saved = Checkpoint(path, problem()).saved
+    return None if saved is None else saved.bound
+
+
+# ---------------------------------------------------------------------- the frame
+
+
+def test_arrays_and_values_come_back(tmp_path: Path) -> None:
+    """Types, shapes and numbers survive, empty arrays too."""
+    arrays = {
+        "a": np.array([[1.5, -np.inf], [np.nan, 0.0]]),
+        "b": np.arange(3, dtype=np.int16),
+        "empty": np.zeros((0, 4), dtype=np.uint64),
+    }
+    (tmp_path / "f").write_bytes(b"".join(pack(Frame({"x": "y"}, arrays))))
+    read = read_frame(tmp_path / "f")
+    assert read.about == {"x": "y"}
+    for name, array in arrays.items():
+        np.testing.assert_array_equal(read.arrays[name], array)
+        assert read.arrays[name].dtype == array.dtype
+
+
+def sealed(body: bytes) -> bytes:
+    """A file with a right checksum."""
+    return body + hashlib.sha256(body).digest()
+
+
+def framed(header: Any, payload: bytes = b"") -> bytes:
+    text = header if isinstance(header, bytes) else json.dumps(header).encode()
+    return sealed(MAGIC + len(text).to_bytes(8, "little") + text + payload)
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        framed({"about": {}, "arrays": [["a", "<f8", [2**40, 2**7]]]}),
+        framed({"about": {}, "arrays": [["a", "<f8", [1]]]}, b"\0" * 7),
+        framed({"about": {}, "arrays": [["a", "<f8", [1]]]}, b"\0" * 9),
+        framed({"about": {}, "arrays": [["a", "<f8", [-1, -1]]]}, b"\0" * 8),
+        framed({"about": {}, "arrays": [["a", "|O", [1]]]}, b"\0" * 8),
+        framed({"about": {}, "arrays": [["a", "<f8", [1.5]]]}, b"\0" * 12),
+        framed({"about": {}, "arrays": [["a", "<f8"]]}),
+        framed({"about": [1], "arrays": []}),
+        framed({"arrays": []}),
+        framed([]),
+        framed(b"{" * 100_000),
+        framed(b"\xff\xfe"),
+        sealed(MAGIC + (2**63).to_bytes(8, "little")),
+        sealed(MAGIC + b"\0" * 8),
+        sealed(MAGIC),
+    ],
+)
+def test_hostile_headers_are_refused(tmp_path: Path, content: bytes) -> None:
+    """A right checksum does not make a size or a type right."""
+    (tmp_path / "f").write_bytes(content)
+    with pytest.raises(BrokenFileError):
+        read_frame(tmp_path / "f")
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.binary(max_size=200), st.booleans())
+def test_any_bytes_are_read_or_refused(tmp_path_factory: Any, tail: bytes, seal: bool) -> None:
+    """No content leads to any other error."""
+    path = tmp_path_factory.getbasetemp() / "any"
+    path.write_bytes(sealed(MAGIC + tail) if seal else tail)
+    with suppress(BrokenFileError, InputError):
+        read_frame(path)
+
+
+# ---------------------------------------------------------------------- which problem
+
+
+def test_the_fingerprint_tells_problems_apart() -> None:
+    """Every part that the optimum depends on counts; names do not."""
+    base = problem()
+    assert fingerprint(base) == fingerprint(problem())
+    renamed = tuple(replace(v, name=v.name + "!") for v in base.variables)
+    assert fingerprint(base) == fingerprint(replace(base, variables=renamed))
+    keep = np.ones(base.candidates.n_candidates, dtype=bool)
+    keep[-1] = False
+    others = [
+        base.with_gamma(1.1),
+        replace(base, weights=2 * base.sample_weights),
+        replace(base, linear=base.linear + 1.0),
+        replace(base, margins=replace(base.margins, smoothing=2.0)),
+        replace(base, margins=replace(base.margins, kind="binary")),
+        replace(base, candidates=base.candidates.keep(keep), linear=base.linear[keep]),
+        small_margin_problem(1),
+        small_linear_problem(0),
+        small_linear_problem(1),
+    ]
+    assert len({fingerprint(p) for p in [base, *others]}) == len(others) + 1
+
+
+def test_another_problem_is_refused_with_the_remedy(tmp_path: Path) -> None:
+    """Neither read nor written over."""
+    path = tmp_path / "c"
+    solve_structure(problem(), checkpoint=path)
+    before = path.read_bytes()
+    with pytest.raises(InputError, match=r"another problem.*name another file, or remove this one"):
+        solve_structure(problem(gamma=2.0), checkpoint=path)
+    assert path.read_bytes() == before
+
+
+@pytest.mark.parametrize("content", [b"colour,size\nred,1\n", b"marginbn checkpoint 99\n..."])
+def test_files_of_other_kinds_are_not_written_over(tmp_path: Path, content: bytes) -> None:
+    """A table given by mistake stays, and so does the checkpoint of another version."""
+    path = tmp_path / "c"
+    path.write_bytes(content)
+    with pytest.raises(InputError, match=r"name another file|another version"):
+        solve_structure(problem(), checkpoint=path)
+    assert path.read_bytes() == content
+
+
+def test_impossible_places_are_told_before_the_search(tmp_path: Path) -> None:
+    """A folder, or a folder that is not there."""
+    with pytest.raises(InputError, match="is a folder"):
+        Checkpoint(tmp_path, problem())
+    with pytest.raises(InputError, match="existing folder"):
+        Checkpoint(tmp_path / "absent" / "c", problem())
+
+
+# ---------------------------------------------------------------------- saving
+
+
+def test_what_is_saved_is_loaded_and_the_one_before_is_kept(tmp_path: Path) -> None:
+    """Two files: the newest and the previous one."""
+    path = tmp_path / "c"
+    first = Checkpoint(path, problem())
+    assert first.saved is None
+    for bound in (9e5, 8e5, 7e5):
+        first.save(some_state(bound))
+    saved = Checkpoint(path, problem()).saved
+    assert saved is not None
+    np.testing.assert_array_equal(saved.selection, some_state().selection)
+    assert (saved.bound, saved.search.solver, saved.search.nodes) == (7e5, "nobody", 7)
+    np.testing.assert_array_equal(saved.search.arrays["words"], np.arange(5))
+    assert sorted(os.listdir(tmp_path)) == ["c", "c.previous"]
+    path.unlink()
+    with pytest.warns(CheckpointWarning, match="is missing; the search goes on from the one bef"):
+        saved = Checkpoint(path, problem()).saved
+    assert saved is not None
+    assert saved.bound == 8e5
+
+
+def test_going_on_keeps_the_checkpoint_it_came_from(tmp_path: Path) -> None:
+    """The first save of a new sitting leaves the last one of the old as the previous."""
+    path = tmp_path / "c"
+    Checkpoint(path, problem()).save(some_state(9e5))
+    Checkpoint(path, problem()).save(some_state(8e5))
+    truncated(path, 50)
+    assert bounds_on_disk(path) == 9e5
+
+
+def test_saving_is_due_now_and_then(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every 30 seconds; after a write of 3 seconds not before 150 more have passed."""
+    now = [0.0]
+    monkeypatch.setattr("marginbn.solvers.checkpoint.time.perf_counter", lambda: now[0])
+    kept = Checkpoint(tmp_path / "c", problem())
+    now[0] = 29.9
+    assert not kept.is_due
+    now[0] = 30.0
+    assert kept.is_due
+    monkeypatch.setattr(kept, "_write", lambda parts: now.__setitem__(0, now[0] + 3.0))
+    kept.save(some_state())
+    now[0] = 33.0 + 149.0
+    assert not kept.is_due
+    now[0] = 33.0 + 151.0
+    assert kept.is_due
+
+
+def truncated(path: Path, length: int) -> None:
+    content = path.read_bytes()
+    path.unlink()  # the previous one may be the same file under another name
+    path.write_bytes(content[:length])
+
+
+def saved_tree(path: Path, n_previous: int = 0) -> None:
+    """A small checkpoint with open nodes, and some before it."""
+    for _ in range(n_previous + 1):
+        kept = Checkpoint(path, problem())
+        solver = BranchBoundSolver(heuristics=False)
+        solver.solve(problem(), limits=Limits(nodes=2), checkpoint=kept)
+
+
+def test_a_file_cut_off_at_any_byte_is_noticed(tmp_path: Path) -> None:
+    """Alone it starts anew with a warning; with a previous one that takes its place."""
+    path, previous = tmp_path / "c", tmp_path / "c.previous"
+    saved_tree(path)
+    size = path.stat().st_size
+    content = path.read_bytes()
+    for length in range(size):
+        path.write_bytes(content[:length])
+        with pytest.warns(CheckpointWarning, match="starts anew"):
+            assert Checkpoint(path, problem()).saved is None
+    previous.write_bytes(content)
+    for length in range(0, size, 7):
+        path.write_bytes(content[:length])
+        with pytest.warns(CheckpointWarning, match="goes on from the one before it"):
+            saved = Checkpoint(path, problem()).saved
+        assert saved is not None
+        assert saved.search.arrays
+    path.write_bytes(b"\0" * size)  # blocks that a power failure left empty
+    with pytest.warns(CheckpointWarning, match="goes on from the one before it"):
+        assert Checkpoint(path, problem()).saved is not None
+
+
+def check_resumed(path: Path, expected: float) -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", CheckpointWarning)
+        result = solve_structure(problem(), checkpoint=path)
+    assert result.is_optimal
+    assert result.objective == pytest.approx(expected, rel=1e-6)
+
+
+@pytest.mark.parametrize("with_previous", [True, False])
+def test_solves_from_cut_files_end_at_the_optimum(tmp_path: Path, with_previous: bool) -> None:
+    """Some lengths here, all of them in the slow suite."""
+    expected = solve_structure(problem(), "exhaustive").objective
+    for length in (0, 5, 25, 40, 200, 700):
+        path = tmp_path / f"c{length}"
+        saved_tree(path, int(with_previous))
+        truncated(path, length)
+        check_resumed(path, expected)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("with_previous", [True, False])
+def test_solves_from_files_cut_at_every_byte_end_at_the_optimum(
+    tmp_path: Path, with_previous: bool
+) -> None:
+    """Truncation at every byte of a small checkpoint: no crash, no wrong result."""
+    expected = solve_structure(problem(), "exhaustive").objective
+    path, previous = tmp_path / "c", tmp_path / "c.previous"
+    saved_tree(path, 1)
+    content, before = path.read_bytes(), previous.read_bytes()
+    for length in range(len(content) + 1):
+        path.write_bytes(content[:length])
+        previous.unlink(missing_ok=True)
+        if with_previous:
+            previous.write_bytes(before)
+        check_resumed(path, expected)
+        path.unlink()
+
+
+def test_changed_bytes_are_noticed(tmp_path: Path) -> None:
+    """Any single byte that is different makes the checksum wrong, or the file another one."""
+    path = tmp_path / "c"
+    saved_tree(path)
+    content = bytearray(path.read_bytes())
+    for place in range(0, len(content), 3):
+        content[place] ^= 0x40
+        path.write_bytes(bytes(content))
+        content[place] ^= 0x40
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", CheckpointWarning)
+            try:
+                assert Checkpoint(path, problem()).saved is None
+            except InputError:
+                assert place < len(MAGIC)
+
+
+# ---------------------------------------------------------------------- what can go wrong
+
+
+class Trouble:
+    """Makes the n-th call of any of some functions of ``os`` fail."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, error: Callable[[], BaseException]) -> None:
+        self.left, self.met = -1, False
+        for name in ("fsync", "replace", "link", "unlink", "open"):
+            monkeypatch.setattr(os, name, self._wrap(getattr(os, name), error))
+
+    def _wrap(self, function: Any, error: Callable[[], BaseException]) -> Any:
+        def wrapped(*args: Any, **options: Any) -> Any:
+            self.left -= 1
+            if self.left == 0:
+                self.met = True
+                raise error()
+            return function(*args, **options)
+
+        return wrapped
+
+
+class CrashError(BaseException):
+    """The process ends here."""
+
+
+def full_disk() -> OSError:
+    return OSError(errno.ENOSPC, "No space left on device")
+
+
+@pytest.mark.parametrize("error", [full_disk, CrashError])
+def test_trouble_at_every_step_leaves_a_complete_checkpoint(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, error: Callable[[], BaseException]
+) -> None:
+    """Old or new, and never worse than the old one, whichever call to the system fails."""
+    trouble = Trouble(monkeypatch, error)
+    for step in itertools.count(1):
+        path = tmp_path / f"c{step}"
+        kept = Checkpoint(path, problem())
+        kept.save(some_state(9e5))
+        kept.save(some_state(8e5))
+        trouble.left, trouble.met = step, False
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", CheckpointWarning)
+            with suppress(CrashError):
+                kept.save(some_state(7e5))
+        trouble.left = -1
+        assert bounds_on_disk(path) in (8e5, 7e5)
+        if not trouble.met:
+            break
+    assert step > 5, "no call was made to fail"
+    assert bounds_on_disk(path) == 7e5
+
+
+def test_a_full_disk_is_told_once_and_the_search_goes_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The result is the same, and there is one warning for many attempts."""
+    kept = Checkpoint(tmp_path / "c", problem(), interval=0.0)
+    attempts = []
+
+    def full(*_: Any) -> None:
+        attempts.append(1)
+        raise full_disk()
+
+    monkeypatch.setattr(os, "fsync", full)
+    monkeypatch.setattr("marginbn.solvers.checkpoint.LARGEST_SHARE", 1e9)
+    with pytest.warns(CheckpointWarning, match="No space left on device.*goes on") as told:
+        result = BranchBoundSolver(heuristics=False).solve(
+            problem(), limits=Limits(), checkpoint=kept
+        )
+    assert result.is_optimal
+    assert len(told) == 1
+    assert len(attempts) > 1
+    assert os.listdir(tmp_path) == []
+
+
+def test_a_file_that_may_not_grow_keeps_the_old_content(tmp_path: Path) -> None:
+    """A real refusal of the system in the middle of a write."""
+    resource = pytest.importorskip("resource")
+    path = tmp_path / "c"
+    kept = Checkpoint(path, problem())
+    kept.save(some_state(9e5))
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (100, before[1]))
+    try:
+        with pytest.warns(CheckpointWarning, match="cannot write"):
+            kept.save(some_state(8e5))
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+    assert bounds_on_disk(path) == 9e5
+    kept.save(some_state(7e5))
+    assert bounds_on_disk(path) == 7e5
+
+
+def test_two_searches_do_not_write_over_each_other(tmp_path: Path) -> None:
+    """Who finds another's checkpoint in its place stops saving, and says so."""
+    path = tmp_path / "c"
+    one, two = Checkpoint(path, problem()), Checkpoint(path, problem())
+    one.save(some_state(9e5))
+    two.save(some_state(8e5))
+    with pytest.warns(CheckpointWarning, match="another process writes"):
+        one.save(some_state(9e5))
+    one.save(some_state(9e5))
+    assert bounds_on_disk(path) == 8e5
+
+
+def test_a_broken_file_does_not_replace_the_good_one_before_it(tmp_path: Path) -> None:
+    """The first save after a fallback leaves the previous checkpoint where it is."""
+    path = tmp_path / "c"
+    kept = Checkpoint(path, problem())
+    kept.save(some_state(9e5))
+    kept.save(some_state(8e5))
+    truncated(path, 50)
+    with pytest.warns(CheckpointWarning):
+        again = Checkpoint(path, problem())
+    again.save(some_state(7e5))
+    truncated(path, 50)
+    assert bounds_on_disk(path) == 9e5
+
+
+def test_a_system_without_second_names_keeps_one_complete_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where files cannot be linked they are renamed."""
+
+    def refuse(*_: Any) -> None:
+        raise OSError(errno.EPERM, "Operation not permitted")
+
+    monkeypatch.setattr(os, "link", refuse)
+    path = tmp_path / "c"
+    kept = Checkpoint(path, problem())
+    for bound in (9e5, 8e5):
+        kept.save(some_state(bound))
+    assert bounds_on_disk(path) == 8e5
+    path.unlink()
+    assert bounds_on_disk(path) == 9e5
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"selection": np.array([0, 0, 0, 0, 0])},
+        {"selection": np.array([10**9, 0, 0, 0, 0])},
+        {"selection": np.zeros(0, dtype=np.int64)},
+        {"bound": np.nan},
+        {"search": SearchState("x", -1)},
+    ],
+)
+def test_impossible_states_are_broken(tmp_path: Path, change: dict[str, Any]) -> None:
+    """An incumbent that is no structure, a bound that is no number."""
+    Checkpoint(tmp_path / "c", problem()).save(replace(some_state(), **change))
+    with pytest.warns(CheckpointWarning, match="starts anew"):
+        assert Checkpoint(tmp_path / "c", problem()).saved is None

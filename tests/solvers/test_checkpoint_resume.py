@@ -1,0 +1,384 @@
+"""Going on from a checkpoint: the tree, the incumbent and the bound are taken over."""
+
+from __future__ import annotations
+
+import itertools
+import os
+import signal
+import threading
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from branch_bound_cases import best_by_enumeration, random_problem
+from marginbn import MaxMarginBNClassifier, load_model, save_model
+from marginbn.exceptions import CheckpointWarning, InputError, OptimalityWarning
+from marginbn.problem.candidates import enumerate_candidates
+from marginbn.problem.problem import StructureProblem, margin_problem
+from marginbn.solvers import solve_structure
+from marginbn.solvers.branch_bound import BranchBoundSolver
+from marginbn.solvers.branch_cut import BranchCutSolver
+from marginbn.solvers.checkpoint import Checkpoint, Saved
+from marginbn.solvers.result import SolveResult, Status, TracePoint
+from marginbn.solvers.run import Limits, Tracker
+from marginbn.solvers.solve import Solver, get_solver
+from problems import random_table, small_linear_problem, small_margin_problem
+
+
+def larger_problem() -> StructureProblem:
+    """Some hundred nodes for the engine."""
+    data = random_table(np.random.default_rng(3), 150, 9, 3).encoded()
+    return margin_problem(data, enumerate_candidates(10, 2), gamma=1.0)
+
+
+def solve_in_sittings(
+    problem: StructureProblem, solver: Solver, path: Path, limits: Limits, n_jobs: Any = (1,)
+) -> list[SolveResult]:
+    """Solve a few nodes at a time, each sitting from the checkpoint of the one before."""
+    results: list[SolveResult] = []
+    workers = itertools.cycle(n_jobs)
+    while not results or results[-1].status is not Status.OPTIMAL:
+        kept = Checkpoint(path, problem)
+        jobs = next(workers)
+        results.append(solver.solve(problem, limits=limits, n_jobs=jobs, checkpoint=kept))
+    return results
+
+
+def assert_monotone(results: list[SolveResult]) -> None:
+    """No sitting knows less than the one before, from its first moment on."""
+    for before, after in itertools.pairwise(results):
+        assert after.objective >= before.objective
+        assert after.bound <= before.bound
+        assert after.nodes >= before.nodes
+
+
+@pytest.mark.parametrize("n_jobs", [(1,), (1, 3, 2)], ids=["one worker", "changing workers"])
+@pytest.mark.parametrize("heuristics", [True, False])
+def test_sittings_of_the_engine_end_at_the_optimum(
+    tmp_path: Path, heuristics: bool, n_jobs: tuple[int, ...]
+) -> None:
+    """The tree is taken over whatever the number of workers."""
+    problem, solver = larger_problem(), BranchBoundSolver(heuristics=heuristics)
+    expected = solver.solve(problem, limits=Limits())
+    results = solve_in_sittings(problem, solver, tmp_path / "c", Limits(nodes=120), n_jobs)
+    assert_monotone(results)
+    assert len(results) > 2
+    assert results[-1].objective == pytest.approx(expected.objective, rel=1e-6)
+    assert results[-1].bound == pytest.approx(expected.bound, rel=2e-6)
+    assert results[-1].nodes < 3 * expected.nodes, "the tree was not taken over"
+
+
+def test_sittings_of_branch_and_cut_end_at_the_optimum(tmp_path: Path) -> None:
+    """The same for the second engine, with and without heuristics."""
+    problem = small_margin_problem(4, n_rows=25, n_features=4, max_parents=3)
+    expected = BranchCutSolver().solve(problem, limits=Limits())
+    for heuristics in (True, False):
+        solver = BranchCutSolver(heuristics=heuristics)
+        path = tmp_path / f"c{heuristics}"
+        results = solve_in_sittings(problem, solver, path, Limits(nodes=20))
+        assert_monotone(results)
+        assert len(results) > 1
+        assert results[-1].objective == pytest.approx(expected.objective, rel=1e-6)
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_sittings_equal_enumeration(tmp_path: Path, seed: int) -> None:
+    """One or two nodes at a time, against brute force, random splits and no heuristics too."""
+    rng = np.random.default_rng(900 + seed)
+    problem = random_problem(rng, int(rng.integers(2, 5)))
+    best = best_by_enumeration(problem)
+    if best == -np.inf:
+        pytest.skip("no structure at all")
+    engines: list[Solver] = [
+        BranchBoundSolver(heuristics=bool(seed % 2), random_splits=seed % 3 == 0),
+        BranchCutSolver(heuristics=bool(seed % 2), random_splits=seed % 3 == 0),
+    ]
+    for engine in engines:
+        limits = Limits(nodes=1 + seed % 2)
+        path = tmp_path / engine.name
+        result = solve_in_sittings(problem, engine, path, limits, (1, 2))[-1]
+        assert result.objective == pytest.approx(best, rel=1e-6, abs=1e-6)
+        assert result.bound >= best - 1e-9 * max(1.0, abs(best))
+
+
+def test_the_first_bound_of_a_resumed_solve_is_the_saved_one(tmp_path: Path) -> None:
+    """Nothing that was known has to be found again."""
+    problem = larger_problem()
+    before = solve_structure(problem, node_limit=40, checkpoint=tmp_path / "c")
+    heard: list[TracePoint] = []
+    solve_structure(
+        problem,
+        node_limit=1,
+        checkpoint=tmp_path / "c",
+        callback=lambda point: heard.append(point),
+    )
+    known = next(point for point in heard if point.bound <= before.bound)
+    assert known.objective >= before.objective
+    assert heard.index(known) <= 2
+
+
+@pytest.mark.parametrize(
+    ("solver", "name"), [(BranchBoundSolver(), "numbers"), (BranchCutSolver(), "discarded")]
+)
+def test_what_was_given_up_is_not_forgotten(tmp_path: Path, solver: Solver, name: str) -> None:
+    """A wide gap gives up structures above the incumbent; the checkpoint says up to where."""
+    problem = small_margin_problem(6, n_rows=60, n_features=5, gamma=2.0)
+    kept = Checkpoint(tmp_path / "c", problem)
+    stopped = solver.solve(problem, limits=Limits(nodes=5, gap=0.1), checkpoint=kept)
+    saved = Checkpoint(tmp_path / "c", problem).saved
+    assert saved is not None
+    assert -np.inf < saved.search.arrays[name][0] <= stopped.bound + 1e-9
+
+
+def test_a_finished_solve_returns_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The same call again runs no solver."""
+    problem = larger_problem()
+    first = solve_structure(problem, checkpoint=tmp_path / "c")
+    monkeypatch.setattr(BranchBoundSolver, "solve", None)
+    again = solve_structure(problem, checkpoint=tmp_path / "c")
+    assert again.status is Status.OPTIMAL
+    assert (again.objective, again.bound, again.nodes) == (
+        first.objective,
+        first.bound,
+        first.nodes,
+    )
+    assert again.solver == "branch_bound"
+
+
+def test_a_tighter_gap_starts_a_new_tree_but_keeps_what_is_known(tmp_path: Path) -> None:
+    """What was given up at a wide gap cannot be taken back; incumbent and bound stay."""
+    problem = larger_problem()
+    wide = solve_structure(problem, gap_tolerance=0.2, checkpoint=tmp_path / "c")
+    expected = solve_structure(problem)
+    with pytest.warns(CheckpointWarning, match="wider gap_tolerance.*starts a new tree"):
+        result = BranchBoundSolver(heuristics=False).solve(
+            problem, limits=Limits(), checkpoint=gave_up(tmp_path / "c", problem, wide.bound)
+        )
+    assert result.objective == pytest.approx(expected.objective, rel=1e-6)
+    assert result.bound <= wide.bound
+
+
+def gave_up(path: Path, problem: StructureProblem, floor: float) -> Checkpoint:
+    """The checkpoint of a search that has given up structures up to ``floor``."""
+    kept = Checkpoint(path, problem)
+    assert kept.saved is not None
+    arrays = dict(kept.saved.search.arrays)
+    arrays["numbers"] = np.array([floor, arrays["numbers"][1]])
+    kept.saved = with_tree(kept.saved, arrays)
+    return kept
+
+
+def with_tree(saved: Saved, arrays: dict[str, Any]) -> Saved:
+    return replace(saved, search=replace(saved.search, arrays=arrays))
+
+
+@pytest.mark.parametrize(
+    ("solver", "name", "change"),
+    [
+        (BranchBoundSolver(), "family", lambda a: a + 10**9),
+        (BranchBoundSolver(), "family", lambda a: a - 1),
+        (BranchBoundSolver(), "vertices", lambda a: a + 1),
+        (BranchBoundSolver(), "vertices", lambda a: a * 0),
+        (BranchBoundSolver(), "vertices", lambda a: a[:-1]),
+        (BranchBoundSolver(), "vertices", lambda a: a.astype(np.int64)),
+        (BranchBoundSolver(), "count", lambda a: a + 1),
+        (BranchBoundSolver(), "count", lambda a: a * 0 - 1),
+        (BranchBoundSolver(), "share", lambda a: a * np.nan),
+        (BranchBoundSolver(), "share", lambda a: a * 0),
+        (BranchBoundSolver(), "bound", lambda a: a * np.nan),
+        (BranchBoundSolver(), "spent", lambda a: a - 10**9),
+        (BranchBoundSolver(), "words", lambda a: a[:, :-1]),
+        (BranchBoundSolver(), "numbers", lambda a: a[:1]),
+        (BranchBoundSolver(), "smoothing", lambda a: -a),
+        (BranchBoundSolver(), "extra", None),
+        (BranchCutSolver(), "bound", lambda a: a * np.nan),
+        (BranchCutSolver(), "allowed", lambda a: a[:, :-1]),
+        (BranchCutSolver(), "present", lambda a: a[:-1]),
+        (BranchCutSolver(), "discarded", lambda a: a * np.nan),
+        (BranchCutSolver(), "depth", lambda a: a.astype(np.float64)),
+    ],
+)
+def test_impossible_trees_are_left_aside(
+    tmp_path: Path, solver: Solver, name: str, change: Any
+) -> None:
+    """A hostile file with a right checksum reaches no kernel; the search starts a new tree."""
+    problem = small_margin_problem(6, n_rows=60, n_features=5, gamma=2.0)
+    expected = solver.solve(problem, limits=Limits())
+    kept = Checkpoint(tmp_path / "c", problem)
+    opened = solver.solve(problem, limits=Limits(nodes=2), checkpoint=kept)
+    assert opened.status is Status.NODE_LIMIT
+    kept = Checkpoint(tmp_path / "c", problem)
+    assert kept.saved is not None
+    arrays = dict(kept.saved.search.arrays)
+    arrays[name] = np.zeros(1) if change is None else change(arrays[name])
+    kept.saved = with_tree(kept.saved, arrays)
+    with pytest.warns(CheckpointWarning, match="tree cannot be used"):
+        result = solver.solve(problem, limits=Limits(), checkpoint=kept)
+    assert result.objective == pytest.approx(expected.objective, rel=1e-6)
+
+
+@pytest.mark.parametrize("solver", [BranchBoundSolver(), BranchCutSolver()], ids=lambda s: s.name)
+def test_boxes_of_any_bits_are_harmless(tmp_path: Path, solver: Solver) -> None:
+    """Random boxes and bounds may hide structures, but never make a kernel fail."""
+    problem = small_margin_problem(6, n_rows=60, n_features=5, gamma=2.0)
+    solver.solve(problem, limits=Limits(nodes=2), checkpoint=Checkpoint(tmp_path / "c", problem))
+    for seed in range(20):
+        rng = np.random.default_rng(seed)
+        kept = Checkpoint(tmp_path / "c", problem)
+        assert kept.saved is not None
+        arrays = dict(kept.saved.search.arrays)
+        for name in {"words", "allowed", "present"} & set(arrays):
+            dtype = arrays[name].dtype
+            top = np.iinfo(dtype).max
+            arrays[name] = rng.integers(0, top, arrays[name].shape, dtype=dtype, endpoint=True)
+        kept.saved = with_tree(kept.saved, arrays)
+        kept.path = str(tmp_path / f"elsewhere {seed}")
+        result = solver.solve(problem, limits=Limits(), checkpoint=kept)
+        assert result.bound >= result.objective
+
+
+@pytest.mark.parametrize("name", ["highs", "scip", "dp", "exhaustive"])
+def test_solvers_without_a_tree_keep_incumbent_and_bound(tmp_path: Path, name: str) -> None:
+    """What they knew is the start of the next sitting, and a tree of others is kept for them."""
+    if name == "scip":
+        pytest.importorskip("pyscipopt")
+    problem = small_linear_problem(0) if name == "dp" else small_margin_problem(0)
+    solver = get_solver(name)
+    expected = solver.solve(problem, limits=Limits())
+    path = tmp_path / "c"
+    opening = Checkpoint(path, problem)
+    engine = BranchCutSolver(heuristics=False)
+    engine.solve(problem, limits=Limits(nodes=1), checkpoint=opening)
+    before = Checkpoint(path, problem).saved
+    assert before is not None
+    stopped = solver.solve(
+        problem,
+        limits=Limits(),
+        callback=lambda point: True,
+        checkpoint=Checkpoint(path, problem),
+    )
+    saved = Checkpoint(path, problem).saved
+    assert saved is not None
+    assert saved.bound == stopped.bound <= before.bound
+    assert set(saved.search.arrays) == set(before.search.arrays)
+    again = solve_structure(problem, name, checkpoint=path)
+    assert again.is_optimal
+    assert again.objective == pytest.approx(expected.objective, rel=1e-6)
+
+
+@pytest.mark.parametrize("n_jobs", [1, 2])
+def test_an_interrupt_saves_the_search(tmp_path: Path, n_jobs: int) -> None:
+    """Ctrl-C in the middle returns the incumbent and leaves the tree on the disk."""
+    problem = larger_problem()
+    expected = solve_structure(problem)
+
+    def interrupt(point: TracePoint) -> bool:
+        if point.bound < 1.05 * expected.objective:
+            raise KeyboardInterrupt
+        return False
+
+    stopped = solve_structure(problem, checkpoint=tmp_path / "c", callback=interrupt, n_jobs=n_jobs)
+    assert stopped.status is Status.INTERRUPTED
+    saved = Checkpoint(tmp_path / "c", problem).saved
+    assert saved is not None
+    assert saved.bound == stopped.bound
+    assert len(saved.search.arrays["bound"]) > 0
+    result = solve_structure(problem, checkpoint=tmp_path / "c")
+    assert result.objective == pytest.approx(expected.objective, rel=1e-6)
+
+
+@pytest.mark.parametrize(
+    "solver",
+    [BranchBoundSolver(heuristics=False), BranchCutSolver(heuristics=False)],
+    ids=lambda solver: solver.name,
+)
+def test_an_interrupt_while_the_best_structure_is_handed_over(
+    tmp_path: Path, solver: Solver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its leaf is no longer in the tree, so it must reach the tracker all the same."""
+    problem = small_margin_problem(4, n_rows=25, n_features=4)
+    best = solver.solve(problem, limits=Limits()).objective
+    offer, interrupts = Tracker.offer, []
+
+    def interrupt_once(self: Tracker, selection: Any) -> bool:
+        if not interrupts and problem.evaluate(selection) >= best:
+            interrupts.append(selection)
+            raise KeyboardInterrupt
+        return offer(self, selection)
+
+    monkeypatch.setattr(Tracker, "offer", interrupt_once)
+    kept = Checkpoint(tmp_path / "c", problem)
+    stopped = solver.solve(problem, limits=Limits(), checkpoint=kept)
+    assert len(interrupts) == 1
+    assert stopped.objective == best
+    again = Checkpoint(tmp_path / "c", problem)
+    result = solver.solve(problem, limits=Limits(), checkpoint=again)
+    assert result.objective == best <= result.bound
+
+
+def test_signals_at_random_moments_lose_nothing(tmp_path: Path) -> None:
+    """Real interrupts, wherever they hit: the tree on the disk leads to the optimum."""
+    problem = larger_problem()
+    expected = solve_structure(problem)
+    rng = np.random.default_rng(5)
+    path = tmp_path / "c"
+    for turn in range(12):
+        solver: Solver = BranchCutSolver() if turn % 4 == 3 else BranchBoundSolver()
+        kept = Checkpoint(path, problem, interval=0.0)
+        timer = threading.Timer(
+            float(rng.uniform(0.05, 0.3)), os.kill, (os.getpid(), signal.SIGINT)
+        )
+        timer.start()
+        try:
+            result = solver.solve(problem, limits=Limits(), n_jobs=1 + turn % 2, checkpoint=kept)
+            timer.join()
+        except KeyboardInterrupt:  # after the end of the solve
+            continue
+        assert result.bound >= expected.objective - 1e-6 * abs(expected.objective)
+    result = solve_structure(problem, checkpoint=path)
+    assert result.is_optimal
+    assert result.objective == pytest.approx(expected.objective, rel=1e-6)
+
+
+def test_saving_changes_nothing_in_the_search(tmp_path: Path) -> None:
+    """One worker and a node limit: the same run with checkpoints all the time as without."""
+    problem = larger_problem()
+    plain = BranchBoundSolver().solve(problem, limits=Limits(nodes=150), seed=5)
+    kept = Checkpoint(tmp_path / "c", problem, interval=0.0)
+    saving = BranchBoundSolver().solve(problem, limits=Limits(nodes=150), seed=5, checkpoint=kept)
+    assert [(p.objective, p.bound) for p in saving.trace] == [
+        (p.objective, p.bound) for p in plain.trace
+    ]
+    assert saving.nodes == plain.nodes
+
+
+# ---------------------------------------------------------------------- classifiers
+
+
+def test_a_classifier_goes_on_and_its_file_is_not_part_of_the_model(tmp_path: Path) -> None:
+    """fit, limit, fit again: the second one starts from the bound of the first."""
+    rng = np.random.default_rng(2)
+    table = random_table(rng, 150, 9, 3)
+    X, y = np.array(table.rows)[:, 1:].astype(str), np.array(table.rows)[:, 0]
+    path = tmp_path / "c"
+
+    def stop(point: TracePoint) -> bool:
+        return len(heard) > 3 or heard.append(point) is not None
+
+    heard: list[TracePoint] = []
+    first = MaxMarginBNClassifier(gamma=1.0, checkpoint=path, callback=stop)
+    with pytest.warns(OptimalityWarning):
+        first.fit(X, y)
+    second = MaxMarginBNClassifier(gamma=1.0, checkpoint=path).fit(X, y)
+    assert second.status_ == "optimal"
+    assert second.bound_ <= first.bound_
+    assert second.objective_ >= first.objective_
+    save_model(second, tmp_path / "model.json")
+    assert load_model(tmp_path / "model.json").checkpoint is None
+    with pytest.raises(InputError, match="another problem"):
+        MaxMarginBNClassifier(gamma=2.0, checkpoint=path).fit(X, y)
+    with pytest.raises(InputError, match="checkpoint must be a path or None"):
+        MaxMarginBNClassifier(checkpoint=3).fit(X, y)

@@ -1,0 +1,119 @@
+"""Dynamic programming over subsets."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from marginbn.data.encode import Variable
+from marginbn.problem.candidates import CandidateSets, enumerate_candidates
+from marginbn.problem.problem import StructureProblem, drop_dominated
+from marginbn.solvers import dynamic
+from marginbn.solvers.dynamic import MAX_BYTES, DynamicProgrammingSolver, bytes_needed
+from marginbn.solvers.exhaustive import ExhaustiveSolver
+from marginbn.solvers.result import Status
+from marginbn.solvers.run import Limits
+from problems import small_linear_problem, small_margin_problem
+
+
+def scored(candidates: CandidateSets, linear: np.ndarray) -> StructureProblem:
+    variables = tuple(Variable(f"v{i}", ("a", "b")) for i in range(candidates.n_variables))
+    return StructureProblem(candidates, linear, variables)
+
+
+def solve(problem: StructureProblem):
+    return DynamicProgrammingSolver().solve(problem, limits=Limits())
+
+
+def test_three_variables_by_hand() -> None:
+    """A cycle of three best arcs must lose its cheapest arc."""
+    candidates = enumerate_candidates(3, 1, class_restricted=False)
+    linear = np.zeros(candidates.n_candidates)
+    for child, parent, value in ((1, 0, 5.0), (2, 1, 4.0), (0, 2, 3.0)):
+        linear[candidates.index(child, (parent,))] = value
+    result = solve(scored(candidates, linear))
+    assert result.structure.parents == ((), (0,), (1,))
+    assert (result.objective, result.bound, result.status) == (9.0, 9.0, Status.OPTIMAL)
+
+
+@settings(deadline=None, max_examples=60)
+@given(st.integers(0, 10**6), st.integers(1, 5), st.integers(0, 3), st.booleans())
+def test_equals_enumeration_for_any_candidates(
+    seed: int, n: int, max_parents: int, restricted: bool
+) -> None:
+    """Random scores on random parts of the candidate list: the optimum of the enumeration."""
+    rng = np.random.default_rng(seed)
+    everything = enumerate_candidates(n, min(max_parents, 2), class_restricted=restricted)
+    kept = rng.random(everything.n_candidates) < 0.7
+    kept[everything.offsets[:-1]] = True  # the empty sets keep the problem feasible
+    candidates = everything.keep(kept)
+    problem = scored(candidates, rng.normal(size=candidates.n_candidates))
+    expected = ExhaustiveSolver().solve(problem, limits=Limits()).objective
+    result = solve(problem)
+    assert result.objective == pytest.approx(expected, rel=1e-12, abs=1e-12)
+    assert result.status is Status.OPTIMAL
+
+
+@pytest.mark.parametrize("required", [((1, 0),), ((1, 0), (2, 1)), ((0, 3), (3, 2))])
+def test_required_arcs_are_kept(required) -> None:
+    """Lists without empty sets work, and every required arc is in the answer."""
+    problem = small_linear_problem(4, n_features=3, required=required)
+    result = solve(problem)
+    expected = ExhaustiveSolver().solve(problem, limits=Limits())
+    assert result.objective == pytest.approx(expected.objective, rel=1e-12)
+    assert set(result.structure.arcs).issuperset(required)
+
+
+@pytest.mark.parametrize("score", ["mdl", "aic", "bdeu", "k2", "loglik"])
+def test_dropping_dominated_candidates_changes_nothing(score: str) -> None:
+    """The optimum survives the pruning."""
+    problem = small_linear_problem(5, n_features=6, score=score)
+    assert solve(drop_dominated(problem)).objective == pytest.approx(
+        solve(problem).objective, rel=1e-12
+    )
+
+
+def test_highs_agrees_on_more_variables_than_can_be_enumerated() -> None:
+    """Nine variables: formulation (19) gives the same optimum."""
+    from marginbn.solvers.highs import HighsSolver
+
+    problem = small_linear_problem(6, n_features=8, n_rows=80)
+    expected = HighsSolver().solve(problem, limits=Limits())
+    assert solve(problem).objective == pytest.approx(expected.objective, rel=1e-12)
+
+
+def test_what_it_cannot_solve_is_told() -> None:
+    """Margin rows, or too many variables with the memory they would take."""
+    solver = DynamicProgrammingSolver()
+    assert "decomposable" in (solver.can_solve(small_margin_problem(0)) or "")
+    assert bytes_needed(20) < MAX_BYTES < bytes_needed(30)
+    wide = CandidateSets(30, np.arange(30, dtype=np.int32), ((),) * 30)
+    assert "2^30 subsets" in (solver.can_solve(scored(wide, np.zeros(30))) or "")
+    assert solver.can_solve(small_linear_problem(0)) is None
+
+
+def test_a_stop_leaves_a_structure_and_a_valid_bound() -> None:
+    """Stopped before the end: the first structure and the trivial bound bracket the optimum."""
+    problem = small_linear_problem(7, n_features=5)
+    best = solve(problem).objective
+    for limits, callback, status in (
+        (Limits(time=1e-9), None, Status.TIME_LIMIT),
+        (Limits(), lambda point: True, Status.INTERRUPTED),
+    ):
+        result = DynamicProgrammingSolver().solve(problem, limits=limits, callback=callback)
+        assert result.status is status
+        assert result.objective <= best <= result.bound
+
+
+def test_ctrl_c_returns_the_first_structure(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A KeyboardInterrupt while the tables are filled is a normal ending."""
+
+    def interrupt(tracker) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(dynamic, "look_up", interrupt)
+    result = solve(small_linear_problem(7))
+    assert result.status is Status.INTERRUPTED
+    assert result.objective <= result.bound

@@ -1,0 +1,378 @@
+"""Limits on memory: told before, divided sensibly, and a smaller store instead of a crash."""
+
+from __future__ import annotations
+
+import json
+import math
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from marginbn import GenerativeBNClassifier, MaxMarginBNClassifier, estimate_size
+from marginbn.exceptions import InputError, ProblemTooLargeError
+from marginbn.problem.candidates import enumerate_candidates
+from marginbn.problem.problem import StructureProblem, linear_problem, margin_problem
+from marginbn.problem.scores import get_local_score
+from marginbn.solvers import memory, solve_structure
+from marginbn.solvers.branch_bound import BranchBoundSolver, needs, workers
+from marginbn.solvers.branch_bound import arrays as frank_wolfe
+from marginbn.solvers.branch_bound.kernels.records import Instance
+from marginbn.solvers.branch_bound.kernels.store import new_pool
+from marginbn.solvers.branch_cut import BranchCutSolver
+from marginbn.solvers.branch_cut import needs as cut_needs
+from marginbn.solvers.branch_cut.tree import Tree
+from marginbn.solvers.checkpoint import Checkpoint
+from marginbn.solvers.memory import Needs, available_memory, parse_memory, spendable
+from marginbn.solvers.result import Status
+from marginbn.solvers.run import Limits
+from marginbn.solvers.sizing import estimate_needs
+from marginbn.solvers.solve import choose_solver, get_solver, solver_names
+from problems import random_table, small_linear_problem, small_margin_problem
+
+
+def larger_problem() -> StructureProblem:
+    """Some hundred nodes for the engine."""
+    data = random_table(np.random.default_rng(3), 150, 9, 3).encoded()
+    return margin_problem(data, enumerate_candidates(10, 2), gamma=1.0)
+
+
+# ---------------------------------------------------------------------- numbers
+
+
+@pytest.mark.parametrize(
+    ("given", "expected"),
+    [
+        (None, None),
+        (1_000, 1_000),
+        (1.5e9, 1_500_000_000),
+        (np.int64(7), 7),
+        ("2 GB", 2 * 10**9),
+        ("2gb", 2 * 10**9),
+        ("1.5 GiB", 3 * 2**29),
+        ("512M", 512 * 10**6),
+        (" 64 kB ", 64_000),
+        ("800", 800),
+    ],
+)
+def test_amounts_are_understood(given: Any, expected: int | None) -> None:
+    """Numbers of bytes and text with the usual units."""
+    assert parse_memory(given) == expected
+
+
+@pytest.mark.parametrize(
+    "given", [0, -1, math.nan, math.inf, "", "GB", "2 XB", "-2 GB", "2 GB!", True, [], 2**63]
+)
+def test_other_amounts_are_refused(given: Any) -> None:
+    """The message names the argument, what it must be and what it was."""
+    with pytest.raises(InputError, match=r"memory_limit must be .* got"):
+        parse_memory(given)
+
+
+def test_the_machine_is_asked() -> None:
+    """Some memory is left, and a share of it is the limit of those who set none."""
+    left = available_memory()
+    assert left > 10**6
+    assert spendable(None) <= memory.SHARE * available_memory() * 1.5
+    assert spendable(123) == 123
+
+
+def write_group(folder: Path, **files: object) -> None:
+    folder.mkdir(parents=True, exist_ok=True)
+    for name, content in files.items():
+        (folder / name.replace("_in_", "_in_").replace("__", ".")).write_text(f"{content}\n")
+
+
+def test_control_groups_count(tmp_path: Path) -> None:
+    """The tightest group above the process decides; copies of files can be given up."""
+    own = tmp_path / "own"
+    own.write_text("0::/a/b\n")
+    root = tmp_path / "root"
+    write_group(root / "a", memory__max=1000, memory__current=900)
+    write_group(root / "a" / "b", memory__max="max", memory__current=100)
+    assert memory._control_groups(root, own) == 100
+    (root / "a" / "memory.stat").write_text("anon 5\ninactive_file 50\n")
+    assert memory._control_groups(root, own) == 150
+    own.write_text("4:memory:/x\n3:cpu:/\n")
+    assert memory._control_groups(root, own) == math.inf
+    write_group(root / "memory" / "x", memory__limit_in_bytes=500, memory__usage_in_bytes=480)
+    assert memory._control_groups(root, own) == 20
+    assert memory._control_groups(root, tmp_path / "absent") == math.inf
+
+
+# ---------------------------------------------------------------------- the formulas
+
+
+def test_a_place_is_what_the_store_takes() -> None:
+    """The formula of the engine's store against the arrays themselves."""
+    problem = larger_problem()
+    encoding = frank_wolfe.encode(problem)
+    inst: Instance = encoding.instance
+    shape = needs.Shape.of(problem.candidates, problem.n_rows)
+    pool = new_pool(inst, 1000, 1000, needs.KEPT_VERTICES)
+    assert workers.nbytes(pool) / 1000 == pytest.approx(shape.place, rel=0.1)
+    assert shape.n_columns == inst.linear.size
+    assert needs.SMALLEST_STORE == 1024 + 2 * workers.RESERVE
+
+
+def test_memory_is_divided_by_hand() -> None:
+    """Coefficients in memory where all fits, in a file where not; the store gets the rest."""
+    shape = needs.Shape(n_features=10, n_class_sets=56, n_rows=1000)
+    assert shape.n_columns == 176
+    assert shape.coefficients == 8 * 1000 * 176
+    usual = needs.Division(10**9, 10**9)
+    needed = shape.needs()
+    fixed = needs.BASE + shape.scratch
+    assert needed.full - needed.least == shape.coefficients
+    plenty = needs.divide(shape, 1, None, 1e12, usual)
+    assert plenty == needs.Division(shape.coefficients, 10**9)
+    asked = needs.divide(shape, 1, 10**10, 1e10, usual)
+    assert asked == needs.Division(shape.coefficients, 10**10 - fixed - shape.coefficients)
+    short = needs.divide(shape, 1, needed.least, needed.least, usual)
+    assert short == needs.Division(0, needs.SMALLEST_STORE * shape.place)
+    wide = needs.divide(shape, 1, None, 1e12, needs.Division(0, 10**9))
+    assert wide.dense == 0, "more than usual is not held without being asked to"
+
+
+def test_branch_and_cut_divides_by_hand() -> None:
+    """The matrix where all fits, else columns kept; open nodes get the rest."""
+    needed = cut_needs.estimate(100, 1000)
+    assert needed.full - needed.least == 800_000
+    fits = cut_needs.divide(100, 1000, needed.full + 77, needed.full + 77)
+    assert fits == cut_needs.Division(800_000, 0, 77)
+    tight = cut_needs.divide(100, 1000, needed.least + 100, needed.least + 100)
+    assert tight == cut_needs.Division(0, 50, 50)
+    assert cut_needs.divide(100, 1000, None, math.inf).tree == cut_needs.LARGEST_TREE
+
+
+@pytest.mark.parametrize("max_parents", [1, 2, 3])
+@pytest.mark.parametrize("margin", ["multiclass", "binary", None])
+def test_the_estimate_is_what_the_solver_counts(max_parents: int, margin: Any) -> None:
+    """By formula before the problem exists, and from the problem: the same numbers."""
+    data = random_table(np.random.default_rng(1), 60, 6, 3).encoded()
+    for restricted in (True, False) if margin is None else (True,):
+        candidates = enumerate_candidates(7, max_parents, class_restricted=restricted)
+        problem = (
+            linear_problem(data, candidates, get_local_score("bic"))
+            if margin is None
+            else margin_problem(data, candidates, margin=margin)
+        )
+        size = estimate_size(data, max_parents, margin=margin, class_restricted=restricted)
+        estimated = estimate_needs(size, max_parents, class_restricted=restricted)
+        assert estimated == choose_solver(problem).needs(problem)
+
+
+# ---------------------------------------------------------------------- told before
+
+
+@pytest.mark.parametrize("name", ["auto", *solver_names()])
+def test_what_cannot_fit_is_told_before_the_start(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Need, limit and remedies are named; the solver is never called."""
+    if name == "scip":
+        pytest.importorskip("pyscipopt")
+    problem = small_linear_problem(0) if name == "dp" else small_margin_problem(0)
+    chosen = choose_solver(problem, name)
+    monkeypatch.setattr(type(chosen), "solve", None)
+    with pytest.raises(
+        ProblemTooLargeError, match=r"needs at least .* memory_limit is 0\.0 MB"
+    ) as told:
+        solve_structure(problem, name, memory_limit=10)
+    assert "needs at least" in str(told.value)
+    assert "raise it, or use fewer features" in str(told.value)
+
+
+def test_a_full_machine_is_told_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without a limit the memory that is left counts."""
+    monkeypatch.setattr(memory, "available_memory", lambda: 1000.0)
+    with pytest.raises(ProblemTooLargeError, match=r"the machine has .* to spare"):
+        solve_structure(small_margin_problem(0))
+
+
+def test_auto_takes_a_solver_that_fits() -> None:
+    """Tables over all subsets do not fit into 62 MB, linear programmes do."""
+    rng = np.random.default_rng(0)
+    data = random_table(rng, 30, 19, 2).encoded()
+    candidates = enumerate_candidates(20, 1, class_restricted=False)
+    problem = linear_problem(data, candidates, get_local_score("bic"))
+    assert choose_solver(problem).name == "dp"
+    assert get_solver("dp").needs(problem).least > 62 * 10**6
+    assert choose_solver(problem, memory=62 * 10**6).name == "branch_cut"
+    expected = solve_structure(problem, "dp").objective
+    result = solve_structure(problem, memory_limit="62 MB")
+    assert result.solver == "branch_cut"
+    assert result.objective == pytest.approx(expected, rel=1e-6)
+
+
+# ---------------------------------------------------------------------- and kept
+
+
+@pytest.mark.parametrize("n_jobs", [1, 2])
+def test_the_least_memory_is_enough(n_jobs: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Coefficients in a file and the smallest store: the optimum all the same."""
+    problem = larger_problem()
+    expected = solve_structure(problem).objective
+    least = BranchBoundSolver().needs(problem, n_jobs).least
+    divided = []
+    begin = workers.Team.__init__
+
+    def watch(self: workers.Team, *args: Any) -> None:
+        begin(self, *args)
+        divided.append(self.store_bytes)
+
+    monkeypatch.setattr(workers.Team, "__init__", watch)
+    fresh = larger_problem()  # its coefficients are not kept from before
+    result = solve_structure(fresh, memory_limit=least, n_jobs=n_jobs)
+    shape = needs.Shape.of(problem.candidates, problem.n_rows)
+    assert divided == [n_jobs * needs.SMALLEST_STORE * shape.place]
+    assert result.status is Status.OPTIMAL
+    assert result.objective == pytest.approx(expected, rel=1e-6)
+
+
+def test_a_store_that_cannot_grow_is_searched_depth_first(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A system that has less memory than it said ends nothing."""
+    problem = larger_problem()
+    expected = solve_structure(problem).objective
+    begin, stores = workers.Worker.__init__, []
+
+    def shrink(self: workers.Worker, encoding: frank_wolfe.Encoding, seed: int) -> None:
+        begin(self, encoding, seed)
+        self.pool = new_pool(encoding.instance, 8, 8, 4)
+        self.inbox = new_pool(encoding.instance, 0, 0, 4)
+        stores.append(self)
+
+    def refuse(*_: Any) -> None:
+        raise MemoryError
+
+    monkeypatch.setattr(workers, "RESERVE", 40)
+    monkeypatch.setattr(workers.Worker, "__init__", shrink)
+    monkeypatch.setattr(workers, "grown", refuse)
+    result = BranchBoundSolver(heuristics=False).solve(problem, limits=Limits())
+    assert result.status is Status.OPTIMAL
+    assert result.objective == pytest.approx(expected, rel=1e-6)
+    assert stores[0].reserve == 40
+
+
+def test_branch_and_cut_goes_depth_first_when_its_tree_is_full(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A tiny budget for open nodes: the newest is visited next, the optimum is the same."""
+    problem = small_margin_problem(4, n_rows=25, n_features=4, max_parents=3)
+    expected = BranchCutSolver(heuristics=False).solve(problem, limits=Limits())
+    begin, largest = Tree.__init__, []
+
+    def shrink(self: Tree, budget: float = math.inf) -> None:
+        begin(self, budget)
+        self._budget = 20_000.0
+        self.pop = watched(self, largest)  # type: ignore[method-assign]
+
+    monkeypatch.setattr(Tree, "__init__", shrink)
+    result = BranchCutSolver(heuristics=False).solve(problem, limits=Limits())
+    assert result.status is Status.OPTIMAL
+    assert result.objective == pytest.approx(expected.objective, rel=1e-6)
+    assert 20_000 < max(largest) < 60_000
+
+
+def watched(tree: Tree, sizes: list[int]) -> Any:
+    pop = tree.pop
+
+    def popped() -> Any:
+        sizes.append(tree.nbytes)
+        return pop()
+
+    return popped
+
+
+def test_a_checkpoint_larger_than_the_store_is_taken_over(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With less memory than before, nodes share a family and nothing else changes."""
+    problem = larger_problem()
+    expected = solve_structure(problem).objective
+    solver = BranchBoundSolver(heuristics=False)
+    solver.solve(problem, limits=Limits(nodes=100), checkpoint=Checkpoint(tmp_path / "c", problem))
+    monkeypatch.setattr(workers, "POOL_BYTES", 0)
+    monkeypatch.setattr(workers, "RESERVE", 40)
+    result = solver.solve(problem, limits=Limits(), checkpoint=Checkpoint(tmp_path / "c", problem))
+    assert result.status is Status.OPTIMAL
+    assert result.nodes > 100
+    assert result.objective == pytest.approx(expected, rel=1e-6)
+
+
+def test_a_disk_without_room_for_the_coefficients_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Instead of a process that ends without a word when the file cannot grow."""
+
+    def refuse(*_: Any) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(frank_wolfe.os, "posix_fallocate", refuse, raising=False)
+    monkeypatch.setattr(frank_wolfe, "DENSE_BYTES", 0)
+    with pytest.raises(ProblemTooLargeError, match="set TMPDIR to a larger disk"):
+        solve_structure(larger_problem(), "branch_bound")
+
+
+# ---------------------------------------------------------------------- users
+
+
+@pytest.mark.parametrize("cls", [MaxMarginBNClassifier, GenerativeBNClassifier])
+def test_classifiers_obey(cls: Any) -> None:
+    """The parameter reaches the solver, and nonsense is refused by its name."""
+    X, y = [["a"], ["b"], ["a"], ["b"]], [0, 1, 0, 1]
+    assert cls(memory_limit="1 GB").fit(X, y).status_ == "optimal"
+    with pytest.raises(ProblemTooLargeError, match="memory_limit is"):
+        cls(memory_limit=5).fit(X, y)
+    with pytest.raises(InputError, match="memory_limit must be"):
+        cls(memory_limit="much").fit(X, y)
+
+
+MEASURE = """
+import json, resource, sys
+sys.path.insert(0, "tests")
+import numpy as np
+from marginbn import solve_structure
+from marginbn.problem.candidates import enumerate_candidates
+from marginbn.problem.problem import margin_problem
+from marginbn.data.encode import EncodedData, Variable
+from problems import small_margin_problem
+
+def peak():
+    return 1024 * resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+
+solve_structure(small_margin_problem(0))
+rng = np.random.default_rng(1)
+codes = np.column_stack([rng.integers(0, 3, 90), rng.integers(0, 2, (90, 24))])
+states = [Variable(f"v{i}", ("a", "b", "c")[: 3 if i == 0 else 2]) for i in range(25)]
+data = EncodedData(codes, np.ones(90), tuple(states))
+problem = margin_problem(data, enumerate_candidates(25, 2), gamma=1.0)
+before = peak()
+result = solve_structure(problem, node_limit=int(sys.argv[1]), memory_limit=sys.argv[2])
+print(json.dumps([peak() - before, result.nodes, result.gap, str(result.status)]))
+"""
+
+
+@pytest.mark.slow
+def test_the_limit_holds_for_the_process() -> None:
+    """Measured by the system: the process grows by no more than the limit."""
+    measured = {}
+    for limit in ("60 MB", "2 GB"):
+        done = subprocess.run(
+            [sys.executable, "-c", MEASURE, "9000", limit],
+            capture_output=True,
+            text=True,
+            check=True,
+            cwd=Path(__file__).parents[2],
+        )
+        measured[limit] = json.loads(done.stdout)
+    assert measured["60 MB"][0] <= 60 * 10**6, measured
+    assert measured["2 GB"][0] > 60 * 10**6, "the limit was never felt"
+
+
+def test_needs_are_ordered() -> None:
+    """Nobody needs less than the least."""
+    for name in ("branch_bound", "branch_cut", "exhaustive", "highs"):
+        needed: Needs = get_solver(name).needs(small_margin_problem(0))
+        assert 0 < needed.least <= needed.full

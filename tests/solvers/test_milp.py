@@ -1,0 +1,202 @@
+"""Formulation (19) on HiGHS and SCIP: what is special about foreign solvers."""
+
+from __future__ import annotations
+
+import math
+import signal
+import subprocess
+import sys
+import textwrap
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from marginbn.exceptions import MissingDependencyError, SolverError
+from marginbn.solvers import available_solvers, get_solver
+from marginbn.solvers.highs import HighsSolver
+from marginbn.solvers.milp import load_highspy
+from marginbn.solvers.result import Status
+from marginbn.solvers.run import Limits
+from marginbn.solvers.scip import ScipSolver, load_pyscipopt
+from problems import small_linear_problem, small_margin_problem
+
+
+@pytest.fixture(params=["highs", "scip"])
+def name(request: pytest.FixtureRequest) -> str:
+    if request.param not in available_solvers():
+        pytest.skip(f"the package behind solver {request.param!r} is not installed")
+    return str(request.param)
+
+
+@pytest.mark.parametrize("weight", [0.5, 1.0, 1e6, 1e9])
+def test_weights_of_any_size_are_proved(name: str, weight: float) -> None:
+    """Scaling the objective keeps tolerances meaningful; enumeration agrees."""
+    problem = small_margin_problem(3, weight=weight, n_rows=60)
+    best = get_solver("exhaustive").solve(problem, limits=Limits()).objective
+    result = get_solver(name).solve(problem, limits=Limits())
+    assert result.objective == pytest.approx(best, rel=1e-9)
+    assert result.bound >= best
+    assert result.status is Status.OPTIMAL
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_bounds_are_never_below_the_optimum(name: str, seed: int) -> None:
+    """Every bound of the trace lies above the optimum of the enumeration."""
+    problem = small_margin_problem(seed, n_rows=50, gamma=0.5)
+    best = get_solver("exhaustive").solve(problem, limits=Limits()).objective
+    result = get_solver(name).solve(problem, limits=Limits())
+    assert min(point.bound for point in result.trace) >= best
+    assert all(math.isfinite(point.bound) for point in result.trace[1:])
+
+
+def test_incumbents_and_bounds_stream(name: str) -> None:
+    """More than the first and the last bound are heard while the solver works."""
+    problem = small_margin_problem(2, n_rows=100, n_features=5)
+    result = get_solver(name).solve(problem, limits=Limits())
+    assert result.status is Status.OPTIMAL
+    assert len({point.bound for point in result.trace}) >= 4
+    assert result.nodes >= 1
+
+
+def test_a_node_limit_is_a_normal_ending(name: str) -> None:
+    """One node is not enough for a proof here; the status says so."""
+    problem = small_margin_problem(2, n_rows=100, n_features=5)
+    best = get_solver(name).solve(problem, limits=Limits()).objective
+    result = get_solver(name).solve(problem, limits=Limits(nodes=1))
+    assert result.status is Status.NODE_LIMIT
+    assert result.objective <= best <= result.bound
+
+
+def test_a_stop_in_the_middle_keeps_what_was_found(name: str) -> None:
+    """The callback stops after some events; objective and bound bracket the optimum."""
+    problem = small_margin_problem(2, n_rows=100, n_features=5)
+    best = get_solver(name).solve(problem, limits=Limits()).objective
+    events = []
+
+    def callback(point) -> bool:
+        events.append(point)
+        return len(events) >= 4
+
+    result = get_solver(name).solve(problem, limits=Limits(), callback=callback)
+    assert result.status is Status.INTERRUPTED
+    assert result.objective <= best <= result.bound
+
+
+def test_an_error_in_the_callback_reaches_the_caller(name: str) -> None:
+    """An exception of the user is not swallowed by the solver's thread."""
+
+    def callback(point) -> None:
+        raise LookupError("mine")
+
+    with pytest.raises(LookupError, match="mine"):
+        get_solver(name).solve(small_linear_problem(0), limits=Limits(), callback=callback)
+
+
+def test_no_time_to_build_is_a_normal_ending(name: str) -> None:
+    """A limit that passes while the matrix is built leaves the first structure and bound."""
+    problem = small_margin_problem(0, n_rows=400, n_features=8)
+    result = get_solver(name).solve(problem, limits=Limits(time=1e-3))
+    assert result.status is Status.TIME_LIMIT
+    assert result.bound == problem.gamma * math.fsum(problem.sample_weights)
+
+
+SCRIPT = """
+    import sys
+    sys.path.insert(0, {tests!r})
+    from marginbn.solvers import get_solver, Limits
+    from problems import small_margin_problem
+
+    problem = small_margin_problem(0, n_rows=1500, n_features=14)
+
+    def callback(point):
+        print("running", flush=True)
+
+    result = get_solver({name!r}).solve(problem, limits=Limits(time=100), callback=callback)
+    print(result.status, result.objective <= result.bound, flush=True)
+"""
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="signals are sent the POSIX way")
+def test_ctrl_c_returns_the_incumbent(name: str) -> None:
+    """A real SIGINT ends the solve with status interrupted, and the program goes on."""
+    script = textwrap.dedent(SCRIPT).format(tests=str(Path(__file__).parents[1]), name=name)
+    process = subprocess.Popen(
+        [sys.executable, "-c", script],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    assert process.stdout is not None
+    for _ in range(2):  # the first structure and the first bound: the search begins
+        assert process.stdout.readline() == "running\n"
+    time.sleep(1.0)  # into the foreign code, which needs minutes here
+    process.send_signal(signal.SIGINT)
+    output, errors = process.communicate(timeout=100)
+    assert output.splitlines()[-1] == "interrupted True", errors
+    assert process.returncode == 0
+    assert errors == ""
+
+
+def test_a_clash_of_libraries_is_explained(monkeypatch: pytest.MonkeyPatch) -> None:
+    """An undefined symbol (another copy of HiGHS in the process) becomes a clear message."""
+    _fail_import(monkeypatch, "highspy", "libhighs.so: undefined symbol: _ZN5Highs")
+    with pytest.raises(MissingDependencyError, match="another copy of the HiGHS library"):
+        HighsSolver().solve(small_linear_problem(0), limits=Limits())
+
+
+def test_missing_packages_are_told_with_the_line_that_installs_them(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Without highspy or pyscipopt the error says what to type."""
+    _fail_import(monkeypatch, "highspy", "No module named 'highspy'")
+    with pytest.raises(MissingDependencyError, match="pip install"):
+        load_highspy()
+    _fail_import(monkeypatch, "pyscipopt", "No module named 'pyscipopt'")
+    with pytest.raises(MissingDependencyError, match=r"pip install .marginbn\[scip\]"):
+        ScipSolver().solve(small_linear_problem(0), limits=Limits())
+
+
+def _fail_import(monkeypatch: pytest.MonkeyPatch, module: str, message: str) -> None:
+    import builtins
+
+    original = builtins.__import__
+
+    def fake(wanted: str, *args, **kwargs):
+        if wanted == module:
+            raise ImportError(message)
+        return original(wanted, *args, **kwargs)
+
+    monkeypatch.setattr(builtins, "__import__", fake)
+
+
+def test_too_large_problems_are_refused(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+    """The reason comes before anything is built."""
+    from marginbn.problem import formulation
+
+    monkeypatch.setattr(formulation, "MAX_NONZEROS", 100)
+    assert "margin rows" in (get_solver(name).can_solve(small_margin_problem(0)) or "")
+
+
+def test_a_failed_solver_is_a_solver_error(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+    """An ending that is no limit (here: a matrix without feasible point) is never hidden."""
+    from dataclasses import replace
+
+    from marginbn.problem.formulation import formulate
+    from marginbn.solvers import highs, scip
+
+    def impossible(problem, poll):
+        form = formulate(problem, poll=poll)
+        return replace(form, row_lower=form.row_lower + 1e6, row_upper=np.full(form.n_rows, 1e7))
+
+    monkeypatch.setattr({"highs": highs, "scip": scip}[name], "formulate", impossible)
+    with pytest.raises(SolverError, match="ended with the status"):
+        get_solver(name).solve(small_linear_problem(0), limits=Limits())
+
+
+def test_pyscipopt_is_found() -> None:
+    """The optional package loads where it is installed."""
+    if "scip" not in available_solvers():
+        pytest.skip("pyscipopt is not installed")
+    assert load_pyscipopt().__name__ == "pyscipopt"

@@ -1,0 +1,110 @@
+"""Every solver at any time: limits end it, Ctrl-C returns the best, runs can be repeated."""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+import time
+from contextlib import suppress
+
+import pytest
+
+from marginbn.problem.problem import StructureProblem
+from marginbn.solvers.result import Status, TracePoint
+from marginbn.solvers.run import Limits
+from marginbn.solvers.solve import Solver, get_solver, solver_names
+from problems import small_linear_problem, small_margin_problem
+
+
+@pytest.fixture(params=solver_names())
+def solver(request: pytest.FixtureRequest) -> Solver:
+    if request.param == "scip":
+        pytest.importorskip("pyscipopt")
+    return get_solver(request.param)
+
+
+def problem_for(solver: Solver, *, n_features: int = 4) -> StructureProblem:
+    if solver.name == "dp":
+        return small_linear_problem(0, n_features=n_features)
+    return small_margin_problem(1, n_features=n_features)
+
+
+@pytest.mark.parametrize("nth", [1, 2, 3])
+def test_an_interrupt_at_any_point_returns_the_best(solver: Solver, nth: int) -> None:
+    """Whichever improvement Ctrl-C follows, the result is the best known then, or better."""
+    problem = problem_for(solver)
+    best = solver.solve(problem, limits=Limits()).objective
+    heard: list[TracePoint] = []
+
+    def interrupt(point: TracePoint) -> bool:
+        heard.append(point)
+        if len(heard) == nth:
+            raise KeyboardInterrupt
+        return False
+
+    result = solver.solve(problem, limits=Limits(), callback=interrupt)
+    assert result.objective >= heard[nth - 1].objective
+    assert result.bound >= best - 1e-6 * abs(best)
+    assert result.status is Status.INTERRUPTED or result.is_optimal
+
+
+def test_an_interrupt_before_any_structure_is_an_interrupt(
+    solver: Solver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Without a structure there is nothing to return, and no solver is to blame."""
+    problem = problem_for(solver)
+    solver.solve(problem, limits=Limits())  # whatever has to be loaded is loaded
+
+    def interrupt(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("marginbn.solvers.start.initial_selection", interrupt)
+    with pytest.raises(KeyboardInterrupt):
+        solver.solve(problem, limits=Limits())
+
+
+@pytest.mark.parametrize("name", ["branch_bound", "branch_cut", "highs", "dp"])
+def test_a_real_signal_returns_the_best(name: str) -> None:
+    """A second of a search that takes minutes."""
+    solver = get_solver(name)
+    problem = (
+        small_linear_problem(0, n_features=19, n_rows=60, max_parents=2)
+        if name == "dp"
+        else small_margin_problem(1, n_features=15, n_rows=200, max_parents=2)
+    )
+    solver.solve(problem_for(solver), limits=Limits())
+    threading.Timer(1.0, os.kill, (os.getpid(), signal.SIGINT)).start()
+    begin = time.perf_counter()
+    result = solver.solve(problem, limits=Limits(time=120.0))
+    if result.is_optimal:  # done before the signal came
+        with suppress(KeyboardInterrupt):
+            time.sleep(1.5)
+        return
+    assert result.status is Status.INTERRUPTED
+    assert time.perf_counter() - begin < 60
+    assert result.bound > result.objective
+
+
+@pytest.mark.parametrize("name", ["branch_bound", "branch_cut"])
+def test_one_worker_and_a_node_limit_can_be_repeated(name: str) -> None:
+    """The same trace but for its times, the same structure, the same number of nodes."""
+    problem = small_margin_problem(1, n_features=8, n_rows=80, n_classes=4)
+    solver = get_solver(name)
+    first, second = (solver.solve(problem, limits=Limits(nodes=15), seed=7) for _ in range(2))
+    assert first.structure == second.structure
+    assert first.nodes == second.nodes <= 15
+    assert [(p.objective, p.bound) for p in first.trace] == [
+        (p.objective, p.bound) for p in second.trace
+    ]
+
+
+@pytest.mark.parametrize("name", ["branch_bound", "branch_cut", "highs"])
+def test_a_node_limit_is_a_normal_ending(name: str) -> None:
+    """The bracket around the optimum is true."""
+    problem = small_margin_problem(1, n_features=6, n_rows=60, n_classes=4)
+    best = get_solver("branch_bound").solve(problem, limits=Limits()).objective
+    result = get_solver(name).solve(problem, limits=Limits(nodes=1))
+    assert result.status in (Status.NODE_LIMIT, Status.OPTIMAL)
+    assert result.objective <= best * (1 + 1e-6)
+    assert result.bound >= best * (1 - 1e-6)

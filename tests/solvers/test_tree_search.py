@@ -1,0 +1,275 @@
+"""The one search loop, with a tree of a few numbers in place of an engine."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from marginbn.data.encode import Variable
+from marginbn.exceptions import CheckpointWarning
+from marginbn.problem.candidates import enumerate_candidates
+from marginbn.problem.problem import StructureProblem
+from marginbn.problem.structure import is_acyclic
+from marginbn.solvers.checkpoint import Arrays, BrokenFileError, Checkpoint, SearchState
+from marginbn.solvers.result import SolveResult, Status
+from marginbn.solvers.run import CallersWatch, Deadline, Limits, Stopped, Tracker
+from marginbn.solvers.tree_search import Progress, SearchTree, ended, saved_tree, search
+
+
+def selections(problem: StructureProblem) -> list[tuple[float, tuple[int, ...]]]:
+    """Every acyclic selection with its value, the best first."""
+    candidates = problem.candidates
+    found = [
+        (problem.evaluate(chosen), chosen)
+        for chosen in itertools.product(*(candidates.group(i) for i in range(problem.n_variables)))
+        if is_acyclic([candidates.parents[k] for k in chosen])
+    ]
+    return sorted(found, reverse=True)
+
+
+class ListTree(SearchTree):
+    """All structures in a list, in halves; a node is a slice of it.
+
+    The bound of a slice is a little above its first and best value.
+    """
+
+    def __init__(self, tracker: Tracker) -> None:
+        self.tracker = tracker
+        self.everything = selections(tracker.problem)
+        self.is_open = False
+        self.open_slices: list[tuple[int, int]] = []
+        self.visited = 0
+        self.log: list[str] = []
+        self.fate: Progress | BaseException | None = None
+        self.when = 0
+
+    def bound_of(self, node: tuple[int, int]) -> float:
+        first, last = node
+        return self.everything[first][0] + 0.1 * (last - first - 1)
+
+    @property
+    def nodes(self) -> int:
+        return self.visited
+
+    @property
+    def bound(self) -> float:
+        bounds = [self.bound_of(node) for node in self.open_slices]
+        return max([self.tracker.objective, *bounds])
+
+    def open(self) -> None:
+        if self.when < 0:
+            self._meet()
+        self.open_slices = [(0, len(self.everything))]
+        self.is_open = True
+
+    def _meet(self) -> Progress:
+        if isinstance(self.fate, BaseException):
+            raise self.fate
+        assert self.fate is not None
+        return self.fate
+
+    def advance(self) -> Progress:
+        self.log.append("advance")
+        if self.fate is not None and self.visited == self.when:
+            return self._meet()
+        if not self.open_slices:
+            return Progress.FINISHED
+        node = max(self.open_slices, key=self.bound_of)
+        self.visited += 1
+        self.open_slices.remove(node)
+        middle = sum(node) // 2
+        if middle == node[0]:
+            self.tracker.offer(self.everything[middle][1])
+        else:
+            self.open_slices += [(node[0], middle), (middle, node[1])]
+        return Progress.MORE
+
+    def hand_over(self) -> bool:
+        self.log.append("report")
+        return self.visited % 2 == 1
+
+    def between(self, improved: bool) -> None:
+        self.log.append(f"between {improved}")
+
+    def snapshot(self) -> SearchState:
+        return SearchState("list", self.visited, {"slices": np.array(self.open_slices)})
+
+    def interrupt(self) -> None:
+        self.log.append("interrupt")
+
+    @contextmanager
+    def at_work(self) -> Iterator[None]:
+        self.log.append("begin work")
+        try:
+            yield
+        finally:
+            self.log.append("end work")
+
+
+def tiny() -> StructureProblem:
+    """Two features gain 1 from one another: both together would be a cycle."""
+    candidates = enumerate_candidates(3, 1, class_restricted=False)
+    linear = np.zeros(candidates.n_candidates)
+    linear[[candidates.index(1, (2,)), candidates.index(2, (1,))]] = 1.0
+    variables = tuple(Variable(name, ("no", "yes")) for name in ("class", "x", "y"))
+    return StructureProblem(candidates, linear, variables)
+
+
+def run_list(
+    problem: StructureProblem,
+    limits: Limits | None = None,
+    *,
+    fate: Progress | BaseException | None = None,
+    when: int = 0,
+    checkpoint: Checkpoint | None = None,
+) -> tuple[SolveResult, ListTree]:
+    tracker = Tracker(problem, Deadline(limits or Limits()), None, checkpoint)
+    planted: list[ListTree] = []
+
+    def plant() -> ListTree:
+        tree = ListTree(tracker)
+        tree.fate, tree.when = fate, when
+        planted.append(tree)
+        return tree
+
+    return search(tracker, None, "list", plant), planted[0]
+
+
+def test_a_tree_is_searched_to_its_end() -> None:
+    """The optimum of a list of structures, with every portion between two reports."""
+    problem = tiny()
+    result, tree = run_list(problem, Limits(gap=0.0))
+    assert result.status is Status.OPTIMAL
+    assert result.objective == result.bound == 1.0
+    assert result.nodes == tree.visited > 3
+    assert result.solver == "list"
+    assert tree.log[:5] == ["begin work", "report", "between False", "advance", "report"]
+    assert tree.log[5] == "between True", "what the report says is passed on"
+    assert tree.log[-2:] == ["end work", "report"], "the last report comes when nobody works"
+
+
+def test_nothing_is_done_when_the_first_bound_is_good_enough() -> None:
+    """A gap that is closed from the beginning costs no node."""
+    result, tree = run_list(tiny(), Limits(gap=1e3))
+    assert result.status is Status.GAP_LIMIT
+    assert result.nodes == 0
+    assert "advance" not in tree.log
+
+
+@pytest.mark.parametrize(
+    ("fate", "status"),
+    [
+        (Progress.NODE_LIMIT, Status.NODE_LIMIT),
+        (Progress.MEMORY_LIMIT, Status.MEMORY_LIMIT),
+        (Progress.CUT_SHORT, Status.TIME_LIMIT),
+        (KeyboardInterrupt(), Status.INTERRUPTED),
+        (Stopped(Status.TIME_LIMIT), Status.TIME_LIMIT),
+    ],
+    ids=str,
+)
+@pytest.mark.parametrize("when", [0, 2])
+def test_every_ending_is_a_normal_one(
+    fate: Progress | BaseException, status: Status, when: int
+) -> None:
+    """The result has the nodes and the bound of that moment, true for every structure."""
+    result, tree = run_list(tiny(), fate=fate, when=when)
+    assert result.status is status
+    assert result.nodes == when
+    assert tree.everything[0][0] == 1.0 <= result.bound == min(2.0, tree.bound)
+    assert tree.log[-2:] == ["end work", "report"]
+
+
+def test_an_interrupt_that_the_interpreter_wraps_is_an_interrupt() -> None:
+    """Compiled code that returns a result and an exception at once is no error of ours."""
+    wrapped = SystemError("returned a result with an exception set")
+    wrapped.__cause__ = SystemError("returned a result with an exception set")
+    wrapped.__cause__.__cause__ = KeyboardInterrupt()
+    for fate in (wrapped, wrapped.__cause__):
+        assert run_list(tiny(), fate=fate, when=1)[0].status is Status.INTERRUPTED
+    with pytest.raises(SystemError, match="something else"):
+        run_list(tiny(), fate=SystemError("something else"))
+
+
+def test_other_errors_are_raised() -> None:
+    """Nothing is swallowed."""
+    with pytest.raises(ZeroDivisionError):
+        run_list(tiny(), fate=ZeroDivisionError(), when=1)
+
+
+def test_time_is_watched_between_portions() -> None:
+    """A tree that never looks at the clock ends all the same."""
+    result, tree = run_list(tiny(), Limits(time=1e-9))
+    assert result.status is Status.TIME_LIMIT
+    assert "advance" not in tree.log
+
+
+def test_how_work_ends() -> None:
+    """None, the status of a look at the limits, or an interrupt."""
+    assert ended(lambda: None) is None
+    assert ended(lambda: Status.NODE_LIMIT) is Status.NODE_LIMIT
+    expired = CallersWatch(Tracker(tiny(), Deadline(Limits(time=1e-9))))
+    assert expired.remaining() == 0.0
+
+    def look() -> None:
+        expired.look_up()
+
+    assert ended(look) is Status.TIME_LIMIT
+
+
+# ---------------------------------------------------------------------- checkpoints
+
+
+def test_the_tree_is_saved_once_it_is_open(tmp_path: Path) -> None:
+    """Before, the tree of an earlier sitting stays as it is."""
+    problem = tiny()
+    kept = Checkpoint(tmp_path / "c", problem)
+    run_list(problem, fate=KeyboardInterrupt(), when=2, checkpoint=kept)
+    saved = Checkpoint(tmp_path / "c", problem).saved
+    assert saved is not None
+    assert saved.search.nodes == 2
+    assert len(saved.search.arrays["slices"]) == 3
+    early = Checkpoint(tmp_path / "c", problem)
+    result, _ = run_list(problem, fate=KeyboardInterrupt(), when=-1, checkpoint=early)
+    assert result.status is Status.INTERRUPTED
+    again = Checkpoint(tmp_path / "c", problem).saved
+    assert again is not None
+    assert again.search.nodes == 2
+    assert (again.search.arrays["slices"] == saved.search.arrays["slices"]).all()
+
+
+def parse(arrays: Arrays) -> list[list[int]]:
+    if "slices" not in arrays:
+        raise BrokenFileError("it has no slices")
+    return [list(row) for row in arrays["slices"]]
+
+
+def test_a_saved_tree_is_used_only_if_it_fits(tmp_path: Path) -> None:
+    """Of the same solver, readable, and searched with a gap at most as wide."""
+    problem = tiny()
+    kept = Checkpoint(tmp_path / "c", problem)
+    run_list(problem, fate=Progress.NODE_LIMIT, when=2, checkpoint=kept)
+    tracker = Tracker(problem, Deadline(Limits()), None, Checkpoint(tmp_path / "c", problem))
+    assert tracker.saved is not None
+    tracker.offer(tracker.saved.selection)
+
+    def nothing(_: object) -> float:
+        return -math.inf
+
+    found = saved_tree(tracker, "list", parse, nothing)
+    assert found is not None
+    assert len(found[0]) == 3
+    assert found[1] == 2
+    assert saved_tree(tracker, "another", parse, nothing) is None
+    assert saved_tree(Tracker(problem, Deadline(Limits())), "list", parse, nothing) is None
+    with pytest.warns(CheckpointWarning, match="wider gap_tolerance"):
+        assert saved_tree(tracker, "list", parse, lambda _: tracker.objective + 1.0) is None
+    tracker.saved.search.arrays.pop("slices")  # type: ignore[attr-defined]
+    tracker.saved.search.arrays["rest"] = np.zeros(1)  # type: ignore[index]
+    with pytest.warns(CheckpointWarning, match="no slices"):
+        assert saved_tree(tracker, "list", parse, nothing) is None

@@ -1,0 +1,105 @@
+"""Files written all or nothing, whatever happens on the way."""
+
+from __future__ import annotations
+
+import errno
+import gzip
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from marginbn.data.readers import write_csv
+from marginbn.exceptions import InputError
+from marginbn.files import remove_leftovers, replacing, write_atomic, write_text
+
+
+def test_content_is_written_and_nothing_else(tmp_path: Path) -> None:
+    """The folder holds the file and no temporary one."""
+    write_atomic(tmp_path / "a", b"one")
+    write_text(tmp_path / "a", "zwölf")
+    assert (tmp_path / "a").read_bytes() == "zwölf".encode()
+    assert os.listdir(tmp_path) == ["a"]
+
+
+def test_the_folder_is_flushed_after_the_name_has_changed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """File, then name, then folder: a power failure in between costs nothing."""
+    steps = []
+    fsync, replace = os.fsync, os.replace
+
+    def record_flush(handle: int) -> None:
+        steps.append(os.readlink(f"/proc/self/fd/{handle}"))
+        fsync(handle)
+
+    def record_replace(source: str, target: str) -> None:
+        steps.append("replace")
+        replace(source, target)
+
+    if not os.path.isdir("/proc/self/fd"):
+        pytest.skip("needs the names of open files")
+    monkeypatch.setattr(os, "fsync", record_flush)
+    monkeypatch.setattr(os, "replace", record_replace)
+    write_atomic(tmp_path / "a", b"one")
+    assert [os.path.basename(step)[:3] for step in steps[:2]] == [".a.", "rep"]
+    assert os.path.realpath(steps[2]) == os.path.realpath(tmp_path)
+
+
+@pytest.mark.parametrize("step", ["fsync", "replace"])
+def test_a_full_disk_leaves_the_old_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, step: str
+) -> None:
+    """The message says why and that nothing has changed."""
+    write_atomic(tmp_path / "a", b"old")
+
+    def full(*_: Any) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(os, step, full)
+    with pytest.raises(InputError, match="No space left on device; what was there before"):
+        write_atomic(tmp_path / "a", b"new")
+    assert (tmp_path / "a").read_bytes() == b"old"
+    assert os.listdir(tmp_path) == ["a"]
+
+
+def test_an_error_of_the_writer_passes_through(tmp_path: Path) -> None:
+    """Other errors keep their type, and the old file stays."""
+    write_atomic(tmp_path / "a", b"old")
+
+    def fail() -> None:
+        with replacing(tmp_path / "a") as draft:
+            Path(draft).write_bytes(b"half")
+            raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        fail()
+    assert (tmp_path / "a").read_bytes() == b"old"
+    assert os.listdir(tmp_path) == ["a"]
+
+
+def test_a_table_cut_short_is_not_written(tmp_path: Path) -> None:
+    """Rows that cannot be made leave the old table, compressed or not."""
+
+    def rows() -> Any:
+        yield ["1"]
+        raise ZeroDivisionError
+
+    for name in ("a.csv", "a.csv.gz"):
+        write_csv(tmp_path / name, ["x"], [["1"], ["2"]])
+        before = (tmp_path / name).read_bytes()
+        with pytest.raises(ZeroDivisionError):
+            write_csv(tmp_path / name, ["x"], rows())
+        assert (tmp_path / name).read_bytes() == before
+    assert gzip.decompress(before) == b"x\n1\n2\n"
+    assert sorted(os.listdir(tmp_path)) == ["a.csv", "a.csv.gz"]
+
+
+def test_leftovers_of_the_file_are_removed_and_no_others(tmp_path: Path) -> None:
+    """Only temporary files of the same name go."""
+    (tmp_path / ".a.0123456789ab.tmp").touch()
+    (tmp_path / ".b.0123456789ab.tmp").touch()
+    (tmp_path / "a").touch()
+    remove_leftovers(tmp_path / "a")
+    assert sorted(os.listdir(tmp_path)) == [".b.0123456789ab.tmp", "a"]

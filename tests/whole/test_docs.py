@@ -1,0 +1,118 @@
+"""The documentation: examples everywhere, stories that end in a figure, a site without warnings.
+
+Doctests of docstrings and pages run by themselves; see ``pyproject.toml`` and ``docs/conftest.py``.
+"""
+
+from __future__ import annotations
+
+import ast
+import importlib
+import inspect
+import re
+import runpy
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import marginbn
+
+ROOT = Path(__file__).parents[2]
+DOCS = ROOT / "docs"
+STORIES = sorted((ROOT / "examples").glob("plot_*.py"))
+PAGES = [
+    p for p in sorted(DOCS.rglob("*.rst")) if not {"_build", "gallery", "generated"} & {*p.parts}
+]
+
+PACKAGES = ("marginbn", "marginbn.plotting", "marginbn.datasets")
+WORKED_WITH = (
+    marginbn.BayesianNetwork,
+    marginbn.CandidateSets,
+    marginbn.Structure,
+    marginbn.StructureProblem,
+    marginbn.Table,
+    importlib.import_module("marginbn.classifiers").BaseBNClassifier,
+)
+"""Classes whose public methods are explained by examples too."""
+
+
+def public_things() -> Iterator[tuple[str, Any]]:
+    """Functions and classes that users import, and the methods of those they work with."""
+    for package in PACKAGES:
+        module = importlib.import_module(package)
+        for name in module.__all__:
+            if callable(getattr(module, name)):
+                yield f"{package}.{name}", getattr(module, name)
+    for cls in WORKED_WITH:
+        for name, member in vars(cls).items():
+            function = getattr(member, "__func__", member)
+            if inspect.isfunction(function) and not name.startswith("_"):
+                yield f"{cls.__name__}.{name}", function
+
+
+@pytest.mark.parametrize("thing", [pytest.param(thing, id=name) for name, thing in public_things()])
+def test_everything_public_has_an_example(thing: Callable[..., Any]) -> None:
+    """A docstring begins with a sentence and has an example that doctest runs."""
+    text = inspect.getdoc(thing) or ""
+    assert text.split("\n")[0].strip(), "no first line"
+    assert "Examples\n--------\n" in text, "no section Examples"
+    assert ">>> " in text, "no example in it"
+
+
+def test_there_are_at_least_six_stories() -> None:
+    """The gallery has something to show."""
+    assert len(STORIES) >= 6
+
+
+@pytest.mark.parametrize("story", STORIES, ids=lambda path: path.stem)
+def test_a_story_ends_in_a_figure(story: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It has a title, runs from beginning to end and leaves a figure with something drawn."""
+    plt = pytest.importorskip("matplotlib.pyplot")
+    plt.switch_backend("agg")
+    assert re.match(r"\n?[^\n]+\n=+\n", ast.get_docstring(ast.parse(story.read_text())) or "")
+    monkeypatch.setattr(sys, "argv", [str(story)])
+    try:
+        runpy.run_path(str(story), run_name="__main__")
+        last = plt.figure(max(plt.get_fignums()))  # KeyError and ValueError: there is none
+        assert any(ax.has_data() or ax.patches or ax.texts for ax in last.axes)
+        last.canvas.draw()
+    finally:
+        plt.close("all")
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda path: str(path.relative_to(DOCS)))
+def test_pages_lead_somewhere(page: Path) -> None:
+    """Every page and story that a page refers to is there."""
+    for target in re.findall(r":doc:`(?:[^`<]*<)?([^`>]+)>?`", page.read_text(encoding="utf-8")):
+        base = DOCS if target.startswith("/") else page.parent
+        path = (base / target.lstrip("/")).resolve()
+        if path.parent.name == "gallery":
+            assert path.stem == "index" or (ROOT / "examples" / f"{path.stem}.py").exists(), target
+        else:
+            assert path.with_suffix(".rst").exists(), target
+
+
+def test_every_public_name_has_a_place_in_the_reference() -> None:
+    """The page of the interface lists all top-level names."""
+    listed = set(
+        re.findall(r"^   ([\w.]+)$", (DOCS / "api" / "index.rst").read_text(), re.MULTILINE)
+    )
+    assert set(marginbn.__all__) <= listed
+
+
+@pytest.mark.slow
+def test_the_site_builds_without_warnings(tmp_path: Path) -> None:
+    """Sphinx runs all stories and finds nothing to complain about."""
+    pytest.importorskip("sphinx_gallery", reason="the extra docs is not installed")
+    command = ["-m", "sphinx", "-b", "html", "-n", "-W", "--keep-going", "-q"]
+    result = subprocess.run(
+        [sys.executable, *command, "-d", tmp_path / "doctrees", DOCS, tmp_path / "html"],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert result.returncode == 0, result.stdout + result.stderr
+    assert (tmp_path / "html" / "gallery" / "index.html").exists()
