@@ -53,17 +53,10 @@ import numpy as np
 
 from marginbn.solvers.branch_bound.kernels.combination import (
     ARC_TIME,
-    BOUND,
     COLUMN_TIME,
-    CONSTANT,
-    CURRENT,
-    CURRENT_UNUSED,
-    ITERATIONS,
-    RELAXED,
-    SMOOTHING,
-    UNUSED,
     Balance,
     Bounding,
+    BoundState,
     correct,
     linear_of_active,
     load_margins,
@@ -86,6 +79,7 @@ from marginbn.solvers.branch_bound.kernels.records import (
     Instance,
     IntArray,
     Oracle,
+    column_of,
     copy_array,
 )
 from marginbn.solvers.compile import kernel, shared
@@ -95,22 +89,21 @@ EPS = 2.0**-53
 
 def structure_magnitude(magnitude: FloatArray, n: int) -> float:
     """G: no structure's ``|g . eta|`` exceeds it."""
-    features = magnitude[: n * (n + 2)].reshape(n, n + 2).max(axis=1, initial=0.0)
-    return float(features.sum() + magnitude[n * (n + 2) :].max(initial=0.0))
+    slots, class_sets = np.split(magnitude, [column_of(n, n, 0)])
+    features = slots.reshape(n, n + 2).max(axis=1, initial=0.0)
+    return float(features.sum() + class_sets.max(initial=0.0))
 
 
 @shared
-def bound_error(
-    inst: Instance, structure: float, largest: float, total_weight: float, operations: float
-) -> float:
+def bound_error(inst: Instance, scale: BoundState, operations: float) -> float:
     """Rounding allowance of a bound whose gradient has seen ``operations`` = sum over passes of
-    (blocks + 12).
+    (blocks + PASS_COST), for magnitudes ``scale``.
     """
-    n = inst.n_features
-    n_rows = inst.rows.shape[0]
-    gradient = operations * structure
-    constant = (inst.weights.size + 4) * inst.gamma * total_weight + (n_rows + n + 4) * structure
-    oracle = 16.0 * (n + 2) * (n + 2) * largest
+    n, n_rows, n_samples = inst.n_features, inst.rows.shape[0], inst.weights.size
+    gradient = operations * scale.structure
+    constant = (n_samples + 4) * inst.gamma * scale.total_weight
+    constant += (n_rows + n + 4) * scale.structure
+    oracle = 16.0 * (n + 2) * (n + 2) * scale.largest
     return float(inst.error + 2.0 * EPS * (gradient + constant + oracle))
 
 
@@ -236,14 +229,14 @@ def bound_box(
     iterations: int,
     stop: IntArray,
 ) -> int:
-    """Tighten the bound of a box; starts from the active vertices and ``numbers[SMOOTHING]``.
+    """Tighten the bound of a box; starts from the active vertices and their smoothing.
 
     ``full`` has all rows and scores what might be a better structure.
     """
     work = _new_scratch(inst)
     n_spans = prepare_columns(inst, box, work.spans, work.fixed)
-    b.numbers[BOUND], b.numbers[RELAXED] = np.inf, -np.inf
-    b.numbers[ITERATIONS] = 0.0
+    b.state.bound, b.state.relaxed = np.inf, -np.inf
+    b.state.iterations = 0
     load_margins(inst, b)
     balance = new_balance(inst, b)
     operations, before = 0.0, np.inf
@@ -256,26 +249,26 @@ def bound_box(
         upper, value = maximise(inst, box, work.g, settings.cap, oracle)
         if upper == -np.inf:
             return EMPTY
-        b.numbers[ITERATIONS] += 1.0
+        b.state.iterations += 1
         _keep_best(inst, b, work.g, upper, operations)
         if settings.evaluate and (iteration % EVALUATE == EVALUATE - 1 or inst.weights.size == 0):
             try_vertex(inst, full, oracle.vertex, balance.direction, incumbent)
         cutoff = cutoff_of(incumbent.value[0], settings.gap)
-        if b.numbers[BOUND] <= cutoff:
+        if b.state.bound <= cutoff:
             return PRUNED
         if stop[0] != 0:
             return PAUSED
         if iteration % WINDOW == WINDOW - 1 and theta >= settings.accuracy:
-            if settings.patience * (before - b.numbers[BOUND]) < b.numbers[BOUND] - cutoff:
+            if settings.patience * (before - b.state.bound) < b.state.bound - cutoff:
                 return SPLIT
-            before = b.numbers[BOUND]
+            before = b.state.bound
         time = ARC_TIME * oracle.solved[0] * inst.n_features**2
         time += COLUMN_TIME * n_changed * inst.linear.size
         if not _advance(
             inst, b, work, balance, settings, oracle.vertex, value, theta, cutoff, time
         ):
             return SPLIT
-        bracket = b.numbers[BOUND] - b.numbers[RELAXED]
+        bracket = b.state.bound - b.state.relaxed
         lull += 1
         if bracket < NARROWER * narrowest:
             narrowest, lull = bracket, 0
@@ -292,10 +285,10 @@ def _refresh_gradient(
     iteration: int,
     operations: float,
 ) -> tuple[float, int]:
-    """Dual weights of t and their gradient; the constant goes to numbers[CURRENT]. Returns what the
+    """Dual weights of t and their gradient; the constant goes to the state. Returns what the
     gradient counts in ``rounding.py``, and the number of rows that changed.
     """
-    mu = b.numbers[SMOOTHING]
+    mu = b.state.smoothing
     count, unused = update_duals(inst, b.t, mu, stale, work.u, work.changed, work.delta)
     if iteration % REFRESH == 0:
         operations = fresh_gradient(
@@ -306,20 +299,20 @@ def _refresh_gradient(
     constant = inst.offset + inst.gamma * unused
     for r in range(work.u.size):
         constant += work.u[r] * work.fixed[r]
-    b.numbers[CURRENT] = constant
-    b.numbers[CURRENT_UNUSED] = unused + inst.offset / inst.gamma
+    b.state.new_constant = constant
+    b.state.new_unused = unused + inst.offset / inst.gamma
     return operations, count
 
 
 @kernel
 def _keep_best(inst: Instance, b: Bounding, g: FloatArray, upper: float, operations: float) -> None:
     """Remember the majorant if its bound, with its rounding allowance, is the best so far."""
-    error = bound_error(inst, b.scale[0], b.scale[1], b.scale[2], operations)
-    constant = b.numbers[CURRENT] + error
-    if constant + upper < b.numbers[BOUND]:
-        b.numbers[BOUND] = constant + upper
-        b.numbers[CONSTANT] = constant
-        b.numbers[UNUSED] = b.numbers[CURRENT_UNUSED]
+    error = bound_error(inst, b.state, operations)
+    constant = b.state.new_constant + error
+    if constant + upper < b.state.bound:
+        b.state.bound = constant + upper
+        b.state.constant = constant
+        b.state.unused = b.state.new_unused
         copy_array(g, b.best_g)
 
 
@@ -342,22 +335,22 @@ def _advance(
     make_room(b, balance)
     worst, at_eta = worst_vertex(inst, b, work.g)
     relaxed = objective_of_margins(inst, b.t) + linear_of_active(inst, b, inst.linear)
-    b.numbers[RELAXED] = relaxed
-    bracket = b.numbers[BOUND] - relaxed
-    if relaxed > cutoff and bracket < theta * (b.numbers[BOUND] - cutoff):
+    b.state.relaxed = relaxed
+    bracket = b.state.bound - relaxed
+    if relaxed > cutoff and bracket < theta * (b.state.bound - cutoff):
         return False
     frank_wolfe_gap = value - at_eta
     if frank_wolfe_gap < 0.3 * bracket:
         floor = settings.smoothing_floor * inst.gamma
-        if b.numbers[SMOOTHING] <= floor and frank_wolfe_gap < 1e-7 * abs(b.numbers[BOUND]):
+        if b.state.smoothing <= floor and frank_wolfe_gap < 1e-7 * abs(b.state.bound):
             return False
-        b.numbers[SMOOTHING] = max(floor, settings.smoothing_factor * b.numbers[SMOOTHING])
+        b.state.smoothing = max(floor, settings.smoothing_factor * b.state.smoothing)
     slope = linear_of_vertex(inst, work.g, target) - linear_of_vertex(
         inst, work.g, b.vertices[worst]
     )
     if slope > 0.0:
         step_towards(inst, b, balance, target, worst, slope)
-    elif b.numbers[SMOOTHING] <= settings.smoothing_floor * inst.gamma:
+    elif b.state.smoothing <= settings.smoothing_floor * inst.gamma:
         return False
     correct(inst, b, balance, frank_wolfe_gap, settings.correction * time)
     return True

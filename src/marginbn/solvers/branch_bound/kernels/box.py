@@ -52,6 +52,7 @@ from marginbn.solvers.branch_bound.kernels.records import (
     FloatArray,
     Instance,
     Oracle,
+    column_of,
 )
 from marginbn.solvers.compile import entry, kernel
 
@@ -398,7 +399,7 @@ def slot_cost(box: Box, g: FloatArray, i: int, s: int, oracle: Oracle) -> float:
         price = oracle.enter[i]
     else:
         price = price_between(box.component[i], box.component[s], oracle.tree)
-    return float(price - g[i * (n + 2) + s] - oracle.graph.inner[i])
+    return float(price - g[column_of(n, i, s)] - oracle.graph.inner[i])
 
 
 @kernel

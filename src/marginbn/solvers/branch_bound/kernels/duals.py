@@ -23,7 +23,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from marginbn.solvers.branch_bound.kernels.records import FloatArray, Instance, IntArray
+from marginbn.solvers.branch_bound.kernels.records import FloatArray, Instance, IntArray, column_of
 from marginbn.solvers.compile import kernel
 
 EPS = 2.0**-53
@@ -173,8 +173,8 @@ def add_vertex_margins(inst: Instance, vertex: IntArray, scale: float, t: FloatA
     """t += scale * (margins of a vertex)."""
     n = inst.n_features
     for i in range(n):
-        add_column(inst, i * (n + 2) + vertex[i], scale, t)
-    add_column(inst, n * (n + 2) + vertex[n], scale, t)
+        add_column(inst, column_of(n, i, vertex[i]), scale, t)
+    add_column(inst, column_of(n, n, vertex[n]), scale, t)
 
 
 @kernel
@@ -189,9 +189,9 @@ def add_column(inst: Instance, v: int, scale: float, t: FloatArray) -> None:
 def linear_of_vertex(inst: Instance, g: FloatArray, vertex: IntArray) -> float:
     """g . eta of a vertex."""
     n = inst.n_features
-    total = g[n * (n + 2) + vertex[n]]
+    total = g[column_of(n, n, vertex[n])]
     for i in range(n):
-        total += g[i * (n + 2) + vertex[i]]
+        total += g[column_of(n, i, vertex[i])]
     return float(total)
 
 

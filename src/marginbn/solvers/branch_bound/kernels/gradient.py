@@ -31,6 +31,7 @@ from marginbn.solvers.branch_bound.kernels.records import (
     FloatArray,
     Instance,
     IntArray,
+    column_of,
     copy_array,
 )
 from marginbn.solvers.compile import kernel
@@ -169,7 +170,7 @@ def prepare_columns(inst: Instance, box: Box, spans: IntArray, fixed: FloatArray
     fixed[:] = 0.0
     count, barrier = 0, 0
     for i in range(n):
-        offset = i * (n + 2)
+        offset = column_of(n, i, 0)
         only = only_slot(box, i)
         if only >= 0:
             add_column(inst, offset + only, 1.0, fixed)
@@ -180,11 +181,11 @@ def prepare_columns(inst: Instance, box: Box, spans: IntArray, fixed: FloatArray
                 count = _extend(spans, count, offset + s, barrier)
     only = only_class_set(box)
     if only >= 0:
-        add_column(inst, n * (n + 2) + only, 1.0, fixed)
+        add_column(inst, column_of(n, n, only), 1.0, fixed)
         return count
     for s in range(box.classes.size):
         if box.classes[s]:
-            count = _extend(spans, count, n * (n + 2) + s, barrier)
+            count = _extend(spans, count, column_of(n, n, s), barrier)
     return count
 
 

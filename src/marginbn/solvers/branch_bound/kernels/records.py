@@ -22,7 +22,7 @@ used.
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar, cast, get_type_hints
 
 import numpy as np
 import numpy.typing as npt
@@ -38,6 +38,21 @@ FORBIDDEN = -1e30
 
 MISSING = -1e29
 """Anything at or below this is a forbidden weight, possibly after subtracting prices."""
+
+
+R = TypeVar("R")
+
+
+def new_record(fields: type[R], **values: float) -> R:
+    """Numbers by name that kernels may change; 0 where no value is given.
+
+    To numba this is one pointer; every array of a record is seven arguments of every call.
+    """
+    kinds = {name: np.dtype(kind) for name, kind in get_type_hints(fields).items()}
+    record = np.zeros(1, np.dtype((np.record, list(kinds.items())), align=True))[0]
+    for name, value in values.items():
+        setattr(record, name, value)
+    return cast(R, record)
 
 
 class Instance(NamedTuple):
@@ -108,6 +123,17 @@ class Oracle(NamedTuple):
     other: IntArray  # (n + 1,) scratch
     base: IntArray  # (n + 1,) best arcs without class parents
     solved: IntArray  # (1,) arborescences of the last maximisation
+
+
+@shared
+def column_of(n: int, i: int, s: int) -> int:
+    """Column of slot s of feature i; with ``i = n`` that of class set s."""
+    return i * (n + 2) + s
+
+
+def columns_of(vertex: IntArray) -> IntArray:
+    """Columns of a structure: those of the features, then that of the class."""
+    return vertex + np.arange(vertex.size) * (vertex.size + 1)
 
 
 @shared

@@ -29,7 +29,13 @@ from marginbn.solvers.branch_bound.kernels.bound import Settings
 from marginbn.solvers.branch_bound.kernels.box import is_member, keep_only_empty
 from marginbn.solvers.branch_bound.kernels.combination import Bounding
 from marginbn.solvers.branch_bound.kernels.gradient import only_slot
-from marginbn.solvers.branch_bound.kernels.records import Box, FloatArray, Instance, IntArray
+from marginbn.solvers.branch_bound.kernels.records import (
+    Box,
+    FloatArray,
+    Instance,
+    IntArray,
+    column_of,
+)
 from marginbn.solvers.compile import kernel
 
 NONE, SLOT, EDGE, RELEVANCE, MEMBER = 0, 1, 2, 3, 4
@@ -112,14 +118,14 @@ def choose_split(
 def _load_shares(inst: Instance, b: Bounding, work: Splitting) -> None:
     """eta from the active vertices, and the share of class sets with each feature."""
     n = inst.n_features
-    for k in range(b.n_active[0]):
+    for k in range(b.state.n_active):
         for i in range(n + 1):
-            work.eta[i * (n + 2) + b.vertices[k, i]] += b.share[k]
+            work.eta[column_of(n, i, b.vertices[k, i])] += b.share[k]
     for s in range(inst.first.size):
         if inst.first[s] >= 0:
-            work.member[inst.first[s]] += work.eta[n * (n + 2) + s]
+            work.member[inst.first[s]] += work.eta[column_of(n, n, s)]
         if inst.second[s] >= 0:
-            work.member[inst.second[s]] += work.eta[n * (n + 2) + s]
+            work.member[inst.second[s]] += work.eta[column_of(n, n, s)]
 
 
 @kernel
@@ -182,7 +188,7 @@ def _score_edges(
     n = inst.n_features
     for i in range(n):
         for j in range(i):
-            a, back = work.eta[i * (n + 2) + j], work.eta[j * (n + 2) + i]
+            a, back = work.eta[column_of(n, i, j)], work.eta[column_of(n, j, i)]
             x = a + back
             if x < SMALL or x > 1.0 - SMALL or not _is_open_edge(box, i, j):
                 continue
@@ -201,7 +207,7 @@ def _edge_side(inst: Instance, work: Splitting, i: int, j: int, a: float, back: 
     if a <= 0.0 or a >= 1.0:
         return 0.0
     x = a + back
-    v = i * (inst.n_features + 2) + j
+    v = column_of(inst.n_features, i, j)
     own = a / x - back / x * a / (1.0 - a)
     rest = back / x / (1.0 - a) - 1.0
     _add(work.delta, own, inst.columns[v])
@@ -227,7 +233,7 @@ def _score_relevance(
     """First side: j goes to {} and the class sets without j keep their proportions."""
     n = inst.n_features
     for j in range(n):
-        x = work.eta[j * (n + 2) + n + 1] - work.member[j]
+        x = work.eta[column_of(n, j, n + 1)] - work.member[j]
         if x < SMALL or x > 1.0 - SMALL or not _can_split_relevance(inst, box, j):
             continue
         linear = _move_to_slot(inst, work, j, n + 1)
@@ -242,7 +248,7 @@ def _score_relevance(
 @kernel
 def _move_to_slot(inst: Instance, work: Splitting, i: int, s: int) -> float:
     """delta = A_is - T_i."""
-    v = i * (inst.n_features + 2) + s
+    v = column_of(inst.n_features, i, s)
     column, part = inst.columns[v], work.parts[i]
     for r in range(work.delta.size):
         work.delta[r] = column[r] - part[r]
@@ -253,7 +259,7 @@ def _move_to_slot(inst: Instance, work: Splitting, i: int, s: int) -> float:
 def _condition_class(inst: Instance, work: Splitting, j: int, wanted: bool) -> float:
     """delta += (class part given j in S, or not) - (class part)."""
     n = inst.n_features
-    offset = n * (n + 2)
+    offset = column_of(n, n, 0)
     share = work.member[j] if wanted else 1.0 - work.member[j]
     _add(work.delta, -1.0, work.parts[n])
     linear = -work.part_linear[n]
@@ -288,7 +294,7 @@ def _score_slots(
     n = inst.n_features
     for i in range(n):
         for s in range(n + 2):
-            e = work.eta[i * (n + 2) + s]
+            e = work.eta[column_of(n, i, s)]
             if (
                 e < SMALL
                 or e > 0.999
@@ -340,7 +346,10 @@ def _largest_choice(box: Box, work: Splitting) -> tuple[int, int, int]:
         for s in range(n + 2):
             if box.allowed[i, s]:
                 count += 1
-                if heaviest < 0 or work.eta[i * (n + 2) + s] > work.eta[i * (n + 2) + heaviest]:
+                if (
+                    heaviest < 0
+                    or work.eta[column_of(n, i, s)] > work.eta[column_of(n, i, heaviest)]
+                ):
                     heaviest = s
         if count > most:
             most, which, slot = count, i, heaviest
