@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import ast
 import re
+import sys
 import tomllib
 from collections.abc import Iterator
 from graphlib import CycleError, TopologicalSorter
@@ -186,6 +187,18 @@ def test_nobody_else_imports_by_string(module: str) -> None:
         and node.value in MODULES
     ]
     assert not named, f"{module} names {named} in a string; import it where the list allows"
+
+
+def test_the_checker_shares_no_code_with_the_search() -> None:
+    """It imports its own modules and the file format; of other packages only NumPy."""
+    own = {n: p for n, p in MODULES.items() if n.startswith("marginbn.proof.checker")}
+    assert len(own) >= 6
+    format_ = {"marginbn.proof.certificate", "marginbn.proof.format", "marginbn.files"}
+    for path in own.values():
+        source = path.read_text(encoding="utf-8")
+        assert set(read_imports(source, MODULES)) <= own.keys() | format_
+        imported = re.findall(r"^\s*(?:from|import) (\w+)", source, re.MULTILINE)
+        assert {*imported} - sys.stdlib_module_names <= {"marginbn", "numpy"}
 
 
 def test_the_list_names_no_room_twice() -> None:

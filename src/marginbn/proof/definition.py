@@ -14,8 +14,9 @@ from marginbn.data.encode import EncodedData
 from marginbn.exceptions import InputError
 from marginbn.problem.candidates import CandidateSets, enumerate_candidates
 from marginbn.problem.problem import StructureProblem
-from marginbn.problem.scores import LOCAL_SCORES, LocalScore
+from marginbn.problem.scores import SCORES, LocalScore
 from marginbn.proof.certificate import Candidates, Data, Score
+from marginbn.proof.checker.values import decomposable_scores
 
 
 def define_data(data: EncodedData) -> Data:
@@ -45,18 +46,23 @@ def define_score(problem: StructureProblem) -> Score:
     assert problem.origin is not None  # asked for by data_behind
     score = problem.origin[1]
     size = 1.0
-    plain = score
     if isinstance(score, partial):
-        plain, size = score.func, float(score.keywords.get("equivalent_sample_size", 1.0))
-    return Score(_name_of(plain), equivalent_sample_size=size)
+        score, size = score.func, float(score.keywords.get("equivalent_sample_size", 1.0))
+    return Score(_formula_of(score), equivalent_sample_size=size)
 
 
-def _name_of(score: LocalScore) -> str:
-    for name, known in LOCAL_SCORES.items():
-        if known is score:
-            return name
-    name = getattr(inspect.unwrap(score), "__name__", repr(score))
-    raise InputError(f"a certificate needs one of the scores {sorted(LOCAL_SCORES)}, got {name}")
+def _formula_of(score: LocalScore) -> str:
+    """The checker's name of a score; refused where the checker has no formula for it."""
+    known = {n: e.certificate for n, e in SCORES.items() if e.certificate in decomposable_scores()}
+    own = [name for name, entry in SCORES.items() if entry.function is score]
+    for formula in (known.get(name) for name in own):
+        if formula is not None:
+            return formula
+    name = own[0] if own else getattr(inspect.unwrap(score), "__name__", repr(score))
+    raise InputError(
+        f"a certificate needs one of the scores {sorted(known)}, got {name}: "
+        "solve without a certificate, or give the checker its formula (docs, 'Add a score')"
+    )
 
 
 def define_candidates(problem: StructureProblem) -> tuple[Candidates, NDArray[np.int64]]:

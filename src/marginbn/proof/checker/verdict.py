@@ -37,9 +37,14 @@ from marginbn.proof.checker.statement import (
     is_acyclic,
     proper_subsets,
 )
-from marginbn.proof.checker.values import SHIFT, SLACK, ExactCounts, MarginValues, NotCheckableError
-
-SCORES = ("multiclass", "binary", "mdl", "bic", "aic", "loglik", "bdeu", "k2")
+from marginbn.proof.checker.values import (
+    SHIFT,
+    SLACK,
+    ExactCounts,
+    MarginValues,
+    NotCheckableError,
+    decomposable_scores,
+)
 
 SMALLEST, LARGEST = 1e-100, 1e100
 """Numbers outside of this range are not checked."""
@@ -112,7 +117,7 @@ def check_definition(certificate: Certificate) -> None:
     data, score = certificate.data, certificate.score
     if data.fingerprint() != certificate.fingerprint:
         raise RefutedError("the fingerprint is not that of the data in the certificate")
-    if score.name not in SCORES:
+    if not score.is_margin and score.name not in decomposable_scores():
         raise RefutedError(f"the score {score.name!r} is not known")
     for name in ("gamma", "smoothing", "equivalent_sample_size"):
         if not SMALLEST <= getattr(score, name) <= LARGEST:
