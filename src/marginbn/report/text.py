@@ -295,7 +295,7 @@ def facts(
         ("bound", number(result.bound)),
         ("gap", percent(result.gap)),
         ("search", _search_text(classifier)),
-        ("classes", listing(f"{network.n_classes}", network.variables[0].states)),
+        ("classes", f"{network.n_classes}: {listing(network.variables[0].states)}"),
         ("rows", _rows_text(classifier)),
         ("features", _features_text(network)),
         ("parameters", f"{network.n_parameters} free"),
@@ -321,7 +321,7 @@ def _rows_text(classifier: BaseBNClassifier) -> str:
 def _features_text(network: BayesianNetwork) -> str:
     constant = constant_features(network)
     text = str(network.n_variables - 1)
-    return f"{text}, {listing(f'{len(constant)} constant', constant)}" if constant else text
+    return f"{text}, {len(constant)} constant: {listing(constant)}" if constant else text
 
 
 def _finite(value: float) -> float | None:

@@ -1,0 +1,19 @@
+"""Doctests of methods: what the example of a class has set up is there in those of its methods."""
+
+from __future__ import annotations
+
+import doctest
+
+import pytest
+
+collect_ignore = ["conftest.py"]  # docs/ and tests/ have a file of this name too
+
+
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """Run the example of the class first, so that no method repeats its set-up."""
+    if isinstance(item, pytest.DoctestItem) and item.dtest is not None:
+        path, _, _ = item.dtest.name.rpartition(".")
+        owner = item.dtest.globs.get(path.rpartition(".")[2])
+        if isinstance(owner, type) and path == f"{owner.__module__}.{owner.__qualname__}":
+            for example in doctest.DocTestParser().get_examples(owner.__doc__ or ""):
+                exec(compile(example.source, path, "single"), item.dtest.globs)
