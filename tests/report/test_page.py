@@ -43,7 +43,7 @@ from marginbn.report.page import (
     to_script_json,
 )
 from marginbn.report.sections import class_information
-from marginbn.report.text import verdict
+from marginbn.report.summary import verdict
 from marginbn.solvers.result import SolveResult, Status, TracePoint
 from nasty import NAMES, STATES, nasty_classifier
 from networks import random_network, sprinkler

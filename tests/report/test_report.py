@@ -19,7 +19,7 @@ from marginbn import (
 from marginbn.classifiers import BaseBNClassifier
 from marginbn.datasets import load_iris
 from marginbn.network.wording import align, counted, hanging, number, percent, seconds
-from marginbn.report.text import (
+from marginbn.report.summary import (
     AccuracyLine,
     describe,
     describe_structure,
