@@ -41,16 +41,12 @@ from scipy.special import logsumexp
 
 from marginbn.data.columns import Column
 from marginbn.exceptions import InputError
+from marginbn.network.class_joint import CLASS, IntArray
+from marginbn.network.elimination import FloatArray
 from marginbn.network.network import BayesianNetwork, as_count
 from marginbn.network.wording import align, counted, shorten
 
-FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.intp]
-
-CLASS = 0
 _MISSING = -1
-
-
 _NUMBER = r"[-+]?[\d.]+(?:e[-+]?\d+)?"
 _HALF_LINE = re.compile(rf"(?:<=|>) {_NUMBER}")  # bins of a discretised column
 _INTERVAL = re.compile(rf"\({_NUMBER}, {_NUMBER}\]")
@@ -499,20 +495,15 @@ def _eliminate(
     return margins_between(network.log_joint_per_class(seen), labels, rivals) - before
 
 
-class Explainable(Protocol):
+class FittedClassifier(Protocol):
     """What is asked of a classifier; those of this package have it."""
-
-    def explain(self, X: Any, y: Any = None) -> Explanations: ...
-
-
-class HasNetwork(Protocol):
-    """A fitted classifier, as far as what-if questions are concerned."""
 
     @property
     def network_(self) -> BayesianNetwork: ...
+    def explain(self, X: Any, y: Any = None) -> Explanations: ...
 
 
-def explain(classifier: Explainable, X: Any, y: Any = None) -> Explanations:
+def explain(classifier: FittedClassifier, X: Any, y: Any = None) -> Explanations:
     """Take apart the log margin of each row; the same as ``classifier.explain(X, y)``.
 
     Parameters
@@ -543,7 +534,7 @@ def explain(classifier: Explainable, X: Any, y: Any = None) -> Explanations:
     return classifier.explain(X, y)
 
 
-def log_margins(classifier: Explainable, X: Any, y: Any = None) -> FloatArray:
+def log_margins(classifier: FittedClassifier, X: Any, y: Any = None) -> FloatArray:
     """Log margin of every row, for the labels ``y`` or for the predicted classes.
 
     Examples
@@ -557,7 +548,7 @@ def log_margins(classifier: Explainable, X: Any, y: Any = None) -> FloatArray:
     return classifier.explain(X, y).log_margins
 
 
-def mean_contributions(classifier: Explainable, X: Any, y: Any = None) -> MeanContributions:
+def mean_contributions(classifier: FittedClassifier, X: Any, y: Any = None) -> MeanContributions:
     """Importance of each variable over a data set.
 
     With labels ``y`` the contributions argue for the true class, so a variable that misleads more
@@ -585,7 +576,9 @@ def mean_contributions(classifier: Explainable, X: Any, y: Any = None) -> MeanCo
     )
 
 
-def smallest_margins(classifier: Explainable, X: Any, y: Any, n: int = 10) -> list[Explanation]:
+def smallest_margins(
+    classifier: FittedClassifier, X: Any, y: Any, n: int = 10
+) -> list[Explanation]:
     """The ``n`` rows whose true class has the smallest log margin, worst first.
 
     Misclassified rows have negative margins and come first; ties are broken by row.
@@ -605,7 +598,7 @@ def smallest_margins(classifier: Explainable, X: Any, y: Any, n: int = 10) -> li
 
 
 def what_if(
-    network: BayesianNetwork | HasNetwork, evidence: Mapping[str, Any] | None = None
+    network: BayesianNetwork | FittedClassifier, evidence: Mapping[str, Any] | None = None
 ) -> dict[str, dict[str, float]]:
     """Posterior of every variable given some observed states, as {name: {state: probability}}.
 

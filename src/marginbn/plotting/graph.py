@@ -61,14 +61,12 @@ def plot_network(
 
     Examples
     --------
-    >>> import matplotlib.pyplot as plt
     >>> from marginbn import NaiveBayesClassifier
     >>> from marginbn.plotting import plot_network
     >>> clf = NaiveBayesClassifier().fit([["red"], ["red"], ["blue"]], ["a", "a", "b"])
     >>> ax = plot_network(clf.network_)
     >>> sorted(text.get_text() for text in ax.texts)
     ['class', 'x0']
-    >>> plt.close()
     """
     if engine not in ("layered", "graphviz"):
         raise InputError(f"engine must be 'layered' or 'graphviz', got {engine!r}")

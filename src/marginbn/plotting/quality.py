@@ -37,12 +37,10 @@ def plot_trace(source: Any, *, log_time: bool = False, ax: Axes | None = None) -
 
     Examples
     --------
-    >>> import matplotlib.pyplot as plt
     >>> from marginbn import TracePoint
     >>> from marginbn.plotting import plot_trace
     >>> plot_trace([TracePoint(0.1, 90.0, 110.0), TracePoint(2.0, 99.0, 100.0)]).get_title()
     'gap 1.00 %'
-    >>> plt.close()
     """
     trace = read_trace(source)
     ax = new_axes(ax)
@@ -98,12 +96,10 @@ def plot_margins(
 
     Examples
     --------
-    >>> import matplotlib.pyplot as plt
     >>> from marginbn.plotting import plot_margins
     >>> ax = plot_margins([-0.5, 0.5, 1.5, 3.0], gamma=1.0)
     >>> ax.get_xlabel()
     'log margin of the true class (nats)'
-    >>> plt.close()
     """
     margins = np.asarray(log_margins, dtype=np.float64).ravel()
     if not len(margins) or not np.isfinite(margins).all():
@@ -168,11 +164,9 @@ def plot_calibration(
 
     Examples
     --------
-    >>> import matplotlib.pyplot as plt
     >>> from marginbn.plotting import plot_calibration
     >>> plot_calibration(["a", "b"], [[0.9, 0.1], [0.3, 0.7]], ["a", "b"]).get_title()
     '2 rows, mean calibration error 20.00 %'
-    >>> plt.close()
     """
     bins = calibration_bins(labels, probabilities, classes, n_bins)
     ax = new_axes(ax, (4.8, 4.8))
@@ -238,11 +232,9 @@ def plot_confusion(
 
     Examples
     --------
-    >>> import matplotlib.pyplot as plt
     >>> from marginbn.plotting import plot_confusion
     >>> plot_confusion(["a", "b", "b"], ["a", "b", "b"]).get_title()
     'accuracy 100.00 %'
-    >>> plt.close()
     """
     counts, names = confusion_counts(labels, predicted, classes)
     side = 2.2 + 0.42 * min(len(names), 30)

@@ -52,13 +52,11 @@ def plot_explanation(explanation: Explanation, *, most: int = 10, ax: Axes | Non
 
     Examples
     --------
-    >>> import matplotlib.pyplot as plt
     >>> from marginbn import NaiveBayesClassifier
     >>> from marginbn.plotting import plot_explanation
     >>> clf = NaiveBayesClassifier().fit([["red"], ["red"], ["blue"]], ["a", "a", "b"])
     >>> plot_explanation(clf.explain(["red"])[0]).get_title()
     'row 0: a (p = 0.771) against b'
-    >>> plt.close()
     """
     names, values = _bars(explanation, most)
     ax = new_axes(ax, (7.4, 1.1 + _BAR_INCHES * (len(names) + 1)))
@@ -97,13 +95,11 @@ def plot_mean_contributions(
 
     Examples
     --------
-    >>> import matplotlib.pyplot as plt
     >>> from marginbn import MeanContributions
     >>> from marginbn.plotting import plot_mean_contributions
     >>> mean = MeanContributions(("hue", "class"), (0.8, -0.1), (1.2, 0.4), 60, "true class")
     >>> [tick.get_text() for tick in plot_mean_contributions(mean).get_yticklabels()]
     ['hue', 'class']
-    >>> plt.close()
     """
     if most < 1:
         raise InputError(f"most must be at least 1, got {most}")
@@ -171,13 +167,11 @@ def plot_table(network: BayesianNetwork, variable: str | int, *, ax: Axes | None
 
     Examples
     --------
-    >>> import matplotlib.pyplot as plt
     >>> from marginbn import NaiveBayesClassifier
     >>> from marginbn.plotting import plot_table
     >>> clf = NaiveBayesClassifier().fit([["red"], ["red"], ["blue"]], ["a", "a", "b"])
     >>> plot_table(clf.network_, "x0").get_title()
     'P(x0 | class)'
-    >>> plt.close()
     """
     i = network.variable_index(variable)
     parents = network.structure.parents[i]

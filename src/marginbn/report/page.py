@@ -18,7 +18,7 @@ import hashlib
 import json
 import re
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from importlib.resources import files
 from typing import Any
 
@@ -129,8 +129,16 @@ def write_report(
     _check_arguments(classifier, (X, y), (X_test, y_test), n_folds, fold_time_limit)
     rows = None if X is None else LabelledRows.read(classifier, X, y)
     test = None if X_test is None else LabelledRows.read(classifier, X_test, y_test)
-    report = gather(classifier, rows, test, title, n_folds, fold_time_limit, on_fold)
-    write_text(path, render(report))
+
+    def compare(rows: LabelledRows) -> Comparison | None:
+        if test is not None:
+            return compare_on_test(classifier, rows, test)
+        folds = min(n_folds, rows.n_rows)
+        if folds < 2:
+            return None
+        return compare_by_folds(classifier, rows, folds, fold_time_limit, on_fold)
+
+    write_text(path, render(gather(classifier, rows, test, title, compare)))
 
 
 def _check_arguments(
@@ -161,9 +169,7 @@ def gather(
     rows: LabelledRows | None = None,
     test: LabelledRows | None = None,
     title: str | None = None,
-    n_folds: int = DEFAULT_FOLDS,
-    fold_time_limit: float = DEFAULT_FOLD_TIME,
-    on_fold: OnFold | None = None,
+    compare: Callable[[LabelledRows], Comparison | None] = lambda _: None,
 ) -> Report:
     """Measure and explain; Ctrl-C while measuring leaves the accuracy out, and the page says so."""
     contributions, comparison, notes = None, None, []
@@ -172,7 +178,7 @@ def gather(
         source = f"the {counted(shown.n_rows, kind)} given"
         contributions = gather_contributions(classifier, shown, source)
         try:
-            comparison = _compare(classifier, rows, test, n_folds, fold_time_limit, on_fold)
+            comparison = compare(rows)
         except KeyboardInterrupt:
             notes.append("The accuracy is missing: measuring it was interrupted.")
             warnings.warn(
@@ -183,22 +189,6 @@ def gather(
     heading = title or f"A classifier of {classifier.network_.names[0]}"
     information = class_information(classifier.network_)
     return Report(classifier, heading, information, comparison, contributions, tuple(notes))
-
-
-def _compare(
-    classifier: BaseBNClassifier,
-    rows: LabelledRows,
-    test: LabelledRows | None,
-    n_folds: int,
-    fold_time_limit: float,
-    on_fold: OnFold | None,
-) -> Comparison | None:
-    if test is not None:
-        return compare_on_test(classifier, rows, test)
-    if n_folds == 0 or rows.n_rows < 2:
-        return None
-    folds = min(n_folds, rows.n_rows)
-    return compare_by_folds(classifier, rows, folds, fold_time_limit, on_fold)
 
 
 def render(report: Report) -> str:
