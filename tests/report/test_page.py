@@ -423,7 +423,7 @@ def run(*args: object) -> Any:
 
 @pytest.fixture
 def saved(tmp_path: Path) -> Path:
-    """A model learned from a CSV file, beside which it lies."""
+    """A model learned from a CSV file, next to which it lies."""
     rows = ["colour,size,y"] + [
         f"{'red' if i % 3 else 'blue'},{i % 7},{'a' if i % 3 else 'b'}" for i in range(40)
     ]
