@@ -1,8 +1,9 @@
-"""Doctests of methods: what the example of a class has set up is there in those of its methods."""
+"""Doctests: examples of methods go on with the example of their class; figures are closed."""
 
 from __future__ import annotations
 
 import doctest
+import sys
 
 import pytest
 
@@ -17,3 +18,9 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
         if isinstance(owner, type) and path == f"{owner.__module__}.{owner.__qualname__}":
             for example in doctest.DocTestParser().get_examples(owner.__doc__ or ""):
                 exec(compile(example.source, path, "single"), item.dtest.globs)
+
+
+def pytest_runtest_teardown(item: pytest.Item) -> None:
+    """Examples draw figures as users do, who close none of them."""
+    if isinstance(item, pytest.DoctestItem) and "matplotlib.pyplot" in sys.modules:
+        sys.modules["matplotlib.pyplot"].close("all")

@@ -68,7 +68,7 @@ if TYPE_CHECKING:
     from marginbn.problem.structure import Structure
     from marginbn.proof.checker import Verdict, verify_certificate
     from marginbn.report.page import write_report
-    from marginbn.report.text import describe
+    from marginbn.report.summary import describe
     from marginbn.solvers import (
         SolveResult,
         Status,
@@ -146,7 +146,7 @@ _HOMES = {
         "solve_structure",
     ),
     "marginbn.data.readers": ("read_table",),
-    "marginbn.report.text": ("describe",),
+    "marginbn.report.summary": ("describe",),
     "marginbn.solvers.ranking": ("RankedStructure", "best_structures"),
     "marginbn.problem.structure": ("Structure",),
     "marginbn.data.table": ("Table", "as_table"),

@@ -51,8 +51,8 @@ def test_isolated_features_are_under_a_caption() -> None:
     assert caption not in texts(network_to_svg(named("c", "x")), "text")
     half = np.log([0.5, 0.5])
     variables = (Variable("c", ("0", "1")), Variable("x", ("0", "1")))
-    lonely = BayesianNetwork(Structure(((), ())), variables, (half, half))
-    assert caption in texts(network_to_svg(lonely), "text")
+    unconnected = BayesianNetwork(Structure(((), ())), variables, (half, half))
+    assert caption in texts(network_to_svg(unconnected), "text")
 
 
 NASTY = ("<script>alert(1)</script>", '"><img src=x onerror=alert(1)>', "&amp;", "]]>", "a\nb")
@@ -97,7 +97,7 @@ def test_large_networks_stay_small_files() -> None:
 
 
 def test_the_file_holds_the_picture(tmp_path: Path) -> None:
-    """save_svg writes network_to_svg; a folder that is not there is told."""
+    """save_svg writes network_to_svg; a folder that is not there is reported."""
     save_svg(sprinkler(), tmp_path / "n.svg")
     assert (tmp_path / "n.svg").read_text(encoding="utf-8") == network_to_svg(sprinkler()) + "\n"
     with pytest.raises(InputError, match="cannot write"):
