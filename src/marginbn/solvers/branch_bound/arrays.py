@@ -36,7 +36,7 @@ class Encoding:
     instance : the arrays
     constant : what the objective adds to the kernels' value (samples without rivals)
     candidate_of : (K,) flat candidate of every column, -1 where the column does not exist
-    structure_magnitude : see ``kernels/rounding.py``
+    structure_magnitude : see ``kernels/bound.py``
     slot_discount : how much less a slot is worth as a split than its drop says
     """
 
@@ -111,7 +111,7 @@ class Coefficients:
     """All margin coefficients A, and what their columns add to the magnitudes G."""
 
     columns: FloatArray  # (K, R)
-    magnitude: FloatArray  # (K,) sum_m w_m max_c |A_mc,v|, see ``kernels/rounding.py``
+    magnitude: FloatArray  # (K,) sum_m w_m max_c |A_mc,v|, see ``kernels/bound.py``
 
 
 class LatestCoefficients:

@@ -22,7 +22,7 @@ from marginbn.problem.problem import StructureProblem, margin_problem
 from marginbn.solvers.branch_bound import arrays as frank_wolfe
 from marginbn.solvers.branch_bound import workers
 from marginbn.solvers.branch_bound.arrays import Encoding, encode
-from marginbn.solvers.branch_bound.kernels.bound import bound_error
+from marginbn.solvers.branch_bound.kernels.bound import UNTOUCHED, bound_error
 from marginbn.solvers.branch_bound.kernels.box import propagate
 from marginbn.solvers.branch_bound.kernels.climb import new_climber, search_from
 from marginbn.solvers.branch_bound.kernels.combination import load_margins
@@ -246,7 +246,7 @@ class Search(SearchTree):
         b = work.bounding
         upper, _ = maximise(inst, self.root, inst.linear, self.settings.cap, work.oracle)
         b.best_g[:] = inst.linear
-        error = bound_error(inst, b.state, 16.0)
+        error = bound_error(inst, b.state, UNTOUCHED)
         b.state.unused = b.state.total_weight
         b.state.constant = inst.gamma * b.state.total_weight + error
         b.state.bound = b.state.constant + upper

@@ -156,7 +156,7 @@ class Team:
         store_bytes: int | None = None,
     ) -> None:
         self.full = encoding.instance
-        self.instance = encoding.instance  # with the rows that matter now, see reduction.py
+        self.instance = encoding.instance  # with the rows that matter now, see rows.py
         self.coarse = encoding.instance  # with some of them
         self.settings = settings
         self.node_limit = node_limit

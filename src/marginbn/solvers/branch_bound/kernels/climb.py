@@ -1,7 +1,8 @@
 """Iterated local search on structures with incremental margins, compiled.
 
-State: a vertex, its margins t, its objective f and a supergradient. f is concave in t, so with u_m
-= w_m on the smallest margin of sample m where it is below gamma (else 0) and ``g = linear + A^T u``
+State: a vertex, its margins t, its objective f and a supergradient. f is concave in t, so with
+``u_m = w_m`` on the smallest margin of sample m where it is below gamma (else 0) and
+``g = linear + A^T u``
 
     f(other structure) - f(structure)  <=  g . (other - structure):
 
@@ -16,7 +17,7 @@ feature until nothing improves. Then random *kicks* change a few features, half 
 are in a *guide*, a structure of the newest relaxed solution; the search climbs again and goes on
 from there unless it lost too much. When many kicks in a row found nothing new the walk starts again
 somewhere else, and calls go on with the walk of the call before. Climbing uses the rows that matter
-(``reduction.py``): their objective is nowhere smaller, so a climb that ends too low there needs no
+(``rows.py``): their objective is nowhere smaller, so a climb that ends too low there needs no
 second look, and the others are scored with all rows. All randomness comes from one integer, and
 effort is counted in evaluations, so a run depends on its seed and on nothing else.
 """
@@ -30,7 +31,7 @@ import numpy as np
 from marginbn.solvers.branch_bound.kernels.bound import Incumbent, offer_vertex
 from marginbn.solvers.branch_bound.kernels.box import is_member
 from marginbn.solvers.branch_bound.kernels.duals import add_column, objective_of_vertex
-from marginbn.solvers.branch_bound.kernels.gradient import add_rows
+from marginbn.solvers.branch_bound.kernels.gradient import BLOCK, add_rows
 from marginbn.solvers.branch_bound.kernels.records import (
     Box,
     FloatArray,
@@ -39,8 +40,8 @@ from marginbn.solvers.branch_bound.kernels.records import (
     column_of,
     copy_array,
     new_record,
+    next_random,
 )
-from marginbn.solvers.branch_bound.kernels.split import next_random
 from marginbn.solvers.compile import entry, kernel
 
 TOLERANCE = 3e-3
@@ -48,8 +49,25 @@ TOLERANCE = 3e-3
 kicked from.
 """
 
+LEVELS = 8
+"""What a kick may lose is drawn from so many levels between nothing and :data:`TOLERANCE`, so that
+a walk is careful at times and bold at others.
+"""
+
 PATIENCE = 3
 """A walk ends after so many kicks per feature without a new best of its own."""
+
+RESTART = 2
+"""Changes per feature of the kick that begins another walk: little of the old structure is left."""
+
+CLASS_KICK = 8
+"""One of so many changes of a kick is another class set."""
+
+SMALLEST_GAIN = 1e-9
+"""Smaller gains, relative to the objective, are rounding."""
+
+MOVED_COLUMNS = 4
+"""Effort of a move that adds or removes about so many columns; a slot alone counts 1."""
 
 Move = tuple[float, int, int, int, int]
 """Gain, feature, its new slot, second feature (-1: none), its new slot."""
@@ -75,8 +93,8 @@ class Climber(NamedTuple):
     margins: FloatArray  # (all rows,) scratch
     g: FloatArray  # (K,) supergradient
     lowest: IntArray  # (M,) row of the smallest margin, -1 where it is not below gamma
-    changed: IntArray  # (2 M + 4,) rows whose weight in u changes
-    delta: FloatArray  # (2 M + 4,) by how much
+    changed: IntArray  # (2 M + BLOCK,) rows whose weight in u changes
+    delta: FloatArray  # (2 M + BLOCK,) by how much
     spans: IntArray  # (1, 2) all columns
     seed: IntArray  # (1,)
     state: ClimbState
@@ -94,8 +112,8 @@ def new_climber(inst: Instance, seed: int) -> Climber:
         np.zeros(n_rows),
         inst.linear.copy(),
         np.full(n_samples, -1, dtype=np.int64),
-        np.zeros(2 * n_samples + 4, dtype=np.int64),
-        np.zeros(2 * n_samples + 4),
+        np.zeros(2 * n_samples + BLOCK, dtype=np.int64),
+        np.zeros(2 * n_samples + BLOCK),
         np.array([[0, inst.linear.size]], dtype=np.int64),
         np.array([2 * seed + 1], dtype=np.int64),
         new_record(ClimbState, best=-np.inf, found=-1),
@@ -125,7 +143,7 @@ def search_from(
         if state.failures > PATIENCE * inst.n_features:
             fresh = next_random(climber.seed) % 2 == 0
             copy_array(start if fresh else incumbent.vertex, climber.vertex)
-            _kick(inst, box, climber, guides, 2 * inst.n_features)
+            _kick(inst, box, climber, guides, RESTART * inst.n_features)
             _climb(inst, box, climber, stop)
             _judge(full, climber, -np.inf)
             state.best = -np.inf
@@ -204,7 +222,7 @@ def _kick_and_climb(
     copy_array(climber.vertex, climber.kept)
     _kick(inst, box, climber, guides, size)
     _climb(inst, box, climber, stop)
-    least = value - TOLERANCE * (next_random(climber.seed) % 8) / 8 * abs(value)
+    least = value - TOLERANCE * (next_random(climber.seed) % LEVELS) / LEVELS * abs(value)
     _judge(full, climber, least)
     if climber.state.value < least:
         copy_array(climber.kept, climber.vertex)
@@ -291,8 +309,7 @@ def is_below(vertex: IntArray, j: int, i: int) -> bool:
 
 @kernel
 def _least_gain(climber: Climber) -> float:
-    """Smaller gains are rounding."""
-    return float(1e-9 * (1.0 + abs(climber.state.value)))
+    return float(SMALLEST_GAIN * (1.0 + abs(climber.state.value)))
 
 
 @kernel
@@ -389,7 +406,7 @@ def _class_move_value(inst: Instance, climber: Climber, s: int) -> float:
             add_column(inst, present, -1.0, climber.base)
             add_column(inst, empty, 1.0, climber.base)
             linear += inst.linear[empty] - inst.linear[present]
-    climber.state.effort += 4
+    climber.state.effort += MOVED_COLUMNS
     return float(linear + inst.linear[new] + _value_with(inst, climber.base, new))
 
 
@@ -457,7 +474,7 @@ def _route_value(inst: Instance, climber: Climber, i: int, s: int, p: int, slot:
     add_column(inst, new_i, 1.0, climber.base)
     add_column(inst, old_p, -1.0, climber.base)
     rest = _linear(inst, vertex) - linear[old_i] - linear[old_p]
-    climber.state.effort += 4
+    climber.state.effort += MOVED_COLUMNS
     return float(rest + linear[new_i] + linear[new_p] + _value_with(inst, climber.base, new_p))
 
 
@@ -470,7 +487,7 @@ def _kick(inst: Instance, box: Box, climber: Climber, guides: IntArray, size: in
     vertex = climber.vertex
     for _ in range(size):
         guide = next_random(climber.seed) % (2 * guides.shape[0])
-        if next_random(climber.seed) % 8 == 0:
+        if next_random(climber.seed) % CLASS_KICK == 0:
             s = next_random(climber.seed) % inst.first.size
             if guide < guides.shape[0]:
                 s = guides[guide, n]

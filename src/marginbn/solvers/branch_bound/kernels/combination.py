@@ -2,7 +2,7 @@
 
 ``eta = sum_k share_k vertex_k`` has the margins ``t = sum_k share_k T_k``, T_k those of vertex k. A
 *pairwise step* moves weight from one vertex to another along ``T_a - T_b``, as far as the smoothed
-objective grows (``linesearch.py``).
+objective grows (``gradient.py``).
 
 **Corrections.** A new vertex costs an oracle call and a pass over all columns of the gradient. The
 vertices at hand can be balanced against each other without either: with p the dual weights of t,
@@ -25,7 +25,7 @@ from marginbn.solvers.branch_bound.kernels.duals import (
     linear_of_vertex,
     update_duals,
 )
-from marginbn.solvers.branch_bound.kernels.gradient import step_length
+from marginbn.solvers.branch_bound.kernels.gradient import BLOCK, step_length
 from marginbn.solvers.branch_bound.kernels.records import (
     FloatArray,
     Instance,
@@ -45,6 +45,9 @@ ARC_TIME, COLUMN_TIME = 8.0, 0.4
 """The same per arc of an arborescence (11 to 17 were measured), and per changed row and column of a
 gradient.
 """
+
+LIGHT = 1e-12
+"""A vertex with no more weight than this is dropped: it is what rounding left of it."""
 
 MOST_STEPS = 40
 """Steps of one correction."""
@@ -87,8 +90,8 @@ class Balance(NamedTuple):
     level: FloatArray  # (active,)
     p: FloatArray  # (R,) dual weights that the levels belong to
     direction: FloatArray  # (R,)
-    changed: IntArray  # (R + 4,) scratch
-    delta: FloatArray  # (R + 4,) scratch
+    changed: IntArray  # (R + BLOCK,) scratch
+    delta: FloatArray  # (R + BLOCK,) scratch
 
 
 def new_bounding(inst: Instance, active: int, structure: float) -> Bounding:
@@ -117,8 +120,8 @@ def new_balance(inst: Instance, b: Bounding) -> Balance:
         np.empty(b.share.size),
         np.zeros(n_rows),
         np.empty(n_rows),
-        np.empty(n_rows + 4, dtype=np.int64),
-        np.empty(n_rows + 4),
+        np.empty(n_rows + BLOCK, dtype=np.int64),
+        np.empty(n_rows + BLOCK),
     )
     for k in range(b.state.n_active):
         _load_vertex(inst, b, balance, k)
@@ -201,7 +204,7 @@ def _step(
         b.t[r] += s * direction[r]
     b.share[into] += s
     b.share[worst] -= s
-    if s >= largest or b.share[worst] <= 1e-12:
+    if s >= largest or b.share[worst] <= LIGHT:
         _remove_vertex(b, balance, worst)
 
 

@@ -3,17 +3,23 @@
 **Contraction.** A component X of forced edges is entered at one feature r, and its edges then point
 away from r. With ``W`` the arc weights, the inside of X contributes
 
-    I(r) = sum of W[child, parent] over the forced edges oriented away from r        (blocked(r) of
-    them forbidden) I(v) = I(p) - W[v, p] + W[p, v]      for a neighbour v of p
-    (re-rooting)
+    I(r) = sum of W[child, parent] over the forced edges oriented away from r
+           (blocked(r) of them forbidden)
+    I(v) = I(p) - W[v, p] + W[p, v]      for a neighbour v of p (re-rooting)
 
-so the arborescence runs on components with ``W2[X, Y] = max {W[r, u] + I(r) : r in X, u in Y,
-blocked(r) = 0}``. Forbidden arcs are counted, never added: a sum that once contained -1e30 has lost
+so the arborescence runs on components with
+
+    W2[X, Y] = max {W[r, u] + I(r) : r in X, u in Y, blocked(r) = 0}.
+
+Forbidden arcs are counted, never added: a sum that once contained -1e30 has lost
 its digits.
 
-**Class parents.** Let B be the value without class parents and ``rce(j) = D(comp j, root) - g[j,
-{}] - I(j)`` the reduced cost of giving feature j the slot {}. A class set S needs {} for its
-members, which lie in different components, hence
+**Class parents.** Let B be the value without class parents and
+
+    rce(j) = D(comp j, root) - g[j, {}] - I(j)
+
+the reduced cost of giving feature j the slot {}. A class set S needs {} for its members, which lie
+in different components, hence
 
     UB_S = g_S + B - sum_{j in S} rce(j)    >=   best value with class set S.
 

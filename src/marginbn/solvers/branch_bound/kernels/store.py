@@ -68,7 +68,7 @@ FAMILY_FIELDS = Pool._fields[Pool._fields.index("gradient") : Pool._fields.index
 
 def words_per_box(n: int, n_class_sets: int) -> int:
     """64-bit words of a packed box."""
-    return (column_of(n, n, n_class_sets) + n * n + n + 63) // 64
+    return -(-(column_of(n, n, n_class_sets) + n * n + n) // 64)
 
 
 def new_pool(inst: Instance, nodes: int, families: int, kept: int) -> Pool:

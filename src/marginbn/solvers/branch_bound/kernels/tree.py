@@ -62,6 +62,10 @@ SMALLEST_GRANT = 20
 """Iterations a node gets even at the end of a batch."""
 
 ROOT_ACCURACY = 0.1
+"""theta of the root, which has no bound yet to compare its own with."""
+
+PLACES = 4
+"""Free places without which no node is begun: two children and their family, and some to spare."""
 
 
 class Workspace(NamedTuple):
@@ -87,9 +91,8 @@ def run_batch(
     reserve: int,
     stop: IntArray,
 ) -> int:
-    """Process nodes until something needs the caller's attention. Boxes are bounded with the rows
-    of ``inst``, structures scored with those of ``full`` and splits chosen with those of
-    ``coarse``.
+    """Process nodes until something needs the caller's attention. ``inst``, ``full`` and ``coarse``
+    are one problem: see :class:`Instance`.
 
     While fewer than ``reserve`` places are free the search goes depth first, which needs hardly any
     new ones.
@@ -109,7 +112,7 @@ def run_batch(
             return NODE_LIMIT
         if state.iterations >= iteration_limit:
             return BATCH_DONE
-        if state.free_nodes < 4 or state.free_families < 4:
+        if state.free_nodes < PLACES or state.free_families < PLACES:
             return POOL_FULL
         free = min(state.free_nodes, state.free_families)
         node = pop_lowest(pool) if free < reserve else pop(pool)
