@@ -30,14 +30,14 @@ from marginbn.proof.record import (
     weights_of,
 )
 from marginbn.solvers.branch_cut.arrays import BoolArray, FloatArray, IntArray
-from marginbn.solvers.branch_cut.bounds import Prices, feasible_multipliers
 from marginbn.solvers.branch_cut.kernels.climb import IncumbentSearch
+from marginbn.solvers.branch_cut.lagrangian import Prices, feasible_multipliers
 from marginbn.solvers.branch_cut.program import Solution
-from marginbn.solvers.branch_cut.relaxation import HybridRelaxation, Relaxed
+from marginbn.solvers.branch_cut.relaxation import HybridRelaxation, Relaxed, effort_at
 from marginbn.solvers.branch_cut.rows import violated_by_selection
 from marginbn.solvers.branch_cut.split import Chooser, sides
 from marginbn.solvers.branch_cut.split import Split as Object
-from marginbn.solvers.branch_cut.visit import effort_at, prepare
+from marginbn.solvers.branch_cut.visit import prepare
 from marginbn.solvers.branch_cut.warm import EXPLICIT, Warm
 from marginbn.solvers.run import CallersWatch
 
@@ -62,6 +62,7 @@ class RecordedPrices(Prices):
 class RecordingRelaxation(HybridRelaxation):
     """Keeps the multipliers behind its bounds."""
 
+    certifiable_only = True
     ray: Pairs = ()
 
     def prices(
@@ -145,7 +146,6 @@ class ClusterRelaxation:
         self.finder = IncumbentSearch(self.instance, seed)
         self.chooser = Chooser(self.relaxation, self.ground.costs, seed, False)
         self._numbers = numbers[self.ground.original]
-        self._rows: dict[int, Row] = {}
         self._most_rows = 0
         self._level = 1
         largest = 4.0 * self._largest()
@@ -171,13 +171,9 @@ class ClusterRelaxation:
     def root(self) -> Claim:
         """Everything allowed; the trivial bound."""
         n = self.instance.n_variables
-        features = [j for j in range(1, n) if len(self.instance.holding(0, j))]
         allowed = np.ones(self.instance.n_candidates, dtype=bool)
         known = self.ground.starts(self.cutoff.tracker.selection)[0]
         warm = self.ground.first_state(known, allowed)
-        if self.instance.restricted:
-            pairs = zip(warm.rows[: len(features)], features, strict=True)
-            self._rows = {number: Row("cluster", (0, feature)) for number, feature in pairs}
         majorant = self._majorant(None, ())
         state = State(allowed, np.zeros((n, n), dtype=bool), warm, 0, majorant)
         bound = majorant.bound(self.instance.offsets, allowed)
@@ -215,7 +211,7 @@ class ClusterRelaxation:
 
     def _single(self, claim: Claim, chosen: IntArray) -> Visit:
         """One candidate per variable: its score, or a cycle that excludes it."""
-        parents = [self.relaxation._parents(int(k)) for k in chosen]
+        parents = [self.instance.candidates.parents[k] for k in chosen]
         cycle = violated_by_selection(parents)
         pairs: Pairs = ()
         if cycle is not None:
@@ -284,7 +280,7 @@ class ClusterRelaxation:
             if shares is None:
                 shares = np.zeros((self.instance.n_samples, self.instance.n_rivals))
             dual = quantise(shares, bits)
-        named = tuple((self._row(n), y) for n, y in pairs)
+        named = tuple((Row(*self.pool.describe(n)), y) for n, y in pairs)
         proof = Proof(dual, named)
         return self._evaluate(proof, pairs)
 
@@ -300,14 +296,6 @@ class ClusterRelaxation:
             values = values + self.relaxation.rows_value(pairs)
             constant -= sum(y * self.pool[n].rhs for n, y in pairs)
         return Majorant(proof, constant, values)
-
-    def _row(self, number: int) -> Row:
-        """A structural row in the terms of a certificate."""
-        if number not in self._rows:
-            clusters, edges = self.pool._clusters.items(), self.pool._edges.items()
-            self._rows |= {n: Row("cluster", tuple(sorted(c))) for c, n in clusters}
-            self._rows |= {n: Row("edge", e) for e, n in edges}
-        return self._rows[number]
 
     # ------------------------------------------------------------------ splitting
 

@@ -8,8 +8,17 @@ import numpy as np
 import pytest
 
 import oracles
+from marginbn.exceptions import InputError
 from marginbn.problem.candidates import enumerate_candidates
+from marginbn.solvers.branch_cut import BranchCutSolver
+from marginbn.solvers.branch_cut.arrays import Instance, build_instance
+from marginbn.solvers.branch_cut.relaxation import HybridRelaxation
 from marginbn.solvers.branch_cut.rows import (
+    SEPARATORS,
+    ClusterSeparator,
+    Cut,
+    Row,
+    RowPool,
     Support,
     cluster_row,
     descend,
@@ -18,6 +27,8 @@ from marginbn.solvers.branch_cut.rows import (
     separate_exactly,
     violated_by_selection,
 )
+from marginbn.solvers.run import Limits
+from problems import small_linear_problem, small_margin_problem
 
 RESTRICTED = pytest.mark.parametrize("restricted", [False, True])
 
@@ -56,7 +67,7 @@ def test_two_cycle_by_hand():
     row = cluster_row(candidates, {1, 2})
     assert free_mass(Support.of(candidates, point), {1, 2}) == 0.0
     assert [candidates.parents[k] for k in row.index] == [(2,), (1,)]
-    assert row.coefficient * point[row.index].sum() == -2.0 < row.bound == -1.0
+    assert row.activity(point) == -2.0 < row.rhs == -1.0
 
 
 @RESTRICTED
@@ -69,8 +80,7 @@ def test_no_acyclic_graph_violates_a_cluster(restricted):
     for size in (2, 3, 4):
         for members in combinations(range(4), size):
             row = cluster_row(candidates, members)
-            left = row.coefficient * points[:, row.index].sum(axis=1)
-            assert left.min() == row.bound
+            assert (points[:, row.index] @ row.coefficient).min() == row.rhs
 
 
 @RESTRICTED
@@ -81,10 +91,9 @@ def test_both_forms_of_the_row_agree_with_the_free_mass(restricted):
     for _ in range(20):
         point = random_point(rng, candidates)
         support = Support.of(candidates, point)
-        members = rng.choice(5, size=int(rng.integers(2, 6)), replace=False)
-        row = cluster_row(candidates, [int(v) for v in members])
-        slack = row.coefficient * point[row.index].sum() - row.bound
-        assert slack == pytest.approx(free_mass(support, row.members) - 1.0)
+        members = rng.choice(5, size=int(rng.integers(2, 6)), replace=False).tolist()
+        row = cluster_row(candidates, members)
+        assert row.activity(point) - row.rhs == pytest.approx(free_mass(support, members) - 1.0)
 
 
 def test_enumeration_lists_exactly_the_violated_clusters():
@@ -183,3 +192,74 @@ def test_exact_separation_finds_the_most_violated_cluster():
             assert free_mass(support, found) == pytest.approx(free_mass(support, best[0]))
     graph = ((), (0,), (0, 1), (), (2,))
     assert separate_exactly(Support.of(candidates, point_of(candidates, graph))) is None
+
+
+# ---------------------------------------------------------------- kinds of cuts
+
+
+def test_every_row_has_a_number_and_a_name_in_certificates() -> None:
+    """A class row is the cluster of the class and the feature; edges are no rows of all nodes."""
+    problem = small_margin_problem(0, n_features=3)
+    pool = RowPool(build_instance(problem))
+    numbers = [*pool.class_rows(), pool.cluster({3, 1}), pool.edge(2, 1)]
+    assert [pool.describe(n) for n in numbers] == [
+        *(("cluster", (0, j)) for j in (1, 2, 3)),
+        ("cluster", (1, 3)),
+        ("edge", (1, 2)),
+    ]
+    assert [*pool.class_rows(), pool.cluster({1, 3}), pool.edge(1, 2)] == numbers
+    assert pool.shared == numbers[:-1]
+
+
+class TwoFold(Cut):
+    """The 2-cluster inequality: of a cluster two members have less than two parents in it."""
+
+    def row(self, instance: Instance) -> Row:
+        """The candidates with less than two parents in the cluster."""
+        index = [
+            k
+            for i in self.members
+            for k in instance.candidates.group(i)
+            if len(set(self.members).intersection(instance.candidates.parents[k])) < 2
+        ]
+        return Row(np.array(index), np.ones(len(index)), 2.0)
+
+
+class TwoFoldSeparator:
+    """Looks at all sets of three."""
+
+    kind = TwoFold
+    found = 0
+
+    def __init__(self, instance, seed):
+        self.instance = instance
+
+    def separate(self, point, room, violation):
+        """The violated ones."""
+        cuts = [TwoFold(members) for members in combinations(range(self.instance.n_variables), 3)]
+        rows = [cut.row(self.instance) for cut in cuts]
+        pairs = zip(cuts, rows, strict=True)
+        violated = [cut for cut, row in pairs if row.activity(point) < row.rhs - violation][:room]
+        TwoFoldSeparator.found += len(violated)
+        return violated
+
+    def search_exactly(self, point, most, seconds):
+        """Nothing is left."""
+        return []
+
+
+def test_a_new_kind_of_cut_is_one_class_and_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The optimum stays, the new rows are used; where a certificate is written they are not."""
+    problem = small_linear_problem(4, n_rows=60, n_features=5, max_parents=3, score="k2")
+    before = BranchCutSolver().solve(problem, limits=Limits())
+    both = (*SEPARATORS, TwoFoldSeparator)
+    monkeypatch.setattr("marginbn.solvers.branch_cut.relaxation.SEPARATORS", both)
+    after = BranchCutSolver().solve(problem, limits=Limits())
+    assert (after.objective, after.structure) == (before.objective, before.structure)
+    assert TwoFoldSeparator.found > 0
+    pool = RowPool(build_instance(problem))
+    with pytest.raises(InputError, match="no row for a TwoFold"):
+        pool.describe(pool.number(TwoFold((0, 1, 2))))
+    monkeypatch.setattr(HybridRelaxation, "certifiable_only", True)
+    certified = HybridRelaxation(build_instance(problem), pool, None, 0)
+    assert [type(separator) for separator in certified._separators] == [ClusterSeparator]

@@ -143,7 +143,7 @@ def test_rows_made_by_several_threads_have_one_number_each(monkeypatch: pytest.M
 
     monkeypatch.setattr("marginbn.solvers.branch_cut.rows.cluster_row", slowly)
     problem = small_margin_problem(0, n_features=5)
-    pool = RowPool(build_instance(problem), problem.candidates)
+    pool = RowPool(build_instance(problem))
     pairs = list(itertools.combinations(range(6), 2))
     answers: list[dict[Any, int]] = [{} for _ in range(4)]
 

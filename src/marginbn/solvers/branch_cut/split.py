@@ -24,7 +24,7 @@ from typing import Literal, NamedTuple
 import numpy as np
 
 from marginbn.solvers.branch_cut.arrays import BoolArray, FloatArray, Instance, IntArray
-from marginbn.solvers.branch_cut.bounds import Prices
+from marginbn.solvers.branch_cut.lagrangian import Prices
 from marginbn.solvers.branch_cut.relaxation import HybridRelaxation, Relaxed
 
 Kind = Literal["edge", "arc", "candidate"]

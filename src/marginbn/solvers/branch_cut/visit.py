@@ -24,15 +24,14 @@ from marginbn.solvers.branch_cut.kernels.propagate import propagate
 from marginbn.solvers.branch_cut.needs import Division, divide
 from marginbn.solvers.branch_cut.relaxation import (
     ALL_COLUMNS,
-    Effort,
     HybridRelaxation,
     Relaxed,
-    labels_at,
+    effort_at,
 )
 from marginbn.solvers.branch_cut.rows import RowPool
 from marginbn.solvers.branch_cut.split import Chooser, PseudoCosts, sides
 from marginbn.solvers.branch_cut.tree import Node, Origin
-from marginbn.solvers.branch_cut.warm import Warm, cold_start
+from marginbn.solvers.branch_cut.warm import Warm, cold_start, labels_at
 from marginbn.solvers.branch_cut.workers import Team
 from marginbn.solvers.memory import spendable
 from marginbn.solvers.result import Status
@@ -103,7 +102,7 @@ def prepare(
     size = reduced.candidates.n_candidates, reduced.n_rows
     memory = division or divide(*size, memory_limit, spendable(memory_limit), n_jobs)
     instance = build_instance(reduced, memory.dense, poll, memory.cache)
-    pool = RowPool(instance, reduced.candidates)
+    pool = RowPool(instance)
     return Ground(reduced, _positions(reduced, problem), memory, instance, pool, PseudoCosts())
 
 
@@ -113,17 +112,6 @@ def _positions(reduced: StructureProblem, original: StructureProblem) -> IntArra
         return np.arange(original.candidates.n_candidates)
     pairs = zip(reduced.candidates.child, reduced.candidates.parents, strict=True)
     return np.array([original.candidates.index(int(i), p) for i, p in pairs], dtype=np.int64)
-
-
-def effort_at(instance: Instance, depth: int) -> Effort:
-    """How long a node is worked on."""
-    n = instance.n_variables
-    linear = instance.n_samples == 0
-    if depth == 0:
-        return Effort(1000, 10, 2e-3, 2 * n, 1e-4 if linear else 1e-3, accuracy=0.02, exact=10)
-    if linear:
-        return Effort(30, 3, 1e-2, n, 1e-4)
-    return Effort(10, 2, 1e-2, n, 2e-2)
 
 
 class Desk:
