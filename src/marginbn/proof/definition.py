@@ -47,7 +47,8 @@ def define_score(problem: StructureProblem) -> Score:
     score = problem.origin[1]
     size = 1.0
     if isinstance(score, partial):
-        score, size = score.func, float(score.keywords.get("equivalent_sample_size", 1.0))
+        size = float(score.keywords.get("equivalent_sample_size", 1.0))
+        score = score.func
     return Score(_formula_of(score), equivalent_sample_size=size)
 
 

@@ -247,13 +247,17 @@ class HybridRelaxation:
         )
 
     def _is_empty(self, warm: Warm, solution: Solution, allowed: BoolArray) -> bool:
-        """Whether a ray proves that no allowed point satisfies the structural rows.
+        """Whether no allowed point satisfies the structural rows, proven by a ray."""
+        return self.find_ray(warm, solution, allowed) is not None
+
+    def find_ray(self, warm: Warm, solution: Solution, allowed: BoolArray) -> FloatArray | None:
+        """Multipliers of the rows that no allowed point satisfies, ``None`` if there are none.
 
         For y >= 0 every allowed structure has y . rhs <= sum_i max_k (rows^T y)_k; if that fails
         by more than rounding, there is none. The sign of HiGHS' ray is tried both ways.
         """
         if len(solution.structural) == 0:
-            return False
+            return None
         rhs = self.pool.rhs(warm.rows)
         for sign in (1.0, -1.0):
             y = _clip(sign * solution.structural)
@@ -261,8 +265,8 @@ class HybridRelaxation:
             slack = float(self.instance.group_maxima(values).sum()) - float(y @ rhs)
             size = (self.instance.n_variables + 1.0) * float(y @ (1.0 + np.abs(rhs)))
             if slack < -8.0 * EPS * (len(y) + self.instance.n_variables + 8) * size:
-                return True
-        return False
+                return y
+        return None
 
     def _extend(
         self, now: Relaxed, allowed: BoolArray, cutoff: float, effort: Effort, history: list[float]
