@@ -16,6 +16,7 @@ import numpy as np
 
 from marginbn.problem.problem import StructureProblem
 from marginbn.proof.certificate import ARC, CANDIDATE, EDGE, Row
+from marginbn.proof.checker.bounds import ROW_RULES
 from marginbn.proof.record import (
     Claim,
     Cutoff,
@@ -58,7 +59,7 @@ class RecordedPrices(Prices):
 class RecordingRelaxation(HybridRelaxation):
     """Keeps the multipliers behind its bounds."""
 
-    certifiable_only = True
+    row_kinds = ROW_RULES.keys()  # what the checker does not know proves nothing
     ray: Pairs = ()
 
     def prices(

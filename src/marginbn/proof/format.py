@@ -29,7 +29,7 @@ import zlib
 from collections.abc import Iterator
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -56,6 +56,7 @@ from marginbn.proof.certificate import (
     DualWeights,
     Multipliers,
     Row,
+    RowKind,
     Score,
 )
 
@@ -337,10 +338,9 @@ def _indices(value: object, place: str) -> tuple[int, ...]:
 
 def _row(value: object, place: str) -> Row:
     kind, members = as_list(value, place, 2)
-    if kind == "cluster":
-        return Row("cluster", _indices(members, place))
-    if kind == "edge":
-        return Row("edge", _indices(members, place))
+    for known in get_args(RowKind):
+        if kind == known:
+            return Row(known, _indices(members, place))
     raise MisfitError(f"{place}: must be a cluster or an edge")
 
 

@@ -260,6 +260,6 @@ def test_a_new_kind_of_cut_is_one_class_and_one_line(monkeypatch: pytest.MonkeyP
     pool = RowPool(build_instance(problem))
     with pytest.raises(InputError, match="no row for a TwoFold"):
         pool.describe(pool.number(TwoFold((0, 1, 2))))
-    monkeypatch.setattr(HybridRelaxation, "certifiable_only", True)
+    monkeypatch.setattr(HybridRelaxation, "row_kinds", ("cluster", "edge"))
     certified = HybridRelaxation(build_instance(problem), pool, None, 0)
     assert [type(separator) for separator in certified._separators] == [ClusterSeparator]

@@ -304,7 +304,10 @@ class Forests:
 
 @dataclass(frozen=True)
 class RowRule:
-    """What a kind of row says: of the candidates marked by ``counts``, ``at_least`` are chosen."""
+    """What a kind of row says: of the candidates marked by ``counts``, ``at_least`` are chosen.
+
+    It must be true for any members, as long as ``at_least`` of them differ.
+    """
 
     counts: Callable[[Space, tuple[int, ...]], NDArray[np.bool_]]
     at_least: int = 1
@@ -340,6 +343,8 @@ class Clusters:
         if row.kind not in ROW_RULES:
             raise RefutedError(f"row {number} is of the kind {row.kind!r}, which is not known")
         rule = ROW_RULES[row.kind]
+        if len(set(row.members)) < rule.at_least:
+            raise RefutedError(f"row {number} has fewer than {rule.at_least} members")
         if rule.needs_edge and row.members not in present:
             raise RefutedError(f"row {number} needs the edge {row.members}, which may be absent")
         return rule

@@ -49,7 +49,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import combinations
-from typing import ClassVar, Literal, Protocol
+from typing import ClassVar, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -61,9 +61,6 @@ from marginbn.solvers.branch_cut.kernels.separation import separate
 from marginbn.solvers.milp import load_highspy
 
 Cluster = frozenset[int]
-
-CertificateKind = Literal["cluster", "edge"]
-"""Kinds of rows that certificates and their checker know."""
 
 SUPPORT = 1e-7
 """Candidates of less mass are no part of a point; the simplex method leaves such dust."""
@@ -233,7 +230,7 @@ class Cut(ABC):
     members: tuple[int, ...]
 
     everywhere: ClassVar[bool] = True
-    certificate: ClassVar[CertificateKind | None] = None
+    certificate: ClassVar[str | None] = None
 
     @abstractmethod
     def row(self, instance: Instance) -> Row:
@@ -243,7 +240,7 @@ class Cut(ABC):
 class ClusterCut(Cut):
     """Inequality (7) of a cluster."""
 
-    certificate: ClassVar[CertificateKind | None] = "cluster"
+    certificate = "cluster"
 
     def row(self, instance: Instance) -> Row:
         """The form with fewer entries."""
@@ -253,7 +250,7 @@ class ClusterCut(Cut):
 class ClassCut(Cut):
     """The class (0) and one of its possible parents."""
 
-    certificate: ClassVar[CertificateKind | None] = "cluster"
+    certificate = "cluster"
 
     def row(self, instance: Instance) -> Row:
         """Over the class' candidates with the feature, and the feature's empty set."""
@@ -270,7 +267,7 @@ class EdgeCut(Cut):
     """Two variables of which one is a parent of the other."""
 
     everywhere = False
-    certificate: ClassVar[CertificateKind | None] = "edge"
+    certificate = "edge"
 
     def row(self, instance: Instance) -> Row:
         """All candidates that make the edge."""
@@ -393,7 +390,7 @@ class RowPool:
         parents = [j for j in features if len(self._instance.holding(0, j))]
         return [self.number(ClassCut((0, j))) for j in parents]
 
-    def describe(self, number: int) -> tuple[CertificateKind, tuple[int, ...]]:
+    def describe(self, number: int) -> tuple[str, tuple[int, ...]]:
         """A row as certificates name it: its kind and its variables."""
         cut = self._cuts[number]
         if cut.certificate is None:
