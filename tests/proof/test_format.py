@@ -27,7 +27,7 @@ from marginbn.proof.certificate import (
     Data,
     DualWeights,
     Multipliers,
-    Row,
+    NamedRow,
     Score,
 )
 from marginbn.proof.checker import verify_certificate
@@ -327,7 +327,7 @@ def test_rules_dropped_candidates_and_rows_come_back() -> None:
         tiny_certificate(),
         score=Score("bdeu", 1.5, 0.25, 7.5),
         candidates=Candidates(rule, (((), (1,)), ((),)), dropped),
-        rows=(Row("cluster", (0, 1)), Row("edge", (0, 1))),
+        rows=(NamedRow("cluster", (0, 1)), NamedRow("edge", (0, 1))),
         multipliers=(Multipliers((), ()), Multipliers((1, 0), (0.5, 1e-300))),
         duals=(),
     )

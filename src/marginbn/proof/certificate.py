@@ -117,8 +117,8 @@ class DualWeights:
 
 
 @dataclass(frozen=True)
-class Row:
-    """A row that multipliers refer to."""
+class NamedRow:
+    """A row that multipliers refer to, by its kind and its variables."""
 
     kind: str  # a RowKind where it was read from a file
     members: tuple[int, ...]
@@ -146,5 +146,5 @@ class Certificate:
     grid: int
     tree: NDArray[np.int32]
     duals: tuple[DualWeights, ...] = ()
-    rows: tuple[Row, ...] = ()
+    rows: tuple[NamedRow, ...] = ()
     multipliers: tuple[Multipliers, ...] = ()

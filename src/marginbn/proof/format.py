@@ -55,7 +55,7 @@ from marginbn.proof.certificate import (
     Data,
     DualWeights,
     Multipliers,
-    Row,
+    NamedRow,
     RowKind,
     Score,
 )
@@ -336,11 +336,11 @@ def _indices(value: object, place: str) -> tuple[int, ...]:
     return tuple(as_count(v, place) for v in as_list(value, place))
 
 
-def _row(value: object, place: str) -> Row:
+def _row(value: object, place: str) -> NamedRow:
     kind, members = as_list(value, place, 2)
     for known in get_args(RowKind):
         if kind == known:
-            return Row(known, _indices(members, place))
+            return NamedRow(known, _indices(members, place))
     raise MisfitError(f"{place}: must be a cluster or an edge")
 
 
