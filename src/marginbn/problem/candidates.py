@@ -59,6 +59,14 @@ class CandidateSets:
     >>> candidates = enumerate_candidates(3, 1)
     >>> [(int(i), parents) for i, parents in zip(candidates.child, candidates.parents, strict=True)]
     [(0, ()), (0, (1,)), (0, (2,)), (1, ()), (1, (0,)), (2, ()), (2, (0,))]
+    >>> list(candidates.group(1)), candidates.index(1, [0])
+    ([3, 4], 4)
+    >>> candidates.structure([0, 4, 6]).parents  # naive Bayes
+    ((), (0,), (0,))
+    >>> candidates.selection(Structure(((), (0,), (0,)))).tolist()
+    [0, 4, 6]
+    >>> candidates.keep(candidates.child != 0).n_candidates
+    4
     """
 
     n_variables: int
@@ -89,14 +97,7 @@ class CandidateSets:
         )
 
     def group(self, variable: int) -> range:
-        """Flat indices of the candidates of ``variable``.
-
-        Examples
-        --------
-        >>> from marginbn import enumerate_candidates
-        >>> list(enumerate_candidates(3, 1).group(1))
-        [3, 4]
-        """
+        """Flat indices of the candidates of ``variable``."""
         return range(int(self.offsets[variable]), int(self.offsets[variable + 1]))
 
     @cached_property
@@ -105,26 +106,11 @@ class CandidateSets:
         return {(int(i), p): k for k, (i, p) in enumerate(pairs)}
 
     def index(self, variable: int, parents: Sequence[int]) -> int:
-        """Flat index of a candidate; ``KeyError`` if it is not one.
-
-        Examples
-        --------
-        >>> from marginbn import enumerate_candidates
-        >>> enumerate_candidates(3, 1).index(1, [0])
-        4
-        """
+        """Flat index of a candidate; ``KeyError`` if it is not one."""
         return self._lookup[(int(variable), tuple(sorted(int(p) for p in parents)))]
 
     def selection(self, structure: Structure) -> NDArray[np.int64]:
-        """Flat index of the candidate that ``structure`` chooses for each variable.
-
-        Examples
-        --------
-        >>> from marginbn import Structure, enumerate_candidates
-        >>> naive_bayes = Structure(((), (0,), (0,)))
-        >>> enumerate_candidates(3, 1).selection(naive_bayes).tolist()
-        [0, 4, 6]
-        """
+        """Flat index of the candidate that ``structure`` chooses for each variable."""
         if structure.n_variables != self.n_variables:
             raise InputError(
                 f"the structure must have {self.n_variables} variables, got {structure.n_variables}"
@@ -140,14 +126,7 @@ class CandidateSets:
         return np.array(chosen, dtype=np.int64)
 
     def structure(self, selection: Sequence[int] | NDArray[np.int64]) -> Structure:
-        """The (checked acyclic) structure that a selection stands for.
-
-        Examples
-        --------
-        >>> from marginbn import enumerate_candidates
-        >>> enumerate_candidates(3, 1).structure([0, 4, 6]).parents
-        ((), (0,), (0,))
-        """
+        """The (checked acyclic) structure that a selection stands for."""
         chosen = [int(k) for k in selection]
         own = len(chosen) == self.n_variables and all(
             k in self.group(i) for i, k in enumerate(chosen)
@@ -160,15 +139,7 @@ class CandidateSets:
         return Structure(tuple(self.parents[k] for k in chosen))
 
     def keep(self, mask: NDArray[np.bool_]) -> CandidateSets:
-        """The candidates where ``mask`` is true.
-
-        Examples
-        --------
-        >>> from marginbn import enumerate_candidates
-        >>> candidates = enumerate_candidates(3, 1)
-        >>> candidates.keep(candidates.child != 0).n_candidates
-        4
-        """
+        """The candidates where ``mask`` is true."""
         parents = tuple(p for p, kept in zip(self.parents, mask, strict=True) if kept)
         return CandidateSets(self.n_variables, self.child[mask], parents, self.rule)
 

@@ -16,9 +16,9 @@ both kinds give the same numbers: theta_1 and theta_2 are then the parameters of
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
@@ -64,7 +64,7 @@ def binary_table(
 def _sum_of_others(counts: NDArray[np.float64], axis: int) -> NDArray[np.float64]:
     """Counts of all classes but one, added up from both ends along ``axis``.
 
-    Subtracting from the total would round light rows away beside heavy ones, and with two
+    Subtracting from the total would round light rows away next to heavy ones, and with two
     classes the binary margin would no longer be the soft margin to the last digits.
     """
     own = np.moveaxis(counts, axis, -1)
@@ -97,6 +97,11 @@ class MarginRows:
     candidates: CandidateSets
     kind: MarginKind
     smoothing: float
+    derived: dict[type, Any] = field(default_factory=dict, init=False, repr=False)
+    """What a solver has made of the rows, by type: problems that differ in gamma share it."""
+
+    def __getstate__(self) -> dict[str, Any]:
+        return self.__dict__ | {"derived": {}}  # large, and quickly made again
 
     @property
     def n_samples(self) -> int:
@@ -127,15 +132,19 @@ class MarginRows:
         others = [[c for c in range(n) if c != true] for true in range(n)]
         return np.array(others, dtype=np.int64).reshape(n, max(n - 1, 0))
 
+    def _family(self, k: int) -> tuple[int, tuple[int, ...]]:
+        """Child and parents of candidate k."""
+        return int(self.candidates.child[k]), self.candidates.parents[k]
+
     def table(self, k: int) -> NDArray[np.float64]:
         """s_k, the class-score table of candidate k."""
-        child, parents = int(self.candidates.child[k]), self.candidates.parents[k]
+        child, parents = self._family(k)
         make = binary_table if self.kind == "binary" else multiclass_table
         return make(self.data, child, parents, self.smoothing)
 
     def features(self, k: int) -> list[int]:
         """Features whose joint state indexes the rows of :meth:`table`."""
-        child, parents = int(self.candidates.child[k]), self.candidates.parents[k]
+        child, parents = self._family(k)
         return [v for v in sorted((child, *parents)) if v != 0]
 
     def lookup(self, k: int) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
@@ -143,7 +152,7 @@ class MarginRows:
 
         There is one row per joint state and true class, unless the samples are fewer than that.
         """
-        child, parents = int(self.candidates.child[k]), self.candidates.parents[k]
+        child, parents = self._family(k)
         if child != 0 and 0 not in parents:  # the factor does not depend on the class
             return np.zeros((1, self.n_rivals)), np.zeros(self.n_samples, dtype=np.int64)
         scores = self.table(k)

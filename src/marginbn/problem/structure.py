@@ -49,6 +49,10 @@ class Structure:
     >>> naive_bayes = Structure(((), (0,), (0,)))
     >>> naive_bayes.arcs
     ((0, 1), (0, 2))
+    >>> naive_bayes.children(0)
+    (1, 2)
+    >>> Structure.from_arcs(3, [(0, 1), (0, 2), (1, 2)]).parents
+    ((), (0,), (0, 1))
     """
 
     parents: tuple[tuple[int, ...], ...]
@@ -86,24 +90,12 @@ class Structure:
         return tuple((p, child) for child, ps in enumerate(self.parents) for p in ps)
 
     def children(self, variable: int) -> tuple[int, ...]:
-        """Variables that have ``variable`` among their parents.
-
-        Examples
-        --------
-        >>> Structure(((), (0,), (0,))).children(0)
-        (1, 2)
-        """
+        """Variables that have ``variable`` among their parents."""
         return tuple(child for child, ps in enumerate(self.parents) if variable in ps)
 
     @classmethod
     def from_arcs(cls, n_variables: int, arcs: Iterable[tuple[int, int]]) -> Structure:
-        """Build the structure from (parent, child) pairs.
-
-        Examples
-        --------
-        >>> Structure.from_arcs(3, [(0, 1), (0, 2), (1, 2)]).parents
-        ((), (0,), (0, 1))
-        """
+        """Build the structure from (parent, child) pairs."""
         parents: list[set[int]] = [set() for _ in range(n_variables)]
         for parent, child in arcs:
             if not 0 <= child < n_variables:

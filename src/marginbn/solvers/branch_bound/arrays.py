@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import os
 import tempfile
-import weakref
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
@@ -110,50 +108,20 @@ class Coefficients:
     magnitude: FloatArray  # (K,) sum_m w_m max_c |A_mc,v|, see ``kernels/rounding.py``
 
 
-class LatestCoefficients:
-    """The coefficients of the newest problem, for as long as its margin rows exist.
-
-    Problems that differ in gamma share their margin rows, so a path of gammas computes the
-    coefficients once; never more than one set is kept.
-    """
-
-    def __init__(self) -> None:
-        self._owners: tuple[weakref.ref[Any], ...] = ()
-        self._kept: Coefficients | None = None
-
-    def get(self, *owners: object) -> Coefficients | None:
-        """What was kept for exactly these objects."""
-        same = len(owners) == len(self._owners) and all(
-            reference() is owner for reference, owner in zip(self._owners, owners, strict=True)
-        )
-        return self._kept if same else None
-
-    def keep(self, coefficients: Coefficients, *owners: object) -> None:
-        """Keep until one of the owners is gone or others come."""
-        self._owners = tuple(weakref.ref(owner, self._forget) for owner in owners)
-        self._kept = coefficients
-
-    def _forget(self, reference: weakref.ref[Any]) -> None:
-        if any(reference is own for own in self._owners):
-            self._owners, self._kept = (), None
-
-
-_latest = LatestCoefficients()
-
-
 def _coefficients(
     problem: StructureProblem, candidate_of: IntArray, weights: FloatArray, dense_bytes: int
 ) -> Coefficients:
-    """The coefficients, or those of the problem before if only gamma has changed."""
+    """The coefficients; they stay with the margin rows, for the next problem with another gamma."""
     margins = problem.margins
     if margins is None or weights.size == 0:
         empty = np.zeros((candidate_of.size, 0))
         return Coefficients(empty, np.zeros(candidate_of.size))
-    owners = (margins, problem.candidates, problem.weights)
-    kept = _latest.get(*owners)
-    if kept is None:
+    kept: Coefficients | None = margins.derived.get(Coefficients)
+    is_usual = problem.weights is margins.data.weights and problem.candidates is margins.candidates
+    if kept is None or not is_usual:
         kept = build_coefficients(margins, candidate_of, weights, dense_bytes)
-        _latest.keep(kept, *owners)
+    if is_usual:
+        margins.derived[Coefficients] = kept
     return kept
 
 
