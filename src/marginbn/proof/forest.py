@@ -39,12 +39,14 @@ from marginbn.solvers.branch_bound.arrays import encode
 from marginbn.solvers.branch_bound.engine import warm_up
 from marginbn.solvers.branch_bound.kernels.bound import PRUNED, Incumbent, bound_box
 from marginbn.solvers.branch_bound.kernels.box import propagate
-from marginbn.solvers.branch_bound.kernels.combination import SMOOTHING, new_bounding
+from marginbn.solvers.branch_bound.kernels.combination import new_bounding
 from marginbn.solvers.branch_bound.kernels.oracle import maximise
 from marginbn.solvers.branch_bound.kernels.records import (
     Box,
     FloatArray,
     IntArray,
+    column_of,
+    columns_of,
     new_box,
     new_oracle,
 )
@@ -171,9 +173,7 @@ class ForestRelaxation(Relaxation):
         if self.inst.weights.size == 0:
             value = maximise(self.inst, self.box, self.inst.linear, UNLIMITED, self.oracle)[0]
             return Visit(float(value), Proof())
-        n = self.inst.n_features
-        columns = vertex + np.arange(n + 1) * (n + 2)
-        margins = self.inst.columns[columns].sum(axis=0).reshape(-1, self._n_rivals)
+        margins = self.inst.columns[columns_of(vertex)].sum(axis=0).reshape(-1, self._n_rivals)
         majorant = self._majorant(exact_shares(margins, self.inst.gamma), 1)
         return Visit(majorant.bound, majorant.proof)
 
@@ -200,9 +200,9 @@ class ForestRelaxation(Relaxation):
             vertices, share = self.oracle.vertex[None, :].astype(np.int16), np.ones(1)
         b.vertices[: len(vertices)] = vertices
         b.share[: len(share)] = share / share.sum()
-        b.n_active[0] = len(vertices)
+        b.state.n_active = len(vertices)
         largest = self.settings.smoothing_start * self.inst.gamma
-        b.numbers[SMOOTHING] = min(largest, self.settings.smoothing_reset * state.smoothing)
+        b.state.smoothing = min(largest, self.settings.smoothing_reset * state.smoothing)
         return True
 
     def _contains(self, vertices: NDArray[np.int16]) -> NDArray[np.bool_]:
@@ -249,7 +249,7 @@ class ForestRelaxation(Relaxation):
         """The margins reached as rounded weights."""
         b, inst = self.bounding, self.inst
         margins = b.t.reshape(-1, self._n_rivals)
-        shares = smooth_shares(margins, inst.gamma, float(b.numbers[SMOOTHING]))
+        shares = smooth_shares(margins, inst.gamma, float(b.state.smoothing))
         return self.fewest_bits(is_pruned, lambda bits: self._majorant(shares, bits))
 
     def _majorant(self, shares: FloatArray, bits: int) -> RoundedMajorant:
@@ -271,7 +271,7 @@ class ForestRelaxation(Relaxation):
     def _split(self, majorant: RoundedMajorant) -> Visit:
         inst, b = self.inst, self.bounding
         kind, i, j = choose_split(inst, self.box, self.settings, b, self._seed)
-        heaviest = np.argsort(-b.share[: b.n_active[0]], kind="stable")[:KEPT_VERTICES]
+        heaviest = np.argsort(-b.share[: b.state.n_active], kind="stable")[:KEPT_VERTICES]
         vertices, share = b.vertices[heaviest].astype(np.int16), b.share[heaviest].copy()
         if kind == NONE:  # every feature is decided: split on the first parent set of the class
             j = int(np.flatnonzero(self.box.classes)[0])
@@ -288,7 +288,7 @@ class ForestRelaxation(Relaxation):
                 values = majorant.values
                 upper, _ = maximise(inst, self.child, values, self.settings.cap, self.oracle)
                 bound = min(majorant.bound, majorant.constant + float(upper))
-            smoothing = float(b.numbers[SMOOTHING])
+            smoothing = float(b.state.smoothing)
             state = self._state(self.child, vertices, share, smoothing, majorant)
             sides.append(Claim(state, bound, majorant.proof))
         decision = self._decision(kind, i, j)
@@ -303,6 +303,6 @@ class ForestRelaxation(Relaxation):
             return EDGE, 0, i + 1
         if kind == MEMBER:
             return ARC, 0, i + 1
-        column = n * (n + 2) + j if kind == NONE else i * (n + 2) + j
+        column = column_of(n, n if kind == NONE else i, j)
         assert kind in (NONE, SLOT)
         return CANDIDATE, int(self._numbers[self.encoding.candidate_of[column]])

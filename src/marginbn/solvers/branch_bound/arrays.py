@@ -12,7 +12,14 @@ from marginbn.exceptions import ProblemTooLargeError
 from marginbn.problem.margins import MarginRows
 from marginbn.problem.problem import StructureProblem
 from marginbn.solvers.branch_bound.kernels.bound import structure_magnitude
-from marginbn.solvers.branch_bound.kernels.records import BoolArray, FloatArray, Instance, IntArray
+from marginbn.solvers.branch_bound.kernels.records import (
+    BoolArray,
+    FloatArray,
+    Instance,
+    IntArray,
+    column_of,
+    columns_of,
+)
 
 DENSE_BYTES = 2_500_000_000
 """Coefficients that are held in memory; more goes to a temporary file."""
@@ -27,7 +34,7 @@ class Encoding:
     instance : the arrays
     constant : what the objective adds to the kernels' value (samples without rivals)
     candidate_of : (K,) flat candidate of every column, -1 where the column does not exist
-    structure_magnitude : see ``kernels/rounding.py``
+    structure_magnitude : see ``kernels/bound.py``
     slot_discount : how much less a slot is worth as a split than its drop says
     """
 
@@ -46,7 +53,7 @@ class Encoding:
     def slots(self) -> BoolArray:
         """(n, n + 2): which slots exist."""
         n = self.n_features
-        return np.ascontiguousarray(self.candidate_of[: n * (n + 2)].reshape(n, n + 2) >= 0)
+        return np.ascontiguousarray(self.candidate_of[: column_of(n, n, 0)].reshape(n, n + 2) >= 0)
 
     def vertex(self, selection: IntArray) -> IntArray:
         """A selection as a vertex."""
@@ -55,14 +62,11 @@ class Encoding:
         existing = np.flatnonzero(self.candidate_of >= 0)
         column_of[self.candidate_of[existing]] = existing
         columns = column_of[np.asarray(selection, dtype=np.int64)]
-        offsets = np.arange(n) * (n + 2)
-        return np.append(columns[1:] - offsets, columns[0] - n * (n + 2)).astype(np.int64)
+        return np.roll(columns, -1) - columns_of(np.zeros(n + 1, dtype=np.int64))
 
     def selection(self, vertex: IntArray) -> IntArray:
         """A vertex as a selection (class first)."""
-        n = self.n_features
-        columns = vertex + np.arange(n + 1) * (n + 2)
-        return self.candidate_of[np.roll(columns, 1)]
+        return self.candidate_of[np.roll(columns_of(vertex), 1)]
 
 
 def encode(problem: StructureProblem, dense_bytes: int | None = None) -> Encoding:
@@ -105,7 +109,7 @@ class Coefficients:
     """All margin coefficients A, and what their columns add to the magnitudes G."""
 
     columns: FloatArray  # (K, R)
-    magnitude: FloatArray  # (K,) sum_m w_m max_c |A_mc,v|, see ``kernels/rounding.py``
+    magnitude: FloatArray  # (K,) sum_m w_m max_c |A_mc,v|, see ``kernels/bound.py``
 
 
 def _coefficients(
@@ -183,17 +187,17 @@ def _columns(problem: StructureProblem) -> tuple[IntArray, IntArray, IntArray]:
     candidates = problem.candidates
     n = candidates.n_variables - 1
     class_sets = candidates.group(0)
-    candidate_of = np.full(n * (n + 2) + len(class_sets), -1, dtype=np.int64)
+    candidate_of = np.full(column_of(n, n, len(class_sets)), -1, dtype=np.int64)
     first = np.full(len(class_sets), -1, dtype=np.int64)
     second = np.full(len(class_sets), -1, dtype=np.int64)
     for number, k in enumerate(class_sets):
-        candidate_of[n * (n + 2) + number] = k
+        candidate_of[column_of(n, n, number)] = k
         members = candidates.parents[k]
         first[number] = members[0] - 1 if members else -1
         second[number] = members[1] - 1 if len(members) > 1 else -1
     for i in range(n):
         for k in candidates.group(i + 1):
-            candidate_of[i * (n + 2) + _slot(candidates.parents[k], n)] = k
+            candidate_of[column_of(n, i, _slot(candidates.parents[k], n))] = k
     return candidate_of, first, second
 
 

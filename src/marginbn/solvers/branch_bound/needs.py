@@ -3,7 +3,7 @@
 Per margin row the scratch of a worker holds some numbers, per open node a store holds the box and
 the family's majorant and vertices. All coefficients are held once, in memory or, where they are too
 large for it, in a temporary file of which the system keeps what fits; those of the rows that matter
-(``reduction.py``) are held four times (by row and by column, for bounds and for the local search).
+(``rows.py``) are held four times (by row and by column, for bounds and for the local search).
 A worker also holds their margins at every structure of its relaxed solution.
 """
 

@@ -28,11 +28,6 @@ from marginbn.solvers.branch_bound.kernels.bound import Incumbent, Settings
 from marginbn.solvers.branch_bound.kernels.combination import new_bounding
 from marginbn.solvers.branch_bound.kernels.records import Box, IntArray, new_box, new_oracle
 from marginbn.solvers.branch_bound.kernels.store import (
-    FLOOR,
-    ITERATIONS,
-    NODES,
-    OPEN,
-    ROOT_BOUND,
     Pool,
     grown,
     move_nodes,
@@ -99,34 +94,34 @@ class Worker:
     @property
     def nodes(self) -> int:
         """Nodes processed."""
-        return int(self.pool.counters[NODES])
+        return int(self.pool.state.nodes)
 
     @property
     def is_out_of_work(self) -> bool:
         """Neither at work nor with anything to work on."""
-        return not (self.is_busy or self.pool.counters[OPEN] or self.inbox.counters[OPEN])
+        return not (self.is_busy or self.pool.state.open or self.inbox.state.open)
 
     @property
     def bound(self) -> float:
         """Largest bound of anything it holds or ever discarded."""
         if not self.is_busy:
-            self.claim = max(top_bound(self.pool), float(self.pool.numbers[FLOOR]))
+            self.claim = max(top_bound(self.pool), float(self.pool.state.floor))
         return max(self.claim, top_bound(self.inbox))
 
     def receive(self) -> None:
         """Take the nodes that others gave."""
-        count = int(self.inbox.counters[OPEN])
+        count = int(self.inbox.state.open)
         if count:
             self.pool = with_room(self.pool, count)
             move_nodes(self.inbox, self.pool, count, False)
 
     def give(self, other: Worker, count: int) -> None:
         """Put every second of the best nodes into another worker's inbox."""
-        count = min(count, int(self.pool.counters[OPEN]) // 2)
+        count = min(count, int(self.pool.state.open) // 2)
         if count > 0:
             other.inbox = with_room(other.inbox, count)
             move_nodes(self.pool, other.inbox, count, True)
-            other.pool.numbers[ROOT_BOUND] = self.pool.numbers[ROOT_BOUND]
+            other.pool.state.root_bound = self.pool.state.root_bound
 
     def grow(self, budget: int) -> None:
         """Double the store, or from now on search depth first where little room is left."""
@@ -145,7 +140,7 @@ class Worker:
 
 def nbytes(pool: Pool) -> int:
     """Memory of a store."""
-    return sum(int(array.nbytes) for array in pool)
+    return sum(np.asarray(part).nbytes for part in pool)
 
 
 class Team:
@@ -161,7 +156,7 @@ class Team:
         store_bytes: int | None = None,
     ) -> None:
         self.full = encoding.instance
-        self.instance = encoding.instance  # with the rows that matter now, see reduction.py
+        self.instance = encoding.instance  # with the rows that matter now, see rows.py
         self.coarse = encoding.instance  # with some of them
         self.settings = settings
         self.node_limit = node_limit
@@ -289,7 +284,7 @@ class Team:
         best = top_bound(worker.pool)
         incumbent = float(worker.incumbent.value[0])
         for other in self.workers:
-            if other is worker or other.inbox.counters[OPEN] > 0:
+            if other is worker or other.inbox.state.open > 0:
                 continue
             if other.is_out_of_work:
                 worker.give(other, LARGEST_GIFT)
@@ -332,7 +327,7 @@ class Team:
         """Body of a thread: batches while there are nodes, until somebody says stop."""
         try:
             while self.stop[0] == 0:
-                code = self.batch(worker, int(worker.pool.counters[ITERATIONS]) + batch)
+                code = self.batch(worker, int(worker.pool.state.iterations) + batch)
                 if code not in (BATCH_DONE, IMPROVED, POOL_FULL):
                     self.rest()
         except BaseException as error:  # raised again in the caller's thread
