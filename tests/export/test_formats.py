@@ -20,7 +20,7 @@ from marginbn.network.network import BayesianNetwork
 from marginbn.problem.structure import Structure
 from networks import random_network
 
-READABLE = [name for name, form in NETWORK_FORMATS.items() if form.load]
+READABLE = [name for name, form in NETWORK_FORMATS.items() if form.readable]
 SUFFIXES = [(s, form.name) for form in NETWORK_FORMATS.values() for s in form.suffixes]
 
 

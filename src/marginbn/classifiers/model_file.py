@@ -86,11 +86,15 @@ _LABEL_TYPES = {
     "str": str,
 }
 """Types that class labels may have, and what JSON must hold for them."""
-_SCALARS = {str, bool, int, float}
-
-
-def _is_increasing(values: tuple[float, ...]) -> bool:
-    return all(a < b for a, b in pairwise(values))
+_Cuts = Annotated[
+    tuple[float, ...],
+    Must("be increasing", lambda cuts: all(a < b for a, b in pairwise(cuts))),
+]
+_Categories = Annotated[
+    tuple[Plain, ...],
+    Must("be text, numbers or booleans", lambda c: {*map(type, c)} <= {str, bool, int, float}),
+    Must("be distinct", lambda categories: len({*map(str, categories)}) == len(categories)),
+]
 
 
 @dataclass(frozen=True)
@@ -103,12 +107,8 @@ class _Classes:
 class _Coding:
     name: str
     kind: Literal["numeric", "categorical"]
-    cuts: Annotated[tuple[float, ...], Must("be increasing", _is_increasing)]
-    categories: Annotated[
-        tuple[Plain, ...],
-        Must("be text, numbers or booleans", lambda values: {*map(type, values)} <= _SCALARS),
-        Must("be distinct", lambda values: len({*map(str, values)}) == len(values)),
-    ]
+    cuts: _Cuts
+    categories: _Categories
     missing_state: bool
 
 

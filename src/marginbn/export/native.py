@@ -45,15 +45,18 @@ MAX_STATES = 100_000
 """Most states of one variable that a file may declare; no writer makes more."""
 
 
+_States = Annotated[
+    tuple[str, ...],
+    Must(f"be 1 to {MAX_STATES} states", lambda states: 1 <= len(states) <= MAX_STATES),
+]
+
+
 @dataclass(frozen=True)
 class VariableShape:
     """A variable in the file."""
 
     name: str
-    states: Annotated[
-        tuple[str, ...],
-        Must(f"be 1 to {MAX_STATES} states", lambda states: 1 <= len(states) <= MAX_STATES),
-    ]
+    states: _States
 
 
 @dataclass(frozen=True)

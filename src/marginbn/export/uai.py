@@ -1,4 +1,4 @@
-"""UAI: the format of the inference competitions, numbers only; names go to a file beside it.
+"""UAI: the format of the inference competitions, numbers only; names go to a second file.
 
 ::
 
@@ -42,28 +42,19 @@ from marginbn.data.text import format_error
 from marginbn.exceptions import FormatError
 from marginbn.export.assembly import (
     ROUNDING_TOLERANCE,
-    Declaration,
-    Family,
+    Assembly,
     FloatArray,
-    build_network,
     check_states,
     checked_shape,
-    index_variables,
     to_probabilities,
     write_row,
 )
-from marginbn.export.native import parse_variables
-from marginbn.export.scanner import (
-    NotANumberError,
-    parse_numbers,
-    parse_whole,
-    read_text,
-)
+from marginbn.export.native import VariableShape, to_variables
+from marginbn.export.scanner import NotANumberError, parse_numbers, parse_whole, read_text
 from marginbn.files import (
-    MisfitError,
     PathLike,
-    as_record,
-    check_header,
+    naming_file,
+    read_document,
     read_json,
     shorten,
     write_json_atomic,
@@ -92,7 +83,7 @@ def names_path(path: PathLike) -> str:
 
 
 def save_uai(network: BayesianNetwork, path: PathLike) -> None:
-    """Write the network and, beside it, its names."""
+    """Write the network and, in a second file, its names."""
     text = network_to_uai(network)
     variables = [{"name": v.name, "states": list(v.states)} for v in network.variables]
     record = {"format": NAMES_FORMAT, "version": NAMES_VERSION, "variables": variables}
@@ -101,23 +92,25 @@ def save_uai(network: BayesianNetwork, path: PathLike) -> None:
 
 
 def load_uai(path: PathLike) -> BayesianNetwork:
-    """Read a network, with its names if they are beside it."""
-    text = read_text(path)
-    beside = names_path(path)
-    variables = _read_names(beside) if os.path.exists(beside) else None
+    """Read a network, with its names if there is a file of them."""
+    text, names = read_text(path), names_path(path)
+    variables = _read_names(names) if os.path.exists(names) else None
     return network_from_uai(text, os.fspath(path), variables)
+
+
+@dataclass(frozen=True)
+class _NamesShape:
+    format: str
+    version: int
+    variables: tuple[VariableShape, ...]
 
 
 def _read_names(path: str) -> tuple[Variable, ...]:
     data = read_json(path)
-    try:
-        record = as_record(data, "$")
-        check_header(record, NAMES_FORMAT, NAMES_VERSION)
-        as_record(data, "$", ("format", "version", "variables"))
-        variables = parse_variables(record["variables"], "$.variables")
-    except MisfitError as misfit:
-        raise FormatError(f"{path}: {misfit}") from None
-    index_variables(path, [Declaration(v, None) for v in variables])
+    with naming_file(path):
+        shape: _NamesShape = read_document(_NamesShape, data, NAMES_FORMAT, NAMES_VERSION)
+    variables = to_variables(shape.variables)
+    Assembly(path, [(v, None) for v in variables])  # names and states must be unique
     return variables
 
 
@@ -169,14 +162,11 @@ def network_from_uai(
         ]
     elif [v.arity for v in variables] != arities:
         raise format_error(path, None, "the file with the names belongs to another network")
-    declared = [Declaration(v, None) for v in variables]
-    index_variables(path, declared)
+    assembly = Assembly(path, [(v, None) for v in variables])
     chosen = layout or ("pyagrum" if comments else _guess_layout(tables))
-    families = [
-        Family(table.members[-1], tuple(table.members[:-1]), table.arrange(chosen), table.line)
-        for table in tables
-    ]
-    return build_network(path, declared, families)
+    for table in tables:
+        assembly.add(table.members, table.arrange(chosen), table.line)
+    return assembly.build()
 
 
 @dataclass(frozen=True)
