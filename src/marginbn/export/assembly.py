@@ -28,9 +28,8 @@ from numpy.typing import NDArray
 from marginbn.data.encode import Variable
 from marginbn.data.text import format_error
 from marginbn.exceptions import FormatError, InputError
-from marginbn.export.native import MAX_STATES
+from marginbn.export.native import MAX_STATES, describe_size
 from marginbn.files import shorten
-from marginbn.network.elimination import MAX_AXES, MAX_CELLS, describe_cells
 from marginbn.network.network import BayesianNetwork
 from marginbn.problem.structure import Structure, is_acyclic
 
@@ -163,12 +162,7 @@ class Assembly:
 
 def checked_shape(path: str, line: int | None, arities: Sequence[int]) -> tuple[int, ...]:
     """The shape of a table over variables with these arities, if it is not too large."""
-    cells = math.prod(arities)
-    if cells > MAX_CELLS or len(arities) > MAX_AXES:
-        reason = (
-            f"a table over {len(arities)} variables with {describe_cells(cells)} cells is too "
-            f"large; the limits are {MAX_AXES} variables and {MAX_CELLS} cells"
-        )
+    if reason := describe_size(arities):
         raise format_error(path, line, reason)
     return tuple(arities)
 
@@ -187,8 +181,8 @@ def sort_parents(parents: Sequence[int], table: FloatArray) -> FloatArray:
 
 
 def to_logs(probabilities: FloatArray) -> FloatArray:
-    """Logarithms, zero becoming minus infinity."""
-    with np.errstate(divide="ignore"):
+    """Logarithms, zero becoming minus infinity; what is negative becomes no number."""
+    with np.errstate(divide="ignore", invalid="ignore"):
         logs: FloatArray = np.log(np.ascontiguousarray(probabilities))
     return logs
 

@@ -95,13 +95,7 @@ class _Block:
 
 
 def network_from_bif(text: str, path: str = "BIF text") -> BayesianNetwork:
-    """Read a network; ``path`` is named in messages.
-
-    Raises
-    ------
-    FormatError
-        If the text is malformed; the message has path, line and reason.
-    """
+    """Read a network; a :class:`FormatError` names ``path``, line and reason."""
     return _Reader(text, path).read()
 
 

@@ -21,6 +21,7 @@ from marginbn.export.assembly import (
     FloatArray,
     put_first,
     sort_parents,
+    to_logs,
     to_probabilities,
 )
 from marginbn.export.scanner import escape, unescape
@@ -127,11 +128,7 @@ def _graph_table(
             if table.shape != shape:
                 reason = f"{key} of node {shorten(name)} must have shape {shape}, got {table.shape}"
                 raise InputError(reason)
-            if key == "log_table":
-                return table
-            with np.errstate(divide="ignore", invalid="ignore"):
-                logs: FloatArray = np.log(table)
-            return logs
+            return table if key == "log_table" else to_logs(table)
     raise InputError(f"node {shorten(name)} needs the attribute 'log_table' or 'table'")
 
 

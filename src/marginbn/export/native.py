@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import json
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Annotated
@@ -52,34 +53,44 @@ _States = Annotated[
 
 
 @dataclass(frozen=True)
-class VariableShape:
-    """A variable in the file."""
-
+class _VariableShape:
     name: str
     states: _States
 
 
 @dataclass(frozen=True)
-class _NetworkShape:
+class NamesShape:
+    """The names and states of variables in a file."""
+
     format: str
     version: int
-    variables: tuple[VariableShape, ...]
+    variables: tuple[_VariableShape, ...]
+
+    @property
+    def declared(self) -> tuple[Variable, ...]:
+        """The variables."""
+        return tuple(Variable(variable.name, variable.states) for variable in self.variables)
+
+
+@dataclass(frozen=True)
+class _NetworkShape(NamesShape):
     parents: tuple[tuple[int, ...], ...]
     log_tables: tuple[list, ...]  # type: ignore[type-arg]  # may be long: checked as a whole
 
 
+def names_to_dict(network: BayesianNetwork, format_name: str, version: int) -> dict[str, object]:
+    """Names and states as plain JSON values, under the header of a format."""
+    check_writable(network)
+    variables = [{"name": v.name, "states": list(v.states)} for v in network.variables]
+    return {"format": format_name, "version": version, "variables": variables}
+
+
 def network_to_dict(network: BayesianNetwork) -> dict[str, object]:
     """The network as plain JSON values; :func:`network_from_dict` is the inverse."""
-    check_writable(network)
-    return {
-        "format": FORMAT,
-        "version": VERSION,
-        "variables": [{"name": v.name, "states": list(v.states)} for v in network.variables],
+    tables = [table.ravel().tolist() for table in network.log_tables]
+    return names_to_dict(network, FORMAT, VERSION) | {
         "parents": [list(p) for p in network.structure.parents],
-        "log_tables": [
-            [None if value == -math.inf else value for value in table.ravel().tolist()]
-            for table in network.log_tables
-        ],
+        "log_tables": [[None if v == -math.inf else v for v in table] for table in tables],
     }
 
 
@@ -102,7 +113,7 @@ def network_from_dict(
     """
     with naming_file(path):
         shape: _NetworkShape = read_document(_NetworkShape, data, FORMAT, VERSION, location)
-        variables = to_variables(shape.variables)
+        variables = shape.declared
         _check_parents(shape.parents, len(variables), f"{location}.parents")
         check_length(shape.log_tables, len(variables), f"{location}.log_tables")
         tables = []
@@ -115,9 +126,15 @@ def network_from_dict(
             raise MisfitError(f"{location}: {error}") from None
 
 
-def to_variables(shapes: tuple[VariableShape, ...]) -> tuple[Variable, ...]:
-    """The variables that were read."""
-    return tuple(Variable(shape.name, shape.states) for shape in shapes)
+def describe_size(arities: Sequence[int]) -> str:
+    """Why a table over variables with these arities is too large; empty if it is not."""
+    cells = math.prod(arities)
+    if cells <= MAX_CELLS and len(arities) <= MAX_AXES:
+        return ""
+    return (
+        f"a table over {len(arities)} variables with {describe_cells(cells)} cells is too large; "
+        f"the limits are {MAX_AXES} variables and {MAX_CELLS} cells"
+    )
 
 
 def check_writable(network: BayesianNetwork) -> None:
@@ -155,13 +172,9 @@ def _check_parents(parents: tuple[tuple[int, ...], ...], n_variables: int, place
 
 
 def _parse_table(values: list[object], shape: tuple[int, ...], place: str) -> NDArray[np.float64]:
-    cells = math.prod(shape)
-    if cells > MAX_CELLS or len(shape) > MAX_AXES:
-        raise MisfitError(
-            f"{place}: a table over {len(shape)} variables with {describe_cells(cells)} cells "
-            f"is too large; the limits are {MAX_AXES} variables and {MAX_CELLS} cells"
-        )
-    check_length(values, cells, place)
+    if reason := describe_size(shape):
+        raise MisfitError(f"{place}: {reason}")
+    check_length(values, math.prod(shape), place)
     if not set(map(type, values)) <= {float, int, type(None)}:
         raise MisfitError(f"{place}: entries must be numbers, or null for the logarithm of zero")
     try:

@@ -97,13 +97,7 @@ class _Potential:
 
 
 def network_from_net(text: str, path: str = "NET text") -> BayesianNetwork:
-    """Read a network; ``path`` is named in messages.
-
-    Raises
-    ------
-    FormatError
-        If the text is malformed; the message has path, line and reason.
-    """
+    """Read a network; a :class:`FormatError` names ``path``, line and reason."""
     return _Reader(text, path).read()
 
 

@@ -49,7 +49,7 @@ from marginbn.export.assembly import (
     to_probabilities,
     write_row,
 )
-from marginbn.export.native import VariableShape, to_variables
+from marginbn.export.native import NamesShape, names_to_dict
 from marginbn.export.scanner import NotANumberError, parse_numbers, parse_whole, read_text
 from marginbn.files import (
     PathLike,
@@ -85,9 +85,7 @@ def names_path(path: PathLike) -> str:
 def save_uai(network: BayesianNetwork, path: PathLike) -> None:
     """Write the network and, in a second file, its names."""
     text = network_to_uai(network)
-    variables = [{"name": v.name, "states": list(v.states)} for v in network.variables]
-    record = {"format": NAMES_FORMAT, "version": NAMES_VERSION, "variables": variables}
-    write_json_atomic(names_path(path), record)
+    write_json_atomic(names_path(path), names_to_dict(network, NAMES_FORMAT, NAMES_VERSION))
     write_text(path, text)
 
 
@@ -98,20 +96,12 @@ def load_uai(path: PathLike) -> BayesianNetwork:
     return network_from_uai(text, os.fspath(path), variables)
 
 
-@dataclass(frozen=True)
-class _NamesShape:
-    format: str
-    version: int
-    variables: tuple[VariableShape, ...]
-
-
 def _read_names(path: str) -> tuple[Variable, ...]:
     data = read_json(path)
     with naming_file(path):
-        shape: _NamesShape = read_document(_NamesShape, data, NAMES_FORMAT, NAMES_VERSION)
-    variables = to_variables(shape.variables)
-    Assembly(path, [(v, None) for v in variables])  # names and states must be unique
-    return variables
+        shape: NamesShape = read_document(NamesShape, data, NAMES_FORMAT, NAMES_VERSION)
+    Assembly(path, [(v, None) for v in shape.declared])  # names and states must be unique
+    return shape.declared
 
 
 def network_to_uai(network: BayesianNetwork, layout: Layout = "standard") -> str:
@@ -133,23 +123,10 @@ def network_from_uai(
     variables: Sequence[Variable] | None = None,
     layout: Layout | None = None,
 ) -> BayesianNetwork:
-    """Read a network; ``path`` is named in messages.
+    """Read a network; a :class:`FormatError` names ``path``, line and reason.
 
-    Parameters
-    ----------
-    text
-        The file.
-    path
-        Its name.
-    variables
-        Names and states of the variables, whose arities must be those of the file.
-    layout
-        How tables are laid out; by default the file tells.
-
-    Raises
-    ------
-    FormatError
-        If the text is malformed; the message has path, line and reason.
+    ``variables`` have the names and states, and must have the arities of the file. The file tells
+    how its tables are laid out, unless ``layout`` does.
     """
     reader = _Reader(text, path)
     arities, tables = reader.read()

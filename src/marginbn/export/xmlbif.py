@@ -83,13 +83,7 @@ def load_xmlbif(path: PathLike) -> BayesianNetwork:
 
 
 def network_from_xmlbif(text: str, path: str = "XMLBIF text") -> BayesianNetwork:
-    """Read a network; ``path`` is named in messages.
-
-    Raises
-    ------
-    FormatError
-        If the text is malformed; the message has path, line and reason.
-    """
+    """Read a network; a :class:`FormatError` names ``path``, line and reason."""
     root = _parse(text, path)
     networks = [e for e in root.children if e.tag == "NETWORK"]
     if root.tag != "BIF" or len(networks) != 1:
