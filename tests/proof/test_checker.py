@@ -14,7 +14,6 @@ import numpy as np
 import pytest
 from test_checker_bounds import best_of_leaf
 from test_format import tiny_certificate
-from test_layers import MODULES, read_imports
 
 from certificates import certified, follows, sealed, spoil
 from marginbn.problem.candidates import enumerate_candidates
@@ -47,6 +46,7 @@ from marginbn.proof.checker.values import (
 )
 from marginbn.proof.definition import define_candidates, define_data
 from problems import random_table, small_linear_problem, small_margin_problem
+from rooms import MODULES, read_imports
 
 # ---------------------------------------------------------------------------------- independence
 
