@@ -46,7 +46,6 @@ from marginbn.proof.checker.values import (
 )
 from marginbn.proof.definition import define_candidates, define_data
 from problems import random_table, small_linear_problem, small_margin_problem
-from rooms import MODULES, read_imports
 
 # ---------------------------------------------------------------------------------- by hand
 
