@@ -29,11 +29,11 @@ from marginbn.proof.certificate import (
     Certificate,
     Data,
     Multipliers,
-    Row,
+    NamedRow,
     Score,
 )
 from marginbn.proof.checker import verify_certificate
-from marginbn.proof.checker.bounds import NOTHING, Clusters, Forests, Majorant
+from marginbn.proof.checker.bounds import NOTHING, Clusters, Forests, IntegerMajorant
 from marginbn.proof.checker.forests import best_arborescence, best_forest
 from marginbn.proof.checker.statement import Space, build_space
 from marginbn.proof.checker.values import (
@@ -157,7 +157,7 @@ def test_multipliers_by_hand() -> None:
         tiny_certificate(3.0, share=2, objective=score - 1e-9, bound=2 * score + 1e-6),
         tree=tree,
         multipliers=(Multipliers((), ()),),
-        rows=(Row("cluster", (0, 1)), Row("edge", (0, 1))),
+        rows=(NamedRow("cluster", (0, 1)), NamedRow("edge", (0, 1))),
         grid=-30,
     )
     assert verify_certificate(plain)
@@ -383,10 +383,13 @@ def test_leaves_are_bounded_by_their_best_structure(seed: int) -> None:
     present = frozenset(pair for pair in pairs if rng.random() < 0.25)
     best = best_of_leaf(space, values.tolist(), allowed, present)
     everything = np.ones(candidates.n_candidates, dtype=bool)
-    majorant = Majorant(7, values)
+    majorant = IntegerMajorant(7, values)
     found = Forests(space, everything).bound(majorant, allowed, present, -(2**50))
     assert found == (NOTHING if best == NOTHING else best + 7)
-    rows = (*(Row("cluster", p) for p in pairs), *(Row("edge", p) for p in sorted(present)))
+    rows = (
+        *(NamedRow("cluster", p) for p in pairs),
+        *(NamedRow("edge", p) for p in sorted(present)),
+    )
     multipliers = Multipliers(tuple(range(len(rows))), tuple(rng.integers(0, 60, len(rows)) + 0.5))
     clusters = Clusters(space, replace(tiny_certificate(), grid=0, rows=rows))
     assert clusters.bound(majorant, multipliers, allowed, present) >= found

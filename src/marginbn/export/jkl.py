@@ -115,13 +115,7 @@ class _Candidate:
 
 
 def problem_from_jkl(text: str, path: str = "local scores") -> StructureProblem:
-    """Read a linear problem; ``path`` is named in messages.
-
-    Raises
-    ------
-    FormatError
-        If the text is malformed or no structure is acyclic; the message has path, line and reason.
-    """
+    """Read a linear problem; a :class:`FormatError` names ``path``, line and reason."""
     reader = _Reader(text, path)
     names, groups = reader.read()
     for i, group in enumerate(groups):

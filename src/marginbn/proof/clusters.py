@@ -15,7 +15,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from marginbn.problem.problem import StructureProblem
-from marginbn.proof.certificate import ARC, CANDIDATE, EDGE, Row
+from marginbn.proof.certificate import ARC, CANDIDATE, EDGE, NamedRow
+from marginbn.proof.checker.bounds import ROW_RULES
 from marginbn.proof.record import (
     Claim,
     Cutoff,
@@ -58,7 +59,7 @@ class RecordedPrices(Prices):
 class RecordingRelaxation(HybridRelaxation):
     """Keeps the multipliers behind its bounds."""
 
-    certifiable_only = True
+    row_kinds = ROW_RULES.keys()  # what the checker does not know proves nothing
     ray: Pairs = ()
 
     def prices(
@@ -243,7 +244,7 @@ class ClusterRelaxation(Relaxation):
             rows, fall = self.relaxation.combine(pairs)
             values, constant = values + rows, constant - fall
         self.most_rows = max(self.most_rows, len(pairs))
-        proof = Proof(dual, tuple((Row(*self.pool.describe(n)), y) for n, y in pairs))
+        proof = Proof(dual, tuple((NamedRow(*self.pool.describe(n)), y) for n, y in pairs))
         made = RoundedMajorant(proof, constant, values, math.inf)
         return replace(made, bound=self._bound(made, allowed))
 

@@ -8,7 +8,7 @@ would be a leaf of its own in the proof.
 
 What ``kernels/tree.py`` has compiled for many nodes is written here once more for one node, as the
 readable reference: which inherited vertices lie in a box, where Frank-Wolfe starts, what a split
-makes of a box. A test compares the two.
+makes of a box. ``tests/proof/test_write.py`` compares the two.
 """
 
 from __future__ import annotations

@@ -28,7 +28,7 @@ from marginbn.proof.certificate import (
     FOREST,
     DualWeights,
     Multipliers,
-    Row,
+    NamedRow,
 )
 from marginbn.proof.format import part_type
 from marginbn.solvers.run import Limits, Tracker
@@ -42,7 +42,7 @@ class Proof:
     """Weights that bound a node; ``multipliers`` is ``None`` for a bound by forests."""
 
     dual: DualWeights | None = None
-    multipliers: tuple[tuple[Row, float], ...] | None = None
+    multipliers: tuple[tuple[NamedRow, float], ...] | None = None
 
     @property
     def nbytes(self) -> int:
@@ -86,7 +86,7 @@ class Written:
 
     tree: list[int] = field(default_factory=list)
     duals: list[DualWeights] = field(default_factory=list)
-    rows: list[Row] = field(default_factory=list)
+    rows: list[NamedRow] = field(default_factory=list)
     multipliers: list[Multipliers] = field(default_factory=list)
 
     def stream(self) -> NDArray[np.int32]:
@@ -112,7 +112,7 @@ def write_tree(root: TreeNode) -> Written:
     """Number everything that leaves refer to."""
     written = Written()
     dual_number: dict[int, int] = {}
-    row_number: dict[Row, int] = {}
+    row_number: dict[NamedRow, int] = {}
     set_number: dict[int, int] = {}
     for node in _preorder(root):
         if node.split is not None:
@@ -136,7 +136,7 @@ def write_tree(root: TreeNode) -> Written:
 
 
 def _numbered(
-    multipliers: tuple[tuple[Row, float], ...], row_number: dict[Row, int]
+    multipliers: tuple[tuple[NamedRow, float], ...], row_number: dict[NamedRow, int]
 ) -> Multipliers:
     used = [(row, y) for row, y in multipliers if y > 0]
     numbers = tuple(row_number.setdefault(row, len(row_number)) for row, _ in used)

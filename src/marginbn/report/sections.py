@@ -10,7 +10,7 @@ import numpy as np
 from marginbn import __version__
 from marginbn.classifiers import BaseBNClassifier
 from marginbn.exceptions import ProblemTooLargeError
-from marginbn.export.formats import network_to_svg
+from marginbn.export.graph_text import network_to_svg
 from marginbn.network import wording
 from marginbn.network.explain import (
     Explanation,

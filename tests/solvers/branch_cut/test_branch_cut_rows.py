@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from itertools import combinations
 
 import numpy as np
@@ -12,18 +13,18 @@ from marginbn.exceptions import InputError
 from marginbn.problem.candidates import enumerate_candidates
 from marginbn.solvers.branch_cut import BranchCutSolver
 from marginbn.solvers.branch_cut.arrays import Instance, build_instance
+from marginbn.solvers.branch_cut.kernels.separation import SupportArrays, descend_from, separate
 from marginbn.solvers.branch_cut.relaxation import HybridRelaxation
 from marginbn.solvers.branch_cut.rows import (
     SEPARATORS,
+    Cluster,
     ClusterSeparator,
     Cut,
     Row,
     RowPool,
     Support,
     cluster_row,
-    descend,
     free_mass,
-    separate_by_enumeration,
     separate_exactly,
     violated_by_selection,
 )
@@ -51,13 +52,45 @@ def random_point(rng, candidates):
     return point
 
 
-def compiled_arrays(candidates, point):
+def compiled_support(candidates, point, usable):
     """The support of a point as the compiled functions want it."""
     used = np.flatnonzero(point > 0)
     members = np.full((len(used), max(candidates.max_parents, 1)), -1, dtype=np.int64)
     for row, k in enumerate(used):
         members[row, : len(candidates.parents[k])] = candidates.parents[k]
-    return candidates.child[used].astype(np.int64), members, point[used]
+    return SupportArrays(candidates.child[used].astype(np.int64), members, point[used], usable)
+
+
+def descend(
+    support: Support, members: Collection[int], usable: Collection[int] | None = None
+) -> tuple[Cluster, float]:
+    """Local minimum of f over clusters of two or more ``usable`` members, by single steps.
+
+    The largest decrease is taken first, ties by the smaller variable.
+    """
+    pool = sorted(range(support.n_variables) if usable is None else usable)
+    cluster = frozenset(members)
+    value = free_mass(support, cluster)
+    while True:
+        steps = [cluster ^ {v} for v in pool if v not in cluster or len(cluster) > 2]
+        best = min(steps, key=lambda step: free_mass(support, step), default=cluster)
+        reached = free_mass(support, best)
+        if reached >= value - 1e-12:
+            return cluster, value
+        cluster, value = best, reached
+
+
+def separate_by_enumeration(support: Support, violation: float = 1e-6) -> list[Cluster]:
+    """Every violated cluster, the most violated first; for a handful of variables only."""
+    variables = range(support.n_variables)
+    clusters = [
+        frozenset(members)
+        for size in range(2, support.n_variables + 1)
+        for members in combinations(variables, size)
+    ]
+    found = [(free_mass(support, cluster), cluster) for cluster in clusters]
+    found = [pair for pair in found if pair[0] < 1.0 - violation]
+    return [cluster for _, cluster in sorted(found, key=lambda pair: (pair[0], sorted(pair[1])))]
 
 
 def test_two_cycle_by_hand():
@@ -135,8 +168,6 @@ def test_cycles_of_selections_have_no_free_mass():
 @RESTRICTED
 def test_compiled_separation_finds_only_violated_clusters(restricted):
     """Whatever the compiled separation returns is violated, with the free mass it says."""
-    from marginbn.solvers.branch_cut.kernels.separation import separate
-
     candidates = enumerate_candidates(5, 3, class_restricted=restricted)
     rng = np.random.default_rng(4)
     usable = np.ones(5, dtype=bool)
@@ -146,7 +177,7 @@ def test_compiled_separation_finds_only_violated_clusters(restricted):
     for _ in range(60):
         point = random_point(rng, candidates)
         support = Support.of(candidates, point)
-        found, values = separate(*compiled_arrays(candidates, point), usable, state, 2, 1e-4, 64)
+        found, values = separate(compiled_support(candidates, point, usable), state, 2, 1e-4, 64)
         for inside, value in zip(found, values, strict=True):
             members = {int(v) for v in np.flatnonzero(inside)}
             assert len(members) >= 2
@@ -162,18 +193,15 @@ def test_compiled_separation_finds_only_violated_clusters(restricted):
 
 def test_compiled_descent_equals_the_readable_one():
     """Both descents end at the same free mass from every pair."""
-    from marginbn.solvers.branch_cut.kernels.separation import descend_from
-
     candidates = enumerate_candidates(5, 3, class_restricted=False)
     rng = np.random.default_rng(6)
+    everybody = np.ones(5, dtype=bool)
     for _ in range(10):
         point = random_point(rng, candidates)
         support = Support.of(candidates, point)
         for pair in combinations(range(5), 2):
             inside = np.isin(np.arange(5), pair)
-            value = descend_from(
-                *compiled_arrays(candidates, point), np.ones(5, dtype=bool), inside, np.zeros(5)
-            )
+            value = descend_from(compiled_support(candidates, point, everybody), inside)
             cluster, readable = descend(support, pair)
             assert value == pytest.approx(readable)
             assert set(np.flatnonzero(inside)) == set(cluster)
@@ -260,6 +288,6 @@ def test_a_new_kind_of_cut_is_one_class_and_one_line(monkeypatch: pytest.MonkeyP
     pool = RowPool(build_instance(problem))
     with pytest.raises(InputError, match="no row for a TwoFold"):
         pool.describe(pool.number(TwoFold((0, 1, 2))))
-    monkeypatch.setattr(HybridRelaxation, "certifiable_only", True)
+    monkeypatch.setattr(HybridRelaxation, "row_kinds", ("cluster", "edge"))
     certified = HybridRelaxation(build_instance(problem), pool, None, 0)
     assert [type(separator) for separator in certified._separators] == [ClusterSeparator]

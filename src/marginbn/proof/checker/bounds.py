@@ -73,7 +73,7 @@ def ceil_to_grid(value: Fraction, grid: int) -> int:
 
 
 @dataclass(frozen=True, eq=False)
-class Majorant:
+class IntegerMajorant:
     """score <= constant + values . eta, in whole numbers of 2^grid."""
 
     constant: int
@@ -103,7 +103,7 @@ class Majorants:
         """How many there are."""
         return len(self._certificate.duals) if self._certificate.score.is_margin else 1
 
-    def __getitem__(self, number: int) -> Majorant:
+    def __getitem__(self, number: int) -> IntegerMajorant:
         if not self._certificate.score.is_margin:
             return self._linear
         block = self._block(number // self._per_block)
@@ -119,11 +119,11 @@ class Majorants:
         return [local_score(self._counts, score, child, parents) for child, parents in pairs]
 
     @cached_property
-    def _linear(self) -> Majorant:
+    def _linear(self) -> IntegerMajorant:
         grid = self._certificate.grid
         pairs = zip(self.scores, self._kept_ones.tolist(), strict=True)  # others are never used
         values = [ceil_to_grid(Fraction(up, 2**SHIFT), grid) if k else 0 for (_, up), k in pairs]
-        return Majorant(0, _checked(values, self._space.n_variables))
+        return IntegerMajorant(0, _checked(values, self._space.n_variables))
 
     # ------------------------------------------------------------------ margins
 
@@ -165,7 +165,7 @@ class Majorants:
             self._kept[piece] = columns
         return columns
 
-    def _compute_block(self, block: int) -> list[Majorant]:
+    def _compute_block(self, block: int) -> list[IntegerMajorant]:
         first = block * self._per_block
         duals = self._certificate.duals[first : first + self._per_block]
         weights = self._certificate.data.weights
@@ -180,7 +180,9 @@ class Majorants:
             scaled = np.ceil(np.ldexp(values, -self._certificate.grid))
         constants = [self._constant(dual) for dual in duals]
         n = self._space.n_variables
-        return [Majorant(c, _checked(row, n)) for c, row in zip(constants, scaled, strict=True)]
+        return [
+            IntegerMajorant(c, _checked(row, n)) for c, row in zip(constants, scaled, strict=True)
+        ]
 
     def _weights(self, number: int, dual: DualWeights) -> NDArray[np.float64]:
         """u of all margin rows."""
@@ -263,7 +265,7 @@ class Forests:
         return numbers, np.array(places, dtype=np.int64)
 
     def bound(
-        self, majorant: Majorant, allowed: NDArray[np.bool_], present: Edges, enough: int
+        self, majorant: IntegerMajorant, allowed: NDArray[np.bool_], present: Edges, enough: int
     ) -> int:
         """Bound of a leaf; at most ``enough`` as soon as that is certain."""
         n = self.space.n_variables - 1
@@ -304,7 +306,10 @@ class Forests:
 
 @dataclass(frozen=True)
 class RowRule:
-    """What a kind of row says: of the candidates marked by ``counts``, ``at_least`` are chosen."""
+    """What a kind of row says: of the candidates marked by ``counts``, ``at_least`` are chosen.
+
+    It must be true for any members, as long as ``at_least`` of them differ.
+    """
 
     counts: Callable[[Space, tuple[int, ...]], NDArray[np.bool_]]
     at_least: int = 1
@@ -340,6 +345,8 @@ class Clusters:
         if row.kind not in ROW_RULES:
             raise RefutedError(f"row {number} is of the kind {row.kind!r}, which is not known")
         rule = ROW_RULES[row.kind]
+        if len(set(row.members)) < rule.at_least:
+            raise RefutedError(f"row {number} has fewer than {rule.at_least} members")
         if rule.needs_edge and row.members not in present:
             raise RefutedError(f"row {number} needs the edge {row.members}, which may be absent")
         return rule
@@ -354,7 +361,7 @@ class Clusters:
 
     def bound(
         self,
-        majorant: Majorant,
+        majorant: IntegerMajorant,
         multipliers: Multipliers,
         allowed: NDArray[np.bool_],
         present: Edges,

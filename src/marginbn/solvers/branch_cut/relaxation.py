@@ -15,7 +15,7 @@ bound stalls. A bound is valid after any round; a node is pruned on the best of 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -133,8 +133,8 @@ class Relaxed:
 class HybridRelaxation:
     """Solves node programmes; one per worker."""
 
-    certifiable_only = False
-    """Whether cuts that certificates do not know are left out."""
+    row_kinds: Collection[str] | None = None
+    """Kinds of rows in certificates to which cuts are restricted; None where none is written."""
 
     def __init__(self, instance: Instance, pool: RowPool, watch: Watch, seed: int) -> None:
         self.instance = instance
@@ -144,7 +144,7 @@ class HybridRelaxation:
         self._separators = [
             separator(instance, seed)
             for separator in SEPARATORS
-            if separator.kind.certificate is not None or not self.certifiable_only
+            if self.row_kinds is None or separator.kind.certificate in self.row_kinds
         ]
         self.rounds = 0
 

@@ -31,15 +31,11 @@ and, because the etas of one variable sum to one, equivalently
     sum over i in K, k of i with S meeting K  of  eta_k   <=  |K| - 1.
 
 Whichever form has fewer entries becomes the matrix row. Separation looks for K with f(K) < 1 at a
-given point. That is NP-hard for general candidates; here are the readable ways to do it:
+given point. That is NP-hard for general candidates; ``kernels/separation.py`` does it by minimum
+cuts and descent, here are
 
-* :func:`descend` goes to a local minimum of f by adding and removing single members;
-* :func:`violated_by_selection` finds a cycle of an integral point, which always gives f(K) = 0;
-* :func:`separate_exactly` solves the small integer programme that maximises the violation;
-* :func:`separate_by_enumeration` looks at every K, the oracle for tests.
-
-They take a :class:`Support`, the candidates of positive mass; their compiled twins are in
-``kernels/separation.py``.
+* :func:`violated_by_selection`, a cycle of an integral point, which always gives f(K) = 0;
+* :func:`separate_exactly`, the small integer programme that maximises the violation.
 """
 
 from __future__ import annotations
@@ -48,8 +44,7 @@ import threading
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import combinations
-from typing import ClassVar, Literal, Protocol
+from typing import ClassVar, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -57,13 +52,10 @@ from numpy.typing import NDArray
 from marginbn.exceptions import InputError
 from marginbn.problem.candidates import CandidateSets
 from marginbn.solvers.branch_cut.arrays import FloatArray, Instance, IntArray
-from marginbn.solvers.branch_cut.kernels.separation import separate
+from marginbn.solvers.branch_cut.kernels.separation import SupportArrays, separate
 from marginbn.solvers.milp import load_highspy
 
 Cluster = frozenset[int]
-
-CertificateKind = Literal["cluster", "edge"]
-"""Kinds of rows that certificates and their checker know."""
 
 SUPPORT = 1e-7
 """Candidates of less mass are no part of a point; the simplex method leaves such dust."""
@@ -138,38 +130,6 @@ def free_mass(support: Support, members: Collection[int]) -> float:
     )
 
 
-def descend(
-    support: Support, members: Collection[int], usable: Collection[int] | None = None
-) -> tuple[Cluster, float]:
-    """Local minimum of f over clusters of two or more ``usable`` members, by single steps.
-
-    The largest decrease is taken first, ties by the smaller variable.
-    """
-    pool = sorted(range(support.n_variables) if usable is None else usable)
-    cluster = frozenset(members)
-    value = free_mass(support, cluster)
-    while True:
-        steps = [cluster ^ {v} for v in pool if v not in cluster or len(cluster) > 2]
-        best = min(steps, key=lambda step: free_mass(support, step), default=cluster)
-        reached = free_mass(support, best)
-        if reached >= value - 1e-12:
-            return cluster, value
-        cluster, value = best, reached
-
-
-def separate_by_enumeration(support: Support, violation: float = 1e-6) -> list[Cluster]:
-    """Every violated cluster, the most violated first; for a handful of variables only."""
-    variables = range(support.n_variables)
-    clusters = [
-        frozenset(members)
-        for size in range(2, support.n_variables + 1)
-        for members in combinations(variables, size)
-    ]
-    found = [(free_mass(support, cluster), cluster) for cluster in clusters]
-    found = [pair for pair in found if pair[0] < 1.0 - violation]
-    return [cluster for _, cluster in sorted(found, key=lambda pair: (pair[0], sorted(pair[1])))]
-
-
 def separate_exactly(
     support: Support, usable: Collection[int] | None = None, *, seconds: float = 1.0
 ) -> Cluster | None:
@@ -233,7 +193,7 @@ class Cut(ABC):
     members: tuple[int, ...]
 
     everywhere: ClassVar[bool] = True
-    certificate: ClassVar[CertificateKind | None] = None
+    certificate: ClassVar[str | None] = None
 
     @abstractmethod
     def row(self, instance: Instance) -> Row:
@@ -243,7 +203,7 @@ class Cut(ABC):
 class ClusterCut(Cut):
     """Inequality (7) of a cluster."""
 
-    certificate: ClassVar[CertificateKind | None] = "cluster"
+    certificate = "cluster"
 
     def row(self, instance: Instance) -> Row:
         """The form with fewer entries."""
@@ -253,7 +213,7 @@ class ClusterCut(Cut):
 class ClassCut(Cut):
     """The class (0) and one of its possible parents."""
 
-    certificate: ClassVar[CertificateKind | None] = "cluster"
+    certificate = "cluster"
 
     def row(self, instance: Instance) -> Row:
         """Over the class' candidates with the feature, and the feature's empty set."""
@@ -270,7 +230,7 @@ class EdgeCut(Cut):
     """Two variables of which one is a parent of the other."""
 
     everywhere = False
-    certificate: ClassVar[CertificateKind | None] = "edge"
+    certificate = "edge"
 
     def row(self, instance: Instance) -> Row:
         """All candidates that make the edge."""
@@ -312,16 +272,10 @@ class ClusterSeparator:
     def separate(self, point: FloatArray, room: int, violation: float) -> list[ClusterCut]:
         """The most violated first; integral points give a cycle for certain."""
         instance, support = self._instance, np.flatnonzero(point > SUPPORT)
-        found, values = separate(
-            instance.child[support],
-            instance.members[support],
-            point[support],
-            self._usable,
-            self._random,
-            RANDOM_CUTS,
-            violation,
-            MOST_CLUSTERS,
+        arrays = SupportArrays(
+            instance.child[support], instance.members[support], point[support], self._usable
         )
+        found, values = separate(arrays, self._random, RANDOM_CUTS, violation, MOST_CLUSTERS)
         order = np.argsort(values, kind="stable")[:room]
         clusters = [frozenset(int(v) for v in np.flatnonzero(found[a])) for a in order]
         if not clusters and len(support) == instance.n_variables:
@@ -393,7 +347,7 @@ class RowPool:
         parents = [j for j in features if len(self._instance.holding(0, j))]
         return [self.number(ClassCut((0, j))) for j in parents]
 
-    def describe(self, number: int) -> tuple[CertificateKind, tuple[int, ...]]:
+    def describe(self, number: int) -> tuple[str, tuple[int, ...]]:
         """A row as certificates name it: its kind and its variables."""
         cut = self._cuts[number]
         if cut.certificate is None:

@@ -3,23 +3,30 @@
 from __future__ import annotations
 
 import doctest
+import os
 import re
+import shutil
+import subprocess
+import sys
 import textwrap
 from pathlib import Path
 from types import ModuleType
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 
+import marginbn
 from marginbn.exceptions import InputError
 from marginbn.problem import scores
 from marginbn.problem.problem import StructureProblem, linear_problem
 from marginbn.problem.scores import SCORES, DecomposableScore, get_local_score
-from marginbn.proof.certificate import Certificate
+from marginbn.proof.certificate import Certificate, RowKind
 from marginbn.proof.checker import values, verify_certificate
+from marginbn.proof.checker.bounds import ROW_RULES
 from marginbn.proof.checker.values import decomposable_scores
 from marginbn.proof.format import read_certificate
 from marginbn.solvers import solve_structure
+from marginbn.solvers.branch_cut.rows import Cut
 from problems import small_linear_problem
 
 PAGES = Path(__file__).parents[2] / "docs" / "howto"
@@ -116,3 +123,77 @@ def test_the_checker_knows_every_listed_formula() -> None:
     """A score of the list has a formula there, or none at all."""
     named = {score.certificate for score in SCORES.values()} - {None}
     assert named <= set(decomposable_scores())
+
+
+# ---------------------------------------------------------------------------------- cuts
+
+SOLVE = """
+import sys
+import numpy as np
+from marginbn import EncodedData, Variable, enumerate_candidates, linear_problem
+from marginbn import solve_structure, verify_certificate
+from marginbn.problem.scores import bic
+from marginbn.proof.format import read_certificate
+
+codes = np.random.default_rng(0).integers(2, size=(40, 4))
+codes[:, 2] = codes[:, 0] ^ codes[:, 1]
+variables = tuple(Variable(name, ("0", "1")) for name in "abcd")
+data = EncodedData(codes, np.ones(40), variables)
+problem = linear_problem(data, enumerate_candidates(4, 3, class_restricted=False), bic)
+result = solve_structure(problem, "branch_cut", certificate=sys.argv[1])
+certificate = read_certificate(sys.argv[1])
+kinds = sorted({row.kind for row in certificate.rows})
+print(result.status.value, verify_certificate(certificate), kinds)
+"""
+"""Each of three variables is the exclusive or of the others."""
+
+
+def solve_in(source: Path, folder: Path) -> str:
+    """What a copy of the package says about the problem; not compiled, which would take longer."""
+    path = os.pathsep.join([str(source), *sys.path])
+    environment = {**os.environ, "PYTHONPATH": path, "NUMBA_DISABLE_JIT": "1"}
+    command = [sys.executable, "-c", SOLVE, str(folder / "proof.cert")]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    return done.stdout + done.stderr
+
+
+def rewrite(source: Path, caption: str) -> None:
+    """Do what a block of the page says: put it before a line, in its place, or into a list."""
+    place, file = caption.split(" in src/")
+    path, code = source / file, block("add_cut.rst", caption)
+    text = path.read_text("utf-8")
+    if place.startswith("before "):
+        place = place.removeprefix("before ")
+        pattern, made = rf"^{place}\b", f"{code}\n{place}"
+    elif code.startswith(place):
+        pattern, made = rf"^{place}\b.*\n", code
+    else:
+        pattern, made = rf"^{place}\b.*{{\n", f"{place} = {{\n{code}"
+    text, count = re.subn(pattern, lambda _: made, text, count=1, flags=re.MULTILINE)
+    assert count == 1, caption
+    path.write_text(text, "utf-8")
+
+
+@pytest.mark.parametrize("steps", [2, 4])
+def test_an_added_cut_is_used_and_certified(steps: int, tmp_path: Path) -> None:
+    """The steps of the page, in a copy of the package: after two the search has the cut, and a
+    certificate does without; after four the cut is in the proof.
+    """
+    source = tmp_path / "src"
+    own = Path(marginbn.__file__).parent
+    shutil.copytree(own, source / "marginbn", ignore=shutil.ignore_patterns("__pycache__"))
+    text = (PAGES / "add_cut.rst").read_text("utf-8")
+    captions = re.findall(r":caption: (.*)", text)
+    assert len(captions) == 4
+    for caption in captions[:steps]:
+        rewrite(source, caption)
+    output = solve_in(source, tmp_path)
+    assert "optimal Verdict(verified=True" in output, output
+    assert ("'two_cluster'" in output) is (steps == 4), output
+
+
+def test_kinds_of_rows_are_the_same_everywhere() -> None:
+    """Cuts name rows that the format has, and the checker has a rule for each of these."""
+    assert ROW_RULES.keys() == set(get_args(RowKind))
+    named = {kind.certificate for kind in Cut.__subclasses__() if kind.__module__ == Cut.__module__}
+    assert named - {None} <= ROW_RULES.keys()
