@@ -145,15 +145,7 @@ def read_bytes(path: PathLike, max_bytes: int | None = None) -> bytes:
 
 
 def read_json(path: PathLike) -> object:
-    """Read strict JSON: UTF-8, no NaN or Infinity, no repeated keys, no endless integers.
-
-    Raises
-    ------
-    FormatError
-        If the content is not strict JSON; the message has path, place and reason.
-    InputError
-        If the file cannot be read at all.
-    """
+    """Read strict JSON: UTF-8, no NaN or Infinity, no repeated keys, no endless integers."""
     content = read_bytes(path)
     with naming_file(path):
         return parse_json(content)

@@ -27,7 +27,7 @@ from marginbn.data.text import format_error, numbers_of_texts
 from marginbn.exceptions import FormatError
 from marginbn.files import PathLike, read_bytes, shorten
 
-_HEX = frozenset("0123456789abcdefABCDEF")
+_ESCAPED = re.compile(r"\\u\{([0-9a-fA-F]{0,6})\}")
 
 UNQUOTABLE = re.compile(r'[\x00-\x1f\x7f"\\]')
 """What does not go between double quotes."""
@@ -54,8 +54,7 @@ def escape(text: str, unsafe: re.Pattern[str]) -> str:
 
 def unescape(text: str) -> str:
     r"""The name behind an escaped one; ``\u{`` that is no escape stays as it is."""
-    first, *rest = text.split("\\u{")
-    return first + "".join(_unescape_part(part) for part in rest)
+    return _ESCAPED.sub(_unescape_match, text)
 
 
 def quote(text: str) -> str:
@@ -73,16 +72,11 @@ def _escape_match(match: re.Match[str]) -> str:
     return f"\\u{{{ord(match[0]):x}}}"
 
 
-def _unescape_part(part: str) -> str:
-    digits, brace, rest = part.partition("}")
-    if not brace or len(digits) > 6 or not _HEX.issuperset(digits):
-        return "\\u{" + part
-    if not digits:
-        return rest
-    code = int(digits, 16)
-    if code > 0x10FFFF or 0xD800 <= code <= 0xDFFF:
-        return "\\u{" + part
-    return chr(code) + rest
+def _unescape_match(match: re.Match[str]) -> str:
+    if not match[1]:
+        return ""
+    code = int(match[1], 16)
+    return match[0] if code > 0x10FFFF or 0xD800 <= code <= 0xDFFF else chr(code)
 
 
 _SPACE = re.compile(r"[ \t\r\n\f\v]*")
