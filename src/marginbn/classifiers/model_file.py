@@ -3,7 +3,7 @@
 ::
 
     {"format": "marginbn-model", "version": 1, "package": "0.1.0",
-     "estimator": "MaxMarginBNClassifier",       one of five names, nothing else is looked up
+     "estimator": "MaxMarginBNClassifier",       one of five names and nothing else
      "params": {"gamma": 2.197, ...},            constructor parameters that are plain values
      "classes": {"dtype": "str", "labels": [...]},
      "feature_names": [...] or null,             null: fitted on an array without names

@@ -84,7 +84,7 @@ class _Row:
 
 @dataclass
 class _Block:
-    """A ``probability`` block before its names are looked up."""
+    """A ``probability`` block before its names are resolved."""
 
     child: list[list[Word]]
     given: list[list[Word]] | None

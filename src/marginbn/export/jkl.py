@@ -159,7 +159,7 @@ def _has_acyclic_choice(groups: Sequence[Sequence[tuple[int, ...]]]) -> bool:
 
 
 class _Reader:
-    """Lines of words; parents are looked up once all variables are known."""
+    """Lines of words; parents are resolved once all variables are known."""
 
     def __init__(self, text: str, path: str) -> None:
         self.path = path

@@ -88,7 +88,7 @@ def _nested(table: FloatArray) -> str:
 
 @dataclass(frozen=True)
 class _Potential:
-    """A table before its names are looked up."""
+    """A table before its names are resolved."""
 
     child: list[Word]
     parents: list[Word]

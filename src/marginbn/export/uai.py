@@ -21,7 +21,7 @@ variables in order. Without it the variables are called ``x0``, ``x1``, ... and 
 
 Two packages lay tables out in their own way (``LAYOUTS``), in what they write and what they read:
 
-- pyAgrum has the child fastest and then the first parent, not the last. Its files are told by the
+- pyAgrum has the child fastest and then the first parent, not the last. Its files are known by the
   comment with the variable's name behind each list of variables; the names are taken from there.
 - pgmpy has the first variable fastest. A file whose tables are not distributions as the format
   has it, but all are in this layout, is read in this layout.
