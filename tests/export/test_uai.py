@@ -1,4 +1,4 @@
-"""UAI: three layouts distinguished, names in a second file, every bit back, hostile text refused."""
+"""UAI: three layouts distinguished, names in a second file, bits kept, hostile text refused."""
 
 from __future__ import annotations
 
