@@ -179,8 +179,7 @@ class _Reader(Scanner):
         child, stop = self.words(")|", ",")
         given = self.words(")", ",")[0] if stop == "|" else None
         block = _Block(child, given, start)
-        self.expect("{")
-        while not self.accept("}"):
+        for _ in self.block():
             self._entry(block)
         return block
 
