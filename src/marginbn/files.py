@@ -145,15 +145,7 @@ def read_bytes(path: PathLike, max_bytes: int | None = None) -> bytes:
 
 
 def read_json(path: PathLike) -> object:
-    """Read strict JSON: UTF-8, no NaN or Infinity, no repeated keys, no endless integers.
-
-    Raises
-    ------
-    FormatError
-        If the content is not strict JSON; the message has path, place and reason.
-    InputError
-        If the file cannot be read at all.
-    """
+    """Read strict JSON: UTF-8, no NaN or Infinity, no repeated keys, no endless integers."""
     content = read_bytes(path)
     with naming_file(path):
         return parse_json(content)
@@ -238,21 +230,7 @@ def read_as(shape: Any, data: object, place: str = "$") -> Any:
         ...
     marginbn.files.MisfitError: $.where[1]: must be a number, got 'b'
     """
-    if shape in _READERS:
-        return _READERS[shape](data, place)
-    if is_dataclass(shape):
-        return _read_record(shape, data, place)
-    origin, arguments = _parts(shape)
-    if origin is Annotated:
-        return _read_checked(arguments[0], arguments[1:], data, place)
-    if origin is tuple:
-        return _read_array(arguments, _checked(list, data, place), place)
-    if origin is dict:
-        record = _checked(dict, data, place)
-        return {key: read_as(arguments[1], v, f"{place}.{key[:80]}") for key, v in record.items()}
-    if origin in (Union, UnionType):
-        return None if data is None else read_as(arguments[0], data, place)
-    return _read_choice(arguments or tuple(shape), data, place)
+    return _reader(shape)(data, place)
 
 
 def read_document(
@@ -281,38 +259,60 @@ def check_length(items: Sized, length: int, place: str) -> None:
 
 
 @cache
-def _parts(shape: Any) -> tuple[Any, tuple[Any, ...]]:
-    return get_origin(shape), get_args(shape)
+def _reader(shape: Any) -> Reader:
+    """The function that reads values of this shape."""
+    if shape in _READERS:
+        return _READERS[shape]
+    if is_dataclass(shape):
+        hints = get_type_hints(shape, include_extras=True)
+        return partial(_read_record, shape, {f.name: _reader(hints[f.name]) for f in fields(shape)})
+    origin, arguments = get_origin(shape), get_args(shape)
+    if origin is tuple and arguments[-1] is not ...:
+        return partial(_read_row, [_reader(argument) for argument in arguments])
+    if origin is tuple:
+        return partial(_read_array, _reader(arguments[0]))
+    if origin is dict:
+        return partial(_read_mapping, _reader(arguments[1]))
+    if origin is Annotated:
+        return partial(_read_checked, _reader(arguments[0]), arguments[1:])
+    if origin in (Union, UnionType):
+        return partial(_read_optional, _reader(arguments[0]))
+    return partial(_read_choice, arguments or tuple(shape))
 
 
-@cache
-def _fields(shape: Any) -> dict[str, Any]:
-    hints = get_type_hints(shape, include_extras=True)
-    return {field.name: hints[field.name] for field in fields(shape)}
-
-
-def _read_record(shape: Any, data: object, place: str) -> Any:
-    record, expected = _checked(dict, data, place), _fields(shape)
-    for key in expected:
+def _read_record(shape: Any, readers: dict[str, Reader], data: object, place: str) -> Any:
+    record = _checked(dict, data, place)
+    for key in readers:
         if key not in record:
             raise MisfitError(f"{place}: the key {key!r} is missing")
-    unknown = [key for key in record if key not in expected]
+    unknown = [key for key in record if key not in readers]
     if unknown:
         raise MisfitError(f"{place}: unknown keys {shorten(unknown)}")
-    return shape(**{k: read_as(s, record[k], f"{place}.{k}") for k, s in expected.items()})
+    return shape(**{key: read(record[key], f"{place}.{key}") for key, read in readers.items()})
 
 
-def _read_array(shapes: tuple[Any, ...], items: list[object], place: str) -> tuple[Any, ...]:
-    if shapes[-1] is not ...:
-        check_length(items, len(shapes), place)
-        pairs = enumerate(zip(shapes, items, strict=True))
-        return tuple(read_as(shape, item, f"{place}[{i}]") for i, (shape, item) in pairs)
-    read = _READERS.get(shapes[0]) or partial(read_as, shapes[0])  # found once: arrays are long
+def _read_row(readers: list[Reader], data: object, place: str) -> tuple[Any, ...]:
+    items = _checked(list, data, place)
+    check_length(items, len(readers), place)
+    return tuple([read(items[i], f"{place}[{i}]") for i, read in enumerate(readers)])
+
+
+def _read_array(read: Reader, data: object, place: str) -> tuple[Any, ...]:
+    items = _checked(list, data, place)
     return tuple([read(item, f"{place}[{i}]") for i, item in enumerate(items)])
 
 
-def _read_checked(shape: Any, conditions: tuple[Must, ...], data: object, place: str) -> Any:
-    value = read_as(shape, data, place)
+def _read_mapping(read: Reader, data: object, place: str) -> dict[str, Any]:
+    record = _checked(dict, data, place)
+    return {key: read(value, f"{place}.{key[:80]}") for key, value in record.items()}
+
+
+def _read_optional(read: Reader, data: object, place: str) -> Any:
+    return None if data is None else read(data, place)
+
+
+def _read_checked(read: Reader, conditions: tuple[Must, ...], data: object, place: str) -> Any:
+    value = read(data, place)
     for must in conditions:
         if not must.holds(value):
             raise MisfitError(f"{place}: must {must.words}, got {shorten(data)}")

@@ -264,6 +264,11 @@ HOSTILE: list[tuple[Edit, str]] = [
         setter("classes", value={"dtype": "int8", "labels": [1, 999]}),
         r"\$\.classes\.labels",
     ),
+    (
+        setter("classes", value={"dtype": "float64", "labels": [0.5, {"float": "inf"}]}),
+        r"\$\.classes\.labels\[1\]: must be a float64",
+    ),
+    (setter("classes", "labels", value=["a", "\ud800"]), r"labels\[1\]: half a surrogate pair"),
     (setter("feature_names", value=["a", "b"]), r"\$\.feature_names"),
     (setter("n_dropped", value=-1), r"\$\.n_dropped"),
     (setter("n_samples", value="many"), r"\$\.n_samples"),

@@ -126,7 +126,7 @@ def test_a_failed_write_leaves_the_old_file(name: str, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", READABLE)
 def test_files_that_cannot_be_read(name: str, tmp_path: Path) -> None:
-    """A missing file, a folder and bytes that are no text are told."""
+    """A missing file, a folder and bytes that are no text are reported."""
     path = tmp_path / f"n{NETWORK_FORMATS[name].suffixes[0]}"
     with pytest.raises(InputError, match="cannot read"):
         load_network(path)

@@ -192,7 +192,7 @@ def test_damaged_text_never_raises_anything_but_our_errors(cut: float, junk: byt
 
 
 def test_a_long_cycle_is_refused_quickly() -> None:
-    """A ring of 50 000 variables is recognised without walking it once per variable."""
+    """A ring of 50 000 variables is recognised without following it once per variable."""
     n = 50_000
     data = {
         "format": "marginbn-network",

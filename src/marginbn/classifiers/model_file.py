@@ -3,7 +3,7 @@
 ::
 
     {"format": "marginbn-model", "version": 1, "package": "0.1.0",
-     "estimator": "MaxMarginBNClassifier",       one of five names, nothing else is looked up
+     "estimator": "MaxMarginBNClassifier",       one of five names and nothing else
      "params": {"gamma": 2.197, ...},            constructor parameters that are plain values
      "classes": {"dtype": "str", "labels": [...]},
      "feature_names": [...] or null,             null: fitted on an array without names
@@ -100,7 +100,7 @@ _Categories = Annotated[
 @dataclass(frozen=True)
 class _Classes:
     dtype: Annotated[str, one_of(_LABEL_TYPES)]
-    labels: tuple[Plain, ...]
+    labels: list  # type: ignore[type-arg]  # of the type that dtype names
 
 
 @dataclass(frozen=True)
@@ -239,11 +239,13 @@ def _write_classes(classes: NDArray[Any]) -> dict[str, object]:
 
 def _read_classes(shape: _Classes, network: BayesianNetwork) -> NDArray[Any]:
     """Class labels, distinct and sorted, one per state of the class variable."""
-    dtype, labels = shape.dtype, list(shape.labels)
+    dtype, labels = shape.dtype, shape.labels
     check_length(labels, network.n_classes, "$.classes.labels")
     for i, label in enumerate(labels):
+        place = f"$.classes.labels[{i}]"
         if type(label) is not _LABEL_TYPES[dtype]:
-            raise MisfitError(f"$.classes.labels[{i}]: must be a {dtype}, got {shorten(label)}")
+            raise MisfitError(f"{place}: must be a {dtype}, got {shorten(label)}")
+        read_as(type(label), label, place)  # text that is text, numbers that are finite
     try:
         classes = np.array(labels, dtype=dtype)
     except OverflowError:

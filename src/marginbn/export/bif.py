@@ -84,7 +84,7 @@ class _Row:
 
 @dataclass
 class _Block:
-    """A ``probability`` block before its names are looked up."""
+    """A ``probability`` block before its names are resolved."""
 
     child: list[list[Word]]
     given: list[list[Word]] | None
@@ -179,8 +179,7 @@ class _Reader(Scanner):
         child, stop = self.words(")|", ",")
         given = self.words(")", ",")[0] if stop == "|" else None
         block = _Block(child, given, start)
-        self.expect("{")
-        while not self.accept("}"):
+        for _ in self.block():
             self._entry(block)
         return block
 

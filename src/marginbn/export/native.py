@@ -97,19 +97,10 @@ def network_to_dict(network: BayesianNetwork) -> dict[str, object]:
 def network_from_dict(
     data: object, *, path: PathLike | None = None, location: str = "$"
 ) -> BayesianNetwork:
-    """Check and build a network from JSON values.
+    """Check and build a network from JSON values; errors name ``path`` and the place in it.
 
-    Parameters
-    ----------
-    data
-        What :func:`network_to_dict` returned, or what was read from a file.
-    path, location
-        File and place in it where ``data`` comes from, for error messages.
-
-    Raises
-    ------
-    FormatError
-        If anything in ``data`` is not as the format demands.
+    ``location`` is where in the file ``data`` stands. Whatever is not as the format demands is a
+    :class:`FormatError`.
     """
     with naming_file(path):
         shape: _NetworkShape = read_document(_NetworkShape, data, FORMAT, VERSION, location)

@@ -88,7 +88,7 @@ def _nested(table: FloatArray) -> str:
 
 @dataclass(frozen=True)
 class _Potential:
-    """A table before its names are looked up."""
+    """A table before its names are resolved."""
 
     child: list[Word]
     parents: list[Word]
@@ -146,8 +146,7 @@ class _Reader(Scanner):
     def _header(self) -> None:
         if self.peek() != "{":
             self.word()  # the name of a class
-        self.expect("{")
-        while not self.accept("}"):
+        for _ in self.block():
             if self._attribute() == "software":
                 self.software = self._value()
             self.skip_statement()
@@ -163,8 +162,7 @@ class _Reader(Scanner):
     def _node(self) -> _Node:
         name = self.word()
         label, states = name.text, None
-        self.expect("{")
-        while not self.accept("}"):
+        for _ in self.block():
             attribute = self._attribute()
             if attribute == "label":
                 label = self._value()
@@ -181,8 +179,7 @@ class _Reader(Scanner):
         (child,), stop = self.words(")|")
         parents = self.words(")")[0][0] if stop == "|" else []
         values = None
-        self.expect("{")
-        while not self.accept("}"):
+        for _ in self.block():
             if self._attribute() == "data" and values is None:
                 values = self.nested_numbers()
             self.skip_statement()

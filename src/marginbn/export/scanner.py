@@ -17,6 +17,7 @@ from __future__ import annotations
 import os
 import re
 from bisect import bisect_left
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cache, cached_property
 
@@ -27,7 +28,7 @@ from marginbn.data.text import format_error, numbers_of_texts
 from marginbn.exceptions import FormatError
 from marginbn.files import PathLike, read_bytes, shorten
 
-_HEX = frozenset("0123456789abcdefABCDEF")
+_ESCAPED = re.compile(r"\\u\{([0-9a-fA-F]{0,6})\}")
 
 UNQUOTABLE = re.compile(r'[\x00-\x1f\x7f"\\]')
 """What does not go between double quotes."""
@@ -54,8 +55,7 @@ def escape(text: str, unsafe: re.Pattern[str]) -> str:
 
 def unescape(text: str) -> str:
     r"""The name behind an escaped one; ``\u{`` that is no escape stays as it is."""
-    first, *rest = text.split("\\u{")
-    return first + "".join(_unescape_part(part) for part in rest)
+    return _ESCAPED.sub(_unescape_match, text)
 
 
 def quote(text: str) -> str:
@@ -73,16 +73,11 @@ def _escape_match(match: re.Match[str]) -> str:
     return f"\\u{{{ord(match[0]):x}}}"
 
 
-def _unescape_part(part: str) -> str:
-    digits, brace, rest = part.partition("}")
-    if not brace or len(digits) > 6 or not _HEX.issuperset(digits):
-        return "\\u{" + part
-    if not digits:
-        return rest
-    code = int(digits, 16)
-    if code > 0x10FFFF or 0xD800 <= code <= 0xDFFF:
-        return "\\u{" + part
-    return chr(code) + rest
+def _unescape_match(match: re.Match[str]) -> str:
+    if not match[1]:
+        return ""
+    code = int(match[1], 16)
+    return match[0] if code > 0x10FFFF or 0xD800 <= code <= 0xDFFF else chr(code)
 
 
 _SPACE = re.compile(r"[ \t\r\n\f\v]*")
@@ -150,6 +145,12 @@ class Scanner:
         if not self.accept(mark):
             raise self.error(f"expected {mark!r}, got {self._ahead()}")
 
+    def block(self) -> Iterator[None]:
+        """Once for every statement of a block in braces, which the caller reads."""
+        self.expect("{")
+        while not self.accept("}"):
+            yield
+
     def word(self, stops: str = "") -> Word:
         """The next word: in quotes, or up to white space, a quote or one of the stops."""
         ahead = self.peek()
@@ -188,7 +189,7 @@ class Scanner:
         """Numbers up to the stop, which is stepped over; commas are white space."""
         start, end = self.pos, self._find(stop)
         self.pos = end + 1
-        return self._parse_numbers(self._text[start:end].replace(",", " ").split(), start)
+        return self._parse_numbers(start, end)
 
     def nested_numbers(self) -> NDArray[np.float64]:
         """Numbers in brackets that may be nested to any depth: only their order counts."""
@@ -201,8 +202,7 @@ class Scanner:
         else:
             raise self.error("there is no closing bracket to this one", start - 1)
         self.pos = match.end()
-        inside = self._text[start : match.start()].replace("(", " ").replace(")", " ")
-        return self._parse_numbers(inside.replace(",", " ").split(), start)
+        return self._parse_numbers(start, match.start(), "(),")
 
     def skip_statement(self, stop: str = ";") -> None:
         """Step over everything up to the stop that is not in quotes, and over it."""
@@ -215,12 +215,10 @@ class Scanner:
             self.pos = self._closing_quote(match.start())
         raise self.error(f"the file ends where {stop!r} is missing", start)
 
-    def _parse_numbers(self, texts: list[str], start: int) -> NDArray[np.float64]:
-        try:
-            return parse_numbers(texts)
-        except NotANumberError as error:
-            where = self._text.find(error.text, start)
-            raise self.error(str(error), where) from None
+    def _parse_numbers(self, start: int, end: int, blanks: str = ",") -> NDArray[np.float64]:
+        """Numbers between two positions; these characters are white space."""
+        texts = self._text[start:end].translate(dict.fromkeys(map(ord, blanks), " ")).split()
+        return parse_numbers(texts, lambda why, text: self.error(why, self._text.find(text, start)))
 
     @cached_property
     def _line_ends(self) -> list[int]:
@@ -278,19 +276,14 @@ def _word_pattern(stops: str) -> re.Pattern[str]:
     return re.compile(f'[^ \t\r\n\f\v"{re.escape(stops)}]+')
 
 
-class NotANumberError(Exception):
-    """A text that should be a number; the reason as it goes into the message."""
-
-    def __init__(self, text: str) -> None:
-        super().__init__(f"{shorten(text)} is not a number")
-        self.text = text
-
-
-def parse_numbers(texts: list[str]) -> NDArray[np.float64]:
-    """The texts as finite numbers; :class:`NotANumberError` for the first that is none."""
+def parse_numbers(
+    texts: list[str], error: Callable[[str, str], FormatError]
+) -> NDArray[np.float64]:
+    """The texts as finite numbers; ``error(reason, text)`` makes the error for one that is none."""
     numbers = numbers_of_texts(texts)
     if numbers is None or not np.isfinite(numbers).all():
-        raise NotANumberError(next(text for text in texts if not _is_finite_number(text)))
+        wrong = next(text for text in texts if not _is_finite_number(text))
+        raise error(f"{shorten(wrong)} is not a number", wrong)
     return numbers
 
 

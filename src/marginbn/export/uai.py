@@ -21,7 +21,7 @@ variables in order. Without it the variables are called ``x0``, ``x1``, ... and 
 
 Two packages lay tables out in their own way (``LAYOUTS``), in what they write and what they read:
 
-- pyAgrum has the child fastest and then the first parent, not the last. Its files are told by the
+- pyAgrum has the child fastest and then the first parent, not the last. Its files are known by the
   comment with the variable's name behind each list of variables; the names are taken from there.
 - pgmpy has the first variable fastest. A file whose tables are not distributions as the format
   has it, but all are in this layout, is read in this layout.
@@ -50,7 +50,7 @@ from marginbn.export.assembly import (
     write_row,
 )
 from marginbn.export.native import NamesShape, names_to_dict
-from marginbn.export.scanner import NotANumberError, parse_numbers, parse_whole, read_text
+from marginbn.export.scanner import parse_numbers, parse_whole, read_text
 from marginbn.files import (
     PathLike,
     naming_file,
@@ -237,11 +237,7 @@ class _Reader:
         if len(words) < size:
             self.pos = len(self.words)
             raise self._error("the file ends inside a table")
-        try:
-            values = parse_numbers(words)
-        except NotANumberError as error:
-            self.pos += words.index(error.text) + 1
-            raise self._error(str(error)) from None
+        values = parse_numbers(words, self._number_error)
         self.pos += size
         return _Table(members, shape, values, line)
 
@@ -265,3 +261,7 @@ class _Reader:
 
     def _error(self, reason: str) -> FormatError:
         return format_error(self.path, self._line(), reason)
+
+    def _number_error(self, reason: str, word: str) -> FormatError:
+        self.pos = self.words.index(word, self.pos) + 1
+        return self._error(reason)

@@ -29,14 +29,7 @@ from xml.sax.saxutils import escape as escape_xml
 from marginbn.data.encode import Variable
 from marginbn.data.text import format_error
 from marginbn.export.assembly import Assembly, to_probabilities, write_row
-from marginbn.export.scanner import (
-    UNPRINTABLE_XML,
-    NotANumberError,
-    decode_text,
-    escape,
-    parse_numbers,
-    unescape,
-)
+from marginbn.export.scanner import UNPRINTABLE_XML, decode_text, escape, parse_numbers, unescape
 from marginbn.files import PathLike, read_bytes, shorten
 from marginbn.network.network import BayesianNetwork
 
@@ -203,8 +196,7 @@ def _add_table(assembly: Assembly, element: _Element) -> None:
     assembly.shape(members, element.line)  # refused before its numbers are read
     _only(element, "TABLE", assembly.path)
     table = next(child for child in element.children if child.tag == "TABLE")
-    try:
-        values = parse_numbers(table.text.split())
-    except NotANumberError as error:
-        raise format_error(assembly.path, table.line, str(error)) from None
+    values = parse_numbers(
+        table.text.split(), lambda why, _: format_error(assembly.path, table.line, why)
+    )
     assembly.add(members, values, element.line)

@@ -177,15 +177,7 @@ def _arrays(c: Certificate) -> Iterator[bytes]:
 
 
 def read_certificate(path: PathLike, max_bytes: int = MAX_BYTES) -> Certificate:
-    """Read a certificate; whatever is not as the format demands is refused.
-
-    Raises
-    ------
-    FormatError
-        If the file is no certificate, or a broken one; the message says what and where.
-    InputError
-        If the file cannot be read at all.
-    """
+    """Read a certificate; whatever is not as the format demands is a :class:`FormatError`."""
     content = read_bytes(path, max_bytes)
     with naming_file(path):
         return decode_certificate(content, max_bytes)
