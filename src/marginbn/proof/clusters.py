@@ -264,10 +264,7 @@ class ClusterRelaxation(Relaxation):
         )
         made = []
         for change in sides(self.instance, choice.split, state.allowed):
-            allowed, present = state.allowed.copy(), state.present.copy()
-            allowed[change.removed] = False
-            if change.edge is not None:
-                present[change.edge] = True
+            allowed, present = change.apply(state.allowed, state.present)
             below = min(bound, self._bound(majorant, allowed))
             child = NodeState(allowed, present, relaxed.warm, state.depth + 1, majorant)
             made.append(Claim(child, below, majorant.proof))

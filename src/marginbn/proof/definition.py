@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Iterator
+from dataclasses import dataclass, replace
 from functools import partial
 from itertools import combinations
 
@@ -13,7 +14,7 @@ from numpy.typing import NDArray
 from marginbn.data.encode import EncodedData
 from marginbn.exceptions import InputError
 from marginbn.problem.candidates import CandidateSets, enumerate_candidates
-from marginbn.problem.problem import StructureProblem
+from marginbn.problem.problem import StructureProblem, drop_dominated
 from marginbn.problem.scores import SCORES, LocalScore
 from marginbn.proof.certificate import Candidates, Data, Score
 from marginbn.proof.checker.values import decomposable_scores
@@ -111,3 +112,41 @@ def _have_subsets(full: CandidateSets, dropped: NDArray[np.bool_]) -> bool:
 
 def _proper_subsets(parents: tuple[int, ...]) -> Iterator[tuple[int, ...]]:
     return (s for size in range(len(parents)) for s in combinations(parents, size))
+
+
+@dataclass(frozen=True, eq=False)
+class Definition:
+    """Everything of a certificate that is known before the search."""
+
+    problem: StructureProblem
+    data: Data
+    score: Score
+    candidates: Candidates
+    numbers: NDArray[np.int64]  # of the problem's candidates in the certificate
+
+    @classmethod
+    def of(cls, problem: StructureProblem) -> Definition:
+        """The definition of a problem; refused where data or score are not known."""
+        data = define_data(data_behind(problem))
+        candidates, numbers = define_candidates(problem)
+        definition = cls(problem, data, define_score(problem), candidates, numbers)
+        return definition if definition.is_forest else definition._without_dominated()
+
+    def _without_dominated(self) -> Definition:
+        """Candidates that the relaxation does not look at are dropped."""
+        own, kept = self.problem.candidates, drop_dominated(self.problem).candidates
+        if kept is own:
+            return self
+        dropped = self.candidates.dropped.copy()
+        if len(dropped) == 0:
+            dropped = np.zeros(own.n_candidates, dtype=bool)
+        pairs = set(zip(kept.child.tolist(), kept.parents, strict=True))
+        for k, pair in enumerate(zip(own.child.tolist(), own.parents, strict=True)):
+            dropped[self.numbers[k]] = pair not in pairs
+        return replace(self, candidates=replace(self.candidates, dropped=dropped))
+
+    @property
+    def is_forest(self) -> bool:
+        """Whether structures are forests with class parents."""
+        candidates = self.problem.candidates
+        return candidates.is_class_restricted and candidates.max_parents <= 2

@@ -60,6 +60,14 @@ class Side(NamedTuple):
     removed: IntArray
     edge: tuple[int, int] | None
 
+    def apply(self, allowed: BoolArray, present: BoolArray) -> tuple[BoolArray, BoolArray]:
+        """Candidates and present edges of the child."""
+        candidates, edges = allowed.copy(), present.copy()
+        candidates[self.removed] = False
+        if self.edge is not None:
+            edges[self.edge] = True
+        return candidates, edges
+
 
 def sides(instance: Instance, split: Split, allowed: BoolArray) -> tuple[Side, Side]:
     """The child where the object is 0 and the one where it is 1."""

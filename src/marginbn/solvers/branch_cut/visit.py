@@ -251,10 +251,7 @@ class Visitor:
         choice = self.chooser.choose(relaxed, bound, cutoff, allowed, present, node.depth)
         children: list[Node] = []
         for side, change in enumerate(sides(self.instance, choice.split, allowed)):
-            child, edges = allowed.copy(), present.copy()
-            child[change.removed] = False
-            if change.edge is not None:
-                edges[change.edge] = True
+            child, edges = change.apply(allowed, present)
             if not propagate(self.instance.offsets, self.instance.members, child, edges):
                 continue
             value = min(bound, choice.bounds[side])
