@@ -26,8 +26,8 @@ import numpy as np
 import numpy.typing as npt
 
 from marginbn.solvers.branch_cut.arrays import FloatArray, Instance, IntArray
-from marginbn.solvers.branch_cut.kernels.compile import kernel
 from marginbn.solvers.branch_cut.kernels.separation import next_random
+from marginbn.solvers.compile import entry as kernel
 
 BoolArray = npt.NDArray[np.bool_]
 

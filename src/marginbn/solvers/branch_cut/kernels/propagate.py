@@ -18,7 +18,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from marginbn.solvers.branch_cut.kernels.compile import kernel
+from marginbn.solvers.compile import entry as kernel
 
 IntArray = npt.NDArray[np.int64]
 BoolArray = npt.NDArray[np.bool_]

@@ -20,7 +20,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from marginbn.solvers.branch_cut.kernels.compile import kernel
+from marginbn.solvers.compile import entry as kernel
 
 FloatArray = npt.NDArray[np.float64]
 IntArray = npt.NDArray[np.int64]
