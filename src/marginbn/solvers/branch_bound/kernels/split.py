@@ -118,7 +118,7 @@ def choose_split(
     """The best object (kind, i, j), of equal ones the first in the list; kind NONE if every feature
     is decided.
     """
-    objects = _list_objects(inst, box)
+    objects = list_objects(inst, box)
     if settings.random_splits:
         return _random_object(objects, seed)
     work = _new_splitting(inst, b)
@@ -142,7 +142,7 @@ def choose_split(
 
 
 @kernel
-def _list_objects(inst: Instance, box: Box) -> IntArray:
+def list_objects(inst: Instance, box: Box) -> IntArray:
     """Every object (kind, i, j) both of whose sides are smaller than the box."""
     n = box.allowed.shape[0]
     with_feature, n_sets = _count_class_sets(inst, box)
