@@ -1,4 +1,4 @@
-"""Machine code is never stale: where it is kept, when it goes, and what users are told."""
+"""Machine code is never stale: where it is kept, when it goes, and what users see."""
 
 from __future__ import annotations
 
@@ -226,7 +226,7 @@ def test_platform_cache_folders(monkeypatch: pytest.MonkeyPatch, tmp_path: Path)
         assert compiling.cache_root() == tmp_path / place / "marginbn" / "kernels"
 
 
-def test_compiling_is_told_once(
+def test_compiling_is_reported_once(
     capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """One line on a cold cache, none afterwards, in this process or in the next."""
