@@ -221,14 +221,12 @@ def cutoff_of(value: float, gap: float) -> float:
 
 
 @kernel
-def offer_vertex(inst: Instance, vertex: IntArray, value: float, incumbent: Incumbent) -> bool:
+def offer_vertex(vertex: IntArray, value: float, incumbent: Incumbent) -> None:
     """Keep a better structure."""
     if value > incumbent.value[0]:
         incumbent.value[0] = value
         copy_array(vertex, incumbent.vertex)
         incumbent.found[0] += 1
-        return True
-    return False
 
 
 @kernel
@@ -243,7 +241,7 @@ def try_vertex(
     if value + slack > incumbent.value[0]:
         if inst.rows.shape[0] < full.rows.shape[0]:
             value = objective_of_vertex(full, vertex, np.empty(full.rows.shape[0]))
-        offer_vertex(full, vertex, value, incumbent)
+        offer_vertex(vertex, value, incumbent)
 
 
 @kernel

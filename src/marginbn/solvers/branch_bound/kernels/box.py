@@ -52,6 +52,7 @@ from marginbn.solvers.branch_bound.kernels.records import (
     Instance,
     Oracle,
     column_of,
+    only_true,
 )
 from marginbn.solvers.compile import entry, kernel
 
@@ -285,21 +286,12 @@ def _restrict_relevant(inst: Instance, box: Box) -> int:
             continue
         if not box.allowed[j, n + 1]:
             box.relevant[j] = False
-        elif _only_empty(box, j):
+        elif only_true(box.allowed[j]) == n + 1:
             for s in range(box.classes.size):
                 if box.classes[s] and not is_member(inst, j, s):
                     box.classes[s] = False
                     changed = 1
     return changed
-
-
-@kernel
-def _only_empty(box: Box, j: int) -> bool:
-    n = box.allowed.shape[0]
-    for s in range(n + 1):
-        if box.allowed[j, s]:
-            return False
-    return bool(box.allowed[j, n + 1])
 
 
 @kernel

@@ -30,7 +30,7 @@ import numpy as np
 
 from marginbn.solvers.branch_bound.kernels.bound import Incumbent, offer_vertex
 from marginbn.solvers.branch_bound.kernels.box import is_member
-from marginbn.solvers.branch_bound.kernels.duals import add_column, objective_of_vertex
+from marginbn.solvers.branch_bound.kernels.duals import add_column, objective_of_vertex, value_along
 from marginbn.solvers.branch_bound.kernels.gradient import BLOCK, add_rows
 from marginbn.solvers.branch_bound.kernels.records import (
     Box,
@@ -153,7 +153,7 @@ def search_from(
         state.failures += 1
         if climber.state.value > state.best:
             state.best, state.failures = climber.state.value, 0
-            offer_vertex(full, climber.vertex, climber.state.value, incumbent)
+            offer_vertex(climber.vertex, climber.state.value, incumbent)
     state.found = incumbent.found[0]
 
 
@@ -191,7 +191,7 @@ def _begin(
     _forget_gradient(inst, climber)
     _climb(inst, box, climber, stop)
     _judge(full, climber, -np.inf)
-    offer_vertex(full, climber.vertex, climber.state.value, incumbent)
+    offer_vertex(climber.vertex, climber.state.value, incumbent)
     if state.found == incumbent.found[0]:
         copy_array(climber.kept, climber.vertex)
         climber.state.value = value
@@ -271,20 +271,9 @@ def _follow(inst: Instance, climber: Climber) -> None:
 
 
 @kernel
-def _value_with(inst: Instance, base: FloatArray, v: int) -> float:
-    """offset + sum_m w_m min(gamma, min_c (base + column v)_mc)."""
-    column = inst.columns[v]
-    total = inst.offset
-    if inst.weights.size == inst.rows.shape[0]:
-        for m in range(inst.weights.size):
-            total += inst.weights[m] * min(inst.gamma, base[m] + column[m])
-        return total
-    for m in range(inst.weights.size):
-        lowest = inst.gamma
-        for r in range(inst.starts[m], inst.starts[m + 1]):
-            lowest = min(lowest, base[r] + column[r])
-        total += inst.weights[m] * lowest
-    return total
+def _value_with(inst: Instance, climber: Climber, v: int) -> float:
+    """The objective without linear scores when column v joins ``base``."""
+    return value_along(inst, inst.offset, climber.base, 1.0, inst.columns[v])
 
 
 @kernel
@@ -334,7 +323,7 @@ def _improve_slot(inst: Instance, box: Box, climber: Climber, i: int) -> bool:
             linear = _linear(inst, vertex) - inst.linear[offset + old]
             loaded = True
         climber.state.effort += 1
-        value = linear + inst.linear[offset + s] + _value_with(inst, climber.base, offset + s)
+        value = linear + inst.linear[offset + s] + _value_with(inst, climber, offset + s)
         if value - best > _least_gain(climber):
             best, slot = value, s
             least = climber.g[offset + old] + (best - climber.state.value)
@@ -407,7 +396,7 @@ def _class_move_value(inst: Instance, climber: Climber, s: int) -> float:
             add_column(inst, empty, 1.0, climber.base)
             linear += inst.linear[empty] - inst.linear[present]
     climber.state.effort += MOVED_COLUMNS
-    return float(linear + inst.linear[new] + _value_with(inst, climber.base, new))
+    return float(linear + inst.linear[new] + _value_with(inst, climber, new))
 
 
 @kernel
@@ -475,7 +464,7 @@ def _route_value(inst: Instance, climber: Climber, i: int, s: int, p: int, slot:
     add_column(inst, old_p, -1.0, climber.base)
     rest = _linear(inst, vertex) - linear[old_i] - linear[old_p]
     climber.state.effort += MOVED_COLUMNS
-    return float(rest + linear[new_i] + linear[new_p] + _value_with(inst, climber.base, new_p))
+    return float(rest + linear[new_i] + linear[new_p] + _value_with(inst, climber, new_p))
 
 
 @kernel

@@ -141,14 +141,21 @@ def _load_vertex(inst: Instance, b: Bounding, balance: Balance, k: int) -> None:
     balance.level[k] = level
 
 
-@entry
-def load_margins(inst: Instance, b: Bounding) -> None:
-    """t = margins of the convex combination."""
+@kernel
+def point_of(inst: Instance, b: Bounding) -> FloatArray:
+    """eta of the convex combination, by columns."""
     n = inst.n_features
     eta = np.zeros(inst.linear.size)
     for k in range(b.state.n_active):
         for i in range(n + 1):
             eta[column_of(n, i, b.vertices[k, i])] += b.share[k]
+    return eta
+
+
+@entry
+def load_margins(inst: Instance, b: Bounding) -> None:
+    """t = margins of the convex combination."""
+    eta = point_of(inst, b)
     for r in range(inst.rows.shape[0]):
         b.t[r] = 0.0
     for v in range(eta.size):

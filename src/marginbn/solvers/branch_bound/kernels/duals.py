@@ -175,12 +175,27 @@ def objective_of_margins(inst: Instance, t: FloatArray) -> float:
 
 
 @kernel
+def value_along(inst: Instance, start: float, t: FloatArray, step: float, d: FloatArray) -> float:
+    """start + sum_m w_m min(gamma, min_c (t + step d)_mc)."""
+    total = start
+    if inst.weights.size == inst.rows.shape[0]:
+        for m in range(inst.weights.size):
+            total += inst.weights[m] * min(inst.gamma, t[m] + step * d[m])
+        return total
+    for m in range(inst.weights.size):
+        lowest = inst.gamma
+        for r in range(inst.starts[m], inst.starts[m + 1]):
+            lowest = min(lowest, t[r] + step * d[r])
+        total += inst.weights[m] * lowest
+    return total
+
+
+@kernel
 def add_vertex_margins(inst: Instance, vertex: IntArray, scale: float, t: FloatArray) -> None:
     """t += scale * (margins of a vertex)."""
     n = inst.n_features
-    for i in range(n):
+    for i in range(n + 1):
         add_column(inst, column_of(n, i, vertex[i]), scale, t)
-    add_column(inst, column_of(n, n, vertex[n]), scale, t)
 
 
 @kernel

@@ -32,6 +32,7 @@ from marginbn.solvers.branch_bound.kernels.records import (
     IntArray,
     column_of,
     copy_array,
+    only_true,
 )
 from marginbn.solvers.compile import kernel
 
@@ -178,7 +179,7 @@ def prepare_columns(inst: Instance, box: Box, spans: IntArray, fixed: FloatArray
     count, barrier = 0, 0
     for i in range(n):
         offset = column_of(n, i, 0)
-        only = only_slot(box, i)
+        only = only_true(box.allowed[i])
         if only >= 0:
             add_column(inst, offset + only, 1.0, fixed)
             barrier = offset + n + 2
@@ -186,7 +187,7 @@ def prepare_columns(inst: Instance, box: Box, spans: IntArray, fixed: FloatArray
         for s in range(n + 2):
             if box.allowed[i, s]:
                 count = _extend(spans, count, offset + s, barrier)
-    only = only_class_set(box)
+    only = only_true(box.classes)
     if only >= 0:
         add_column(inst, column_of(n, n, only), 1.0, fixed)
         return count
@@ -194,30 +195,6 @@ def prepare_columns(inst: Instance, box: Box, spans: IntArray, fixed: FloatArray
         if box.classes[s]:
             count = _extend(spans, count, column_of(n, n, s), barrier)
     return count
-
-
-@kernel
-def only_slot(box: Box, i: int) -> int:
-    """The slot of feature i if it has just one, otherwise -1."""
-    found = -1
-    for s in range(box.allowed.shape[1]):
-        if box.allowed[i, s]:
-            if found >= 0:
-                return -1
-            found = s
-    return found
-
-
-@kernel
-def only_class_set(box: Box) -> int:
-    """The class set if just one is left, otherwise -1."""
-    found = -1
-    for s in range(box.classes.size):
-        if box.classes[s]:
-            if found >= 0:
-                return -1
-            found = s
-    return found
 
 
 @kernel
@@ -275,18 +252,6 @@ def _add_block(
 
 
 @kernel
-def list_nonzero(u: FloatArray, changed: IntArray, delta: FloatArray) -> int:
-    """All rows with a dual weight, for a fresh gradient."""
-    count = 0
-    for r in range(u.size):
-        if u[r] != 0.0:
-            changed[count] = r
-            delta[count] = u[r]
-            count += 1
-    return count
-
-
-@kernel
 def fresh_gradient(
     inst: Instance,
     spans: IntArray,
@@ -298,5 +263,9 @@ def fresh_gradient(
 ) -> float:
     """g from scratch; ends the drift of the incremental updates."""
     copy_array(inst.linear, g)
-    count = list_nonzero(u, changed, delta)
+    count = 0
+    for r in range(u.size):
+        if u[r] != 0.0:
+            changed[count], delta[count] = r, u[r]
+            count += 1
     return add_rows(inst, spans, n_spans, changed, delta, count, g)

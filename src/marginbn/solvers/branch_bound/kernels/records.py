@@ -211,6 +211,18 @@ def copy_array(source: npt.NDArray[Any], target: npt.NDArray[Any]) -> None:
 
 
 @kernel
+def only_true(flags: BoolArray) -> int:
+    """The place of the only True, -1 if there are none or several."""
+    found = -1
+    for a in range(flags.size):
+        if flags[a]:
+            if found >= 0:
+                return -1
+            found = a
+    return found
+
+
+@kernel
 def next_random(seed: IntArray) -> int:
     """Xorshift generator on 63 bits; deterministic and the same on every platform."""
     x = np.uint64(seed[0])

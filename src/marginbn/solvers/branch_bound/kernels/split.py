@@ -27,8 +27,8 @@ import numpy as np
 
 from marginbn.solvers.branch_bound.kernels.bound import Settings
 from marginbn.solvers.branch_bound.kernels.box import is_member, keep_only_empty
-from marginbn.solvers.branch_bound.kernels.combination import Bounding
-from marginbn.solvers.branch_bound.kernels.gradient import only_slot
+from marginbn.solvers.branch_bound.kernels.combination import Bounding, point_of
+from marginbn.solvers.branch_bound.kernels.duals import value_along
 from marginbn.solvers.branch_bound.kernels.records import (
     Box,
     FloatArray,
@@ -36,6 +36,7 @@ from marginbn.solvers.branch_bound.kernels.records import (
     IntArray,
     column_of,
     next_random,
+    only_true,
 )
 from marginbn.solvers.compile import kernel
 
@@ -67,16 +68,21 @@ class Splitting(NamedTuple):
 
 
 @kernel
-def _new_splitting(inst: Instance) -> Splitting:
-    n_rows, n_columns = inst.rows.shape[0], inst.linear.size
-    n = inst.n_features
-    return Splitting(
-        np.zeros(n_columns),
-        np.zeros((n + 1, n_rows)),
-        np.zeros(n + 1),
-        np.zeros(n_rows),
-        np.zeros(n),
-    )
+def _new_splitting(inst: Instance, b: Bounding) -> Splitting:
+    """The relaxed solution and its parts T_i = sum_s eta_is A_is."""
+    n, n_rows = inst.n_features, inst.rows.shape[0]
+    parts, part_linear, member = np.zeros((n + 1, n_rows)), np.zeros(n + 1), np.zeros(n)
+    eta = point_of(inst, b)
+    for v in range(eta.size):
+        if eta[v] > 0.0:
+            i = min(v // (n + 2), n)
+            _add(parts[i], eta[v], inst.columns[v])
+            part_linear[i] += eta[v] * inst.linear[v]
+    for s in range(inst.first.size):
+        for j in (inst.first[s], inst.second[s]):
+            if j >= 0:
+                member[j] += eta[column_of(n, n, s)]
+    return Splitting(eta, parts, part_linear, np.zeros(n_rows), member)
 
 
 @kernel
@@ -112,13 +118,11 @@ def choose_split(
     """The best object (kind, i, j), of equal ones the first in the list; kind NONE if every feature
     is decided.
     """
-    objects = _list_objects(inst, box)
+    objects = list_objects(inst, box)
     if settings.random_splits:
         return _random_object(objects, seed)
-    work = _new_splitting(inst)
-    _load_shares(inst, b, work)
-    _load_parts(inst, work)
-    here = _value_along(inst, b, work, 0.0, 0.0)
+    work = _new_splitting(inst, b)
+    here = value_along(inst, 0.0, b.t, 0.0, work.delta)
     best, chosen = 0.0, -1
     for k in range(objects.shape[0]):
         kind, i, j = objects[k, 0], objects[k, 1], objects[k, 2]
@@ -138,7 +142,7 @@ def choose_split(
 
 
 @kernel
-def _list_objects(inst: Instance, box: Box) -> IntArray:
+def list_objects(inst: Instance, box: Box) -> IntArray:
     """Every object (kind, i, j) both of whose sides are smaller than the box."""
     n = box.allowed.shape[0]
     with_feature, n_sets = _count_class_sets(inst, box)
@@ -150,11 +154,11 @@ def _list_objects(inst: Instance, box: Box) -> IntArray:
                 count = _append(objects, count, EDGE, i, j)
     for j in range(n):
         # eta may lie outside the box after fixing, so it cannot say whether a side is empty
-        splits = with_feature[j] > 0 or only_slot(box, j) < 0
+        splits = with_feature[j] > 0 or only_true(box.allowed[j]) < 0
         if _relevance_is_open(box, j) and with_feature[j] < n_sets and splits:
             count = _append(objects, count, RELEVANCE, j, 0)
     for i in range(n):
-        if only_slot(box, i) < 0:
+        if only_true(box.allowed[i]) < 0:
             for s in range(n + 2):
                 if box.allowed[i, s]:
                     count = _append(objects, count, SLOT, i, s)
@@ -208,46 +212,9 @@ def _random_object(objects: IntArray, seed: IntArray) -> tuple[int, int, int]:
 
 
 @kernel
-def _load_shares(inst: Instance, b: Bounding, work: Splitting) -> None:
-    """eta from the active vertices, and the share of class sets with each feature."""
-    n = inst.n_features
-    for k in range(b.state.n_active):
-        for i in range(n + 1):
-            work.eta[column_of(n, i, b.vertices[k, i])] += b.share[k]
-    for s in range(inst.first.size):
-        if inst.first[s] >= 0:
-            work.member[inst.first[s]] += work.eta[column_of(n, n, s)]
-        if inst.second[s] >= 0:
-            work.member[inst.second[s]] += work.eta[column_of(n, n, s)]
-
-
-@kernel
-def _load_parts(inst: Instance, work: Splitting) -> None:
-    """T_i = sum_s eta_is A_is for every feature and for the class."""
-    n = inst.n_features
-    for v in range(work.eta.size):
-        if work.eta[v] > 0.0:
-            i = min(v // (n + 2), n)
-            _add(work.parts[i], work.eta[v], inst.columns[v])
-            work.part_linear[i] += work.eta[v] * inst.linear[v]
-
-
-@kernel
 def _add(out: FloatArray, scale: float, column: FloatArray) -> None:
     for r in range(out.size):
         out[r] += scale * column[r]
-
-
-@kernel
-def _value_along(inst: Instance, b: Bounding, work: Splitting, step: float, linear: float) -> float:
-    """f(t + step delta), linear parts relative to eta."""
-    total = step * linear
-    for m in range(inst.weights.size):
-        lowest = inst.gamma
-        for r in range(inst.starts[m], inst.starts[m + 1]):
-            lowest = min(lowest, b.t[r] + step * work.delta[r])
-        total += inst.weights[m] * lowest
-    return total
 
 
 @kernel
@@ -274,12 +241,12 @@ def _score(
 ) -> float:
     """Product of the drops on both sides; ``here`` is f(t)."""
     linear = _move_to_first_side(inst, work, kind, i, j)
-    first = here - _value_along(inst, b, work, 1.0, linear)
+    first = here - value_along(inst, linear, b.t, 1.0, work.delta)
     step = -share / (1.0 - share)
     if kind == MEMBER:  # its sides differ in more than one part: the second is a move of its own
         work.delta[:] = 0.0
         linear, step = _condition_class(inst, work, i, False), 1.0
-    second = here - _value_along(inst, b, work, step, linear)
+    second = here - value_along(inst, step * linear, b.t, step, work.delta)
     tiny = TINY * (1.0 + abs(here))
     return max(first, tiny) * max(second, tiny)
 

@@ -31,7 +31,6 @@ from marginbn.solvers.branch_bound.kernels.combination import (
     load_margins,
 )
 from marginbn.solvers.branch_bound.kernels.duals import objective_of_vertex
-from marginbn.solvers.branch_bound.kernels.gradient import only_slot
 from marginbn.solvers.branch_bound.kernels.oracle import maximise
 from marginbn.solvers.branch_bound.kernels.records import (
     Box,
@@ -40,6 +39,7 @@ from marginbn.solvers.branch_bound.kernels.records import (
     Oracle,
     copy_array,
     new_box,
+    only_true,
 )
 from marginbn.solvers.branch_bound.kernels.split import NONE, apply_split, choose_split
 from marginbn.solvers.branch_bound.kernels.store import (
@@ -293,7 +293,7 @@ def _split(
 @kernel
 def _is_decided(box: Box) -> bool:
     for i in range(box.allowed.shape[0]):  # noqa: SIM110 (generators are not compiled)
-        if only_slot(box, i) < 0:
+        if only_true(box.allowed[i]) < 0:
             return False
     return True
 
@@ -304,10 +304,10 @@ def _evaluate_leaf(full: Instance, pool: Pool, work: Workspace, incumbent: Incum
     n = full.n_features
     vertex = work.oracle.other
     for i in range(n):
-        vertex[i] = only_slot(work.box, i)
+        vertex[i] = only_true(work.box.allowed[i])
     for s in range(work.box.classes.size):
         if work.box.classes[s]:
             vertex[n] = s
             value = objective_of_vertex(full, vertex, work.bounding.t)
-            offer_vertex(full, vertex, value, incumbent)
+            offer_vertex(vertex, value, incumbent)
             pool.state.leaves += 1
