@@ -44,19 +44,6 @@ class Arborescence:
     value: float
     prices: dict[frozenset[int], float]
 
-    def reduced_costs(self, weights: npt.ArrayLike) -> FloatArray:
-        """How much each arc ``[head, tail]`` costs if forced in; infinite where forbidden."""
-        matrix = _check(weights)
-        n = matrix.shape[0]
-        covered = np.zeros_like(matrix)
-        for members, price in self.prices.items():
-            inside = np.zeros(n + 1, dtype=bool)
-            inside[list(members)] = True
-            covered[np.ix_(inside[:n], ~inside)] += price
-        costs: FloatArray = covered - matrix
-        costs[np.arange(n), np.arange(n)] = np.inf
-        return costs
-
 
 def maximum_arborescence(weights: npt.ArrayLike) -> tuple[IntArray, float]:
     """Return the parents and the value of a maximum arborescence.

@@ -206,21 +206,6 @@ def enumerate_candidates(
             f"parent sets, more than {MAX_CANDIDATES}; reduce max_parents or drop features"
         )
     _check_arcs(n_variables, required, forbidden)
-    child: list[int] = []
-    parents: list[tuple[int, ...]] = []
-    for i in range(n_variables):
-        own = _candidates_of(i, n_variables, max_parents, class_restricted, set(constant), required)
-        must = {p for p, c in required if c == i}
-        must_not = {p for p, c in forbidden if c == i}
-        kept = [s for s in own if must.issubset(s) and must_not.isdisjoint(s)]
-        if not kept:
-            raise InputError(
-                f"variable {i} has no candidate parent set left: it needs the parents "
-                f"{sorted(must)} without {sorted(must_not)} and max_parents={max_parents}"
-                + (", and sets of features must contain the class" if class_restricted else "")
-            )
-        child += [i] * len(kept)
-        parents += kept
     rule = CandidateRule(
         max_parents,
         class_restricted,
@@ -228,32 +213,43 @@ def enumerate_candidates(
         forbidden=tuple(sorted(set(forbidden))),
         constant=tuple(sorted(set(constant))),
     )
+    child: list[int] = []
+    parents: list[tuple[int, ...]] = []
+    for i in range(n_variables):
+        own = _candidates_of(i, n_variables, rule)
+        child += [i] * len(own)
+        parents += own
     return CandidateSets(n_variables, np.array(child, dtype=np.int32), tuple(parents), rule)
 
 
-def _candidates_of(
-    i: int,
-    n_variables: int,
-    max_parents: int,
-    class_restricted: bool,
-    constant: set[int],
-    required: Collection[Arc],
+def _candidates_of(i: int, n_variables: int, rule: CandidateRule) -> list[tuple[int, ...]]:
+    """Parent sets of variable i, by size and then lexicographically; refused if there is none."""
+    must = {p for p, c in rule.required if c == i}
+    must_not = {p for p, c in rule.forbidden if c == i}
+    every = _parent_sets(i, n_variables, rule, must)
+    kept = [s for s in every if must.issubset(s) and must_not.isdisjoint(s)]
+    if not kept:
+        raise InputError(
+            f"variable {i} has no candidate parent set left: it needs the parents "
+            f"{sorted(must)} without {sorted(must_not)} and max_parents={rule.max_parents}"
+            + (", and sets of features must contain the class" if rule.class_restricted else "")
+        )
+    return kept
+
+
+def _parent_sets(
+    i: int, n_variables: int, rule: CandidateRule, must: set[int]
 ) -> Iterator[tuple[int, ...]]:
-    """Parent sets of variable i, by size and then lexicographically."""
-    wanted = {p for p, c in required if c == i}
-    if i in constant and not wanted:
-        yield ()
-        return
-    pool = [v for v in range(n_variables) if v != i and (v not in constant or v in wanted)]
-    if not class_restricted or i == 0:
-        for size in range(min(max_parents, len(pool)) + 1):
-            yield from combinations(pool, size)
-        return
+    """Parent sets of variable i before arcs are looked at."""
     yield ()
-    features = [v for v in pool if v != 0]
-    for size in range(min(max_parents - 1, len(features)) + 1):
-        for rest in combinations(features, size):
-            yield (0, *rest)
+    if i in rule.constant and not must:
+        return
+    pool = [v for v in range(n_variables) if v != i and (v not in rule.constant or v in must)]
+    fixed: tuple[int, ...] = ()
+    if rule.class_restricted and i != 0:
+        fixed, pool = (0,), [v for v in pool if v != 0]
+    for size in range(min(rule.max_parents - len(fixed), len(pool)) + 1):
+        yield from (s for rest in combinations(pool, size) if (s := (*fixed, *rest)))
 
 
 def _check_arcs(n_variables: int, required: Collection[Arc], forbidden: Collection[Arc]) -> None:

@@ -35,30 +35,25 @@ def multiclass_table(
     data: EncodedData, child: int, parents: Sequence[int], smoothing: float
 ) -> NDArray[np.float64]:
     """s_k of the soft margin, shape (joint states of the features, n_classes)."""
-    features = [v for v in sorted((child, *parents)) if v != 0]
     counts = contingency(data, (*parents, child))
-    log_table = smoothed_log_table(counts, smoothing)
-    return _class_last(log_table, (*parents, child), features, data)
+    return _class_last(smoothed_log_table(counts, smoothing), (*parents, child), data)
 
 
 def binary_table(
     data: EncodedData, child: int, parents: Sequence[int], smoothing: float
 ) -> NDArray[np.float64]:
     """s_k of the binary margin: log odds of class c against the rest, (states, n_classes)."""
-    features = [v for v in sorted((child, *parents)) if v != 0]
-    if child == 0:  # P(C = 1 | S): two states after merging the other classes
-        counts = contingency(data, (*parents, 0))
-        rest = _sum_of_others(counts, -1)
-        odds = np.log(counts + smoothing) - np.log(rest + smoothing)
-        return _class_last(odds, (*parents, 0), features, data)
-    if 0 not in parents:
-        arities = [int(data.arities[v]) for v in features]
+    axes = (*parents, child)
+    if 0 not in axes:
+        arities = [int(data.arities[v]) for v in axes]
         return np.zeros((int(np.prod(arities)), data.n_classes))
-    counts = contingency(data, (*parents, child))
-    axis = list(parents).index(0)
-    rest = _sum_of_others(counts, axis)
-    odds = smoothed_log_table(counts, smoothing) - smoothed_log_table(rest, smoothing)
-    return _class_last(odds, (*parents, child), features, data)
+    counts = contingency(data, axes)
+    rest = _sum_of_others(counts, axes.index(0))
+    if child == 0:  # P(C = 1 | S): two states after merging the other classes
+        odds = np.log(counts + smoothing) - np.log(rest + smoothing)
+    else:
+        odds = smoothed_log_table(counts, smoothing) - smoothed_log_table(rest, smoothing)
+    return _class_last(odds, axes, data)
 
 
 def _sum_of_others(counts: NDArray[np.float64], axis: int) -> NDArray[np.float64]:
@@ -75,13 +70,12 @@ def _sum_of_others(counts: NDArray[np.float64], axis: int) -> NDArray[np.float64
 
 
 def _class_last(
-    table: NDArray[np.float64], axes: Sequence[int], features: Sequence[int], data: EncodedData
+    table: NDArray[np.float64], axes: tuple[int, ...], data: EncodedData
 ) -> NDArray[np.float64]:
     """Reorder axes to (features in index order, class) and flatten the features."""
+    moved = np.transpose(table, sorted(range(len(axes)), key=lambda a: (axes[a] == 0, axes[a])))
     if 0 not in axes:
-        moved = np.transpose(table, [list(axes).index(v) for v in features])
         return np.repeat(moved.reshape(-1, 1), data.n_classes, axis=1)
-    moved = np.transpose(table, [list(axes).index(v) for v in (*features, 0)])
     return np.ascontiguousarray(moved.reshape(-1, data.n_classes))
 
 

@@ -51,6 +51,7 @@ from numpy.typing import NDArray
 
 from marginbn.exceptions import InputError
 from marginbn.problem.candidates import CandidateSets
+from marginbn.problem.structure import find_cycle
 from marginbn.solvers.branch_cut.arrays import FloatArray, Instance, IntArray
 from marginbn.solvers.branch_cut.kernels.separation import SupportArrays, separate
 from marginbn.solvers.milp import load_highspy
@@ -172,18 +173,8 @@ def violated_by_selection(parents: Sequence[Sequence[int]]) -> Cluster | None:
 
     Every member has its predecessor on the cycle as a parent, so f of the cycle is zero.
     """
-    alive = set(range(len(parents)))
-    while True:
-        free = {v for v in alive if alive.isdisjoint(parents[v])}
-        if not free:
-            break
-        alive -= free
-    if not alive:
-        return None
-    path = [min(alive)]
-    while path[-1] not in path[:-1]:  # everybody left has a parent that is left
-        path.append(min(alive.intersection(parents[path[-1]])))
-    return frozenset(path[path.index(path[-1]) :])
+    cycle = find_cycle(parents)
+    return None if cycle is None else frozenset(cycle)
 
 
 @dataclass(frozen=True)
