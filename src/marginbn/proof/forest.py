@@ -31,7 +31,7 @@ from marginbn.proof.record import (
     unused_weight,
     weights_of,
 )
-from marginbn.solvers.branch_bound import warm_up
+from marginbn.solvers.branch_bound import BranchBoundSolver
 from marginbn.solvers.branch_bound.arrays import encode
 from marginbn.solvers.branch_bound.kernels.bound import PRUNED, Incumbent, bound_box
 from marginbn.solvers.branch_bound.kernels.box import propagate
@@ -98,7 +98,7 @@ class ForestRelaxation:
     def __init__(
         self, problem: StructureProblem, numbers: IntArray, cutoff: Cutoff, seed: int
     ) -> None:
-        warm_up()
+        BranchBoundSolver().prepare()
         self.encoding = encode(problem)
         inst = with_all_rows(self.encoding.instance)
         self.inst = inst

@@ -12,12 +12,7 @@ from marginbn.solvers.memory import BranchBoundShape, Needs
 from marginbn.solvers.run import Run
 from marginbn.solvers.tree_search import SearchTree, TreeSolver
 
-__all__ = ["BranchBoundSolver", "warm_up"]
-
-
-def warm_up() -> None:
-    """Compile the kernels now (or load them from the cache), not when the first solve starts."""
-    BranchBoundSolver().prepare()
+__all__ = ["BranchBoundSolver"]
 
 
 @dataclass(frozen=True)
