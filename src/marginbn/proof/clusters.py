@@ -39,7 +39,6 @@ from marginbn.solvers.branch_cut.split import Chooser, sides
 from marginbn.solvers.branch_cut.split import Split as Object
 from marginbn.solvers.branch_cut.visit import effort_at, prepare
 from marginbn.solvers.branch_cut.warm import EXPLICIT, Warm
-from marginbn.solvers.run import CallersWatch
 
 LEAF_BITS = (2, 4, 7, 11, 15, 20, 24)
 """Tried one after the other until the rounded weights still prune."""
@@ -140,8 +139,7 @@ class ClusterRelaxation:
         self.cutoff = cutoff
         self.ground = prepare(problem)
         self.instance, self.pool = self.ground.instance, self.ground.pool
-        watch = CallersWatch(cutoff.tracker)
-        self.relaxation = RecordingRelaxation(self.instance, self.pool, watch, seed)
+        self.relaxation = RecordingRelaxation(self.instance, self.pool, cutoff.run, seed)
         self.finder = IncumbentSearch(self.instance, seed)
         self.chooser = Chooser(self.relaxation, self.ground.costs, seed, False)
         self._numbers = numbers[self.ground.original]
@@ -173,7 +171,7 @@ class ClusterRelaxation:
         n = self.instance.n_variables
         features = [j for j in range(1, n) if len(self.instance.holding(0, j))]
         allowed = np.ones(self.instance.n_candidates, dtype=bool)
-        known = self.ground.starts(self.cutoff.tracker.selection)[0]
+        known = self.ground.starts(self.cutoff.run.selection)[0]
         warm = self.ground.first_state(known, allowed)
         if self.instance.restricted:
             pairs = zip(warm.rows[: len(features)], features, strict=True)

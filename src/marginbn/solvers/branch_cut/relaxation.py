@@ -152,7 +152,7 @@ class HybridRelaxation:
         best = Relaxed(math.inf, None, None, warm, warm)
         history: list[float] = []
         while True:
-            self.watch.look_up()
+            self.watch.poll()
             self.program.load(warm, allowed)
             best = replace(best, loaded=warm)  # also if this programme cannot be solved
             solution = self.program.run(self.watch.remaining())
@@ -165,7 +165,7 @@ class HybridRelaxation:
                 warm = wider
                 continue
             if solution.outcome == "limit" or len(solution.eta) == 0:
-                self.watch.look_up()
+                self.watch.poll()
                 return best
             now = self._round(warm, solution, allowed)
             best = replace(best, point=now.point, loaded=now.warm, warm=now.warm)

@@ -312,7 +312,7 @@ class Chooser:
         better guide, and only a guide.
         """
         relaxation = self._relaxation
-        relaxation.watch.look_up()
+        relaxation.watch.poll()
         seconds = relaxation.watch.remaining()
         solution, multiplier = relaxation.program.probe(
             basis, change.removed, row, seconds, ITERATIONS
