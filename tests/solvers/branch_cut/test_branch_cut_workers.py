@@ -102,7 +102,7 @@ def let_go(release: threading.Event) -> None:
     """Helpers held by a test leave before the next one begins."""
     release.set()
     for thread in helpers_left():
-        thread.join(60.0)
+        thread.join(600.0)
 
 
 # ---------------------------------------------------------------------- the books, by hand
