@@ -18,8 +18,8 @@ from marginbn.problem.candidates import enumerate_candidates
 from marginbn.problem.problem import StructureProblem, margin_problem
 from marginbn.solvers import checkpoint as checkpoints
 from marginbn.solvers.checkpoint import Checkpoint, Saved
-from marginbn.solvers.run import Limits
-from marginbn.solvers.solve import get_solver
+from marginbn.solvers.run import Run
+from marginbn.solvers.solve import get_solver, solve_with
 from problems import random_table
 
 
@@ -51,11 +51,13 @@ def solve_in_child(patient: Patient, problem: StructureProblem, path: Path, inte
     code = 1
     try:
         checkpoints.LARGEST_SHARE = 1.0  # save as often as asked, whatever it costs
-        get_solver(patient.solver).solve(
-            problem,
-            limits=Limits(),
-            n_jobs=patient.n_jobs,
-            checkpoint=Checkpoint(path, problem, interval),
+        solve_with(
+            get_solver(patient.solver),
+            Run(
+                problem,
+                n_jobs=patient.n_jobs,
+                checkpoint=Checkpoint(path, problem, interval),
+            ),
         )
         code = 0
     except BaseException:
@@ -100,7 +102,7 @@ def torment(
     """Kill a solve at random moments, look at what is left, go on; compare every end."""
     problem, tally = patient.problem(), Tally()
     begin = time.perf_counter()
-    expected = get_solver(patient.solver).solve(problem, limits=Limits())
+    expected = solve_with(get_solver(patient.solver), Run(problem))
     span = time.perf_counter() - begin
     path = folder / f"{patient.solver}-{patient.seed}.checkpoint"
     before: Saved | None = None

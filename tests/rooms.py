@@ -14,7 +14,13 @@ ROOT = Path(marginbn.__file__).parent
 LIST = Path(__file__).parents[1] / "docs" / "rooms.toml"
 _LIST = tomllib.loads(LIST.read_text(encoding="utf-8"))
 
-ROOMS = tuple(room["name"] for room in _LIST["room"])
+
+def read_rooms() -> list[dict[str, str]]:
+    """The rooms in order: ``name``, ``does`` and, where there is one, the value it ``hands_on``."""
+    return list(_LIST["room"])
+
+
+ROOMS = tuple(room["name"] for room in read_rooms())
 
 ORDERS: dict[str, tuple[str, ...]] = {
     "marginbn": ROOMS,

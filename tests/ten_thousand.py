@@ -33,7 +33,8 @@ from marginbn.solvers import solve_structure
 from marginbn.solvers.branch_bound import BranchBoundSolver
 from marginbn.solvers.branch_cut import BranchCutSolver
 from marginbn.solvers.result import SolveResult, Status, check_result
-from marginbn.solvers.run import Limits
+from marginbn.solvers.run import Run
+from marginbn.solvers.solve import solve_with
 
 COUNT = 10_000
 CHUNK = 250
@@ -106,7 +107,7 @@ def answers(problem: Problem) -> Iterator[tuple[str, SolveResult, float]]:
     solvers = [BranchBoundSolver(heuristics), BranchCutSolver(heuristics)]
     for solver in solvers:
         if solver.can_solve(structure) is None:
-            result = solver.solve(structure, limits=Limits(), seed=problem.seed)
+            result = solve_with(solver, Run(structure, seed=problem.seed))
             check_result(structure, result)
             yield solver.name, result, 0.0
 

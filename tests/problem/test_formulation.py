@@ -30,7 +30,8 @@ from marginbn.problem.problem import StructureProblem
 from marginbn.problem.structure import is_acyclic
 from marginbn.solvers.exhaustive import ExhaustiveSolver
 from marginbn.solvers.milp import SUFFIXES, load_highspy, write_formulation
-from marginbn.solvers.run import Limits
+from marginbn.solvers.run import Run
+from marginbn.solvers.solve import solve_with
 from problems import small_linear_problem, small_margin_problem
 
 
@@ -40,7 +41,7 @@ def all_selections(problem: StructureProblem) -> list[np.ndarray]:
 
 
 def optimum(problem: StructureProblem) -> float:
-    return ExhaustiveSolver().solve(problem, limits=Limits()).objective
+    return solve_with(ExhaustiveSolver(), Run(problem)).objective
 
 
 def solve_with_scipy(form: MILP) -> float:

@@ -34,7 +34,8 @@ from marginbn.solvers.checkpoint import (
     read_frame,
 )
 from marginbn.solvers.result import fingerprint
-from marginbn.solvers.run import Limits
+from marginbn.solvers.run import Limits, Run
+from marginbn.solvers.solve import solve_with
 from marginbn.solvers.start import initial_selection
 from problems import small_linear_problem, small_margin_problem
 
@@ -235,7 +236,7 @@ def saved_tree(path: Path, n_previous: int = 0) -> None:
     for _ in range(n_previous + 1):
         kept = Checkpoint(path, problem())
         solver = BranchBoundSolver(heuristics=False)
-        solver.solve(problem(), limits=Limits(nodes=2), checkpoint=kept)
+        solve_with(solver, Run(problem(), limits=Limits(nodes=2), checkpoint=kept))
 
 
 def test_a_file_cut_off_at_any_byte_is_noticed(tmp_path: Path) -> None:
@@ -383,9 +384,7 @@ def test_a_full_disk_is_told_once_and_the_search_goes_on(
     monkeypatch.setattr(os, "fsync", full)
     monkeypatch.setattr("marginbn.solvers.checkpoint.LARGEST_SHARE", 1e9)
     with pytest.warns(CheckpointWarning, match="No space left on device.*goes on") as told:
-        result = BranchBoundSolver(heuristics=False).solve(
-            problem(), limits=Limits(), checkpoint=kept
-        )
+        result = solve_with(BranchBoundSolver(heuristics=False), Run(problem(), checkpoint=kept))
     assert result.is_optimal
     assert len(told) == 1
     assert len(attempts) > 1

@@ -6,6 +6,7 @@ import itertools
 import os
 import signal
 import threading
+import time
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -23,8 +24,8 @@ from marginbn.solvers.branch_bound import BranchBoundSolver
 from marginbn.solvers.branch_cut import BranchCutSolver
 from marginbn.solvers.checkpoint import Checkpoint, Saved
 from marginbn.solvers.result import SolveResult, Status, TracePoint
-from marginbn.solvers.run import Limits, Tracker
-from marginbn.solvers.solve import Solver, get_solver
+from marginbn.solvers.run import Limits, Run
+from marginbn.solvers.solve import Solver, get_solver, solve_with
 from problems import random_table, small_linear_problem, small_margin_problem
 
 
@@ -43,7 +44,9 @@ def solve_in_sittings(
     while not results or results[-1].status is not Status.OPTIMAL:
         kept = Checkpoint(path, problem)
         jobs = next(workers)
-        results.append(solver.solve(problem, limits=limits, n_jobs=jobs, checkpoint=kept))
+        results.append(
+            solve_with(solver, Run(problem, limits=limits, n_jobs=jobs, checkpoint=kept))
+        )
     return results
 
 
@@ -62,7 +65,7 @@ def test_sittings_of_the_engine_end_at_the_optimum(
 ) -> None:
     """The tree is taken over whatever the number of workers."""
     problem, solver = larger_problem(), BranchBoundSolver(heuristics=heuristics)
-    expected = solver.solve(problem, limits=Limits())
+    expected = solve_with(solver, Run(problem))
     results = solve_in_sittings(problem, solver, tmp_path / "c", Limits(nodes=120), n_jobs)
     assert_monotone(results)
     assert len(results) > 2
@@ -74,7 +77,7 @@ def test_sittings_of_the_engine_end_at_the_optimum(
 def test_sittings_of_branch_and_cut_end_at_the_optimum(tmp_path: Path) -> None:
     """The same for the second engine, with and without heuristics."""
     problem = small_margin_problem(4, n_rows=25, n_features=4, max_parents=3)
-    expected = BranchCutSolver().solve(problem, limits=Limits())
+    expected = solve_with(BranchCutSolver(), Run(problem))
     for heuristics in (True, False):
         solver = BranchCutSolver(heuristics=heuristics)
         path = tmp_path / f"c{heuristics}"
@@ -127,7 +130,7 @@ def test_what_was_given_up_is_not_forgotten(tmp_path: Path, solver: Solver, name
     """A wide gap gives up structures above the incumbent; the checkpoint says up to where."""
     problem = small_margin_problem(6, n_rows=60, n_features=5, gamma=2.0)
     kept = Checkpoint(tmp_path / "c", problem)
-    stopped = solver.solve(problem, limits=Limits(nodes=5, gap=0.1), checkpoint=kept)
+    stopped = solve_with(solver, Run(problem, limits=Limits(nodes=5, gap=0.1), checkpoint=kept))
     saved = Checkpoint(tmp_path / "c", problem).saved
     assert saved is not None
     assert -np.inf < saved.search.arrays[name][0] <= stopped.bound + 1e-9
@@ -137,7 +140,7 @@ def test_a_finished_solve_returns_at_once(tmp_path: Path, monkeypatch: pytest.Mo
     """The same call again runs no solver."""
     problem = larger_problem()
     first = solve_structure(problem, checkpoint=tmp_path / "c")
-    monkeypatch.setattr(BranchBoundSolver, "solve", None)
+    monkeypatch.setattr(BranchBoundSolver, "run", None)
     again = solve_structure(problem, checkpoint=tmp_path / "c")
     assert again.status is Status.OPTIMAL
     assert (again.objective, again.bound, again.nodes) == (
@@ -154,8 +157,9 @@ def test_a_tighter_gap_starts_a_new_tree_but_keeps_what_is_known(tmp_path: Path)
     wide = solve_structure(problem, gap_tolerance=0.2, checkpoint=tmp_path / "c")
     expected = solve_structure(problem)
     with pytest.warns(CheckpointWarning, match="wider gap_tolerance.*starts a new tree"):
-        result = BranchBoundSolver(heuristics=False).solve(
-            problem, limits=Limits(), checkpoint=gave_up(tmp_path / "c", problem, wide.bound)
+        result = solve_with(
+            BranchBoundSolver(heuristics=False),
+            Run(problem, checkpoint=gave_up(tmp_path / "c", problem, wide.bound)),
         )
     assert result.objective == pytest.approx(expected.objective, rel=1e-6)
     assert result.bound <= wide.bound
@@ -206,9 +210,9 @@ def test_impossible_trees_are_left_aside(
 ) -> None:
     """A hostile file with a right checksum reaches no kernel; the search starts a new tree."""
     problem = small_margin_problem(6, n_rows=60, n_features=5, gamma=2.0)
-    expected = solver.solve(problem, limits=Limits())
+    expected = solve_with(solver, Run(problem))
     kept = Checkpoint(tmp_path / "c", problem)
-    opened = solver.solve(problem, limits=Limits(nodes=2), checkpoint=kept)
+    opened = solve_with(solver, Run(problem, limits=Limits(nodes=2), checkpoint=kept))
     assert opened.status is Status.NODE_LIMIT
     kept = Checkpoint(tmp_path / "c", problem)
     assert kept.saved is not None
@@ -216,7 +220,7 @@ def test_impossible_trees_are_left_aside(
     arrays[name] = np.zeros(1) if change is None else change(arrays[name])
     kept.saved = with_tree(kept.saved, arrays)
     with pytest.warns(CheckpointWarning, match="tree cannot be used"):
-        result = solver.solve(problem, limits=Limits(), checkpoint=kept)
+        result = solve_with(solver, Run(problem, checkpoint=kept))
     assert result.objective == pytest.approx(expected.objective, rel=1e-6)
 
 
@@ -224,7 +228,9 @@ def test_impossible_trees_are_left_aside(
 def test_boxes_of_any_bits_are_harmless(tmp_path: Path, solver: Solver) -> None:
     """Random boxes and bounds may hide structures, but never make a kernel fail."""
     problem = small_margin_problem(6, n_rows=60, n_features=5, gamma=2.0)
-    solver.solve(problem, limits=Limits(nodes=2), checkpoint=Checkpoint(tmp_path / "c", problem))
+    solve_with(
+        solver, Run(problem, limits=Limits(nodes=2), checkpoint=Checkpoint(tmp_path / "c", problem))
+    )
     for seed in range(20):
         rng = np.random.default_rng(seed)
         kept = Checkpoint(tmp_path / "c", problem)
@@ -236,7 +242,7 @@ def test_boxes_of_any_bits_are_harmless(tmp_path: Path, solver: Solver) -> None:
             arrays[name] = rng.integers(0, top, arrays[name].shape, dtype=dtype, endpoint=True)
         kept.saved = with_tree(kept.saved, arrays)
         kept.path = str(tmp_path / f"elsewhere {seed}")
-        result = solver.solve(problem, limits=Limits(), checkpoint=kept)
+        result = solve_with(solver, Run(problem, checkpoint=kept))
         assert result.bound >= result.objective
 
 
@@ -247,18 +253,20 @@ def test_solvers_without_a_tree_keep_incumbent_and_bound(tmp_path: Path, name: s
         pytest.importorskip("pyscipopt")
     problem = small_linear_problem(0) if name == "dp" else small_margin_problem(0)
     solver = get_solver(name)
-    expected = solver.solve(problem, limits=Limits())
+    expected = solve_with(solver, Run(problem))
     path = tmp_path / "c"
     opening = Checkpoint(path, problem)
     engine = BranchCutSolver(heuristics=False)
-    engine.solve(problem, limits=Limits(nodes=1), checkpoint=opening)
+    solve_with(engine, Run(problem, limits=Limits(nodes=1), checkpoint=opening))
     before = Checkpoint(path, problem).saved
     assert before is not None
-    stopped = solver.solve(
-        problem,
-        limits=Limits(),
-        callback=lambda point: True,
-        checkpoint=Checkpoint(path, problem),
+    stopped = solve_with(
+        solver,
+        Run(
+            problem,
+            callback=lambda point: True,
+            checkpoint=Checkpoint(path, problem),
+        ),
     )
     saved = Checkpoint(path, problem).saved
     assert saved is not None
@@ -298,24 +306,24 @@ def test_an_interrupt_saves_the_search(tmp_path: Path, n_jobs: int) -> None:
 def test_an_interrupt_while_the_best_structure_is_handed_over(
     tmp_path: Path, solver: Solver, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Its leaf is no longer in the tree, so it must reach the tracker all the same."""
+    """Its leaf is no longer in the tree, so it must reach the run all the same."""
     problem = small_margin_problem(4, n_rows=25, n_features=4)
-    best = solver.solve(problem, limits=Limits()).objective
-    offer, interrupts = Tracker.offer, []
+    best = solve_with(solver, Run(problem)).objective
+    offer, interrupts = Run.offer, []
 
-    def interrupt_once(self: Tracker, selection: Any) -> bool:
+    def interrupt_once(self: Run, selection: Any) -> bool:
         if not interrupts and problem.evaluate(selection) >= best:
             interrupts.append(selection)
             raise KeyboardInterrupt
         return offer(self, selection)
 
-    monkeypatch.setattr(Tracker, "offer", interrupt_once)
+    monkeypatch.setattr(Run, "offer", interrupt_once)
     kept = Checkpoint(tmp_path / "c", problem)
-    stopped = solver.solve(problem, limits=Limits(), checkpoint=kept)
+    stopped = solve_with(solver, Run(problem, checkpoint=kept))
     assert len(interrupts) == 1
     assert stopped.objective == best
     again = Checkpoint(tmp_path / "c", problem)
-    result = solver.solve(problem, limits=Limits(), checkpoint=again)
+    result = solve_with(solver, Run(problem, checkpoint=again))
     assert result.objective == best <= result.bound
 
 
@@ -324,7 +332,13 @@ def test_signals_at_random_moments_lose_nothing(tmp_path: Path) -> None:
     problem = larger_problem()
     expected = solve_structure(problem)
     rng = np.random.default_rng(5)
-    path = tmp_path / "c"
+    path, heard = tmp_path / "c", []
+
+    def hear(*_: object) -> None:
+        heard.append(turn)
+        raise KeyboardInterrupt
+
+    before = signal.signal(signal.SIGINT, hear)
     for turn in range(12):
         solver: Solver = BranchCutSolver() if turn % 4 == 3 else BranchBoundSolver()
         kept = Checkpoint(path, problem, interval=0.0)
@@ -333,11 +347,13 @@ def test_signals_at_random_moments_lose_nothing(tmp_path: Path) -> None:
         )
         timer.start()
         try:
-            result = solver.solve(problem, limits=Limits(), n_jobs=1 + turn % 2, checkpoint=kept)
-            timer.join()
+            result = solve_with(solver, Run(problem, n_jobs=1 + turn % 2, checkpoint=kept))
+            while turn not in heard:
+                time.sleep(0.001)
         except KeyboardInterrupt:  # after the end of the solve
             continue
         assert result.bound >= expected.objective - 1e-6 * abs(expected.objective)
+    signal.signal(signal.SIGINT, before)
     result = solve_structure(problem, checkpoint=path)
     assert result.is_optimal
     assert result.objective == pytest.approx(expected.objective, rel=1e-6)
@@ -346,9 +362,11 @@ def test_signals_at_random_moments_lose_nothing(tmp_path: Path) -> None:
 def test_saving_changes_nothing_in_the_search(tmp_path: Path) -> None:
     """One worker and a node limit: the same run with checkpoints all the time as without."""
     problem = larger_problem()
-    plain = BranchBoundSolver().solve(problem, limits=Limits(nodes=150), seed=5)
+    plain = solve_with(BranchBoundSolver(), Run(problem, limits=Limits(nodes=150), seed=5))
     kept = Checkpoint(tmp_path / "c", problem, interval=0.0)
-    saving = BranchBoundSolver().solve(problem, limits=Limits(nodes=150), seed=5, checkpoint=kept)
+    saving = solve_with(
+        BranchBoundSolver(), Run(problem, limits=Limits(nodes=150), seed=5, checkpoint=kept)
+    )
     assert [(p.objective, p.bound) for p in saving.trace] == [
         (p.objective, p.bound) for p in plain.trace
     ]

@@ -10,11 +10,11 @@ from hypothesis import strategies as st
 from marginbn.data.encode import Variable
 from marginbn.problem.candidates import CandidateSets, enumerate_candidates
 from marginbn.problem.problem import StructureProblem, drop_dominated
-from marginbn.solvers import dynamic
-from marginbn.solvers.dynamic import MAX_BYTES, DynamicProgrammingSolver, bytes_needed
+from marginbn.solvers.dynamic import LARGEST_TABLES, DynamicProgrammingSolver, table_bytes
 from marginbn.solvers.exhaustive import ExhaustiveSolver
 from marginbn.solvers.result import Status
-from marginbn.solvers.run import Limits
+from marginbn.solvers.run import Limits, Run
+from marginbn.solvers.solve import solve_with
 from problems import small_linear_problem, small_margin_problem
 
 
@@ -24,7 +24,7 @@ def scored(candidates: CandidateSets, linear: np.ndarray) -> StructureProblem:
 
 
 def solve(problem: StructureProblem):
-    return DynamicProgrammingSolver().solve(problem, limits=Limits())
+    return solve_with(DynamicProgrammingSolver(), Run(problem))
 
 
 def test_three_variables_by_hand() -> None:
@@ -50,7 +50,7 @@ def test_equals_enumeration_for_any_candidates(
     kept[everything.offsets[:-1]] = True  # the empty sets keep the problem feasible
     candidates = everything.keep(kept)
     problem = scored(candidates, rng.normal(size=candidates.n_candidates))
-    expected = ExhaustiveSolver().solve(problem, limits=Limits()).objective
+    expected = solve_with(ExhaustiveSolver(), Run(problem)).objective
     result = solve(problem)
     assert result.objective == pytest.approx(expected, rel=1e-12, abs=1e-12)
     assert result.status is Status.OPTIMAL
@@ -61,7 +61,7 @@ def test_required_arcs_are_kept(required) -> None:
     """Lists without empty sets work, and every required arc is in the answer."""
     problem = small_linear_problem(4, n_features=3, required=required)
     result = solve(problem)
-    expected = ExhaustiveSolver().solve(problem, limits=Limits())
+    expected = solve_with(ExhaustiveSolver(), Run(problem))
     assert result.objective == pytest.approx(expected.objective, rel=1e-12)
     assert set(result.structure.arcs).issuperset(required)
 
@@ -80,7 +80,7 @@ def test_highs_agrees_on_more_variables_than_can_be_enumerated() -> None:
     from marginbn.solvers.highs import HighsSolver
 
     problem = small_linear_problem(6, n_features=8, n_rows=80)
-    expected = HighsSolver().solve(problem, limits=Limits())
+    expected = solve_with(HighsSolver(), Run(problem))
     assert solve(problem).objective == pytest.approx(expected.objective, rel=1e-12)
 
 
@@ -88,7 +88,7 @@ def test_what_it_cannot_solve_is_told() -> None:
     """Margin rows, or too many variables with the memory they would take."""
     solver = DynamicProgrammingSolver()
     assert "decomposable" in (solver.can_solve(small_margin_problem(0)) or "")
-    assert bytes_needed(20) < MAX_BYTES < bytes_needed(30)
+    assert table_bytes(20) < LARGEST_TABLES < table_bytes(30)
     wide = CandidateSets(30, np.arange(30, dtype=np.int32), ((),) * 30)
     assert "2^30 subsets" in (solver.can_solve(scored(wide, np.zeros(30))) or "")
     assert solver.can_solve(small_linear_problem(0)) is None
@@ -102,7 +102,9 @@ def test_a_stop_leaves_a_structure_and_a_valid_bound() -> None:
         (Limits(time=1e-9), None, Status.TIME_LIMIT),
         (Limits(), lambda point: True, Status.INTERRUPTED),
     ):
-        result = DynamicProgrammingSolver().solve(problem, limits=limits, callback=callback)
+        result = solve_with(
+            DynamicProgrammingSolver(), Run(problem, limits=limits, callback=callback)
+        )
         assert result.status is status
         assert result.objective <= best <= result.bound
 
@@ -110,10 +112,10 @@ def test_a_stop_leaves_a_structure_and_a_valid_bound() -> None:
 def test_ctrl_c_returns_the_first_structure(monkeypatch: pytest.MonkeyPatch) -> None:
     """A KeyboardInterrupt while the tables are filled is a normal ending."""
 
-    def interrupt(tracker) -> None:
+    def interrupt(run) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(dynamic, "look_up", interrupt)
+    monkeypatch.setattr(Run, "poll", interrupt)
     result = solve(small_linear_problem(7))
     assert result.status is Status.INTERRUPTED
     assert result.objective <= result.bound

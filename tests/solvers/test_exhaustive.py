@@ -13,7 +13,8 @@ from marginbn.problem.problem import StructureProblem
 from marginbn.problem.structure import is_acyclic
 from marginbn.solvers.exhaustive import ExhaustiveSolver
 from marginbn.solvers.result import Status
-from marginbn.solvers.run import Limits
+from marginbn.solvers.run import Run
+from marginbn.solvers.solve import solve_with
 from problems import small_linear_problem, small_margin_problem
 
 
@@ -22,7 +23,7 @@ def test_two_variables_by_hand() -> None:
     candidates = CandidateSets(2, np.array([0, 0, 1, 1], dtype=np.int32), ((), (1,), (), (0,)))
     variables = (Variable("c", ("a", "b")), Variable("x", ("a", "b")))
     problem = StructureProblem(candidates, np.array([0.0, 5.0, 0.0, 7.0]), variables)
-    result = ExhaustiveSolver().solve(problem, limits=Limits())
+    result = solve_with(ExhaustiveSolver(), Run(problem))
     assert result.structure.parents == ((), (0,))
     assert (result.objective, result.bound, result.status) == (7.0, 7.0, Status.OPTIMAL)
 
@@ -40,7 +41,7 @@ def test_equals_a_loop_over_the_product(seed: int) -> None:
             for chosen in itertools.product(*groups)
             if is_acyclic([problem.candidates.parents[k] for k in chosen])
         )
-        result = ExhaustiveSolver().solve(problem, limits=Limits())
+        result = solve_with(ExhaustiveSolver(), Run(problem))
         assert result.objective == pytest.approx(best, rel=1e-13)
         assert result.bound == result.objective
 
@@ -60,8 +61,8 @@ def test_large_problems_are_refused_with_a_reason() -> None:
 def test_a_stop_leaves_a_valid_bound() -> None:
     """Stopped by the callback at once, the result still brackets the optimum."""
     problem = small_margin_problem(0)
-    best = ExhaustiveSolver().solve(problem, limits=Limits()).objective
-    stopped = ExhaustiveSolver().solve(problem, limits=Limits(), callback=lambda point: True)
+    best = solve_with(ExhaustiveSolver(), Run(problem)).objective
+    stopped = solve_with(ExhaustiveSolver(), Run(problem, callback=lambda point: True))
     assert stopped.status is Status.INTERRUPTED
     assert stopped.objective <= best <= stopped.bound
     assert np.isfinite(stopped.bound)
@@ -77,6 +78,6 @@ def test_ctrl_c_returns_the_incumbent() -> None:
         if len(events) == 4:  # first structure, two bounds, then the first improvement
             raise KeyboardInterrupt
 
-    result = ExhaustiveSolver().solve(problem, limits=Limits(), callback=callback)
+    result = solve_with(ExhaustiveSolver(), Run(problem, callback=callback))
     assert result.status is Status.INTERRUPTED
     assert result.objective <= result.bound

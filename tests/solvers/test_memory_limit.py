@@ -18,19 +18,27 @@ from marginbn.problem.candidates import enumerate_candidates
 from marginbn.problem.problem import StructureProblem, linear_problem, margin_problem
 from marginbn.problem.scores import get_local_score
 from marginbn.solvers import memory, solve_structure
-from marginbn.solvers.branch_bound import BranchBoundSolver, needs, workers
+from marginbn.solvers.branch_bound import BranchBoundSolver, workers
 from marginbn.solvers.branch_bound import arrays as frank_wolfe
 from marginbn.solvers.branch_bound.kernels.records import Instance
 from marginbn.solvers.branch_bound.kernels.store import new_pool
 from marginbn.solvers.branch_cut import BranchCutSolver
-from marginbn.solvers.branch_cut import needs as cut_needs
 from marginbn.solvers.branch_cut.tree import Tree
 from marginbn.solvers.checkpoint import Checkpoint
-from marginbn.solvers.memory import Needs, available_memory, parse_memory, spendable
+from marginbn.solvers.memory import (
+    KEPT_VERTICES,
+    BranchBoundShape,
+    BranchCutShape,
+    Division,
+    Memory,
+    Needs,
+    available_memory,
+    estimate_needs,
+    parse_memory,
+)
 from marginbn.solvers.result import Status
-from marginbn.solvers.run import Limits
-from marginbn.solvers.sizing import estimate_needs
-from marginbn.solvers.solve import choose_solver, get_solver, solver_names
+from marginbn.solvers.run import Limits, Run
+from marginbn.solvers.solve import choose_solver, get_solver, solve_with, solver_names
 from problems import random_table, small_linear_problem, small_margin_problem
 
 
@@ -76,8 +84,8 @@ def test_the_machine_is_asked() -> None:
     """Some memory is left, and a share of it is the limit of those who set none."""
     left = available_memory()
     assert left > 10**6
-    assert spendable(None) <= memory.SHARE * available_memory() * 1.5
-    assert spendable(123) == 123
+    assert Memory.probe(None).spendable <= memory.SHARE * available_memory() * 1.5
+    assert Memory.probe(123).spendable == 123
 
 
 def write_group(folder: Path, **files: object) -> None:
@@ -111,41 +119,53 @@ def test_a_place_is_what_the_store_takes() -> None:
     problem = larger_problem()
     encoding = frank_wolfe.encode(problem)
     inst: Instance = encoding.instance
-    shape = needs.Shape.of(problem.candidates, problem.n_rows)
-    pool = new_pool(inst, 1000, 1000, needs.KEPT_VERTICES)
+    shape = BranchBoundShape.of(problem)
+    pool = new_pool(inst, 1000, 1000, KEPT_VERTICES)
     assert workers.nbytes(pool) / 1000 == pytest.approx(shape.place, rel=0.1)
     assert shape.n_columns == inst.linear.size
-    assert needs.SMALLEST_STORE == 1024 + 2 * workers.RESERVE
+    assert BranchBoundShape.SMALLEST_STORE == workers.FIRST_PLACES + 2 * workers.RESERVE
 
 
-def test_memory_is_divided_by_hand() -> None:
+def test_memory_is_divided_by_hand(monkeypatch: pytest.MonkeyPatch) -> None:
     """Coefficients in memory where all fits, in a file where not; the store gets the rest."""
-    shape = needs.Shape(n_features=10, n_class_sets=56, n_rows=1000)
+    shape = BranchBoundShape(n_features=10, n_class_sets=56, n_rows=1000)
     assert shape.n_columns == 176
     assert shape.coefficients == 8 * 1000 * 176
-    usual = needs.Division(10**9, 10**9)
     needed = shape.needs()
-    fixed = needs.BASE + shape.scratch
+    fixed = BranchBoundShape.BASE + shape.scratch
     assert needed.full - needed.least == shape.coefficients
-    plenty = needs.divide(shape, 1, None, 1e12, usual)
-    assert plenty == needs.Division(shape.coefficients, 10**9)
-    asked = needs.divide(shape, 1, 10**10, 1e10, usual)
-    assert asked == needs.Division(shape.coefficients, 10**10 - fixed - shape.coefficients)
-    short = needs.divide(shape, 1, needed.least, needed.least, usual)
-    assert short == needs.Division(0, needs.SMALLEST_STORE * shape.place)
-    wide = needs.divide(shape, 1, None, 1e12, needs.Division(0, 10**9))
+    plenty = shape.divide(Memory(None, 1e12))
+    assert plenty == Division(shape.coefficients, 0, BranchBoundShape.LARGEST_TREE)
+    asked = shape.divide(Memory(10**10, 1e10))
+    assert asked == Division(shape.coefficients, 0, 10**10 - fixed - shape.coefficients)
+    short = shape.divide(Memory(needed.least, needed.least))
+    assert short == Division(0, 0, BranchBoundShape.SMALLEST_STORE * shape.place)
+    monkeypatch.setattr(BranchBoundShape, "LARGEST_DENSE", 0)
+    wide = shape.divide(Memory(None, 1e12))
     assert wide.dense == 0, "more than usual is not held without being asked to"
 
 
 def test_branch_and_cut_divides_by_hand() -> None:
     """The matrix where all fits, else columns kept; open nodes get the rest."""
-    needed = cut_needs.estimate(100, 1000)
+    shape = BranchCutShape(100, 1000)
+    needed = shape.needs()
     assert needed.full - needed.least == 800_000
-    fits = cut_needs.divide(100, 1000, needed.full + 77, needed.full + 77)
-    assert fits == cut_needs.Division(800_000, 0, 77)
-    tight = cut_needs.divide(100, 1000, needed.least + 100, needed.least + 100)
-    assert tight == cut_needs.Division(0, 50, 50)
-    assert cut_needs.divide(100, 1000, None, math.inf).tree == cut_needs.LARGEST_TREE
+    fits = shape.divide(Memory.probe(needed.full + 77))
+    assert fits == Division(800_000, 0, 77)
+    tight = shape.divide(Memory.probe(needed.least + 100))
+    assert tight == Division(0, 50, 50)
+    assert shape.divide(Memory(None, math.inf)).tree == BranchCutShape.LARGEST_TREE
+
+
+def test_the_machine_is_asked_once_per_solve(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Choosing a solver and dividing the memory use one answer."""
+    solve_structure(small_margin_problem(0))  # kernels are loaded, by a solve of their own
+    asked = []
+    monkeypatch.setattr(memory, "available_memory", lambda: asked.append(1) or 1e10)
+    for name in ("auto", "branch_cut"):
+        solve_structure(small_margin_problem(0), name)
+        assert asked.pop() == 1
+        assert asked == []
 
 
 @pytest.mark.parametrize("max_parents", [1, 2, 3])
@@ -177,7 +197,7 @@ def test_what_cannot_fit_is_told_before_the_start(
         pytest.importorskip("pyscipopt")
     problem = small_linear_problem(0) if name == "dp" else small_margin_problem(0)
     chosen = choose_solver(problem, name)
-    monkeypatch.setattr(type(chosen), "solve", None)
+    monkeypatch.setattr(type(chosen), "run", None)
     with pytest.raises(
         ProblemTooLargeError, match=r"needs at least .* memory_limit is 0\.0 MB"
     ) as told:
@@ -201,7 +221,7 @@ def test_auto_takes_a_solver_that_fits() -> None:
     problem = linear_problem(data, candidates, get_local_score("bic"))
     assert choose_solver(problem).name == "dp"
     assert get_solver("dp").needs(problem).least > 62 * 10**6
-    assert choose_solver(problem, memory=62 * 10**6).name == "branch_cut"
+    assert choose_solver(problem, memory=Memory.probe(62 * 10**6)).name == "branch_cut"
     expected = solve_structure(problem, "dp").objective
     result = solve_structure(problem, memory_limit="62 MB")
     assert result.solver == "branch_cut"
@@ -227,8 +247,8 @@ def test_the_least_memory_is_enough(n_jobs: int, monkeypatch: pytest.MonkeyPatch
     monkeypatch.setattr(workers.Team, "__init__", watch)
     fresh = larger_problem()  # its coefficients are not kept from before
     result = solve_structure(fresh, memory_limit=least, n_jobs=n_jobs)
-    shape = needs.Shape.of(problem.candidates, problem.n_rows)
-    assert divided == [n_jobs * needs.SMALLEST_STORE * shape.place]
+    shape = BranchBoundShape.of(problem)
+    assert divided == [n_jobs * BranchBoundShape.SMALLEST_STORE * shape.place]
     assert result.status is Status.OPTIMAL
     assert result.objective == pytest.approx(expected, rel=1e-6)
 
@@ -251,7 +271,7 @@ def test_a_store_that_cannot_grow_is_searched_depth_first(monkeypatch: pytest.Mo
     monkeypatch.setattr(workers, "RESERVE", 40)
     monkeypatch.setattr(workers.Worker, "__init__", shrink)
     monkeypatch.setattr(workers, "grown", refuse)
-    result = BranchBoundSolver(heuristics=False).solve(problem, limits=Limits())
+    result = solve_with(BranchBoundSolver(heuristics=False), Run(problem))
     assert result.status is Status.OPTIMAL
     assert result.objective == pytest.approx(expected, rel=1e-6)
     assert stores[0].reserve == 40
@@ -262,7 +282,7 @@ def test_branch_and_cut_goes_depth_first_when_its_tree_is_full(
 ) -> None:
     """A tiny budget for open nodes: the newest is visited next, the optimum is the same."""
     problem = small_margin_problem(4, n_rows=25, n_features=4, max_parents=3)
-    expected = BranchCutSolver(heuristics=False).solve(problem, limits=Limits())
+    expected = solve_with(BranchCutSolver(heuristics=False), Run(problem))
     begin, largest = Tree.__init__, []
 
     def shrink(self: Tree, budget: float = math.inf) -> None:
@@ -271,7 +291,7 @@ def test_branch_and_cut_goes_depth_first_when_its_tree_is_full(
         self.pop = watched(self, largest)  # type: ignore[method-assign]
 
     monkeypatch.setattr(Tree, "__init__", shrink)
-    result = BranchCutSolver(heuristics=False).solve(problem, limits=Limits())
+    result = solve_with(BranchCutSolver(heuristics=False), Run(problem))
     assert result.status is Status.OPTIMAL
     assert result.objective == pytest.approx(expected.objective, rel=1e-6)
     assert 20_000 < max(largest) < 60_000
@@ -294,10 +314,13 @@ def test_a_checkpoint_larger_than_the_store_is_taken_over(
     problem = larger_problem()
     expected = solve_structure(problem).objective
     solver = BranchBoundSolver(heuristics=False)
-    solver.solve(problem, limits=Limits(nodes=100), checkpoint=Checkpoint(tmp_path / "c", problem))
-    monkeypatch.setattr(workers, "POOL_BYTES", 0)
+    solve_with(
+        solver,
+        Run(problem, limits=Limits(nodes=100), checkpoint=Checkpoint(tmp_path / "c", problem)),
+    )
+    monkeypatch.setattr(BranchBoundShape, "LARGEST_TREE", 0)
     monkeypatch.setattr(workers, "RESERVE", 40)
-    result = solver.solve(problem, limits=Limits(), checkpoint=Checkpoint(tmp_path / "c", problem))
+    result = solve_with(solver, Run(problem, checkpoint=Checkpoint(tmp_path / "c", problem)))
     assert result.status is Status.OPTIMAL
     assert result.nodes > 100
     assert result.objective == pytest.approx(expected, rel=1e-6)
@@ -310,7 +333,7 @@ def test_a_disk_without_room_for_the_coefficients_is_told(monkeypatch: pytest.Mo
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(frank_wolfe.os, "posix_fallocate", refuse, raising=False)
-    monkeypatch.setattr(frank_wolfe, "DENSE_BYTES", 0)
+    monkeypatch.setattr(BranchBoundShape, "LARGEST_DENSE", 0)
     with pytest.raises(ProblemTooLargeError, match="set TMPDIR to a larger disk"):
         solve_structure(larger_problem(), "branch_bound")
 

@@ -18,8 +18,9 @@ from marginbn.solvers import available_solvers, get_solver
 from marginbn.solvers.highs import HighsSolver
 from marginbn.solvers.milp import load_highspy
 from marginbn.solvers.result import Status
-from marginbn.solvers.run import Limits
+from marginbn.solvers.run import Limits, Run
 from marginbn.solvers.scip import ScipSolver, load_pyscipopt
+from marginbn.solvers.solve import solve_with
 from problems import small_linear_problem, small_margin_problem
 
 
@@ -34,8 +35,8 @@ def name(request: pytest.FixtureRequest) -> str:
 def test_weights_of_any_size_are_proved(name: str, weight: float) -> None:
     """Scaling the objective keeps tolerances meaningful; enumeration agrees."""
     problem = small_margin_problem(3, weight=weight, n_rows=60)
-    best = get_solver("exhaustive").solve(problem, limits=Limits()).objective
-    result = get_solver(name).solve(problem, limits=Limits())
+    best = solve_with(get_solver("exhaustive"), Run(problem)).objective
+    result = solve_with(get_solver(name), Run(problem))
     assert result.objective == pytest.approx(best, rel=1e-9)
     assert result.bound >= best
     assert result.status is Status.OPTIMAL
@@ -45,8 +46,8 @@ def test_weights_of_any_size_are_proved(name: str, weight: float) -> None:
 def test_bounds_are_never_below_the_optimum(name: str, seed: int) -> None:
     """Every bound of the trace lies above the optimum of the enumeration."""
     problem = small_margin_problem(seed, n_rows=50, gamma=0.5)
-    best = get_solver("exhaustive").solve(problem, limits=Limits()).objective
-    result = get_solver(name).solve(problem, limits=Limits())
+    best = solve_with(get_solver("exhaustive"), Run(problem)).objective
+    result = solve_with(get_solver(name), Run(problem))
     assert min(point.bound for point in result.trace) >= best
     assert all(math.isfinite(point.bound) for point in result.trace[1:])
 
@@ -54,7 +55,7 @@ def test_bounds_are_never_below_the_optimum(name: str, seed: int) -> None:
 def test_incumbents_and_bounds_stream(name: str) -> None:
     """More than the first and the last bound are heard while the solver works."""
     problem = small_margin_problem(2, n_rows=100, n_features=5)
-    result = get_solver(name).solve(problem, limits=Limits())
+    result = solve_with(get_solver(name), Run(problem))
     assert result.status is Status.OPTIMAL
     assert len({point.bound for point in result.trace}) >= 4
     assert result.nodes >= 1
@@ -63,8 +64,8 @@ def test_incumbents_and_bounds_stream(name: str) -> None:
 def test_a_node_limit_is_a_normal_ending(name: str) -> None:
     """One node is not enough for a proof here; the status says so."""
     problem = small_margin_problem(2, n_rows=100, n_features=5)
-    best = get_solver(name).solve(problem, limits=Limits()).objective
-    result = get_solver(name).solve(problem, limits=Limits(nodes=1))
+    best = solve_with(get_solver(name), Run(problem)).objective
+    result = solve_with(get_solver(name), Run(problem, limits=Limits(nodes=1)))
     assert result.status is Status.NODE_LIMIT
     assert result.objective <= best <= result.bound
 
@@ -72,14 +73,14 @@ def test_a_node_limit_is_a_normal_ending(name: str) -> None:
 def test_a_stop_in_the_middle_keeps_what_was_found(name: str) -> None:
     """The callback stops after some events; objective and bound bracket the optimum."""
     problem = small_margin_problem(2, n_rows=100, n_features=5)
-    best = get_solver(name).solve(problem, limits=Limits()).objective
+    best = solve_with(get_solver(name), Run(problem)).objective
     events = []
 
     def callback(point) -> bool:
         events.append(point)
         return len(events) >= 4
 
-    result = get_solver(name).solve(problem, limits=Limits(), callback=callback)
+    result = solve_with(get_solver(name), Run(problem, callback=callback))
     assert result.status is Status.INTERRUPTED
     assert result.objective <= best <= result.bound
 
@@ -91,13 +92,13 @@ def test_an_error_in_the_callback_reaches_the_caller(name: str) -> None:
         raise LookupError("mine")
 
     with pytest.raises(LookupError, match="mine"):
-        get_solver(name).solve(small_linear_problem(0), limits=Limits(), callback=callback)
+        solve_with(get_solver(name), Run(small_linear_problem(0), callback=callback))
 
 
 def test_no_time_to_build_is_a_normal_ending(name: str) -> None:
     """A limit that passes while the matrix is built leaves the first structure and bound."""
     problem = small_margin_problem(0, n_rows=400, n_features=8)
-    result = get_solver(name).solve(problem, limits=Limits(time=1e-9))
+    result = solve_with(get_solver(name), Run(problem, limits=Limits(time=1e-9)))
     assert result.status is Status.TIME_LIMIT
     assert result.bound == problem.gamma * math.fsum(problem.sample_weights)
 
@@ -105,7 +106,8 @@ def test_no_time_to_build_is_a_normal_ending(name: str) -> None:
 SCRIPT = """
     import sys
     sys.path.insert(0, {tests!r})
-    from marginbn.solvers import get_solver, Limits
+    from marginbn.solvers.run import Limits, Run
+    from marginbn.solvers.solve import get_solver, solve_with
     from problems import small_margin_problem
 
     problem = small_margin_problem(0, n_rows=1500, n_features=14)
@@ -113,7 +115,7 @@ SCRIPT = """
     def callback(point):
         print("running", flush=True)
 
-    result = get_solver({name!r}).solve(problem, limits=Limits(time=100), callback=callback)
+    result = solve_with(get_solver({name!r}), Run(problem, Limits(time=3600), callback=callback))
     print(result.status, result.objective <= result.bound, flush=True)
 """
 
@@ -133,7 +135,7 @@ def test_ctrl_c_returns_the_incumbent(name: str) -> None:
         assert process.stdout.readline() == "running\n"
     time.sleep(1.0)  # into the foreign code, which needs minutes here
     process.send_signal(signal.SIGINT)
-    output, errors = process.communicate(timeout=100)
+    output, errors = process.communicate(timeout=600)
     assert output.splitlines()[-1] == "interrupted True", errors
     assert process.returncode == 0
     assert errors == ""
@@ -143,7 +145,7 @@ def test_a_clash_of_libraries_is_explained(monkeypatch: pytest.MonkeyPatch) -> N
     """An undefined symbol (another copy of HiGHS in the process) becomes a clear message."""
     _fail_import(monkeypatch, "highspy", "libhighs.so: undefined symbol: _ZN5Highs")
     with pytest.raises(MissingDependencyError, match="another copy of the HiGHS library"):
-        HighsSolver().solve(small_linear_problem(0), limits=Limits())
+        solve_with(HighsSolver(), Run(small_linear_problem(0)))
 
 
 def test_missing_packages_are_told_with_the_line_that_installs_them(
@@ -155,7 +157,7 @@ def test_missing_packages_are_told_with_the_line_that_installs_them(
         load_highspy()
     _fail_import(monkeypatch, "pyscipopt", "No module named 'pyscipopt'")
     with pytest.raises(MissingDependencyError, match=r"pip install .marginbn\[scip\]"):
-        ScipSolver().solve(small_linear_problem(0), limits=Limits())
+        solve_with(ScipSolver(), Run(small_linear_problem(0)))
 
 
 def _fail_import(monkeypatch: pytest.MonkeyPatch, module: str, message: str) -> None:
@@ -192,7 +194,7 @@ def test_a_failed_solver_is_a_solver_error(monkeypatch: pytest.MonkeyPatch, name
 
     monkeypatch.setattr({"highs": highs, "scip": scip}[name], "formulate", impossible)
     with pytest.raises(SolverError, match="ended with the status"):
-        get_solver(name).solve(small_linear_problem(0), limits=Limits())
+        solve_with(get_solver(name), Run(small_linear_problem(0)))
 
 
 def test_pyscipopt_is_found() -> None:

@@ -7,39 +7,40 @@ import threading
 import numpy as np
 import pytest
 
-from marginbn.solvers.milp import Cancelled, Channel, Ending, follow
+from marginbn.solvers.milp import Cancelled, Channel, follow
 from marginbn.solvers.result import Status
-from marginbn.solvers.run import Deadline, Limits, Tracker
+from marginbn.solvers.run import Limits, Run
 from marginbn.solvers.start import begin, initial_bound
 from problems import small_linear_problem
 
 
-def started(callback=None, **limits) -> Tracker:
-    tracker = Tracker(small_linear_problem(0), Deadline(Limits(**limits)), callback)
-    begin(tracker, None)
-    return tracker
+def started(callback=None, **limits) -> Run:
+    run = Run(small_linear_problem(0), Limits(**limits), callback=callback)
+    begin(run)
+    return run
 
 
-def test_posts_reach_the_tracker_in_the_callers_thread() -> None:
+def test_posts_reach_the_run_in_the_callers_thread() -> None:
     """Bounds and selections arrive; the callback runs where the caller is."""
     threads = []
-    tracker = started(lambda point: threads.append(threading.current_thread()))
-    value = initial_bound(tracker.problem) - 1e-3
-    ending = follow(lambda channel: _post(channel, value), tracker)
-    assert ending == Ending(Status.NODE_LIMIT, 7)
-    assert tracker.bound == value
+    run = started(lambda point: threads.append(threading.current_thread()))
+    value = initial_bound(run.problem) - 1e-3
+    ending = follow(lambda channel: _post(channel, value), run)
+    assert (ending, run.nodes) == (Status.NODE_LIMIT, 7)
+    assert run.bound == value
     assert set(threads) == {threading.current_thread()}
 
 
-def _post(channel: Channel, value: float) -> Ending:
+def _post(channel: Channel, value: float) -> Status:
     channel.post(value)
-    return Ending(Status.NODE_LIMIT, 7)
+    channel.nodes = 7
+    return Status.NODE_LIMIT
 
 
 def test_an_error_in_the_thread_is_raised_to_the_caller() -> None:
     """Whatever goes wrong in the thread is heard."""
 
-    def work(channel: Channel) -> Ending:
+    def work(channel: Channel) -> Status:
         raise ZeroDivisionError("inside")
 
     with pytest.raises(ZeroDivisionError, match="inside"):
@@ -50,8 +51,8 @@ def test_an_error_in_the_callback_ends_the_thread() -> None:
     """The user's exception comes through and the work is told to stop."""
     left = threading.Event()
 
-    def work(channel: Channel) -> Ending:
-        channel.post(initial_bound(tracker.problem) - 1e-3)
+    def work(channel: Channel) -> Status:
+        channel.post(initial_bound(run.problem) - 1e-3)
         return _wait_for_cancel(channel, left)
 
     def callback(point) -> None:
@@ -59,14 +60,14 @@ def test_an_error_in_the_callback_ends_the_thread() -> None:
             raise LookupError("in the callback")
 
     armed: list[int] = []
-    tracker = started(callback)
+    run = started(callback)
     armed.append(1)
     with pytest.raises(LookupError):
-        follow(work, tracker)
-    assert left.wait(10)
+        follow(work, run)
+    assert left.wait(600)
 
 
-def _wait_for_cancel(channel: Channel, left: threading.Event) -> Ending:
+def _wait_for_cancel(channel: Channel, left: threading.Event) -> Status:
     try:
         while True:
             channel.poll()
@@ -80,40 +81,40 @@ def test_the_clock_ends_the_work() -> None:
     """At the time limit the flag is set and the thread leaves."""
     left = threading.Event()
     ending = follow(lambda channel: _wait_for_cancel(channel, left), started(time=0.2))
-    assert ending.stopped is Status.TIME_LIMIT
-    assert left.wait(10)
+    assert ending is Status.TIME_LIMIT
+    assert left.wait(600)
 
 
-def test_a_thread_that_does_not_look_up_is_left_behind() -> None:
+def test_a_thread_that_does_not_poll_is_left_behind() -> None:
     """Patience ends: the caller leaves, and later posts change nothing."""
     release, done = threading.Event(), threading.Event()
-    tracker = started(time=0.1)
+    run = started(time=0.1)
 
-    def work(channel: Channel) -> Ending:
-        release.wait(60)
-        channel.post(initial_bound(tracker.problem) - 1e-3)
+    def work(channel: Channel) -> Status:
+        release.wait(600)
+        channel.post(initial_bound(run.problem) - 1e-3)
         done.set()
-        return Ending()
+        return Status.GAP_LIMIT
 
-    ending = follow(work, tracker)
-    before = tracker.bound
+    ending = follow(work, run)
+    before = run.bound
     release.set()
-    assert done.wait(10)
-    assert ending.stopped is Status.TIME_LIMIT
-    assert tracker.bound == before
+    assert done.wait(600)
+    assert ending is Status.TIME_LIMIT
+    assert run.bound == before
 
 
 def test_a_cyclic_post_is_ignored() -> None:
     """A solution that is cyclic within a solver's tolerances is no structure."""
-    tracker = started()
-    candidates = tracker.problem.candidates
+    run = started()
+    candidates = run.problem.candidates
     cyclic = np.array(candidates.offsets[:-1])
     cyclic[0], cyclic[1] = candidates.index(0, (1,)), candidates.index(1, (0,))
-    before = tracker.objective
+    before = run.objective
 
-    def work(channel: Channel) -> Ending:
+    def work(channel: Channel) -> Status:
         channel.post(cyclic)
-        return Ending(Status.NODE_LIMIT)
+        return Status.NODE_LIMIT
 
-    assert follow(work, tracker).stopped is Status.NODE_LIMIT
-    assert tracker.objective == before
+    assert follow(work, run) is Status.NODE_LIMIT
+    assert run.objective == before

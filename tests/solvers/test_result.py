@@ -6,7 +6,6 @@ import math
 import sys
 import types
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 import pytest
@@ -18,7 +17,6 @@ from marginbn.problem.candidates import enumerate_candidates
 from marginbn.problem.problem import StructureProblem, margin_problem
 from marginbn.problem.structure import Structure
 from marginbn.solvers import solve as base
-from marginbn.solvers.memory import Needs
 from marginbn.solvers.result import (
     PROOF_TOLERANCE,
     SolveResult,
@@ -29,7 +27,7 @@ from marginbn.solvers.result import (
     paper_gap,
     relative_gap,
 )
-from marginbn.solvers.run import Limits
+from marginbn.solvers.run import Limits, Run, Solver
 from marginbn.solvers.solve import (
     AUTO_ORDER,
     available_solvers,
@@ -256,30 +254,18 @@ def test_time_does_not_run_backwards(problem: StructureProblem, honest: SolveRes
         check_result(problem, replace(honest, trace=(first, replace(second, seconds=9.0), third)))
 
 
-class Liar:
-    """A solver that claims a bound and a proof that it does not have."""
+class Liar(Solver):
+    """A solver that claims an objective and a proof that it does not have."""
 
     name = "liar"
 
     def can_solve(self, problem: StructureProblem) -> str | None:
         return "it has too many candidates" if problem.candidates.n_candidates > 10 else None
 
-    def needs(self, problem: StructureProblem, n_jobs: int = 1) -> Needs:
-        return Needs(0, 0)
-
-    def solve(self, problem: StructureProblem, **options: Any) -> SolveResult:
-        empty = Structure(((),) * problem.n_variables)
-        self.options = options
-        return SolveResult(
-            structure=empty,
-            selection=problem.candidates.selection(empty),
-            objective=1e9,
-            bound=1e9,
-            status=Status.OPTIMAL,
-            trace=(),
-            seconds=0.0,
-            solver=self.name,
-        )
+    def run(self, run: Run) -> Status:
+        self.request = run
+        run.objective = run.bound = 1e9
+        return Status.OPTIMAL
 
 
 @pytest.fixture(name="_liar")
@@ -356,7 +342,7 @@ def test_limits_start_and_workers_reach_the_solver(
     monkeypatch.setattr(base, "choose_solver", lambda *_: liar)
     with pytest.raises(SolverError):
         solve_structure(problem, time_limit=5, node_limit=7, gap_tolerance=0.1, start=CHAIN, seed=3)
-    assert liar.options["limits"] == Limits(time=5, nodes=7, gap=0.1)
-    np.testing.assert_array_equal(liar.options["start"], problem.candidates.selection(CHAIN))
-    assert liar.options["seed"] == 3
-    assert liar.options["n_jobs"] == 1
+    assert liar.request.limits == Limits(time=5, nodes=7, gap=0.1)
+    np.testing.assert_array_equal(liar.request.start, problem.candidates.selection(CHAIN))
+    assert liar.request.seed == 3
+    assert liar.request.n_jobs == 1

@@ -10,16 +10,21 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from marginbn.exceptions import InputError, SolverError
-from marginbn.solvers.result import Status, TracePoint, paper_gap, relative_gap
-from marginbn.solvers.run import Deadline, Limits, Tracker
+from marginbn.solvers.result import SolveResult, Status, TracePoint, paper_gap, relative_gap
+from marginbn.solvers.run import Limits, Run
 from marginbn.solvers.start import initial_bound, initial_selection
 from problems import small_linear_problem
 
 FINITE = st.floats(-1e9, 1e9, allow_nan=False)
 
 
-def new_tracker(callback=None, **limits) -> Tracker:
-    return Tracker(small_linear_problem(0), Deadline(Limits(**limits)), callback)
+def new_run(callback=None, **limits) -> Run:
+    return Run(small_linear_problem(0), Limits(**limits), callback=callback)
+
+
+def ended(run: Run, stopped: Status) -> SolveResult:
+    run.stopped = stopped
+    return run.finish("test")
 
 
 @pytest.mark.parametrize(
@@ -73,17 +78,17 @@ def test_the_paper_gap_is_the_relative_gap_in_per_cent(bound: float, share: floa
 
 def test_objectives_rise_and_bounds_fall() -> None:
     """Worse structures and weaker bounds leave no trace."""
-    tracker = new_tracker()
-    first = initial_selection(tracker.problem)
-    empty = tracker.problem.candidates.offsets[:-1]
-    assert tracker.offer(first)
-    assert not tracker.offer(first)
-    assert not tracker.offer(empty)
-    bound = initial_bound(tracker.problem)
-    assert tracker.improve_bound(bound + 1)
-    assert not tracker.improve_bound(bound + 2)
-    assert tracker.improve_bound(bound)
-    result = tracker.finish("test", Status.TIME_LIMIT)
+    run = new_run()
+    first = initial_selection(run.problem)
+    empty = run.problem.candidates.offsets[:-1]
+    assert run.offer(first)
+    assert not run.offer(first)
+    assert not run.offer(empty)
+    bound = initial_bound(run.problem)
+    assert run.improve_bound(bound + 1)
+    assert not run.improve_bound(bound + 2)
+    assert run.improve_bound(bound)
+    result = ended(run, Status.TIME_LIMIT)
     assert [point.bound for point in result.trace] == [math.inf, bound + 1, bound]
     assert {point.objective for point in result.trace} == {result.objective}
     np.testing.assert_array_equal(result.selection, first)
@@ -91,24 +96,24 @@ def test_objectives_rise_and_bounds_fall() -> None:
 
 def test_a_cyclic_incumbent_is_refused() -> None:
     """A selection with a cycle never becomes the incumbent."""
-    tracker = new_tracker()
-    candidates = tracker.problem.candidates
+    run = new_run()
+    candidates = run.problem.candidates
     cyclic = candidates.offsets[:-1].copy()
     cyclic[0], cyclic[1] = candidates.index(0, (1,)), candidates.index(1, (0,))
     with pytest.raises(InputError, match="directed cycle"):
-        tracker.offer(cyclic)
-    assert tracker.selection is None
+        run.offer(cyclic)
+    assert run.selection is None
 
 
 def test_a_refuted_bound_is_an_error() -> None:
     """A bound below a known objective, in either order of arrival, is a wrong claim."""
-    tracker = new_tracker()
-    selection = initial_selection(tracker.problem)
-    tracker.offer(selection)
+    run = new_run()
+    selection = initial_selection(run.problem)
+    run.offer(selection)
     with pytest.raises(SolverError, match="claimed as an upper bound"):
-        tracker.improve_bound(tracker.objective - 1.0)
-    late = new_tracker()
-    late.improve_bound(tracker.objective - 1.0)
+        run.improve_bound(run.objective - 1.0)
+    late = new_run()
+    late.improve_bound(run.objective - 1.0)
     with pytest.raises(SolverError, match="claimed as an upper bound"):
         late.offer(selection)
 
@@ -121,32 +126,32 @@ def test_the_callback_hears_every_improvement_and_may_stop() -> None:
         heard.append(point)
         return len(heard) == 2
 
-    tracker = new_tracker(callback)
-    tracker.offer(initial_selection(tracker.problem))
-    assert not tracker.stop_requested
-    tracker.improve_bound(initial_bound(tracker.problem))
-    assert tracker.stop_requested
-    assert tuple(heard) == tracker.finish("test", Status.INTERRUPTED).trace
+    run = new_run(callback)
+    run.offer(initial_selection(run.problem))
+    assert not run.stop_requested
+    run.improve_bound(initial_bound(run.problem))
+    assert run.stop_requested
+    assert tuple(heard) == ended(run, Status.INTERRUPTED).trace
 
 
 def test_the_status_tells_proof_from_stop() -> None:
     """OPTIMAL when the bound is met, else the limit; an unfinished proof is no result."""
-    tracker = new_tracker()
+    run = new_run()
     with pytest.raises(SolverError, match="without any structure"):
-        tracker.finish("test", None)
-    tracker.offer(initial_selection(tracker.problem))
-    tracker.improve_bound(tracker.objective + 10)
-    assert tracker.finish("test", Status.NODE_LIMIT).status is Status.NODE_LIMIT
+        ended(run, Status.OPTIMAL)
+    run.offer(initial_selection(run.problem))
+    run.improve_bound(run.objective + 10)
+    assert ended(run, Status.NODE_LIMIT).status is Status.NODE_LIMIT
     with pytest.raises(SolverError, match="claims to be done"):
-        tracker.finish("test", None)
-    tracker.improve_bound(tracker.objective)
-    assert tracker.finish("test", Status.TIME_LIMIT).status is Status.OPTIMAL
+        ended(run, Status.OPTIMAL)
+    run.improve_bound(run.objective)
+    assert ended(run, Status.TIME_LIMIT).status is Status.OPTIMAL
 
 
 def test_a_wide_gap_tolerance_ends_as_gap_limit() -> None:
     """A gap within the requested tolerance but above the proof tolerance is a gap limit."""
-    tracker = new_tracker(gap=0.5)
-    tracker.offer(initial_selection(tracker.problem))
-    tracker.improve_bound(tracker.objective * 0.9)  # objectives are negative here
-    assert tracker.is_closed
-    assert tracker.finish("test", None).status is Status.GAP_LIMIT
+    run = new_run(gap=0.5)
+    run.offer(initial_selection(run.problem))
+    run.improve_bound(run.objective * 0.9)  # objectives are negative here
+    assert run.is_closed
+    assert ended(run, Status.OPTIMAL).status is Status.GAP_LIMIT

@@ -16,8 +16,8 @@ from marginbn.problem.problem import StructureProblem, linear_problem, margin_pr
 from marginbn.problem.scores import get_local_score
 from marginbn.solvers import available_solvers, get_solver, solve_structure, solver_names
 from marginbn.solvers.result import PROOF_TOLERANCE, SolveResult, Status, check_result
-from marginbn.solvers.run import Limits
-from marginbn.solvers.solve import Solver
+from marginbn.solvers.run import Limits, Run
+from marginbn.solvers.solve import Solver, solve_with
 from marginbn.solvers.start import feasible_selection
 from problems import (
     Case,
@@ -63,7 +63,7 @@ def solver(request: pytest.FixtureRequest) -> Solver:
 @cache
 def reference(name: str) -> float:
     """The optimum of a listed problem by enumeration."""
-    result = get_solver("exhaustive").solve(PROBLEMS[name](), limits=Limits())
+    result = solve_with(get_solver("exhaustive"), Run(PROBLEMS[name]()))
     assert result.status is Status.OPTIMAL
     return result.objective
 
@@ -95,7 +95,7 @@ def assert_proves(result: SolveResult, best: float) -> None:
 def test_every_solver_proves_the_optimum(solver: Solver, name: str) -> None:
     """Objective, bound and status of every listed problem, judged anew."""
     problem = solvable(solver, PROBLEMS[name]())
-    result = solver.solve(problem, limits=Limits())
+    result = solve_with(solver, Run(problem))
     check_result(problem, result)
     assert_proves(result, reference(name))
     assert result.solver == solver.name
@@ -105,7 +105,7 @@ def test_the_trace_is_monotone_and_heard(solver: Solver) -> None:
     """Objectives rise, bounds fall, time runs, and the callback hears exactly the trace."""
     problem = some_problem(solver)
     heard = []
-    result = solver.solve(problem, limits=Limits(), callback=lambda p: heard.append(p))
+    result = solve_with(solver, Run(problem, callback=lambda p: heard.append(p)))
     assert tuple(heard) == result.trace
     for before, after in zip(result.trace, result.trace[1:], strict=False):
         assert before.seconds <= after.seconds
@@ -117,8 +117,8 @@ def test_the_trace_is_monotone_and_heard(solver: Solver) -> None:
 def test_a_start_is_the_first_point_of_the_trace(solver: Solver) -> None:
     """A given structure is accepted and never lost."""
     problem = some_problem(solver)
-    start = solver.solve(problem, limits=Limits()).selection
-    again = solver.solve(problem, limits=Limits(), start=start)
+    start = solve_with(solver, Run(problem)).selection
+    again = solve_with(solver, Run(problem, start=start))
     first = next(point for point in again.trace if math.isfinite(point.objective))
     assert first.objective == problem.evaluate(start) == again.objective
 
@@ -126,17 +126,17 @@ def test_a_start_is_the_first_point_of_the_trace(solver: Solver) -> None:
 def test_a_poor_start_does_no_harm(solver: Solver) -> None:
     """The empty graph as start ends at the optimum all the same."""
     problem = some_problem(solver)
-    best = solver.solve(problem, limits=Limits()).objective
+    best = solve_with(solver, Run(problem)).objective
     poor = feasible_selection(problem.candidates)
-    result = solver.solve(problem, limits=Limits(), start=poor)
+    result = solve_with(solver, Run(problem, start=poor))
     assert result.objective == pytest.approx(best, rel=1e-9)
 
 
 def test_a_true_answer_of_the_callback_stops(solver: Solver) -> None:
     """Stopped at the first event: a structure, a finite bound above the optimum, the status."""
     problem = some_problem(solver)
-    best = solver.solve(problem, limits=Limits()).objective
-    result = solver.solve(problem, limits=Limits(), callback=lambda point: True)
+    best = solve_with(solver, Run(problem)).objective
+    result = solve_with(solver, Run(problem, callback=lambda point: True))
     check_result(problem, result)
     assert result.status in (Status.INTERRUPTED, Status.OPTIMAL)
     assert result.objective <= best + 1e-9 * abs(best)
@@ -146,8 +146,8 @@ def test_a_true_answer_of_the_callback_stops(solver: Solver) -> None:
 def test_a_time_limit_is_a_normal_ending(solver: Solver) -> None:
     """Hardly any time: still a structure and a finite bound above the optimum."""
     problem = some_problem(solver)
-    best = solver.solve(problem, limits=Limits()).objective
-    result = solver.solve(problem, limits=Limits(time=1e-9))
+    best = solve_with(solver, Run(problem)).objective
+    result = solve_with(solver, Run(problem, limits=Limits(time=1e-9)))
     check_result(problem, result)
     assert result.status in (Status.TIME_LIMIT, Status.OPTIMAL)
     assert best - 1e-9 * abs(best) <= result.bound < math.inf
@@ -156,7 +156,7 @@ def test_a_time_limit_is_a_normal_ending(solver: Solver) -> None:
 def test_a_wide_gap_may_end_early(solver: Solver) -> None:
     """With a tolerance of a half the gap that is reported is at most that."""
     problem = some_problem(solver)
-    result = solver.solve(problem, limits=Limits(gap=0.5))
+    result = solve_with(solver, Run(problem, limits=Limits(gap=0.5)))
     check_result(problem, result)
     assert result.status in (Status.OPTIMAL, Status.GAP_LIMIT)
     assert result.gap <= 0.5
@@ -168,7 +168,7 @@ def test_candidates_without_any_graph_are_an_input_error(solver: Solver) -> None
     stuck = enumerate_candidates(3, 2, required=((1, 0), (2, 1)))
     problem = solvable(solver, margin_problem(data, stuck))
     with pytest.raises(InputError):
-        solver.solve(problem, limits=Limits())
+        solve_with(solver, Run(problem))
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -177,7 +177,7 @@ def test_the_same_problem_gives_the_same_structure(solver: Solver, seed: int) ->
     problem = small_margin_problem(seed)
     if solver.can_solve(problem) is not None:
         problem = small_linear_problem(seed)
-    first, second = (solver.solve(problem, limits=Limits()) for _ in range(2))
+    first, second = (solve_with(solver, Run(problem)) for _ in range(2))
     assert first.structure == second.structure
 
 
@@ -227,7 +227,7 @@ def assert_agreement(solver: Solver, seeds: range) -> None:
         for kind, best in brute_forced(seed):
             problem = build(random_case(seed), kind)
             if solver.can_solve(problem) is None:
-                assert_proves(solver.solve(problem, limits=Limits()), best)
+                assert_proves(solve_with(solver, Run(problem)), best)
                 solved += 1
     assert solved >= len(seeds)
 
@@ -276,7 +276,7 @@ def assert_solvers_agree(problem: StructureProblem) -> None:
     for name in available_solvers():
         solver = get_solver(name)
         if solver.can_solve(problem) is None:
-            results[name] = solver.solve(problem, limits=Limits(time=POOL_SECONDS))
+            results[name] = solve_with(solver, Run(problem, limits=Limits(time=POOL_SECONDS)))
             check_result(problem, results[name])
     assert len(results) >= 3
     best = max(result.objective for result in results.values())

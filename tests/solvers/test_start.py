@@ -8,7 +8,8 @@ import pytest
 from marginbn.exceptions import InputError
 from marginbn.problem.candidates import enumerate_candidates
 from marginbn.solvers.exhaustive import ExhaustiveSolver
-from marginbn.solvers.run import Limits
+from marginbn.solvers.run import Run
+from marginbn.solvers.solve import solve_with
 from marginbn.solvers.start import box_bound, feasible_selection, initial_bound, initial_selection
 from problems import small_linear_problem, small_margin_problem
 
@@ -36,7 +37,7 @@ def test_first_bounds_are_above_and_first_structures_below_the_optimum(seed, req
         small_margin_problem(seed, n_features=3, required=required),
         small_linear_problem(seed, n_features=3, required=required),
     ):
-        best = ExhaustiveSolver().solve(problem, limits=Limits()).objective
+        best = solve_with(ExhaustiveSolver(), Run(problem)).objective
         first = initial_selection(problem)
         arcs = set(problem.candidates.structure(first).arcs)
         assert arcs.issuperset(required)

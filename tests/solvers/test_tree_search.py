@@ -18,8 +18,9 @@ from marginbn.problem.problem import StructureProblem
 from marginbn.problem.structure import is_acyclic
 from marginbn.solvers.checkpoint import Arrays, BrokenFileError, Checkpoint, SearchState
 from marginbn.solvers.result import SolveResult, Status
-from marginbn.solvers.run import CallersWatch, Deadline, Limits, Stopped, Tracker
-from marginbn.solvers.tree_search import Progress, SearchTree, ended, saved_tree, search
+from marginbn.solvers.run import Limits, Run, Stopped
+from marginbn.solvers.solve import solve_with
+from marginbn.solvers.tree_search import SearchTree, Team, TreeSolver, saved_tree
 
 
 def selections(problem: StructureProblem) -> list[tuple[float, tuple[int, ...]]]:
@@ -33,20 +34,35 @@ def selections(problem: StructureProblem) -> list[tuple[float, tuple[int, ...]]]
     return sorted(found, reverse=True)
 
 
+class LoggingTeam(Team[object]):
+    """One worker; the log says when it works."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.log: list[str] = []
+
+    @contextmanager
+    def helpers(self, advance: object) -> Iterator[None]:
+        self.log.append("begin work")
+        try:
+            yield
+        finally:
+            self.log.append("end work")
+
+
 class ListTree(SearchTree):
     """All structures in a list, in halves; a node is a slice of it.
 
     The bound of a slice is a little above its first and best value.
     """
 
-    def __init__(self, tracker: Tracker) -> None:
-        self.tracker = tracker
-        self.everything = selections(tracker.problem)
-        self.is_open = False
+    def __init__(self, run: Run) -> None:
+        super().__init__(run, LoggingTeam())
+        self.everything = selections(run.problem)
         self.open_slices: list[tuple[int, int]] = []
         self.visited = 0
-        self.log: list[str] = []
-        self.fate: Progress | BaseException | None = None
+        self.log = self.team.log
+        self.fate: Status | BaseException | None = None
         self.when = 0
 
     def bound_of(self, node: tuple[int, int]) -> float:
@@ -60,56 +76,48 @@ class ListTree(SearchTree):
     @property
     def bound(self) -> float:
         bounds = [self.bound_of(node) for node in self.open_slices]
-        return max([self.tracker.objective, *bounds])
+        return max([self.run.objective, *bounds])
 
     def open(self) -> None:
         if self.when < 0:
             self._meet()
         self.open_slices = [(0, len(self.everything))]
-        self.is_open = True
+        self.set_open()
 
-    def _meet(self) -> Progress:
+    def _meet(self) -> Status:
         if isinstance(self.fate, BaseException):
             raise self.fate
         assert self.fate is not None
         return self.fate
 
-    def advance(self) -> Progress:
+    def advance(self, worker: int = 0) -> Status | None:
         self.log.append("advance")
         if self.fate is not None and self.visited == self.when:
             return self._meet()
         if not self.open_slices:
-            return Progress.FINISHED
+            return Status.OPTIMAL
         node = max(self.open_slices, key=self.bound_of)
         self.visited += 1
         self.open_slices.remove(node)
         middle = sum(node) // 2
         if middle == node[0]:
-            self.tracker.offer(self.everything[middle][1])
+            self.run.offer(self.everything[middle][1])
         else:
             self.open_slices += [(node[0], middle), (middle, node[1])]
-        return Progress.MORE
+        return None
 
     def hand_over(self) -> bool:
         self.log.append("report")
         return self.visited % 2 == 1
 
-    def between(self, improved: bool) -> None:
-        self.log.append(f"between {improved}")
+    def improve(self, improved: bool) -> None:
+        self.log.append(f"improve {improved}")
 
     def snapshot(self) -> SearchState:
         return SearchState("list", self.visited, {"slices": np.array(self.open_slices)})
 
     def interrupt(self) -> None:
         self.log.append("interrupt")
-
-    @contextmanager
-    def at_work(self) -> Iterator[None]:
-        self.log.append("begin work")
-        try:
-            yield
-        finally:
-            self.log.append("end work")
 
 
 def tiny() -> StructureProblem:
@@ -125,20 +133,27 @@ def run_list(
     problem: StructureProblem,
     limits: Limits | None = None,
     *,
-    fate: Progress | BaseException | None = None,
+    fate: Status | BaseException | None = None,
     when: int = 0,
     checkpoint: Checkpoint | None = None,
 ) -> tuple[SolveResult, ListTree]:
-    tracker = Tracker(problem, Deadline(limits or Limits()), None, checkpoint)
-    planted: list[ListTree] = []
+    solver = ListSolver()
+    solver.fate, solver.when = fate, when
+    return solve_with(solver, Run(problem, limits or Limits(), checkpoint=checkpoint)), solver.made
 
-    def plant() -> ListTree:
-        tree = ListTree(tracker)
-        tree.fate, tree.when = fate, when
-        planted.append(tree)
-        return tree
 
-    return search(tracker, None, "list", plant), planted[0]
+class ListSolver(TreeSolver):
+    """Makes a tree that ends as it is told."""
+
+    name = "list"
+    fate: Status | BaseException | None
+    when: int
+    made: ListTree
+
+    def tree(self, run: Run) -> ListTree:
+        self.made = ListTree(run)
+        self.made.fate, self.made.when = self.fate, self.when
+        return self.made
 
 
 def test_a_tree_is_searched_to_its_end() -> None:
@@ -149,8 +164,8 @@ def test_a_tree_is_searched_to_its_end() -> None:
     assert result.objective == result.bound == 1.0
     assert result.nodes == tree.visited > 3
     assert result.solver == "list"
-    assert tree.log[:5] == ["begin work", "report", "between False", "advance", "report"]
-    assert tree.log[5] == "between True", "what the report says is passed on"
+    assert tree.log[:5] == ["begin work", "report", "improve False", "advance", "report"]
+    assert tree.log[5] == "improve True", "what the report says is passed on"
     assert tree.log[-2:] == ["end work", "report"], "the last report comes when nobody works"
 
 
@@ -165,9 +180,9 @@ def test_nothing_is_done_when_the_first_bound_is_good_enough() -> None:
 @pytest.mark.parametrize(
     ("fate", "status"),
     [
-        (Progress.NODE_LIMIT, Status.NODE_LIMIT),
-        (Progress.MEMORY_LIMIT, Status.MEMORY_LIMIT),
-        (Progress.CUT_SHORT, Status.TIME_LIMIT),
+        (Status.NODE_LIMIT, Status.NODE_LIMIT),
+        (Status.MEMORY_LIMIT, Status.MEMORY_LIMIT),
+        (Status.TIME_LIMIT, Status.TIME_LIMIT),
         (KeyboardInterrupt(), Status.INTERRUPTED),
         (Stopped(Status.TIME_LIMIT), Status.TIME_LIMIT),
     ],
@@ -175,7 +190,7 @@ def test_nothing_is_done_when_the_first_bound_is_good_enough() -> None:
 )
 @pytest.mark.parametrize("when", [0, 2])
 def test_every_ending_is_a_normal_one(
-    fate: Progress | BaseException, status: Status, when: int
+    fate: Status | BaseException, status: Status, when: int
 ) -> None:
     """The result has the nodes and the bound of that moment, true for every structure."""
     result, tree = run_list(tiny(), fate=fate, when=when)
@@ -210,23 +225,26 @@ def test_time_is_watched_between_portions() -> None:
 
 
 def test_how_work_ends() -> None:
-    """None, the status of a look at the limits, or an interrupt."""
-    assert ended(lambda: None) is None
-    assert ended(lambda: Status.NODE_LIMIT) is Status.NODE_LIMIT
-    expired = CallersWatch(Tracker(tiny(), Deadline(Limits(time=1e-9))))
+    """By itself, by a limit that is polled, or by an interrupt."""
+    run = Run(tiny())
+    with run.ending():
+        run.stopped = Status.NODE_LIMIT
+    assert run.stopped is Status.NODE_LIMIT
+    with run.ending():
+        raise KeyboardInterrupt
+    assert run.stopped is Status.INTERRUPTED
+    expired = Run(tiny(), Limits(time=1e-9))
     assert expired.remaining() == 0.0
-
-    def look() -> None:
-        expired.look_up()
-
-    assert ended(look) is Status.TIME_LIMIT
+    with expired.ending():
+        expired.poll()
+    assert expired.stopped is Status.TIME_LIMIT
 
 
 # ---------------------------------------------------------------------- checkpoints
 
 
 def test_the_tree_is_saved_once_it_is_open(tmp_path: Path) -> None:
-    """Before, the tree of an earlier sitting stays as it is."""
+    """Before, the tree of an earlier call stays as it is."""
     problem = tiny()
     kept = Checkpoint(tmp_path / "c", problem)
     run_list(problem, fate=KeyboardInterrupt(), when=2, checkpoint=kept)
@@ -253,23 +271,23 @@ def test_a_saved_tree_is_used_only_if_it_fits(tmp_path: Path) -> None:
     """Of the same solver, readable, and searched with a gap at most as wide."""
     problem = tiny()
     kept = Checkpoint(tmp_path / "c", problem)
-    run_list(problem, fate=Progress.NODE_LIMIT, when=2, checkpoint=kept)
-    tracker = Tracker(problem, Deadline(Limits()), None, Checkpoint(tmp_path / "c", problem))
-    assert tracker.saved is not None
-    tracker.offer(tracker.saved.selection)
+    run_list(problem, fate=Status.NODE_LIMIT, when=2, checkpoint=kept)
+    run = Run(problem, checkpoint=Checkpoint(tmp_path / "c", problem))
+    assert run.saved is not None
+    run.offer(run.saved.selection)
 
     def nothing(_: object) -> float:
         return -math.inf
 
-    found = saved_tree(tracker, "list", parse, nothing)
+    found = saved_tree(run, "list", parse, nothing)
     assert found is not None
     assert len(found[0]) == 3
     assert found[1] == 2
-    assert saved_tree(tracker, "another", parse, nothing) is None
-    assert saved_tree(Tracker(problem, Deadline(Limits())), "list", parse, nothing) is None
+    assert saved_tree(run, "another", parse, nothing) is None
+    assert saved_tree(Run(problem), "list", parse, nothing) is None
     with pytest.warns(CheckpointWarning, match="wider gap_tolerance"):
-        assert saved_tree(tracker, "list", parse, lambda _: tracker.objective + 1.0) is None
-    tracker.saved.search.arrays.pop("slices")  # type: ignore[attr-defined]
-    tracker.saved.search.arrays["rest"] = np.zeros(1)  # type: ignore[index]
+        assert saved_tree(run, "list", parse, lambda _: run.objective + 1.0) is None
+    run.saved.search.arrays.pop("slices")  # type: ignore[attr-defined]
+    run.saved.search.arrays["rest"] = np.zeros(1)  # type: ignore[index]
     with pytest.warns(CheckpointWarning, match="no slices"):
-        assert saved_tree(tracker, "list", parse, nothing) is None
+        assert saved_tree(run, "list", parse, nothing) is None

@@ -22,7 +22,7 @@ PACKAGES = [
 def run(code: str) -> str:
     """Standard output of a fresh interpreter."""
     finished = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=120
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=600
     )
     return finished.stdout.strip()
 

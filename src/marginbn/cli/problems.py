@@ -57,7 +57,7 @@ def size(
     from marginbn.cli.data import encode_rows, load_source
     from marginbn.cli.running import print_json
     from marginbn.problem.problem import estimate_size
-    from marginbn.solvers.sizing import estimate_needs
+    from marginbn.solvers.memory import estimate_needs
 
     rows = load_source(table).rows()
     data = encode_rows(rows, str(missing))

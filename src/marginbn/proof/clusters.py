@@ -39,7 +39,6 @@ from marginbn.solvers.branch_cut.rows import violated_by_selection
 from marginbn.solvers.branch_cut.split import Chooser, Split, sides
 from marginbn.solvers.branch_cut.visit import prepare
 from marginbn.solvers.branch_cut.warm import EXPLICIT, Warm
-from marginbn.solvers.run import CallersWatch
 
 MULTIPLIER_ROOM = 4.0
 """Values with their multipliers may become so many times as large as values without."""
@@ -121,8 +120,7 @@ class ClusterRelaxation(Relaxation):
         self.ground = prepare(problem)
         self.instance, self.pool = self.ground.instance, self.ground.pool
         super().__init__(problem, cutoff, MULTIPLIER_ROOM * self._largest_value())
-        watch = CallersWatch(cutoff.tracker)
-        self.relaxation = RecordingRelaxation(self.instance, self.pool, watch, seed)
+        self.relaxation = RecordingRelaxation(self.instance, self.pool, cutoff.run, seed)
         self.finder = IncumbentSearch(self.instance, seed)
         self.chooser = Chooser(self.relaxation, self.ground.costs, seed, False)
         self._numbers = numbers[self.ground.original]
@@ -139,7 +137,7 @@ class ClusterRelaxation(Relaxation):
         """Everything allowed; the trivial bound."""
         n = self.instance.n_variables
         allowed = np.ones(self.instance.n_candidates, dtype=bool)
-        known = self.ground.starts(self.cutoff.tracker.selection)[0]
+        known = self.ground.starts(self.cutoff.run.selection)[0]
         warm = self.ground.first_state(known, allowed)
         majorant = self._majorant(None, (), allowed)
         state = NodeState(allowed, np.zeros((n, n), dtype=bool), warm, 0, majorant)

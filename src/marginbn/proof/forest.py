@@ -35,8 +35,8 @@ from marginbn.proof.record import (
     unused_weight,
     weights_of,
 )
+from marginbn.solvers.branch_bound import BranchBoundSolver
 from marginbn.solvers.branch_bound.arrays import encode
-from marginbn.solvers.branch_bound.engine import warm_up
 from marginbn.solvers.branch_bound.kernels.bound import PRUNED, Incumbent, bound_box
 from marginbn.solvers.branch_bound.kernels.box import propagate
 from marginbn.solvers.branch_bound.kernels.combination import new_bounding
@@ -62,10 +62,10 @@ from marginbn.solvers.branch_bound.kernels.split import (
     choose_split,
 )
 from marginbn.solvers.branch_bound.kernels.tree import accuracy
-from marginbn.solvers.branch_bound.needs import KEPT_VERTICES
 from marginbn.solvers.branch_bound.rows import with_all_rows
 from marginbn.solvers.branch_bound.schedule import settings_for
 from marginbn.solvers.branch_bound.workers import ACTIVE_VERTICES, UNLIMITED
+from marginbn.solvers.memory import KEPT_VERTICES
 
 
 @dataclass(frozen=True, eq=False)
@@ -91,14 +91,14 @@ class ForestRelaxation(Relaxation):
     def __init__(
         self, problem: StructureProblem, numbers: IntArray, cutoff: Cutoff, seed: int
     ) -> None:
-        warm_up()
+        BranchBoundSolver().prepare()
         self.encoding = encode(problem)
         inst = with_all_rows(self.encoding.instance)
         super().__init__(problem, cutoff, float(inst.magnitude.max(initial=0.0)))
         self.inst = inst
         self._n_rivals = inst.rows.shape[0] // max(inst.weights.size, 1)
         self._numbers = numbers  # candidate of the problem -> candidate of the certificate
-        settings = settings_for(self.encoding, cutoff.limits, True, False)
+        settings = settings_for(self.encoding, cutoff.limits)
         # a little beyond the cutoff, so that rounded weights still reach it
         self.settings = settings._replace(stale=0.0, gap=0.7 * cutoff.gap)
         n, n_sets = inst.n_features, inst.first.size

@@ -31,7 +31,7 @@ from marginbn.proof.certificate import (
     NamedRow,
 )
 from marginbn.proof.format import part_type
-from marginbn.solvers.run import Limits, Tracker
+from marginbn.solvers.run import Limits, Run
 
 Decision = tuple[int, ...]
 """Kind and arguments of the object that a node is split on, in the numbers of the certificate."""
@@ -243,15 +243,15 @@ SMALLEST_GAP = 1e-9
 
 
 class Cutoff:
-    """Incumbent plus most of the requested gap, with the tracker behind it."""
+    """Incumbent plus most of the requested gap, with the run behind it."""
 
-    def __init__(self, tracker: Tracker) -> None:
-        self.tracker = tracker
+    def __init__(self, run: Run) -> None:
+        self.run = run
 
     @property
     def limits(self) -> Limits:
         """Limits of the solve."""
-        return self.tracker.deadline.limits
+        return self.run.limits
 
     @property
     def gap(self) -> float:
@@ -261,7 +261,7 @@ class Cutoff:
     @property
     def objective(self) -> float:
         """Value of the incumbent."""
-        return self.tracker.objective
+        return self.run.objective
 
     @property
     def value(self) -> float:
@@ -269,8 +269,8 @@ class Cutoff:
         return self.objective + 0.8 * self.gap * max(1.0, abs(self.objective))
 
     def offer(self, selection: NDArray[np.int64]) -> None:
-        """Hand a selection to the tracker, which scores it from the definition."""
-        self.tracker.offer(selection)
+        """Hand a selection to the run, which scores it from the definition."""
+        self.run.offer(selection)
 
 
 @dataclass(frozen=True, eq=False)

@@ -20,7 +20,6 @@ from itertools import count
 
 from marginbn.exceptions import CertificateWarning, InputError
 from marginbn.files import PathLike
-from marginbn.problem.problem import StructureProblem
 from marginbn.proof.certificate import Certificate
 from marginbn.proof.clusters import ClusterRelaxation
 from marginbn.proof.definition import Definition
@@ -28,9 +27,10 @@ from marginbn.proof.forest import ForestRelaxation
 from marginbn.proof.format import write_certificate
 from marginbn.proof.record import Claim, Cutoff, Relaxation, TreeNode, leaves, write_tree
 from marginbn.solvers.result import SolveResult, Status, TracePoint, relative_gap
-from marginbn.solvers.run import Callback, Deadline, Limits, Tracker
+from marginbn.solvers.run import Callback, Deadline, Run, Solver
+from marginbn.solvers.solve import solve_with
 from marginbn.solvers.start import initial_bound
-from marginbn.solvers.tree_search import Progress, SearchTree, ended, run
+from marginbn.solvers.tree_search import SearchTree, TreeSolver
 
 PROOF_BYTES = 500_000_000
 """Weights kept in memory; beyond it the search ends with a memory limit."""
@@ -39,41 +39,39 @@ PROOF_BYTES = 500_000_000
 class CertifyingSearch(SearchTree):
     """State of one search."""
 
-    def __init__(self, relaxation: Relaxation, tracker: Tracker, cutoff: Cutoff) -> None:
+    def __init__(self, run: Run, relaxation: Relaxation, cutoff: Cutoff) -> None:
+        super().__init__(run)
         self.relaxation = relaxation
-        self.tracker = tracker
         self.cutoff = cutoff
         claim = relaxation.root()
         self.root = TreeNode(claim.bound, claim.proof)
         self._visited = 0
-        self.is_open = True
         self._order = count()
         self._open: list[tuple[float, int, TreeNode, Claim]] = []
         self._floor = -float("inf")  # largest bound of a closed leaf
         self._nbytes = 0
         self._push(self.root, claim)
 
-    def run(self) -> Status | None:
-        """Visit nodes until none is left (None) or a limit is reached."""
-        with self.tracker.deadline.ringing(self.interrupt):
-            return run(self, self.tracker)
+    def open(self) -> None:
+        """The root is there from the beginning."""
+        self.set_open()
 
-    def advance(self) -> Progress:
+    def advance(self, worker: int = 0) -> Status | None:
         """Visit one node."""
         if not self._open:
-            return Progress.FINISHED
-        limit = self.tracker.deadline.limits.nodes
+            return Status.OPTIMAL
+        limit = self.run.limits.nodes
         if limit is not None and self.nodes >= limit:
-            return Progress.NODE_LIMIT
+            return Status.NODE_LIMIT
         if self._nbytes > PROOF_BYTES:
-            return Progress.MEMORY_LIMIT
+            return Status.MEMORY_LIMIT
         _, _, node, claim = heappop(self._open)
         try:
             self._visit(node, claim)
         except BaseException:
             self._push(node, claim)  # an interrupt must not lose a node
             raise
-        return Progress.MORE
+        return None
 
     def _visit(self, node: TreeNode, claim: Claim) -> None:
         if claim.bound <= self.cutoff.value:
@@ -110,7 +108,7 @@ class CertifyingSearch(SearchTree):
     def bound(self) -> float:
         """Of everything open or closed, and the incumbent."""
         top = -self._open[0][0] if self._open else -float("inf")
-        return max(top, self._floor, self.tracker.objective)
+        return max(top, self._floor, self.run.objective)
 
     @property
     def proven(self) -> float:
@@ -125,31 +123,49 @@ class CertifyingSearch(SearchTree):
 SEARCH_SHARE = 0.4
 """Part of the time limit that the ordinary search may take."""
 
-WORTH_TELLING = 1e-5
-"""A certificate whose gap is larger than the search's by more than this is told."""
+SHORTEST_PROOF = 0.1
+"""Seconds that the certifying search has at the least; it does not take the root much longer."""
+
+WORTH_A_WARNING = 1e-5
+"""A certificate whose gap is larger than the search's by more than this is reported."""
 
 
-def solve_with_certificate(
-    problem: StructureProblem,
-    search: Callable[[Limits], SolveResult],
-    path: PathLike,
-    limits: Limits,
-    callback: Callback | None,
-    seed: int,
-) -> SolveResult:
-    """Run ``search`` within its share of the limits, then prove and write what it found."""
+class CertifyingSolver(TreeSolver):
+    """Searches with the relaxation that suits the structures, and keeps the tree."""
+
+    name = "certificate"
+
+    def __init__(self, definition: Definition) -> None:
+        self.definition = definition
+        self.search: CertifyingSearch | None = None
+
+    def tree(self, run: Run) -> SearchTree:
+        """The root, with the run's incumbent."""
+        make: Callable[..., Relaxation]
+        make = ForestRelaxation if self.definition.is_forest else ClusterRelaxation
+        cutoff = Cutoff(run)
+        relaxation = make(run.problem, self.definition.numbers, cutoff, run.seed)
+        self.search = CertifyingSearch(run, relaxation, cutoff)
+        return self.search
+
+
+def solve_with_certificate(solver: Solver, run: Run, path: PathLike) -> SolveResult:
+    """Let the solver work within its share of the limits, then prove and write what it found."""
     check_path(path)
-    definition = Definition.of(problem)
+    definition, limits = Definition.of(run.problem), run.limits
     clock = Deadline(limits)
     share = None if limits.time is None else SEARCH_SHARE * limits.time
-    found = search(replace(limits, time=share))
+    found = solve_with(solver, run.within(replace(limits, time=share)))
     if found.status is Status.INTERRUPTED:
         rest = replace(limits, nodes=1)  # the user wants an end: the root alone
     elif limits.time is None:
         rest = limits
     else:
-        rest = replace(limits, time=max(clock.remaining(), 0.1))
-    return certify(definition, found, path, rest, callback, seed)
+        rest = replace(limits, time=max(clock.remaining(), SHORTEST_PROOF))
+    callback = _continued(run.callback, found)
+    return certify(
+        definition, found, path, Run(run.problem, rest, seed=run.seed, callback=callback)
+    )
 
 
 def check_path(path: PathLike) -> None:
@@ -161,43 +177,25 @@ def check_path(path: PathLike) -> None:
         )
 
 
-def certify(
-    definition: Definition,
-    found: SolveResult,
-    path: PathLike,
-    limits: Limits,
-    callback: Callback | None = None,
-    seed: int = 0,
-) -> SolveResult:
+def certify(definition: Definition, found: SolveResult, path: PathLike, run: Run) -> SolveResult:
     """Prove what a search has found, write the certificate, and combine both results."""
-    tracker = Tracker(definition.problem, Deadline(limits), _continued(callback, found))
-    try:
-        search = _begin(definition, found, tracker, seed)
-    except KeyboardInterrupt:
+    solver = CertifyingSolver(definition)
+    with run.ending():
+        run.offer(found.selection)
+        run.improve_bound(initial_bound(run.problem))
+        run.stopped = solver.run(run)
+    if solver.search is None:
         _warn("there is no certificate: interrupted before it was begun", 4)
         return found
-    stopped = ended(search.run)
-    certificate = make_certificate(definition, search)
+    certificate = make_certificate(definition, solver.search)
     try:
         write_certificate(path, certificate)
     except InputError as error:
         _warn(f"there is no certificate: {error}", 4)
-    result = _combined(found, tracker, stopped, search.nodes)
-    _tell(result, certificate, stopped)
+    stopped = run.stopped
+    result = _combined(found, run)
+    _warn_if_weaker(result, certificate, stopped)
     return result
-
-
-def _begin(
-    definition: Definition, found: SolveResult, tracker: Tracker, seed: int
-) -> CertifyingSearch:
-    """The search with its relaxation and the structure found as incumbent."""
-    tracker.offer(found.selection)
-    tracker.improve_bound(initial_bound(definition.problem))
-    cutoff = Cutoff(tracker)
-    make: Callable[..., Relaxation]
-    make = ForestRelaxation if definition.is_forest else ClusterRelaxation
-    relaxation = make(definition.problem, definition.numbers, cutoff, seed)
-    return CertifyingSearch(relaxation, tracker, cutoff)
 
 
 def _warn(text: str, stacklevel: int) -> None:
@@ -220,18 +218,18 @@ def _continued(callback: Callback | None, found: SolveResult) -> Callback | None
 
 def make_certificate(definition: Definition, search: CertifyingSearch) -> Certificate:
     """The recorded tree with the claim it proves; both numbers allow for a checker's rounding."""
-    tracker, relaxation = search.tracker, search.relaxation
+    run, relaxation = search.run, search.relaxation
     slack = relaxation.slack
-    assert tracker.selection is not None  # the search began with one
+    assert run.selection is not None  # the search began with one
     written = write_tree(search.root)
     return Certificate(
         fingerprint=definition.data.fingerprint(),
         data=definition.data,
         score=definition.score,
         candidates=definition.candidates,
-        incumbent=definition.problem.candidates.structure(tracker.selection).parents,
-        objective=tracker.objective - slack,
-        bound=max(search.proven, tracker.objective) + slack,
+        incumbent=definition.problem.candidates.structure(run.selection).parents,
+        objective=run.objective - slack,
+        bound=max(search.proven, run.objective) + slack,
         grid=relaxation.grid,
         tree=written.stream(),
         duals=tuple(written.duals),
@@ -240,25 +238,25 @@ def make_certificate(definition: Definition, search: CertifyingSearch) -> Certif
     )
 
 
-def _combined(
-    found: SolveResult, tracker: Tracker, stopped: Status | None, nodes: int
-) -> SolveResult:
+def _combined(found: SolveResult, run: Run) -> SolveResult:
     """The better incumbent with the better bound."""
-    tracker.improve_bound(found.bound)
-    status = stopped if found.status in (Status.OPTIMAL, Status.GAP_LIMIT) else found.status
-    result = tracker.finish(found.solver, status or stopped, found.nodes + nodes)
+    run.improve_bound(found.bound)
+    run.nodes += found.nodes
+    if found.status not in (Status.OPTIMAL, Status.GAP_LIMIT):
+        run.stopped = found.status
+    result = run.finish(found.solver)
     last = TracePoint(found.seconds + result.seconds, result.objective, result.bound)
     trace = [p for p in found.trace if p.objective <= result.objective]
     return replace(result, trace=(*trace, last), seconds=last.seconds)
 
 
-def _tell(result: SolveResult, certificate: Certificate, stopped: Status | None) -> None:
+def _warn_if_weaker(result: SolveResult, certificate: Certificate, stopped: Status) -> None:
     """Say so if the certificate proves less than the search."""
     gap = relative_gap(certificate.objective, certificate.bound)
-    if gap <= result.gap + WORTH_TELLING:
+    if gap <= result.gap + WORTH_A_WARNING:
         return
     reason = "its arithmetic is coarser, and the optimum is small beside the weights"
-    if stopped is not None:
+    if stopped is not Status.OPTIMAL:
         reason = (
             "writing down a proof takes longer than finding it; "
             "a larger time_limit lets it catch up"

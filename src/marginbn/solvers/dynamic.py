@@ -19,23 +19,12 @@ from numpy.typing import NDArray
 
 from marginbn.exceptions import SolverError
 from marginbn.problem.problem import StructureProblem
-from marginbn.solvers.checkpoint import Checkpoint
-from marginbn.solvers.memory import Needs
-from marginbn.solvers.result import SolveResult, Status
-from marginbn.solvers.run import Callback, Deadline, Limits, Stopped, Tracker, look_up
-from marginbn.solvers.start import begin
-
-MAX_BYTES = 1_500_000_000
-"""23 variables need 1.0 GB, 24 would need 2.1 GB."""
+from marginbn.solvers.memory import LARGEST_TABLES, Needs, table_bytes
+from marginbn.solvers.result import Status
+from marginbn.solvers.run import Run, Solver
 
 
-def bytes_needed(n_variables: int) -> int:
-    """Memory of the tables: local scores, best scores, subsets by size and scratch."""
-    subsets: int = 2**n_variables
-    return 4 * n_variables * subsets + 25 * subsets
-
-
-class DynamicProgrammingSolver:
+class DynamicProgrammingSolver(Solver):
     """Exact for linear problems of up to about twenty variables."""
 
     name = "dp"
@@ -45,48 +34,31 @@ class DynamicProgrammingSolver:
         if not problem.is_linear:
             return "it has margin rows; dynamic programming needs a decomposable score"
         n = problem.n_variables
-        if bytes_needed(n) > MAX_BYTES:
+        if table_bytes(n) > LARGEST_TABLES:
             return (
                 f"its {n} variables have 2^{n} subsets, whose tables take "
-                f"{bytes_needed(n) / 1e9:.3g} GB, more than {MAX_BYTES / 1e9} GB"
+                f"{table_bytes(n) / 1e9:.3g} GB, more than {LARGEST_TABLES / 1e9} GB"
             )
         return None
 
     def needs(self, problem: StructureProblem, n_jobs: int = 1) -> Needs:
         """The tables over all subsets."""
-        needed = bytes_needed(problem.n_variables)
+        needed = table_bytes(problem.n_variables)
         return Needs(needed, needed)
 
-    def solve(
-        self,
-        problem: StructureProblem,
-        *,
-        limits: Limits,
-        start: NDArray[np.int64] | None = None,
-        callback: Callback | None = None,
-        seed: int = 0,
-        n_jobs: int = 1,
-        checkpoint: Checkpoint | None = None,
-    ) -> SolveResult:
-        """Solve; see :class:`marginbn.solvers.solve.Solver`."""
-        tracker = Tracker(problem, Deadline(limits), callback, checkpoint)
-        try:
-            begin(tracker, start)
-            tracker.offer(_optimal_selection(problem, tracker))
-            tracker.improve_bound(tracker.objective)  # every structure was considered
-        except KeyboardInterrupt:
-            return tracker.finish(self.name, Status.INTERRUPTED)
-        except Stopped as stop:
-            return tracker.finish(self.name, stop.status)
-        return tracker.finish(self.name, None)
+    def run(self, run: Run) -> Status:
+        """Fill the tables, then trace the optimum back."""
+        run.offer(_optimal_selection(run))
+        run.improve_bound(run.objective)  # every structure was considered
+        return Status.OPTIMAL
 
 
-def _optimal_selection(problem: StructureProblem, tracker: Tracker) -> NDArray[np.int64]:
-    local = _local_scores(problem, tracker)
-    best = _best_scores(local, tracker)
+def _optimal_selection(run: Run) -> NDArray[np.int64]:
+    local = _local_scores(run)
+    best = _best_scores(local, run)
     if not np.isfinite(best[-1]):
         raise SolverError("no acyclic structure was found although one exists")
-    return _trace_back(problem, local, best)
+    return _trace_back(run.problem, local, best)
 
 
 def _without(masks: NDArray[np.int64], variable: int) -> NDArray[np.int64]:
@@ -101,13 +73,13 @@ def _parent_masks(problem: StructureProblem) -> NDArray[np.int64]:
     return np.array(masks, dtype=np.int64)
 
 
-def _local_scores(problem: StructureProblem, tracker: Tracker) -> NDArray[np.float64]:
+def _local_scores(run: Run) -> NDArray[np.float64]:
     """local_i(U) for every i and every U without i, shape (N, 2^(N-1)); -inf where none fits."""
-    n = problem.n_variables
+    problem, n = run.problem, run.problem.n_variables
     local = np.full((n, 2 ** (n - 1)), -np.inf)
     masks = _parent_masks(problem)
     for i in range(n):
-        look_up(tracker)
+        run.poll()
         group = np.asarray(problem.candidates.group(i))
         np.maximum.at(local[i], _without(masks[group], i), problem.linear[group])
         for bit in range(n - 1):  # hand the value of U on to U with that variable
@@ -116,14 +88,14 @@ def _local_scores(problem: StructureProblem, tracker: Tracker) -> NDArray[np.flo
     return local
 
 
-def _best_scores(local: NDArray[np.float64], tracker: Tracker) -> NDArray[np.float64]:
+def _best_scores(local: NDArray[np.float64], run: Run) -> NDArray[np.float64]:
     """best(W) for every W, filled by size."""
     n = len(local)
     best = np.full(2**n, -np.inf)
     best[0] = 0.0
     for subsets in _subsets_by_size(n)[1:]:
         for sink in range(n):
-            look_up(tracker)
+            run.poll()
             with_sink = subsets[(subsets >> sink) & 1 == 1]
             rest = with_sink ^ (1 << sink)
             value = best[rest] + local[sink][_without(rest, sink)]

@@ -14,11 +14,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from marginbn.problem.problem import StructureProblem
-from marginbn.solvers.checkpoint import Checkpoint
-from marginbn.solvers.memory import Needs
-from marginbn.solvers.result import SolveResult, Status
-from marginbn.solvers.run import Callback, Deadline, Limits, Stopped, Tracker, look_up
-from marginbn.solvers.start import begin, box_bound
+from marginbn.solvers.memory import Needs, margin_needs
+from marginbn.solvers.result import Status
+from marginbn.solvers.run import Run, Solver
+from marginbn.solvers.start import box_bound
 
 MAX_SELECTIONS = 5_000_000
 """Some minutes of work."""
@@ -30,7 +29,7 @@ MAX_BYTES = 1_000_000_000
 """All margin coefficients are held in memory."""
 
 
-class ExhaustiveSolver:
+class ExhaustiveSolver(Solver):
     """Looks at every acyclic selection."""
 
     name = "exhaustive"
@@ -43,50 +42,31 @@ class ExhaustiveSolver:
             return f"it has {selections:.2g} selections, more than {MAX_SELECTIONS}"
         if problem.n_variables > MAX_VARIABLES:
             return f"it has {problem.n_variables} variables, more than {MAX_VARIABLES}"
-        needed = 0 if problem.margins is None else problem.margins.nbytes_dense()
+        needed = margin_needs(problem).least
         if needed > MAX_BYTES:
             return f"its margin coefficients take {needed / 1e9:.1f} GB, more than 1 GB"
         return None
 
     def needs(self, problem: StructureProblem, n_jobs: int = 1) -> Needs:
         """All margin coefficients."""
-        needed = 0 if problem.margins is None else problem.margins.nbytes_dense()
-        return Needs(needed, needed)
+        return margin_needs(problem)
 
-    def solve(
-        self,
-        problem: StructureProblem,
-        *,
-        limits: Limits,
-        start: NDArray[np.int64] | None = None,
-        callback: Callback | None = None,
-        seed: int = 0,
-        n_jobs: int = 1,
-        checkpoint: Checkpoint | None = None,
-    ) -> SolveResult:
-        """Solve; see :class:`marginbn.solvers.solve.Solver`."""
-        tracker = Tracker(problem, Deadline(limits), callback, checkpoint)
-        try:
-            begin(tracker, start)
-            tracker.improve_bound(box_bound(problem))
-            enumeration = _Enumeration(problem, tracker)
-            enumeration.run()
-            tracker.improve_bound(tracker.objective)  # nothing else is left
-        except KeyboardInterrupt:
-            return tracker.finish(self.name, Status.INTERRUPTED)
-        except Stopped as stop:
-            return tracker.finish(self.name, stop.status)
-        return tracker.finish(self.name, None)
+    def run(self, run: Run) -> Status:
+        """Score everything; the run hears of every improvement."""
+        run.improve_bound(box_bound(run.problem))
+        _Enumeration(run).visit_all()
+        run.improve_bound(run.objective)  # nothing else is left
+        return Status.OPTIMAL
 
 
 class _Enumeration:
-    """Depth-first walk over all acyclic selections."""
+    """Depth-first search of all acyclic selections."""
 
-    def __init__(self, problem: StructureProblem, tracker: Tracker) -> None:
-        candidates = problem.candidates
+    def __init__(self, run: Run) -> None:
+        problem, candidates = run.problem, run.problem.candidates
         sizes = np.diff(candidates.offsets)
         self._problem = problem
-        self._tracker = tracker
+        self._run = run
         self._order = [int(v) for v in np.argsort(sizes, kind="stable")]
         self._masks = np.array(
             [sum(1 << v for v in parents) for parents in candidates.parents], dtype=np.int64
@@ -96,8 +76,8 @@ class _Enumeration:
         self._margins = np.zeros(shape) if margins is None else margins.dense()
         self._chosen = np.zeros(problem.n_variables, dtype=np.int64)
 
-    def run(self) -> None:
-        """Visit everything; the tracker hears of every improvement."""
+    def visit_all(self) -> None:
+        """Visit everything."""
         reach = [1 << v for v in range(self._problem.n_variables)]  # every variable reaches itself
         self._visit(0, reach, 0.0, np.zeros(self._margins.shape[1:]))
 
@@ -105,7 +85,7 @@ class _Enumeration:
         self, depth: int, reach: list[int], linear: float, margins: NDArray[np.float64]
     ) -> None:
         """Decide the variable at this depth, given what the earlier ones sum to."""
-        look_up(self._tracker)
+        self._run.poll()
         variable = self._order[depth]
         group = np.asarray(self._problem.candidates.group(variable))
         allowed = group[(self._masks[group] & reach[variable]) == 0]
@@ -136,9 +116,9 @@ class _Enumeration:
             smallest = (margins + self._margins[allowed]).min(axis=2, initial=self._problem.gamma)
             values = values + smallest @ self._problem.sample_weights
         best = int(np.argmax(values))
-        if values[best] > self._tracker.objective:
+        if values[best] > self._run.objective:
             self._chosen[variable] = allowed[best]
-            self._tracker.offer(self._chosen)
+            self._run.offer(self._chosen)
 
 
 def reach_with(reach: list[int], child: int, parents: int) -> list[int]:

@@ -1,8 +1,20 @@
-"""How much memory a solve may take, and how much it needs.
+"""How much memory a solve may take, how much each solver needs, and how engines divide it.
 
 A limit bounds what a solve takes in addition to the process as it is: coefficients, scratch and
 open nodes. Without one, :data:`SHARE` of what the machine has left is the limit. Open nodes get
 what coefficients and scratch leave over; when their store is full the search goes depth first.
+
+*Branch and bound.* Per margin row the scratch of a worker holds some numbers, per open node a store
+holds the box and the family's majorant and vertices. All coefficients are held once, in memory or,
+where they are too large for it, in a temporary file of which the system keeps what fits; those of
+the rows that matter (``branch_bound/rows.py``) are held four times (by row and by column, for
+bounds and for the local search). A worker also holds their margins at every structure of its
+relaxed solution.
+
+*Branch and cut.* Linear programmes grow with the candidates and with the samples near a kink; both
+have an allowance per candidate and per margin row, for every worker. The margin matrix, which
+workers share, is written out where it fits, else its columns are made when asked for and a cache
+keeps some.
 """
 
 from __future__ import annotations
@@ -12,10 +24,11 @@ import os
 import re
 from dataclasses import dataclass
 from pathlib import Path
+from typing import ClassVar
 
 from marginbn.exceptions import InputError, ProblemTooLargeError
 from marginbn.problem.formulation import count_nonzeros
-from marginbn.problem.problem import StructureProblem
+from marginbn.problem.problem import ProblemSize, StructureProblem
 
 SHARE = 0.8
 """Part of the memory left on the machine that a solve without a limit may take."""
@@ -76,36 +89,208 @@ def describe_bytes(count: float) -> str:
     return f"{count / 10**6:.1f} MB"
 
 
-def spendable(limit: int | None) -> float:
-    """Bytes that a solve may take: the limit, or a share of what is left; infinite if unknown."""
-    return SHARE * available_memory() if limit is None else limit
+@dataclass(frozen=True)
+class Memory:
+    """Bytes that one solve may take. The machine is asked once, by :meth:`probe`."""
+
+    limit: int | None
+    spendable: float
+    """The limit, or a share of what is left; infinite if unknown."""
+
+    @classmethod
+    def probe(cls, limit: int | None) -> Memory:
+        """What a limit, or none, means on this machine now."""
+        return cls(limit, SHARE * available_memory() if limit is None else limit)
+
+    def refuse_if_too_large(self, solver: str, needs: Needs) -> None:
+        """Say before anything starts that a problem cannot fit.
+
+        Raises
+        ------
+        ProblemTooLargeError
+            If the solver needs more than the limit, or than the machine has left.
+        """
+        if needs.least <= self.spendable:
+            return
+        if self.limit is None:
+            bound = f"the machine has {describe_bytes(self.spendable)} to spare; free some, or"
+        else:
+            bound = f"memory_limit is {describe_bytes(self.limit)}; raise it, or"
+        raise ProblemTooLargeError(
+            f"solver {solver!r} needs at least {describe_bytes(needs.least)} for this problem, and "
+            f"{bound} use fewer features, fewer rows, a smaller max_parents or fewer workers"
+        )
 
 
-def refuse_if_too_large(solver: str, needs: Needs, limit: int | None) -> None:
-    """Tell before anything starts that a problem cannot fit.
-
-    Raises
-    ------
-    ProblemTooLargeError
-        If the solver needs more than the limit, or than the machine has left.
-    """
-    allowed = spendable(limit)
-    if needs.least <= allowed:
-        return
-    if limit is None:
-        bound = f"the machine has {describe_bytes(allowed)} to spare; free some, or"
-    else:
-        bound = f"memory_limit is {describe_bytes(limit)}; raise it, or"
-    raise ProblemTooLargeError(
-        f"solver {solver!r} needs at least {describe_bytes(needs.least)} for this problem, and "
-        f"{bound} use fewer features, fewer rows, a smaller max_parents or fewer workers"
-    )
+# ---------------------------------------------------------------------- what solvers need
 
 
 def milp_needs(problem: StructureProblem) -> Needs:
     """Memory of formulation (19): the matrix with indices here, and twice more inside a solver."""
     needed = 3 * 12 * count_nonzeros(problem)
     return Needs(needed, needed)
+
+
+def margin_needs(problem: StructureProblem) -> Needs:
+    """All margin coefficients written out."""
+    needed = 0 if problem.margins is None else problem.margins.nbytes_dense()
+    return Needs(needed, needed)
+
+
+LARGEST_TABLES = 1_500_000_000
+"""Of dynamic programming: 23 variables need 1.0 GB, 24 would need 2.1 GB."""
+
+
+def table_bytes(n_variables: int) -> int:
+    """Tables over all subsets: local scores, best scores, subsets by size and scratch."""
+    subsets: int = 2**n_variables
+    return 4 * n_variables * subsets + 25 * subsets
+
+
+@dataclass(frozen=True)
+class Division:
+    """Bytes for coefficients in memory, for columns kept where these are not, for open nodes."""
+
+    dense: int
+    cache: int
+    tree: int
+
+
+KEPT_VERTICES = 64
+"""Vertices that the children of a node inherit in branch and bound."""
+
+
+@dataclass(frozen=True)
+class BranchBoundShape:
+    """The sizes that the memory of branch and bound depends on."""
+
+    n_features: int
+    n_class_sets: int
+    n_rows: int
+
+    BASE: ClassVar = 16_000_000
+    """Whatever else a solve takes: tables of one candidate, look-up structures, local search."""
+
+    SMALLEST_STORE: ClassVar = 3072
+    """Places of a worker that searches depth first; see ``branch_bound/workers.py``."""
+
+    LARGEST_DENSE: ClassVar = 2_500_000_000
+    """Coefficients held in memory where no limit says otherwise; more goes to a temporary file."""
+
+    LARGEST_TREE: ClassVar = 1_200_000_000
+    """Open nodes of all workers where no limit says otherwise."""
+
+    @classmethod
+    def of(cls, problem: StructureProblem) -> BranchBoundShape:
+        """Sizes of a problem."""
+        candidates = problem.candidates
+        return cls(candidates.n_variables - 1, len(candidates.group(0)), problem.n_rows)
+
+    @property
+    def n_columns(self) -> int:
+        """Columns of the coefficients."""
+        return self.n_features * (self.n_features + 2) + self.n_class_sets
+
+    @property
+    def coefficients(self) -> int:
+        """Bytes of the coefficients."""
+        return 8 * self.n_rows * self.n_columns
+
+    @property
+    def scratch(self) -> int:
+        """Bytes that each worker needs besides its store: ten numbers per row and per column."""
+        return 10 * 8 * self.n_rows + 10 * 8 * self.n_columns
+
+    @property
+    def place(self) -> int:
+        """Bytes of one open node with a family of its own."""
+        n = self.n_features
+        box = (2 * n * n + 3 * n + self.n_class_sets) // 8 + 8
+        return box + 8 * self.n_columns + KEPT_VERTICES * (2 * (n + 1) + 8) + 80
+
+    def needs(self, n_jobs: int = 1) -> Needs:
+        """At the least, with the coefficients in a file; and with everything in memory."""
+        least = self.BASE + n_jobs * (self.scratch + self.SMALLEST_STORE * self.place)
+        return Needs(least, least + self.coefficients)
+
+    def divide(self, memory: Memory, n_jobs: int = 1) -> Division:
+        """Divide what may be spent; without a limit never more than the largest sizes above, so
+        that runs on machines with enough memory are the same.
+        """
+        needs, has_limit = self.needs(n_jobs), memory.limit is not None
+        fixed = needs.least - n_jobs * self.SMALLEST_STORE * self.place
+        is_dense = has_limit or self.coefficients <= self.LARGEST_DENSE
+        dense = self.coefficients if is_dense and needs.full <= memory.spendable else 0
+        left = memory.spendable - fixed - dense
+        return Division(dense, 0, max(0, int(left if has_limit else min(left, self.LARGEST_TREE))))
+
+
+@dataclass(frozen=True)
+class BranchCutShape:
+    """The sizes that the memory of branch and cut depends on."""
+
+    n_candidates: int
+    n_rows: int
+
+    BASE: ClassVar = 60_000_000
+    """HiGHS and the rows of one programme, whatever the problem."""
+
+    PER_WORKER: ClassVar = 15_000_000
+    """The programme of each further worker, whatever the problem."""
+
+    PER_CANDIDATE: ClassVar = 500
+    PER_ROW: ClassVar = 200
+
+    LARGEST_DENSE: ClassVar = 1_500_000_000
+    """Margin coefficients up to this size are written out where no limit says otherwise."""
+
+    LARGEST_CACHE: ClassVar = 500_000_000
+    """Columns kept where the matrix is not written out."""
+
+    LARGEST_TREE: ClassVar = 1_500_000_000
+    """Open nodes where no limit says otherwise."""
+
+    @classmethod
+    def of(cls, problem: StructureProblem) -> BranchCutShape:
+        """Sizes of a problem."""
+        return cls(problem.candidates.n_candidates, problem.n_rows)
+
+    def needs(self, n_jobs: int = 1) -> Needs:
+        """At the least, with columns made on demand; and with the matrix written out."""
+        programme = self.PER_CANDIDATE * self.n_candidates + self.PER_ROW * self.n_rows
+        least = self.BASE + programme + (n_jobs - 1) * (self.PER_WORKER + programme)
+        return Needs(least, least + 8 * self.n_rows * self.n_candidates)
+
+    def divide(self, memory: Memory, n_jobs: int = 1) -> Division:
+        """Divide what may be spent; without a limit never more than the largest sizes above."""
+        needs, has_limit = self.needs(n_jobs), memory.limit is not None
+        matrix = needs.full - needs.least
+        fits = needs.full <= memory.spendable and (has_limit or matrix <= self.LARGEST_DENSE)
+        left = max(0.0, memory.spendable - (needs.full if fits else needs.least))
+        cache = 0 if fits else int(min(self.LARGEST_CACHE, left / 2))
+        tree = min(left - cache, 2**62 if has_limit else self.LARGEST_TREE)
+        return Division(matrix if fits else 0, cache, int(tree))
+
+
+def estimate_needs(
+    size: ProblemSize, max_parents: int, *, class_restricted: bool = True, n_jobs: int = 1
+) -> Needs:
+    """Memory that solver ``"auto"`` needs for a problem that has not been made yet.
+
+    Constant features and required or forbidden arcs make it less.
+    """
+    n = size.n_variables - 1
+    if class_restricted and max_parents <= 2 and n > 0:
+        n_class_sets = sum(math.comb(n, count) for count in range(max_parents + 1))
+        return BranchBoundShape(n, n_class_sets, size.n_margin_rows).needs(n_jobs)
+    if size.n_margin_rows == 0 and size.n_variables < 64:
+        tables = table_bytes(size.n_variables)
+        if tables <= LARGEST_TABLES:
+            return Needs(tables, tables)
+    return BranchCutShape(size.n_candidates, size.n_margin_rows).needs(n_jobs)
+
+
+# ---------------------------------------------------------------------- what the machine has left
 
 
 def available_memory() -> float:

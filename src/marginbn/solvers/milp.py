@@ -1,27 +1,25 @@
-"""Formulation (19) for others: handed to HiGHS, written as MPS or LP file.
+"""Formulation (19) for others: handed to HiGHS, written as MPS or LP file, solved by foreign code.
 
 highspy is imported when it is first needed, never before.
 
-Run a solver that blocks in foreign code, and stay in charge.
-
-The foreign solver works in a thread of its own and only *posts* what it finds; the calling
-thread reads the posts, keeps the books in the :class:`Tracker`, runs the user's callback,
-watches the clock and hears Ctrl-C. To end the work it sets a flag that the thread looks at
-whenever the foreign solver calls back. Should the solver not look up in time (a long presolve,
-a large linear programme), the caller leaves without it: the thread stops at its next look, and
-what it still posts is read by nobody.
+A foreign solver blocks, so it works in a thread of its own and only *posts* what it finds; the
+calling thread reads the posts, reports them to the :class:`Run`, which calls the user's callback,
+and watches the clock and Ctrl-C. To end the work it sets a flag that the thread polls whenever the
+foreign solver calls back. Should the solver not call back in time (a long presolve, a large linear
+programme), the caller leaves without it: the thread stops at its next poll, and what it still posts
+is read by nobody.
 """
 
 from __future__ import annotations
 
 import contextlib
 import gzip
+import math
 import os
 import shutil
 import tempfile
 import threading
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 from queue import Empty, SimpleQueue
 from types import ModuleType
@@ -32,11 +30,21 @@ from numpy.typing import NDArray
 
 from marginbn.exceptions import InputError, MissingDependencyError, SolverError
 from marginbn.files import replacing
-from marginbn.problem.formulation import MILP, formulate
+from marginbn.problem.formulation import (
+    MILP,
+    bound_allowance,
+    formulate,
+    objective_scale,
+    point_of,
+    selection_of,
+    why_too_large,
+)
 from marginbn.problem.problem import StructureProblem
 from marginbn.problem.structure import is_acyclic
+from marginbn.solvers.memory import Needs, milp_needs
 from marginbn.solvers.result import Status
-from marginbn.solvers.run import Tracker
+from marginbn.solvers.run import Run, Solver
+from marginbn.solvers.start import box_bound
 
 SUFFIXES = (".mps", ".lp", ".mps.gz", ".lp.gz")
 """File formats that :func:`write_formulation` writes."""
@@ -157,10 +165,10 @@ def _write_plain(highs: Any, draft: str, target: Path) -> None:
 
 
 TICK = 0.05
-"""Seconds between two looks at the clock; also how long Ctrl-C may wait on some systems."""
+"""Seconds between two polls of the clock; also how long Ctrl-C may wait on some systems."""
 
 PATIENCE = 0.5
-"""Seconds that a solver gets to wind up after it was told to stop."""
+"""Seconds that a solver gets to wind up after it was asked to stop."""
 
 PATIENCE_SHARE = 0.02
 """The same as a share of the time already spent, for long solves."""
@@ -170,19 +178,11 @@ class Cancelled(Exception):  # noqa: N818  (an ending, not an error)
     """Raised inside the working thread to leave it."""
 
 
-@dataclass(frozen=True)
-class Ending:
-    """How the work ended by itself: the limit that the solver ran into, if any, and its nodes."""
-
-    stopped: Status | None = None
-    nodes: int = 0
-
-
 class Channel:
     """What the working thread sees of the outside: posts out, the flag in."""
 
     def __init__(self) -> None:
-        self.posts: SimpleQueue[NDArray[np.int64] | float | Ending | BaseException] = SimpleQueue()
+        self.posts: SimpleQueue[NDArray[np.int64] | float | Status | BaseException] = SimpleQueue()
         self._cancelled = threading.Event()
         self.nodes = 0
 
@@ -205,74 +205,141 @@ class Channel:
         self.posts.put(finding)
 
 
-Work = Callable[[Channel], Ending]
+Work = Callable[[Channel], Status]
+"""Ends with the limit that the solver ran into; GAP_LIMIT if it thinks that it is done."""
 
 
-def follow(work: Work, tracker: Tracker) -> Ending:
-    """Run ``work`` in a thread until it ends or a limit, the callback or Ctrl-C ends it."""
+class MilpSolver(Solver):
+    """Formulation (19), solved by foreign code on one thread."""
+
+    tolerance: float
+    """Dual feasibility of the foreign code."""
+    threshold: float
+    """Matrix entries below this are zero to it."""
+    largest_cost = 1.0
+    """The objective is scaled to this."""
+
+    def can_solve(self, problem: StructureProblem) -> str | None:
+        """Any problem whose matrix fits into memory."""
+        return why_too_large(problem)
+
+    def needs(self, problem: StructureProblem, n_jobs: int = 1) -> Needs:
+        """The matrix, here and inside the foreign solver."""
+        return milp_needs(problem)
+
+    def run(self, run: Run) -> Status:
+        """Formulate and solve in a thread."""
+        first = run.selection
+        assert first is not None  # every run begins with an incumbent
+        return follow(lambda c: self.work(run, Formulated(self, run.problem, first, c)), run)
+
+    def work(self, run: Run, task: Formulated) -> Status:
+        """Load and solve; everything found is posted. Of the run only the request may be read."""
+        raise NotImplementedError
+
+
+class Formulated:
+    """Problem (19) on its way into a foreign solver, and the posts on their way back.
+
+    The solver sees the objective divided by ``scale``; bounds that it claims are raised by
+    :func:`marginbn.problem.formulation.bound_allowance` before anybody believes them.
+    """
+
+    def __init__(
+        self,
+        solver: MilpSolver,
+        problem: StructureProblem,
+        first: NDArray[np.int64],
+        channel: Channel,
+    ) -> None:
+        channel.post(box_bound(problem, channel.poll))
+        self.channel = channel
+        self.milp = formulate(problem, poll=channel.poll)
+        self.scale = objective_scale(self.milp, solver.largest_cost)
+        self.point = point_of(problem, self.milp, first)
+        self._allowance = bound_allowance(
+            self.milp,
+            self.point,
+            scale=self.scale,
+            tolerance=solver.tolerance,
+            threshold=solver.threshold,
+        )
+        self._candidates = problem.candidates
+        self._best_bound = math.inf
+
+    def post_selection(self, eta: NDArray[np.float64]) -> None:
+        """Post the structure of a solution; ``eta`` begins with the values of the candidates."""
+        self.channel.post(selection_of(self._candidates, eta))
+
+    def post_bound(self, bound: float) -> None:
+        """Post the solver's bound if it is better than the last."""
+        if bound < self._best_bound:
+            self._best_bound = bound
+            self.channel.post(bound * self.scale + self._allowance)
+
+
+def follow(work: Work, run: Run) -> Status:
+    """Do ``work`` in a thread until it ends or a limit, the callback or Ctrl-C ends it."""
     channel = Channel()
     thread = threading.Thread(target=_perform, args=(work, channel), daemon=True)
     thread.start()
     try:
-        ending, stopped = _attend(channel, tracker)
-        return _wind_up(channel, tracker, stopped) if ending is None else ending
+        ending, stopped = _attend(channel, run)
+        return _wind_up(channel, run, stopped) if ending is None else ending
     except KeyboardInterrupt:
-        return _wind_up(channel, tracker, Status.INTERRUPTED)
+        return _wind_up(channel, run, Status.INTERRUPTED)
     finally:
         channel.cancel()
+        run.nodes = channel.nodes
 
 
-def _attend(channel: Channel, tracker: Tracker) -> tuple[Ending | None, Status | None]:
+def _attend(channel: Channel, run: Run) -> tuple[Status | None, Status]:
     """Listen until the work ends, or until there is a reason to stop it."""
     while True:
-        tracker.save_if_due()
-        ending = _listen(channel, tracker, min(TICK, tracker.deadline.remaining()))
+        run.save_if_due()
+        ending = _listen(channel, run, min(TICK, run.remaining()))
         if ending is not None:
-            return ending, None
-        if tracker.stop_requested:
-            return None, Status.INTERRUPTED
-        if tracker.deadline.expired():
-            return None, Status.TIME_LIMIT
-        if tracker.is_closed:
-            return None, None
+            return ending, ending
+        if run.limit is not None:
+            return None, run.limit
+        if run.is_closed:
+            return None, Status.GAP_LIMIT
 
 
 def _perform(work: Work, channel: Channel) -> None:
-    """Body of the thread: whatever happens, one last post tells the listener."""
+    """Body of the thread: whatever happens, one last post says how it ended."""
     try:
-        ending = work(channel)
+        channel.posts.put(work(channel))
     except Cancelled:
-        channel.posts.put(Ending())
+        channel.posts.put(Status.INTERRUPTED)
     except BaseException as error:  # handed over, raised again by the listener
         channel.posts.put(error)
-    else:
-        channel.posts.put(ending)
 
 
-def _listen(channel: Channel, tracker: Tracker, seconds: float = TICK) -> Ending | None:
-    """Read one post, waiting that long at most; an :class:`Ending` is returned."""
+def _listen(channel: Channel, run: Run, seconds: float = TICK) -> Status | None:
+    """Read one post, waiting that long at most; returns how the work ended, if it has."""
     try:
         post = channel.posts.get(timeout=seconds)
     except Empty:
         return None
-    if isinstance(post, Ending):
+    if isinstance(post, Status):
         return post
     if isinstance(post, BaseException):
         raise post
     if isinstance(post, float):
-        tracker.improve_bound(post)
-    elif is_acyclic([tracker.problem.candidates.parents[int(k)] for k in post]):
-        tracker.offer(post)  # a cycle within the solver's tolerances is no structure
+        run.improve_bound(post)
+    elif is_acyclic([run.problem.candidates.parents[int(k)] for k in post]):
+        run.offer(post)  # a cycle within the solver's tolerances is no structure
     return None
 
 
-def _wind_up(channel: Channel, tracker: Tracker, stopped: Status | None) -> Ending:
-    """Tell the solver to stop and read its last posts, for as long as patience lasts."""
+def _wind_up(channel: Channel, run: Run, stopped: Status) -> Status:
+    """Ask the solver to stop and read its last posts, for as long as patience lasts."""
     channel.cancel()
-    clock = tracker.deadline
+    clock = run.deadline
     leave = clock.elapsed() + max(PATIENCE, PATIENCE_SHARE * clock.elapsed())
-    ending: Ending | None = None
+    ending: Status | None = None
     with contextlib.suppress(KeyboardInterrupt):  # a second Ctrl-C: leave at once
         while ending is None and clock.elapsed() < leave:
-            ending = _listen(channel, tracker)
-    return Ending(stopped, channel.nodes if ending is None else ending.nodes)
+            ending = _listen(channel, run)
+    return stopped

@@ -1,10 +1,10 @@
-"""When a solve must end.
+"""One solve as a value: what was asked for, and what is known so far.
 
-Threads of workers for the time of a search.
-
-Progress of a solve: monotone by construction, heard by one callback.
-
-How a solver written in Python leaves its loops when it should end.
+A :class:`Run` carries the request (problem, limits, start, neighbour, seed, workers, callback,
+checkpoint) and the state (incumbent, bound, trace, nodes). A :class:`Solver` works on it and
+returns the :class:`Status` that ended the work. State is monotone by construction and belongs to
+the caller's thread. A limit and Ctrl-C are normal endings; :meth:`Run.ending` is the one place that
+turns them into a status.
 """
 
 from __future__ import annotations
@@ -15,7 +15,8 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Protocol
 
 import numpy as np
@@ -24,6 +25,7 @@ from numpy.typing import NDArray
 from marginbn.exceptions import InputError, SolverError
 from marginbn.problem.problem import StructureProblem
 from marginbn.solvers.checkpoint import Checkpoint, Saved, SearchState
+from marginbn.solvers.memory import Memory, Needs
 from marginbn.solvers.result import (
     PROOF_TOLERANCE,
     Majorant,
@@ -111,12 +113,12 @@ NAME = "marginbn worker"
 
 @contextmanager
 def running(
-    bodies: Sequence[Callable[[], None]], send_home: Callable[[], None], patience: float = math.inf
+    bodies: Sequence[Callable[[], None]], stop: Callable[[], None], patience: float = math.inf
 ) -> Iterator[None]:
     """A thread for each body while the block runs.
 
-    Whatever ends the block, Ctrl-C in the middle of the start too, ``send_home`` must make the
-    bodies return. They are waited for, up to ``patience`` seconds in all.
+    Whatever ends the block, Ctrl-C in the middle of the start too, ``stop`` must make the bodies
+    return. They are waited for, up to ``patience`` seconds in all.
     """
     threads = [
         threading.Thread(target=body, name=f"{NAME} {k}", daemon=True)
@@ -128,14 +130,14 @@ def running(
         yield
     finally:
         if threads:
-            _end(threads, send_home, patience)
+            _end(threads, stop, patience)
 
 
-def _end(threads: list[threading.Thread], send_home: Callable[[], None], patience: float) -> None:
+def _end(threads: list[threading.Thread], stop: Callable[[], None], patience: float) -> None:
     try:
-        send_home()
-    except KeyboardInterrupt:  # nobody may be left who has not heard of the end
-        send_home()
+        stop()
+    except KeyboardInterrupt:  # no thread may be left that has not heard of the end
+        stop()
         raise
     leave = time.perf_counter() + patience
     for thread in threads:
@@ -147,33 +149,77 @@ Callback = Callable[[TracePoint], bool | None]
 """Called at every improvement; a true return value asks the solver to stop."""
 
 
-class Tracker:
-    """Keeps incumbent, bound and trace of one solve; objectives only rise, bounds only fall.
+class Stopped(Exception):  # noqa: N818  (an ending, not an error)
+    """Raised by :meth:`Run.poll`; carries the status to end with."""
 
-    Every incumbent is re-scored from the definition and checked acyclic here, outside the
-    solver that claims it.
+    def __init__(self, status: Status) -> None:
+        super().__init__(status)
+        self.status = status
+
+
+@dataclass(eq=False)
+class Run:
+    """One solve: the request, and its incumbent, bound and trace so far.
+
+    Objectives only rise, bounds only fall. Every incumbent is re-scored from the definition and
+    checked acyclic here, outside the solver that claims it.
+
+    Parameters
+    ----------
+    problem, limits
+        What to solve, and when to stop at the latest.
+    start
+        A selection to begin with.
+    neighbour
+        What is known of the same problem at another gamma.
+    seed, n_jobs
+        Seed of the heuristics; workers on one search tree.
+    callback
+        Called at every improvement; a true return value asks the solver to stop.
+    checkpoint
+        Where the state is kept, and that of an earlier call is found.
     """
 
-    def __init__(
-        self,
-        problem: StructureProblem,
-        deadline: Deadline,
-        callback: Callback | None = None,
-        checkpoint: Checkpoint | None = None,
-    ) -> None:
-        self.problem = problem
-        self.deadline = deadline
+    problem: StructureProblem
+    limits: Limits = field(default_factory=Limits)
+    start: NDArray[np.int64] | None = None
+    neighbour: Majorant | None = None
+    seed: int = 0
+    n_jobs: int = 1
+    callback: Callback | None = None
+    checkpoint: Checkpoint | None = None
+
+    def __post_init__(self) -> None:
+        self.deadline = Deadline(self.limits)
         self.objective = -math.inf
         self.bound = math.inf
         self.selection: NDArray[np.int64] | None = None
+        self.nodes = 0
+        self.stopped = Status.OPTIMAL
+        """What has ended the search; OPTIMAL where nothing was left to search."""
         self.stop_requested = False
         self.majorant: Majorant | None = None
         """What is known about the same problem at other gammas."""
         self.snapshot: Callable[[], SearchState] = self._earlier_search
         """How far the search is, for a checkpoint; solvers with a tree set it."""
-        self._checkpoint = checkpoint
-        self._callback = callback
         self._trace: list[TracePoint] = []
+
+    @cached_property
+    def memory(self) -> Memory:
+        """What the solve may take; the machine is asked once."""
+        return Memory.probe(self.limits.memory)
+
+    def within(self, limits: Limits) -> Run:
+        """The same request with other limits of time and nodes, and nothing known yet."""
+        other = replace(self, limits=limits)
+        other.memory = self.memory
+        return other
+
+    def start_clock(self) -> None:
+        """Time counts from now."""
+        self.deadline = Deadline(self.limits)
+
+    # ------------------------------------------------------------------ what is known
 
     def offer(self, selection: Sequence[int] | NDArray[np.int64]) -> bool:
         """Take a selection as incumbent if it is better; returns whether it was."""
@@ -214,18 +260,20 @@ class Tracker:
     @property
     def is_closed(self) -> bool:
         """Whether the gap is within the requested tolerance."""
-        return self.gap <= self.deadline.limits.gap
+        return self.gap <= self.limits.gap
 
     def _record(self) -> None:
         point = TracePoint(self.deadline.elapsed(), self.objective, self.bound)
         self._trace.append(point)
-        if self._callback is not None and self._callback(point):
+        if self.callback is not None and self.callback(point):
             self.stop_requested = True
+
+    # ------------------------------------------------------------------ checkpoints
 
     @property
     def saved(self) -> Saved | None:
-        """What an earlier sitting left behind."""
-        return None if self._checkpoint is None else self._checkpoint.saved
+        """What an earlier call left behind."""
+        return None if self.checkpoint is None else self.checkpoint.saved
 
     def _earlier_search(self) -> SearchState:
         """What a solver without a tree keeps for one that can use it."""
@@ -233,21 +281,55 @@ class Tracker:
 
     def save_if_due(self) -> None:
         """Write a checkpoint if it is time to."""
-        if self._checkpoint is not None and self._checkpoint.is_due:
+        if self.checkpoint is not None and self.checkpoint.is_due:
             self._save()
 
     def _save(self) -> None:
-        if self._checkpoint is not None and self.selection is not None:
+        if self.checkpoint is not None and self.selection is not None:
             search = self.snapshot()  # first: it may bring news
-            self._checkpoint.save(Saved(self.selection, self.bound, search))
+            self.checkpoint.save(Saved(self.selection, self.bound, search))
 
-    def finish(self, solver: str, stopped: Status | None, nodes: int = 0) -> SolveResult:
-        """The result; ``stopped`` says which limit ended the search, if any.
+    # ------------------------------------------------------------------ endings
+
+    def remaining(self) -> float:
+        """Seconds left."""
+        return self.deadline.remaining()
+
+    @property
+    def limit(self) -> Status | None:
+        """Why the work should end now, if the callback or the clock says so."""
+        if self.stop_requested:
+            return Status.INTERRUPTED
+        return Status.TIME_LIMIT if self.deadline.expired() else None
+
+    def poll(self) -> None:
+        """Save if due; raise :class:`Stopped` if the callback or the clock says so."""
+        self.save_if_due()
+        limit = self.limit
+        if limit is not None:
+            raise Stopped(limit)
+
+    @contextmanager
+    def ending(self) -> Iterator[None]:
+        """Work on this run. A limit that :meth:`poll` raises and Ctrl-C end the block normally;
+        ``stopped`` says so.
+        """
+        try:
+            yield
+        except (KeyboardInterrupt, SystemError) as error:
+            if not _is_interrupt(error):
+                raise
+            self.stopped = Status.INTERRUPTED
+        except Stopped as stop:
+            self.stopped = stop.status
+
+    def finish(self, solver: str) -> SolveResult:
+        """The result of what is known now.
 
         The status is OPTIMAL whenever the gap is at most ``PROOF_TOLERANCE``, whatever stopped
         the search; a gap closed to a wider requested tolerance is a GAP_LIMIT.
         """
-        if self.selection is None and stopped is Status.INTERRUPTED:
+        if self.selection is None and self.stopped is Status.INTERRUPTED:
             raise KeyboardInterrupt  # so early that there is nothing to return
         if self.selection is None:
             raise SolverError(f"solver {solver!r} ended without any structure")
@@ -257,8 +339,8 @@ class Tracker:
             status = Status.OPTIMAL
         elif self.is_closed:
             status = Status.GAP_LIMIT
-        elif stopped is not None:
-            status = stopped
+        elif self.stopped is not Status.OPTIMAL:
+            status = self.stopped
         else:
             raise SolverError(
                 f"solver {solver!r} claims to be done with objective {self.objective} "
@@ -273,9 +355,52 @@ class Tracker:
             trace=tuple(self._trace),
             seconds=self.deadline.elapsed(),
             solver=solver,
-            nodes=nodes,
+            nodes=self.nodes,
             majorant=self.majorant,
         )
+
+
+def _is_interrupt(error: BaseException | None) -> bool:
+    """Whether it is Ctrl-C. One that comes while a compiled kernel packs its result is wrapped,
+    maybe more than once: the interpreter complains of both a result and an exception.
+    """
+    while isinstance(error, SystemError):
+        error = error.__cause__
+    return isinstance(error, KeyboardInterrupt)
+
+
+class Watch(Protocol):
+    """What code deep in the work sees of the outside; a :class:`Run` is one."""
+
+    def poll(self) -> None:
+        """Raise :class:`Stopped` if the work should end."""
+
+    def remaining(self) -> float:
+        """Seconds left."""
+
+
+class Solver:
+    """What every solver offers. What has a body here is for solvers that need nothing better."""
+
+    name: str
+
+    def can_solve(self, problem: StructureProblem) -> str | None:
+        """``None`` if the solver can handle the problem, else the reason why not."""
+        return None
+
+    def needs(self, problem: StructureProblem, n_jobs: int = 1) -> Needs:
+        """Memory that a solve takes."""
+        return Needs(0, 0)
+
+    def prepare(self) -> None:
+        """Load or compile what is needed; the clock of the solve starts afterwards."""
+        return
+
+    def run(self, run: Run) -> Status:
+        """Work on a run that has an incumbent and a bound already, until nothing is left (OPTIMAL)
+        or a limit is reached. Limits that :meth:`Run.poll` raises and Ctrl-C need no care.
+        """
+        raise NotImplementedError
 
 
 class ConsoleListener:
@@ -286,7 +411,7 @@ class ConsoleListener:
         self._last = -math.inf
 
     def __call__(self, point: TracePoint) -> None:
-        """Print a line unless the last one is too fresh; closed gaps are always told."""
+        """Print a line unless the last one is too fresh; closed gaps are always printed."""
         if point.seconds - self._last < self._interval and point.gap > PROOF_TOLERANCE:
             return
         self._last = point.seconds
@@ -295,47 +420,3 @@ class ConsoleListener:
             f"bound {point.bound:14.6f}   gap {100 * point.gap:9.4f} %\n"
         )
         sys.stderr.flush()
-
-
-class Stopped(Exception):  # noqa: N818  (an ending, not an error)
-    """Raised by :func:`look_up`; carries the status to end with."""
-
-    def __init__(self, status: Status) -> None:
-        super().__init__(status)
-        self.status = status
-
-
-def look_up(tracker: Tracker) -> None:
-    """Look up from the work: save it if due, and raise :class:`Stopped` if the callback or the
-    clock says so.
-    """
-    tracker.save_if_due()
-    if tracker.stop_requested:
-        raise Stopped(Status.INTERRUPTED)
-    if tracker.deadline.expired():
-        raise Stopped(Status.TIME_LIMIT)
-
-
-class Watch(Protocol):
-    """What somebody deep in the work sees of the outside."""
-
-    def look_up(self) -> None:
-        """Look up from the work; raises :class:`Stopped` if it should end."""
-
-    def remaining(self) -> float:
-        """Seconds left."""
-
-
-class CallersWatch:
-    """The watch of a worker in the caller's thread, who may speak to the tracker."""
-
-    def __init__(self, tracker: Tracker) -> None:
-        self.tracker = tracker
-
-    def look_up(self) -> None:
-        """Save if due; leave if the callback or the clock says so."""
-        look_up(self.tracker)
-
-    def remaining(self) -> float:
-        """Seconds left."""
-        return self.tracker.deadline.remaining()

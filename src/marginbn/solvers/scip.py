@@ -1,9 +1,7 @@
 """Formulation (19) on SCIP: the same matrices as on HiGHS, an independent second opinion.
 
-SCIP runs in a thread of its own (:mod:`marginbn.solvers.milp`). It can be told to stop at
-every node, linear programme and presolve round, but not inside a linear programme; a long one is
-left behind when time is up. The bounds that it claims are raised by
-:func:`marginbn.problem.formulation.bound_allowance` before anybody believes them.
+SCIP can be asked to stop at every node, linear programme and presolve round, but not inside a
+linear programme; a long one is left behind when time is up (:mod:`marginbn.solvers.milp`).
 """
 
 from __future__ import annotations
@@ -16,23 +14,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from marginbn.exceptions import MissingDependencyError, SolverError
-from marginbn.problem.candidates import CandidateSets
-from marginbn.problem.formulation import (
-    MILP,
-    bound_allowance,
-    formulate,
-    objective_scale,
-    point_of,
-    selection_of,
-    why_too_large,
-)
-from marginbn.problem.problem import StructureProblem
-from marginbn.solvers.checkpoint import Checkpoint
-from marginbn.solvers.memory import Needs, milp_needs
-from marginbn.solvers.milp import Channel, Ending, follow
-from marginbn.solvers.result import SolveResult, Status
-from marginbn.solvers.run import Callback, Deadline, Limits, Tracker
-from marginbn.solvers.start import begin, box_bound
+from marginbn.problem.formulation import MILP
+from marginbn.solvers.milp import Channel, Formulated, MilpSolver
+from marginbn.solvers.result import Status
+from marginbn.solvers.run import Run
 
 TOLERANCE = 1e-7
 """Primal and dual feasibility; SCIP divides it by 1000 at times, and its linear programming code
@@ -68,84 +53,49 @@ def load_pyscipopt() -> ModuleType:
     return module
 
 
-class ScipSolver:
+class ScipSolver(MilpSolver):
     """Formulation (19), solved by SCIP on one thread."""
 
     name = "scip"
+    tolerance = TOLERANCE
+    threshold = EPSILON
+    largest_cost = LARGEST_COST
 
-    def can_solve(self, problem: StructureProblem) -> str | None:
-        """Any problem whose matrix fits into memory."""
-        return why_too_large(problem)
-
-    def needs(self, problem: StructureProblem, n_jobs: int = 1) -> Needs:
-        """The matrix, here and inside SCIP."""
-        return milp_needs(problem)
-
-    def solve(
-        self,
-        problem: StructureProblem,
-        *,
-        limits: Limits,
-        start: NDArray[np.int64] | None = None,
-        callback: Callback | None = None,
-        seed: int = 0,
-        n_jobs: int = 1,
-        checkpoint: Checkpoint | None = None,
-    ) -> SolveResult:
-        """Solve; see :class:`marginbn.solvers.solve.Solver`."""
-        tracker = Tracker(problem, Deadline(limits), callback, checkpoint)
+    def prepare(self) -> None:
+        """Load pyscipopt."""
         load_pyscipopt()
-        try:
-            first = begin(tracker, start)
-        except KeyboardInterrupt:
-            return tracker.finish(self.name, Status.INTERRUPTED)
-        deadline = tracker.deadline
-        ending = follow(lambda channel: _work(problem, deadline, seed, first, channel), tracker)
-        return tracker.finish(self.name, ending.stopped, ending.nodes)
+
+    def work(self, run: Run, task: Formulated) -> Status:
+        """Load and run; everything found is posted."""
+        scip = load_pyscipopt().Model()
+        scip.hideOutput()
+        _set_parameters(scip, run)
+        columns = _load(scip, task.milp, task.scale, task.channel)
+        _add_start(scip, columns, task.point)
+        reporter = _Reporter(task, columns[task.milp.eta])
+        del task.milp, task.point  # SCIP has its own copy
+        _listen(scip, reporter)
+        if run.limits.time is not None:
+            scip.setParam("limits/time", max(run.remaining(), 1e-3))
+        scip.optimizeNogil()
+        return reporter.ending(scip)
 
 
-def _work(
-    problem: StructureProblem,
-    deadline: Deadline,
-    seed: int,
-    first: NDArray[np.int64],
-    channel: Channel,
-) -> Ending:
-    """Build, load, run; everything found is posted to the channel."""
-    channel.post(box_bound(problem, channel.poll))
-    milp = formulate(problem, poll=channel.poll)
-    scale = objective_scale(milp, LARGEST_COST)
-    point = point_of(problem, milp, first)
-    allowance = bound_allowance(milp, point, scale=scale, tolerance=TOLERANCE, threshold=EPSILON)
-    scip = load_pyscipopt().Model()
-    scip.hideOutput()
-    _set_parameters(scip, deadline.limits, seed)
-    columns = _load(scip, milp, scale, channel)
-    _add_start(scip, columns, point)
-    reporter = _Reporter(problem.candidates, columns[milp.eta], scale, allowance, channel)
-    del milp, point  # SCIP has its own copy
-    _listen(scip, reporter)
-    if deadline.limits.time is not None:
-        scip.setParam("limits/time", max(deadline.remaining(), 1e-3))
-    scip.optimizeNogil()
-    return reporter.ending(scip)
-
-
-def _set_parameters(scip: Any, limits: Limits, seed: int) -> None:
+def _set_parameters(scip: Any, run: Run) -> None:
     scip.setParams(
         {
             "misc/catchctrlc": False,  # Python hears Ctrl-C
             "parallel/maxnthreads": 1,
-            "randomization/randomseedshift": seed,
+            "randomization/randomseedshift": run.seed,
             "timing/clocktype": 2,  # wall clock
             "numerics/feastol": TOLERANCE,
             "numerics/dualfeastol": TOLERANCE,
             # Half of the gap is left to the allowance.
-            "limits/gap": limits.gap / 2,
+            "limits/gap": run.limits.gap / 2,
         }
     )
-    if limits.nodes is not None:
-        scip.setParam("limits/totalnodes", limits.nodes)
+    if run.limits.nodes is not None:
+        scip.setParam("limits/totalnodes", run.limits.nodes)
 
 
 def _load(scip: Any, milp: MILP, scale: float, channel: Channel) -> list[Any]:
@@ -192,49 +142,36 @@ def _add_start(scip: Any, columns: list[Any], point: NDArray[np.float64]) -> Non
 class _Reporter:
     """Turns SCIP's events into posts, and a cancelled channel into an interrupt."""
 
-    def __init__(
-        self,
-        candidates: CandidateSets,
-        eta: list[Any],
-        scale: float,
-        allowance: float,
-        channel: Channel,
-    ) -> None:
-        self._candidates = candidates
+    def __init__(self, task: Formulated, eta: list[Any]) -> None:
+        self._task = task
         self._eta = eta
-        self._scale = scale
-        self._allowance = allowance
-        self._channel = channel
-        self._best_bound = math.inf
 
     def report_solution(self, scip: Any) -> None:
         """Post SCIP's best structure."""
         solution = scip.getBestSol()
-        values = np.array([scip.getSolVal(solution, v) for v in self._eta])
-        self._channel.post(selection_of(self._candidates, values))
+        self._task.post_selection(np.array([scip.getSolVal(solution, v) for v in self._eta]))
 
-    def look(self, scip: Any) -> None:
+    def report_progress(self, scip: Any) -> None:
         """Post the bound if it is news; interrupt if the work should end."""
-        self._channel.nodes = int(scip.getNTotalNodes())
-        self._report_bound(scip)
-        if self._channel.is_cancelled:
+        self._report(scip)
+        if self._task.channel.is_cancelled:
             scip.interruptSolve()
 
-    def _report_bound(self, scip: Any) -> None:
+    def _report(self, scip: Any) -> None:
+        self._task.channel.nodes = int(scip.getNTotalNodes())
         bound = float(scip.getDualbound())
-        if bound < self._best_bound and abs(bound) < scip.infinity():
-            self._best_bound = bound
-            self._channel.post(bound * self._scale + self._allowance)
+        if abs(bound) < scip.infinity():
+            self._task.post_bound(bound)
 
-    def ending(self, scip: Any) -> Ending:
-        """Post what SCIP ended with and say which limit stopped it, if any."""
+    def ending(self, scip: Any) -> Status:
+        """Post what SCIP ended with and say which limit stopped it."""
         ended = scip.getStatus()
         if ended not in STOPPED:
             raise SolverError(f"SCIP ended with the status {ended!r}")
         if scip.getNSols() > 0:
             self.report_solution(scip)
-        self._report_bound(scip)
-        return Ending(STOPPED[ended], int(scip.getNTotalNodes()))
+        self._report(scip)
+        return STOPPED[ended]
 
 
 def _listen(scip: Any, reporter: _Reporter) -> None:
@@ -251,6 +188,6 @@ def _listen(scip: Any, reporter: _Reporter) -> None:
         def eventexec(self, event: Any) -> None:
             if event.getType() == kinds.BESTSOLFOUND:
                 reporter.report_solution(self.model)
-            reporter.look(self.model)
+            reporter.report_progress(self.model)
 
     scip.includeEventhdlr(Handler(), "marginbn", "incumbents, bounds and interrupts")

@@ -1,8 +1,7 @@
-"""The solver protocol, the registry and the one entry point.
+"""The registry of solvers and the one entry point.
 
-Every solver takes a :class:`StructureProblem` and returns a :class:`SolveResult` with a bound.
-:func:`solve_structure` chooses, runs and judges: whatever a solver claims is re-checked before
-anybody sees it.
+:func:`solve_structure` makes a :class:`Run` of its arguments, chooses a solver, lets it work and
+checks the result: whatever a solver claims is computed again before anybody sees it.
 """
 
 from __future__ import annotations
@@ -11,46 +10,18 @@ from collections.abc import Callable
 from dataclasses import replace
 from importlib import import_module
 from importlib.util import find_spec
-from typing import Protocol
 
-import numpy as np
 from joblib import effective_n_jobs
-from numpy.typing import NDArray
 
 from marginbn.exceptions import InputError, MissingDependencyError, ProblemTooLargeError
 from marginbn.files import PathLike
 from marginbn.problem.problem import StructureProblem
 from marginbn.problem.structure import Structure
-from marginbn.solvers.checkpoint import Checkpoint
-from marginbn.solvers.memory import Needs, parse_memory, refuse_if_too_large
-from marginbn.solvers.result import SolveResult, check_result, relative_gap
-from marginbn.solvers.run import Callback, Deadline, Limits, Tracker
-
-
-class Solver(Protocol):
-    """What every solver offers."""
-
-    name: str
-
-    def can_solve(self, problem: StructureProblem) -> str | None:
-        """``None`` if the solver can handle the problem, else the reason why not."""
-
-    def needs(self, problem: StructureProblem, n_jobs: int = 1) -> Needs:
-        """Memory that a solve takes."""
-
-    def solve(
-        self,
-        problem: StructureProblem,
-        *,
-        limits: Limits,
-        start: NDArray[np.int64] | None = None,
-        callback: Callback | None = None,
-        seed: int = 0,
-        n_jobs: int = 1,
-        checkpoint: Checkpoint | None = None,
-    ) -> SolveResult:
-        """Solve the problem; a limit or an interrupt is a normal ending."""
-
+from marginbn.solvers.checkpoint import Checkpoint, Saved
+from marginbn.solvers.memory import Memory, parse_memory
+from marginbn.solvers.result import Majorant, SolveResult, check_result, relative_gap
+from marginbn.solvers.run import Callback, Limits, Run, Solver
+from marginbn.solvers.start import begin
 
 # name -> (module, class, module that must be installed, line that installs it)
 _REGISTRY: dict[str, tuple[str, str, str, str]] = {
@@ -109,22 +80,23 @@ def get_solver(name: str) -> Solver:
 
 
 def choose_solver(
-    problem: StructureProblem, name: str = "auto", memory: int | None = None, n_jobs: int = 1
+    problem: StructureProblem, name: str = "auto", memory: Memory | None = None, n_jobs: int = 1
 ) -> Solver:
     """The named solver if it can solve the problem; for ``"auto"`` the first that can.
 
     Raises
     ------
     ProblemTooLargeError
-        If it, or the least demanding one, needs more than ``memory`` bytes (None: than the
-        machine has left).
+        If it, or the least demanding one, needs more than ``memory`` (None: than the machine has
+        left).
     """
+    memory = memory or Memory.probe(None)
     if name != "auto":
         solver = get_solver(name)
         reason = solver.can_solve(problem)
         if reason is not None:
             raise InputError(f"solver {name!r} cannot solve this problem: {reason}")
-        refuse_if_too_large(name, solver.needs(problem, n_jobs), memory)
+        memory.refuse_if_too_large(name, solver.needs(problem, n_jobs))
         return solver
     too_large: list[ProblemTooLargeError] = []
     for candidate in AUTO_ORDER:
@@ -132,7 +104,7 @@ def choose_solver(
             solver = get_solver(candidate)
             if solver.can_solve(problem) is None:
                 try:
-                    refuse_if_too_large(candidate, solver.needs(problem, n_jobs), memory)
+                    memory.refuse_if_too_large(candidate, solver.needs(problem, n_jobs))
                 except ProblemTooLargeError as error:
                     too_large.append(error)
                 else:
@@ -183,7 +155,7 @@ def solve_structure(
     checkpoint
         A file in which incumbent, bound and search tree are kept, written now and then and at the
         end. If it exists the solve goes on from there: the same call again after a crash, Ctrl-C
-        or a time limit loses nothing. Limits count anew in every call. The tree is kept by
+        or a time limit loses nothing. Every call has the limits for itself. The tree is kept by
         ``branch_bound`` and ``branch_cut``, with any number of workers; other solvers keep
         incumbent and bound. A checkpoint of another problem is refused.
     certificate
@@ -210,64 +182,62 @@ def solve_structure(
     >>> result.objective, result.structure.parents[2]
     (1.5, (0,))
     """
-    memory, workers = parse_memory(memory_limit), effective_n_jobs(n_jobs)
-    limits = Limits(time=time_limit, nodes=node_limit, gap=gap_tolerance, memory=memory)
-    chosen = choose_solver(problem, solver, memory, workers)
-    selection = None
+    run = Run(
+        problem,
+        Limits(time_limit, node_limit, gap_tolerance, parse_memory(memory_limit)),
+        seed=seed,
+        n_jobs=effective_n_jobs(n_jobs),
+        callback=callback,
+    )
+    chosen = choose_solver(problem, solver, run.memory, run.n_jobs)
     if isinstance(start, SolveResult):
-        chosen, start = _beside(chosen, problem, start), start.structure
+        run.neighbour, start = _neighbour(chosen, problem, start), start.structure
     if start is not None:
-        selection = problem.candidates.selection(start)
-    kept = None if checkpoint is None else Checkpoint(checkpoint, problem)
-
-    def search(limits: Limits) -> SolveResult:
-        return _finished_before(problem, chosen.name, limits, callback, kept) or chosen.solve(
-            problem,
-            limits=limits,
-            start=selection,
-            callback=callback,
-            seed=seed,
-            n_jobs=workers,
-            checkpoint=kept,
-        )
-
+        run.start = problem.candidates.selection(start)
+    if checkpoint is not None:
+        run.checkpoint = Checkpoint(checkpoint, problem)
     if certificate is None:
-        result = search(limits)
+        result = solve_with(chosen, run)
     else:
-        certify = import_module("marginbn.proof.write").solve_with_certificate
-        result = certify(problem, search, certificate, limits, callback, seed)
+        write = import_module("marginbn.proof.write")
+        result = write.solve_with_certificate(chosen, run, certificate)
     check_result(problem, result)
     return result
 
 
-def _beside(solver: Solver, problem: StructureProblem, neighbour: SolveResult) -> Solver:
-    """The solver with what is known at another gamma, if it is one that can use it."""
-    majorant = neighbour.majorant
-    if majorant is None or neighbour.solver != solver.name:
-        return solver
+def _neighbour(solver: Solver, problem: StructureProblem, result: SolveResult) -> Majorant | None:
+    """What is known at another gamma, if it is of a solver that can use it."""
+    majorant = result.majorant
+    if majorant is None or result.solver != solver.name:
+        return None
     if not majorant.belongs_to(problem):
         raise InputError(
             "start must be the result of the same problem at another gamma (data, candidates, "
             "weights, smoothing and margin must be equal); pass start.structure to start from "
             "its structure alone"
         )
-    return replace(solver, neighbour=majorant)  # type: ignore[type-var]
+    return majorant
 
 
-def _finished_before(
-    problem: StructureProblem,
-    name: str,
-    limits: Limits,
-    callback: Callback | None,
-    checkpoint: Checkpoint | None,
-) -> SolveResult | None:
-    """The result of an earlier sitting, if it has closed the gap that is asked for now."""
-    saved = None if checkpoint is None else checkpoint.saved
-    if saved is None:
-        return None
-    if relative_gap(problem.evaluate(saved.selection), saved.bound) > limits.gap:
-        return None
-    tracker = Tracker(problem, Deadline(limits), callback)
-    tracker.offer(saved.selection)
-    tracker.improve_bound(saved.bound)
-    return tracker.finish(saved.search.solver or name, None, saved.search.nodes)
+def solve_with(solver: Solver, run: Run) -> SolveResult:
+    """Let a solver work on a run, unless an earlier call has closed the gap that is asked for."""
+    saved = run.saved
+    if saved is not None and (
+        relative_gap(run.problem.evaluate(saved.selection), saved.bound) <= run.limits.gap
+    ):
+        return _finished_earlier(solver, run, saved)
+    solver.prepare()
+    run.start_clock()
+    with run.ending():
+        begin(run)
+        run.stopped = solver.run(run)
+    return run.finish(solver.name)
+
+
+def _finished_earlier(solver: Solver, run: Run, saved: Saved) -> SolveResult:
+    """The result that a checkpoint holds; there is nothing new to save."""
+    known = replace(run, checkpoint=None)
+    known.offer(saved.selection)
+    known.improve_bound(saved.bound)
+    known.nodes = saved.search.nodes
+    return known.finish(saved.search.solver or solver.name)

@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 from marginbn.exceptions import InputError
 from marginbn.problem.candidates import CandidateSets
 from marginbn.problem.problem import StructureProblem
-from marginbn.solvers.run import Tracker
+from marginbn.solvers.run import Run
 
 Poll = Callable[[], None]
 Preference = Callable[[int], float]
@@ -112,20 +112,17 @@ def _group_maxima(problem: StructureProblem, values: NDArray[np.float64]) -> NDA
     return np.maximum.reduceat(values, problem.candidates.offsets[:-1])
 
 
-def begin(tracker: Tracker, start: NDArray[np.int64] | None) -> NDArray[np.int64]:
-    """Give the tracker its first bound and incumbent; returns the incumbent.
+def begin(run: Run) -> None:
+    """Give a run its first incumbent and bound.
 
     A start that the caller gives comes first, so that it is the first point of the trace; then
-    what an earlier sitting has saved.
+    what an earlier call has saved.
     """
-    problem, saved = tracker.problem, tracker.saved
-    if start is not None:
-        tracker.offer(start)
-    if saved is not None:
-        tracker.offer(saved.selection)
-    tracker.offer(initial_selection(problem))
-    tracker.improve_bound(initial_bound(problem))
-    if saved is not None:
-        tracker.improve_bound(saved.bound)
-    assert tracker.selection is not None  # initial_selection always offers one
-    return tracker.selection
+    if run.start is not None:
+        run.offer(run.start)
+    if run.saved is not None:
+        run.offer(run.saved.selection)
+    run.offer(initial_selection(run.problem))
+    run.improve_bound(initial_bound(run.problem))
+    if run.saved is not None:
+        run.improve_bound(run.saved.bound)

@@ -1,73 +1,152 @@
-"""One tree search: a loop that keeps the books, whatever bounds the nodes.
+"""One tree search for all engines: the loop, the workers' threads, the way back from a checkpoint.
 
 A relaxation with its store of open nodes is a :class:`SearchTree`. It works in portions: one node,
-or a batch of them in compiled code. Between two portions the loop tells the tracker what is known,
-looks at the limits, saves the tree if it is time to, and gives heuristics their turn.
+or a batch of them in compiled code. Between two portions the loop, :meth:`TreeSolver.run`, reports
+what is known, looks at the limits, saves the tree if it is time to and gives heuristics their turn.
 
 *Bound.* The bound of a tree covers everything open, everything that any worker has in progress and
 everything ever given up. So it is true at every moment, and whatever ends the search, the last
 report is a proof.
 
-Ctrl-C, a limit and an exhausted tree are normal endings. Only the caller's thread speaks to the
-tracker; the other workers of a tree are the tree's own business.
+*Workers.* The first one runs in the caller's thread, the only one that speaks to the run and hears
+Ctrl-C; the others run in threads of their own and share a :class:`Team` with it.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from contextlib import AbstractContextManager, nullcontext
-from enum import Enum
-from typing import Protocol, TypeVar
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import partial
+from typing import Any, Generic, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from marginbn.solvers.checkpoint import Arrays, BrokenFileError, SearchState, warn_unused
-from marginbn.solvers.result import SolveResult, Status, relative_gap
-from marginbn.solvers.run import Stopped, Tracker
-from marginbn.solvers.start import begin
+from marginbn.solvers.result import Status, relative_gap
+from marginbn.solvers.run import Run, Solver, Stopped, running
+
+REST = 0.02
+"""Seconds that a worker without nodes waits before it looks again."""
+
+SEED_STEP = 7919
+"""Between the seeds of two workers; a prime, so that theirs and those of other calls differ."""
+
+Finding = TypeVar("Finding")
+"""A structure as a worker finds it."""
 
 
-class Progress(Enum):
-    """Why a portion of work ended."""
+class Team(Generic[Finding]):
+    """What the workers on one tree share, and the threads of all but the first."""
 
-    MORE = "there is more to do, by this worker or by others"
-    FINISHED = "nothing is open or in progress"
-    CUT_SHORT = "the flag of the clock was seen"
-    NODE_LIMIT = "no further node may be visited"
-    MEMORY_LIMIT = "there is no room for further nodes"
+    patience = math.inf
+    """Seconds for which threads are waited for at the end."""
+
+    def __init__(self, n_workers: int = 1) -> None:
+        self.n_workers = n_workers
+        self.stop = np.zeros(1, dtype=np.int64)
+        """Flag that ends compiled code."""
+        self.is_over = False
+        """Whether nothing that threads still do counts."""
+        self._lock = threading.RLock()  # entered by itself: an interrupt cannot leave it locked
+        self._change = threading.Condition(self._lock)
+        self._found: list[Finding] = []
+        self._failure: BaseException | None = None
+
+    @property
+    def found(self) -> list[Finding]:
+        """Improvements that the run has not seen yet, the oldest first."""
+        with self._lock:
+            return list(self._found)
+
+    def forget(self) -> None:
+        """The run has seen the oldest improvement. Not before: an interrupt must not lose a
+        structure whose leaf is no longer in the tree.
+        """
+        with self._lock:
+            del self._found[:1]
+
+    def rest(self) -> None:
+        """Wait a moment for something to change."""
+        with self._lock:
+            self._change.wait(REST)
+
+    def raise_failure(self) -> None:
+        """Raise in the caller's thread what went wrong in another."""
+        if self._failure is not None:
+            failure, self._failure = self._failure, None
+            raise failure
+
+    @contextmanager
+    def helpers(self, advance: Callable[[int], Status | None]) -> Iterator[None]:
+        """Threads of all workers but the first, for the time of the block; ``advance`` does a
+        portion of the work of the worker with that number.
+        """
+        bodies = [partial(self._help, partial(advance, k)) for k in range(1, self.n_workers)]
+        with running(bodies, self._end, self.patience):
+            yield
+        self.raise_failure()
+
+    def _end(self) -> None:
+        with self._lock:
+            self.is_over = True
+            self.stop[0] = 1
+            self._change.notify_all()
+
+    def _help(self, advance: Callable[[], Status | None]) -> None:
+        """Body of a thread: portions while there are nodes, until the flag is raised."""
+        try:
+            while self.stop[0] == 0:
+                if advance() is not None:
+                    self.rest()
+        except Stopped:
+            pass  # its node stays among those in progress
+        except BaseException as error:  # raised again in the caller's thread
+            self._failure = error
+            self.stop[0] = 1
 
 
-class SearchTree(Protocol):
-    """A relaxation with its open nodes, as the loop sees it. What has a body here is for trees that
-    need nothing better: one worker, no heuristics, no checkpoint.
+class SearchTree:
+    """A relaxation with its open nodes, as the loop sees it. Methods that do nothing here are for
+    trees that need nothing better: one worker, no heuristics, no checkpoint.
     """
 
-    is_open: bool
-    """Whether the root, or the tree of an earlier sitting, is in the store."""
+    team: Team[Any]
+
+    def __init__(self, run: Run, team: Team[Any] | None = None) -> None:
+        self.run = run
+        self.team = Team() if team is None else team
+        self.is_open = False
 
     @property
     def nodes(self) -> int:
-        """Nodes processed, in earlier sittings too."""
+        """Nodes processed, in earlier calls too."""
+        raise NotImplementedError
 
     @property
     def bound(self) -> float:
         """Upper bound on everything open, in progress, given up or found."""
+        raise NotImplementedError
 
     def open(self) -> None:
-        """Put the root or a saved tree into the store; look for first incumbents."""
-        return
+        """Put the root or a saved tree into the store, then :meth:`set_open`; look for first
+        incumbents.
+        """
+        raise NotImplementedError
 
-    def advance(self) -> Progress:
-        """One portion of work."""
+    def set_open(self) -> None:
+        """From now on the store holds every structure that is not yet decided."""
+        self.is_open = True
+        self.run.snapshot = self.snapshot
 
-    def hand_over(self) -> bool:
-        """Offer what workers found to the tracker; returns whether anything was better."""
-        return False
+    def advance(self, worker: int = 0) -> Status | None:
+        """A portion of work; why none will follow (OPTIMAL: nothing is open or in progress)."""
+        raise NotImplementedError
 
-    def between(self, improved: bool) -> None:
-        """The turn of heuristics between two portions, and of waiting for other workers."""
+    def improve(self, improved: bool) -> None:
+        """The turn of heuristics; ``improved`` says whether there is a new incumbent."""
         return
 
     def snapshot(self) -> SearchState:
@@ -76,93 +155,65 @@ class SearchTree(Protocol):
 
     def interrupt(self) -> None:
         """Ask compiled code to come back soon; called from another thread when time is up."""
+        self.team.stop[0] = 1
 
-    def at_work(self) -> AbstractContextManager[None]:
-        """The time of the search, for workers in threads of their own."""
-        return nullcontext()
+    def selection(self, found: Any) -> NDArray[np.int64]:
+        """What a worker found as a selection of the problem."""
+        return np.asarray(found)
+
+    def announce(self, found: Any) -> None:
+        """The run has seen what a worker found."""
+        return
+
+    def hand_over(self) -> bool:
+        """Offer what workers found to the run, which scores it from the definition; returns whether
+        anything was better.
+        """
+        improved = False
+        for found in self.team.found:
+            improved = self.run.offer(self.selection(found)) or improved
+            self.team.forget()
+            self.announce(found)
+        return improved
+
+    def report(self) -> bool:
+        """Report incumbents and bound to the run; returns whether an incumbent was better."""
+        self.team.raise_failure()
+        self.run.nodes = self.nodes
+        improved = self.hand_over()
+        bound = self.bound if self.is_open else math.inf
+        if bound < math.inf:
+            self.run.improve_bound(bound)
+        return improved
 
 
-def search(
-    tracker: Tracker,
-    start: NDArray[np.int64] | None,
-    name: str,
-    plant: Callable[[], SearchTree],
-) -> SolveResult:
-    """Solve the tracker's problem by the tree that ``plant`` makes."""
-    nodes = 0
+class TreeSolver(Solver):
+    """A solver that searches a tree."""
 
-    def work() -> Status | None:
-        nonlocal nodes
-        begin(tracker, start)
-        tree = plant()
-        tracker.snapshot = _snapshots_of(tree, tracker.snapshot)
+    def tree(self, run: Run) -> SearchTree:
+        """The tree of a run, not yet opened."""
+        raise NotImplementedError
+
+    def run(self, run: Run) -> Status:
+        """Portions of work until nothing is left, the gap is closed, or a limit is reached."""
+        tree = self.tree(run)
+        ended: Status | None = None
         try:
-            with tracker.deadline.ringing(tree.interrupt):
+            with run.deadline.ringing(tree.interrupt):
                 tree.open()
-                return run(tree, tracker)
+                with tree.team.helpers(tree.advance):
+                    while True:
+                        improved = tree.report()
+                        if run.is_closed or ended is Status.OPTIMAL:
+                            return Status.OPTIMAL
+                        ended = run.limit or ended
+                        if ended is not None:
+                            return ended
+                        run.save_if_due()
+                        tree.improve(improved)
+                        ended = tree.advance()
         finally:
-            nodes = tree.nodes
-            report(tree, tracker)
-
-    stopped = ended(work)
-    return tracker.finish(name, stopped, nodes)
-
-
-def ended(work: Callable[[], Status | None]) -> Status | None:
-    """How some work ended: by itself, by a look at the limits deep inside, or by Ctrl-C."""
-    try:
-        return work()
-    except (KeyboardInterrupt, SystemError) as error:
-        if not _is_interrupt(error):
-            raise
-        return Status.INTERRUPTED
-    except Stopped as stop:
-        return stop.status
-
-
-def _is_interrupt(error: BaseException | None) -> bool:
-    """Whether it is Ctrl-C. One that comes while a compiled kernel packs its result is wrapped,
-    maybe more than once: the interpreter complains of both a result and an exception.
-    """
-    while isinstance(error, SystemError):
-        error = error.__cause__
-    return isinstance(error, KeyboardInterrupt)
-
-
-def run(tree: SearchTree, tracker: Tracker) -> Status | None:
-    """Portions of work until nothing is left or the gap is closed (None), or a limit is reached."""
-    progress = Progress.MORE
-    with tree.at_work():
-        while True:
-            improved = report(tree, tracker)
-            if tracker.is_closed or progress is Progress.FINISHED:
-                return None
-            stopped = _limit(progress, tracker)
-            if stopped is not None:
-                return stopped
-            tracker.save_if_due()
-            tree.between(improved)
-            progress = tree.advance()
-
-
-def report(tree: SearchTree, tracker: Tracker) -> bool:
-    """Tell the tracker incumbents and bound; returns whether an incumbent was better."""
-    improved = tree.hand_over()
-    bound = tree.bound if tree.is_open else math.inf
-    if bound < math.inf:
-        tracker.improve_bound(bound)
-    return improved
-
-
-def _limit(progress: Progress, tracker: Tracker) -> Status | None:
-    """The limit that has been reached, if any."""
-    if tracker.stop_requested:
-        return Status.INTERRUPTED
-    if progress is Progress.CUT_SHORT or tracker.deadline.expired():
-        return Status.TIME_LIMIT
-    if progress is Progress.NODE_LIMIT:
-        return Status.NODE_LIMIT
-    return Status.MEMORY_LIMIT if progress is Progress.MEMORY_LIMIT else None
+            tree.report()
 
 
 # ---------------------------------------------------------------------- checkpoints
@@ -170,23 +221,18 @@ def _limit(progress: Progress, tracker: Tracker) -> Status | None:
 Nodes = TypeVar("Nodes")
 
 
-def _snapshots_of(tree: SearchTree, before: Callable[[], SearchState]) -> Callable[[], SearchState]:
-    """The tree once it is open; until then what an earlier sitting left."""
-    return lambda: tree.snapshot() if tree.is_open else before()
-
-
 def saved_tree(
-    tracker: Tracker,
+    run: Run,
     name: str,
     parse: Callable[[Arrays], Nodes],
     given_up: Callable[[Nodes], float],
 ) -> tuple[Nodes, int] | None:
-    """The tree of an earlier sitting and its number of nodes, if there is one that can be used.
+    """The tree of an earlier call and its number of nodes, if there is one that can be used.
 
     ``parse`` reads it and may raise :class:`BrokenFileError`; ``given_up`` is the largest bound at
     which it has lost structures for good, which must not leave a wider gap than is asked for now.
     """
-    saved = tracker.saved
+    saved = run.saved
     if saved is None or saved.search.solver != name or not saved.search.arrays:
         return None
     try:
@@ -194,7 +240,7 @@ def saved_tree(
     except BrokenFileError as error:
         warn_unused(f"the checkpoint's tree cannot be used: {error}")
         return None
-    if relative_gap(tracker.objective, given_up(nodes)) > tracker.deadline.limits.gap:
+    if relative_gap(run.objective, given_up(nodes)) > run.limits.gap:
         warn_unused("the checkpoint's tree was searched with a wider gap_tolerance")
         return None
     return nodes, saved.search.nodes

@@ -30,9 +30,10 @@ from marginbn.solvers.branch_bound.engine import Search
 from marginbn.solvers.branch_bound.kernels.store import new_pool
 from marginbn.solvers.branch_bound.kernels.tree import BATCH_DONE, EXHAUSTED, NODE_LIMIT, STOPPED
 from marginbn.solvers.branch_bound.rows import with_all_rows
+from marginbn.solvers.memory import BranchBoundShape
 from marginbn.solvers.result import Status, TracePoint
-from marginbn.solvers.run import Limits
-from marginbn.solvers.tree_search import Progress
+from marginbn.solvers.run import Limits, Run
+from marginbn.solvers.solve import solve_with
 from strategies import random_data
 
 
@@ -43,9 +44,9 @@ def check_against_enumeration(
     expected = best_by_enumeration(problem)
     if expected == -np.inf:
         with pytest.raises(InputError, match="no acyclic structure"):
-            solver.solve(problem, limits=Limits(), seed=seed, n_jobs=n_jobs)
+            solve_with(solver, Run(problem, seed=seed, n_jobs=n_jobs))
         return
-    result = solver.solve(problem, limits=Limits(), seed=seed, n_jobs=n_jobs)
+    result = solve_with(solver, Run(problem, seed=seed, n_jobs=n_jobs))
     rounding = 1e-11 * max(1.0, abs(expected))
     assert result.status is Status.OPTIMAL
     assert result.objective == pytest.approx(expected, rel=1.01e-6, abs=rounding)
@@ -95,7 +96,9 @@ def larger_problem() -> StructureProblem:
 
 def test_node_limit_gives_a_bracket() -> None:
     """A node limit is a normal ending: structure, bound and status."""
-    result = BranchBoundSolver(heuristics=False).solve(larger_problem(), limits=Limits(nodes=3))
+    result = solve_with(
+        BranchBoundSolver(heuristics=False), Run(larger_problem(), limits=Limits(nodes=3))
+    )
     assert result.status is Status.NODE_LIMIT
     assert result.nodes <= 3
     assert result.objective < result.bound
@@ -103,7 +106,9 @@ def test_node_limit_gives_a_bracket() -> None:
 
 def test_time_limit_is_kept_mid_node() -> None:
     """A time limit that has passed at the first look still gives an answer."""
-    result = BranchBoundSolver(heuristics=False).solve(larger_problem(), limits=Limits(time=1e-9))
+    result = solve_with(
+        BranchBoundSolver(heuristics=False), Run(larger_problem(), limits=Limits(time=1e-9))
+    )
     assert result.status is Status.TIME_LIMIT
     assert np.isfinite(result.bound)
 
@@ -111,15 +116,16 @@ def test_time_limit_is_kept_mid_node() -> None:
 def test_gap_limit() -> None:
     """A wide gap tolerance ends early and is reported as such."""
     problem = larger_problem()
-    result = BranchBoundSolver(heuristics=False).solve(problem, limits=Limits(gap=0.5))
+    result = solve_with(BranchBoundSolver(heuristics=False), Run(problem, limits=Limits(gap=0.5)))
     assert result.gap <= 0.5
     assert result.status in (Status.GAP_LIMIT, Status.OPTIMAL)
 
 
 def test_callback_can_stop() -> None:
     """A callback that returns true ends the search as interrupted."""
-    result = BranchBoundSolver(heuristics=False).solve(
-        larger_problem(), limits=Limits(), callback=lambda point: True
+    result = solve_with(
+        BranchBoundSolver(heuristics=False),
+        Run(larger_problem(), callback=lambda point: True),
     )
     assert result.status is Status.INTERRUPTED
 
@@ -132,7 +138,7 @@ def test_interrupt_returns_the_incumbent() -> None:
             raise KeyboardInterrupt
         return False
 
-    result = BranchBoundSolver().solve(larger_problem(), limits=Limits(), callback=interrupt)
+    result = solve_with(BranchBoundSolver(), Run(larger_problem(), callback=interrupt))
     assert result.status is Status.INTERRUPTED
     assert result.objective <= result.bound
 
@@ -140,9 +146,10 @@ def test_interrupt_returns_the_incumbent() -> None:
 def test_start_is_used() -> None:
     """The objective is never below that of the structure the search starts from."""
     problem = larger_problem()
-    best = BranchBoundSolver().solve(problem, limits=Limits(nodes=50))
-    again = BranchBoundSolver(heuristics=False).solve(
-        problem, limits=Limits(nodes=1), start=best.selection
+    best = solve_with(BranchBoundSolver(), Run(problem, limits=Limits(nodes=50)))
+    again = solve_with(
+        BranchBoundSolver(heuristics=False),
+        Run(problem, limits=Limits(nodes=1), start=best.selection),
     )
     assert again.objective == best.objective
 
@@ -152,8 +159,8 @@ def test_start_is_used() -> None:
 def test_workers_share_one_tree(n_jobs: int, heuristics: bool) -> None:
     """Several workers prove the optimum that one worker proves."""
     solver = BranchBoundSolver(heuristics=heuristics)
-    alone = solver.solve(larger_problem(), limits=Limits())
-    together = solver.solve(larger_problem(), limits=Limits(), n_jobs=n_jobs)
+    alone = solve_with(solver, Run(larger_problem()))
+    together = solve_with(solver, Run(larger_problem(), n_jobs=n_jobs))
     assert alone.status is together.status is Status.OPTIMAL
     assert together.objective == pytest.approx(alone.objective, rel=1e-6)
     assert together.bound >= alone.objective
@@ -167,42 +174,49 @@ def test_two_workers_equal_enumeration(seed: int) -> None:
 
 
 @pytest.mark.parametrize("n_jobs", [1, 2])
-def test_limits_with_workers(n_jobs: int) -> None:
-    """Node and time limits end all workers, with a bracket of the optimum."""
+def test_limits_with_workers(n_jobs: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Node and time limits end all workers, with a bracket of the optimum. In the second call the
+    alarm of the clock rings before the first batch and is heard inside it.
+    """
     problem = larger_problem()
-    best = BranchBoundSolver().solve(problem, limits=Limits()).objective
+    best = solve_with(BranchBoundSolver(), Run(problem)).objective
     solver = BranchBoundSolver(heuristics=False)
-    for limits, status in (
-        (Limits(nodes=20), Status.NODE_LIMIT),
-        (Limits(time=0.02), Status.TIME_LIMIT),
-    ):
-        result = solver.solve(problem, limits=limits, n_jobs=n_jobs)
-        assert result.status is status
-        assert result.objective <= best <= result.bound + 1e-9
-        assert limits.nodes is None or result.nodes <= limits.nodes
+    result = solve_with(solver, Run(problem, limits=Limits(nodes=20), n_jobs=n_jobs))
+    assert result.status is Status.NODE_LIMIT
+    assert result.nodes <= 20
+    assert result.objective <= best <= result.bound + 1e-9
+    advance = Search.advance
+
+    def ring(self: Search, worker: int = 0) -> Status | None:
+        self.interrupt()
+        return advance(self, worker)
+
+    monkeypatch.setattr(Search, "advance", ring)
+    result = solve_with(solver, Run(problem, limits=Limits(time=3600.0), n_jobs=n_jobs))
+    assert result.status is Status.TIME_LIMIT
+    assert result.objective <= best <= result.bound + 1e-9
 
 
 @pytest.mark.parametrize(
     ("code", "finished", "nodes", "expected"),
     [
-        (EXHAUSTED, True, 20, Progress.FINISHED),
-        (EXHAUSTED, False, 20, Progress.NODE_LIMIT),
-        (EXHAUSTED, False, 19, Progress.MORE),
-        (NODE_LIMIT, False, 20, Progress.NODE_LIMIT),
-        (NODE_LIMIT, False, 19, Progress.MORE),
-        (STOPPED, False, 3, Progress.CUT_SHORT),
-        (BATCH_DONE, False, 3, Progress.MORE),
+        (EXHAUSTED, True, 20, Status.OPTIMAL),
+        (EXHAUSTED, False, 20, Status.NODE_LIMIT),
+        (EXHAUSTED, False, 19, None),
+        (NODE_LIMIT, False, 20, Status.NODE_LIMIT),
+        (NODE_LIMIT, False, 19, None),
+        (STOPPED, False, 3, Status.TIME_LIMIT),
+        (BATCH_DONE, False, 3, None),
     ],
 )
-def test_why_a_batch_ended(code: int, finished: bool, nodes: int, expected: Progress) -> None:
+def test_why_a_batch_ended(code: int, finished: bool, nodes: int, expected: Status | None) -> None:
     """A first worker without nodes sees the node limit too when another holds all that is open."""
-    search = Search.__new__(Search)
-    search.main, search.pace = None, SimpleNamespace(next_stop=1)
-    search.earlier_nodes = 7
+    search, rests = Search.__new__(Search), []
     search.team = SimpleNamespace(
-        batch=lambda worker, stop: code, is_finished=finished, nodes=nodes, node_limit=20
+        is_finished=finished, nodes=nodes, node_limit=20, rest=lambda: rests.append(1)
     )
-    assert search.advance() is expected
+    assert search._why_ended(code) is expected
+    assert len(rests) == (code in (EXHAUSTED, NODE_LIMIT) and expected is None)
 
 
 def test_interrupt_with_workers() -> None:
@@ -214,9 +228,7 @@ def test_interrupt_with_workers() -> None:
         return False
 
     before = threading.active_count()
-    result = BranchBoundSolver().solve(
-        larger_problem(), limits=Limits(), callback=interrupt, n_jobs=2
-    )
+    result = solve_with(BranchBoundSolver(), Run(larger_problem(), callback=interrupt, n_jobs=2))
     assert result.status is Status.INTERRUPTED
     assert threading.active_count() == before
 
@@ -231,10 +243,12 @@ def test_a_failing_worker_is_heard(monkeypatch: pytest.MonkeyPatch) -> None:
             raise MemoryError("no room for the inbox")
         receive(self)
 
-    BranchBoundSolver().solve(larger_problem(), limits=Limits(nodes=2))  # kernels are loaded
+    solve_with(
+        BranchBoundSolver(), Run(larger_problem(), limits=Limits(nodes=2))
+    )  # kernels are loaded
     monkeypatch.setattr(workers.Worker, "receive", fail)
     with pytest.raises(MemoryError, match="inbox"):
-        BranchBoundSolver().solve(larger_problem(), limits=Limits(), n_jobs=2)
+        solve_with(BranchBoundSolver(), Run(larger_problem(), n_jobs=2))
 
 
 @pytest.mark.parametrize("heuristics", [True, False])
@@ -243,12 +257,12 @@ def test_a_full_store_is_searched_depth_first(
 ) -> None:
     """Without memory for more open nodes the optimum is proved all the same."""
     solver = BranchBoundSolver(heuristics=heuristics)
-    expected = solver.solve(larger_problem(), limits=Limits()).objective
+    expected = solve_with(solver, Run(larger_problem())).objective
     stores = []
-    monkeypatch.setattr(workers, "POOL_BYTES", 0)
+    monkeypatch.setattr(BranchBoundShape, "LARGEST_TREE", 0)
     monkeypatch.setattr(workers, "RESERVE", 40)
     small_store(monkeypatch, stores)
-    result = solver.solve(larger_problem(), limits=Limits())
+    result = solve_with(solver, Run(larger_problem()))
     assert result.status is Status.OPTIMAL
     assert result.objective == pytest.approx(expected, rel=1e-6)
     assert stores[0].reserve == 40, "the store was never full"
@@ -292,14 +306,14 @@ def test_a_path_of_gammas_computes_coefficients_once(monkeypatch: pytest.MonkeyP
 
 def test_large_coefficients_live_in_a_file(monkeypatch: pytest.MonkeyPatch) -> None:
     """Beyond the budget the arrays are mapped from a file; the search is the same."""
-    expected = BranchBoundSolver().solve(larger_problem(), limits=Limits(nodes=30))
+    expected = solve_with(BranchBoundSolver(), Run(larger_problem(), limits=Limits(nodes=30)))
     in_memory = frank_wolfe.encode(larger_problem()).instance
-    monkeypatch.setattr(frank_wolfe, "DENSE_BYTES", 0)
+    monkeypatch.setattr(BranchBoundShape, "LARGEST_DENSE", 0)
     problem = larger_problem()
     mapped = frank_wolfe.encode(problem).instance
     assert isinstance(mapped.columns.base, np.memmap)
     assert np.array_equal(mapped.columns, in_memory.columns)
-    result = BranchBoundSolver().solve(problem, limits=Limits(nodes=30))
+    result = solve_with(BranchBoundSolver(), Run(problem, limits=Limits(nodes=30)))
     assert (result.objective, result.bound) == (expected.objective, expected.bound)
 
 
@@ -333,7 +347,7 @@ def test_coefficients_are_forgotten_with_their_problem() -> None:
 def test_same_seed_same_run() -> None:
     """One worker with a node limit is deterministic."""
     runs = [
-        BranchBoundSolver().solve(larger_problem(), limits=Limits(nodes=40), seed=5)
+        solve_with(BranchBoundSolver(), Run(larger_problem(), limits=Limits(nodes=40), seed=5))
         for _ in range(2)
     ]
     points = [[(p.objective, p.bound) for p in run.trace] for run in runs]
@@ -343,7 +357,7 @@ def test_same_seed_same_run() -> None:
 
 def test_trace_is_monotone() -> None:
     """Objectives only rise, bounds only fall, and no bound is below an objective."""
-    trace = BranchBoundSolver().solve(larger_problem(), limits=Limits(nodes=200)).trace
+    trace = solve_with(BranchBoundSolver(), Run(larger_problem(), limits=Limits(nodes=200))).trace
     for before, after in pairwise(trace):
         assert after.objective >= before.objective
         assert after.bound <= before.bound or before.bound == np.inf
@@ -356,10 +370,8 @@ def test_scaled_weights_give_the_same_structure_value(scale: float) -> None:
     problem = random_problem(np.random.default_rng(7), 4)
     problem = replace(problem, linear=np.zeros_like(problem.linear))
     scaled = replace(problem, weights=problem.sample_weights * scale)
-    expected = BranchBoundSolver().solve(problem, limits=Limits()).objective
-    assert BranchBoundSolver().solve(scaled, limits=Limits()).objective == pytest.approx(
-        scale * expected
-    )
+    expected = solve_with(BranchBoundSolver(), Run(problem)).objective
+    assert solve_with(BranchBoundSolver(), Run(scaled)).objective == pytest.approx(scale * expected)
 
 
 def test_refuses_what_it_cannot_solve() -> None:

@@ -16,7 +16,8 @@ from marginbn.problem.candidates import CandidateSets, enumerate_candidates
 from marginbn.problem.problem import StructureProblem, margin_problem
 from marginbn.solvers.branch_bound import BranchBoundSolver
 from marginbn.solvers.result import Status
-from marginbn.solvers.run import Limits
+from marginbn.solvers.run import Limits, Run
+from marginbn.solvers.solve import solve_with
 
 
 def keep_one_of(candidates: CandidateSets, decided: dict[int, tuple[int, ...]]) -> CandidateSets:
@@ -57,9 +58,9 @@ def test_the_first_bound_is_not_below_the_optimum(seed: int) -> None:
     best = best_by_enumeration(problem)
     rounding = 1e-11 * max(1.0, abs(best))
     solver = BranchBoundSolver(heuristics=False)
-    root = solver.solve(problem, limits=Limits(nodes=1))
+    root = solve_with(solver, Run(problem, limits=Limits(nodes=1)))
     assert root.bound >= best - rounding
-    proof = solver.solve(problem, limits=Limits())
+    proof = solve_with(solver, Run(problem))
     assert proof.status is Status.OPTIMAL
     assert proof.bound >= best - rounding
     assert proof.objective == pytest.approx(best, rel=1.01e-6, abs=rounding)

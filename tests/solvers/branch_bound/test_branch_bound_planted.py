@@ -112,7 +112,8 @@ def follow(problem: StructureProblem, seed: int, random_splits: bool) -> int:
     z, value = planted(problem, encoding, seed)
     bounding = few_rows(encoding, z) if seed % 3 else with_all_rows(inst)
     frozen = Incumbent(z.copy(), np.array([value - 1e-5 * abs(value)]), np.zeros(1, np.int64))
-    settings = settings_for(encoding, Limits(), False, random_splits)
+    settings = settings_for(encoding, Limits(), heuristics=False)
+    settings = settings._replace(random_splits=random_splits)
     cutoff = float(frozen.value[0])
     box, oracle = root_box(encoding), new_oracle(inst.n_features, inst.first.size)
     b = new_bounding(inst, 256, encoding.structure_magnitude)
@@ -221,7 +222,7 @@ def test_gradient_stays_off_decided_features(decided: int) -> None:
     b = new_bounding(inst, 256, encoding.structure_magnitude)
     b.vertices[0], b.share[0], b.state.n_active = oracle.vertex, 1.0, 1
     b.state.smoothing = 0.45
-    settings = settings_for(encoding, Limits(), False, False)
+    settings = settings_for(encoding, Limits(), heuristics=False)
     low = Incumbent(oracle.vertex.copy(), np.array([-np.inf]), np.zeros(1, np.int64))
     whole = with_all_rows(inst)
     bound_box(whole, inst, box, settings, b, oracle, low, 0.0, 30, NO_STOP)

@@ -12,7 +12,8 @@ from marginbn.solvers.branch_bound.arrays import Encoding, encode
 from marginbn.solvers.branch_bound.kernels.records import FloatArray, Instance
 from marginbn.solvers.branch_bound.rows import Reduction, thinned, with_all_rows
 from marginbn.solvers.result import Status
-from marginbn.solvers.run import Limits
+from marginbn.solvers.run import Run
+from marginbn.solvers.solve import solve_with
 
 
 def three_samples() -> Instance:
@@ -113,7 +114,7 @@ def test_few_rows_still_prove_the_optimum(
     monkeypatch.setattr(reduction, "BAND", 0.02)
     problem = random_problem(np.random.default_rng(seed), 2 + seed % 3)
     best = best_by_enumeration(problem)
-    result = BranchBoundSolver(heuristics=heuristics).solve(problem, limits=Limits())
+    result = solve_with(BranchBoundSolver(heuristics=heuristics), Run(problem))
     rounding = 1e-11 * max(1.0, abs(best))
     assert result.status is Status.OPTIMAL
     assert result.bound >= best - rounding

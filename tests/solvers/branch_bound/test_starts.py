@@ -13,7 +13,7 @@ from marginbn.problem.scores import get_local_score, local_scores
 from marginbn.solvers.branch_bound.arrays import Encoding, encode
 from marginbn.solvers.branch_bound.kernels.box import propagate
 from marginbn.solvers.branch_bound.kernels.records import Box, new_box, new_oracle
-from marginbn.solvers.branch_bound.starts import simple_starts
+from marginbn.solvers.branch_bound.schedule import simple_starts
 
 GO, STOP = np.zeros(1, dtype=np.int64), np.ones(1, dtype=np.int64)
 

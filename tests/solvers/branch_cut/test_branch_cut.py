@@ -16,7 +16,7 @@ from marginbn.problem.problem import StructureProblem
 from marginbn.problem.structure import is_acyclic
 from marginbn.solvers.branch_cut import BranchCutSolver
 from marginbn.solvers.branch_cut.arrays import build_instance
-from marginbn.solvers.branch_cut.engine import Search, drive
+from marginbn.solvers.branch_cut.engine import Search
 from marginbn.solvers.branch_cut.kernels.climb import (
     IncumbentSearch,
     Landscape,
@@ -25,15 +25,15 @@ from marginbn.solvers.branch_cut.kernels.climb import (
 )
 from marginbn.solvers.branch_cut.kernels.propagate import propagate
 from marginbn.solvers.branch_cut.lagrangian import feasible_multipliers, lagrangian
-from marginbn.solvers.branch_cut.needs import Division
 from marginbn.solvers.branch_cut.relaxation import Effort, HybridRelaxation, effort_at
 from marginbn.solvers.branch_cut.rows import RowPool
-from marginbn.solvers.branch_cut.visit import prepare
 from marginbn.solvers.branch_cut.warm import BASIC, EXPLICIT, cold_start, labels_at, refresh_cost
 from marginbn.solvers.dynamic import DynamicProgrammingSolver
 from marginbn.solvers.exhaustive import ExhaustiveSolver
+from marginbn.solvers.memory import BranchCutShape, Division
 from marginbn.solvers.result import Status, check_result
-from marginbn.solvers.run import CallersWatch, Deadline, Limits, Tracker
+from marginbn.solvers.run import Limits, Run
+from marginbn.solvers.solve import solve_with
 from problems import (
     linear_case,
     margin_case,
@@ -73,8 +73,7 @@ def holds_edge(problem: StructureProblem, selection: np.ndarray, i: int, j: int)
 def tracked_relaxation(problem: StructureProblem) -> tuple[HybridRelaxation, RowPool]:
     instance = build_instance(problem)
     pool = RowPool(instance)
-    watch = CallersWatch(Tracker(problem, Deadline(Limits())))
-    return HybridRelaxation(instance, pool, watch, 0), pool
+    return HybridRelaxation(instance, pool, Run(problem), 0), pool
 
 
 # ---------------------------------------------------------------- safe bounds
@@ -383,8 +382,8 @@ MODES = {
 
 def assert_exact(problem: StructureProblem, solver: BranchCutSolver, seed: int) -> None:
     """The solver's optimum and bound are those of exhaustive search."""
-    best = ExhaustiveSolver().solve(problem, limits=EVERYTHING).objective
-    result = solver.solve(problem, limits=EVERYTHING, seed=seed)
+    best = solve_with(ExhaustiveSolver(), Run(problem, limits=EVERYTHING)).objective
+    result = solve_with(solver, Run(problem, limits=EVERYTHING, seed=seed))
     check_result(problem, result)
     assert result.status is Status.OPTIMAL
     assert result.objective == pytest.approx(best, rel=1e-6, abs=1e-9)
@@ -413,7 +412,7 @@ def test_four_features_without_heuristics(max_parents, margin):
     """Four features, with three parents too, give the optimum of exhaustive search."""
     problem = small_margin_problem(1, n_rows=30, max_parents=max_parents, margin=margin)
     best = max(problem.evaluate(s) for s in selections_of_features(problem))
-    result = BranchCutSolver(heuristics=False).solve(problem, limits=EVERYTHING)
+    result = solve_with(BranchCutSolver(heuristics=False), Run(problem, limits=EVERYTHING))
     assert result.objective == pytest.approx(best, rel=1e-6)
     assert result.bound >= best - 1e-9
 
@@ -437,13 +436,12 @@ def test_columns_priced_in_give_the_same_optimum(monkeypatch):
         assert_exact(random_problem(seed), BranchCutSolver(heuristics=seed % 2 == 0), seed)
 
 
-def test_columns_on_demand_give_the_same_optimum():
+def test_columns_on_demand_give_the_same_optimum(monkeypatch):
     """Without the dense margin matrix the result is the same."""
     problem = small_margin_problem(2, n_features=3, max_parents=3)
-    best = ExhaustiveSolver().solve(problem, limits=EVERYTHING).objective
-    division = Division(0, 0, 10**9)
-    tracker = Tracker(problem, Deadline(EVERYTHING))
-    result = drive(tracker, None, 0, True, False, division=division)
+    best = solve_with(ExhaustiveSolver(), Run(problem, limits=EVERYTHING)).objective
+    monkeypatch.setattr(BranchCutShape, "divide", lambda *_: Division(0, 0, 10**9))
+    result = solve_with(BranchCutSolver(), Run(problem, limits=EVERYTHING))
     assert result.objective == pytest.approx(best, rel=1e-6)
     assert result.status is Status.OPTIMAL
 
@@ -452,8 +450,8 @@ def test_larger_linear_problems_agree_with_dynamic_programming():
     """With nine variables and three parents both exact methods find the same optimum."""
     for seed in range(3):
         problem = small_linear_problem(seed, n_rows=80, n_features=8, max_parents=3, score="k2")
-        expected = DynamicProgrammingSolver().solve(problem, limits=EVERYTHING)
-        result = BranchCutSolver(heuristics=seed > 0).solve(problem, limits=EVERYTHING)
+        expected = solve_with(DynamicProgrammingSolver(), Run(problem, limits=EVERYTHING))
+        result = solve_with(BranchCutSolver(heuristics=seed > 0), Run(problem, limits=EVERYTHING))
         check_result(problem, result)
         assert result.objective == pytest.approx(expected.objective, rel=1e-6)
 
@@ -470,7 +468,7 @@ def test_planted_optimum_is_never_cut_off(seed, monkeypatch):
     problem = small_margin_problem(
         seed, n_rows=60, n_features=6 - seed % 2, max_parents=2 + seed % 2, gamma=1.0
     )
-    optimum = BranchCutSolver().solve(problem, limits=EVERYTHING)
+    optimum = solve_with(BranchCutSolver(), Run(problem, limits=EVERYTHING))
     value = optimum.objective
     original = HybridRelaxation.solve
     seen = []
@@ -485,7 +483,9 @@ def test_planted_optimum_is_never_cut_off(seed, monkeypatch):
         return result
 
     monkeypatch.setattr(HybridRelaxation, "solve", solve)
-    result = BranchCutSolver(heuristics=False).solve(problem, limits=EVERYTHING, seed=seed)
+    result = solve_with(
+        BranchCutSolver(heuristics=False), Run(problem, limits=EVERYTHING, seed=seed)
+    )
     assert seen
     assert min(seen) >= value
     assert result.objective == pytest.approx(value, rel=1e-6)
@@ -494,14 +494,14 @@ def test_planted_optimum_is_never_cut_off(seed, monkeypatch):
 def test_fixing_keeps_every_better_structure():
     """With an incumbent below the optimum, nodes on the way to the optimum keep its candidates."""
     problem = small_margin_problem(5, n_rows=60, n_features=5, max_parents=3, gamma=1.0)
-    optimum = BranchCutSolver().solve(problem, limits=EVERYTHING)
-    tracker = Tracker(problem, Deadline(Limits()))
-    tracker.offer(np.array([problem.candidates.group(i)[0] for i in range(6)]))
-    search = Search(prepare(problem), tracker, 0, False, False)
+    optimum = solve_with(BranchCutSolver(), Run(problem, limits=EVERYTHING))
+    run = Run(problem)
+    run.offer(np.array([problem.candidates.group(i)[0] for i in range(6)]))
+    search = Search(run, BranchCutSolver(heuristics=False))
     search.team.value = optimum.objective - 1e-3 * abs(optimum.objective)
     search.open()
     node = search.team.take()
-    visitor, instance = search.visitors[0], search.ground.instance
+    visitor, instance = search.visitors[0], search.shared.instance
     allowed = node.allowed(instance.n_candidates)
     cutoff = search.team.cutoff
     relaxed = visitor.relaxation.solve(node.warm, allowed, [], cutoff, effort_at(instance, 0))
@@ -520,7 +520,7 @@ def hard_problem() -> StructureProblem:
 def test_node_limit_is_a_normal_ending():
     """After the node limit the result has a gap, a finite bound and the right status."""
     problem = hard_problem()
-    result = BranchCutSolver().solve(problem, limits=Limits(nodes=3))
+    result = solve_with(BranchCutSolver(), Run(problem, limits=Limits(nodes=3)))
     check_result(problem, result)
     assert result.status is Status.NODE_LIMIT
     assert result.nodes == 3
@@ -529,14 +529,14 @@ def test_node_limit_is_a_normal_ending():
 
 def test_time_limit_is_a_normal_ending():
     """A time limit that allows next to nothing still gives a structure and a bound."""
-    result = BranchCutSolver().solve(hard_problem(), limits=Limits(time=1e-9))
+    result = solve_with(BranchCutSolver(), Run(hard_problem(), limits=Limits(time=1e-9)))
     assert result.status is Status.TIME_LIMIT
     assert np.isfinite(result.bound)
 
 
 def test_wide_gaps_end_early():
     """A requested gap of one half is a gap limit, reached with fewer nodes than a proof."""
-    result = BranchCutSolver().solve(hard_problem(), limits=Limits(gap=0.5))
+    result = solve_with(BranchCutSolver(), Run(hard_problem(), limits=Limits(gap=0.5)))
     assert result.status is Status.GAP_LIMIT
     assert result.gap <= 0.5
 
@@ -544,8 +544,9 @@ def test_wide_gaps_end_early():
 def test_callback_can_stop_and_interrupts_return_the_incumbent():
     """A true answer of the callback and Ctrl-C both end the search with the incumbent."""
     problem = hard_problem()
-    stopped = BranchCutSolver().solve(
-        problem, limits=EVERYTHING, callback=lambda point: np.isfinite(point.bound)
+    stopped = solve_with(
+        BranchCutSolver(),
+        Run(problem, limits=EVERYTHING, callback=lambda point: np.isfinite(point.bound)),
     )
     assert stopped.status is Status.INTERRUPTED
 
@@ -556,7 +557,7 @@ def test_callback_can_stop_and_interrupts_return_the_incumbent():
         if len(calls) > 5:
             raise KeyboardInterrupt
 
-    result = BranchCutSolver().solve(problem, limits=EVERYTHING, callback=interrupt)
+    result = solve_with(BranchCutSolver(), Run(problem, limits=EVERYTHING, callback=interrupt))
     assert result.status is Status.INTERRUPTED
     assert result.objective == problem.evaluate(result.selection)
 
@@ -564,7 +565,10 @@ def test_callback_can_stop_and_interrupts_return_the_incumbent():
 def test_same_seed_same_search():
     """Two runs with the same seed visit the same nodes and end with the same numbers."""
     problem = hard_problem()
-    runs = [BranchCutSolver().solve(problem, limits=Limits(nodes=10), seed=3) for _ in range(2)]
+    runs = [
+        solve_with(BranchCutSolver(), Run(problem, limits=Limits(nodes=10), seed=3))
+        for _ in range(2)
+    ]
     assert runs[0].bound == runs[1].bound
     assert (runs[0].selection == runs[1].selection).all()
     assert len(runs[0].trace) == len(runs[1].trace)
@@ -574,9 +578,9 @@ def test_start_comes_first_even_if_its_candidates_are_dominated():
     """A start made of dominated candidates is the first point of the trace, not the end."""
     problem = small_linear_problem(1, n_rows=30, n_features=4, score="mdl")
     start = all_selections_worst(problem)
-    result = BranchCutSolver().solve(problem, limits=EVERYTHING, start=start)
+    result = solve_with(BranchCutSolver(), Run(problem, limits=EVERYTHING, start=start))
     assert result.trace[0].objective == problem.evaluate(start)
-    best = DynamicProgrammingSolver().solve(problem, limits=EVERYTHING).objective
+    best = solve_with(DynamicProgrammingSolver(), Run(problem, limits=EVERYTHING)).objective
     assert result.objective == pytest.approx(best)
 
 
@@ -594,7 +598,7 @@ def test_impossible_candidates_are_refused():
     candidates = problem.candidates.keep(keep)
     cyclic = StructureProblem(candidates, problem.linear[keep], problem.variables)
     with pytest.raises(InputError, match="no acyclic structure"):
-        BranchCutSolver().solve(cyclic, limits=EVERYTHING)
+        solve_with(BranchCutSolver(), Run(cyclic, limits=EVERYTHING))
 
 
 def test_importing_the_package_is_cheap():

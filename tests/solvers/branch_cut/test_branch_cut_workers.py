@@ -16,7 +16,7 @@ import pytest
 from clock import Clock
 from marginbn.problem.problem import StructureProblem
 from marginbn.solvers import solve_structure
-from marginbn.solvers.branch_cut import BranchCutSolver, needs
+from marginbn.solvers.branch_cut import BranchCutSolver
 from marginbn.solvers.branch_cut.arrays import build_instance
 from marginbn.solvers.branch_cut.relaxation import HybridRelaxation
 from marginbn.solvers.branch_cut.rows import RowPool, cluster_row
@@ -25,9 +25,10 @@ from marginbn.solvers.branch_cut.visit import Visitor
 from marginbn.solvers.branch_cut.workers import Team
 from marginbn.solvers.checkpoint import Checkpoint
 from marginbn.solvers.exhaustive import ExhaustiveSolver
+from marginbn.solvers.memory import BranchCutShape
 from marginbn.solvers.result import SolveResult, Status, TracePoint, check_result
-from marginbn.solvers.run import NAME, Limits
-from marginbn.solvers.tree_search import Progress
+from marginbn.solvers.run import NAME, Limits, Run
+from marginbn.solvers.solve import solve_with
 from problems import linear_case, margin_case, random_case, small_margin_problem
 
 MAIN = threading.main_thread()
@@ -101,7 +102,7 @@ def let_go(release: threading.Event) -> None:
     """Helpers held by a test leave before the next one begins."""
     release.set()
     for thread in helpers_left():
-        thread.join(60.0)
+        thread.join(600.0)
 
 
 # ---------------------------------------------------------------------- the books, by hand
@@ -138,13 +139,13 @@ def test_the_end_is_seen_when_nobody_works() -> None:
     taken = team.take()
     assert taken is not None
     assert team.take() is None, "one node may be visited"
-    assert team.pause() is Progress.MORE, "somebody is at work"
+    assert team.pause() is None, "somebody is at work"
     team.settle(taken, [])
-    assert team.pause() is Progress.NODE_LIMIT
-    assert Team(Tree(), Limits(), 0).pause() is Progress.FINISHED
+    assert team.pause() is Status.NODE_LIMIT
+    assert Team(Tree(), Limits(), 0).pause() is Status.OPTIMAL
 
 
-def test_only_the_best_selection_is_kept_for_the_tracker() -> None:
+def test_only_the_best_selection_is_kept_for_the_run() -> None:
     """Worse ones are not posted; what was handed over is forgotten, news are not."""
     team = Team(Tree(), Limits(), 0)
     for value in (1.0, 3.0, 2.0):
@@ -152,7 +153,8 @@ def test_only_the_best_selection_is_kept_for_the_tracker() -> None:
     found = team.found
     assert [int(chosen[0]) for chosen in found] == [1, 3]
     team.adopt(4.0, np.array([4]))
-    team.forget(found)
+    for _ in found:
+        team.forget()
     assert [int(chosen[0]) for chosen in team.found] == [4]
     assert team.value == 4.0 < team.cutoff < 4.0001
 
@@ -193,10 +195,10 @@ def test_rows_made_by_several_threads_have_one_number_each(monkeypatch: pytest.M
 def test_any_number_of_workers_finds_the_optimum(seed: int) -> None:
     """One, two and three workers against exhaustive search, without heuristics every other time."""
     problem = random_problem(seed)
-    best = ExhaustiveSolver().solve(problem, limits=Limits()).objective
+    best = solve_with(ExhaustiveSolver(), Run(problem)).objective
     solver = BranchCutSolver(heuristics=seed % 2 == 0, random_splits=seed % 4 == 3)
     for n_jobs in (1, 2, 3):
-        result = solver.solve(problem, limits=Limits(), seed=seed, n_jobs=n_jobs)
+        result = solve_with(solver, Run(problem, seed=seed, n_jobs=n_jobs))
         check_result(problem, result)
         assert result.status is Status.OPTIMAL
         assert result.objective == pytest.approx(best, rel=1e-6, abs=1e-9)
@@ -208,9 +210,9 @@ def test_helpers_help(n_jobs: int, helped: set[threading.Thread]) -> None:
     """A tree of some size is searched by all, to the same optimum."""
     problem = hard_problem()
     solver = BranchCutSolver(heuristics=False)
-    alone = solver.solve(problem, limits=Limits())
+    alone = solve_with(solver, Run(problem))
     assert not helped
-    together = solver.solve(problem, limits=Limits(), n_jobs=n_jobs)
+    together = solve_with(solver, Run(problem, n_jobs=n_jobs))
     assert len(helped) == n_jobs - 1
     assert alone.status is together.status is Status.OPTIMAL
     assert together.objective == pytest.approx(alone.objective, rel=1e-6)
@@ -221,7 +223,7 @@ def test_helpers_help(n_jobs: int, helped: set[threading.Thread]) -> None:
 def test_no_worker_cuts_off_the_optimum(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """With three workers too, every node that contains the optimum has a bound above it."""
     problem = small_margin_problem(seed, n_rows=30, n_features=4, max_parents=3, gamma=1.0)
-    optimum = ExhaustiveSolver().solve(problem, limits=Limits())
+    optimum = solve_with(ExhaustiveSolver(), Run(problem))
     seen: list[float] = []
     solve = HybridRelaxation.solve
 
@@ -236,7 +238,7 @@ def test_no_worker_cuts_off_the_optimum(seed: int, monkeypatch: pytest.MonkeyPat
 
     monkeypatch.setattr(HybridRelaxation, "solve", watch)
     solver = BranchCutSolver(heuristics=False)
-    result = solver.solve(problem, limits=Limits(), seed=seed, n_jobs=3)
+    result = solve_with(solver, Run(problem, seed=seed, n_jobs=3))
     assert seen
     assert min(seen) >= optimum.objective
     assert result.objective == pytest.approx(optimum.objective, rel=1e-6)
@@ -254,10 +256,10 @@ def assert_bracket(result: SolveResult, best: float) -> None:
 def test_limits_end_all_workers(n_jobs: int) -> None:
     """The node limit is met exactly, and every limit leaves a bracket of the optimum."""
     problem = hard_problem()
-    best = BranchCutSolver().solve(problem, limits=Limits()).objective
+    best = solve_with(BranchCutSolver(), Run(problem)).objective
     solver = BranchCutSolver(heuristics=False)
     for nodes in (1, 2, 7, 30):
-        result = solver.solve(problem, limits=Limits(nodes=nodes), n_jobs=n_jobs)
+        result = solve_with(solver, Run(problem, limits=Limits(nodes=nodes), n_jobs=n_jobs))
         assert result.status is Status.NODE_LIMIT
         assert result.nodes == nodes
         assert_bracket(result, best)
@@ -269,7 +271,7 @@ def test_the_clock_ends_all_workers(
 ) -> None:
     """An hour passes during the seventh visit: a bracket of the optimum, and nobody is left."""
     problem = hard_problem()
-    best = BranchCutSolver().solve(problem, limits=Limits()).objective
+    best = solve_with(BranchCutSolver(), Run(problem)).objective
     visit, visits = Visitor.visit, itertools.count(1)
 
     def take_long(self: Visitor, node: Node) -> list[Node]:
@@ -279,8 +281,9 @@ def test_the_clock_ends_all_workers(
 
     monkeypatch.setattr(Visitor, "visit", take_long)
     monkeypatch.setattr("marginbn.solvers.branch_cut.workers.PATIENCE", 60.0)
-    result = BranchCutSolver(heuristics=False).solve(
-        problem, limits=Limits(time=1800.0), n_jobs=n_jobs
+    result = solve_with(
+        BranchCutSolver(heuristics=False),
+        Run(problem, limits=Limits(time=1800.0), n_jobs=n_jobs),
     )
     assert result.status is Status.TIME_LIMIT
     assert_bracket(result, best)
@@ -290,14 +293,14 @@ def test_the_clock_ends_all_workers(
 def test_bounds_are_true_at_every_moment() -> None:
     """Whatever the helpers do, no bound told falls below the optimum, and only one thread tells."""
     problem = hard_problem()
-    best = BranchCutSolver().solve(problem, limits=Limits()).objective
+    best = solve_with(BranchCutSolver(), Run(problem)).objective
     tellers, bounds = set(), []
 
     def hear(point: TracePoint) -> None:
         tellers.add(threading.current_thread())
         bounds.append(point.bound)
 
-    BranchCutSolver(heuristics=False).solve(problem, limits=Limits(), callback=hear, n_jobs=3)
+    solve_with(BranchCutSolver(heuristics=False), Run(problem, callback=hear, n_jobs=3))
     assert tellers == {MAIN}
     assert len(bounds) > 3
     assert min(bounds) >= best - 1e-9 * abs(best)
@@ -309,8 +312,8 @@ def test_a_callback_ends_all_workers(helped: set[threading.Thread]) -> None:
     def stop(point: TracePoint) -> bool:
         return bool(helped) and point.gap > 1e-3
 
-    result = BranchCutSolver(heuristics=False).solve(
-        hard_problem(), limits=Limits(), callback=stop, n_jobs=2
+    result = solve_with(
+        BranchCutSolver(heuristics=False), Run(hard_problem(), callback=stop, n_jobs=2)
     )
     assert result.status is Status.INTERRUPTED
     assert result.bound > result.objective
@@ -333,7 +336,7 @@ def test_a_real_signal_ends_all_workers(monkeypatch: pytest.MonkeyPatch) -> None
 
     monkeypatch.setattr(Visitor, "visit", kill)
     monkeypatch.setattr("marginbn.solvers.branch_cut.workers.PATIENCE", 600.0)
-    result = BranchCutSolver(heuristics=False).solve(hard_problem(), limits=Limits(), n_jobs=2)
+    result = solve_with(BranchCutSolver(heuristics=False), Run(hard_problem(), n_jobs=2))
     assert result.status is Status.INTERRUPTED
     assert result.bound > result.objective
     assert helpers_left() == []
@@ -342,10 +345,10 @@ def test_a_real_signal_ends_all_workers(monkeypatch: pytest.MonkeyPatch) -> None
 def test_a_helper_that_hangs_does_not_hold_the_caller(monkeypatch: pytest.MonkeyPatch) -> None:
     """The caller leaves after a while; the node of the other stays open in the bound."""
     release, problem = threading.Event(), hard_problem()
-    best = BranchCutSolver().solve(problem, limits=Limits()).objective
+    best = solve_with(BranchCutSolver(), Run(problem)).objective
     stuck = hold_helpers(monkeypatch, release)
     monkeypatch.setattr("marginbn.solvers.branch_cut.workers.PATIENCE", 0.1)
-    result = BranchCutSolver(heuristics=False).solve(problem, limits=Limits(), n_jobs=2)
+    result = solve_with(BranchCutSolver(heuristics=False), Run(problem, n_jobs=2))
     assert stuck
     assert result.status is Status.INTERRUPTED
     assert result.bound >= max(best, stuck[0].bound) - 1e-9
@@ -366,7 +369,7 @@ def test_a_failing_helper_is_heard(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Visitor, "visit", fail)
     solver, limits = BranchCutSolver(heuristics=False), Limits(time=60.0)
     with pytest.raises(MemoryError, match="programme"):
-        solver.solve(hard_problem(), limits=limits, n_jobs=2)
+        solve_with(solver, Run(hard_problem(), limits=limits, n_jobs=2))
     assert helpers_left() == []
 
 
@@ -378,14 +381,14 @@ def test_a_checkpoint_contains_what_others_are_visiting(
 ) -> None:
     """Saved in the middle with a helper at work: nothing that it holds is lost."""
     problem = hard_problem()
-    expected = BranchCutSolver().solve(problem, limits=Limits())
+    expected = solve_with(BranchCutSolver(), Run(problem))
     solver = BranchCutSolver(heuristics=False)
     release = threading.Event()
     with monkeypatch.context() as patch:
         held = hold_helpers(patch, release)
         patch.setattr("marginbn.solvers.branch_cut.workers.PATIENCE", 0.1)
         kept = Checkpoint(tmp_path / "c", problem)
-        stopped = solver.solve(problem, limits=Limits(), n_jobs=2, checkpoint=kept)
+        stopped = solve_with(solver, Run(problem, n_jobs=2, checkpoint=kept))
         let_go(release)
     assert stopped.status is Status.INTERRUPTED
     saved = Checkpoint(tmp_path / "c", problem).saved
@@ -393,7 +396,7 @@ def test_a_checkpoint_contains_what_others_are_visiting(
     bits = saved.search.arrays["allowed"].tolist()
     assert held[0].allowed_bits.tolist() in bits
     again = Checkpoint(tmp_path / "c", problem)
-    result = solver.solve(problem, limits=Limits(), n_jobs=2, checkpoint=again)
+    result = solve_with(solver, Run(problem, n_jobs=2, checkpoint=again))
     assert result.objective == pytest.approx(expected.objective, rel=1e-6)
     assert result.bound >= expected.objective - 1e-9
 
@@ -402,13 +405,13 @@ def test_a_checkpoint_contains_what_others_are_visiting(
 def test_sittings_with_changing_workers(tmp_path: Path, heuristics: bool) -> None:
     """A few nodes at a time, checkpoints all the time, one to three workers: the optimum."""
     problem = hard_problem()
-    best = ExhaustiveSolver().solve(problem, limits=Limits()).objective
+    best = solve_with(ExhaustiveSolver(), Run(problem)).objective
     solver = BranchCutSolver(heuristics=heuristics)
     bounds = [np.inf]
     for n_jobs in itertools.cycle((2, 3, 1)):
         kept = Checkpoint(tmp_path / "c", problem, interval=0.0)
         limits = Limits(nodes=25)
-        result = solver.solve(problem, limits=limits, n_jobs=n_jobs, checkpoint=kept)
+        result = solve_with(solver, Run(problem, limits=limits, n_jobs=n_jobs, checkpoint=kept))
         assert best - 1e-9 <= result.bound <= bounds[-1]
         bounds.append(result.bound)
         if result.status is Status.OPTIMAL:
@@ -419,9 +422,10 @@ def test_sittings_with_changing_workers(tmp_path: Path, heuristics: bool) -> Non
 
 def test_every_worker_needs_memory() -> None:
     """A programme each; the margin matrix is shared."""
-    one, three = needs.estimate(100, 1000), needs.estimate(100, 1000, 3)
-    programme = 100 * needs.PER_CANDIDATE + 1000 * needs.PER_ROW
-    assert three.least - one.least == 2 * (needs.PER_WORKER + programme)
+    shape = BranchCutShape(100, 1000)
+    one, three = shape.needs(), shape.needs(3)
+    programme = 100 * shape.PER_CANDIDATE + 1000 * shape.PER_ROW
+    assert three.least - one.least == 2 * (shape.PER_WORKER + programme)
     assert three.full - three.least == one.full - one.least == 8 * 1000 * 100
     problem = small_margin_problem(0, max_parents=3)
     solver = BranchCutSolver()

@@ -7,28 +7,16 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-import numpy as np
-from numpy.typing import NDArray
-
 from marginbn.problem.problem import StructureProblem
-from marginbn.solvers.branch_bound.needs import Shape
-from marginbn.solvers.checkpoint import Checkpoint
-from marginbn.solvers.memory import Needs
-from marginbn.solvers.result import Majorant, SolveResult
-from marginbn.solvers.run import Callback, Limits
+from marginbn.solvers.memory import BranchBoundShape, Needs
+from marginbn.solvers.run import Run
+from marginbn.solvers.tree_search import SearchTree, TreeSolver
 
-__all__ = ["BranchBoundSolver", "warm_up"]
-
-
-def warm_up() -> None:
-    """Compile the kernels now (or load them from the cache), not when the first solve starts."""
-    from marginbn.solvers.branch_bound.engine import warm_up as compile_kernels
-
-    compile_kernels()
+__all__ = ["BranchBoundSolver"]
 
 
 @dataclass(frozen=True)
-class BranchBoundSolver:
+class BranchBoundSolver(TreeSolver):
     """Branch and bound with Frank-Wolfe bounds (solver name ``"branch_bound"``).
 
     Parameters
@@ -38,18 +26,12 @@ class BranchBoundSolver:
         evaluated leaves do; meant for tests.
     random_splits
         Split on random objects instead of the best ones; meant for tests.
-    neighbour
-        What is known of the same problem at another gamma.
     """
 
     heuristics: bool = True
     random_splits: bool = False
-    neighbour: Majorant | None = None
 
-    @property
-    def name(self) -> str:
-        """Name in the registry."""
-        return "branch_bound"
+    name = "branch_bound"
 
     def can_solve(self, problem: StructureProblem) -> str | None:
         """None, or the reason why the problem is out of reach."""
@@ -64,36 +46,18 @@ class BranchBoundSolver:
 
     def needs(self, problem: StructureProblem, n_jobs: int = 1) -> Needs:
         """Memory for scratch, the smallest store of open nodes, and the coefficients."""
-        return Shape.of(problem.candidates, problem.n_rows).needs(n_jobs)
+        return BranchBoundShape.of(problem).needs(n_jobs)
 
-    def solve(
-        self,
-        problem: StructureProblem,
-        *,
-        limits: Limits,
-        start: NDArray[np.int64] | None = None,
-        callback: Callback | None = None,
-        seed: int = 0,
-        n_jobs: int = 1,
-        checkpoint: Checkpoint | None = None,
-    ) -> SolveResult:
-        """Solve to the gap of the limits, or until another limit; see
-        :class:`marginbn.solvers.solve.Solver`.
-
-        The time limit and the times of the trace begin when the kernels are compiled (the first
-        time on a machine, up to a minute, told on stderr) or loaded.
+    def prepare(self) -> None:
+        """Compile the kernels (the first time on a machine, up to a minute, announced on stderr) or
+        load them.
         """
-        from marginbn.solvers.branch_bound.engine import drive
+        from marginbn.solvers.branch_bound.engine import warm_up
 
-        return drive(
-            problem,
-            limits,
-            start,
-            callback,
-            seed,
-            self.heuristics,
-            self.random_splits,
-            n_jobs,
-            checkpoint,
-            self.neighbour,
-        )
+        warm_up(BranchBoundSolver())
+
+    def tree(self, run: Run) -> SearchTree:
+        """Boxes in a compiled store."""
+        from marginbn.solvers.branch_bound.engine import Search
+
+        return Search(run, self)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from marginbn.solvers.branch_bound.engine import warm_up
+from marginbn.solvers.solve import get_solver
 
 if __name__ == "__main__":
-    warm_up()
+    get_solver("branch_bound").prepare()

@@ -20,9 +20,7 @@ from marginbn.solvers.branch_bound.kernels.records import (
     column_of,
     columns_of,
 )
-
-DENSE_BYTES = 2_500_000_000
-"""Coefficients that are held in memory; more goes to a temporary file."""
+from marginbn.solvers.memory import BranchBoundShape
 
 
 @dataclass(frozen=True)
@@ -72,7 +70,7 @@ class Encoding:
 def encode(problem: StructureProblem, dense_bytes: int | None = None) -> Encoding:
     """Arrays of a class-restricted problem with at most two parents per variable.
 
-    Coefficients beyond ``dense_bytes`` (:data:`DENSE_BYTES`) go to a temporary file.
+    Coefficients beyond ``dense_bytes`` go to a temporary file.
     """
     candidate_of, first, second = _columns(problem)
     existing = np.flatnonzero(candidate_of >= 0)
@@ -81,7 +79,7 @@ def encode(problem: StructureProblem, dense_bytes: int | None = None) -> Encodin
     rivals = 1 if problem.margins is None else problem.margins.n_rivals
     weights = problem.sample_weights if rivals else np.zeros(0)
     constant = 0.0 if rivals else float(problem.gamma * problem.sample_weights.sum())
-    allowed = DENSE_BYTES if dense_bytes is None else dense_bytes
+    allowed = BranchBoundShape.LARGEST_DENSE if dense_bytes is None else dense_bytes
     coefficients = _coefficients(problem, candidate_of, weights, allowed)
     magnitude = np.abs(linear) + coefficients.magnitude
     n = problem.n_variables - 1
@@ -130,11 +128,10 @@ def _coefficients(
 
 
 def build_coefficients(
-    margins: MarginRows, candidate_of: IntArray, weights: FloatArray, dense_bytes: int | None = None
+    margins: MarginRows, candidate_of: IntArray, weights: FloatArray, dense_bytes: int
 ) -> Coefficients:
     """Every coefficient, column by column from look-up tables; nothing is held twice."""
-    allowed = DENSE_BYTES if dense_bytes is None else dense_bytes
-    columns = _zeros(candidate_of.size, weights.size * margins.n_rivals, allowed)
+    columns = _zeros(candidate_of.size, weights.size * margins.n_rivals, dense_bytes)
     magnitude = np.zeros(candidate_of.size)
     for v in np.flatnonzero(candidate_of >= 0):
         table, samples = margins.lookup(int(candidate_of[v]))

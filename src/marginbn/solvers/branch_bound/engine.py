@@ -1,160 +1,119 @@
 """The compiled tree for the search loop: opening, batches, incumbents, local search.
 
 The tree runs in batches inside one compiled call without the interpreter lock. Between batches the
-loop looks at the clock, tells the listener, and gives the local search its share. Batches and
-shares are counted in iterations, never in seconds, so a run without a time limit depends on nothing
-but the problem and the seed. A timer raises a flag that the kernels look at, so a time limit also
-ends a batch of long iterations.
+loop looks at the clock, reports, and gives the local search its share. Batches and shares are
+counted in iterations, never in seconds, so a run without a time limit depends on nothing but the
+problem and the seed. A timer raises a flag that the kernels poll, so a time limit also ends a batch
+of long iterations.
 """
 
 from __future__ import annotations
 
 import math
-from contextlib import AbstractContextManager
+from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
 from marginbn.data.encode import EncodedData, Variable
 from marginbn.exceptions import InputError
 from marginbn.problem.candidates import enumerate_candidates
-from marginbn.problem.problem import StructureProblem, margin_problem
-from marginbn.solvers.branch_bound import arrays as frank_wolfe
-from marginbn.solvers.branch_bound import workers
-from marginbn.solvers.branch_bound.arrays import Encoding, encode
+from marginbn.problem.problem import margin_problem
+from marginbn.solvers.branch_bound.arrays import encode
 from marginbn.solvers.branch_bound.kernels.bound import UNTOUCHED, bound_error
 from marginbn.solvers.branch_bound.kernels.box import propagate
 from marginbn.solvers.branch_bound.kernels.climb import new_climber, search_from
-from marginbn.solvers.branch_bound.kernels.combination import load_margins
 from marginbn.solvers.branch_bound.kernels.oracle import maximise
-from marginbn.solvers.branch_bound.kernels.records import FloatArray, IntArray, new_box
+from marginbn.solvers.branch_bound.kernels.records import IntArray, new_box
 from marginbn.solvers.branch_bound.kernels.store import (
     drop_family,
     move_nodes,
     new_family,
     push,
 )
-from marginbn.solvers.branch_bound.kernels.tree import BATCH_DONE, EXHAUSTED, NODE_LIMIT, STOPPED
-from marginbn.solvers.branch_bound.needs import KEPT_VERTICES, Division, Shape, divide
-from marginbn.solvers.branch_bound.rows import WIDE_BAND, WORTH, Reduction, thinned
+from marginbn.solvers.branch_bound.kernels.tree import (
+    BATCH_DONE,
+    EXHAUSTED,
+    NODE_LIMIT,
+    STOPPED,
+    run_batch,
+)
+from marginbn.solvers.branch_bound.rows import Rows
 from marginbn.solvers.branch_bound.saved_tree import gather, load, parse
-from marginbn.solvers.branch_bound.schedule import Pace, settings_for
-from marginbn.solvers.branch_bound.starts import simple_starts
+from marginbn.solvers.branch_bound.schedule import Schedule, settings_for, simple_starts
 from marginbn.solvers.branch_bound.workers import UNLIMITED, Team, Worker
-from marginbn.solvers.checkpoint import Checkpoint, SearchState
+from marginbn.solvers.checkpoint import SearchState
 from marginbn.solvers.compile import prepare
-from marginbn.solvers.memory import spendable
-from marginbn.solvers.result import Majorant, SolveResult, name_without_gamma
-from marginbn.solvers.run import Callback, Deadline, Limits, Tracker
-from marginbn.solvers.tree_search import Progress, SearchTree, report, saved_tree, search
+from marginbn.solvers.memory import KEPT_VERTICES, BranchBoundShape
+from marginbn.solvers.result import Majorant, Status, name_without_gamma
+from marginbn.solvers.run import Run
+from marginbn.solvers.start import begin
+from marginbn.solvers.tree_search import SearchTree, saved_tree
 
-NAME = "branch_bound"
+if TYPE_CHECKING:
+    from marginbn.solvers.branch_bound import BranchBoundSolver
 
 KICKS = (2, 2, 5)
 """Largest kicks of one run of the local search after the other: mostly small ones."""
 
+ROOT_KICK, POLISH_KICK = 4, 2
+"""Largest kicks before the first batch, and around a new incumbent."""
 
-def drive(
-    problem: StructureProblem,
-    limits: Limits,
-    start: NDArray[np.int64] | None,
-    callback: Callback | None,
-    seed: int,
-    heuristics: bool,
-    random_splits: bool,
-    n_jobs: int = 1,
-    checkpoint: Checkpoint | None = None,
-    neighbour: Majorant | None = None,
-) -> SolveResult:
-    """Solve one problem. The clock starts when the kernels are compiled or loaded."""
-    warm_up()
-    tracker = Tracker(problem, Deadline(limits), callback, checkpoint)
-    return _drive(tracker, start, seed, heuristics, random_splits, n_jobs, neighbour)
+NO_KICKS = 1
+"""Effort that the first climb uses up."""
+
+TRIVIAL_OPERATIONS = 16.0
+"""Rounding of the trivial majorant: its gradient is the linear scores, one pass in few blocks."""
 
 
-def warm_up() -> None:
+def warm_up(solver: BranchBoundSolver) -> None:
     """Compile or load every kernel by solving a tiny problem; later calls return at once."""
-    prepare(__package__, _solve_tiny, "the search engine, once; this takes up to a minute")
+    prepare(
+        __package__,
+        lambda: _solve_tiny(solver),
+        "the search engine, once; this takes up to a minute",
+    )
 
 
-def _solve_tiny() -> None:
+def _solve_tiny(solver: BranchBoundSolver) -> None:
     codes = np.array([[0, 0, 0], [0, 1, 0], [1, 1, 0], [2, 0, 1]], dtype=np.int32)
     variables = (Variable("class", ("a", "b", "c")), Variable("x", ("0", "1")))
     data = EncodedData(codes, np.ones(4), (*variables, Variable("y", ("0", "1"))))
-    problem = margin_problem(data, enumerate_candidates(3, 2))
-    _drive(Tracker(problem, Deadline(Limits())), None, 0, True, False)
-    encoding = encode(problem)
+    run = Run(margin_problem(data, enumerate_candidates(3, 2)))
+    begin(run)
+    solver.run(run)
+    encoding = encode(run.problem)
     giver, taker = (Worker(encoding, seed) for seed in range(2))
     move_nodes(giver.pool, taker.pool, 1, True)  # too small a tree for two workers
     nothing = gather([giver.pool])
     load(taker.pool, encoding.instance, giver.work.box, nothing, nothing.family)
 
 
-def _drive(
-    tracker: Tracker,
-    start: NDArray[np.int64] | None,
-    seed: int,
-    heuristics: bool,
-    random_splits: bool,
-    n_jobs: int = 1,
-    neighbour: Majorant | None = None,
-) -> SolveResult:
-    def plant() -> Search:
-        division = divide_memory(tracker, n_jobs)
-        encoding = encode(tracker.problem, division.dense)
-        flags = heuristics, random_splits
-        return Search(encoding, tracker, start, seed, *flags, n_jobs, division.store, neighbour)
-
-    return search(tracker, start, NAME, plant)
-
-
-def divide_memory(tracker: Tracker, n_jobs: int) -> Division:
-    """How the memory of a solve is divided between coefficients and open nodes."""
-    problem, limit = tracker.problem, tracker.deadline.limits.memory
-    shape = Shape.of(problem.candidates, problem.n_rows)
-    usual = Division(frank_wolfe.DENSE_BYTES, workers.POOL_BYTES)
-    return divide(shape, n_jobs, limit, spendable(limit), usual)
-
-
 class Search(SearchTree):
     """State of one solve on the Python side."""
 
-    def __init__(
-        self,
-        encoding: Encoding,
-        tracker: Tracker,
-        start: NDArray[np.int64] | None,
-        seed: int,
-        heuristics: bool,
-        random_splits: bool,
-        n_jobs: int,
-        store_bytes: int | None = None,
-        neighbour: Majorant | None = None,
-    ) -> None:
-        inst, limits = encoding.instance, tracker.deadline.limits
+    team: Team
+
+    def __init__(self, run: Run, solver: BranchBoundSolver) -> None:
+        division = BranchBoundShape.of(run.problem).divide(run.memory, run.n_jobs)
+        encoding = encode(run.problem, division.dense)
+        node_limit = UNLIMITED if run.limits.nodes is None else run.limits.nodes
+        super().__init__(run, Team(encoding, run.n_jobs, run.seed, node_limit, division.tree))
+        self.name = solver.name
         self.encoding = encoding
-        self.tracker = tracker
-        self.start = start
-        self.neighbour = neighbour
-        self.heuristics = heuristics
-        self.settings = settings_for(encoding, limits, heuristics, random_splits)
-        node_limit = UNLIMITED if limits.nodes is None else limits.nodes
-        self.team = Team(encoding, self.settings, n_jobs, seed, node_limit, store_bytes)
+        self.heuristics = solver.heuristics
+        settings = settings_for(encoding, run.limits, solver.heuristics)
+        self.settings = settings._replace(random_splits=solver.random_splits)
         self.main = self.team.workers[0]
-        self.root = new_box(inst.n_features, inst.first.size)
-        self.climber = new_climber(inst, seed)
-        self.pace = Pace(inst)
-        self.reduction = Reduction(inst, encoding.structure_magnitude)
-        self.walking = Reduction(inst, encoding.structure_magnitude, WIDE_BAND)
-        self.next_look = 1
+        self.root = new_box(encoding.n_features, encoding.instance.first.size)
+        self.climber = new_climber(encoding.instance, run.seed)
+        self.rows = Rows(encoding)
+        self.schedule = Schedule(self.rows)
         self.leaf_value = -np.inf
-        self.is_open = False  # whether all nodes are in the stores
-        self.earlier_nodes = 0  # of sittings before this one
-        self.ending: int | None = None  # why the last batch ended
+        self.earlier_nodes = 0  # of calls before this one
 
     @property
     def nodes(self) -> int:
-        """Nodes processed, in earlier sittings too."""
+        """Nodes processed, in earlier calls too."""
         return self.earlier_nodes + self.team.nodes
 
     @property
@@ -163,82 +122,83 @@ class Search(SearchTree):
         best = max(float(worker.incumbent.value[0]) for worker in self.team.workers)
         return max(self.team.bound, best) + self.encoding.constant
 
-    def interrupt(self) -> None:
-        """Ask the kernels to stop."""
-        self.team.stop[0] = 1
+    # ------------------------------------------------------------------ the root
 
     def open(self) -> None:
-        """Begin with the start that the caller gave."""
-        self.begin(self.start)
-
-    def begin(self, start: NDArray[np.int64] | None) -> None:
-        """Root box or the tree of an earlier sitting, first bound, first local search."""
-        self.tracker.majorant = self.neighbour
-        vertex = self._close_in()
-        self.tracker.offer(self.encoding.selection(vertex))
+        """Root box or the tree of an earlier call, first bound, first local search."""
+        self.run.majorant = self.run.neighbour
+        self._set_root()
+        vertex = self._mean_vertex()
+        self.run.offer(self.encoding.selection(vertex))
         if self._resume():
-            self._announce_tracked()
+            self._announce_incumbent()
         else:
             self._open_root(vertex)
-        self.is_open = True
-        report(self, self.tracker)
-        self._extend_rows(vertex)
-        if not self.heuristics:
-            return
-        self._announce_tracked()
-        if self.encoding.instance.weights.size == 0:
-            return  # without margins the first vertex is the best of all
-        starts = [vertex, *self._simple_starts()]
-        if start is not None:
-            starts.append(self.encoding.vertex(start))
-        for candidate in starts:
-            self.climb(candidate, 1, 4)
-            self._widen()
-            self.climb(self.climber.vertex.copy(), self.pace.root_effort // len(starts), 4)
-            self._widen()
-        self._extend_rows(self.main.incumbent.vertex)
+        self.set_open()
+        self.report()
+        b = self.main.work.bounding
+        self.rows.extend(self.rows.margins(b, vertex))
+        if self.heuristics:
+            self._announce_incumbent()
+            if self.encoding.instance.weights.size:  # else the first vertex is the best of all
+                self._climb_first(vertex)
+                self.rows.extend(self.rows.margins(b, self.main.incumbent.vertex))
 
-    def _simple_starts(self) -> list[IntArray]:
-        work, stop = self.main.work, self.team.stop
-        return simple_starts(self.tracker.problem, self.encoding, self.root, work.oracle, stop)
+    def _climb_first(self, vertex: IntArray) -> None:
+        """Local search from the first vertex, simple structures and the caller's start."""
+        run, oracle = self.run, self.main.work.oracle
+        starts = simple_starts(run.problem, self.encoding, self.root, oracle, self.team.stop)
+        starts.insert(0, vertex)
+        if run.start is not None:
+            starts.append(self.encoding.vertex(run.start))
+        for candidate in starts:
+            self._climb(candidate, effort=NO_KICKS, kick=ROOT_KICK)
+            self._see_around()
+            effort = self.schedule.root_effort // len(starts)
+            self._climb(self.climber.vertex.copy(), effort=effort, kick=ROOT_KICK)
+            self._see_around()
+
+    def _see_around(self) -> None:
+        """Let the local search see the rows that matter where it has arrived."""
+        margins = self.rows.margins(self.main.work.bounding, self.climber.vertex)
+        self.rows.extend_climbing(margins)
 
     def _resume(self) -> bool:
-        """Take over the tree of an earlier sitting, if there is one that can be used."""
+        """Take over the tree of an earlier call, if there is one that can be used."""
         saved = saved_tree(
-            self.tracker,
-            NAME,
+            self.run,
+            self.name,
             lambda arrays: parse(arrays, self.encoding.instance),
             lambda tree: tree.floor + self.encoding.constant,
         )
         if saved is None:
             return False
         tree, self.earlier_nodes = saved
-        self.team.load(self.root, tree)
+        self.team.load(self.encoding.instance, self.root, tree)
         return True
 
     def snapshot(self) -> SearchState:
         """The tree as it is now, after everything that was found has been reported."""
         with self.team.at_rest() as pools:
-            report(self, self.tracker)
-            return SearchState(NAME, self.nodes, gather(pools).arrays)
+            self.report()
+            return SearchState(self.name, self.nodes, gather(pools).arrays)
 
-    def _close_in(self) -> IntArray:
-        """Set up the root box; returns the vertex of the mean margin."""
-        inst, work = self.encoding.instance, self.main.work
+    def _set_root(self) -> None:
+        """Everything that the candidates allow."""
         self.root.allowed[:] = self.encoding.slots
         self.root.classes[:] = True
+        if not propagate(self.encoding.instance, self.root):
+            raise _no_structure()
+
+    def _mean_vertex(self) -> IntArray:
+        """The structure of the largest mean margin."""
+        inst, oracle = self.encoding.instance, self.main.work.oracle
         rivals = np.diff(inst.starts)
         mean = np.repeat(inst.weights / np.maximum(rivals, 1), rivals)
         gradient = inst.linear + inst.columns @ mean
-        if (
-            not propagate(inst, self.root)
-            or maximise(inst, self.root, gradient, UNLIMITED, work.oracle)[0] == -np.inf
-        ):
-            raise InputError(
-                "the candidate parent sets allow no acyclic structure; "
-                "relax the required or forbidden arcs"
-            )
-        return work.oracle.vertex.copy()
+        if maximise(inst, self.root, gradient, UNLIMITED, oracle)[0] == -np.inf:
+            raise _no_structure()
+        return oracle.vertex.copy()
 
     def _open_root(self, vertex: IntArray) -> None:
         """Push the root with the trivial majorant, or with that of another gamma."""
@@ -252,13 +212,13 @@ class Search(SearchTree):
         b.state.bound = b.state.constant + upper
         b.state.smoothing = self.settings.smoothing_start * inst.gamma
         b.vertices[0], b.share[0], b.state.n_active = vertex, 1.0, 1
-        if self.neighbour is not None:
-            self._adopt(self.neighbour, error)
+        if self.run.neighbour is not None:
+            self._use_neighbour(self.run.neighbour, error)
         family = new_family(pool, b)
         push(pool, self.root, float(b.state.bound), family, 0)
         drop_family(pool, family)
 
-    def _adopt(self, known: Majorant, error: float) -> None:
+    def _use_neighbour(self, known: Majorant, error: float) -> None:
         """Relaxed solution of another gamma, and its majorant if it is better."""
         work, existing = self.main.work, self.encoding.candidate_of >= 0
         b = work.bounding
@@ -280,11 +240,11 @@ class Search(SearchTree):
         """What the root knows about other gammas; as soon as the root is done."""
         inst, b = self.encoding.instance, self.main.work.bounding
         existing = self.encoding.candidate_of >= 0
-        gradient = np.zeros(self.tracker.problem.candidates.n_candidates)
+        gradient = np.zeros(self.run.problem.candidates.n_candidates)
         gradient[self.encoding.candidate_of[existing]] = b.best_g[existing]
         heaviest = np.argsort(-b.share[: b.state.n_active], kind="stable")[:KEPT_VERTICES]
-        self.tracker.majorant = Majorant(
-            name_without_gamma(self.tracker.problem),
+        self.run.majorant = Majorant(
+            name_without_gamma(self.run.problem),
             float(b.state.unused),
             float(b.state.constant - inst.gamma * b.state.unused),
             gradient,
@@ -292,132 +252,122 @@ class Search(SearchTree):
             b.share[heaviest] / b.share[heaviest].sum(),
         )
 
-    def advance(self) -> Progress:
-        """One batch."""
-        is_root = self.nodes == 0
-        self.ending = code = self.team.batch(self.main, self.pace.next_stop)
-        if is_root and self.main.nodes == 1:
+    # ------------------------------------------------------------------ the search
+
+    def advance(self, worker: int = 0) -> Status | None:
+        """One batch of a worker."""
+        own = self.team.workers[worker]
+        is_first, is_root = own is self.main, self.nodes == 0
+        stop = self.schedule.next_stop
+        if not is_first:
+            stop = int(own.pool.state.iterations) + self.schedule.batch
+        with self.team.batch(own) as node_limit:
+            own.code = run_batch(
+                self.rows.bounding,
+                self.rows.full,
+                self.rows.coarse,
+                self.settings,
+                own.pool,
+                own.work,
+                own.incumbent,
+                node_limit,
+                stop,
+                own.reserve,
+                self.team.stop,
+            )
+        if is_first and is_root and own.nodes == 1:
             self._keep_majorant()
+        return self._why_ended(own.code)
+
+    def _why_ended(self, code: int) -> Status | None:
+        """A batch's code as a status; None if there is more to do. A worker without nodes waits for
+        the others.
+        """
+        if code == STOPPED:
+            return Status.TIME_LIMIT
+        if code not in (EXHAUSTED, NODE_LIMIT):
+            return None
         if code == EXHAUSTED and self.team.is_finished:
-            return Progress.FINISHED
-        if code in (EXHAUSTED, NODE_LIMIT) and self.team.nodes >= self.team.node_limit:
-            return Progress.NODE_LIMIT  # also if all that is open is with another worker
-        return Progress.CUT_SHORT if code == STOPPED else Progress.MORE
+            return Status.OPTIMAL
+        if self.team.nodes >= self.team.node_limit:
+            return Status.NODE_LIMIT  # also if all that is open is with another worker
+        self.team.rest()
+        return None
 
-    def between(self, improved: bool) -> None:
-        """Wait for the others if they have all the nodes, else the turn of the local search."""
-        if self.ending in (EXHAUSTED, NODE_LIMIT):
-            self.team.rest()
-        elif self.ending is not None:
-            self._heuristics(improved, self.ending == BATCH_DONE)
-
-    def at_work(self) -> AbstractContextManager[None]:
-        """Threads of all workers but the first."""
-        return self.team.helpers(self.pace.batch)
-
-    def _heuristics(self, improved: bool, batch_done: bool) -> None:
+    def improve(self, improved: bool) -> None:
         """Polish a new incumbent; after a full batch give the local search its share."""
+        if self.main.code in (EXHAUSTED, NODE_LIMIT):
+            return  # before the first batch, or all nodes are with others
         if improved and self.heuristics:
-            self.climb(self.main.incumbent.vertex.copy(), self.pace.polish_effort, 2)
-        if batch_done:
-            effort = self.pace.advance(self._open_gap())
-            self._look_at_rows()
-            if self.heuristics and effort > 0:
-                turn = self.pace.round // self.pace.EVERY
-                self.climb(self._restart(turn), effort, KICKS[turn % len(KICKS)])
+            effort = self.schedule.polish_effort
+            self._climb(self.main.incumbent.vertex.copy(), effort=effort, kick=POLISH_KICK)
+        if self.main.code != BATCH_DONE:
+            return
+        effort = self.schedule.advance(self._open_gap())
+        turn = self.schedule.round // self.schedule.EVERY
+        gap = self.team.bound - float(self.main.incumbent.value[0])
+        self.rows.check(self.main.work.bounding, self.schedule.round, gap)
+        if self.heuristics and effort > 0:
+            self._climb(self._restart(turn), effort=effort, kick=KICKS[turn % len(KICKS)])
 
     def _open_gap(self) -> float:
-        """The part of the root's gap that is left; 0 for the tree of an earlier sitting."""
+        """The part of the root's gap that is left; 0 for the tree of an earlier call."""
         root, best = float(self.main.pool.state.root_bound), float(self.main.incumbent.value[0])
         return (self.team.bound - best) / (root - best) if 0.0 < root - best < math.inf else 0.0
 
-    def _margins(self, vertex: IntArray) -> FloatArray:
-        """All margins of a structure; the relaxed solution is forgotten."""
-        b = self.main.work.bounding
-        b.vertices[0], b.share[0], b.state.n_active = vertex, 1.0, 1
-        load_margins(self.encoding.instance, b)
-        return b.t
-
-    def _extend_rows(self, vertex: IntArray) -> None:
-        """Keep the rows that matter at a structure."""
-        self._use_rows(self._margins(vertex))
-
-    def _widen(self) -> None:
-        """Let the local search see the rows that matter where it has arrived; what it climbs on
-        the rows of another place is worth little.
-        """
-        self.walking.extend(self._margins(self.climber.vertex))
-        self.pace.fit(self.team.instance, self.walking.instance)
-
-    def _use_rows(self, margins: FloatArray) -> None:
-        """Bound boxes with the rows that matter at these margins too from now on."""
-        self.reduction.extend(margins)
-        self.walking.extend(margins)
-        self.team.instance = self.reduction.instance
-        self.team.coarse = thinned(self.team.instance)
-        self.pace.fit(self.team.instance, self.walking.instance)
-
-    def _look_at_rows(self) -> None:
-        """Keep more rows if the newest relaxed solution needs them; less and less often."""
-        if self.pace.round < self.next_look:
-            return
-        self.next_look = self.pace.round + min(self.pace.round, 64)
-        b = self.main.work.bounding
-        load_margins(self.encoding.instance, b)
-        gap = self.team.bound - float(self.main.incumbent.value[0])
-        cost = self.reduction.cost(b.t)
-        if cost > WORTH * gap:
-            self._use_rows(b.t)
-
     def _restart(self, turn: int) -> IntArray:
-        """Mostly the incumbent, sometimes the heaviest vertex of the newest relaxation."""
+        """Mostly the incumbent, every third time the heaviest vertex of the newest relaxation."""
         if turn % 3 == 2:
             return np.array(self.main.work.bounding.vertices[0])
         return self.main.incumbent.vertex.copy()
 
-    def climb(self, vertex: IntArray, effort: int, strength: int) -> None:
-        """Local search from a vertex."""
+    def _climb(self, vertex: IntArray, *, effort: int, kick: int) -> None:
+        """Local search from a vertex, guided by the newest relaxed solution."""
+        b = self.main.work.bounding
         search_from(
-            self.walking.instance,
-            self.encoding.instance,
+            self.rows.climbing,
+            self.rows.full,
             self.root,
             vertex,
             self.climber,
             self.main.incumbent,
             effort,
-            strength,
-            self._guides(),
+            kick,
+            b.vertices[: b.state.n_active].copy(),
             self.team.stop,
         )
         self.hand_over()
 
-    def _guides(self) -> IntArray:
-        """Structures of the newest relaxed solution."""
-        b = self.main.work.bounding
-        return b.vertices[: b.state.n_active].copy()
+    # ------------------------------------------------------------------ incumbents
+
+    def selection(self, found: tuple[float, IntArray]) -> IntArray:
+        """The vertex as a selection."""
+        return self.encoding.selection(found[1])
 
     def hand_over(self) -> bool:
-        """Hand what workers found to the tracker, which scores it from the definition."""
-        improved = False
-        for value, vertex in self.team.found:
-            improved = self.tracker.offer(self.encoding.selection(vertex)) or improved
-            self.team.forget()
-            self._announce(value, vertex)
+        """Success keeps the local search going."""
+        improved = super().hand_over()
         if improved:
-            self.pace.success = self.pace.round
+            self.schedule.success = self.schedule.round
         return improved
 
-    def _announce(self, value: float, vertex: IntArray) -> None:
-        """Tell all workers the best structure: with heuristics the tracker's, and the value that
+    def announce(self, found: tuple[float, IntArray]) -> None:
+        """All workers prune with the best structure: with heuristics the run's, and the value that
         the definition gives; without them the best leaf.
         """
         if self.heuristics:
-            self._announce_tracked()
-        elif value >= self.leaf_value:
-            self.leaf_value = value
-            self.team.announce(value, vertex)
+            self._announce_incumbent()
+        elif found[0] >= self.leaf_value:
+            self.leaf_value = found[0]
+            self.team.announce(*found)
 
-    def _announce_tracked(self) -> None:
-        if self.tracker.selection is not None:
-            value = self.tracker.objective - self.encoding.constant
-            self.team.announce(value, self.encoding.vertex(self.tracker.selection))
+    def _announce_incumbent(self) -> None:
+        if self.run.selection is not None:
+            value = self.run.objective - self.encoding.constant
+            self.team.announce(value, self.encoding.vertex(self.run.selection))
+
+
+def _no_structure() -> InputError:
+    return InputError(
+        "the candidate parent sets allow no acyclic structure; relax the required or forbidden arcs"
+    )

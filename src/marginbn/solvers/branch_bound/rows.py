@@ -21,8 +21,15 @@ from __future__ import annotations
 
 import numpy as np
 
+from marginbn.solvers.branch_bound.arrays import Encoding
 from marginbn.solvers.branch_bound.kernels.bound import EPS
-from marginbn.solvers.branch_bound.kernels.records import BoolArray, FloatArray, Instance
+from marginbn.solvers.branch_bound.kernels.combination import Bounding, load_margins
+from marginbn.solvers.branch_bound.kernels.records import (
+    BoolArray,
+    FloatArray,
+    Instance,
+    IntArray,
+)
 
 BAND = 1.0
 """Terms this much above the smallest of their sample stay (nats)."""
@@ -35,6 +42,57 @@ WORTH = 0.02
 
 ENOUGH = 4000
 """Rows that are enough to compare splits."""
+
+RAREST_CHECK = 64
+"""Rounds between two looks at whether the choice is wide enough; at first they are fewer."""
+
+
+class Rows:
+    """The rows in use: to bound boxes, to choose splits and to climb."""
+
+    def __init__(self, encoding: Encoding) -> None:
+        self.full = encoding.instance
+        self._bounding = Reduction(self.full, encoding.structure_magnitude)
+        self._climbing = Reduction(self.full, encoding.structure_magnitude, WIDE_BAND)
+        self.coarse = self.full
+        self._next_check = 1
+
+    @property
+    def bounding(self) -> Instance:
+        """Boxes are bounded with these rows."""
+        return self._bounding.instance
+
+    @property
+    def climbing(self) -> Instance:
+        """The local search climbs on these rows."""
+        return self._climbing.instance
+
+    def margins(self, b: Bounding, vertex: IntArray) -> FloatArray:
+        """All margins of a structure; the relaxed solution is forgotten."""
+        b.vertices[0], b.share[0], b.state.n_active = vertex, 1.0, 1
+        load_margins(self.full, b)
+        return b.t
+
+    def extend(self, margins: FloatArray) -> None:
+        """Use the rows that matter at these margins too from now on."""
+        self._bounding.extend(margins)
+        self._climbing.extend(margins)
+        self.coarse = thinned(self.bounding)
+
+    def extend_climbing(self, margins: FloatArray) -> None:
+        """The same for the local search alone: what it climbs on the rows of another place is worth
+        little.
+        """
+        self._climbing.extend(margins)
+
+    def check(self, b: Bounding, turn: int, gap: float) -> None:
+        """Use more rows if the newest relaxed solution needs them; less and less often."""
+        if turn < self._next_check:
+            return
+        self._next_check = turn + min(turn, RAREST_CHECK)
+        load_margins(self.full, b)
+        if self._bounding.cost(b.t) > WORTH * gap:
+            self.extend(b.t)
 
 
 class Reduction:
@@ -52,7 +110,7 @@ class Reduction:
         self.instance = full
 
     def extend(self, t: FloatArray) -> None:
-        """Keep the terms near the smallest at these margins too, and make the instance anew."""
+        """Keep the terms near the smallest at these margins too, and make the instance again."""
         full = self.full
         if full.weights.size == 0:
             return

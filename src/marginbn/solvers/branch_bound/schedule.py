@@ -1,12 +1,18 @@
-"""The recommended numbers of a search, and how its tree and its local search alternate."""
+"""The recommended numbers of a search, how its tree and its local search alternate, and structures
+that the local search starts from besides those of the relaxation and the caller.
+"""
 
 from __future__ import annotations
 
 import numpy as np
 
+from marginbn.problem.problem import StructureProblem
+from marginbn.problem.scores import candidate_score, log_likelihood
 from marginbn.solvers.branch_bound.arrays import Encoding
 from marginbn.solvers.branch_bound.kernels.bound import Settings
-from marginbn.solvers.branch_bound.kernels.records import Instance
+from marginbn.solvers.branch_bound.kernels.oracle import maximise
+from marginbn.solvers.branch_bound.kernels.records import Box, FloatArray, IntArray, Oracle
+from marginbn.solvers.branch_bound.rows import Rows
 from marginbn.solvers.run import Limits
 
 MANY_FEATURES = 30
@@ -15,15 +21,17 @@ it makes smaller.
 """
 
 
-def settings_for(
-    encoding: Encoding, limits: Limits, heuristics: bool, random_splits: bool
-) -> Settings:
+LARGEST_CAP = 8
+"""Parent sets of the class that the oracle looks into; without margins all: then it is exact."""
+
+
+def settings_for(encoding: Encoding, limits: Limits, heuristics: bool = True) -> Settings:
     """The recommended numbers. With many features a box is far from decided even where its bound is
     near the incumbent, and stays worth an accurate bound for longer.
     """
     inst = encoding.instance
     return Settings(
-        cap=8 if inst.weights.size else inst.first.size,
+        cap=LARGEST_CAP if inst.weights.size else inst.first.size,
         smoothing_start=0.45,
         smoothing_floor=0.01,
         smoothing_factor=0.6,
@@ -38,7 +46,7 @@ def settings_for(
         iterations=50,
         root_iterations=1000,
         evaluate=heuristics,
-        random_splits=random_splits,
+        random_splits=False,
         gap=limits.gap,
     )
 
@@ -47,11 +55,19 @@ BATCH = 3e7
 """Nanoseconds of a batch."""
 
 
-class Pace:
+SWEEPS_AT_ROOT, BATCHES_AT_ROOT = 300, 10
+"""The local search at the root tries every slot so many times, if that takes no longer than so many
+batches."""
+
+SWEEPS_TO_POLISH = 10
+"""The same for a new incumbent."""
+
+
+class Schedule:
     """How batches and local search alternate, in iterations and columns tried."""
 
     EVERY = 8
-    """Batches between two runs of the local search: one long walk finds more than many short ones.
+    """Batches between two runs of the local search: one long run finds more than many short ones.
     """
 
     SHARE = 0.25
@@ -65,26 +81,43 @@ class Pace:
     EARLY = 4 * EVERY
     """Batches in which small problems are solved."""
 
-    def __init__(self, inst: Instance) -> None:
-        self.batch = 1
-        self.share = 0
-        self.root_effort = 0
-        self.polish_effort = 0
+    def __init__(self, rows: Rows) -> None:
+        self._rows = rows
         self.next_stop = 1
         self.round = 0
         self.success = 0  # round of the newest incumbent
-        self.fit(inst, inst)
 
-    def fit(self, bounding: Instance, walking: Instance) -> None:
-        """Batches of about 30 ms on a machine of our time, whatever rows are in use."""
-        n = bounding.n_features
-        iteration = 2e4 + 75.0 * n**2 + 130.0 * bounding.rows.shape[0]  # nanoseconds
-        evaluation = 2e2 + 1.6 * walking.columns.shape[1]
-        self.batch = int(np.clip(BATCH / iteration, 5, 2000))
-        self.share = int(self.SHARE * self.EVERY * BATCH / evaluation)
-        sweep = n * (n + 2)
-        self.root_effort = min(300 * sweep, int(10 * BATCH / evaluation))
-        self.polish_effort = min(10 * sweep, self.root_effort)
+    @property
+    def batch(self) -> int:
+        """Iterations of about 30 ms, as measured on one machine, whatever rows are in use."""
+        inst = self._rows.bounding
+        iteration = 2e4 + 75.0 * inst.n_features**2 + 130.0 * inst.rows.shape[0]  # nanoseconds
+        return int(np.clip(BATCH / iteration, 5, 2000))
+
+    @property
+    def _evaluation(self) -> float:
+        """Nanoseconds of trying a column, measured too."""
+        return 2e2 + 1.6 * int(self._rows.climbing.columns.shape[1])
+
+    @property
+    def share(self) -> int:
+        """Columns that a run of the local search tries."""
+        return int(self.SHARE * self.EVERY * BATCH / self._evaluation)
+
+    @property
+    def _sweep(self) -> int:
+        """Slots of all features."""
+        return self._rows.full.n_features * (self._rows.full.n_features + 2)
+
+    @property
+    def root_effort(self) -> int:
+        """Columns that the local search tries before the first batch."""
+        return min(SWEEPS_AT_ROOT * self._sweep, int(BATCHES_AT_ROOT * BATCH / self._evaluation))
+
+    @property
+    def polish_effort(self) -> int:
+        """Columns that it tries around a new incumbent."""
+        return min(SWEEPS_TO_POLISH * self._sweep, self.root_effort)
 
     def advance(self, open_gap: float) -> int:
         """Plan the next batch; returns the effort of the local search before it. ``open_gap`` is
@@ -97,3 +130,44 @@ class Pace:
         if self.round > self.EARLY and open_gap > self.MOST:
             return 2 * self.share
         return self.share if self.round <= max(4 * self.success, self.EARLY) else self.share // 4
+
+
+def simple_starts(
+    problem: StructureProblem, encoding: Encoding, root: Box, oracle: Oracle, stop: IntArray
+) -> list[IntArray]:
+    """Naive Bayes and TAN, as far as the candidates allow them; both have a class without parents.
+
+    When ``stop`` is raised on the way, fewer.
+    """
+    alone = np.flatnonzero((encoding.instance.first < 0) & root.classes)
+    if alone.size == 0:
+        return []
+    starts = []
+    if root.allowed[:, encoding.n_features].all():
+        features = np.full(encoding.n_features, encoding.n_features)
+        starts.append(np.append(features, alone[0]).astype(np.int64))
+    likelihood = _log_likelihoods(problem, encoding, root, stop)
+    if likelihood is not None:
+        classes = np.zeros_like(root.classes)
+        classes[alone] = True
+        inst = encoding.instance
+        value, _ = maximise(inst, root._replace(classes=classes), likelihood, 1, oracle)
+        if value > -np.inf:
+            starts.append(oracle.vertex.copy())
+    return starts
+
+
+def _log_likelihoods(
+    problem: StructureProblem, encoding: Encoding, root: Box, stop: IntArray
+) -> FloatArray | None:
+    """Log-likelihood of every slot that the root allows; None without data or time."""
+    if problem.margins is None:
+        return None
+    data, candidates = problem.margins.data, problem.candidates
+    out = np.zeros(encoding.candidate_of.size)
+    for column in np.flatnonzero(root.allowed):  # columns of features are numbered like their slots
+        if stop[0] != 0:
+            return None
+        k = int(encoding.candidate_of[column])
+        out[column] = candidate_score(data, candidates, k, log_likelihood)
+    return out

@@ -2,31 +2,34 @@
 
 Every worker has a store of open nodes of its own and runs batches on it, without the interpreter
 lock. Between two batches, under the lock of the team, it takes what others put into its inbox,
-gives nodes away to workers that have none or only worse ones, tells what it found and learns the
+donates nodes to workers that have none or only worse ones, reports what it found and learns the
 best structure known.
 
 *Bound.* A worker claims the largest bound it holds before each batch; bounds below a node never
 exceed its own, so the claim stays true while the batch runs. Nodes change hands only between
 batches. So the maximum over all claims and inboxes is an upper bound at every moment.
 
-The first worker runs in the caller's thread, the only one that speaks to the tracker and hears
-Ctrl-C; the others run in threads of their own. A single worker takes no part in any of this, and
-its run depends on nothing but the problem and the seed.
+A single worker takes no part in any of this, and its run depends on nothing but the problem and the
+seed.
 """
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from functools import partial
 
 import numpy as np
 
 from marginbn.solvers.branch_bound.arrays import Encoding
-from marginbn.solvers.branch_bound.kernels.bound import Incumbent, Settings
+from marginbn.solvers.branch_bound.kernels.bound import Incumbent
 from marginbn.solvers.branch_bound.kernels.combination import new_bounding
-from marginbn.solvers.branch_bound.kernels.records import Box, IntArray, new_box, new_oracle
+from marginbn.solvers.branch_bound.kernels.records import (
+    Box,
+    Instance,
+    IntArray,
+    new_box,
+    new_oracle,
+)
 from marginbn.solvers.branch_bound.kernels.store import (
     Pool,
     grown,
@@ -35,37 +38,31 @@ from marginbn.solvers.branch_bound.kernels.store import (
     top_bound,
     with_room,
 )
-from marginbn.solvers.branch_bound.kernels.tree import (
-    BATCH_DONE,
-    EXHAUSTED,
-    IMPROVED,
-    POOL_FULL,
-    Workspace,
-    run_batch,
-)
-from marginbn.solvers.branch_bound.needs import KEPT_VERTICES
+from marginbn.solvers.branch_bound.kernels.tree import EXHAUSTED, POOL_FULL, Workspace
 from marginbn.solvers.branch_bound.saved_tree import OpenNodes, load
-from marginbn.solvers.run import running
+from marginbn.solvers.memory import KEPT_VERTICES
+from marginbn.solvers.tree_search import REST, SEED_STEP
+from marginbn.solvers.tree_search import Team as BaseTeam
 
 ACTIVE_VERTICES = 128
 """Vertices of one convex combination; the lightest leaves when there are more."""
 
-POOL_BYTES = 1_200_000_000
-"""Storage for the open nodes of all workers; beyond it the search goes depth first."""
+FIRST_PLACES, FIRST_FAMILIES = 1024, 512
+"""Of a new store, which doubles when it is full."""
 
 RESERVE = 1024
 """Free places below which a full store is searched depth first; a path is never this long."""
 
-LARGEST_GIFT = 128
+LARGEST_DONATION = 128
 """Nodes that change hands at a time when a worker has none."""
 
-SMALL_GIFT = 8
+SMALL_DONATION = 8
 """Nodes that change hands at a time when a worker has only worse ones."""
 
-UNLIMITED = 2**62
+WORSE = 0.1
+"""Nodes are worse if their bounds lie below the best by more than this part of the gap."""
 
-REST = 0.02
-"""Seconds that a worker without nodes waits before it looks again."""
+UNLIMITED = 2**62
 
 
 class Worker:
@@ -74,7 +71,7 @@ class Worker:
     def __init__(self, encoding: Encoding, seed: int) -> None:
         inst = encoding.instance
         n, n_sets = inst.n_features, inst.first.size
-        self.pool = new_pool(inst, 1024, 512, KEPT_VERTICES)
+        self.pool = new_pool(inst, FIRST_PLACES, FIRST_FAMILIES, KEPT_VERTICES)
         self.inbox = new_pool(inst, 0, 0, KEPT_VERTICES)
         self.work = Workspace(
             new_box(n, n_sets),
@@ -85,7 +82,8 @@ class Worker:
         self.incumbent = Incumbent(
             np.zeros(n + 1, dtype=np.int64), np.array([-np.inf]), np.zeros(1, dtype=np.int64)
         )
-        self.told = 0  # improvements that the team knows of
+        self.reported = 0  # improvements that the team knows of
+        self.code = EXHAUSTED  # why the last batch ended
         self.reserve = 0
         self.is_busy = False
         self.claim = np.inf
@@ -109,13 +107,13 @@ class Worker:
         return max(self.claim, top_bound(self.inbox))
 
     def receive(self) -> None:
-        """Take the nodes that others gave."""
+        """Take the nodes that others donated."""
         count = int(self.inbox.state.open)
         if count:
             self.pool = with_room(self.pool, count)
             move_nodes(self.inbox, self.pool, count, False)
 
-    def give(self, other: Worker, count: int) -> None:
+    def donate(self, other: Worker, count: int) -> None:
         """Put every second of the best nodes into another worker's inbox."""
         count = min(count, int(self.pool.state.open) // 2)
         if count > 0:
@@ -135,7 +133,7 @@ class Worker:
     @property
     def has_news(self) -> bool:
         """Whether it found something that the team does not know of."""
-        return bool(self.incumbent.found[0] != self.told)
+        return bool(self.incumbent.found[0] != self.reported)
 
 
 def nbytes(pool: Pool) -> int:
@@ -143,35 +141,21 @@ def nbytes(pool: Pool) -> int:
     return sum(np.asarray(part).nbytes for part in pool)
 
 
-class Team:
-    """The workers, what they share, and the threads of all but the first."""
+class Team(BaseTeam[tuple[float, IntArray]]):
+    """The workers and what they share; they find vertices with their values."""
 
     def __init__(
-        self,
-        encoding: Encoding,
-        settings: Settings,
-        n_workers: int,
-        seed: int,
-        node_limit: int,
-        store_bytes: int | None = None,
+        self, encoding: Encoding, n_workers: int, seed: int, node_limit: int, store_bytes: int
     ) -> None:
-        self.full = encoding.instance
-        self.instance = encoding.instance  # with the rows that matter now, see rows.py
-        self.coarse = encoding.instance  # with some of them
-        self.settings = settings
+        super().__init__(n_workers)
         self.node_limit = node_limit
-        self.store_bytes = POOL_BYTES if store_bytes is None else store_bytes
-        self.workers = [Worker(encoding, seed + 7919 * k) for k in range(n_workers)]
-        self.stop = np.zeros(1, dtype=np.int64)
-        self._lock = threading.RLock()  # entered by itself: an interrupt cannot leave it locked
-        self._change = threading.Condition(self._lock)
+        self.store_bytes = store_bytes
+        self.workers = [Worker(encoding, seed + SEED_STEP * k) for k in range(n_workers)]
         self._is_resting = False
-        self._found: list[tuple[float, IntArray]] = []
         self._best: tuple[float, IntArray] | None = None
-        self._failure: BaseException | None = None
 
-    def load(self, root: Box, tree: OpenNodes) -> None:
-        """Deal out the nodes of an earlier sitting, the best ones first.
+    def load(self, inst: Instance, root: Box, tree: OpenNodes) -> None:
+        """Deal out the nodes of an earlier call, the best ones first.
 
         Where there is not the memory for all their families they share an empty one.
         """
@@ -181,7 +165,7 @@ class Team:
         order = np.argsort(-tree.bound, kind="stable")
         for k, worker in enumerate(self.workers):
             own = order[k :: len(self.workers)]
-            worker.pool = load(worker.pool, self.instance, root, tree, own)
+            worker.pool = load(worker.pool, inst, root, tree, own)
 
     @property
     def nodes(self) -> int:
@@ -192,7 +176,6 @@ class Team:
     def is_finished(self) -> bool:
         """Whether no worker has or holds a node."""
         with self._lock:
-            self._raise_failure()
             return all(worker.is_out_of_work for worker in self.workers)
 
     @property
@@ -203,23 +186,16 @@ class Team:
 
     @property
     def found(self) -> list[tuple[float, IntArray]]:
-        """Improvements that nobody has judged yet, the oldest first."""
+        """Improvements that the run has not seen yet, the oldest first."""
         with self._lock:
             self._note(self.workers[0])
-            return list(self._found)
-
-    def forget(self) -> None:
-        """The oldest improvement has been judged. Not before: an interrupt must not lose a
-        structure whose leaf is no longer in the tree.
-        """
-        with self._lock:
-            del self._found[:1]
+            return super().found
 
     def _note(self, worker: Worker) -> None:
         if worker.has_news:
             value, vertex = float(worker.incumbent.value[0]), worker.incumbent.vertex.copy()
             self._found.append((value, vertex))
-            worker.told = int(worker.incumbent.found[0])
+            worker.reported = int(worker.incumbent.found[0])
 
     def announce(self, value: float, vertex: IntArray) -> None:
         """The best structure known, for every worker at its next batch."""
@@ -230,11 +206,14 @@ class Team:
     def _adopt(self, worker: Worker) -> None:
         if self._best is not None and not any(
             value > self._best[0] for value, _ in self._found
-        ):  # what waits to be judged is kept
+        ):  # what the run has not seen yet is kept
             worker.incumbent.value[0], worker.incumbent.vertex[:] = self._best
 
-    def batch(self, worker: Worker, iterations: int) -> int:
-        """One batch of a worker up to that number of iterations in total; why it ended."""
+    @contextmanager
+    def batch(self, worker: Worker) -> Iterator[int]:
+        """Time of a batch of a worker, which has nodes and incumbent of others before, and shares
+        its own afterwards; yields the number of nodes in total up to which it may go.
+        """
         with self._lock:
             while self._is_resting and worker is not self.workers[0]:
                 self._change.wait(REST)
@@ -243,31 +222,18 @@ class Team:
             worker.granted = self._grant(worker)
             limit = worker.nodes + worker.granted
             worker.claim = worker.bound
+            worker.code = EXHAUSTED
             worker.is_busy = True
-        code = EXHAUSTED
         try:
-            code = run_batch(
-                self.instance,
-                self.full,
-                self.coarse,
-                self.settings,
-                worker.pool,
-                worker.work,
-                worker.incumbent,
-                limit,
-                iterations,
-                worker.reserve,
-                self.stop,
-            )
+            yield limit
         finally:
             with self._lock:
                 worker.is_busy = False
                 worker.granted = 0
-                if code == POOL_FULL:
+                if worker.code == POOL_FULL:
                     worker.grow(self.store_bytes // len(self.workers))
                 self._share(worker)
                 self._change.notify_all()
-        return code
 
     def _grant(self, worker: Worker) -> int:
         """A fair part of the nodes that are left and promised to nobody."""
@@ -278,7 +244,7 @@ class Team:
         return -(-max(left, 0) // len(self.workers))
 
     def _share(self, worker: Worker) -> None:
-        """Post improvements; give nodes to workers without any, or with worse ones only."""
+        """Post improvements; donate nodes to workers without any, or with worse ones only."""
         if worker is not self.workers[0]:
             self._note(worker)
         best = top_bound(worker.pool)
@@ -287,14 +253,9 @@ class Team:
             if other is worker or other.inbox.state.open > 0:
                 continue
             if other.is_out_of_work:
-                worker.give(other, LARGEST_GIFT)
-            elif best - other.bound > 0.1 * (best - incumbent):
-                worker.give(other, SMALL_GIFT)
-
-    def rest(self) -> None:
-        """Wait a moment for something to change."""
-        with self._lock:
-            self._change.wait(REST)
+                worker.donate(other, LARGEST_DONATION)
+            elif best - other.bound > WORSE * (best - incumbent):
+                worker.donate(other, SMALL_DONATION)
 
     @contextmanager
     def at_rest(self) -> Iterator[list[Pool]]:
@@ -311,30 +272,3 @@ class Team:
             finally:
                 self._is_resting = False
                 self._change.notify_all()
-
-    @contextmanager
-    def helpers(self, batch: int) -> Iterator[None]:
-        """Threads of all workers but the first, for the time of the block."""
-        bodies = [partial(self._help, worker, batch) for worker in self.workers[1:]]
-        with running(bodies, self._send_home):
-            yield
-        self._raise_failure()
-
-    def _send_home(self) -> None:
-        self.stop[0] = 1
-
-    def _help(self, worker: Worker, batch: int) -> None:
-        """Body of a thread: batches while there are nodes, until somebody says stop."""
-        try:
-            while self.stop[0] == 0:
-                code = self.batch(worker, int(worker.pool.state.iterations) + batch)
-                if code not in (BATCH_DONE, IMPROVED, POOL_FULL):
-                    self.rest()
-        except BaseException as error:  # raised again in the caller's thread
-            self._failure = error
-            self.stop[0] = 1
-
-    def _raise_failure(self) -> None:
-        if self._failure is not None:
-            failure, self._failure = self._failure, None
-            raise failure

@@ -7,21 +7,16 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-import numpy as np
-from numpy.typing import NDArray
-
 from marginbn.problem.problem import StructureProblem
-from marginbn.solvers.branch_cut.needs import estimate
-from marginbn.solvers.checkpoint import Checkpoint
-from marginbn.solvers.memory import Needs
-from marginbn.solvers.result import SolveResult
-from marginbn.solvers.run import Callback, Deadline, Limits, Tracker
+from marginbn.solvers.memory import BranchCutShape, Needs
+from marginbn.solvers.run import Run
+from marginbn.solvers.tree_search import SearchTree, TreeSolver
 
 __all__ = ["BranchCutSolver"]
 
 
 @dataclass(frozen=True)
-class BranchCutSolver:
+class BranchCutSolver(TreeSolver):
     """Branch and cut on hybrid linear programmes (solver name ``"branch_cut"``).
 
     Parameters
@@ -36,32 +31,14 @@ class BranchCutSolver:
     heuristics: bool = True
     random_splits: bool = False
 
-    @property
-    def name(self) -> str:
-        """Name in the registry."""
-        return "branch_cut"
-
-    def can_solve(self, problem: StructureProblem) -> str | None:
-        """None: any problem whose candidates allow a structure."""
-        return None
+    name = "branch_cut"
 
     def needs(self, problem: StructureProblem, n_jobs: int = 1) -> Needs:
         """Memory for linear programmes, some open nodes and the coefficients."""
-        return estimate(problem.candidates.n_candidates, problem.n_rows, n_jobs)
+        return BranchCutShape.of(problem).needs(n_jobs)
 
-    def solve(
-        self,
-        problem: StructureProblem,
-        *,
-        limits: Limits,
-        start: NDArray[np.int64] | None = None,
-        callback: Callback | None = None,
-        seed: int = 0,
-        n_jobs: int = 1,
-        checkpoint: Checkpoint | None = None,
-    ) -> SolveResult:
-        """Solve to the gap of the limits or until another limit."""
-        from marginbn.solvers.branch_cut.engine import drive
+    def tree(self, run: Run) -> SearchTree:
+        """Nodes with a linear programme each."""
+        from marginbn.solvers.branch_cut.engine import Search
 
-        tracker = Tracker(problem, Deadline(limits), callback, checkpoint)
-        return drive(tracker, start, seed, self.heuristics, self.random_splits, n_jobs)
+        return Search(run, self)

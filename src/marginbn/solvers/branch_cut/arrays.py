@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from marginbn.problem.candidates import CandidateSets
 from marginbn.problem.margins import MarginRows
 from marginbn.problem.problem import StructureProblem
-from marginbn.solvers.branch_cut.needs import LARGEST_CACHE, LARGEST_DENSE
+from marginbn.solvers.memory import BranchCutShape
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
@@ -34,9 +34,9 @@ class Coefficients:
         self,
         margins: MarginRows | None,
         n_candidates: int,
-        dense_bytes: int = LARGEST_DENSE,
+        dense_bytes: int = BranchCutShape.LARGEST_DENSE,
         poll: Poll = lambda: None,
-        cache_bytes: int = LARGEST_CACHE,
+        cache_bytes: int = BranchCutShape.LARGEST_CACHE,
     ) -> None:
         self._margins = margins
         self._n_candidates = n_candidates
@@ -196,9 +196,9 @@ class Instance:
 
 def build_instance(
     problem: StructureProblem,
-    dense_bytes: int = LARGEST_DENSE,
+    dense_bytes: int = BranchCutShape.LARGEST_DENSE,
     poll: Poll = lambda: None,
-    cache_bytes: int = LARGEST_CACHE,
+    cache_bytes: int = BranchCutShape.LARGEST_CACHE,
 ) -> Instance:
     """Write a problem out as arrays."""
     candidates = problem.candidates

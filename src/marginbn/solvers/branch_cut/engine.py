@@ -1,74 +1,45 @@
-"""Branch and cut as a tree for the search loop: opening, first incumbents, books, checkpoints."""
+"""Branch and cut as a tree for the search loop: opening, first incumbents, checkpoints."""
 
 from __future__ import annotations
 
 import math
-from contextlib import AbstractContextManager
+from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
 from marginbn.solvers.branch_cut.arrays import IntArray
 from marginbn.solvers.branch_cut.kernels.propagate import propagate
-from marginbn.solvers.branch_cut.needs import Division
 from marginbn.solvers.branch_cut.tree import Node, Tree, load_nodes, save_nodes
-from marginbn.solvers.branch_cut.visit import Desk, Ground, Visitor, prepare
+from marginbn.solvers.branch_cut.visit import Visitor, prepare
 from marginbn.solvers.branch_cut.warm import Warm
 from marginbn.solvers.branch_cut.workers import Team
 from marginbn.solvers.checkpoint import SearchState
-from marginbn.solvers.result import SolveResult
-from marginbn.solvers.run import Tracker, look_up
-from marginbn.solvers.tree_search import Progress, SearchTree, report, saved_tree, search
+from marginbn.solvers.result import Status
+from marginbn.solvers.run import Run
+from marginbn.solvers.tree_search import SEED_STEP, SearchTree, saved_tree
 
-NAME = "branch_cut"
-
-
-def drive(
-    tracker: Tracker,
-    start: NDArray[np.int64] | None,
-    seed: int,
-    heuristics: bool,
-    random_splits: bool,
-    n_jobs: int = 1,
-    division: Division | None = None,
-) -> SolveResult:
-    """Solve one problem; ``division`` says how memory is used if not as the limits have it."""
-
-    def plant() -> Search:
-        look_up(tracker)
-        ground = prepare(
-            tracker.problem,
-            lambda: look_up(tracker),
-            memory_limit=tracker.deadline.limits.memory,
-            n_jobs=n_jobs,
-            division=division,
-        )
-        return Search(ground, tracker, seed, heuristics, random_splits, n_jobs)
-
-    return search(tracker, start, NAME, plant)
+if TYPE_CHECKING:
+    from marginbn.solvers.branch_cut import BranchCutSolver
 
 
-class CallersDesk(Desk):
-    """The desk of the worker in the caller's thread, who speaks to the tracker."""
+class FirstVisitor(Visitor):
+    """The worker in the caller's thread, which reports to the run at once."""
 
-    def __init__(self, tree: Search) -> None:
-        super().__init__(tree.team, tree.tracker.deadline)
-        self.tree = tree
+    tree: Search
 
-    def look_up(self) -> None:
-        """Tell news of other workers, save if due, leave if the callback or the clock says so."""
-        if self.tree.has_helpers:
-            self.team.raise_failure()
-            report(self.tree, self.tree.tracker)
-        look_up(self.tree.tracker)
+    def poll(self) -> None:
+        """Report news of other workers, save if due, leave if the callback or the clock says so."""
+        if self.team.n_workers > 1:
+            self.tree.report()
+        self.tree.run.poll()
 
     def claim(self, node: Node, bound: float) -> None:
-        """The node being visited has a better bound: the tracker hears of it at once."""
+        """The same for a better bound of the node being visited."""
         super().claim(node, bound)
-        report(self.tree, self.tree.tracker)
+        self.tree.report()
 
     def adopt(self, value: float, chosen: IntArray) -> None:
-        """The same with selections."""
+        """The same for selections."""
         super().adopt(value, chosen)
         self.tree.hand_over()
 
@@ -76,40 +47,28 @@ class CallersDesk(Desk):
 class Search(SearchTree):
     """State of one solve.
 
-    The search runs on the problem without dominated candidates; the tracker keeps the books of the
-    original one.
+    The search works on the problem without dominated candidates, the run on the original one.
     """
 
-    def __init__(
-        self,
-        ground: Ground,
-        tracker: Tracker,
-        seed: int,
-        heuristics: bool,
-        random_splits: bool,
-        n_jobs: int = 1,
-    ) -> None:
-        self.ground = ground
-        self.tracker = tracker
-        self.heuristics = heuristics
-        self.is_open = False
-        self.team = Team(Tree(ground.memory.tree), tracker.deadline.limits, ground.memory.tree)
-        helpers = [Desk(self.team, tracker.deadline) for _ in range(1, n_jobs)]
-        self.visitors = [
-            Visitor(ground, desk, seed + 7919 * k, heuristics, random_splits)
-            for k, desk in enumerate([CallersDesk(self), *helpers])
-        ]
+    team: Team
 
-    # ------------------------------------------------------------------ books
-
-    @property
-    def has_helpers(self) -> bool:
-        """Whether there are workers in threads of their own."""
-        return len(self.visitors) > 1
+    def __init__(self, run: Run, solver: BranchCutSolver) -> None:
+        run.poll()
+        self.shared = prepare(run.problem, run.memory, run.n_jobs, run.poll)
+        budget = self.shared.memory.tree
+        super().__init__(run, Team(Tree(budget), run.limits, budget, run.n_jobs))
+        self.name = solver.name
+        self.heuristics = solver.heuristics
+        first = FirstVisitor(self.shared, self.team, run.deadline, solver, run.seed)
+        first.tree = self
+        self.visitors: list[Visitor] = [first]
+        for k in range(1, run.n_jobs):
+            seed = run.seed + SEED_STEP * k
+            self.visitors.append(Visitor(self.shared, self.team, run.deadline, solver, seed))
 
     @property
     def nodes(self) -> int:
-        """Nodes visited, in earlier sittings too."""
+        """Nodes visited, in earlier calls too."""
         return self.team.nodes
 
     @property
@@ -118,37 +77,34 @@ class Search(SearchTree):
         bound = self.team.bound
         return bound if bound > -math.inf else math.inf
 
-    def hand_over(self) -> bool:
-        """Offer what was found to the tracker, which scores it from the definition."""
-        found = self.team.found
-        improved = [self.tracker.offer(self.ground.original[chosen]) for chosen in found]
-        self.team.forget(found)
-        return any(improved)
+    def selection(self, found: IntArray) -> IntArray:
+        """In the numbers of the original problem."""
+        return self.shared.original[found]
 
     # ------------------------------------------------------------------ the root
 
     def open(self) -> None:
-        """First incumbents, then the root node or the tree of an earlier sitting."""
+        """First incumbents, then the root node or the tree of an earlier call."""
         if self.heuristics:
-            self.team.value = self.tracker.objective
+            self.team.value = self.run.objective
             self._search_first()
-        instance = self.ground.instance
+        instance = self.shared.instance
         allowed = np.ones(instance.n_candidates, dtype=bool)
         present = np.zeros((instance.n_variables, instance.n_variables), dtype=bool)
         if not propagate(instance.offsets, instance.members, allowed, present):
             raise AssertionError("the first selection proves that the root is not empty")
         chosen, _ = self.team.best
-        warm = self.ground.first_state(self._starts()[0] if chosen is None else chosen, allowed)
+        warm = self.shared.first_state(self._starts()[0] if chosen is None else chosen, allowed)
         if not self._resume(warm):
-            root = Node.of(self.tracker.bound, 0, allowed, present, warm, None)
+            root = Node.of(self.run.bound, 0, allowed, present, warm, None)
             self.team.tree.push(root)
-        self.is_open = True
+        self.set_open()
 
     def _starts(self) -> list[IntArray]:
-        return self.ground.starts(self.tracker.selection)
+        return self.shared.starts(self.run.selection)
 
     def _search_first(self) -> None:
-        """Climb from the tracker's selection and from the smallest sets, then kick."""
+        """Climb from the incumbent and from the smallest sets, then kick."""
         first, starts = self.visitors[0], self._starts()
         for chosen in starts if first.finder.is_cheap else starts[:1]:
             first.offer(first.finder.improved(chosen))
@@ -157,11 +113,11 @@ class Search(SearchTree):
     # ------------------------------------------------------------------ checkpoints
 
     def _resume(self, warm: Warm) -> bool:
-        """Take over the tree of an earlier sitting; all its nodes start from the state given."""
-        size = self.ground.instance.n_candidates, self.ground.instance.n_variables
+        """Take over the tree of an earlier call; all its nodes start from the state given."""
+        size = self.shared.instance.n_candidates, self.shared.instance.n_variables
         saved = saved_tree(
-            self.tracker,
-            NAME,
+            self.run,
+            self.name,
             lambda arrays: load_nodes(arrays, *size, warm),
             lambda loaded: loaded[1],
         )
@@ -175,8 +131,8 @@ class Search(SearchTree):
         return True
 
     def _reopen(self, node: Node) -> None:
-        """Push a node of a file, tightened anew: nothing impossible gets in."""
-        instance = self.ground.instance
+        """Push a node of a file, tightened again: nothing impossible gets in."""
+        instance = self.shared.instance
         allowed = node.allowed(instance.n_candidates)
         present = node.present(instance.n_variables)
         if propagate(instance.offsets, instance.members, allowed, present):
@@ -185,26 +141,18 @@ class Search(SearchTree):
 
     def snapshot(self) -> SearchState:
         """The open nodes and those being visited, as they were when the visits began."""
-        size = self.ground.instance.n_candidates, self.ground.instance.n_variables
+        size = self.shared.instance.n_candidates, self.shared.instance.n_variables
         with self.team.at_rest() as tree:
             nodes, count, discarded = tree.nodes(), self.team.nodes, tree.discarded
         self.hand_over()  # what has closed the nodes that are missing
-        return SearchState(NAME, count, save_nodes(nodes, discarded, *size))
+        return SearchState(self.name, count, save_nodes(nodes, discarded, *size))
 
     # ------------------------------------------------------------------ the search
 
-    def advance(self) -> Progress:
+    def advance(self, worker: int = 0) -> Status | None:
         """Visit one node."""
         node = self.team.take()
         if node is None:
             return self.team.pause()
-        self.team.settle(node, self.visitors[0].visit(node))
-        return Progress.MORE
-
-    def interrupt(self) -> None:
-        """Ask compiled searches to stop."""
-        self.team.stop[0] = 1
-
-    def at_work(self) -> AbstractContextManager[None]:
-        """Threads of all workers but the first."""
-        return self.team.helpers([visitor.visit for visitor in self.visitors[1:]])
+        self.team.settle(node, self.visitors[worker].visit(node))
+        return None

@@ -185,7 +185,7 @@ class HybridRelaxation:
             empty = self._is_empty(warm, solution, allowed)
             return Relaxed(warm, warm, bound=-math.inf if empty else math.inf)
         if solution.outcome == "limit" or len(solution.eta) == 0:
-            self.watch.look_up()
+            self.watch.poll()
             return Relaxed(warm, warm)
         prices = self.prices(warm, solution)
         point = np.zeros(self.instance.n_candidates)
@@ -206,7 +206,7 @@ class HybridRelaxation:
     def _run(self, warm: Warm, allowed: BoolArray) -> tuple[Warm, Solution]:
         """Solve a programme; one that may be infeasible for lack of columns gets all of them."""
         while True:
-            self.watch.look_up()
+            self.watch.poll()
             self.program.load(warm, allowed)
             solution = self.program.run(self.watch.remaining())
             self.rounds += 1

@@ -318,7 +318,7 @@ class Chooser:
         better guide, and only a guide.
         """
         relaxation, loaded = self._relaxation, node.relaxed.loaded
-        relaxation.watch.look_up()
+        relaxation.watch.poll()
         place, number = (None, None) if row is None else row
         solution, multiplier = relaxation.program.probe(
             basis, change.removed, place, relaxation.watch.remaining(), ITERATIONS

@@ -1,12 +1,12 @@
-"""What all workers stand on: the problem as arrays, structural rows, what scores have learned.
-
-One worker: what happens at a node.
+"""What all workers share (arrays, structural rows, what scores have learned), and one worker: what
+happens at a node.
 """
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -21,7 +21,6 @@ from marginbn.solvers.branch_cut.arrays import (
 )
 from marginbn.solvers.branch_cut.kernels.climb import IncumbentSearch
 from marginbn.solvers.branch_cut.kernels.propagate import propagate
-from marginbn.solvers.branch_cut.needs import Division, divide
 from marginbn.solvers.branch_cut.relaxation import (
     ALL_COLUMNS,
     HybridRelaxation,
@@ -33,18 +32,27 @@ from marginbn.solvers.branch_cut.split import Chooser, PseudoCosts, sides
 from marginbn.solvers.branch_cut.tree import Node, Origin
 from marginbn.solvers.branch_cut.warm import Warm, cold_start, labels_at
 from marginbn.solvers.branch_cut.workers import Team
-from marginbn.solvers.memory import spendable
+from marginbn.solvers.memory import BranchCutShape, Division, Memory
 from marginbn.solvers.result import Status
 from marginbn.solvers.run import Deadline, Stopped
 from marginbn.solvers.start import feasible_selection, initial_selection
 
+if TYPE_CHECKING:
+    from marginbn.solvers.branch_cut import BranchCutSolver
+
 FIRST_COLUMNS = 20
 """Columns per variable at the root where columns are priced."""
 
+ROUNDING = 1e-9
+"""Relative difference between the arrays' value of a selection and that of the definition."""
+
+INTEGRAL = 1e-6
+"""Shares below this are zero to linear programming."""
+
 
 @dataclass(frozen=True, eq=False)
-class Ground:
-    """The common ground of the workers; safe to use from several threads.
+class Shared:
+    """What the workers share; safe to use from several threads.
 
     Attributes
     ----------
@@ -91,19 +99,16 @@ class Ground:
 
 def prepare(
     problem: StructureProblem,
-    poll: Poll = lambda: None,
-    *,
-    memory_limit: int | None = None,
+    memory: Memory | None = None,
     n_jobs: int = 1,
-    division: Division | None = None,
-) -> Ground:
-    """Write a problem out; ``division`` says how memory is used if not as the limit has it."""
+    poll: Poll = lambda: None,
+) -> Shared:
+    """Write a problem out within the memory (None: without a limit)."""
     reduced = drop_dominated(problem)
-    size = reduced.candidates.n_candidates, reduced.n_rows
-    memory = division or divide(*size, memory_limit, spendable(memory_limit), n_jobs)
-    instance = build_instance(reduced, memory.dense, poll, memory.cache)
+    division = BranchCutShape.of(reduced).divide(memory or Memory.probe(None), n_jobs)
+    instance = build_instance(reduced, division.dense, poll, division.cache)
     pool = RowPool(instance)
-    return Ground(reduced, _positions(reduced, problem), memory, instance, pool, PseudoCosts())
+    return Shared(reduced, _positions(reduced, problem), division, instance, pool, PseudoCosts())
 
 
 def _positions(reduced: StructureProblem, original: StructureProblem) -> IntArray:
@@ -114,14 +119,24 @@ def _positions(reduced: StructureProblem, original: StructureProblem) -> IntArra
     return np.array([original.candidates.index(int(i), p) for i, p in pairs], dtype=np.int64)
 
 
-class Desk:
-    """How a worker in a thread of its own reaches the others; it never meets the tracker."""
+class Visitor:
+    """A worker with programmes, local search and random numbers of its own. It runs in a thread and
+    never meets the run; the one in the caller's thread is a subclass.
+    """
 
-    def __init__(self, team: Team, deadline: Deadline) -> None:
+    def __init__(
+        self, shared: Shared, team: Team, deadline: Deadline, solver: BranchCutSolver, seed: int
+    ) -> None:
+        self.shared = shared
+        self.instance = shared.instance
         self.team = team
         self.deadline = deadline
+        self.heuristics = solver.heuristics
+        self.relaxation = HybridRelaxation(shared.instance, shared.pool, self, seed)
+        self.finder = IncumbentSearch(shared.instance, seed, self.team.stop)
+        self.chooser = Chooser(self.relaxation, shared.costs, seed, solver.random_splits)
 
-    def look_up(self) -> None:
+    def poll(self) -> None:
         """Leave if the search is over."""
         if self.team.is_over:
             raise Stopped(Status.INTERRUPTED)
@@ -139,22 +154,6 @@ class Desk:
     def adopt(self, value: float, chosen: IntArray) -> None:
         """A selection that may be the best."""
         self.team.adopt(value, chosen)
-
-
-class Visitor:
-    """A worker with programmes, local search and random numbers of its own."""
-
-    def __init__(
-        self, ground: Ground, desk: Desk, seed: int, heuristics: bool, random_splits: bool
-    ) -> None:
-        self.ground = ground
-        self.instance = ground.instance
-        self.desk = desk
-        self.team = desk.team
-        self.heuristics = heuristics
-        self.relaxation = HybridRelaxation(ground.instance, ground.pool, desk, seed)
-        self.finder = IncumbentSearch(ground.instance, seed, self.team.stop)
-        self.chooser = Chooser(self.relaxation, ground.costs, seed, random_splits)
 
     def visit(self, node: Node) -> list[Node]:
         """Bound a node, look for incumbents, fix and split; returns the children that are left."""
@@ -181,25 +180,25 @@ class Visitor:
         return self._split(node, relaxed, bound, allowed, present)
 
     def _relax(self, node: Node, allowed: BoolArray, present: BoolArray) -> Relaxed:
-        pool = self.ground.pool
+        pool = self.shared.pool
         return self.relaxation.solve(
             node.warm,
             allowed,
             [pool.edge(int(i), int(j)) for i, j in zip(*np.nonzero(present), strict=True)],
             self.team.cutoff,
             effort_at(self.instance, node.depth),
-            lambda bound: self.desk.claim(node, bound),
+            lambda bound: self.claim(node, bound),
         )
 
     def offer(self, chosen: IntArray) -> None:
         """A selection is scored from the definition if it may be better than the best."""
         best = self.team.value
-        if self.instance.value(chosen) > best - 1e-9 * abs(best):
-            self.desk.adopt(self.ground.problem.evaluate(chosen), chosen)
+        if self.instance.value(chosen) > best - ROUNDING * abs(best):
+            self.adopt(self.shared.problem.evaluate(chosen), chosen)
 
     def _evaluate_leaf(self, chosen: IntArray) -> list[Node]:
         """A node with one candidate per variable: its value is its bound."""
-        self.team.discard(self.ground.problem.evaluate(chosen))
+        self.team.discard(self.shared.problem.evaluate(chosen))
         self.offer(chosen)
         return []
 
@@ -207,11 +206,11 @@ class Visitor:
         if node.origin is not None and math.isfinite(bound):
             origin = node.origin
             loss = origin.bound - bound
-            self.ground.costs.learn(origin.split, origin.side, origin.value, loss)
+            self.shared.costs.learn(origin.split, origin.side, origin.value, loss)
 
     def _use_point(self, point: FloatArray, values: FloatArray) -> None:
         """An integral point always, a rounded one or a kick of the incumbent now and then."""
-        integral = len(np.flatnonzero(point > 1e-6)) == self.instance.n_variables
+        integral = len(np.flatnonzero(point > INTEGRAL)) == self.instance.n_variables
         due = self.team.take_turn(self.finder.nodes_between)
         if not (integral or due):
             return

@@ -6,50 +6,47 @@ back in one step; in between the node stays on the list of those in progress, wi
 or a better one that was proved since. So at every moment the bound covers what anybody is working
 on, and a checkpoint contains it.
 
-The first worker runs in the caller's thread, the only one that speaks to the tracker and hears
-Ctrl-C; the others run in threads of their own. What these find prunes at once and waits to be
-handed to the tracker.
+What threads find prunes at once and waits to be handed to the run.
 """
 
 from __future__ import annotations
 
 import math
-import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
-from functools import partial
 
 import numpy as np
 
 from marginbn.solvers.branch_cut.arrays import IntArray
 from marginbn.solvers.branch_cut.tree import SMALLEST_TREE, Node, Tree
-from marginbn.solvers.run import Limits, Stopped, running
-from marginbn.solvers.tree_search import Progress
+from marginbn.solvers.result import Status
+from marginbn.solvers.run import Limits
+from marginbn.solvers.tree_search import REST
+from marginbn.solvers.tree_search import Team as BaseTeam
 
 SMALLEST_GAP = 1e-9
 """Relative gap to which bounds can be expected to close in double precision."""
+
+CUTOFF_SHARE = 0.5
+"""Part of the requested gap within which nodes are given up; the rest is for rounding."""
 
 LAST_RESORT = 4
 """The search ends with a memory limit when open nodes take so many times what they may; depth
 first they hardly ever do.
 """
 
-REST = 0.02
-"""Seconds that a worker without nodes waits before it looks again."""
-
 PATIENCE = 2.0
-"""Seconds for which helpers are waited for at the end. One that is deep in a linear programme may
+"""Seconds for which threads are waited for at the end. One that is deep in a linear programme may
 take longer; it then leaves on its own, and nobody reads what it brings.
 """
 
-Visit = Callable[[Node], list[Node]]
-"""Bounds a node and returns the children that are left."""
 
+class Team(BaseTeam[IntArray]):
+    """The tree that workers share; they find selections."""
 
-class Team:
-    """What the workers share, and the threads of all but the first."""
-
-    def __init__(self, tree: Tree, limits: Limits, budget: int) -> None:
+    def __init__(self, tree: Tree, limits: Limits, budget: int, n_workers: int = 1) -> None:
+        super().__init__(n_workers)
+        self.patience = PATIENCE
         self.tree = tree
         self.limits = limits
         self.value = -math.inf
@@ -57,31 +54,24 @@ class Team:
         self.chosen: IntArray | None = None
         """Its selection, where it is one of ours."""
         self.nodes = 0
-        self.earlier_nodes = 0  # of sittings before this one
-        self.stop = np.zeros(1, dtype=np.int64)
-        """Flag that ends compiled searches."""
+        self.earlier_nodes = 0  # of calls before this one
         self._largest = LAST_RESORT * max(budget, SMALLEST_TREE)
-        self._lock = threading.RLock()
-        self._change = threading.Condition(self._lock)
-        self._is_over = False
-        self._failure: BaseException | None = None
-        self._found: list[IntArray] = []
         self._next_search = 0
 
     # ------------------------------------------------------------------ incumbents
 
     @property
     def cutoff(self) -> float:
-        """Nodes with a bound up to this are given up: incumbent plus half the requested gap."""
+        """Nodes with a bound up to this are given up: incumbent plus part of the requested gap."""
         value = self.value
         if not math.isfinite(value):
             return -math.inf
-        return value + 0.5 * max(self.limits.gap, SMALLEST_GAP) * abs(value)
+        return value + CUTOFF_SHARE * max(self.limits.gap, SMALLEST_GAP) * abs(value)
 
     def adopt(self, value: float, chosen: IntArray) -> None:
         """Prune with a selection of that value from now on, if it is the best."""
         with self._lock:
-            if value > self.value and not self._is_over:
+            if value > self.value and not self.is_over:
                 self.value, self.chosen = value, np.array(chosen, dtype=np.int64)
                 self._found.append(self.chosen)
 
@@ -90,17 +80,6 @@ class Team:
         """The best selection, where it is one of ours, and the best value."""
         with self._lock:
             return self.chosen, self.value
-
-    @property
-    def found(self) -> list[IntArray]:
-        """Selections that wait to be handed to the tracker, the oldest first."""
-        with self._lock:
-            return list(self._found)
-
-    def forget(self, handed_over: list[IntArray]) -> None:
-        """The tracker knows these, the oldest ones."""
-        with self._lock:
-            del self._found[: len(handed_over)]
 
     def take_turn(self, nodes_between: int) -> bool:
         """Whether it is time for a local search; if so, the next one is so many nodes away."""
@@ -131,7 +110,7 @@ class Team:
     def take(self) -> Node | None:
         """A node to visit; None if there is none, or none may be visited now."""
         with self._lock:
-            if self._is_over or self._limit() is not None:
+            if self.is_over or self._limit() is not None:
                 return None
             node = self.tree.pop()
             if node is not None:
@@ -141,74 +120,28 @@ class Team:
     def settle(self, node: Node, children: list[Node]) -> None:
         """A visit is over: the children take the place of the node."""
         with self._lock:
-            if not self._is_over:
+            if not self.is_over:
                 self.tree.push_children(children, self.value)
                 self.tree.done(node)
                 self._change.notify_all()
 
-    def pause(self) -> Progress:
-        """For the first worker when it got no node: wait for the others, or say why to end."""
+    def pause(self) -> Status | None:
+        """For a worker that got no node: wait for the others, or say why to end."""
         with self._lock:
-            self.raise_failure()
             if self.tree.taken:
                 self._change.wait(REST)
-                return Progress.MORE
-            if len(self.tree) == 0:
-                return Progress.FINISHED
-            return self._limit() or Progress.MORE
+                return None
+            return Status.OPTIMAL if len(self.tree) == 0 else self._limit()
 
-    def _limit(self) -> Progress | None:
+    def _limit(self) -> Status | None:
         """Why no further node may be visited."""
         here = self.nodes - self.earlier_nodes
         if self.limits.nodes is not None and here >= self.limits.nodes:
-            return Progress.NODE_LIMIT
-        return Progress.MEMORY_LIMIT if self.tree.nbytes > self._largest else None
+            return Status.NODE_LIMIT
+        return Status.MEMORY_LIMIT if self.tree.nbytes > self._largest else None
 
     @contextmanager
     def at_rest(self) -> Iterator[Tree]:
         """The tree, with nobody changing it for the time of the block."""
         with self._lock:
             yield self.tree
-
-    # ------------------------------------------------------------------ helpers
-
-    @property
-    def is_over(self) -> bool:
-        """Whether helpers should leave."""
-        return self._is_over
-
-    def raise_failure(self) -> None:
-        """Raise in the caller's thread what went wrong in another."""
-        if self._failure is not None:
-            failure, self._failure = self._failure, None
-            raise failure
-
-    @contextmanager
-    def helpers(self, visits: list[Visit]) -> Iterator[None]:
-        """A thread for each of some workers, for the time of the block."""
-        bodies = [partial(self._help, visit) for visit in visits]
-        with running(bodies, self._send_home, PATIENCE):
-            yield
-        self.raise_failure()
-
-    def _send_home(self) -> None:
-        """Tell helpers to leave; from now on nothing that they do counts."""
-        with self._lock:
-            self._is_over = True
-            self.stop[0] = 1
-            self._change.notify_all()
-
-    def _help(self, visit: Visit) -> None:
-        """Body of a thread: visits while there are nodes, until somebody says stop."""
-        try:
-            while not self._is_over:
-                node = self.take()
-                if node is None:
-                    with self._lock:
-                        self._change.wait(REST)
-                else:
-                    self.settle(node, visit(node))
-        except Stopped:
-            pass  # its node stays among those in progress
-        except BaseException as error:  # raised again in the caller's thread
-            self._failure = error
