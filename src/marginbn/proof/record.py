@@ -1,4 +1,4 @@
-"""What a relaxation tells the tree, and the tree as it goes into a certificate.
+"""What a relaxation reports to the tree, and the tree as it goes into a certificate.
 
 Dual weights on a coarse scale: few bits, still a proof.
 

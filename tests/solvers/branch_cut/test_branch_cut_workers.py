@@ -20,8 +20,7 @@ from marginbn.solvers.branch_cut.arrays import build_instance
 from marginbn.solvers.branch_cut.relaxation import HybridRelaxation
 from marginbn.solvers.branch_cut.rows import RowPool, cluster_row
 from marginbn.solvers.branch_cut.tree import Node, Tree
-from marginbn.solvers.branch_cut.visit import Visitor
-from marginbn.solvers.branch_cut.workers import Team
+from marginbn.solvers.branch_cut.visit import Team, Visitor
 from marginbn.solvers.checkpoint import Checkpoint
 from marginbn.solvers.exhaustive import ExhaustiveSolver
 from marginbn.solvers.memory import BranchCutShape
@@ -308,7 +307,7 @@ def test_a_helper_that_hangs_does_not_hold_the_caller(monkeypatch: pytest.Monkey
         return bool(stuck)
 
     monkeypatch.setattr(Visitor, "visit", hang)
-    monkeypatch.setattr("marginbn.solvers.branch_cut.workers.PATIENCE", 0.1)
+    monkeypatch.setattr("marginbn.solvers.branch_cut.visit.PATIENCE", 0.1)
     solver = BranchCutSolver(heuristics=False)
     result = solve_with(solver, Run(problem, callback=stop, n_jobs=2))
     assert stuck
@@ -356,7 +355,7 @@ def test_a_checkpoint_contains_what_others_are_visiting(
         return visit(self, node)
 
     monkeypatch.setattr(Visitor, "visit", hold)
-    monkeypatch.setattr("marginbn.solvers.branch_cut.workers.PATIENCE", 0.1)
+    monkeypatch.setattr("marginbn.solvers.branch_cut.visit.PATIENCE", 0.1)
     kept = Checkpoint(tmp_path / "c", problem)
     stopped = solve_with(
         solver,
