@@ -24,7 +24,8 @@ from marginbn.export.jkl import load_scores, problem_from_jkl, problem_to_jkl
 from marginbn.network.network import BayesianNetwork
 from marginbn.report.text import describe
 from marginbn.solvers import get_solver
-from marginbn.solvers.run import Limits
+from marginbn.solvers.run import Limits, Run
+from marginbn.solvers.solve import solve_with
 
 Run = Callable[[bytes, Path], None]
 
@@ -134,7 +135,7 @@ def _scores_target(data: bytes, folder: Path) -> None:
     assert np.array_equal(again.linear, problem.linear)
     solver = get_solver("dp")
     if problem.n_variables <= _SMALL and solver.can_solve(problem) is None:
-        result = solver.solve(problem, limits=Limits(time=1.0))
+        result = solve_with(solver, Run(problem, Limits(time=1.0)))
         assert result.bound >= result.objective
 
 
