@@ -61,8 +61,6 @@ ROOT_KICK, POLISH_KICK = 4, 2
 NO_KICKS = 1
 """Effort that the first climb uses up."""
 
-TRIVIAL_OPERATIONS = 16.0
-"""Rounding of the trivial majorant: its gradient is the linear scores, one pass in few blocks."""
 
 
 def warm_up(solver: BranchBoundSolver) -> None:
