@@ -20,12 +20,13 @@ from typer.testing import CliRunner, Result
 
 import marginbn
 from marginbn import MaxMarginBNClassifier, NaiveBayesClassifier, TANClassifier
-from marginbn.classifiers.evaluation import cross_validate, stratified_holdout
+from marginbn.classifiers.evaluation import cross_validate
 from marginbn.classifiers.model_file import load_model, save_model
 from marginbn.cli import app
 from marginbn.cli.data import parse_kinds
 from marginbn.cli.options import Score
 from marginbn.cli.running import ProgressLine
+from marginbn.data.labelled import stratified_holdout
 from marginbn.datasets import load_dataset
 from marginbn.exceptions import InputError
 from marginbn.export.formats import load_network as load_any

@@ -19,7 +19,7 @@ from marginbn.cli.running import DONE, OPEN_GAP
 
 if TYPE_CHECKING:
     from marginbn.classifiers.evaluation import FoldScore, FoldScores
-    from marginbn.cli.data import Rows
+    from marginbn.data.labelled import LabelledTable
 
 
 def evaluate(
@@ -35,12 +35,12 @@ def evaluate(
     Everything is learned anew in each fold, discretisation included. Intervals are 95 % Student t
     intervals over the folds.
     """
-    from marginbn.cli.data import load_source
+    from marginbn.cli.data import load_rows
     from marginbn.cli.running import print_json
 
     entrants = list(dict.fromkeys([problem.method, Method.NAIVE_BAYES, Method.TAN]))
     makers = {method: _maker(method, problem, search) for method in entrants}
-    rows = load_source(table).rows()
+    rows = load_rows(table)
     scores = {}
     for method, make in makers.items():
         report = _Reporter(method, folds, quiet or method is not problem.method)
@@ -70,7 +70,7 @@ def _maker(method: Method, problem: ProblemOptions, search: SearchOptions) -> An
 
 
 def _cross_validate(
-    make: Any, rows: Rows, folds: int, search: SearchOptions, report: _Reporter
+    make: Any, rows: LabelledTable, folds: int, search: SearchOptions, report: _Reporter
 ) -> FoldScores:
     from marginbn.classifiers.evaluation import cross_validate
 
@@ -117,7 +117,7 @@ def _finite(record: dict[str, Any]) -> dict[str, Any]:
     return record | {"gap": record["gap"] if record["gap"] < float("inf") else None}
 
 
-def _describe(scores: dict[Method, FoldScores], rows: Rows, folds: int) -> str:
+def _describe(scores: dict[Method, FoldScores], rows: LabelledTable, folds: int) -> str:
     from marginbn.network.wording import align, percent, seconds
 
     table = [["method", "accuracy", "+-", "largest gap", "search"]]

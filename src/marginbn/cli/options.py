@@ -1,8 +1,6 @@
-"""Options that several commands share, grouped as the commands use them.
+"""Options that several commands share, and the unfitted classifier they ask for.
 
 None stands for "not given": the classifier's own default applies.
-
-From options to a classifier that is not fitted yet.
 """
 
 from __future__ import annotations
@@ -28,38 +26,15 @@ class Method(StrEnum):
     NAIVE_BAYES = "naive-bayes"
 
 
-class Margin(StrEnum):
-    """Margins of the max-margin methods."""
+# The names of registries, written down so that --help need not import the registries; a test
+# compares them with the registries, and the defaults in help texts with the classifiers' own.
+Margin = StrEnum("Margin", "MULTICLASS BINARY")
+Score = StrEnum("Score", "MDL BIC AIC LOGLIK BDEU K2")
+Missing = StrEnum("Missing", "DROP STATE ERROR")
+Unseen = StrEnum("Unseen", "MISSING ERROR")
 
-    MULTICLASS = "multiclass"
-    BINARY = "binary"
-
-
-class Score(StrEnum):
-    """Scores of the generative method."""
-
-    MDL = "mdl"
-    BIC = "bic"
-    AIC = "aic"
-    LOGLIK = "loglik"
-    BDEU = "bdeu"
-    K2 = "k2"
-
-
-class Missing(StrEnum):
-    """What to do with missing values in training rows."""
-
-    DROP = "drop"
-    STATE = "state"
-    ERROR = "error"
-
-
-class Unseen(StrEnum):
-    """What a category never seen in training means at prediction."""
-
-    MISSING = "missing"
-    ERROR = "error"
-
+DEFAULT_HOLDOUT = 0.2
+"""Share of the rows that ``marginbn fit`` holds out if nothing else is said."""
 
 TableArgument = Annotated[
     str,

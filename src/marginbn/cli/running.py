@@ -1,9 +1,4 @@
-"""What commands print: JSON for programs, text for people.
-
-The line on stderr that tells how a search goes.
-
-How every command runs: options grouped, errors and warnings as single lines, exit codes.
-"""
+"""How every command runs: options grouped, what is printed, errors as single lines, exit codes."""
 
 from __future__ import annotations
 
@@ -206,19 +201,19 @@ def clean_endings() -> Iterator[None]:
         _silence_stdout()
         raise typer.Exit(BROKEN_PIPE) from None
     except (MarginBNError, OSError) as error:
-        tell(f"error: {error}")
+        print_message(f"error: {error}")
         raise typer.Exit(ERROR) from None
     except UnicodeEncodeError as error:
-        tell(
+        print_message(
             f"error: {error.object[error.start : error.end]!a} cannot be written in "
             f"{error.encoding}; set PYTHONIOENCODING=utf-8, or write to a file"
         )
         raise typer.Exit(ERROR) from None
     except MemoryError:
-        tell("error: out of memory; `marginbn size` tells what a problem needs")
+        print_message("error: out of memory; `marginbn size` tells what a problem needs")
         raise typer.Exit(ERROR) from None
     except KeyboardInterrupt:
-        tell("interrupted before there was a result")
+        print_message("interrupted before there was a result")
         raise typer.Exit(INTERRUPTED) from None
 
 
@@ -227,7 +222,7 @@ def clean_warnings() -> Iterator[None]:
     """Warnings meant for users in one line each, all others not at all."""
 
     def show(message: Warning | str, *_: Any, **__: Any) -> None:
-        tell(f"warning: {message}")
+        print_message(f"warning: {message}")
 
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -236,7 +231,7 @@ def clean_warnings() -> Iterator[None]:
         yield
 
 
-def tell(message: str) -> None:
+def print_message(message: str) -> None:
     """One line on stderr with the program's name; a progress line on it is wiped first."""
     wipe = "\r\x1b[K" if sys.stderr.isatty() else ""
     typer.echo(f"{wipe}marginbn: {' '.join(message.split())}", err=True)

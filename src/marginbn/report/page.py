@@ -28,7 +28,8 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from marginbn.classifiers import BaseBNClassifier
-from marginbn.classifiers.base import check_count, check_positive
+from marginbn.classifiers.validation import check_count, check_positive
+from marginbn.data.labelled import LabelledTable
 from marginbn.exceptions import InputError
 from marginbn.files import PathLike, write_text
 from marginbn.network.network import BayesianNetwork
@@ -37,10 +38,10 @@ from marginbn.report import sections
 from marginbn.report.charts import Markup, element, join
 from marginbn.report.comparison import (
     Comparison,
-    LabelledRows,
     OnFold,
     compare_by_folds,
     compare_on_test,
+    read_rows,
 )
 from marginbn.report.sections import (
     Report,
@@ -180,8 +181,8 @@ def write_report(
     True
     """
     _check_arguments(classifier, (X, y), (X_test, y_test), n_folds, fold_time_limit)
-    rows = None if X is None else LabelledRows.read(classifier, X, y)
-    test = None if X_test is None else LabelledRows.read(classifier, X_test, y_test)
+    rows = None if X is None else read_rows(classifier, X, y)
+    test = None if X_test is None else read_rows(classifier, X_test, y_test)
     report = gather(classifier, rows, test, title, n_folds, fold_time_limit, on_fold)
     write_text(path, render(report))
 
@@ -211,8 +212,8 @@ def _check_arguments(
 
 def gather(
     classifier: BaseBNClassifier,
-    rows: LabelledRows | None = None,
-    test: LabelledRows | None = None,
+    rows: LabelledTable | None = None,
+    test: LabelledTable | None = None,
     title: str | None = None,
     n_folds: int = DEFAULT_FOLDS,
     fold_time_limit: float = DEFAULT_FOLD_TIME,
@@ -240,8 +241,8 @@ def gather(
 
 def _compare(
     classifier: BaseBNClassifier,
-    rows: LabelledRows,
-    test: LabelledRows | None,
+    rows: LabelledTable,
+    test: LabelledTable | None,
     n_folds: int,
     fold_time_limit: float,
     on_fold: OnFold | None,

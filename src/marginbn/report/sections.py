@@ -12,6 +12,7 @@ import numpy as np
 
 from marginbn import __version__
 from marginbn.classifiers import BaseBNClassifier
+from marginbn.data.labelled import LabelledTable
 from marginbn.exceptions import ProblemTooLargeError
 from marginbn.export.formats import network_to_svg
 from marginbn.network import wording as plaintext
@@ -40,7 +41,7 @@ from marginbn.report.charts import (
     name,
     table,
 )
-from marginbn.report.comparison import Comparison, LabelledRows, MethodAccuracy
+from marginbn.report.comparison import Comparison, MethodAccuracy
 from marginbn.report.text import facts, settings, verdict
 from marginbn.solvers.result import PROOF_TOLERANCE
 
@@ -92,7 +93,7 @@ class Report:
 
 
 def gather_contributions(
-    classifier: BaseBNClassifier, rows: LabelledRows, source: str
+    classifier: BaseBNClassifier, rows: LabelledTable, source: str
 ) -> Contributions | None:
     """Contributions on some rows; None where there is only one class to argue for."""
     if len(classifier.classes_) < 2:
