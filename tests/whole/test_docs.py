@@ -36,7 +36,13 @@ WORKED_WITH = (
     marginbn.Table,
     importlib.import_module("marginbn.classifiers").BaseBNClassifier,
 )
-"""Classes whose public methods are explained by examples too."""
+"""Classes whose public methods are explained by examples too, in the class or in the method."""
+
+
+def shown_in(cls: type, method: str) -> bool:
+    """Whether an example of the class calls the method: one set-up serves them all."""
+    examples = re.findall(r"^(?:>>>|\.\.\.) .*", inspect.getdoc(cls) or "", re.MULTILINE)
+    return any(f".{method}(" in line for line in examples)
 
 
 def public_things() -> Iterator[tuple[str, Any]]:
@@ -49,7 +55,8 @@ def public_things() -> Iterator[tuple[str, Any]]:
     for cls in WORKED_WITH:
         for name, member in vars(cls).items():
             function = getattr(member, "__func__", member)
-            if inspect.isfunction(function) and not name.startswith("_"):
+            is_public = inspect.isfunction(function) and not name.startswith("_")
+            if is_public and not shown_in(cls, name):
                 yield f"{cls.__name__}.{name}", function
 
 

@@ -95,10 +95,15 @@ class BaseBNClassifier(ClassifierMixin, BaseEstimator):
         "unseen": one_of(*get_args(UnseenPolicy)),
     }
 
-    smoothing: float
-    missing: Any
-    unseen: Any
-    column_kinds: Any
+    def __init__(
+        self,
+        *,
+        smoothing: float = 1.0,
+        missing: str = "drop",
+        unseen: str = "missing",
+        column_kinds: Any = "auto",
+    ) -> None:
+        self._store(locals())
 
     def _store(self, parameters: dict[str, Any]) -> None:
         """Keep the arguments of a constructor, its ``locals()``; they are checked in ``fit``."""

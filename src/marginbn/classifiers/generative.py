@@ -43,9 +43,6 @@ checkpoint, certificate
     'optimal'
     """
 
-    class_restricted: bool
-    equivalent_sample_size: float
-
     def __init__(
         self,
         *,

@@ -89,9 +89,6 @@ class MaxMarginBNClassifier(SearchingBNClassifier):
         "margin": one_of(*get_args(MarginKind)),
     }
 
-    margin: Any
-    gamma: float
-
     def __init__(
         self,
         *,

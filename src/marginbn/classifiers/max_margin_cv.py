@@ -115,11 +115,6 @@ missing, unseen, column_kinds, callback, memory_limit
         "inner_time_limit": optional(check_positive),
     }
 
-    margin: Any
-    gammas: Any
-    cv: Any
-    inner_time_limit: Any
-
     def __init__(
         self,
         *,

@@ -12,7 +12,6 @@ log likelihood is largest for a maximum spanning tree under the conditional mutu
 from __future__ import annotations
 
 import time
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -47,16 +46,6 @@ class NaiveBayesClassifier(BaseBNClassifier):
     array(['a'], dtype='<U1')
     """
 
-    def __init__(
-        self,
-        *,
-        smoothing: float = 1.0,
-        missing: str = "drop",
-        unseen: str = "missing",
-        column_kinds: Any = "auto",
-    ) -> None:
-        self._store(locals())
-
     def _learn_structure(self, data: EncodedData) -> SolveResult:
         parents = [() if i == 0 else (0,) for i in range(data.n_variables)]
         return fixed_structure_result(data, parents, "naive_bayes")
@@ -76,16 +65,6 @@ class TANClassifier(BaseBNClassifier):
     >>> TANClassifier().fit(X, y).status_
     'optimal'
     """
-
-    def __init__(
-        self,
-        *,
-        smoothing: float = 1.0,
-        missing: str = "drop",
-        unseen: str = "missing",
-        column_kinds: Any = "auto",
-    ) -> None:
-        self._store(locals())
 
     def _learn_structure(self, data: EncodedData) -> SolveResult:
         start = time.perf_counter()

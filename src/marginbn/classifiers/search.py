@@ -39,7 +39,11 @@ def check_solver(name: str, value: Any) -> None:
 
 
 class SearchingBNClassifier(BaseBNClassifier):
-    """A classifier that builds a problem and has it solved."""
+    """A classifier that builds a problem and has it solved.
+
+    Besides the parameters below, subclasses take ``random_state``, ``n_jobs``, ``verbose``,
+    ``required_arcs``, ``forbidden_arcs`` and ``callback``.
+    """
 
     _CHECKS: ClassVar[dict[str, Check]] = {
         **BaseBNClassifier._CHECKS,
@@ -51,20 +55,6 @@ class SearchingBNClassifier(BaseBNClassifier):
         "checkpoint": check_path,
         "certificate": check_path,
     }
-
-    max_parents: Any
-    solver: Any
-    time_limit: Any
-    gap_tolerance: Any
-    random_state: Any
-    n_jobs: Any
-    verbose: Any
-    required_arcs: Any
-    forbidden_arcs: Any
-    callback: Any
-    memory_limit: Any
-    checkpoint: Any
-    certificate: Any
 
     @abstractmethod
     def _problem(self, data: EncodedData) -> StructureProblem:

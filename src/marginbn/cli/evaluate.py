@@ -14,8 +14,10 @@ from marginbn.cli.options import (
     QuietOption,
     SearchOptions,
     TableOptions,
+    build_classifier,
 )
-from marginbn.cli.running import DONE, OPEN_GAP
+from marginbn.cli.running import DONE, OPEN_GAP, note, print_json
+from marginbn.network.wording import align, percent, seconds
 
 if TYPE_CHECKING:
     from marginbn.classifiers.evaluation import FoldScore, FoldScores
@@ -36,7 +38,6 @@ def evaluate(
     intervals over the folds.
     """
     from marginbn.cli.data import load_rows
-    from marginbn.cli.running import print_json
 
     entrants = list(dict.fromkeys([problem.method, Method.NAIVE_BAYES, Method.TAN]))
     makers = {method: _maker(method, problem, search) for method in entrants}
@@ -58,8 +59,6 @@ def _maker(method: Method, problem: ProblemOptions, search: SearchOptions) -> An
     The method asked for gets all options, a baseline those that every classifier has.
     """
     from sklearn.base import clone
-
-    from marginbn.cli.options import build_classifier
 
     if method is problem.method:
         classifier = build_classifier(problem, replace(search, jobs=None))
@@ -87,9 +86,6 @@ class _Reporter:
         self._done = 0
 
     def __call__(self, fold: FoldScore) -> None:
-        from marginbn.cli.running import note
-        from marginbn.network.wording import percent, seconds
-
         self._done += 1
         note(
             f"{self._method}: fold {self._done} of {self._n_folds}, accuracy "
@@ -118,8 +114,6 @@ def _finite(record: dict[str, Any]) -> dict[str, Any]:
 
 
 def _describe(scores: dict[Method, FoldScores], rows: LabelledTable, folds: int) -> str:
-    from marginbn.network.wording import align, percent, seconds
-
     table = [["method", "accuracy", "+-", "largest gap", "search"]]
     for method, result in scores.items():
         time = sum(fold.seconds for fold in result.folds)

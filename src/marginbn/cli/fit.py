@@ -14,8 +14,17 @@ from marginbn.cli.options import (
     QuietOption,
     SearchOptions,
     TableOptions,
+    build_classifier,
 )
-from marginbn.cli.running import DONE, OPEN_GAP
+from marginbn.cli.running import (
+    DONE,
+    OPEN_GAP,
+    ProgressLine,
+    note,
+    print_json,
+    print_verdict,
+    text_width,
+)
 
 if TYPE_CHECKING:
     from marginbn.classifiers import BaseBNClassifier
@@ -65,8 +74,6 @@ def fit(
     """Learn a classifier from TABLE and say how good it provably is."""
     from marginbn.classifiers.model_file import save_model
     from marginbn.cli.data import load_source
-    from marginbn.cli.options import build_classifier
-    from marginbn.cli.running import note, print_json, print_verdict, text_width
     from marginbn.report.text import describe, summarise
 
     check_holdout(holdout, test)
@@ -138,8 +145,6 @@ def describe_split(train: LabelledTable, held_out: LabelledTable, is_share: bool
 
 def learn(classifier: BaseBNClassifier, train: LabelledTable, quiet: bool) -> None:
     """Fit with a progress line; Ctrl-C ends the search, not the program."""
-    from marginbn.cli.running import ProgressLine
-
     with ProgressLine(enabled=not quiet) as progress:
         if "callback" in classifier.get_params(deep=False):
             classifier.set_params(callback=progress)

@@ -18,6 +18,9 @@ from marginbn.cli.options import (
     TableArgument,
     TableOptions,
 )
+from marginbn.cli.running import note, print_json, print_verdict, text_width
+from marginbn.exceptions import InputError
+from marginbn.network.wording import percent, seconds
 
 if TYPE_CHECKING:
     from marginbn.classifiers import BaseBNClassifier
@@ -42,7 +45,6 @@ def predict(
     """
     from marginbn.classifiers.model_file import load_model
     from marginbn.cli.data import load_table
-    from marginbn.cli.running import print_json
     from marginbn.data.readers import write_csv
 
     classifier = load_model(model)
@@ -67,7 +69,6 @@ def show(
 ) -> None:
     """Summarise a saved classifier: verdict, numbers, structure."""
     from marginbn.classifiers.model_file import load_model
-    from marginbn.cli.running import print_json, print_verdict, text_width
     from marginbn.export.native import network_to_dict
     from marginbn.report.text import describe, describe_tables, summarise
 
@@ -133,7 +134,6 @@ def report(
     measured writes the page without it.
     """
     from marginbn.classifiers.model_file import load_model
-    from marginbn.cli.running import note
     from marginbn.report.page import write_report
 
     check_options(data, test, folds, fold_time)
@@ -189,8 +189,6 @@ def load_rows(
 
 def describe_fold(name: str, fold: FoldScore) -> str:
     """A line about a fold that is done."""
-    from marginbn.network.wording import percent, seconds
-
     return f"{name}: accuracy {percent(fold.accuracy)} in a fold, {seconds(fold.seconds)} of search"
 
 
@@ -223,7 +221,6 @@ def export(
     With uai the names go to a second file beside the first; on stdout there are none.
     """
     from marginbn.classifiers.model_file import load_model
-    from marginbn.exceptions import InputError
     from marginbn.export.formats import find_format
 
     try:

@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from marginbn.exceptions import InputError
+
 if TYPE_CHECKING:
     from marginbn.classifiers import BaseBNClassifier
 
@@ -199,7 +201,6 @@ def build_classifier(
 ) -> BaseBNClassifier:
     """The classifier that the options ask for; wrong values are usage errors."""
     import marginbn
-    from marginbn.exceptions import InputError
 
     cls: type[BaseBNClassifier] = getattr(marginbn, _CLASSES[problem.method])
     known = cls().get_params(deep=False)
@@ -260,7 +261,6 @@ def resolve_gamma(problem: ProblemOptions) -> float | None:
     if problem.gamma is not None:
         raise typer.BadParameter("give either --gamma or --p, not both", param_hint="--p")
     from marginbn.classifiers.max_margin import gamma_from_probability
-    from marginbn.exceptions import InputError
 
     try:
         return gamma_from_probability(problem.p)

@@ -22,8 +22,10 @@ from marginbn.cli.options import (
     QuietOption,
     SearchOptions,
     TableOptions,
+    build_classifier,
 )
-from marginbn.cli.running import DONE, OPEN_GAP
+from marginbn.cli.running import DONE, OPEN_GAP, ProgressLine, note, print_json, print_verdict
+from marginbn.network.wording import align, counted, number, percent, seconds
 
 if TYPE_CHECKING:
     from marginbn.problem.problem import ProblemSize, StructureProblem
@@ -54,7 +56,6 @@ def size(
 ) -> None:
     """Count candidates, margin rows and memory; solve nothing."""
     from marginbn.cli.data import encode_rows, load_rows
-    from marginbn.cli.running import print_json
     from marginbn.problem.problem import estimate_size
     from marginbn.solvers.sizing import estimate_needs
 
@@ -71,7 +72,6 @@ def size(
 
 
 def _describe(needed: ProblemSize, memory: Needs, n_rows: int, n_classes: int) -> str:
-    from marginbn.network.wording import align
     from marginbn.solvers.memory import describe_bytes
 
     return "\n".join(
@@ -111,8 +111,6 @@ def formulate(
     read them.
     """
     from marginbn.cli.data import encode_rows, load_rows
-    from marginbn.cli.options import build_classifier
-    from marginbn.cli.running import note
     from marginbn.export.jkl import save_scores
     from marginbn.solvers.milp import write_formulation
 
@@ -148,7 +146,6 @@ def solve(
 
     There are no data behind the scores, so the answer is a structure without parameters.
     """
-    from marginbn.cli.running import print_json, print_verdict
     from marginbn.export.jkl import load_scores
 
     problem = load_scores(scores)
@@ -163,7 +160,6 @@ def solve(
 def run_search(problem: StructureProblem, search: SearchOptions, quiet: bool) -> SolveResult:
     """Solve with a progress line; wrong options are usage errors."""
     from marginbn.classifiers import GenerativeBNClassifier
-    from marginbn.cli.running import ProgressLine
     from marginbn.solvers import solve_structure, solver_names
 
     solver = search.solver or "auto"
@@ -206,8 +202,6 @@ def summarise_result(problem: StructureProblem, result: SolveResult) -> dict[str
 
 def describe_result(problem: StructureProblem, result: SolveResult) -> str:
     """Verdict, numbers and structure for a terminal."""
-    from marginbn.network.wording import align, counted, number, percent, seconds
-
     if result.is_optimal:
         verdict = "Optimal, proven: no allowed structure has a higher score."
     else:

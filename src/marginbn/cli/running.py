@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any, get_type_hints
 import typer
 
 from marginbn.exceptions import MarginBNError
+from marginbn.network.wording import number, percent
 
 if TYPE_CHECKING:
     from marginbn.solvers.result import TracePoint
@@ -108,8 +109,6 @@ class ProgressLine:
 
     def text(self, elapsed: float, *, hint: bool = False) -> str:
         """The line, at most 79 characters for scores of usual size."""
-        from marginbn.network.wording import number, percent
-
         if self._point is None:
             return f"{elapsed:6.1f} s  preparing"
         line = (

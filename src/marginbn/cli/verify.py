@@ -16,7 +16,7 @@ from marginbn.cli.options import (
     QuietOption,
     TableOptions,
 )
-from marginbn.cli.running import DONE, ERROR
+from marginbn.cli.running import DONE, ERROR, note, print_json, print_verdict
 
 if TYPE_CHECKING:
     from marginbn.data.labelled import LabelledTable
@@ -63,7 +63,6 @@ def verify(
     Prints VERIFIED with the proven gap, or what is wrong and where (exit code 1).
     """
     from marginbn.cli.data import load_rows
-    from marginbn.cli.running import print_json, print_verdict
     from marginbn.proof.checker import verify_certificate
     from marginbn.proof.format import read_certificate
 
@@ -152,8 +151,6 @@ def _difference(wanted: Data, found: Data) -> str:
 def progress_on_stderr(quiet: bool) -> Progress:
     """A listener that writes a line every few seconds."""
     import time
-
-    from marginbn.cli.running import note
 
     last = [time.perf_counter()]
 
