@@ -248,18 +248,10 @@ missing, unseen, column_kinds, callback, memory_limit
         """Set gamma_, max_parents_, best_score_ and cv_results_."""
         gammas, parents = self._gamma_grid(), self._parent_grid()
         settings = [(k, gamma) for k in parents for gamma in gammas]
-        table = np.array(
-            [
-                [path.scores[g] for path in paths if path.max_parents == k]
-                for k in parents
-                for g in range(len(gammas))
-            ]
-        )  # (settings, folds)
-        gaps = [
-            max(p.gaps[g] for p in paths if p.max_parents == k)
-            for k in parents
-            for g in range(len(gammas))
-        ]
+        by_limit = [[path for path in paths if path.max_parents == k] for k in parents]
+        scores = np.array([[path.scores for path in group] for group in by_limit])
+        gaps = np.array([[path.gaps for path in group] for group in by_limit])
+        table = scores.transpose(0, 2, 1).reshape(len(settings), -1)  # (settings, folds)
         mean = table.mean(axis=1)
         best = max(range(len(settings)), key=lambda s: (mean[s], -settings[s][0], settings[s][1]))
         self.max_parents_, self.gamma_ = settings[best]
@@ -269,7 +261,7 @@ missing, unseen, column_kinds, callback, memory_limit
             "gamma": np.array([gamma for _, gamma in settings]),
             "mean_test_score": mean,
             "std_test_score": table.std(axis=1),
-            "max_gap": np.array(gaps),
+            "max_gap": gaps.max(axis=1).reshape(-1),
             **{f"split{f}_test_score": table[:, f] for f in range(table.shape[1])},
         }
 

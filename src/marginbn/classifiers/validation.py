@@ -89,20 +89,21 @@ def as_grid(name: str, values: Any) -> tuple[Any, ...]:
 # --- X and y --------------------------------------------------------------------------------------
 
 
+@as_input_errors()
 def read_training_rows(
     estimator: Any, X: Any, y: Any, sample_weight: Any, *, kinds: Kinds
 ) -> LabelledTable:
     """Validate ``fit``'s arguments; rows of weight zero count as absent."""
     if y is None:
         raise InputError("requires y to be passed, but the target y is None")
-    with as_input_errors():
-        labels, name = read_target(y)
-        kept, weights = _read_weights(sample_weight, labels)
-        table = read_features(estimator, X, kinds=kinds, reset=True, rows=kept)
-        check_consistent_length(range(X.n_rows) if isinstance(X, Table) else X, labels)
+    labels, name = read_target(y)
+    kept, weights = _read_weights(sample_weight, labels)
+    table = read_features(estimator, X, kinds=kinds, reset=True, rows=kept)
+    check_consistent_length(range(X.n_rows) if isinstance(X, Table) else X, labels)
     return LabelledTable.of(table, labels, name, weights=weights, kept=kept)
 
 
+@as_input_errors()
 def read_features(
     estimator: Any, X: Any, *, kinds: Kinds, reset: bool, rows: NDArray[np.intp] | None = None
 ) -> Table:
@@ -110,13 +111,6 @@ def read_features(
 
     Only the given ``rows`` are read, so that others cannot influence how kinds are inferred.
     """
-    with as_input_errors():
-        return _read_features(estimator, X, kinds, reset, rows)
-
-
-def _read_features(
-    estimator: Any, X: Any, kinds: Kinds, reset: bool, rows: NDArray[np.intp] | None
-) -> Table:
     if isinstance(X, Table):
         X = _check_own_table(estimator, X, reset)
         return as_table(X if rows is None else X.take(rows), kinds=kinds)

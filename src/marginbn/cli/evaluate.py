@@ -37,6 +37,7 @@ def evaluate(
     Everything is learned anew in each fold, discretisation included. Intervals are 95 % Student t
     intervals over the folds.
     """
+    from marginbn.classifiers.evaluation import cross_validate
     from marginbn.cli.data import load_rows
 
     entrants = list(dict.fromkeys([problem.method, Method.NAIVE_BAYES, Method.TAN]))
@@ -45,7 +46,9 @@ def evaluate(
     scores = {}
     for method, make in makers.items():
         report = _Reporter(method, folds, quiet or method is not problem.method)
-        scores[method] = _cross_validate(make, rows, folds, search, report)
+        scores[method] = cross_validate(
+            make, rows.features, rows.labels, folds, search.seed, search.jobs, on_fold=report
+        )
     if json:
         print_json({"n_rows": rows.n_rows, "folds": folds, "methods": _records(scores)})
     else:
@@ -66,16 +69,6 @@ def _maker(method: Method, problem: ProblemOptions, search: SearchOptions) -> An
         common = {name: getattr(problem, name) for name in ("smoothing", "missing", "unseen")}
         classifier = build_classifier(ProblemOptions(method=method, **common))
     return lambda: clone(classifier)
-
-
-def _cross_validate(
-    make: Any, rows: LabelledTable, folds: int, search: SearchOptions, report: _Reporter
-) -> FoldScores:
-    from marginbn.classifiers.evaluation import cross_validate
-
-    return cross_validate(
-        make, rows.features, rows.labels, folds, search.seed, search.jobs, on_fold=report
-    )
 
 
 class _Reporter:

@@ -223,12 +223,13 @@ def build_classifier(
 
 def _given_parameters(problem: ProblemOptions, search: SearchOptions | None) -> dict[str, Any]:
     """Constructor parameters for the options that were given."""
-    chosen_by_validation = problem.method is Method.MAX_MARGIN_CV
     gamma, k = resolve_gamma(problem), problem.max_parents
-    given = {
+    settings: dict[str, Any] = {"gamma": gamma, "max_parents": k}
+    if problem.method is Method.MAX_MARGIN_CV:  # which takes grids
+        parents = None if k is None else tuple(range(1, k + 1)) or (k,)
+        settings = {"gammas": None if gamma is None else [gamma], "max_parents": parents}
+    given = settings | {
         "margin": _text(problem.margin),
-        "gammas" if chosen_by_validation else "gamma": _listed(gamma, chosen_by_validation),
-        "max_parents": _parent_grid(k) if chosen_by_validation and k is not None else k,
         "score": _text(problem.score),
         "class_restricted": False if problem.unrestricted else None,
         "smoothing": problem.smoothing,
@@ -279,14 +280,6 @@ def parse_arcs(texts: list[str] | None, option: str) -> list[tuple[str, str]] | 
             )
         arcs.append((parent, child))
     return arcs or None
-
-
-def _parent_grid(k: int) -> tuple[int, ...]:
-    return tuple(range(1, k + 1)) if k > 0 else (k,)
-
-
-def _listed(value: float | None, wanted: bool) -> Any:
-    return [value] if wanted and value is not None else value
 
 
 def _text(choice: Any) -> str | None:
