@@ -106,7 +106,9 @@ def test_no_time_to_build_is_a_normal_ending(name: str) -> None:
 SCRIPT = """
     import sys
     sys.path.insert(0, {tests!r})
-    from marginbn.solvers import get_solver, Limits
+    from marginbn.solvers import get_solver
+    from marginbn.solvers.run import Limits, Run
+    from marginbn.solvers.solve import solve_with
     from problems import small_margin_problem
 
     problem = small_margin_problem(0, n_rows=1500, n_features=14)
@@ -185,13 +187,13 @@ def test_a_failed_solver_is_a_solver_error(monkeypatch: pytest.MonkeyPatch, name
     from dataclasses import replace
 
     from marginbn.problem.formulation import formulate
-    from marginbn.solvers import highs, scip
+    from marginbn.solvers import milp
 
     def impossible(problem, poll):
         form = formulate(problem, poll=poll)
         return replace(form, row_lower=form.row_lower + 1e6, row_upper=np.full(form.n_rows, 1e7))
 
-    monkeypatch.setattr({"highs": highs, "scip": scip}[name], "formulate", impossible)
+    monkeypatch.setattr(milp, "formulate", impossible)
     with pytest.raises(SolverError, match="ended with the status"):
         solve_with(get_solver(name), Run(small_linear_problem(0)))
 
