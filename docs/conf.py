@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import re
+import sys
 import textwrap
 from importlib import import_module
 from importlib.util import find_spec
@@ -15,8 +16,11 @@ from pathlib import Path
 from typing import Any
 
 os.environ.setdefault("MPLBACKEND", "agg")
+# the map is drawn from the list, and by the reader of imports, that the layer test uses
+sys.path += [str(Path(__file__).parent), str(Path(__file__).parents[1] / "tests")]
 
 import typer
+from rooms_map import draw_map, list_modules
 
 import marginbn
 from marginbn.cli import app as command_line
@@ -141,6 +145,14 @@ def write_command_help(app: Any) -> None:
     target.write_text("\n".join(sections), encoding="utf-8")
 
 
+def write_architecture(app: Any) -> None:
+    """The map of the rooms and the list of their modules, for the page about the architecture."""
+    target = Path(app.srcdir) / "api" / "generated"
+    target.mkdir(exist_ok=True)
+    (target / "rooms.svg").write_text(draw_map(), encoding="utf-8")
+    (target / "modules.txt").write_text(list_modules(), encoding="utf-8")
+
+
 def resolve_home(app: Any, env: Any, node: Any, contnode: Any) -> Any:
     """Link a name given with the module it is written in to where users import it from.
 
@@ -177,4 +189,5 @@ def setup(app: Any) -> None:
     """Called by Sphinx."""
     app.connect("autodoc-process-signature", shorten_arrays)
     app.connect("builder-inited", write_command_help)
+    app.connect("builder-inited", write_architecture)
     app.connect("missing-reference", resolve_home)

@@ -22,7 +22,7 @@ from marginbn.data.table import Table
 from marginbn.export.formats import NETWORK_FORMATS, load_network
 from marginbn.export.jkl import load_scores, problem_from_jkl, problem_to_jkl
 from marginbn.network.network import BayesianNetwork
-from marginbn.report.text import describe
+from marginbn.report.summary import describe
 from marginbn.solvers import get_solver, solve_structure
 
 Run = Callable[[bytes, Path], None]

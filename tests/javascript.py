@@ -69,6 +69,6 @@ def run_javascript(expression: str) -> str:
         capture_output=True,
         text=True,
         check=True,
-        timeout=120,
+        timeout=600,
     )
     return finished.stdout

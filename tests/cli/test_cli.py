@@ -29,7 +29,6 @@ from marginbn.cli.running import ProgressLine
 from marginbn.datasets import load_dataset
 from marginbn.exceptions import InputError
 from marginbn.export.formats import load_network as load_any
-from marginbn.export.native import load_network
 from marginbn.problem.scores import get_local_score
 from marginbn.solvers import solver_names
 from marginbn.solvers.result import TracePoint
@@ -486,7 +485,7 @@ def test_size_is_the_formula() -> None:
 def test_export_writes_what_can_be_read_again(iris_model: Path, tmp_path: Path) -> None:
     """The network as JSON is the classifier's; DOT starts as DOT does."""
     run("export", iris_model, "-o", tmp_path / "n.json")
-    assert load_network(tmp_path / "n.json") == load_model(iris_model).network_
+    assert load_any(tmp_path / "n.json") == load_model(iris_model).network_
     run("export", iris_model, "-o", tmp_path / "n.gv")
     dot = (tmp_path / "n.gv").read_text()
     assert run("export", iris_model, "--format", "dot").stdout == dot
@@ -576,7 +575,7 @@ def test_progress_rewrites_one_line_on_a_terminal(monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr(sys, "stderr", stream)
     with ProgressLine() as progress:
         progress(TracePoint(0.1, 99.0, 100.0))
-        deadline = time.monotonic() + 20
+        deadline = time.monotonic() + 600
         while "objective" not in stream.getvalue() and time.monotonic() < deadline:
             time.sleep(0.05)
     written = stream.getvalue()
@@ -614,7 +613,7 @@ def test_ctrl_c_keeps_the_best_structure() -> None:
         if "objective" in line:
             break
     process.send_signal(signal.SIGINT)
-    stdout, stderr = process.communicate(timeout=120)
+    stdout, stderr = process.communicate(timeout=600)
     assert process.returncode == 3, stderr
     summary = json.loads(stdout)
     assert summary["status"] == "interrupted"
@@ -626,7 +625,7 @@ def test_ctrl_c_keeps_the_best_structure() -> None:
 def test_a_reader_that_leaves_is_no_error(iris_model: Path) -> None:
     """`| head -1` gets its line and nobody complains."""
     command = f"{sys.executable} -m marginbn datasets waveform-21 | head -1"
-    done = subprocess.run(command, shell=True, capture_output=True, text=True, timeout=120)
+    done = subprocess.run(command, shell=True, capture_output=True, text=True, timeout=600)
     assert done.stdout.startswith("x1,x2,")
     assert done.stdout.count("\n") == 1
     assert done.stderr == ""
@@ -641,7 +640,7 @@ def test_names_beyond_the_encoding_are_told(tmp_path: Path) -> None:
     process = launch(
         "predict", path, tmp_path / "rows.csv", env={**os.environ, "PYTHONIOENCODING": "ascii"}
     )
-    _, stderr = process.communicate(timeout=120)
+    _, stderr = process.communicate(timeout=600)
     assert process.returncode == 1
     assert "set PYTHONIOENCODING=utf-8" in stderr
     assert "Traceback" not in stderr
@@ -661,10 +660,10 @@ def test_a_classifier_of_an_array_predicts_a_table(tmp_path: Path) -> None:
 def test_the_script_runs_as_a_module_and_by_name(iris_model: Path) -> None:
     """`python -m marginbn` and the installed script are the same program."""
     process = launch("show", iris_model, env={**os.environ, "COLUMNS": "80"})
-    stdout, stderr = process.communicate(timeout=120)
+    stdout, stderr = process.communicate(timeout=600)
     assert (process.returncode, stderr) == (0, "")
     assert stdout == run("show", iris_model).stdout
     script = Path(sys.executable).with_name("marginbn")
     if script.exists():
-        done = subprocess.run([script, "--version"], capture_output=True, text=True, timeout=60)
+        done = subprocess.run([script, "--version"], capture_output=True, text=True, timeout=600)
         assert done.stdout == f"marginbn {marginbn.__version__}\n"

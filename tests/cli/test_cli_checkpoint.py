@@ -36,7 +36,7 @@ def test_interrupted_and_continued(tmp_path: Path) -> None:
         if "objective" in line:
             break
     process.send_signal(signal.SIGINT)
-    stdout, stderr = process.communicate(timeout=120)
+    stdout, stderr = process.communicate(timeout=600)
     assert process.returncode == 3, stderr
     before = json.loads(stdout)
     assert before["status"] == "interrupted"

@@ -6,6 +6,7 @@ import itertools
 import os
 import signal
 import threading
+import time
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -331,7 +332,13 @@ def test_signals_at_random_moments_lose_nothing(tmp_path: Path) -> None:
     problem = larger_problem()
     expected = solve_structure(problem)
     rng = np.random.default_rng(5)
-    path = tmp_path / "c"
+    path, heard = tmp_path / "c", []
+
+    def hear(*_: object) -> None:
+        heard.append(turn)
+        raise KeyboardInterrupt
+
+    before = signal.signal(signal.SIGINT, hear)
     for turn in range(12):
         solver: Solver = BranchCutSolver() if turn % 4 == 3 else BranchBoundSolver()
         kept = Checkpoint(path, problem, interval=0.0)
@@ -341,10 +348,12 @@ def test_signals_at_random_moments_lose_nothing(tmp_path: Path) -> None:
         timer.start()
         try:
             result = solve_with(solver, Run(problem, n_jobs=1 + turn % 2, checkpoint=kept))
-            timer.join()
+            while turn not in heard:
+                time.sleep(0.001)
         except KeyboardInterrupt:  # after the end of the solve
             continue
         assert result.bound >= expected.objective - 1e-6 * abs(expected.objective)
+    signal.signal(signal.SIGINT, before)
     result = solve_structure(problem, checkpoint=path)
     assert result.is_optimal
     assert result.objective == pytest.approx(expected.objective, rel=1e-6)

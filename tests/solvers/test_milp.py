@@ -98,7 +98,7 @@ def test_an_error_in_the_callback_reaches_the_caller(name: str) -> None:
 def test_no_time_to_build_is_a_normal_ending(name: str) -> None:
     """A limit that passes while the matrix is built leaves the first structure and bound."""
     problem = small_margin_problem(0, n_rows=400, n_features=8)
-    result = solve_with(get_solver(name), Run(problem, limits=Limits(time=1e-3)))
+    result = solve_with(get_solver(name), Run(problem, limits=Limits(time=1e-9)))
     assert result.status is Status.TIME_LIMIT
     assert result.bound == problem.gamma * math.fsum(problem.sample_weights)
 
@@ -106,9 +106,8 @@ def test_no_time_to_build_is_a_normal_ending(name: str) -> None:
 SCRIPT = """
     import sys
     sys.path.insert(0, {tests!r})
-    from marginbn.solvers import get_solver
     from marginbn.solvers.run import Limits, Run
-    from marginbn.solvers.solve import solve_with
+    from marginbn.solvers.solve import get_solver, solve_with
     from problems import small_margin_problem
 
     problem = small_margin_problem(0, n_rows=1500, n_features=14)
@@ -116,7 +115,7 @@ SCRIPT = """
     def callback(point):
         print("running", flush=True)
 
-    result = solve_with(get_solver({name!r}), Run(problem, Limits(time=100), callback=callback))
+    result = solve_with(get_solver({name!r}), Run(problem, Limits(time=3600), callback=callback))
     print(result.status, result.objective <= result.bound, flush=True)
 """
 
@@ -136,7 +135,7 @@ def test_ctrl_c_returns_the_incumbent(name: str) -> None:
         assert process.stdout.readline() == "running\n"
     time.sleep(1.0)  # into the foreign code, which needs minutes here
     process.send_signal(signal.SIGINT)
-    output, errors = process.communicate(timeout=100)
+    output, errors = process.communicate(timeout=600)
     assert output.splitlines()[-1] == "interrupted True", errors
     assert process.returncode == 0
     assert errors == ""

@@ -19,11 +19,11 @@ def test_bodies_run_while_the_block_does() -> None:
     home, here = threading.Event(), threading.Barrier(3)
 
     def body() -> None:
-        here.wait(60.0)
-        home.wait(60.0)
+        here.wait(600.0)
+        home.wait(600.0)
 
     with running([body, body], home.set):
-        here.wait(60.0)
+        here.wait(600.0)
         assert sorted(left()) == [f"{NAME} 1", f"{NAME} 2"]
     assert left() == []
 
@@ -65,7 +65,7 @@ def test_an_interrupt_of_the_end_ends_all_the_same() -> None:
             raise KeyboardInterrupt
         home.set()
 
-    with pytest.raises(KeyboardInterrupt), running([lambda: bool(home.wait(60.0))], send_home):
+    with pytest.raises(KeyboardInterrupt), running([lambda: bool(home.wait(600.0))], send_home):
         pass
     assert home.is_set()
 
@@ -73,11 +73,11 @@ def test_an_interrupt_of_the_end_ends_all_the_same() -> None:
 def test_patience_ends() -> None:
     """A body that does not hear is left to itself."""
     deaf = threading.Event()
-    with running([lambda: bool(deaf.wait(60.0))], lambda: None, patience=0.01):
+    with running([lambda: bool(deaf.wait(600.0))], lambda: None, patience=0.01):
         pass
     assert len(left()) == 1
     deaf.set()
     for thread in threading.enumerate():
         if thread.name.startswith(NAME):
-            thread.join(60.0)
+            thread.join(600.0)
     assert left() == []

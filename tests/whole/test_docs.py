@@ -15,10 +15,12 @@ import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
+from xml.etree import ElementTree
 
 import pytest
 
 import marginbn
+from rooms import MODULES, ROOMS
 
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
@@ -36,7 +38,7 @@ WORKED_WITH = (
     marginbn.Table,
     importlib.import_module("marginbn.classifiers").BaseBNClassifier,
 )
-"""Classes whose public methods are explained by examples too."""
+"""Classes whose public methods are explained by examples too, of their own or of the class."""
 
 
 def public_things() -> Iterator[tuple[str, Any]]:
@@ -55,11 +57,22 @@ def public_things() -> Iterator[tuple[str, Any]]:
 
 @pytest.mark.parametrize("thing", [pytest.param(thing, id=name) for name, thing in public_things()])
 def test_everything_public_has_an_example(thing: Callable[..., Any]) -> None:
-    """A docstring begins with a sentence and has an example that doctest runs."""
+    """A docstring begins with a sentence; doctest runs an example, its own or one of a class."""
     text = inspect.getdoc(thing) or ""
     assert text.split("\n")[0].strip(), "no first line"
-    assert "Examples\n--------\n" in text, "no section Examples"
-    assert ">>> " in text, "no example in it"
+    if "Examples\n--------\n" in text:
+        assert ">>> " in text, "no example in it"
+    else:
+        call = re.compile(rf">>> .*\b{thing.__name__}\(")
+        examples = [inspect.getdoc(cls) or "" for cls in homes_of(thing)]
+        assert any(call.search(example) for example in examples), "no example calls it"
+
+
+def homes_of(thing: Callable[..., Any]) -> list[type]:
+    """The class of a method, or the classes that the docstring of a function sends readers to."""
+    named = re.findall(r"[Ee]xample[^.]*:class:`(\w+)`", inspect.getdoc(thing) or "")
+    own = thing.__qualname__.split(".")[0]
+    return [cls for cls in WORKED_WITH if cls.__name__ in (own, *named)]
 
 
 def test_there_are_at_least_six_stories() -> None:
@@ -101,6 +114,41 @@ def test_every_public_name_has_a_place_in_the_reference() -> None:
         re.findall(r"^   ([\w.]+)$", (DOCS / "api" / "index.rst").read_text(), re.MULTILINE)
     )
     assert set(marginbn.__all__) <= listed
+
+
+def is_known(name: str) -> bool:
+    """Whether a dotted name is a module, or something in one."""
+    home, _, attribute = name.rpartition(".")
+    return name in MODULES or hasattr(importlib.import_module(home), attribute)
+
+
+def test_the_architecture_names_what_is_there() -> None:
+    """Every module and type on the page exists, and so does the loop that it shows."""
+    text = (DOCS / "architecture.rst").read_text(encoding="utf-8")
+    names = re.findall(r"``(marginbn\.[\w.]+)``", text)
+    assert len(names) > 20
+    assert [name for name in names if not is_known(name)] == []
+    (shown,) = re.findall(r":pyobject: (\w+)\.(\w+)", text)
+    loop = importlib.import_module("marginbn.solvers.tree_search")
+    assert hasattr(getattr(loop, shown[0]), shown[1])
+
+
+def test_the_map_shows_every_room_and_import(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A box for each, a dot for each import, and all dots left of the room's own square."""
+    monkeypatch.syspath_prepend(DOCS)
+    rooms_map = importlib.import_module("rooms_map")
+    drawn = ElementTree.fromstring(rooms_map.draw_map())
+    svg = "{http://www.w3.org/2000/svg}"
+    assert [e.text for e in drawn.iter(f"{svg}text") if e.get("class") == "name"] == list(ROOMS)
+    own = {float(e.get("y", "")) + 5: float(e.get("x", "")) + 5 for e in selves(drawn, svg)}
+    dots = [(float(e.get("cx", "")), float(e.get("cy", ""))) for e in drawn.iter(f"{svg}circle")]
+    assert len(dots) == sum(map(len, rooms_map.imports_between_rooms().values())) > len(ROOMS)
+    assert all(x < own[y] for x, y in dots)
+    assert all(f"``{name}``" in rooms_map.list_modules() for name in ("encode", "problem", "solve"))
+
+
+def selves(drawn: ElementTree.Element, svg: str) -> list[ElementTree.Element]:
+    return [e for e in drawn.iter(f"{svg}rect") if e.get("class") == "self"]
 
 
 @pytest.mark.slow

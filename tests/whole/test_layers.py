@@ -2,83 +2,30 @@
 
 The list (``docs/rooms.toml``) is the architecture: a module may import what stands before it. A new
 module gets a place there. Where two modules want each other, the shared part belongs in a room
-above both.
+above both. Tests stand in the rooms of what they test, and the size of the house is bounded.
 """
 
 from __future__ import annotations
 
 import ast
 import re
-import tomllib
-from collections.abc import Iterator
+import sys
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
 import pytest
 
-import marginbn
+from rooms import LIST, MODULES, ORDERS, ROOMS, ROOT, SIBLINGS, count_imports, read_imports
 
-ROOT = Path(marginbn.__file__).parent
-
-LIST = Path(__file__).parents[2] / "docs" / "rooms.toml"
-_LIST = tomllib.loads(LIST.read_text(encoding="utf-8"))
-
-ORDERS: dict[str, tuple[str, ...]] = {
-    "marginbn": tuple(room["name"] for room in _LIST["room"]),
-    **{f"marginbn.{package}": tuple(names) for package, names in _LIST["order"].items()},
-}
-"""Order of the rooms of each package; the package itself (its __init__) comes after its rooms."""
-
-SIBLINGS = tuple((package, tuple(names)) for package, names in _LIST["siblings"].items())
-"""Rooms that can replace one another, so none may lean on another."""
+TESTS = Path(__file__).parents[1]
 
 NAMERS = {"marginbn", "marginbn.solvers.solve"}
 """Modules that name others in strings, to import them later: the public names, the registry."""
 
-
-def find_modules() -> dict[str, Path]:
-    """Every module of the package by its dotted name."""
-    names = {}
-    for path in sorted(ROOT.rglob("*.py")):
-        parts = path.relative_to(ROOT.parent).with_suffix("").parts
-        names[".".join(parts[:-1] if parts[-1] == "__init__" else parts)] = path
-    return names
-
-
-MODULES = find_modules()
-
-
-def for_typing_only(tree: ast.Module) -> set[ast.AST]:
-    """Everything inside ``if TYPE_CHECKING:``."""
-    return {
-        inner
-        for node in ast.walk(tree)
-        if isinstance(node, ast.If)
-        and ast.unparse(node.test) in ("TYPE_CHECKING", "typing.TYPE_CHECKING")
-        for statement in node.body
-        for inner in ast.walk(statement)
-    }
-
-
-def read_imports(source: str, modules: dict[str, Path]) -> Iterator[str]:
-    """Modules of the package that a source imports, at its top or anywhere inside."""
-    tree = ast.parse(source)
-    free = for_typing_only(tree)
-    for node in ast.walk(tree):
-        if node in free:
-            continue
-        if isinstance(node, ast.Import):
-            yield from (a.name for a in node.names if is_ours(a.name))
-        elif isinstance(node, ast.ImportFrom):
-            assert node.level == 0, f"line {node.lineno}: write the import with its full name"
-            if is_ours(node.module or ""):
-                for alias in node.names:  # from marginbn import inference imports a module
-                    inner = f"{node.module}.{alias.name}"
-                    yield inner if inner in modules else str(node.module)
-
-
-def is_ours(name: str) -> bool:
-    return name.split(".")[0] == "marginbn"
+MOST_ON_TOP = 6
+MOST_FILES = 140
+MOST_IMPORTS = 0.06
+"""Bounds on the size of the house: files on the top level, files in all, share of import lines."""
 
 
 def place(module: str) -> list[tuple[str, int]]:
@@ -141,7 +88,7 @@ def test_imports_point_up(module: str) -> None:
     try:
         wrong = [name for name in read_imports(source, MODULES) if not points_up(module, name)]
     except KeyError:
-        pytest.skip("a module without a place: told by the test above")
+        pytest.skip("a module without a place: reported by the test above")
     assert not wrong, (
         f"{module} imports {', '.join(wrong)}, which stand below it: move the shared part to a "
         f"room above both, or import it under TYPE_CHECKING if only a type is needed"
@@ -188,6 +135,18 @@ def test_nobody_else_imports_by_string(module: str) -> None:
     assert not named, f"{module} names {named} in a string; import it where the list allows"
 
 
+def test_the_checker_shares_no_code_with_the_search() -> None:
+    """It imports its own modules and the file format; of other packages only NumPy."""
+    own = {n: p for n, p in MODULES.items() if n.startswith("marginbn.proof.checker")}
+    assert len(own) >= 6
+    format_ = {"marginbn.proof.certificate", "marginbn.proof.format", "marginbn.files"}
+    for path in own.values():
+        source = path.read_text(encoding="utf-8")
+        assert set(read_imports(source, MODULES)) <= own.keys() | format_
+        imported = re.findall(r"^\s*(?:from|import) (\w+)", source, re.MULTILINE)
+        assert {*imported} - sys.stdlib_module_names <= {"marginbn", "numpy"}
+
+
 def test_the_list_names_no_room_twice() -> None:
     """Every room has one place."""
     for package, rooms in ORDERS.items():
@@ -199,7 +158,7 @@ def test_the_reader_sees_imports_everywhere_but_for_typing() -> None:
     source = """
 import numpy, marginbn.data.counts
 from typing import TYPE_CHECKING
-from marginbn.network import inference
+from marginbn.network import elimination
 from marginbn import __version__
 if TYPE_CHECKING:
     from marginbn.cli import main
@@ -211,7 +170,7 @@ def later():
     assert sorted(read_imports(source, MODULES)) == [
         "marginbn",
         "marginbn.data.counts",
-        "marginbn.network.inference",
+        "marginbn.network.elimination",
         "marginbn.network.network",
         "marginbn.solvers.result",
     ]
@@ -244,3 +203,75 @@ def later():
 def test_the_rule_by_hand(importer: str, imported: str, allowed: bool) -> None:
     """A few imports whose verdict is plain."""
     assert points_up(importer, imported) is allowed
+
+
+# ---------------------------------------------------------------------- tests and size
+
+
+def names_in(package: str) -> set[str]:
+    """Names of a package, of its modules and of the packages inside it."""
+    inside = [name for name in MODULES if f"{name}.".startswith(f"{package}.")]
+    return {name.rpartition(".")[2] for name in inside}
+
+
+TEST_FILES = sorted(
+    path for path in TESTS.rglob("test_*.py") if path.relative_to(TESTS).parts[0] != "whole"
+)
+
+
+@pytest.mark.parametrize("path", [path.relative_to(TESTS).as_posix() for path in TEST_FILES])
+def test_tests_stand_in_the_room_of_what_they_test(path: str) -> None:
+    """tests/ROOM/test_MODULE_aspect.py; what concerns everything is in tests/whole."""
+    *folders, name = Path(path).with_suffix("").parts
+    package = ".".join(["marginbn", *folders])
+    assert package in MODULES, f"there is no room {package}"
+    known = names_in(package)
+    subject = name.removeprefix("test_")
+    assert any(f"{subject}_".startswith(f"{module}_") for module in known), (
+        f"tests/{path}: test_ must be followed by the name of a module in {package}: "
+        f"{', '.join(sorted(known))}"
+    )
+
+
+def test_every_room_exists() -> None:
+    """The list draws nothing that is not there."""
+    for package, names in ORDERS.items():
+        missing = [name for name in names if f"{package}.{name}" not in MODULES]
+        assert not missing, f"docs/{LIST.name} lists {missing} in {package}"
+    assert set(ROOMS) == {name.split(".")[1] for name in MODULES if "." in name}
+
+
+def test_the_top_level_is_small() -> None:
+    """Nouns of the field are rooms, not files on the top level."""
+    assert len(list(ROOT.glob("*.py"))) <= MOST_ON_TOP
+
+
+def test_there_are_few_files() -> None:
+    """What always goes together is one file."""
+    assert len(MODULES) <= MOST_FILES
+
+
+def test_few_lines_are_imports() -> None:
+    """Many of them mean that modules are cut too small."""
+    sources = [path.read_text(encoding="utf-8") for path in MODULES.values()]
+    imports = sum(count_imports(source) for source in sources)
+    assert imports <= MOST_IMPORTS * sum(source.count("\n") for source in sources)
+
+
+def test_names_mean_one_module_each() -> None:
+    """The parts of two siblings of one protocol may have the same names; no other two files may."""
+    families = [[f"marginbn.{package}.{name}." for name in names] for package, names in SIBLINGS]
+    homes: dict[str, list[str]] = {}
+    for name, path in MODULES.items():
+        if not path.stem.startswith("__"):
+            homes.setdefault(path.stem, []).append(name)
+    for same in (names for names in homes.values() if len(names) > 1):
+        assert any(
+            all(any(name.startswith(one) for one in family) for name in same) for family in families
+        ), f"these have one name: {', '.join(same)}"
+
+
+def test_import_lines_are_counted() -> None:
+    """All lines of a statement, inside functions too."""
+    source = "import a\nfrom b import (\n    c,\n)\ndef f():\n    import d\n    return d\n"
+    assert count_imports(source) == 5

@@ -294,3 +294,21 @@ def _check_trace(result: SolveResult) -> None:
         raise SolverError(f"solver {result.solver!r} once had a better structure: {objective}")
     if bound < result.objective - allowance(bound):
         raise SolverError(f"solver {result.solver!r} once claimed a bound that was too low")
+
+
+def read_trace(source: Any) -> tuple[TracePoint, ...]:
+    """The trace of a classifier (``trace_``) or a result (``trace``), or the trace itself.
+
+    It is carried on to the end of the search, where that is known.
+    """
+    result = getattr(source, "result_", source)
+    trace = tuple(getattr(result, "trace", result))
+    if not trace or not all(isinstance(point, TracePoint) for point in trace):
+        raise InputError(
+            "source must be a fitted classifier, a SolveResult or a trace with at least one "
+            f"TracePoint, got {type(source).__name__}"
+        )
+    end = getattr(result, "seconds", 0.0)
+    if end > trace[-1].seconds:
+        trace = (*trace, TracePoint(end, trace[-1].objective, trace[-1].bound))
+    return trace

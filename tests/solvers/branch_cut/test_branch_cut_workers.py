@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from clock import Clock
 from marginbn.problem.problem import StructureProblem
 from marginbn.solvers import solve_structure
 from marginbn.solvers.branch_cut import BranchCutSolver
@@ -56,29 +57,51 @@ class FakeWarm:
 
 
 @pytest.fixture
-def helped(monkeypatch: pytest.MonkeyPatch) -> list[Node]:
-    """Nodes visited outside the caller's thread."""
-    visited: list[Node] = []
+def helped(monkeypatch: pytest.MonkeyPatch) -> set[threading.Thread]:
+    """Threads that visit nodes for the caller, who waits for them where there is a node to take."""
+    visitors: set[threading.Thread] = set()
     visit = Visitor.visit
 
     def watch(self: Visitor, node: Node) -> list[Node]:
         if threading.current_thread() is not MAIN:
-            visited.append(node)
+            visitors.add(threading.current_thread())
+            return visit(self, node)
+        tree = self.team.tree
+        while len(visitors) < len(helpers_left()) and (len(tree) or len(tree.taken) > 1):
+            time.sleep(0.001)
         return visit(self, node)
 
     monkeypatch.setattr(Visitor, "visit", watch)
-    return visited
+    return visitors
 
 
 def helpers_left() -> list[threading.Thread]:
     return [thread for thread in threading.enumerate() if thread.name.startswith(NAME)]
 
 
+def hold_helpers(monkeypatch: pytest.MonkeyPatch, release: threading.Event) -> list[Node]:
+    """Nodes below the root that helpers keep until released; with one of them Ctrl-C comes."""
+    visit, held, is_held = Visitor.visit, [], threading.Event()
+
+    def hold(self: Visitor, node: Node) -> list[Node]:
+        if node.depth > 0 and threading.current_thread() is MAIN:
+            is_held.wait()
+            raise KeyboardInterrupt
+        if node.depth > 0:
+            held.append(node)
+            is_held.set()
+            release.wait()
+        return visit(self, node)
+
+    monkeypatch.setattr(Visitor, "visit", hold)
+    return held
+
+
 def let_go(release: threading.Event) -> None:
     """Helpers held by a test leave before the next one begins."""
     release.set()
     for thread in helpers_left():
-        thread.join(60.0)
+        thread.join(600.0)
 
 
 # ---------------------------------------------------------------------- the books, by hand
@@ -144,7 +167,7 @@ def test_rows_made_by_several_threads_have_one_number_each(monkeypatch: pytest.M
 
     monkeypatch.setattr("marginbn.solvers.branch_cut.rows.cluster_row", slowly)
     problem = small_margin_problem(0, n_features=5)
-    pool = RowPool(build_instance(problem), problem.candidates)
+    pool = RowPool(build_instance(problem))
     pairs = list(itertools.combinations(range(6), 2))
     answers: list[dict[Any, int]] = [{} for _ in range(4)]
 
@@ -182,14 +205,14 @@ def test_any_number_of_workers_finds_the_optimum(seed: int) -> None:
 
 
 @pytest.mark.parametrize("n_jobs", [2, 3])
-def test_helpers_help(n_jobs: int, helped: list[Node]) -> None:
+def test_helpers_help(n_jobs: int, helped: set[threading.Thread]) -> None:
     """A tree of some size is searched by all, to the same optimum."""
     problem = hard_problem()
     solver = BranchCutSolver(heuristics=False)
     alone = solve_with(solver, Run(problem))
-    assert helped == []
+    assert not helped
     together = solve_with(solver, Run(problem, n_jobs=n_jobs))
-    assert len(helped) > 10
+    assert len(helped) == n_jobs - 1
     assert alone.status is together.status is Status.OPTIMAL
     assert together.objective == pytest.approx(alone.objective, rel=1e-6)
     assert together.bound >= alone.objective
@@ -239,7 +262,28 @@ def test_limits_end_all_workers(n_jobs: int) -> None:
         assert result.status is Status.NODE_LIMIT
         assert result.nodes == nodes
         assert_bracket(result, best)
-    result = solve_with(solver, Run(problem, limits=Limits(time=0.05), n_jobs=n_jobs))
+
+
+@pytest.mark.parametrize("n_jobs", [2, 3])
+def test_the_clock_ends_all_workers(
+    n_jobs: int, clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An hour passes during the seventh visit: a bracket of the optimum, and nobody is left."""
+    problem = hard_problem()
+    best = solve_with(BranchCutSolver(), Run(problem)).objective
+    visit, visits = Visitor.visit, itertools.count(1)
+
+    def take_long(self: Visitor, node: Node) -> list[Node]:
+        if next(visits) == 7:
+            clock.now += 3600.0
+        return visit(self, node)
+
+    monkeypatch.setattr(Visitor, "visit", take_long)
+    monkeypatch.setattr("marginbn.solvers.branch_cut.visit.PATIENCE", 60.0)
+    result = solve_with(
+        BranchCutSolver(heuristics=False),
+        Run(problem, limits=Limits(time=1800.0), n_jobs=n_jobs),
+    )
     assert result.status is Status.TIME_LIMIT
     assert_bracket(result, best)
     assert helpers_left() == []
@@ -261,11 +305,14 @@ def test_bounds_are_true_at_every_moment() -> None:
     assert min(bounds) >= best - 1e-9 * abs(best)
 
 
-def test_a_callback_ends_all_workers(helped: list[Node]) -> None:
+def test_a_callback_ends_all_workers(helped: set[threading.Thread]) -> None:
     """A true answer in the middle is an interrupt for everybody."""
+
+    def stop(point: TracePoint) -> bool:
+        return bool(helped) and point.gap > 1e-3
+
     result = solve_with(
-        BranchCutSolver(heuristics=False),
-        Run(hard_problem(), callback=lambda point: len(helped) > 5, n_jobs=2),
+        BranchCutSolver(heuristics=False), Run(hard_problem(), callback=stop, n_jobs=2)
     )
     assert result.status is Status.INTERRUPTED
     assert result.bound > result.objective
@@ -276,15 +323,18 @@ def test_a_real_signal_ends_all_workers(monkeypatch: pytest.MonkeyPatch) -> None
     visit, sent = Visitor.visit, threading.Event()
 
     def kill(self: Visitor, node: Node) -> list[Node]:
-        if threading.current_thread() is MAIN:
-            if node.depth > 0:  # there is a sibling for the helper
-                sent.wait(60.0)
-        elif not sent.is_set():
+        if threading.current_thread() is not MAIN:
             os.kill(os.getpid(), signal.SIGINT)
             sent.set()
+            while not self.team.is_over:  # with its node open no proof can come first
+                time.sleep(0.001)
+            return []
+        if node.depth > 0:  # there is a sibling for the helper
+            sent.wait()
         return visit(self, node)
 
     monkeypatch.setattr(Visitor, "visit", kill)
+    monkeypatch.setattr("marginbn.solvers.branch_cut.visit.PATIENCE", 600.0)
     result = solve_with(BranchCutSolver(heuristics=False), Run(hard_problem(), n_jobs=2))
     assert result.status is Status.INTERRUPTED
     assert result.bound > result.objective
@@ -295,21 +345,9 @@ def test_a_helper_that_hangs_does_not_hold_the_caller(monkeypatch: pytest.Monkey
     """The caller leaves after a while; the node of the other stays open in the bound."""
     release, problem = threading.Event(), hard_problem()
     best = solve_with(BranchCutSolver(), Run(problem)).objective
-    visit, stuck = Visitor.visit, []
-
-    def hang(self: Visitor, node: Node) -> list[Node]:
-        if threading.current_thread() is not MAIN and node.depth > 0:
-            stuck.append(node)
-            release.wait(60.0)
-        return visit(self, node)
-
-    def stop(point: TracePoint) -> bool:
-        return bool(stuck)
-
-    monkeypatch.setattr(Visitor, "visit", hang)
+    stuck = hold_helpers(monkeypatch, release)
     monkeypatch.setattr("marginbn.solvers.branch_cut.visit.PATIENCE", 0.1)
-    solver = BranchCutSolver(heuristics=False)
-    result = solve_with(solver, Run(problem, callback=stop, n_jobs=2))
+    result = solve_with(BranchCutSolver(heuristics=False), Run(problem, n_jobs=2))
     assert stuck
     assert result.status is Status.INTERRUPTED
     assert result.bound >= max(best, stuck[0].bound) - 1e-9
@@ -344,24 +382,13 @@ def test_a_checkpoint_contains_what_others_are_visiting(
     problem = hard_problem()
     expected = solve_with(BranchCutSolver(), Run(problem))
     solver = BranchCutSolver(heuristics=False)
-    held: list[Node] = []
     release = threading.Event()
-    visit = Visitor.visit
-
-    def hold(self: Visitor, node: Node) -> list[Node]:
-        if threading.current_thread() is not MAIN and node.depth > 0 and not held:
-            held.append(node)
-            release.wait(60.0)
-        return visit(self, node)
-
-    monkeypatch.setattr(Visitor, "visit", hold)
-    monkeypatch.setattr("marginbn.solvers.branch_cut.visit.PATIENCE", 0.1)
-    kept = Checkpoint(tmp_path / "c", problem)
-    stopped = solve_with(
-        solver,
-        Run(problem, callback=lambda point: bool(held), n_jobs=2, checkpoint=kept),
-    )
-    let_go(release)
+    with monkeypatch.context() as patch:
+        held = hold_helpers(patch, release)
+        patch.setattr("marginbn.solvers.branch_cut.visit.PATIENCE", 0.1)
+        kept = Checkpoint(tmp_path / "c", problem)
+        stopped = solve_with(solver, Run(problem, n_jobs=2, checkpoint=kept))
+        let_go(release)
     assert stopped.status is Status.INTERRUPTED
     saved = Checkpoint(tmp_path / "c", problem).saved
     assert saved is not None

@@ -32,15 +32,14 @@ from marginbn.solvers.branch_cut.kernels.climb import IncumbentSearch
 from marginbn.solvers.branch_cut.kernels.propagate import propagate
 from marginbn.solvers.branch_cut.relaxation import (
     ALL_COLUMNS,
-    Effort,
     HybridRelaxation,
     Relaxed,
-    labels_at,
+    effort_at,
 )
 from marginbn.solvers.branch_cut.rows import RowPool
 from marginbn.solvers.branch_cut.split import Chooser, PseudoCosts, sides
 from marginbn.solvers.branch_cut.tree import SMALLEST_TREE, Node, Origin, Tree
-from marginbn.solvers.branch_cut.warm import Warm, cold_start
+from marginbn.solvers.branch_cut.warm import Warm, cold_start, labels_at
 from marginbn.solvers.memory import BranchCutShape, Division, Memory
 from marginbn.solvers.result import Status
 from marginbn.solvers.run import Deadline, Limits, Stopped
@@ -134,7 +133,7 @@ def prepare(
     reduced = drop_dominated(problem)
     division = BranchCutShape.of(reduced).divide(memory or Memory.probe(None), n_jobs)
     instance = build_instance(reduced, division.dense, poll, division.cache)
-    pool = RowPool(instance, reduced.candidates)
+    pool = RowPool(instance)
     return Shared(reduced, _positions(reduced, problem), division, instance, pool, PseudoCosts())
 
 
@@ -144,17 +143,6 @@ def _positions(reduced: StructureProblem, original: StructureProblem) -> IntArra
         return np.arange(original.candidates.n_candidates)
     pairs = zip(reduced.candidates.child, reduced.candidates.parents, strict=True)
     return np.array([original.candidates.index(int(i), p) for i, p in pairs], dtype=np.int64)
-
-
-def effort_at(instance: Instance, depth: int) -> Effort:
-    """How long a node is worked on."""
-    n = instance.n_variables
-    linear = instance.n_samples == 0
-    if depth == 0:
-        return Effort(1000, 10, 2e-3, 2 * n, 1e-4 if linear else 1e-3, accuracy=0.02, exact=10)
-    if linear:
-        return Effort(30, 3, 1e-2, n, 1e-4)
-    return Effort(10, 2, 1e-2, n, 2e-2)
 
 
 class Team(BaseTeam[IntArray]):
@@ -394,10 +382,7 @@ class Visitor:
         choice = self.chooser.choose(relaxed, bound, cutoff, allowed, present, node.depth)
         children: list[Node] = []
         for side, change in enumerate(sides(self.instance, choice.split, allowed)):
-            child, edges = allowed.copy(), present.copy()
-            child[change.removed] = False
-            if change.edge is not None:
-                edges[change.edge] = True
+            child, edges = change.apply(allowed, present)
             if not propagate(self.instance.offsets, self.instance.members, child, edges):
                 continue
             value = min(bound, choice.bounds[side])

@@ -1,0 +1,83 @@
+"""The package's modules, what they import, and the list of rooms they stand in."""
+
+from __future__ import annotations
+
+import ast
+import tomllib
+from collections.abc import Iterator
+from pathlib import Path
+
+import marginbn
+
+ROOT = Path(marginbn.__file__).parent
+
+LIST = Path(__file__).parents[1] / "docs" / "rooms.toml"
+_LIST = tomllib.loads(LIST.read_text(encoding="utf-8"))
+
+
+def read_rooms() -> list[dict[str, str]]:
+    """The rooms in order: ``name``, ``does`` and, where there is one, the value it ``hands_on``."""
+    return list(_LIST["room"])
+
+
+ROOMS = tuple(room["name"] for room in read_rooms())
+
+ORDERS: dict[str, tuple[str, ...]] = {
+    "marginbn": ROOMS,
+    **{f"marginbn.{package}": tuple(names) for package, names in _LIST["order"].items()},
+}
+"""Order of the rooms of each package; the package itself (its __init__) comes after its rooms."""
+
+SIBLINGS = tuple((package, tuple(names)) for package, names in _LIST["siblings"].items())
+"""Rooms that can replace one another, so none may lean on another."""
+
+
+def find_modules() -> dict[str, Path]:
+    """Every module of the package by its dotted name."""
+    names = {}
+    for path in sorted(ROOT.rglob("*.py")):
+        parts = path.relative_to(ROOT.parent).with_suffix("").parts
+        names[".".join(parts[:-1] if parts[-1] == "__init__" else parts)] = path
+    return names
+
+
+MODULES = find_modules()
+
+
+def for_typing_only(tree: ast.Module) -> set[ast.AST]:
+    """Everything inside ``if TYPE_CHECKING:``."""
+    return {
+        inner
+        for node in ast.walk(tree)
+        if isinstance(node, ast.If)
+        and ast.unparse(node.test) in ("TYPE_CHECKING", "typing.TYPE_CHECKING")
+        for statement in node.body
+        for inner in ast.walk(statement)
+    }
+
+
+def read_imports(source: str, modules: dict[str, Path]) -> Iterator[str]:
+    """Modules of the package that a source imports, at its top or anywhere inside."""
+    tree = ast.parse(source)
+    free = for_typing_only(tree)
+    for node in ast.walk(tree):
+        if node in free:
+            continue
+        if isinstance(node, ast.Import):
+            yield from (a.name for a in node.names if is_ours(a.name))
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"line {node.lineno}: write the import with its full name"
+            if is_ours(node.module or ""):
+                for alias in node.names:  # from marginbn import inference imports a module
+                    inner = f"{node.module}.{alias.name}"
+                    yield inner if inner in modules else str(node.module)
+
+
+def is_ours(name: str) -> bool:
+    return name.split(".")[0] == "marginbn"
+
+
+def count_imports(source: str) -> int:
+    """Lines of a source that are import statements."""
+    imports = (n for n in ast.walk(ast.parse(source)) if isinstance(n, ast.Import | ast.ImportFrom))
+    return sum((node.end_lineno or node.lineno) - node.lineno + 1 for node in imports)
