@@ -22,9 +22,8 @@ from marginbn.data.table import Table
 from marginbn.export.formats import NETWORK_FORMATS, load_network
 from marginbn.export.jkl import load_scores, problem_from_jkl, problem_to_jkl
 from marginbn.network.network import BayesianNetwork
-from marginbn.report.text import describe
-from marginbn.solvers import get_solver
-from marginbn.solvers.run import Limits
+from marginbn.report.summary import describe
+from marginbn.solvers import get_solver, solve_structure
 
 Run = Callable[[bytes, Path], None]
 
@@ -132,9 +131,8 @@ def _scores_target(data: bytes, folder: Path) -> None:
     again = problem_from_jkl(problem_to_jkl(problem))
     assert again.candidates.parents == problem.candidates.parents
     assert np.array_equal(again.linear, problem.linear)
-    solver = get_solver("dp")
-    if problem.n_variables <= _SMALL and solver.can_solve(problem) is None:
-        result = solver.solve(problem, limits=Limits(time=1.0))
+    if problem.n_variables <= _SMALL and get_solver("dp").can_solve(problem) is None:
+        result = solve_structure(problem, "dp", time_limit=1.0)
         assert result.bound >= result.objective
 
 

@@ -93,9 +93,7 @@ _ALL = (
     Judge("proof.definition", ("tests/proof/test_definition.py",)),
     Judge("proof.format", ("tests/proof/test_format.py",)),
     Judge("proof.checker.values", ("tests/proof/test_checker_values.py", *_NUMBERS, *_CLAIMS)),
-    Judge(
-        "proof.checker.forests", ("tests/proof/test_checker_bounds.py", *_FORESTS), compiled=True
-    ),
+    Judge("proof.checker.forests", ("tests/proof/test_checker_bounds.py", *_FORESTS)),
     Judge("proof.checker.statement", ("tests/proof/test_checker_statement.py", *_CLAIMS)),
     Judge(
         "proof.checker.bounds",

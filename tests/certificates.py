@@ -26,7 +26,7 @@ from marginbn.proof.certificate import (
     Certificate,
     DualWeights,
     Multipliers,
-    Row,
+    NamedRow,
 )
 from marginbn.proof.format import part_type, read_certificate
 from marginbn.solvers import solve_structure
@@ -532,10 +532,10 @@ def _spoil_row(c: Certificate, rng: np.random.Generator) -> Certificate | None:
     number = int(rng.integers(len(c.rows)))
     row = c.rows[number]
     if rng.random() < 0.3 and len(row.members) == 2:
-        changed = Row("edge" if row.kind == "cluster" else "cluster", row.members)
+        changed = NamedRow("edge" if row.kind == "cluster" else "cluster", row.members)
     else:
         members = set(row.members) ^ {int(rng.integers(len(c.incumbent) + 1))}
-        changed = Row("cluster", tuple(sorted(members)))
+        changed = NamedRow("cluster", tuple(sorted(members)))
     return replace(c, rows=(*c.rows[:number], changed, *c.rows[number + 1 :]))
 
 

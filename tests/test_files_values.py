@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import math
-from typing import Any
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Annotated, Any, Literal
 
 import numpy as np
 import pytest
@@ -12,20 +14,18 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from marginbn.files import (
+    Count,
     MisfitError,
+    Must,
     NotPlainError,
-    as_bool,
-    as_count,
-    as_finite,
-    as_int,
-    as_list,
-    as_number,
-    as_record,
-    as_text,
-    check_header,
+    Number,
+    Plain,
     decode_value,
     encode_number,
     encode_value,
+    one_of,
+    read_as,
+    read_document,
     shorten,
 )
 
@@ -82,48 +82,124 @@ def test_other_things_are_not_plain(value: Any) -> None:
 @pytest.mark.parametrize("value", [0.1, -math.inf, math.inf, math.nan, 1e-320])
 def test_numbers_survive(value: float) -> None:
     """Every float has a JSON form."""
-    back = as_number(json.loads(json.dumps(encode_number(value), allow_nan=False)), "$")
+    back = read_as(Number, json.loads(json.dumps(encode_number(value), allow_nan=False)))
     assert back == value or (math.isnan(back) and math.isnan(value))
 
 
+class Colour(StrEnum):
+    """Something to choose."""
+
+    RED = "red"
+    BLUE = "blue"
+
+
+@dataclass(frozen=True)
+class Point:
+    """One of everything that a shape can have."""
+
+    name: str
+    where: tuple[float, float]
+    counts: tuple[Count, ...]
+    colour: Colour
+    side: Literal["left", "right"]
+    seen: bool
+    weight: Number | None
+    notes: dict[str, int]
+    rest: list  # type: ignore[type-arg]
+    kind: Annotated[str, one_of({"a", "b"})]
+    more: Plain
+    next: object
+
+
+GOOD = {
+    "name": "p", "where": [1, 2.5], "counts": [0, 3], "colour": "red", "side": "left",
+    "seen": True, "weight": "-inf", "notes": {"x": -1}, "rest": [None, {}], "kind": "a",
+    "more": {"tuple": [1, {"float": "inf"}]}, "next": {"any": "thing"},
+}  # fmt: skip
+
+
+def test_a_shape_reads_what_it_declares() -> None:
+    """Every kind of field, with the types that are declared."""
+    assert read_as(Point, GOOD) == Point(
+        "p", (1.0, 2.5), (0, 3), Colour.RED, "left", True, -math.inf, {"x": -1}, [None, {}], "a",
+        (1, math.inf), {"any": "thing"},
+    )  # fmt: skip
+    assert isinstance(read_as(Point, GOOD).where[0], float)
+    assert read_as(Point, {**GOOD, "weight": None}).weight is None
+
+
 @pytest.mark.parametrize(
-    ("read", "data"),
+    ("key", "value", "reason"),
     [
-        (as_text, 1),
-        (as_text, "\ud800"),
-        (as_int, True),
-        (as_int, 1.0),
-        (as_count, -1),
-        (as_count, 2**63),
-        (as_bool, 1),
-        (as_number, "Infinity"),
-        (as_number, True),
-        (as_number, 10**400),
-        (as_number, math.inf),
-        (as_finite, "inf"),
-        (as_list, {}),
-        (as_record, []),
-        (decode_value, {"set": []}),
-        (decode_value, {"tuple": [], "dict": []}),
-        (decode_value, {"dict": [[1.5, 2]]}),
-        (decode_value, {"dict": [[1, 2, 3]]}),
-        (decode_value, [{"float": "x"}]),
+        ("name", None, r"\.name: must be a string, got None"),
+        ("where", [1], r"\.where: must have 2 entries, got 1"),
+        ("where", [1, "b"], r"\.where\[1\]: must be a number, got 'b'"),
+        ("where", "ab", r"\.where: must be an array, got 'ab'"),
+        ("counts", [0, -1], r"\.counts\[1\]: must be at least 0 and below 2\^63, got -1"),
+        ("colour", "green", r"\.colour: must be one of red, blue, got 'green'"),
+        ("colour", ["red"], r"\.colour: must be one of red, blue, got \['red'\]"),
+        ("side", "up", r"\.side: must be one of left, right, got 'up'"),
+        ("seen", 1, r"\.seen: must be true or false, got 1"),
+        ("weight", "x", r"\.weight: must be a number, got 'x'"),
+        ("notes", [], r"\.notes: must be an object, got \[\]"),
+        ("notes", {"x": 1.5}, r"\.notes\.x: must be a whole number, got 1\.5"),
+        ("rest", {}, r"\.rest: must be an array"),
+        ("kind", "c", r"\.kind: must be one of a, b, got 'c'"),
+        ("more", {"set": []}, r"\.more: the mark must be"),
     ],
 )
-def test_wrong_types_are_told_with_their_place(read: Any, data: Any) -> None:
+def test_what_does_not_fit_is_refused_with_its_place(key: str, value: object, reason: str) -> None:
+    """The message has the place, what must be there and what is."""
+    with pytest.raises(MisfitError, match=rf"^\$\.here{reason}"):
+        read_as(Point, {**GOOD, key: value}, "$.here")
+
+
+@pytest.mark.parametrize(
+    ("shape", "data"),
+    [
+        (str, 1),
+        (str, "\ud800"),
+        (int, True),
+        (int, 1.0),
+        (Count, -1),
+        (Count, 2**63),
+        (bool, 1),
+        (Number, "Infinity"),
+        (Number, True),
+        (Number, 10**400),
+        (Number, math.inf),
+        (float, "inf"),
+        (float, 10**400),
+        (list, {}),
+        (Point, []),
+        (Plain, {"set": []}),
+        (Plain, {"tuple": [], "dict": []}),
+        (Plain, {"dict": [[1.5, 2]]}),
+        (Plain, {"dict": [[1, 2, 3]]}),
+        (Plain, [{"float": "x"}]),
+        (Annotated[int, Must("be odd", lambda n: n % 2 == 1)], 2),
+    ],
+)
+def test_wrong_values_are_refused_with_their_place(shape: Any, data: Any) -> None:
     """The message begins with where the value stands."""
     with pytest.raises(MisfitError, match=r"^\$\.here"):
-        read(data, "$.here")
+        read_as(shape, data, "$.here")
 
 
 def test_records_have_exactly_their_keys() -> None:
-    """Neither less nor more, and lists their length."""
-    with pytest.raises(MisfitError, match="the key 'b' is missing"):
-        as_record({"a": 1}, "$", ("a", "b"))
-    with pytest.raises(MisfitError, match="unknown keys"):
-        as_record({"a": 1, "b": 2}, "$", ("a",))
-    with pytest.raises(MisfitError, match="must have 2 entries, got 1"):
-        as_list([1], "$", 2)
+    """Neither less nor more."""
+    with pytest.raises(MisfitError, match=r"^\$: the key 'seen' is missing"):
+        read_as(Point, {key: value for key, value in GOOD.items() if key != "seen"})
+    with pytest.raises(MisfitError, match=r"^\$: unknown keys \['__class__'\]"):
+        read_as(Point, {**GOOD, "__class__": 1})
+
+
+@dataclass(frozen=True)
+class Header:
+    """A document without content."""
+
+    format: str
+    version: int
 
 
 @pytest.mark.parametrize(
@@ -139,8 +215,8 @@ def test_records_have_exactly_their_keys() -> None:
 def test_headers_tell_format_and_version(header: dict[str, object], reason: str) -> None:
     """Another format, no version, a future one."""
     with pytest.raises(MisfitError, match=reason):
-        check_header(header, "x", 2)
-    check_header({"format": "x", "version": 1}, "x", 2)
+        read_document(Header, header, "x", 2)
+    assert read_document(Header, {"format": "x", "version": 1}, "x", 2) == Header("x", 1)
 
 
 def test_messages_stay_short() -> None:

@@ -1,20 +1,15 @@
-"""Files written all or nothing.
+"""Files: written all or nothing, read with suspicion; JSON by a declared shape.
 
-New content goes to a temporary file in the same folder, is flushed to the disk and takes the place
-of the old file in one step; then the folder itself is flushed, so that a power failure cannot undo
-the step. Whatever goes wrong, the old file stays as it was and no temporary file is left behind
-(unless the process is killed on the way: :func:`remove_leftovers`).
+**Writing.** New content goes to a temporary file in the same folder, is flushed to the disk and
+takes the place of the old file in one step; then the folder itself is flushed, so that a power
+failure cannot undo the step. Whatever goes wrong, the old file stays as it was and no temporary
+file is left behind (unless the process is killed on the way: :func:`remove_leftovers`). Every file
+that the package writes goes through :func:`replacing`.
 
-JSON files: strict to read, all or nothing to write.
-
-Reading only ever builds plain values, so a hostile file runs nothing; whatever plain JSON does not
-allow is refused with the place in the file. Writing (:mod:`marginbn.files`) never leaves half a
-file behind.
-
-Values in a JSON file: checked when read, plain Python values both ways.
-
-Every ``as_...`` function takes a value and its place in the file (``$.coding[3].name``) and either
-returns the value with the type it promises or raises :class:`MisfitError` with the place.
+**Reading JSON.** Only plain values are ever built, so a hostile file runs nothing; whatever plain
+JSON does not allow is refused with the place in the file. What a file must hold is declared once,
+as a dataclass, and :func:`read_as` checks all of it: every key, type and length, with the place
+(``$.coding[3].name``) in the message.
 """
 
 from __future__ import annotations
@@ -26,23 +21,25 @@ import math
 import os
 import secrets
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sized
 from contextlib import contextmanager
+from dataclasses import dataclass, fields, is_dataclass
+from functools import cache, partial
 from pathlib import Path
-from typing import Any, NoReturn
-
-import numpy as np
+from types import UnionType
+from typing import Annotated, Any, NoReturn, Union, get_args, get_origin, get_type_hints
 
 from marginbn.exceptions import FormatError, InputError
 
 PathLike = str | os.PathLike[str]
+Reader = Callable[[object, str], Any]
 
 
 @contextmanager
 def replacing(path: PathLike, suffix: str = "") -> Iterator[str]:
     """Name of a temporary file to write; it becomes ``path`` when the block ends without error.
 
-    ``suffix`` ends the temporary name, for writers that tell the format by it.
+    ``suffix`` ends the temporary name, for writers that choose the format by it.
 
     Raises
     ------
@@ -85,7 +82,7 @@ def write_text(path: PathLike, text: str) -> None:
 
 
 def remove_leftovers(path: PathLike) -> None:
-    """Remove temporary files that killed processes left beside ``path``."""
+    """Remove temporary files of ``path`` that killed processes left in its folder."""
     folder, name = os.path.split(os.path.realpath(path))
     for leftover in glob.glob(f"{glob.escape(os.path.join(folder, '.' + name[:100]))}.*.tmp"):
         with contextlib.suppress(OSError):
@@ -112,84 +109,6 @@ MAX_BYTES = 2**32
 _MAX_DIGITS = 400
 """Longest integer that is read; a float ends at 309 digits, an index far earlier."""
 
-
-def read_json(path: PathLike) -> object:
-    """Read strict JSON: UTF-8, no NaN or Infinity, no repeated keys, no endless integers.
-
-    Raises
-    ------
-    FormatError
-        If the content is not strict JSON; the message has path, place and reason.
-    InputError
-        If the file cannot be read at all.
-    """
-    name = os.fspath(path)
-    try:
-        return _parse(_read_text(path))
-    except OSError as error:
-        raise InputError(f"cannot read {name}: {error.strerror or error}") from None
-    except UnicodeDecodeError as error:
-        raise FormatError(f"{name}: not UTF-8 text at byte {error.start}") from None
-    except json.JSONDecodeError as error:
-        place = f"line {error.lineno}, column {error.colno}"
-        raise FormatError(f"{name}: {place}: not JSON, {error.msg}") from None
-    except RecursionError:
-        raise FormatError(f"{name}: brackets are nested too deeply") from None
-    except _RefusedError as refusal:
-        raise FormatError(f"{name}: {refusal}") from None
-
-
-def write_json_atomic(path: PathLike, obj: object) -> None:
-    """Write JSON so that the file is either the old one or the complete new one, never a part."""
-    write_atomic(path, _encode(path, obj))
-
-
-class _RefusedError(Exception):
-    """Something that Python's parser would accept but we do not."""
-
-
-def _read_text(path: PathLike) -> str:
-    if os.path.getsize(path) > MAX_BYTES:
-        raise _RefusedError(f"the file is larger than {MAX_BYTES} bytes")
-    return Path(path).read_bytes().decode("utf-8")
-
-
-def _parse(text: str) -> object:
-    return json.loads(
-        text,
-        parse_constant=_refuse_constant,
-        parse_int=_parse_int,
-        object_pairs_hook=_parse_object,
-    )
-
-
-def _refuse_constant(token: str) -> NoReturn:
-    raise _RefusedError(f"{token} is not a JSON number")
-
-
-def _parse_int(digits: str) -> int:
-    if len(digits) > _MAX_DIGITS:
-        raise _RefusedError(f"an integer of {len(digits)} digits is too long")
-    return int(digits)
-
-
-def _parse_object(pairs: list[tuple[str, object]]) -> dict[str, object]:
-    result = dict(pairs)
-    if len(result) < len(pairs):
-        repeated = Counter(key for key, _ in pairs).most_common(1)[0][0]
-        raise _RefusedError(f"an object has the key {repeated[:80]!r} twice")
-    return result
-
-
-def _encode(path: PathLike, obj: object) -> bytes:
-    try:
-        text = json.dumps(obj, allow_nan=False, ensure_ascii=False)
-        return f"{text}\n".encode()
-    except (TypeError, ValueError, RecursionError) as error:
-        raise InputError(f"cannot write {os.fspath(path)} as JSON: {error}") from None
-
-
-_INFINITIES = {"inf": math.inf, "-inf": -math.inf, "nan": math.nan}
 _MAX_SHOWN = 20  # entries of a container that a message repeats
 
 
@@ -201,93 +120,128 @@ class NotPlainError(InputError):
     """A value that JSON cannot carry."""
 
 
-def as_record(data: object, place: str, keys: Sequence[str] | None = None) -> dict[str, object]:
-    """An object; with exactly the given keys, if any are given."""
-    if not isinstance(data, dict):
-        raise MisfitError(f"{place}: must be an object, got {shorten(data)}")
-    if keys is not None:
-        for key in keys:
-            if key not in data:
-                raise MisfitError(f"{place}: the key {key!r} is missing")
-        unknown = [key for key in data if key not in keys]
-        if unknown:
-            raise MisfitError(f"{place}: unknown keys {shorten(unknown)}")
-    return data
-
-
-def as_list(data: object, place: str, length: int | None = None) -> list[object]:
-    """An array, of the given length if there is one."""
-    if not isinstance(data, list):
-        raise MisfitError(f"{place}: must be an array, got {shorten(data)}")
-    if length is not None and len(data) != length:
-        raise MisfitError(f"{place}: must have {length} entries, got {len(data)}")
-    return data
-
-
-def as_text(data: object, place: str) -> str:
-    """A string that is real text."""
-    if not isinstance(data, str):
-        raise MisfitError(f"{place}: must be a string, got {shorten(data)}")
+@contextmanager
+def naming_file(path: PathLike | None) -> Iterator[None]:
+    """Misfits inside the block become :class:`FormatError` with the path, if there is one."""
+    prefix = "" if path is None else f"{os.fspath(path)}: "
     try:
-        data.encode("utf-8")
-    except UnicodeEncodeError:
-        raise MisfitError(f"{place}: half a surrogate pair is no text") from None
-    return data
+        yield
+    except MisfitError as misfit:
+        raise FormatError(f"{prefix}{misfit}") from None
+    except RecursionError:
+        raise FormatError(f"{prefix}brackets are nested too deeply") from None
 
 
-def as_int(data: object, place: str) -> int:
-    """A whole number."""
-    if isinstance(data, bool) or not isinstance(data, int):
-        raise MisfitError(f"{place}: must be a whole number, got {shorten(data)}")
-    return data
-
-
-def as_count(data: object, place: str) -> int:
-    """A whole number from 0 to what an index can be."""
-    number = as_int(data, place)
-    if not 0 <= number < 2**63:
-        raise MisfitError(f"{place}: must be at least 0 and below 2^63, got {shorten(data)}")
-    return number
-
-
-def as_bool(data: object, place: str) -> bool:
-    """True or false."""
-    if not isinstance(data, bool):
-        raise MisfitError(f"{place}: must be true or false, got {shorten(data)}")
-    return data
-
-
-def as_number(data: object, place: str) -> float:
-    """A float, or one of the words "inf", "-inf" and "nan"."""
-    if isinstance(data, str) and data in _INFINITIES:
-        return _INFINITIES[data]
-    if isinstance(data, bool) or not isinstance(data, int | float):
-        raise MisfitError(f"{place}: must be a number, got {shorten(data)}")
+def read_bytes(path: PathLike, max_bytes: int | None = None) -> bytes:
+    """Content of a file of sane size; by default :data:`MAX_BYTES` is the limit."""
+    limit = MAX_BYTES if max_bytes is None else max_bytes
     try:
-        number = float(data)
-    except OverflowError:
-        number = math.inf
-    if math.isinf(number):  # 1e999 reads as infinity
-        raise MisfitError(f"{place}: the number is too large for a float")
-    return number
+        if os.path.getsize(path) <= limit:
+            return Path(path).read_bytes()
+    except (OSError, ValueError) as error:  # ValueError: a NUL in the name
+        reason = getattr(error, "strerror", None) or error
+        raise InputError(f"cannot read {os.fspath(path)}: {reason}") from None
+    raise FormatError(f"{os.fspath(path)}: the file is larger than {limit} bytes")
 
 
-def as_finite(data: object, place: str) -> float:
-    """A finite number."""
-    number = as_number(data, place)
-    if not math.isfinite(number):
-        raise MisfitError(f"{place}: must be finite, got {shorten(data)}")
-    return number
+def read_json(path: PathLike) -> object:
+    """Read strict JSON: UTF-8, no NaN or Infinity, no repeated keys, no endless integers."""
+    content = read_bytes(path)
+    with naming_file(path):
+        return parse_json(content)
 
 
-def check_header(
-    record: Mapping[str, object], format_name: str, version: int, place: str = "$"
-) -> None:
-    """Refuse other formats and versions that are not known yet."""
+def parse_json(content: bytes) -> object:
+    """The value of strict JSON text; raises :class:`MisfitError`."""
+    try:
+        return json.loads(
+            content.decode("utf-8"),
+            parse_constant=_refuse_constant,
+            parse_int=_parse_int,
+            object_pairs_hook=_parse_object,
+        )
+    except UnicodeDecodeError as error:
+        raise MisfitError(f"not UTF-8 text at byte {error.start}") from None
+    except json.JSONDecodeError as error:
+        place = f"line {error.lineno}, column {error.colno}"
+        raise MisfitError(f"{place}: not JSON, {error.msg}") from None
+    except RecursionError:
+        raise MisfitError("brackets are nested too deeply") from None
+
+
+def _refuse_constant(token: str) -> NoReturn:
+    raise MisfitError(f"{token} is not a JSON number")
+
+
+def _parse_int(digits: str) -> int:
+    if len(digits) > _MAX_DIGITS:
+        raise MisfitError(f"an integer of {len(digits)} digits is too long")
+    return int(digits)
+
+
+def _parse_object(pairs: list[tuple[str, object]]) -> dict[str, object]:
+    result = dict(pairs)
+    if len(result) < len(pairs):
+        repeated = Counter(key for key, _ in pairs).most_common(1)[0][0]
+        raise MisfitError(f"an object has the key {repeated[:80]!r} twice")
+    return result
+
+
+def write_json_atomic(path: PathLike, obj: object) -> None:
+    """Write JSON so that the file is either the old one or the complete new one, never a part."""
+    try:
+        content = f"{json.dumps(obj, allow_nan=False, ensure_ascii=False)}\n".encode()
+    except (TypeError, ValueError, RecursionError) as error:
+        raise InputError(f"cannot write {os.fspath(path)} as JSON: {error}") from None
+    write_atomic(path, content)
+
+
+@dataclass(frozen=True)
+class Must:
+    """A condition in ``Annotated``: the words that follow "must", and the test."""
+
+    words: str
+    holds: Callable[[Any], bool]
+
+
+def one_of(names: Collection[str]) -> Must:
+    """The condition to be one of these names."""
+    return Must(f"be one of {', '.join(sorted(names))}", names.__contains__)
+
+
+def read_as(shape: Any, data: object, place: str = "$") -> Any:
+    """JSON values as the declared shape, all checked; raises :class:`MisfitError` with the place.
+
+    A shape is a dataclass (an object with exactly its fields as keys) or one of ``str``, ``int``,
+    ``bool``, ``float`` (finite), :data:`Count`, :data:`Number`, :data:`Plain`, ``list`` and
+    ``object`` (not looked into), ``Literal``, an enumeration, ``tuple[X, ...]``, ``tuple[X, Y]``,
+    ``dict[str, X]``, ``X | None`` or ``Annotated[X, Must(...)]``.
+
+    Examples
+    --------
+    >>> @dataclass
+    ... class Point:
+    ...     name: str
+    ...     where: tuple[float, float]
+    >>> read_as(Point, {"name": "a", "where": [1, 2.5]})
+    Point(name='a', where=(1.0, 2.5))
+    >>> read_as(Point, {"name": "a", "where": [1, "b"]})
+    Traceback (most recent call last):
+        ...
+    marginbn.files.MisfitError: $.where[1]: must be a number, got 'b'
+    """
+    return _reader(shape)(data, place)
+
+
+def read_document(
+    shape: Any, data: object, format_name: str, version: int, place: str = "$"
+) -> Any:
+    """:func:`read_as`, once other formats and versions that are not known yet are refused."""
+    record = _checked(dict, data, place)
     if record.get("format") != format_name:
         found = shorten(record.get("format"))
         raise MisfitError(f"{place}.format: must be {format_name!r}, got {found}")
-    written = as_int(record.get("version"), f"{place}.version")
+    written = _checked(int, record.get("version"), f"{place}.version")
     if written > version:
         raise MisfitError(
             f"{place}.version: written by a newer marginbn (format version {shorten(written)}, "
@@ -295,10 +249,152 @@ def check_header(
         )
     if written < 1:
         raise MisfitError(f"{place}.version: must be {version}, got {shorten(written)}")
+    return read_as(shape, data, place)
+
+
+def check_length(items: Sized, length: int, place: str) -> None:
+    """Refuse an array that has not so many entries."""
+    if len(items) != length:
+        raise MisfitError(f"{place}: must have {length} entries, got {len(items)}")
+
+
+@cache
+def _reader(shape: Any) -> Reader:
+    """The function that reads values of this shape."""
+    if shape in _READERS:
+        return _READERS[shape]
+    if is_dataclass(shape):
+        hints = get_type_hints(shape, include_extras=True)
+        return partial(_read_record, shape, {f.name: _reader(hints[f.name]) for f in fields(shape)})
+    origin, arguments = get_origin(shape), get_args(shape)
+    if origin is tuple and arguments[-1] is not ...:
+        return partial(_read_row, [_reader(argument) for argument in arguments])
+    if origin is tuple:
+        return partial(_read_array, _reader(arguments[0]))
+    if origin is dict:
+        return partial(_read_mapping, _reader(arguments[1]))
+    if origin is Annotated:
+        return partial(_read_checked, _reader(arguments[0]), arguments[1:])
+    if origin in (Union, UnionType):
+        return partial(_read_optional, _reader(arguments[0]))
+    return partial(_read_choice, arguments or tuple(shape))
+
+
+def _read_record(shape: Any, readers: dict[str, Reader], data: object, place: str) -> Any:
+    record = _checked(dict, data, place)
+    for key in readers:
+        if key not in record:
+            raise MisfitError(f"{place}: the key {key!r} is missing")
+    unknown = [key for key in record if key not in readers]
+    if unknown:
+        raise MisfitError(f"{place}: unknown keys {shorten(unknown)}")
+    return shape(**{key: read(record[key], f"{place}.{key}") for key, read in readers.items()})
+
+
+def _read_row(readers: list[Reader], data: object, place: str) -> tuple[Any, ...]:
+    items = _checked(list, data, place)
+    check_length(items, len(readers), place)
+    return tuple([read(items[i], f"{place}[{i}]") for i, read in enumerate(readers)])
+
+
+def _read_array(read: Reader, data: object, place: str) -> tuple[Any, ...]:
+    items = _checked(list, data, place)
+    return tuple([read(item, f"{place}[{i}]") for i, item in enumerate(items)])
+
+
+def _read_mapping(read: Reader, data: object, place: str) -> dict[str, Any]:
+    record = _checked(dict, data, place)
+    return {key: read(value, f"{place}.{key[:80]}") for key, value in record.items()}
+
+
+def _read_optional(read: Reader, data: object, place: str) -> Any:
+    return None if data is None else read(data, place)
+
+
+def _read_checked(read: Reader, conditions: tuple[Must, ...], data: object, place: str) -> Any:
+    value = read(data, place)
+    for must in conditions:
+        if not must.holds(value):
+            raise MisfitError(f"{place}: must {must.words}, got {shorten(data)}")
+    return value
+
+
+def _read_choice(choices: tuple[Any, ...], data: object, place: str) -> Any:
+    if data not in choices:
+        known = ", ".join(map(str, choices))
+        raise MisfitError(f"{place}: must be one of {known}, got {shorten(data)}")
+    return choices[choices.index(data)]
+
+
+def _checked(kind: type, data: object, place: str) -> Any:
+    """The value, if it is of this type and no other: true is no whole number."""
+    if type(data) is not kind:
+        raise MisfitError(f"{place}: must be {_WORDS[kind]}, got {shorten(data)}")
+    return data
+
+
+def _read_text(data: object, place: str) -> str:
+    text: str = _checked(str, data, place)
+    try:
+        text.encode("utf-8")
+    except UnicodeEncodeError:
+        raise MisfitError(f"{place}: half a surrogate pair is no text") from None
+    return text
+
+
+def _read_float(data: object, place: str) -> float:
+    try:
+        number = float(_checked(int if type(data) is int else float, data, place))
+    except OverflowError:
+        number = math.inf
+    if not math.isfinite(number):  # 1e999 reads as infinity
+        raise MisfitError(f"{place}: the number is too large for a float")
+    return number
+
+
+def _read_count(data: object, place: str) -> int:
+    number: int = _checked(int, data, place)
+    if not 0 <= number < 2**63:
+        raise MisfitError(f"{place}: must be at least 0 and below 2^63, got {shorten(data)}")
+    return number
+
+
+def _read_number(data: object, place: str) -> float:
+    return float(data) if data in ("inf", "-inf", "nan") else _read_float(data, place)
+
+
+_WORDS: dict[type, str] = {
+    dict: "an object",
+    list: "an array",
+    str: "a string",
+    int: "a whole number",
+    float: "a number",
+    bool: "true or false",
+}
+
+Count = Annotated[int, "count"]
+"""A whole number that can be an index or a size."""
+
+Number = Annotated[float, "or a word"]
+"""A float, or one of the words "inf", "-inf" and "nan", as :func:`encode_number` writes it."""
+
+Plain = Annotated[Any, "plain"]
+"""What :func:`encode_value` wrote."""
+
+_READERS: dict[Any, Reader] = {
+    str: _read_text,
+    int: partial(_checked, int),
+    bool: partial(_checked, bool),
+    float: _read_float,
+    list: partial(_checked, list),
+    object: lambda data, _: data,
+    Count: _read_count,
+    Number: _read_number,
+}
 
 
 def encode_number(value: float) -> float | str:
-    """A number for JSON, which has no infinities; :func:`as_number` is the inverse."""
+    """A number for JSON, which has no infinities; :data:`Number` is the inverse."""
     number = float(value)
     return number if math.isfinite(number) else str(number)
 
@@ -314,6 +410,8 @@ def encode_value(value: Any) -> object:
     >>> encode_value({0: ("a", 1.5)})
     {'dict': [[0, {'tuple': ['a', 1.5]}]]}
     """
+    import numpy as np  # here, so that whoever only writes a file need not wait for it
+
     if isinstance(value, np.generic | np.ndarray):
         value = value.tolist()
     if value is None or isinstance(value, bool | int | str):
@@ -333,29 +431,30 @@ def decode_value(data: object, place: str) -> Any:
     """The value that :func:`encode_value` made ``data`` of."""
     if isinstance(data, list):
         return [decode_value(v, f"{place}[{i}]") for i, v in enumerate(data)]
-    if isinstance(data, str):
-        return as_text(data, place)
-    if isinstance(data, float):
-        return as_finite(data, place)
+    if isinstance(data, str | float):
+        return read_as(type(data), data, place)
     if not isinstance(data, dict):
         return data
     if len(data) != 1:
         raise MisfitError(f"{place}: must be marked as float, tuple or dict, got {shorten(data)}")
     [(mark, content)] = data.items()
     if mark == "float":
-        return as_number(content, place)
+        return _read_number(content, place)
     if mark == "tuple":
-        return tuple(decode_value(as_list(content, place), place))
+        return tuple(decode_value(_checked(list, content, place), place))
     if mark == "dict":
-        return dict(_decode_pair(pair, place) for pair in as_list(content, place))
+        return dict(_decode_pair(pair, place) for pair in _checked(list, content, place))
     raise MisfitError(f"{place}: the mark must be float, tuple or dict, got {shorten(mark)}")
 
 
 def _decode_pair(pair: object, place: str) -> tuple[str | int, Any]:
-    key, value = as_list(pair, place, 2)
+    key, value = read_as(tuple[object, object], pair, place)
     if not isinstance(key, str | int):
         raise MisfitError(f"{place}: a key must be text or a whole number, got {shorten(key)}")
     return key, decode_value(value, f"{place}.{shorten(key)}")
+
+
+_READERS[Plain] = decode_value
 
 
 def shorten(value: object) -> str:

@@ -29,7 +29,6 @@ from marginbn.cli.running import ProgressLine
 from marginbn.datasets import load_dataset
 from marginbn.exceptions import InputError
 from marginbn.export.formats import load_network as load_any
-from marginbn.export.native import load_network
 from marginbn.problem.scores import get_local_score
 from marginbn.solvers import solver_names
 from marginbn.solvers.result import TracePoint
@@ -486,7 +485,7 @@ def test_size_is_the_formula() -> None:
 def test_export_writes_what_can_be_read_again(iris_model: Path, tmp_path: Path) -> None:
     """The network as JSON is the classifier's; DOT starts as DOT does."""
     run("export", iris_model, "-o", tmp_path / "n.json")
-    assert load_network(tmp_path / "n.json") == load_model(iris_model).network_
+    assert load_any(tmp_path / "n.json") == load_model(iris_model).network_
     run("export", iris_model, "-o", tmp_path / "n.gv")
     dot = (tmp_path / "n.gv").read_text()
     assert run("export", iris_model, "--format", "dot").stdout == dot

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from contextlib import suppress
 from pathlib import Path
 
@@ -11,6 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from exchange import NASTY, assert_same_posteriors, garden, nasty_network
+from marginbn.cli.model import FormatName
 from marginbn.data.encode import EncodedData, Variable
 from marginbn.exceptions import FormatError, InputError
 from marginbn.export.assembly import put_first, to_logs, to_probabilities
@@ -20,8 +23,43 @@ from marginbn.network.network import BayesianNetwork
 from marginbn.problem.structure import Structure
 from networks import random_network
 
-READABLE = [name for name, form in NETWORK_FORMATS.items() if form.load]
+READABLE = [name for name, form in NETWORK_FORMATS.items() if form.readable]
 SUFFIXES = [(s, form.name) for form in NETWORK_FORMATS.values() for s in form.suffixes]
+
+
+def test_every_format_has_its_functions() -> None:
+    """What the list promises is in the module: a writer, and a reader if the format is read."""
+    for form in NETWORK_FORMATS.values():
+        assert form._find("network_to")
+        assert bool(form._find("network_from") or form._find("load")) is form.readable
+    suffixes = [suffix for suffix, _ in SUFFIXES]
+    assert len(set(suffixes)) == len(suffixes)
+
+
+def test_the_list_costs_nothing_to_read() -> None:
+    """Names and suffixes are there without numpy and without a module of any format."""
+    code = (
+        "import sys, marginbn.export.formats as f; assert len(f.NETWORK_FORMATS) > 6; "
+        "print([m for m in sys.modules if m.split('.')[0] in ('numpy', 'sklearn') "
+        "or m.startswith('marginbn.export.') and m != 'marginbn.export.formats'])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
+
+
+def test_the_command_line_offers_every_format() -> None:
+    """No format is forgotten, and they stand in the same order."""
+    assert [str(name) for name in FormatName] == list(NETWORK_FORMATS)
+
+
+def test_the_guide_lists_every_format() -> None:
+    """The table in the guide is the list: suffixes and contents, row by row."""
+    guide = (Path(__file__).parents[2] / "docs/guide/exchange.rst").read_text(encoding="utf-8")
+    table = guide.split(".. list-table::")[1].split("\n\n")[1]
+    rows = [row.split("\n     - ")[1:] for row in table.split("   * - ")[2:]]
+    assert [[cell.replace("``", "").strip() for cell in row] for row in rows] == [
+        [", ".join(form.suffixes), form.holds] for form in NETWORK_FORMATS.values()
+    ]
 
 
 @pytest.mark.parametrize(("suffix", "name"), SUFFIXES)
@@ -88,7 +126,7 @@ def test_a_failed_write_leaves_the_old_file(name: str, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", READABLE)
 def test_files_that_cannot_be_read(name: str, tmp_path: Path) -> None:
-    """A missing file, a folder and bytes that are no text are told."""
+    """A missing file, a folder and bytes that are no text are reported."""
     path = tmp_path / f"n{NETWORK_FORMATS[name].suffixes[0]}"
     with pytest.raises(InputError, match="cannot read"):
         load_network(path)

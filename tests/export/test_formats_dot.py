@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 
 from marginbn.data.encode import Variable
 from marginbn.exceptions import InputError
-from marginbn.export.formats import network_to_dot, quote, save_dot
+from marginbn.export.formats import save_network
+from marginbn.export.graph_text import network_to_dot, quote_dot
 from marginbn.network.network import BayesianNetwork
 from marginbn.problem.structure import Structure
 from networks import random_network, sprinkler
@@ -30,7 +31,7 @@ def test_the_sprinkler_graph() -> None:
 @given(st.text())
 def test_any_name_is_one_quoted_string(name: str) -> None:
     """Between the outer quotes there is no bare quote and no raw line end."""
-    inner = quote(name)[1:-1]
+    inner = quote_dot(name)[1:-1]
     assert not re.search(r'(?<!\\)(?:\\\\)*"', inner)
     assert not re.search("[\r\n\0]", inner)
     shown = inner.replace("\\n", "").replace("\\r", "") if "\\" not in name else None
@@ -47,9 +48,9 @@ def test_connected_to_nothing_is_grey() -> None:
 
 
 def test_the_file_holds_the_text(tmp_path: Path) -> None:
-    """save_dot writes network_to_dot; a folder that is not there is told."""
+    """save_network writes network_to_dot; a folder that is not there is reported."""
     network = random_network(3, n_variables=5)
-    save_dot(network, tmp_path / "n.dot")
+    save_network(network, tmp_path / "n.dot")
     assert (tmp_path / "n.dot").read_text(encoding="utf-8") == network_to_dot(network)
     with pytest.raises(InputError, match="cannot write"):
-        save_dot(network, tmp_path / "no" / "n.dot")
+        save_network(network, tmp_path / "no" / "n.dot")

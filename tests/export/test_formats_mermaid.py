@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from marginbn.data.encode import Variable
-from marginbn.export.formats import label, network_to_mermaid
+from marginbn.export.graph_text import network_to_mermaid, quote_mermaid
 from marginbn.network.network import BayesianNetwork
 from marginbn.problem.structure import Structure
 from networks import random_network, sprinkler
@@ -34,7 +34,7 @@ def test_the_sprinkler_graph() -> None:
 @given(st.text())
 def test_any_name_is_one_quoted_string_that_shows_the_name(name: str) -> None:
     """Nothing that Mermaid or HTML interprets is left; the codes stand for the name."""
-    inner = label(name)[1:-1]
+    inner = quote_mermaid(name)[1:-1]
     assert not re.search(r"""[\x00-\x1f\x7f"<>&`\\]""", inner)
     if not re.search(r"[\x00-\x1f\x7f]", name):
         shown = re.sub(r"#(\d+);", lambda m: chr(int(m[1])), inner)

@@ -17,12 +17,8 @@ from hypothesis import strategies as st
 
 from marginbn.data.encode import Variable
 from marginbn.exceptions import FormatError, InputError
-from marginbn.export.native import (
-    load_network,
-    network_from_dict,
-    network_to_dict,
-    save_network,
-)
+from marginbn.export.formats import load_network, save_network
+from marginbn.export.native import network_from_dict, network_to_dict
 from marginbn.network.network import BayesianNetwork
 from marginbn.problem.structure import Structure
 from networks import random_network, sprinkler
@@ -104,9 +100,15 @@ HOSTILE: list[tuple[Edit, str]] = [
     (_set("variables", 0, "name", value="grass"), r"names must be unique, repeated: 'grass'"),
     (_set("variables", 0, "name", value="\ud800"), r"\[0\]\.name: half a surrogate pair"),
     (_set("variables", 0, "states", value=["a", "a"]), r"labels of 'rain' must be unique"),
-    (_set("variables", 0, "states", value=[]), r"\[0\]\.states: .* 1 to 100000 states, got 0"),
+    (
+        _set("variables", 0, "states", value=[]),
+        r"\[0\]\.states: must be 1 to 100000 states",
+    ),
     (_set("variables", 0, "states", value=["a", None]), r"states\[1\]: must be a string, got None"),
-    (_set("variables", 0, "states", value=["a"] * 1_000_000), r"states, got 1000000"),
+    (
+        _set("variables", 0, "states", value=["a"] * 1_000_000),
+        r"got list of 1000000 entries",
+    ),
     (_set("variables", 0, "kind", value=1), r"\$\.variables\[0\]: unknown keys \['kind'\]"),
     (_set("parents", value=[[], [0]]), r"\$\.parents: must have 3 entries, got 2"),
     (_set("parents", 1, value=0), r"\$\.parents\[1\]: must be an array, got 0"),
@@ -190,7 +192,7 @@ def test_damaged_text_never_raises_anything_but_our_errors(cut: float, junk: byt
 
 
 def test_a_long_cycle_is_refused_quickly() -> None:
-    """A ring of 50 000 variables is recognised without walking it once per variable."""
+    """A ring of 50 000 variables is recognised without following it once per variable."""
     n = 50_000
     data = {
         "format": "marginbn-network",

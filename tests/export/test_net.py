@@ -93,7 +93,7 @@ A = "potential (a) { data = (0.5 0.5); }\n"
         (NODES + NODES, 5, "'a' is declared twice"),
         (NODES + A, 3, "no table for variable 'b'"),
         (NODES + A + A, 5, "a second table for variable 'a'"),
-        (NODES + "potential (z) { data = (1 0); }", 4, "node 'z' is not declared"),
+        (NODES + "potential (z) { data = (1 0); }", 4, "variable 'z' is not declared"),
         (NODES + "potential (a b) { data = (1 0); }", 4, "must be of one node"),
         (NODES + "potential (a | a) { data = (1 0); }", 4, "names a variable twice"),
         (NODES + "potential (a) { }", 4, "the potential has no data"),

@@ -1,4 +1,4 @@
-"""UAI: three layouts told apart, names beside the file, every bit back, hostile text refused."""
+"""UAI: three layouts distinguished, names in a second file, bits kept, hostile text refused."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def test_the_text_by_hand() -> None:
 
 @pytest.mark.parametrize("seed", SEEDS)
 def test_every_network_comes_back_bit_for_bit(seed: int, tmp_path: Path) -> None:
-    """With the names beside the file everything survives; so do the posteriors."""
+    """With the names in a second file everything survives; so do the posteriors."""
     network = nasty_network(seed)
     save_uai(network, tmp_path / "n.uai")
     back = load_uai(tmp_path / "n.uai")

@@ -74,7 +74,7 @@ def test_encodings(tmp_path: Path, encoding: str) -> None:
     path.write_bytes(text.encode(encoding))
     assert load_network(path).names[0] == "pluie d'été"
     path.write_bytes(text.replace(encoding, "utf-8").encode("latin-1"))
-    with pytest.raises(InputError, match=r"line 6: byte 0xe9 is not utf-8"):
+    with pytest.raises(InputError, match=r"line 6: byte 0xe9 is not UTF-8"):
         load_network(path)
 
 

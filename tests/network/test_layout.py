@@ -117,7 +117,7 @@ def test_wide_layers_are_cut(n_features: int) -> None:
     assert len({box.y for box in drawn(naive_bayes(6)).boxes}) == 2  # few stay in one row
 
 
-def test_faint_arcs_end_beside_the_middle() -> None:
+def test_faint_arcs_end_next_to_the_middle() -> None:
     """The middle of a box belongs to the other arcs."""
     layout = drawn(Structure(((), *(((0,),) * 11), (0, 1))))
     for route in layout.routes:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from xml.etree import ElementTree
 
 import numpy as np
@@ -11,8 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from marginbn.data.encode import Variable
-from marginbn.exceptions import InputError
-from marginbn.export.formats import network_to_html, network_to_svg, save_svg
+from marginbn.export.graph_text import network_to_svg
 from marginbn.network.network import BayesianNetwork
 from marginbn.problem.structure import Structure
 from networks import random_network, sprinkler
@@ -51,8 +49,8 @@ def test_isolated_features_are_under_a_caption() -> None:
     assert caption not in texts(network_to_svg(named("c", "x")), "text")
     half = np.log([0.5, 0.5])
     variables = (Variable("c", ("0", "1")), Variable("x", ("0", "1")))
-    lonely = BayesianNetwork(Structure(((), ())), variables, (half, half))
-    assert caption in texts(network_to_svg(lonely), "text")
+    unconnected = BayesianNetwork(Structure(((), ())), variables, (half, half))
+    assert caption in texts(network_to_svg(unconnected), "text")
 
 
 NASTY = ("<script>alert(1)</script>", '"><img src=x onerror=alert(1)>', "&amp;", "]]>", "a\nb")
@@ -67,7 +65,7 @@ def test_names_are_text_and_nothing_else(name: str) -> None:
     assert [e.tag for e in root.iter()] == [e.tag for e in plain.iter()]
     assert {k for e in root.iter() for k in e.attrib} == {k for e in plain.iter() for k in e.attrib}
     assert texts(network_to_svg(network), "title")[2].startswith(name.replace("\n", " "))
-    assert "<script" not in network_to_html(network)
+    assert "<script" not in network._repr_html_()
 
 
 @settings(deadline=None, max_examples=60)
@@ -88,17 +86,8 @@ def test_notebooks_show_the_picture_with_a_caption() -> None:
     assert "".join(root.find("figcaption").itertext()) == repr(network)
     assert network_to_svg(network) in html
     assert not any(word in html for word in ("<script", "href", "url(", "<style", "src="))
-    assert html == network_to_html(network)
 
 
 def test_large_networks_stay_small_files() -> None:
     """Sixty variables take less than 100 kB."""
     assert len(network_to_svg(random_network(1, n_variables=60))) < 100_000
-
-
-def test_the_file_holds_the_picture(tmp_path: Path) -> None:
-    """save_svg writes network_to_svg; a folder that is not there is told."""
-    save_svg(sprinkler(), tmp_path / "n.svg")
-    assert (tmp_path / "n.svg").read_text(encoding="utf-8") == network_to_svg(sprinkler()) + "\n"
-    with pytest.raises(InputError, match="cannot write"):
-        save_svg(sprinkler(), tmp_path / "no" / "n.svg")

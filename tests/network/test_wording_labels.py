@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from marginbn.network.wording import columns, one_line, shorten, text_width
+from marginbn.network.wording import columns, listing, one_line, shorten, text_width
 
 
 @pytest.mark.parametrize(
@@ -58,3 +58,11 @@ def test_widths_are_not_less_than_a_real_font() -> None:
     for text in ("word_freq_addresses", "WWWW", "mmm", "illi", "petal length (cm)", "x = 12.75 %"):
         measured = TextPath((0, 0), text, size=100).get_extents().width / 100
         assert measured <= text_width(text) <= 1.6 * measured + 0.5
+
+
+def test_long_lists_end_in_dots() -> None:
+    """As many names as asked, then dots and what is said of the rest."""
+    assert listing(["red", "green"], 2) == "red, green"
+    assert listing(["red", "green", "blue"], 2) == "red, green, ..."
+    assert listing(["red", "green", "blue"], 2, " (3 in all)") == "red, green, ... (3 in all)"
+    assert listing([]) == ""

@@ -104,9 +104,19 @@ def test_without_matplotlib_one_line_says_how_to_get_it(
 
 def test_importing_the_room_needs_no_matplotlib() -> None:
     """Only drawing loads it."""
-    code = "import sys, marginbn.plotting; print('matplotlib' in sys.modules)"
+    assert not loads("import marginbn.plotting", "matplotlib")
+
+
+def test_the_report_does_without_the_room() -> None:
+    """Its pictures are SVG; what both draw is computed in rooms before them."""
+    assert not loads("import marginbn.report.page", "marginbn.plotting")
+
+
+def loads(statement: str, module: str) -> bool:
+    """Whether a fresh interpreter loads the module too."""
+    code = f"import sys; {statement}; print({module!r} in sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout.strip() == "False"
+    return done.stdout.strip() == "True"
 
 
 def large_network() -> BayesianNetwork:
@@ -212,7 +222,7 @@ def test_large_tables_have_a_colour_bar_instead_of_numbers() -> None:
 
 
 def test_a_trace_by_hand() -> None:
-    """Unknown values are left out; the title tells the last gap."""
+    """Unknown values are left out; the title has the last gap."""
     ax = plot_trace(TRACE)
     bound, objective = ax.lines
     assert bound.get_label() == "bound"

@@ -16,7 +16,7 @@ from marginbn.data.encode import EncodedData
 from marginbn.exceptions import InputError, ProblemTooLargeError
 from marginbn.problem.candidates import enumerate_candidates
 from marginbn.problem.problem import linear_problem
-from marginbn.problem.scores import LOCAL_SCORES, get_local_score, local_scores
+from marginbn.problem.scores import LOCAL_SCORES, SCORES, get_local_score, local_scores
 from marginbn.problem.structure import Structure
 from strategies import all_structures, encoded_data, make_data, make_variables, random_data
 
@@ -208,7 +208,15 @@ def test_mdl_is_bic() -> None:
     assert mdl.tolist() == bic.tolist()
 
 
-def test_unknown_scores_and_sizes_are_told() -> None:
+def test_one_registry_has_the_functions_and_their_names_in_certificates() -> None:
+    """One function has one formula in certificates, whatever names users have for it."""
+    assert {name: score.function for name, score in SCORES.items()} == LOCAL_SCORES
+    formulas = {score.function: score.certificate for score in SCORES.values()}
+    assert all(formulas[score.function] == score.certificate for score in SCORES.values())
+    assert None not in formulas.values()
+
+
+def test_unknown_scores_and_sizes_are_refused() -> None:
     """The message lists the scores there are; the equivalent sample size must be positive."""
     with pytest.raises(InputError, match=r"score must be one of \['aic', .*got 'bde'"):
         get_local_score("bde")

@@ -12,8 +12,17 @@ from test_format import tiny_certificate
 
 from branch_bound_cases import is_dag
 from marginbn.problem.candidates import enumerate_candidates
-from marginbn.proof.certificate import Multipliers, Row
-from marginbn.proof.checker.bounds import NOTHING, Clusters, Edges, Forests, Majorant, room
+from marginbn.proof.certificate import Multipliers, NamedRow
+from marginbn.proof.checker.bounds import (
+    NOTHING,
+    ROW_RULES,
+    Clusters,
+    Edges,
+    Forests,
+    IntegerMajorant,
+    RowRule,
+    room,
+)
 from marginbn.proof.checker.statement import RefutedError, Space
 
 # ---------------------------------------------------------------------------------- forests
@@ -53,7 +62,7 @@ def test_forests_are_exact_up_to_the_largest_values(n: int) -> None:
         allowed = everything if a < 20 else rng.random(candidates.n_candidates) < 0.8
         best = best_of_leaf(space, values.tolist(), allowed, present)
         wanted = best if best == NOTHING else best + 10**9
-        majorant = Majorant(10**9, values)
+        majorant = IntegerMajorant(10**9, values)
         assert forests.bound(majorant, allowed, present, wanted - 1) == wanted
         assert forests.bound(majorant, allowed, present, -(2**80)) == wanted
         assert forests.bound(majorant, allowed, present, 2**80) >= wanted
@@ -83,14 +92,14 @@ TOO_LARGE = 2.0 ** room(2)[0]
 PRESENT = frozenset({(0, 1)})
 
 
-ROWS = (Row("edge", (0, 1)), Row("cluster", (0, 1)))
+ROWS = (NamedRow("edge", (0, 1)), NamedRow("cluster", (0, 1)))
 
 
-def bound_of_pair(multipliers: Multipliers, rows: tuple[Row, ...] = ROWS) -> int:
+def bound_of_pair(multipliers: Multipliers, rows: tuple[NamedRow, ...] = ROWS) -> int:
     """Two variables with and without the other; the edge is there, and costs ten."""
     space = Space(2, np.array([0, 0, 1, 1]), [(), (1,), (), (0,)])
     clusters = Clusters(space, replace(tiny_certificate(), grid=0, rows=rows))
-    majorant = Majorant(3, np.array([10, 0, 10, 0]))
+    majorant = IntegerMajorant(3, np.array([10, 0, 10, 0]))
     return clusters.bound(majorant, multipliers, np.ones(4, dtype=bool), PRESENT)
 
 
@@ -131,12 +140,30 @@ def test_impossible_multipliers_are_refused(
 def test_rows_of_nobody_are_refused(members: tuple[int, ...]) -> None:
     """The sum over no candidates is not at least one: such a row would prove anything."""
     with pytest.raises(RefutedError, match="members that do not exist"):
-        bound_of_pair(Multipliers((0,), (5.0,)), (Row("cluster", members),))
+        bound_of_pair(Multipliers((0,), (5.0,)), (NamedRow("cluster", members),))
+
+
+def test_rows_of_an_unknown_kind_are_refused() -> None:
+    """Also in a certificate that was never read from a file."""
+    with pytest.raises(RefutedError, match="row 0 is of the kind 'triangle', which is not known"):
+        bound_of_pair(Multipliers((0,), (5.0,)), (NamedRow("triangle", (0, 1)),))
+
+
+@pytest.mark.parametrize("members", [(1,), (1, 1)])
+def test_rows_need_as_many_members_as_they_count(
+    members: tuple[int, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One variable cannot choose two candidates; two variables can."""
+    rule = RowRule(lambda space, cluster: space.outside(cluster, fewer_than=2), at_least=2)
+    monkeypatch.setitem(ROW_RULES, "two_cluster", rule)
+    with pytest.raises(RefutedError, match="row 0 has fewer than 2 members"):
+        bound_of_pair(Multipliers((0,), (5.0,)), (NamedRow("two_cluster", members),))
+    assert bound_of_pair(Multipliers((0,), (5.0,)), (NamedRow("two_cluster", (0, 1)),)) == 23
 
 
 def test_a_row_of_one_variable_changes_nothing() -> None:
     """It has some parent set: all its candidates gain what is taken away."""
-    assert bound_of_pair(Multipliers((0,), (5.0,)), (Row("cluster", (1,)),)) == 23
+    assert bound_of_pair(Multipliers((0,), (5.0,)), (NamedRow("cluster", (1,)),)) == 23
 
 
 def test_the_largest_multiplier_is_not_refused() -> None:
@@ -148,7 +175,7 @@ def test_a_leaf_without_structures_has_no_bound() -> None:
     """Whether one variable has nothing to choose or all of them."""
     space = Space(3, np.arange(3), [(), (), ()])
     clusters = Clusters(space, tiny_certificate())
-    majorant = Majorant(0, np.ones(3, dtype=np.int64))
+    majorant = IntegerMajorant(0, np.ones(3, dtype=np.int64))
     for allowed in itertools.product([False, True], repeat=3):
         found = clusters.bound(majorant, Multipliers((), ()), np.array(allowed), frozenset())
         assert found == (3 if all(allowed) else NOTHING)

@@ -21,7 +21,7 @@ from marginbn.proof.certificate import (
     Candidates,
     Certificate,
     Multipliers,
-    Row,
+    NamedRow,
     Score,
 )
 from marginbn.proof.checker import Verdict, verify_certificate
@@ -276,7 +276,7 @@ def test_a_leaf_names_its_weights_and_its_multipliers() -> None:
     certificate = replace(
         certificate,
         grid=-30,
-        rows=(Row("cluster", (0, 1)),),
+        rows=(NamedRow("cluster", (0, 1)),),
         duals=(*tiny_certificate(share=0).duals, *certificate.duals),
         multipliers=(Multipliers((), ()), Multipliers((0,), (score,))),
     )

@@ -27,7 +27,7 @@ from marginbn.proof.certificate import (
     Data,
     DualWeights,
     Multipliers,
-    Row,
+    NamedRow,
     Score,
 )
 from marginbn.proof.checker import verify_certificate
@@ -141,7 +141,10 @@ def test_a_bomb_is_not_unfolded() -> None:
         (MAGIC + zlib.compress((2**62).to_bytes(8, "little")), "the header"),
         (MAGIC + zlib.compress(bytes([255] * 8) + b"{}"), "the header should have -1 entries"),
         (MAGIC + zlib.compress((2).to_bytes(8, "little") + b"[]"), "must be an object"),
-        (MAGIC + zlib.compress((1).to_bytes(8, "little") + b"["), "no JSON"),
+        (
+            MAGIC + zlib.compress((1).to_bytes(8, "little") + b"["),
+            "header: line 1, .*not JSON",
+        ),
         (encode_certificate(tiny_certificate()) + b"x", "does not end where the file ends"),
     ],
 )
@@ -157,7 +160,7 @@ def test_broken_files_are_told(content: bytes, reason: str, tmp_path: Path) -> N
 def test_deep_nesting_is_refused() -> None:
     """A header of brackets does not exhaust the stack."""
     text = b"[" * 100_000
-    with pytest.raises(MisfitError, match="no JSON"):
+    with pytest.raises(MisfitError, match="header: brackets are nested too deeply"):
         decode_certificate(MAGIC + zlib.compress(len(text).to_bytes(8, "little") + text))
 
 
@@ -245,9 +248,13 @@ def with_header(certificate: Certificate, **changes: object) -> bytes:
         ({"duals": [[1, 0]]}, "bits or reference out of range"),
         ({"duals": [[1, -2]]}, "bits or reference out of range"),
         ({"duals": [[1, -1, 0]]}, "duals"),
-        ({"rows": [["circle", [0, 1]]]}, "must be a cluster or an edge"),
+        ({"rows": [["circle", [0, 1]]]}, r"header\.rows\[0\]\[0\]: must be one of cluster, edge"),
         ({"rows": [["edge"]]}, "rows"),
-        ({"objective": "36"}, "objective"),
+        ({"objective": "36"}, r"header\.objective: must be a number"),
+        ({"objective": float("nan")}, "header: NaN is not a JSON number"),
+        ({"grid": 10**500}, "header: an integer of 501 digits is too long"),
+        ({"score": {"name": "bic"}}, r"header\.score: the key 'gamma' is missing"),
+        ({"incumbent": [[], [-1]]}, r"header\.incumbent\[1\]\[0\]: must be at least 0"),
         ({"multipliers": 1}, "ends before"),
         ({"candidates": {"rule": None, "listed": [[[]], [[]]], "dropped": 8}}, "ends before"),
     ],
@@ -256,6 +263,16 @@ def test_forged_headers_are_refused(changes: dict[str, object], reason: str) -> 
     """Lengths that do not fit the arrays, numbers out of range, kinds that do not exist."""
     with pytest.raises(MisfitError, match=reason):
         decode_certificate(with_header(tiny_certificate(), **changes))
+
+
+def test_a_header_with_a_key_twice_is_refused() -> None:
+    """Two readers could take different ones of the two."""
+    unfolded = zlib.decompress(encode_certificate(tiny_certificate())[len(MAGIC) :])
+    end = 8 + int.from_bytes(unfolded[:8], "little")
+    header = unfolded[8:end].replace(b'"bound": ', b'"bound": 40.0, "bound": ')
+    parts = len(header).to_bytes(8, "little") + header + unfolded[end:]
+    with pytest.raises(MisfitError, match="header: an object has the key 'bound' twice"):
+        decode_certificate(MAGIC + zlib.compress(parts))
 
 
 def test_a_header_that_is_not_forged_is_read() -> None:
@@ -327,7 +344,7 @@ def test_rules_dropped_candidates_and_rows_come_back() -> None:
         tiny_certificate(),
         score=Score("bdeu", 1.5, 0.25, 7.5),
         candidates=Candidates(rule, (((), (1,)), ((),)), dropped),
-        rows=(Row("cluster", (0, 1)), Row("edge", (0, 1))),
+        rows=(NamedRow("cluster", (0, 1)), NamedRow("edge", (0, 1))),
         multipliers=(Multipliers((), ()), Multipliers((1, 0), (0.5, 1e-300))),
         duals=(),
     )

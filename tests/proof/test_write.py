@@ -34,10 +34,19 @@ from marginbn.datasets.local import load_folder_dataset
 from marginbn.problem.problem import drop_dominated
 from marginbn.problem.scores import get_local_score
 from marginbn.proof import write as searching
-from marginbn.proof.forest import ForestRelaxation
+from marginbn.proof.forest import BoxState, ForestRelaxation
 from marginbn.proof.format import read_certificate
-from marginbn.proof.record import Claim, Visit, exact_shares, quantise, smooth_shares
+from marginbn.proof.record import (
+    Claim,
+    RoundedMajorant,
+    Visit,
+    exact_shares,
+    quantise,
+    smooth_shares,
+)
 from marginbn.solvers import TracePoint, solve_structure
+from marginbn.solvers.branch_bound.kernels.records import Box
+from marginbn.solvers.branch_bound.kernels.tree import contains
 from marginbn.solvers.result import Status
 from problems import (
     linear_case,
@@ -153,6 +162,39 @@ def test_extreme_numbers_are_certified(scale: float | None, tmp_path: Path) -> N
             verdict = verify_certificate(certified(problem, tmp_path))
         assert verdict, verdict.reason
         assert verdict.bound - verdict.objective <= 1e-6 * max(1.0, weights.sum())
+
+
+# ---------------------------------------------------------------------------------- the kernel
+
+
+@pytest.mark.filterwarnings("ignore::marginbn.CertificateWarning")
+def test_boxes_are_those_of_the_kernel(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Vertices lie in a box or not as the compiled search says, and in one side of its split."""
+    load, split, seen = ForestRelaxation._load_vertices, ForestRelaxation._split, []
+
+    def is_in(self: ForestRelaxation, box: Box | BoxState, vertex: np.ndarray) -> bool:
+        for name in ("allowed", "classes", "edges", "relevant"):
+            getattr(self.child, name)[:] = getattr(box, name)
+        return bool(contains(self.inst, self.child, vertex.astype(np.int64)))
+
+    def compare(self: ForestRelaxation, state: BoxState) -> bool:
+        found = self._contains(state.vertices).tolist()
+        assert found == [is_in(self, self.box, vertex) for vertex in state.vertices]
+        seen.extend(found)
+        return load(self, state)
+
+    def divide(self: ForestRelaxation, majorant: RoundedMajorant) -> Visit:
+        visit = split(self, majorant)
+        assert visit.sides is not None
+        for vertex in self.bounding.vertices[: len(visit.sides[0].state.vertices)]:
+            sides = [is_in(self, side.state, vertex) for side in visit.sides]
+            assert sum(sides) == is_in(self, self.box, vertex)
+        return visit
+
+    monkeypatch.setattr(ForestRelaxation, "_load_vertices", compare)
+    monkeypatch.setattr(ForestRelaxation, "_split", divide)
+    certified(small_margin_problem(5, n_features=7, n_rows=80, gamma=2.0), tmp_path, node_limit=40)
+    assert set(seen) == {True, False}
 
 
 # ---------------------------------------------------------------------------------- stopped solves

@@ -43,7 +43,7 @@ from marginbn.report.page import (
     to_script_json,
 )
 from marginbn.report.sections import class_information
-from marginbn.report.text import verdict
+from marginbn.report.summary import verdict
 from marginbn.solvers.result import SolveResult, Status, TracePoint
 from nasty import NAMES, STATES, nasty_classifier
 from networks import random_network, sprinkler
@@ -423,7 +423,7 @@ def run(*args: object) -> Any:
 
 @pytest.fixture
 def saved(tmp_path: Path) -> Path:
-    """A model learned from a CSV file, beside which it lies."""
+    """A model learned from a CSV file, next to which it lies."""
     rows = ["colour,size,y"] + [
         f"{'red' if i % 3 else 'blue'},{i % 7},{'a' if i % 3 else 'b'}" for i in range(40)
     ]

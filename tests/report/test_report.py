@@ -19,7 +19,7 @@ from marginbn import (
 from marginbn.classifiers import BaseBNClassifier
 from marginbn.datasets import load_iris
 from marginbn.network.wording import align, counted, hanging, number, percent, seconds
-from marginbn.report.text import (
+from marginbn.report.summary import (
     AccuracyLine,
     describe,
     describe_structure,
@@ -133,7 +133,7 @@ def test_the_text_fits_the_terminal(margin: BaseBNClassifier, width: int) -> Non
     assert "classes     3: setosa, versicolor, virginica" in text
 
 
-def test_dropped_rows_and_constant_features_are_told() -> None:
+def test_dropped_rows_and_constant_features_are_reported() -> None:
     """What was set aside shows in the text and in the summary."""
     X = [[1.0, "u"], [2.0, "u"], [None, "u"], [2.5, "u"], [0.5, "u"]]
     with pytest.warns(UserWarning, match="left out"):

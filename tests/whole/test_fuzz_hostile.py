@@ -68,7 +68,7 @@ def test_a_million_states_are_refused(suffix: str, count: int, tmp_path: Path) -
     """A variable of a million states is an error that says how many there may be."""
     path = tmp_path / f"n{suffix}"
     path.write_text(many_states(suffix, count), encoding="utf-8")
-    with pytest.raises(FormatError, match=f"1 to 100000 states, got {count}") as caught:
+    with pytest.raises(FormatError, match=f"1 to 100000 states, got (list of )?{count}") as caught:
         load_network(path)
     assert len(str(caught.value)) < len(str(path)) + 200
 
@@ -83,7 +83,7 @@ def test_a_model_with_a_million_states_is_refused(tmp_path: Path) -> None:
     record = json.loads(path.read_text(encoding="utf-8"))
     record["network"]["variables"][1]["states"] = [str(i) for i in range(1_000_000)]
     path.write_text(json.dumps(record), encoding="utf-8")
-    with pytest.raises(FormatError, match="1 to 100000 states, got 1000000"):
+    with pytest.raises(FormatError, match="1 to 100000 states, got list of 1000000"):
         load_model(path)
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import ast
 import re
+import sys
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
@@ -134,6 +135,18 @@ def test_nobody_else_imports_by_string(module: str) -> None:
     assert not named, f"{module} names {named} in a string; import it where the list allows"
 
 
+def test_the_checker_shares_no_code_with_the_search() -> None:
+    """It imports its own modules and the file format; of other packages only NumPy."""
+    own = {n: p for n, p in MODULES.items() if n.startswith("marginbn.proof.checker")}
+    assert len(own) >= 6
+    format_ = {"marginbn.proof.certificate", "marginbn.proof.format", "marginbn.files"}
+    for path in own.values():
+        source = path.read_text(encoding="utf-8")
+        assert set(read_imports(source, MODULES)) <= own.keys() | format_
+        imported = re.findall(r"^\s*(?:from|import) (\w+)", source, re.MULTILINE)
+        assert {*imported} - sys.stdlib_module_names <= {"marginbn", "numpy"}
+
+
 def test_the_list_names_no_room_twice() -> None:
     """Every room has one place."""
     for package, rooms in ORDERS.items():
@@ -145,7 +158,7 @@ def test_the_reader_sees_imports_everywhere_but_for_typing() -> None:
     source = """
 import numpy, marginbn.data.counts
 from typing import TYPE_CHECKING
-from marginbn.network import inference
+from marginbn.network import elimination
 from marginbn import __version__
 if TYPE_CHECKING:
     from marginbn.cli import main
@@ -157,7 +170,7 @@ def later():
     assert sorted(read_imports(source, MODULES)) == [
         "marginbn",
         "marginbn.data.counts",
-        "marginbn.network.inference",
+        "marginbn.network.elimination",
         "marginbn.network.network",
         "marginbn.solvers.result",
     ]

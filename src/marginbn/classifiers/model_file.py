@@ -1,11 +1,9 @@
-"""The parts of a model file: class labels, codings, results, each with its inverse beside it.
-
-Fitted classifiers as files: JSON, lossless, versioned, and nothing in it is ever executed.
+"""Fitted classifiers as files: JSON, lossless, versioned, and nothing in it is ever executed.
 
 ::
 
     {"format": "marginbn-model", "version": 1, "package": "0.1.0",
-     "estimator": "MaxMarginBNClassifier",       one of five names, nothing else is looked up
+     "estimator": "MaxMarginBNClassifier",       one of five names and nothing else
      "params": {"gamma": 2.197, ...},            constructor parameters that are plain values
      "classes": {"dtype": "str", "labels": [...]},
      "feature_names": [...] or null,             null: fitted on an array without names
@@ -23,11 +21,11 @@ codings and classes must fit the network, and an error names the file and the pl
 
 from __future__ import annotations
 
-import os
 import re
 import warnings
+from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any
+from typing import Annotated, Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -41,211 +39,29 @@ from marginbn.classifiers.max_margin_cv import MaxMarginBNClassifierCV
 from marginbn.classifiers.naive_bayes import NaiveBayesClassifier
 from marginbn.classifiers.tan import TANClassifier
 from marginbn.data.encode import Coding, TableCoding
-from marginbn.exceptions import FormatError, InputError
+from marginbn.exceptions import InputError
 from marginbn.export.native import network_from_dict, network_to_dict
 from marginbn.files import (
+    Count,
     MisfitError,
+    Must,
     NotPlainError,
+    Number,
     PathLike,
-    as_bool,
-    as_count,
-    as_finite,
-    as_list,
-    as_number,
-    as_record,
-    as_text,
-    check_header,
-    decode_value,
+    Plain,
+    check_length,
     encode_number,
     encode_value,
+    naming_file,
+    one_of,
+    read_as,
+    read_document,
     read_json,
     shorten,
     write_json_atomic,
 )
 from marginbn.network.network import BayesianNetwork
 from marginbn.solvers.result import SolveResult, Status, TracePoint
-
-_RESULT_KEYS = (
-    "objective", "bound", "status", "seconds", "nodes", "solver", "selection", "trace",
-)  # fmt: skip
-_CODING_KEYS = ("name", "kind", "cuts", "categories", "missing_state")
-_LABEL_TYPES = {
-    "bool": bool,
-    **{f"{sign}int{bits}": int for sign in ("", "u") for bits in (8, 16, 32, 64)},
-    **{f"float{bits}": float for bits in (16, 32, 64)},
-    "str": str,
-}
-"""Types that class labels may have, and what JSON must hold for them."""
-
-
-def classes_to_dict(classes: NDArray[Any]) -> dict[str, object]:
-    """Class labels with the type they have."""
-    dtype = "str" if classes.dtype.kind == "U" else classes.dtype.name
-    if dtype not in _LABEL_TYPES:
-        raise InputError(
-            f"class labels of type {classes.dtype} cannot be saved; use text, numbers or booleans"
-        )
-    return {"dtype": dtype, "labels": classes.tolist()}
-
-
-def classes_from_dict(data: object, network: BayesianNetwork) -> NDArray[Any]:
-    """Class labels, distinct and sorted, one per state of the class variable."""
-    record = as_record(data, "$.classes", ("dtype", "labels"))
-    dtype = as_text(record["dtype"], "$.classes.dtype")
-    if dtype not in _LABEL_TYPES:
-        raise MisfitError(f"$.classes.dtype: must be one of {sorted(_LABEL_TYPES)}")
-    labels = as_list(record["labels"], "$.classes.labels", network.n_classes)
-    for i, label in enumerate(labels):
-        place = f"$.classes.labels[{i}]"
-        if type(label) is not _LABEL_TYPES[dtype]:
-            raise MisfitError(f"{place}: must be a {dtype}, got {shorten(label)}")
-        if isinstance(label, str | float):
-            decode_value(label, place)
-    try:
-        classes = np.array(labels, dtype=dtype)
-    except OverflowError:
-        raise MisfitError(f"$.classes.labels: a number is too large for {dtype}") from None
-    if classes.tolist() != labels or not (classes[:-1] < classes[1:]).all():
-        raise MisfitError(f"$.classes.labels: must be distinct and sorted {dtype} labels")
-    return classes
-
-
-def column_to_dict(coding: Coding) -> dict[str, object]:
-    """Coding of one feature column."""
-    return {
-        "name": coding.name,
-        "kind": coding.kind,
-        "cuts": list(coding.cuts),
-        "categories": [encode_value(c) for c in coding.categories],
-        "missing_state": coding.missing_state,
-    }
-
-
-def coding_from_list(data: object, network: BayesianNetwork) -> TableCoding:
-    """Codings of all features, which must fit the variables of the network."""
-    entries = as_list(data, "$.coding", network.n_variables - 1)
-    codings = []
-    for i, entry in enumerate(entries):
-        coding, variable = _column_from_dict(entry, f"$.coding[{i}]"), network.variables[i + 1]
-        found = coding.variable
-        if (found.name, found.arity) != (variable.name, variable.arity):
-            raise MisfitError(
-                f"$.coding[{i}]: makes {shorten(found.name)} with {found.arity} states, but the "
-                f"network has {shorten(variable.name)} with {variable.arity}"
-            )
-        codings.append(coding)
-    return TableCoding(tuple(codings))
-
-
-def _column_from_dict(data: object, place: str) -> Coding:
-    record = as_record(data, place, _CODING_KEYS)
-    kind = as_text(record["kind"], f"{place}.kind")
-    if kind not in ("numeric", "categorical"):
-        raise MisfitError(f"{place}.kind: must be numeric or categorical, got {shorten(kind)}")
-    entries = as_list(record["cuts"], f"{place}.cuts")
-    cuts = tuple(as_finite(c, f"{place}.cuts[{j}]") for j, c in enumerate(entries))
-    if any(a >= b for a, b in pairwise(cuts)):
-        raise MisfitError(f"{place}.cuts: must be increasing")
-    entries = as_list(record["categories"], f"{place}.categories")
-    categories = tuple(decode_value(c, f"{place}.categories[{j}]") for j, c in enumerate(entries))
-    if not all(isinstance(c, str | int | float) for c in categories):
-        raise MisfitError(f"{place}.categories: must be text, numbers or booleans")
-    if len({str(c) for c in categories}) < len(categories):
-        raise MisfitError(f"{place}.categories: must be distinct")
-    if categories if kind == "numeric" else cuts:
-        raise MisfitError(f"{place}: a {kind} column has either cuts or categories")
-    missing_state = as_bool(record["missing_state"], f"{place}.missing_state")
-    name = as_text(record["name"], f"{place}.name")
-    return Coding(name, kind, cuts, categories, missing_state)  # type: ignore[arg-type]
-
-
-def result_to_dict(result: SolveResult) -> dict[str, object]:
-    """What the solver returned, without the structure, which the network has."""
-    return {
-        "objective": encode_number(result.objective),
-        "bound": encode_number(result.bound),
-        "status": str(result.status),
-        "seconds": encode_number(result.seconds),
-        "nodes": int(result.nodes),
-        "solver": result.solver,
-        "selection": result.selection.tolist(),
-        "trace": [
-            [encode_number(v) for v in (p.seconds, p.objective, p.bound)] for p in result.trace
-        ],
-    }
-
-
-def result_from_dict(data: object, network: BayesianNetwork) -> SolveResult:
-    """What the solver returned; the structure is that of the network."""
-    place = "$.result"
-    record = as_record(data, place, _RESULT_KEYS)
-    objective = as_number(record["objective"], f"{place}.objective")
-    bound = as_number(record["bound"], f"{place}.bound")
-    if not bound >= objective:
-        raise MisfitError(f"{place}.bound: must not lie below the objective")
-    status = as_text(record["status"], f"{place}.status")
-    if status not in tuple(Status):
-        raise MisfitError(f"{place}.status: must be one of {list(map(str, Status))}")
-    selection = as_list(record["selection"], f"{place}.selection", network.n_variables)
-    trace = as_list(record["trace"], f"{place}.trace")
-    return SolveResult(
-        structure=network.structure,
-        selection=np.array([as_count(k, f"{place}.selection") for k in selection], np.int64),
-        objective=objective,
-        bound=bound,
-        status=Status(status),
-        trace=tuple(_point_from_list(p, f"{place}.trace[{i}]") for i, p in enumerate(trace)),
-        seconds=as_number(record["seconds"], f"{place}.seconds"),
-        solver=as_text(record["solver"], f"{place}.solver"),
-        nodes=as_count(record["nodes"], f"{place}.nodes"),
-    )
-
-
-def _point_from_list(data: object, place: str) -> TracePoint:
-    return TracePoint(*(as_number(v, place) for v in as_list(data, place, 3)))
-
-
-def validation_to_dict(classifier: BaseBNClassifier) -> dict[str, object] | None:
-    """The choice by validation and its table; None for all other classifiers."""
-    if not isinstance(classifier, MaxMarginBNClassifierCV):
-        return None
-    return {
-        "gamma": float(classifier.gamma_),
-        "max_parents": int(classifier.max_parents_),
-        "best_score": encode_number(classifier.best_score_),
-        "results": {
-            key: values.tolist() if key == "max_parents" else [encode_number(v) for v in values]
-            for key, values in classifier.cv_results_.items()
-        },
-    }
-
-
-def restore_validation(classifier: BaseBNClassifier, data: object) -> None:
-    """Set what the choice by validation left behind; everybody else has nothing there."""
-    place = "$.validation"
-    if not isinstance(classifier, MaxMarginBNClassifierCV):
-        if data is not None:
-            raise MisfitError(f"{place}: must be null for {type(classifier).__name__}")
-        return
-    record = as_record(data, place, ("gamma", "max_parents", "best_score", "results"))
-    classifier.gamma_ = as_finite(record["gamma"], f"{place}.gamma")
-    classifier.max_parents_ = as_count(record["max_parents"], f"{place}.max_parents")
-    classifier.best_score_ = as_number(record["best_score"], f"{place}.best_score")
-    classifier.cv_results_ = _results_from_dict(record["results"], f"{place}.results")
-
-
-def _results_from_dict(data: object, place: str) -> dict[str, NDArray[Any]]:
-    columns: dict[str, NDArray[Any]] = {}
-    for key, values in as_record(data, place).items():
-        if not re.fullmatch(r"max_parents|gamma|max_gap|(mean|std|split\d+)_test_score", key):
-            raise MisfitError(f"{place}: unknown key {shorten(key)}")
-        read = as_count if key == "max_parents" else as_number
-        entries = [read(v, f"{place}.{key}") for v in as_list(values, f"{place}.{key}")]
-        columns[key] = np.array(entries, dtype=np.int64 if read is as_count else np.float64)
-    if len({len(column) for column in columns.values()}) > 1:
-        raise MisfitError(f"{place}: the columns must be of equal length")
-    return columns
-
 
 FORMAT = "marginbn-model"
 VERSION = 1
@@ -263,10 +79,74 @@ _ESTIMATORS: dict[str, type[BaseBNClassifier]] = {
 _LEFT_OUT = {"callback", "checkpoint", "certificate"}
 """Parameters that belong to one fit on one machine, not to the classifier."""
 
-_KEYS = (
-    "format", "version", "package", "estimator", "params", "classes", "feature_names", "coding",
-    "n_samples", "n_dropped", "result", "validation", "network",
-)  # fmt: skip
+_LABEL_TYPES = {
+    "bool": bool,
+    **{f"{sign}int{bits}": int for sign in ("", "u") for bits in (8, 16, 32, 64)},
+    **{f"float{bits}": float for bits in (16, 32, 64)},
+    "str": str,
+}
+"""Types that class labels may have, and what JSON must hold for them."""
+_Cuts = Annotated[
+    tuple[float, ...],
+    Must("be increasing", lambda cuts: all(a < b for a, b in pairwise(cuts))),
+]
+_Categories = Annotated[
+    tuple[Plain, ...],
+    Must("be text, numbers or booleans", lambda c: {*map(type, c)} <= {str, bool, int, float}),
+    Must("be distinct", lambda categories: len({*map(str, categories)}) == len(categories)),
+]
+
+
+@dataclass(frozen=True)
+class _Classes:
+    dtype: Annotated[str, one_of(_LABEL_TYPES)]
+    labels: list  # type: ignore[type-arg]  # of the type that dtype names
+
+
+@dataclass(frozen=True)
+class _Coding:
+    name: str
+    kind: Literal["numeric", "categorical"]
+    cuts: _Cuts
+    categories: _Categories
+    missing_state: bool
+
+
+@dataclass(frozen=True)
+class _Result:
+    objective: Number
+    bound: Number
+    status: Status
+    seconds: Number
+    nodes: Count
+    solver: str
+    selection: tuple[Count, ...]
+    trace: tuple[tuple[Number, Number, Number], ...]
+
+
+@dataclass(frozen=True)
+class _Validation:
+    gamma: float
+    max_parents: Count
+    best_score: Number
+    results: dict[str, list]  # type: ignore[type-arg]  # integers or numbers, by the key
+
+
+@dataclass(frozen=True)
+class _Model:
+    format: str
+    version: int
+    package: str
+    estimator: Annotated[str, one_of(_ESTIMATORS)]
+    params: dict[str, Plain]
+    classes: _Classes
+    feature_names: object
+    coding: tuple[_Coding, ...]
+    n_samples: Count | None
+    n_dropped: Count
+    result: _Result
+    validation: object  # depends on the estimator
+    network: object  # a format of its own
 
 
 def save_model(classifier: BaseBNClassifier, path: PathLike) -> None:
@@ -297,13 +177,13 @@ def save_model(classifier: BaseBNClassifier, path: PathLike) -> None:
         "package": __version__,
         "estimator": name,
         "params": _plain_parameters(classifier),
-        "classes": classes_to_dict(classifier.classes_),
+        "classes": _write_classes(classifier.classes_),
         "feature_names": None if names is None else [str(n) for n in names],
-        "coding": [column_to_dict(c) for c in classifier.coding_.columns],
+        "coding": [_write_coding(c) for c in classifier.coding_.columns],
         "n_samples": getattr(classifier, "n_samples_", None),
         "n_dropped": classifier.n_dropped_,
-        "result": result_to_dict(classifier.result_),
-        "validation": validation_to_dict(classifier),
+        "result": _write_result(classifier.result_),
+        "validation": _write_validation(classifier),
         "network": network_to_dict(classifier.network_),
     }
     write_json_atomic(path, record)
@@ -330,12 +210,148 @@ def load_model(path: PathLike) -> BaseBNClassifier:
     ...     load_model(path).predict([["blue"]]).tolist()
     ['b']
     """
+    data = read_json(path)
+    with naming_file(path):
+        shape: _Model = read_document(_Model, data, FORMAT, VERSION)
+        classifier = _read_estimator(shape.estimator, shape.params)
+        network = network_from_dict(shape.network, path=path, location="$.network")
+        classifier.network_ = network
+        classifier.classes_ = _read_classes(shape.classes, network)
+        classifier.coding_ = _read_codings(shape.coding, network)
+        if shape.n_samples is not None:
+            classifier.n_samples_ = shape.n_samples
+        classifier.n_dropped_ = shape.n_dropped
+        _set_feature_names(classifier, shape.feature_names)
+        _set_result(classifier, _read_result(shape.result, network))
+        _set_validation(classifier, shape.validation)
+    return classifier
+
+
+def _write_classes(classes: NDArray[Any]) -> dict[str, object]:
+    """Class labels with the type they have."""
+    dtype = "str" if classes.dtype.kind == "U" else classes.dtype.name
+    if dtype not in _LABEL_TYPES:
+        raise InputError(
+            f"class labels of type {classes.dtype} cannot be saved; use text, numbers or booleans"
+        )
+    return {"dtype": dtype, "labels": classes.tolist()}
+
+
+def _read_classes(shape: _Classes, network: BayesianNetwork) -> NDArray[Any]:
+    """Class labels, distinct and sorted, one per state of the class variable."""
+    dtype, labels = shape.dtype, shape.labels
+    check_length(labels, network.n_classes, "$.classes.labels")
+    for i, label in enumerate(labels):
+        place = f"$.classes.labels[{i}]"
+        if type(label) is not _LABEL_TYPES[dtype]:
+            raise MisfitError(f"{place}: must be a {dtype}, got {shorten(label)}")
+        read_as(type(label), label, place)  # text that is text, numbers that are finite
     try:
-        return _parse_model(read_json(path), path)
-    except MisfitError as misfit:
-        raise FormatError(f"{os.fspath(path)}: {misfit}") from None
-    except RecursionError:
-        raise FormatError(f"{os.fspath(path)}: brackets are nested too deeply") from None
+        classes = np.array(labels, dtype=dtype)
+    except OverflowError:
+        raise MisfitError(f"$.classes.labels: a number is too large for {dtype}") from None
+    if classes.tolist() != labels or not (classes[:-1] < classes[1:]).all():
+        raise MisfitError(f"$.classes.labels: must be distinct and sorted {dtype} labels")
+    return classes
+
+
+def _write_coding(coding: Coding) -> dict[str, object]:
+    """Coding of one feature column."""
+    return {
+        "name": coding.name,
+        "kind": coding.kind,
+        "cuts": list(coding.cuts),
+        "categories": [encode_value(c) for c in coding.categories],
+        "missing_state": coding.missing_state,
+    }
+
+
+def _read_codings(shapes: tuple[_Coding, ...], network: BayesianNetwork) -> TableCoding:
+    """Codings of all features, which must fit the variables of the network."""
+    check_length(shapes, network.n_variables - 1, "$.coding")
+    codings = []
+    for i, shape in enumerate(shapes):
+        if shape.categories if shape.kind == "numeric" else shape.cuts:
+            raise MisfitError(f"$.coding[{i}]: a {shape.kind} column has either cuts or categories")
+        coding, variable = Coding(**vars(shape)), network.variables[i + 1]
+        found = coding.variable
+        if (found.name, found.arity) != (variable.name, variable.arity):
+            raise MisfitError(
+                f"$.coding[{i}]: makes {shorten(found.name)} with {found.arity} states, but the "
+                f"network has {shorten(variable.name)} with {variable.arity}"
+            )
+        codings.append(coding)
+    return TableCoding(tuple(codings))
+
+
+def _write_result(result: SolveResult) -> dict[str, object]:
+    """What the solver returned, without the structure, which the network has."""
+    return {
+        "objective": encode_number(result.objective),
+        "bound": encode_number(result.bound),
+        "status": str(result.status),
+        "seconds": encode_number(result.seconds),
+        "nodes": int(result.nodes),
+        "solver": result.solver,
+        "selection": result.selection.tolist(),
+        "trace": [
+            [encode_number(v) for v in (p.seconds, p.objective, p.bound)] for p in result.trace
+        ],
+    }
+
+
+def _read_result(shape: _Result, network: BayesianNetwork) -> SolveResult:
+    """What the solver returned; the structure is that of the network."""
+    check_length(shape.selection, network.n_variables, "$.result.selection")
+    if not shape.bound >= shape.objective:
+        raise MisfitError("$.result.bound: must not lie below the objective")
+    values = vars(shape) | {
+        "selection": np.array(shape.selection, np.int64),
+        "trace": tuple(TracePoint(*point) for point in shape.trace),
+    }
+    return SolveResult(structure=network.structure, **values)
+
+
+def _write_validation(classifier: BaseBNClassifier) -> dict[str, object] | None:
+    """The choice by validation and its table; None for all other classifiers."""
+    if not isinstance(classifier, MaxMarginBNClassifierCV):
+        return None
+    return {
+        "gamma": float(classifier.gamma_),
+        "max_parents": int(classifier.max_parents_),
+        "best_score": encode_number(classifier.best_score_),
+        "results": {
+            key: values.tolist() if key == "max_parents" else [encode_number(v) for v in values]
+            for key, values in classifier.cv_results_.items()
+        },
+    }
+
+
+def _set_validation(classifier: BaseBNClassifier, data: object) -> None:
+    """Set what the choice by validation left behind; everybody else has nothing there."""
+    if not isinstance(classifier, MaxMarginBNClassifierCV):
+        if data is not None:
+            raise MisfitError(f"$.validation: must be null for {type(classifier).__name__}")
+        return
+    shape: _Validation = read_as(_Validation, data, "$.validation")
+    classifier.gamma_ = shape.gamma
+    classifier.max_parents_ = shape.max_parents
+    classifier.best_score_ = shape.best_score
+    classifier.cv_results_ = _read_results(shape.results, "$.validation.results")
+
+
+def _read_results(results: dict[str, list[object]], place: str) -> dict[str, NDArray[Any]]:
+    columns: dict[str, NDArray[Any]] = {}
+    for key, values in results.items():
+        if not re.fullmatch(r"max_parents|gamma|max_gap|(mean|std|split\d+)_test_score", key):
+            raise MisfitError(f"{place}: unknown key {shorten(key)}")
+        whole = key == "max_parents"
+        shape: Any = tuple[Count, ...] if whole else tuple[Number, ...]
+        entries = read_as(shape, values, f"{place}.{key}")
+        columns[key] = np.array(entries, dtype=np.int64 if whole else np.float64)
+    if len({len(column) for column in columns.values()}) > 1:
+        raise MisfitError(f"{place}: the columns must be of equal length")
+    return columns
 
 
 def _plain_parameters(classifier: BaseBNClassifier) -> dict[str, object]:
@@ -355,36 +371,13 @@ def _plain_parameters(classifier: BaseBNClassifier) -> dict[str, object]:
     return params
 
 
-def _parse_model(data: object, path: PathLike) -> BaseBNClassifier:
-    record = as_record(data, "$")
-    check_header(record, FORMAT, VERSION)
-    as_record(data, "$", _KEYS)
-    as_text(record["package"], "$.package")
-    classifier = _parse_estimator(record["estimator"], record["params"])
-    network = network_from_dict(record["network"], path=path, location="$.network")
-    classifier.classes_ = classes_from_dict(record["classes"], network)
-    classifier.coding_ = coding_from_list(record["coding"], network)
-    _set_feature_names(classifier, record["feature_names"])
-    if record["n_samples"] is not None:
-        classifier.n_samples_ = as_count(record["n_samples"], "$.n_samples")
-    classifier.n_dropped_ = as_count(record["n_dropped"], "$.n_dropped")
-    _set_result(classifier, result_from_dict(record["result"], network))
-    classifier.network_ = network
-    restore_validation(classifier, record["validation"])
-    return classifier
-
-
-def _parse_estimator(name: object, params: object) -> BaseBNClassifier:
+def _read_estimator(name: str, params: dict[str, Any]) -> BaseBNClassifier:
     """An unfitted classifier; constructors only store, and the stored values are checked."""
-    cls = _ESTIMATORS.get(as_text(name, "$.estimator"))
-    if cls is None:
-        raise MisfitError(f"$.estimator: must be one of {sorted(_ESTIMATORS)}, got {shorten(name)}")
-    known = cls().get_params(deep=False).keys() - _LEFT_OUT
-    given = as_record(params, "$.params")
-    unknown = sorted(given.keys() - known)
+    cls = _ESTIMATORS[name]
+    unknown = sorted(params.keys() - (cls().get_params(deep=False).keys() - _LEFT_OUT))
     if unknown:
-        raise MisfitError(f"$.params: {cls.__name__} has no parameters {shorten(unknown)}")
-    classifier = cls(**{key: decode_value(v, f"$.params.{key}") for key, v in given.items()})
+        raise MisfitError(f"$.params: {name} has no parameters {shorten(unknown)}")
+    classifier = cls(**params)
     try:
         classifier._check_parameters()
     except (InputError, TypeError) as error:

@@ -19,7 +19,7 @@ from marginbn.cli.running import DONE, OPEN_GAP
 if TYPE_CHECKING:
     from marginbn.classifiers import BaseBNClassifier
     from marginbn.cli.data import Rows, Source
-    from marginbn.report.text import AccuracyLine
+    from marginbn.report.summary import AccuracyLine
 
 DEFAULT_HOLDOUT = 0.2
 
@@ -68,7 +68,7 @@ def fit(
     from marginbn.cli.data import load_source
     from marginbn.cli.options import build_classifier
     from marginbn.cli.running import note, print_json, print_verdict, text_width
-    from marginbn.report.text import describe, summarise
+    from marginbn.report.summary import describe, summarise
 
     check_holdout(holdout, test)
     classifier = build_classifier(problem, search)
@@ -149,7 +149,7 @@ def learn(classifier: BaseBNClassifier, train: Rows, quiet: bool) -> None:
 
 def measure(classifier: BaseBNClassifier, train: Rows, held_out: Rows | None) -> list[AccuracyLine]:
     """Accuracy on the rows learned from and on the others."""
-    from marginbn.report.text import AccuracyLine
+    from marginbn.report.summary import AccuracyLine
 
     predicted = classifier.predict(train.features)
     lines = [AccuracyLine.measure("training", predicted, train.labels, is_sample=False)]

@@ -66,7 +66,7 @@ def show(
     from marginbn.classifiers.model_file import load_model
     from marginbn.cli.running import print_json, print_verdict, text_width
     from marginbn.export.native import network_to_dict
-    from marginbn.report.text import describe, describe_tables, summarise
+    from marginbn.report.summary import describe, describe_tables, summarise
 
     classifier = load_model(model)
     if json:

@@ -27,10 +27,9 @@ from numpy.typing import NDArray
 
 from marginbn.data.encode import Variable
 from marginbn.data.text import format_error
-from marginbn.exceptions import InputError
-from marginbn.export.native import MAX_STATES
+from marginbn.exceptions import FormatError, InputError
+from marginbn.export.native import MAX_STATES, describe_size
 from marginbn.files import shorten
-from marginbn.network.elimination import MAX_AXES, MAX_CELLS, describe_cells
 from marginbn.network.network import BayesianNetwork
 from marginbn.problem.structure import Structure, is_acyclic
 
@@ -47,50 +46,123 @@ _NEIGHBOURS = 2
 
 
 @dataclass(frozen=True)
-class Declaration:
-    """A variable as a file declares it, and the line where it does."""
+class _Family:
+    """The table of one variable: parents in the order of its axes, the child's own states last."""
 
-    variable: Variable
-    line: int | None
-
-
-@dataclass(frozen=True)
-class Family:
-    """The table of one variable as a file gives it.
-
-    Parameters
-    ----------
-    child, parents
-        Indices of declared variables; parents in the order of the file.
-    values
-        Probabilities, float64 (*arities of the parents in this order, arity of the child).
-    line
-        Where the table is, for messages.
-    """
-
-    child: int
     parents: tuple[int, ...]
     values: FloatArray
     line: int | None
 
 
-def family_shape(
-    path: str, line: int | None, declared: Sequence[Declaration], members: Sequence[int]
-) -> tuple[int, ...]:
-    """Arities of the members, refused before anything is allocated if the table is too large."""
-    if len(set(members)) < len(members):
-        raise format_error(path, line, "the table names a variable twice")
-    return checked_shape(path, line, [declared[v].variable.arity for v in members])
+class Assembly:
+    """The variables that a file (or an object of another package) has, and tables as they come.
+
+    Parameters
+    ----------
+    path
+        Where they come from, for messages.
+    declared
+        Every variable with the line that declares it, or None if there are no lines.
+    index
+        Variables by the names that tables use; by default their own.
+    """
+
+    def __init__(
+        self,
+        path: str,
+        declared: Sequence[tuple[Variable, int | None]],
+        index: dict[str, int] | None = None,
+    ) -> None:
+        self.path = path
+        self.variables = tuple(variable for variable, _ in declared)
+        self._declared = declared
+        self._families: dict[int, _Family] = {}
+        own = self._check_variables()
+        self.index = own if index is None else index
+
+    def find(self, name: str, line: int | None) -> int:
+        """Index of a variable that a table names."""
+        if name not in self.index:
+            raise self._error(line, f"variable {shorten(name)} is not declared")
+        return self.index[name]
+
+    def shape(self, members: Sequence[int], line: int | None) -> tuple[int, ...]:
+        """Arities of a table's variables; too large ones are refused before memory is taken."""
+        if len(set(members)) < len(members):
+            raise self._error(line, "the table names a variable twice")
+        return checked_shape(self.path, line, [self.variables[v].arity for v in members])
+
+    def add(self, members: Sequence[int], values: FloatArray, line: int | None = None) -> None:
+        """A table of probabilities over parents and, last, their child, which varies fastest."""
+        shape = self.shape(members, line)
+        *parents, child = members
+        if values.size != math.prod(shape):
+            raise self._error(line, f"expected {math.prod(shape)} numbers, got {values.size}")
+        if child in self._families:
+            name = self.variables[child].name
+            raise self._error(line, f"a second table for variable {shorten(name)}")
+        self._families[child] = _Family(tuple(parents), values.reshape(shape), line)
+
+    def build(self) -> BayesianNetwork:
+        """The network, once every variable has its table."""
+        families = [self._family(i) for i in range(len(self.variables))]
+        if not is_acyclic([family.parents for family in families]):
+            raise self._error(None, "the graph has a directed cycle")
+        tables = [self._log_table(i, family) for i, family in enumerate(families)]
+        structure = Structure(tuple(family.parents for family in families))
+        try:
+            return BayesianNetwork(structure, self.variables, tuple(tables))
+        except InputError as error:
+            raise self._error(None, str(error)) from None
+
+    def _error(self, line: int | None, reason: str) -> FormatError:
+        return format_error(self.path, line, reason)
+
+    def _check_variables(self) -> dict[str, int]:
+        """Index of each name; names and the states of each variable must be unique."""
+        if not self._declared:
+            raise self._error(None, "the file declares no variables")
+        index: dict[str, int] = {}
+        for i, (variable, line) in enumerate(self._declared):
+            name, states = variable.name, variable.states
+            check_states(self.path, line, name, len(states))
+            if name in index:
+                raise self._error(line, f"variable {shorten(name)} is declared twice")
+            if len(set(states)) < len(states):
+                repeated = shorten(Counter(states).most_common(1)[0][0])
+                raise self._error(line, f"variable {shorten(name)} has the state {repeated} twice")
+            index[name] = i
+        return index
+
+    def _family(self, child: int) -> _Family:
+        variable, line = self._declared[child]
+        if child in self._families:
+            return self._families[child]
+        if variable.arity == 1:
+            return _Family((), np.ones(1), line)  # there is no other
+        raise self._error(line, f"there is no table for variable {shorten(variable.name)}")
+
+    def _log_table(self, child: int, family: _Family) -> FloatArray:
+        """Normalised log table with the parents in increasing order."""
+        if not (family.values >= 0).all():
+            raise self._error(family.line, "probabilities must not be negative")
+        with np.errstate(over="ignore"):
+            sums = family.values.sum(axis=-1)
+        off = np.abs(sums - 1.0)
+        if (off > ROUNDING_TOLERANCE).any():
+            row = np.unravel_index(int(np.argmax(off)), off.shape) if off.ndim else ()
+            states = zip((self.variables[p] for p in family.parents), row, strict=True)
+            given = ", ".join(f"{parent.name}={parent.states[s]}" for parent, s in states)
+            what = f"{self.variables[child].name}{' | ' + given if given else ''}"
+            reason = f"the probabilities P({what[:200]}) sum to {sums[row]:.6g}, not to one"
+            raise self._error(family.line, reason)
+        divisors = np.where(off > EXACT_TOLERANCE, sums, 1.0)
+        return sort_parents(family.parents, to_logs(family.values / divisors[..., None]))
 
 
 def checked_shape(path: str, line: int | None, arities: Sequence[int]) -> tuple[int, ...]:
     """The shape of a table over variables with these arities, if it is not too large."""
-    cells = math.prod(arities)
-    if cells > MAX_CELLS or len(arities) > MAX_AXES:
-        reason = (
-            f"a table over {len(arities)} variables with {describe_cells(cells)} cells is too "
-            f"large; the limits are {MAX_AXES} variables and {MAX_CELLS} cells"
-        )
+    if reason := describe_size(arities):
         raise format_error(path, line, reason)
     return tuple(arities)
 
@@ -102,73 +174,6 @@ def check_states(path: str, line: int | None, name: str, n_states: int) -> None:
         raise format_error(path, line, reason)
 
 
-def index_variables(path: str, declared: Sequence[Declaration]) -> dict[str, int]:
-    """Index of each name; names and the states of each variable must be unique."""
-    if not declared:
-        raise format_error(path, None, "the file declares no variables")
-    index: dict[str, int] = {}
-    for i, declaration in enumerate(declared):
-        name, states = declaration.variable.name, declaration.variable.states
-        check_states(path, declaration.line, name, len(states))
-        if name in index:
-            reason = f"variable {shorten(name)} is declared twice"
-            raise format_error(path, declaration.line, reason)
-        if len(set(states)) < len(states):
-            repeated = Counter(states).most_common(1)[0][0]
-            reason = f"variable {shorten(name)} has the state {shorten(repeated)} twice"
-            raise format_error(path, declaration.line, reason)
-        index[name] = i
-    return index
-
-
-def build_network(
-    path: str, declared: Sequence[Declaration], families: Sequence[Family]
-) -> BayesianNetwork:
-    """Check everything that formats have in common and build the network."""
-    variables = tuple(d.variable for d in declared)
-    by_child: dict[int, Family] = {}
-    for family in families:
-        if family.child in by_child:
-            reason = f"a second table for variable {shorten(variables[family.child].name)}"
-            raise format_error(path, family.line, reason)
-        by_child[family.child] = family
-    for i, declaration in enumerate(declared):
-        if i not in by_child and variables[i].arity == 1:
-            by_child[i] = Family(i, (), np.ones(1), declaration.line)  # there is no other
-        elif i not in by_child:
-            reason = f"there is no table for variable {shorten(variables[i].name)}"
-            raise format_error(path, declaration.line, reason)
-    ordered = [by_child[i] for i in range(len(variables))]
-    if not is_acyclic([family.parents for family in ordered]):
-        raise format_error(path, None, "the graph has a directed cycle")
-    tables = [_log_table(path, variables, family) for family in ordered]
-    structure = Structure(tuple(family.parents for family in ordered))
-    try:
-        return BayesianNetwork(structure, variables, tuple(tables))
-    except InputError as error:
-        raise format_error(path, None, str(error)) from None
-
-
-def _log_table(path: str, variables: Sequence[Variable], family: Family) -> FloatArray:
-    """Normalised log table with the parents in increasing order."""
-    if not (family.values >= 0).all():
-        raise format_error(path, family.line, "probabilities must not be negative")
-    with np.errstate(over="ignore"):
-        sums = family.values.sum(axis=-1)
-    off = np.abs(sums - 1.0)
-    if (off > ROUNDING_TOLERANCE).any():
-        row = np.unravel_index(int(np.argmax(off)), off.shape) if off.ndim else ()
-        given = ", ".join(
-            f"{variables[p].name}={variables[p].states[s]}"
-            for p, s in zip(family.parents, row, strict=True)
-        )
-        what = f"{variables[family.child].name}{' | ' + given if given else ''}"
-        reason = f"the probabilities P({what[:200]}) sum to {sums[row]:.6g}, not to one"
-        raise format_error(path, family.line, reason)
-    divisors = np.where(off > EXACT_TOLERANCE, sums, 1.0)
-    return sort_parents(family.parents, to_logs(family.values / divisors[..., None]))
-
-
 def sort_parents(parents: Sequence[int], table: FloatArray) -> FloatArray:
     """The table with its parents' axes in increasing order of the parents."""
     axes = np.argsort(np.array(parents, dtype=np.int64), kind="stable")
@@ -176,8 +181,8 @@ def sort_parents(parents: Sequence[int], table: FloatArray) -> FloatArray:
 
 
 def to_logs(probabilities: FloatArray) -> FloatArray:
-    """Logarithms, zero becoming minus infinity."""
-    with np.errstate(divide="ignore"):
+    """Logarithms, zero becoming minus infinity; what is negative becomes no number."""
+    with np.errstate(divide="ignore", invalid="ignore"):
         logs: FloatArray = np.log(np.ascontiguousarray(probabilities))
     return logs
 
@@ -204,8 +209,10 @@ def write_row(probabilities: FloatArray, separator: str = " ") -> str:
     return separator.join(map(repr, probabilities.tolist()))
 
 
-def put_first(network: BayesianNetwork, target: str) -> BayesianNetwork:
-    """The same network with ``target`` as variable 0, the class."""
+def put_first(network: BayesianNetwork, target: str | None) -> BayesianNetwork:
+    """The same network with ``target``, if there is one, as variable 0, the class."""
+    if target is None:
+        return network
     first = network.variable_index(target)
     order = [first, *(i for i in range(network.n_variables) if i != first)]
     place = {old: new for new, old in enumerate(order)}

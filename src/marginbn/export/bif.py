@@ -30,16 +30,7 @@ from itertools import product
 import numpy as np
 
 from marginbn.data.encode import Variable
-from marginbn.export.assembly import (
-    Declaration,
-    Family,
-    FloatArray,
-    build_network,
-    family_shape,
-    index_variables,
-    to_probabilities,
-    write_row,
-)
+from marginbn.export.assembly import Assembly, FloatArray, to_probabilities, write_row
 from marginbn.export.scanner import Scanner, Word, quote
 from marginbn.files import shorten
 from marginbn.network.network import BayesianNetwork
@@ -48,7 +39,6 @@ MAX_DEFAULT_CELLS = 2**22
 """Cells that ``default`` rows may fill in one file: a short file must not fill the memory."""
 
 _PLAIN = re.compile(r"[A-Za-z0-9_.-]+")
-_STOPS = "{}()[];,|"
 
 
 def network_to_bif(network: BayesianNetwork) -> str:
@@ -94,7 +84,7 @@ class _Row:
 
 @dataclass
 class _Block:
-    """A ``probability`` block before its names are looked up."""
+    """A ``probability`` block before its names are resolved."""
 
     child: list[list[Word]]
     given: list[list[Word]] | None
@@ -105,80 +95,73 @@ class _Block:
 
 
 def network_from_bif(text: str, path: str = "BIF text") -> BayesianNetwork:
-    """Read a network; ``path`` is named in messages.
-
-    Raises
-    ------
-    FormatError
-        If the text is malformed; the message has path, line and reason.
-    """
-    return _Reader(Scanner(path, text, "//", ("/*", "*/"))).read()
+    """Read a network; a :class:`FormatError` names ``path``, line and reason."""
+    return _Reader(text, path).read()
 
 
-class _Reader:
-    def __init__(self, scanner: Scanner) -> None:
-        self.scan = scanner
-        self.declared: list[Declaration] = []
-        self.index: dict[str, int] = {}
-        self.states: list[dict[str, int]] = []
-        self.default_cells = 0
+class _Reader(Scanner):
+    stops = "{}()[];,|"
+    line_comment = "//"
+    block_comment = ("/*", "*/")
 
     def read(self) -> BayesianNetwork:
-        blocks = []
-        while self.scan.peek():
-            keyword = self.scan.word(_STOPS)
+        declared, blocks = [], []
+        while self.peek():
+            keyword = self.word()
             if keyword.text == "network":
                 self._skip_block()
             elif keyword.text == "variable":
-                self.declared.append(self._variable())
+                declared.append(self._variable())
             elif keyword.text == "probability":
                 blocks.append(self._block(keyword.start))
             else:
                 reason = f"expected network, variable or probability, got {shorten(keyword.text)}"
-                raise self.scan.error(reason, keyword.start)
-        self.index = index_variables(self.scan.path, self.declared)
+                raise self.error(reason, keyword.start)
+        self.assembly = Assembly(self.path, declared)
         self.states = [
-            {state: code for code, state in enumerate(d.variable.states)} for d in self.declared
+            {state: code for code, state in enumerate(v.states)} for v in self.assembly.variables
         ]
-        families = [self._family(block) for block in blocks]
-        return build_network(self.scan.path, self.declared, families)
+        self.default_cells = 0
+        for block in blocks:
+            self._add_table(block)
+        return self.assembly.build()
 
     def _skip_block(self) -> None:
-        self.scan.skip_statement("{")
-        while not self.scan.accept("}"):
-            self.scan.skip_statement()
+        self.skip_statement("{")
+        while not self.accept("}"):
+            self.skip_statement()
 
-    def _variable(self) -> Declaration:
-        (group,), _ = self.scan.words("{")
+    def _variable(self) -> tuple[Variable, int]:
+        (group,), _ = self.words("{")
         if not group:
-            raise self.scan.error("a variable must have a name")
-        name = self.scan.joined(group)
+            raise self.error("a variable must have a name")
+        name = self.joined(group)
         states: tuple[str, ...] = ()
-        while not self.scan.accept("}"):
-            keyword = self.scan.word(_STOPS)
+        while not self.accept("}"):
+            keyword = self.word()
             if keyword.text == "type":
                 states = self._states(name.text)
             else:
-                self.scan.skip_statement()
-        return Declaration(Variable(name.text, states), self.scan.line(name.start))
+                self.skip_statement()
+        return Variable(name.text, states), self.line(name.start)
 
     def _states(self, name: str) -> tuple[str, ...]:
-        kind = self.scan.word(_STOPS)
+        kind = self.word()
         if kind.text != "discrete":
-            raise self.scan.error(f"variable {shorten(name)} must be discrete", kind.start)
-        self.scan.expect("[")
-        count = self.scan.word(_STOPS)
-        self.scan.expect("]")
-        self.scan.expect("{")
-        start = self.scan.pos
-        names = self._names(self.scan.words("}", ",")[0], count.text)
-        self.scan.accept(";")
+            raise self.error(f"variable {shorten(name)} must be discrete", kind.start)
+        self.expect("[")
+        count = self.word()
+        self.expect("]")
+        self.expect("{")
+        start = self.pos
+        names = self._names(self.words("}", ",")[0], count.text)
+        self.accept(";")
         if str(len(names)) != count.text:
             reason = (
                 f"variable {shorten(name)} is to have {shorten(count.text)} states, but "
                 f"{len(names)} are listed; a name with commas needs quotes"
             )
-            raise self.scan.error(reason, start)
+            raise self.error(reason, start)
         return tuple(n.text for n in names)
 
     def _names(self, groups: list[list[Word]], count: str = "") -> list[Word]:
@@ -188,73 +171,67 @@ class _Reader:
         if not groups[-1]:
             groups = groups[:-1]  # a comma after the last one
         if not all(groups):
-            raise self.scan.error("there is no name between two commas")
-        return [self.scan.joined(group) for group in groups]
+            raise self.error("there is no name between two commas")
+        return [self.joined(group) for group in groups]
 
     def _block(self, start: int) -> _Block:
-        self.scan.expect("(")
-        child, stop = self.scan.words(")|", ",")
-        given = self.scan.words(")", ",")[0] if stop == "|" else None
+        self.expect("(")
+        child, stop = self.words(")|", ",")
+        given = self.words(")", ",")[0] if stop == "|" else None
         block = _Block(child, given, start)
-        self.scan.expect("{")
-        while not self.scan.accept("}"):
+        for _ in self.block():
             self._entry(block)
         return block
 
     def _entry(self, block: _Block) -> None:
-        start = self.scan.pos
-        if self.scan.accept("("):
-            labels = self._names(self.scan.words(")", ",")[0])
-            block.rows.append(_Row(labels, self.scan.numbers(";"), start))
+        start = self.pos
+        if self.accept("("):
+            labels = self._names(self.words(")", ",")[0])
+            block.rows.append(_Row(labels, self.numbers(";"), start))
             return
-        keyword = self.scan.word(_STOPS)
+        keyword = self.word()
         if keyword.text == "table" and block.table is None:
-            block.table = self.scan.numbers(";")
+            block.table = self.numbers(";")
         elif keyword.text == "default" and block.default is None:
-            block.default = self.scan.numbers(";")
+            block.default = self.numbers(";")
         elif keyword.text == "property":
-            self.scan.skip_statement()
+            self.skip_statement()
         else:
             reason = f"expected one table, one default or a row, got {shorten(keyword.text)}"
-            raise self.scan.error(reason, keyword.start)
+            raise self.error(reason, keyword.start)
 
-    def _family(self, block: _Block) -> Family:
-        members = [self._look_up(word) for word in self._members(block)]
-        child, parents = members[0], tuple(members[1:])
-        line = self.scan.line(block.start)
-        shape = family_shape(self.scan.path, line, self.declared, (*parents, child))
-        return Family(child, parents, self._values(block, parents, shape), line)
+    def _add_table(self, block: _Block) -> None:
+        words = self._members(block)
+        child, *parents = [self.assembly.find(w.text, self.line(w.start)) for w in words]
+        line = self.line(block.start)
+        shape = self.assembly.shape((*parents, child), line)
+        self.assembly.add((*parents, child), self._values(block, parents, shape), line)
 
     def _members(self, block: _Block) -> list[Word]:
         """Child and parents; the oldest files list them all without a bar."""
         members = self._split(block.child)
         if not members or (block.given is not None and len(members) > 1):
-            raise self.scan.error("a probability must be of one variable", block.start)
+            raise self.error("a probability must be of one variable", block.start)
         return members if block.given is None else members + self._split(block.given)
 
     def _split(self, groups: list[list[Word]]) -> list[Word]:
         """Names between commas; without commas, one declared name with spaces, or several."""
         if len(groups) > 1 or not groups[0]:
             return self._names(groups)
-        whole = self.scan.joined(groups[0])
-        return [whole] if whole.text in self.index else groups[0]
-
-    def _look_up(self, word: Word) -> int:
-        if word.text not in self.index:
-            raise self.scan.error(f"variable {shorten(word.text)} is not declared", word.start)
-        return self.index[word.text]
+        whole = self.joined(groups[0])
+        return [whole] if whole.text in self.assembly.index else groups[0]
 
     def _values(self, block: _Block, parents: Sequence[int], shape: tuple[int, ...]) -> FloatArray:
         """Probabilities, the child's states last."""
         if block.table is not None:
             if block.rows or block.default is not None:
-                raise self.scan.error("give either a table or rows, not both", block.start)
+                raise self.error("give either a table or rows, not both", block.start)
             self._check_length(block.table, math.prod(shape), block.start)
             return np.moveaxis(block.table.reshape(shape[-1], *shape[:-1]), 0, -1)
         codes = [self._row_code(row, parents, shape) for row in block.rows]
         n_rows = math.prod(shape[:-1])
         if len(set(codes)) < len(codes):
-            raise self.scan.error("a row is listed twice", block.start)
+            raise self.error("a row is listed twice", block.start)
         values = self._background(block, n_rows - len(codes), (n_rows, shape[-1]))
         for code, row in zip(codes, block.rows, strict=True):
             self._check_length(row.values, shape[-1], row.start)
@@ -265,31 +242,31 @@ class _Reader:
         """Rows before the listed ones are filled in: the default."""
         if missing and block.default is None:
             reason = f"{missing} of the {shape[0]} rows are missing and there is no default"
-            raise self.scan.error(reason, block.start)
+            raise self.error(reason, block.start)
         if block.default is None:
             return np.empty(shape)
         self._check_length(block.default, shape[1], block.start)
         self.default_cells += missing * shape[1]
         if self.default_cells > MAX_DEFAULT_CELLS:
             reason = f"default rows fill more than {MAX_DEFAULT_CELLS} cells"
-            raise self.scan.error(reason, block.start)
+            raise self.error(reason, block.start)
         return np.tile(block.default, (shape[0], 1))
 
     def _row_code(self, row: _Row, parents: Sequence[int], shape: tuple[int, ...]) -> int:
         """Flat index of the parents' states that the row is for."""
         if len(row.labels) != len(parents):
             reason = f"the row must name {len(parents)} states, got {len(row.labels)}"
-            raise self.scan.error(reason, row.start)
+            raise self.error(reason, row.start)
         code = 0
         for label, parent, arity in zip(row.labels, parents, shape[:-1], strict=True):
             states = self.states[parent]
             if label.text not in states:
-                name = self.declared[parent].variable.name
+                name = self.assembly.variables[parent].name
                 reason = f"{shorten(label.text)} is no state of {shorten(name)}"
-                raise self.scan.error(reason, label.start)
+                raise self.error(reason, label.start)
             code = code * arity + states[label.text]
         return code
 
     def _check_length(self, values: FloatArray, expected: int, start: int) -> None:
         if len(values) != expected:
-            raise self.scan.error(f"expected {expected} numbers, got {len(values)}", start)
+            raise self.error(f"expected {expected} numbers, got {len(values)}", start)

@@ -8,7 +8,7 @@ variables is kept, on the way in ``target`` says which variable is the class (by
 from __future__ import annotations
 
 import re
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Hashable, Iterable
 from importlib import import_module
 from typing import Any
 
@@ -17,14 +17,11 @@ import numpy as np
 from marginbn.data.encode import Variable
 from marginbn.exceptions import InputError, MissingDependencyError
 from marginbn.export.assembly import (
-    Declaration,
-    Family,
+    Assembly,
     FloatArray,
-    build_network,
-    family_shape,
-    index_variables,
     put_first,
     sort_parents,
+    to_logs,
     to_probabilities,
 )
 from marginbn.export.scanner import escape, unescape
@@ -93,17 +90,16 @@ def from_networkx(graph: Any, target: str | None = None) -> BayesianNetwork:
         Variable(str(node), _labels(node, attributes.get("states")))
         for node, attributes in zip(nodes, data, strict=True)
     )
-    declared = [Declaration(v, None) for v in variables]
-    index_variables("graph", declared)
+    assembly = Assembly("graph", [(v, None) for v in variables])
     parents = [_parents_of(graph, node, index) for node in nodes]
     tables = [
-        sort_parents(parents[i], _graph_table(declared, parents[i], i, data[i]))
+        sort_parents(parents[i], _graph_table(assembly, parents[i], i, data[i]))
         for i in range(len(nodes))
     ]
     network = BayesianNetwork(Structure(tuple(parents)), variables, tuple(tables))
     if target is None:
         target = next((str(node) for node in nodes if graph.nodes[node].get("is_class")), None)
-    return _with_class(network, target)
+    return put_first(network, target)
 
 
 def _parents_of(graph: Any, node: Hashable, index: dict[Hashable, int]) -> tuple[int, ...]:
@@ -118,14 +114,11 @@ def _parents_of(graph: Any, node: Hashable, index: dict[Hashable, int]) -> tuple
 
 
 def _graph_table(
-    declared: Sequence[Declaration],
-    parents: tuple[int, ...],
-    child: int,
-    attributes: dict[str, Any],
+    assembly: Assembly, parents: tuple[int, ...], child: int, attributes: dict[str, Any]
 ) -> FloatArray:
     """Log table with the parents in the graph's order."""
-    shape = family_shape("graph", None, declared, (*parents, child))
-    name = declared[child].variable.name
+    shape = assembly.shape((*parents, child), None)
+    name = assembly.variables[child].name
     for key in ("log_table", "table"):
         if key in attributes:
             try:
@@ -135,11 +128,7 @@ def _graph_table(
             if table.shape != shape:
                 reason = f"{key} of node {shorten(name)} must have shape {shape}, got {table.shape}"
                 raise InputError(reason)
-            if key == "log_table":
-                return table
-            with np.errstate(divide="ignore", invalid="ignore"):
-                logs: FloatArray = np.log(table)
-            return logs
+            return table if key == "log_table" else to_logs(table)
     raise InputError(f"node {shorten(name)} needs the attribute 'log_table' or 'table'")
 
 
@@ -194,27 +183,26 @@ def from_pgmpy(model: Any, target: str | None = None) -> BayesianNetwork:
     missing = [node for node in nodes if node not in cpds]
     if missing:
         raise InputError(f"model has no table for {shorten(missing[0])}; add it with add_cpds")
-    declared = [
-        Declaration(Variable(str(n), _labels(n, cpds[n].state_names[n])), None) for n in nodes
-    ]
-    index_variables("pgmpy model", declared)
+    variables = [Variable(str(n), _labels(n, cpds[n].state_names[n])) for n in nodes]
+    assembly = Assembly("pgmpy model", [(v, None) for v in variables])
     index = {node: i for i, node in enumerate(nodes)}
-    families = [_pgmpy_family(cpds[node], index, declared) for node in nodes]
-    return _with_class(build_network("pgmpy model", declared, families), target)
+    for node in nodes:
+        _add_pgmpy_table(assembly, cpds[node], index)
+    return put_first(assembly.build(), target)
 
 
-def _pgmpy_family(cpd: Any, index: dict[Hashable, int], declared: list[Declaration]) -> Family:
+def _add_pgmpy_table(assembly: Assembly, cpd: Any, index: dict[Hashable, int]) -> None:
     """The table with states in the order of each parent's own table."""
     members = [index[node] for node in cpd.variables]
-    shape = [declared[v].variable.arity for v in members]
+    shape = [assembly.variables[v].arity for v in members]
     values = np.array(cpd.get_values(), dtype=np.float64).reshape(shape)
     for axis, node in enumerate(cpd.variables):
         labels = _labels(node, cpd.state_names[node])
-        own = declared[members[axis]].variable.states
+        own = assembly.variables[members[axis]].states
         if sorted(labels) != sorted(own):
             raise InputError(f"tables disagree about the states of {shorten(node)}")
         values = values.take([labels.index(state) for state in own], axis=axis)
-    return Family(members[0], tuple(members[1:]), np.moveaxis(values, 0, -1), None)
+    assembly.add([*members[1:], members[0]], np.moveaxis(values, 0, -1))
 
 
 def to_pyagrum(network: BayesianNetwork) -> Any:
@@ -263,29 +251,20 @@ def from_pyagrum(model: Any, target: str | None = None) -> BayesianNetwork:
     """
     nodes = sorted(model.nodes())
     found = [model.variable(node) for node in nodes]
-    declared = [
-        Declaration(Variable(unescape(v.name()), tuple(map(unescape, v.labels()))), None)
-        for v in found
-    ]
-    index_variables("pyAgrum model", declared)
+    variables = [Variable(unescape(v.name()), tuple(map(unescape, v.labels()))) for v in found]
+    assembly = Assembly("pyAgrum model", [(v, None) for v in variables])
     index = {v.name(): i for i, v in enumerate(found)}
-    families = []
     for i, node in enumerate(nodes):
         cpt = model.cpt(node)
         members = [index[name] for name in reversed(cpt.names)]  # the axes of its array
         values = np.array(cpt.toarray(), dtype=np.float64)
-        own = members.index(i)
-        parents = tuple(v for v in members if v != i)
-        families.append(Family(i, parents, np.moveaxis(values, own, -1), None))
-    return _with_class(build_network("pyAgrum model", declared, families), target)
+        parents = [v for v in members if v != i]
+        assembly.add([*parents, i], np.moveaxis(values, members.index(i), -1))
+    return put_first(assembly.build(), target)
 
 
 def _to_c_text(name: str) -> str:
     return escape(name, _NUL_OR_BACKSLASH) if "\0" in name or "\\u{" in name else name
-
-
-def _with_class(network: BayesianNetwork, target: str | None) -> BayesianNetwork:
-    return network if target is None else put_first(network, target)
 
 
 def _labels(node: Hashable, states: Iterable[object] | None) -> tuple[str, ...]:

@@ -30,7 +30,6 @@ from marginbn.data.text import format_error
 from marginbn.exceptions import FormatError, InputError
 from marginbn.export.scanner import (
     NO_WORD,
-    NotANumberError,
     escape,
     parse_numbers,
     parse_whole,
@@ -115,13 +114,7 @@ class _Candidate:
 
 
 def problem_from_jkl(text: str, path: str = "local scores") -> StructureProblem:
-    """Read a linear problem; ``path`` is named in messages.
-
-    Raises
-    ------
-    FormatError
-        If the text is malformed or no structure is acyclic; the message has path, line and reason.
-    """
+    """Read a linear problem; a :class:`FormatError` names ``path``, line and reason."""
     reader = _Reader(text, path)
     names, groups = reader.read()
     for i, group in enumerate(groups):
@@ -165,7 +158,7 @@ def _has_acyclic_choice(groups: Sequence[Sequence[tuple[int, ...]]]) -> bool:
 
 
 class _Reader:
-    """Lines of words; parents are looked up once all variables are known."""
+    """Lines of words; parents are resolved once all variables are known."""
 
     def __init__(self, text: str, path: str) -> None:
         self.path = path
@@ -208,10 +201,7 @@ class _Reader:
         words = self._words("a candidate parent set")
         if len(words) < 2 or parse_whole(words[1], MAX_CANDIDATES) != len(words) - 2:
             raise self._error("expected a score, the number of parents and as many parents")
-        try:
-            score = float(parse_numbers(words[:1])[0])
-        except NotANumberError as error:
-            raise self._error(str(error)) from None
+        [score] = parse_numbers(words[:1], lambda why, _: self._error(why)).tolist()
         return self.line, score, [unescape(word) for word in words[2:]]
 
     def _resolve(

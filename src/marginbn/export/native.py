@@ -14,83 +14,118 @@ before it is used, and an error names the file and the place in it.
 
 from __future__ import annotations
 
+import json
 import math
-import os
+from collections.abc import Sequence
+from dataclasses import dataclass
 from itertools import pairwise
+from typing import Annotated
 
 import numpy as np
 from numpy.typing import NDArray
 
 from marginbn.data.encode import Variable
-from marginbn.exceptions import FormatError, InputError
+from marginbn.exceptions import InputError
 from marginbn.files import (
     MisfitError,
+    Must,
     PathLike,
-    as_int,
-    as_list,
-    as_record,
-    as_text,
-    check_header,
+    check_length,
+    naming_file,
+    read_document,
     read_json,
     shorten,
-    write_json_atomic,
 )
 from marginbn.network.elimination import MAX_AXES, MAX_CELLS, describe_cells
 from marginbn.network.network import BayesianNetwork
 from marginbn.problem.structure import Structure, is_acyclic
-
-__all__ = [
-    "load_network",
-    "network_from_dict",
-    "network_to_dict",
-    "read_json",
-    "save_network",
-    "write_json_atomic",
-]
 
 FORMAT = "marginbn-network"
 VERSION = 1
 MAX_STATES = 100_000
 """Most states of one variable that a file may declare; no writer makes more."""
 
-_KEYS = ("format", "version", "variables", "parents", "log_tables")
+
+_States = Annotated[
+    tuple[str, ...],
+    Must(f"be 1 to {MAX_STATES} states", lambda states: 1 <= len(states) <= MAX_STATES),
+]
+
+
+@dataclass(frozen=True)
+class _VariableShape:
+    name: str
+    states: _States
+
+
+@dataclass(frozen=True)
+class NamesShape:
+    """The names and states of variables in a file."""
+
+    format: str
+    version: int
+    variables: tuple[_VariableShape, ...]
+
+    @property
+    def declared(self) -> tuple[Variable, ...]:
+        """The variables."""
+        return tuple(Variable(variable.name, variable.states) for variable in self.variables)
+
+
+@dataclass(frozen=True)
+class _NetworkShape(NamesShape):
+    parents: tuple[tuple[int, ...], ...]
+    log_tables: tuple[list, ...]  # type: ignore[type-arg]  # may be long: checked as a whole
+
+
+def names_to_dict(network: BayesianNetwork, format_name: str, version: int) -> dict[str, object]:
+    """Names and states as plain JSON values, under the header of a format."""
+    check_writable(network)
+    variables = [{"name": v.name, "states": list(v.states)} for v in network.variables]
+    return {"format": format_name, "version": version, "variables": variables}
 
 
 def network_to_dict(network: BayesianNetwork) -> dict[str, object]:
     """The network as plain JSON values; :func:`network_from_dict` is the inverse."""
-    check_writable(network)
-    return {
-        "format": FORMAT,
-        "version": VERSION,
-        "variables": [{"name": v.name, "states": list(v.states)} for v in network.variables],
+    tables = [table.ravel().tolist() for table in network.log_tables]
+    return names_to_dict(network, FORMAT, VERSION) | {
         "parents": [list(p) for p in network.structure.parents],
-        "log_tables": [_table_to_list(table) for table in network.log_tables],
+        "log_tables": [[None if v == -math.inf else v for v in table] for table in tables],
     }
 
 
 def network_from_dict(
     data: object, *, path: PathLike | None = None, location: str = "$"
 ) -> BayesianNetwork:
-    """Check and build a network from JSON values.
+    """Check and build a network from JSON values; errors name ``path`` and the place in it.
 
-    Parameters
-    ----------
-    data
-        What :func:`network_to_dict` returned, or what was read from a file.
-    path, location
-        File and place in it where ``data`` comes from, for error messages.
-
-    Raises
-    ------
-    FormatError
-        If anything in ``data`` is not as the format demands.
+    ``location`` is where in the file ``data`` stands. Whatever is not as the format demands is a
+    :class:`FormatError`.
     """
-    try:
-        return _parse_network(data, location)
-    except MisfitError as misfit:
-        raise FormatError(f"{_prefix(path)}{misfit}") from None
-    except InputError as error:  # the network's own checks, such as rows that do not sum to one
-        raise FormatError(f"{_prefix(path)}{location}: {error}") from None
+    with naming_file(path):
+        shape: _NetworkShape = read_document(_NetworkShape, data, FORMAT, VERSION, location)
+        variables = shape.declared
+        _check_parents(shape.parents, len(variables), f"{location}.parents")
+        check_length(shape.log_tables, len(variables), f"{location}.log_tables")
+        tables = []
+        for i, values in enumerate(shape.log_tables):
+            sizes = tuple(variables[v].arity for v in (*shape.parents[i], i))
+            tables.append(_parse_table(values, sizes, f"{location}.log_tables[{i}]"))
+        try:
+            return BayesianNetwork(Structure(shape.parents), variables, tuple(tables))
+        except InputError as error:  # the network's own checks, such as rows that sum to one
+            raise MisfitError(f"{location}: {error}") from None
+
+
+def describe_size(arities: Sequence[int]) -> str:
+    """Why a table over variables with these arities is too large; empty if it is not."""
+    cells = math.prod(arities)
+    if cells <= MAX_CELLS and len(arities) <= MAX_AXES:
+        return ""
+    return (
+        f"a table over {len(arities)} variables with {describe_cells(cells)} cells is too large; "
+        f"the limits are {MAX_AXES} variables and {MAX_CELLS} cells"
+    )
 
 
 def check_writable(network: BayesianNetwork) -> None:
@@ -103,80 +138,34 @@ def check_writable(network: BayesianNetwork) -> None:
             )
 
 
-def save_network(network: BayesianNetwork, path: PathLike) -> None:
-    """Write the network as JSON; an existing file is replaced only when all is written."""
-    write_json_atomic(path, network_to_dict(network))
+def network_to_json(network: BayesianNetwork) -> str:
+    """The text of the file."""
+    return json.dumps(network_to_dict(network), allow_nan=False, ensure_ascii=False) + "\n"
 
 
-def load_network(path: PathLike) -> BayesianNetwork:
-    """Read a network from JSON written by :func:`save_network`."""
+def load_json(path: PathLike) -> BayesianNetwork:
+    """Read a network; other than in text formats, a byte order mark is refused."""
     return network_from_dict(read_json(path), path=path)
 
 
-def _prefix(path: PathLike | None) -> str:
-    return "" if path is None else f"{os.fspath(path)}: "
-
-
-def _table_to_list(table: NDArray[np.float64]) -> list[float | None]:
-    return [None if value == -math.inf else value for value in table.ravel().tolist()]
-
-
-def _parse_network(data: object, location: str) -> BayesianNetwork:
-    record = as_record(data, location)
-    check_header(record, FORMAT, VERSION, location)
-    as_record(data, location, _KEYS)
-    variables = parse_variables(record["variables"], f"{location}.variables")
-    parents = _parse_parents(record["parents"], len(variables), f"{location}.parents")
-    place = f"{location}.log_tables"
-    entries = as_list(record["log_tables"], place, len(variables))
-    tables = []
-    for i, entry in enumerate(entries):
-        shape = tuple(variables[v].arity for v in (*parents[i], i))
-        tables.append(_parse_table(entry, shape, f"{place}[{i}]"))
-    return BayesianNetwork(Structure(parents), variables, tuple(tables))
-
-
-def parse_variables(data: object, place: str) -> tuple[Variable, ...]:
-    """Names and states of variables; :class:`MisfitError` if they are not as they must be."""
-    variables = []
-    for i, entry in enumerate(as_list(data, place)):
-        record = as_record(entry, f"{place}[{i}]", ("name", "states"))
-        states = as_list(record["states"], f"{place}[{i}].states")
-        if not 1 <= len(states) <= MAX_STATES:
+def _check_parents(parents: tuple[tuple[int, ...], ...], n_variables: int, place: str) -> None:
+    check_length(parents, n_variables, place)
+    for i, own in enumerate(parents):
+        if any(not 0 <= p < n_variables or p == i for p in own):
             raise MisfitError(
-                f"{place}[{i}].states: a variable has 1 to {MAX_STATES} states, got {len(states)}"
+                f"{place}[{i}]: parents must be indices of other variables, "
+                f"0 to {n_variables - 1}, got {shorten(own)}"
             )
-        labels = tuple(as_text(s, f"{place}[{i}].states[{j}]") for j, s in enumerate(states))
-        variables.append(Variable(as_text(record["name"], f"{place}[{i}].name"), labels))
-    return tuple(variables)
-
-
-def _parse_parents(data: object, n_variables: int, place: str) -> tuple[tuple[int, ...], ...]:
-    result = []
-    for i, entry in enumerate(as_list(data, place, n_variables)):
-        here = f"{place}[{i}]"
-        parents = tuple(as_int(p, f"{here}[{j}]") for j, p in enumerate(as_list(entry, here)))
-        if any(not 0 <= p < n_variables or p == i for p in parents):
-            raise MisfitError(
-                f"{here}: parents must be indices of other variables, 0 to {n_variables - 1}, "
-                f"got {shorten(parents)}"
-            )
-        if any(a >= b for a, b in pairwise(parents)):
-            raise MisfitError(f"{here}: parents must be increasing, got {shorten(parents)}")
-        result.append(parents)
-    if not is_acyclic(result):
+        if any(a >= b for a, b in pairwise(own)):
+            raise MisfitError(f"{place}[{i}]: parents must be increasing, got {shorten(own)}")
+    if not is_acyclic(parents):
         raise MisfitError(f"{place}: the graph has a directed cycle")
-    return tuple(result)
 
 
-def _parse_table(data: object, shape: tuple[int, ...], place: str) -> NDArray[np.float64]:
-    cells = math.prod(shape)
-    if cells > MAX_CELLS or len(shape) > MAX_AXES:
-        raise MisfitError(
-            f"{place}: a table over {len(shape)} variables with {describe_cells(cells)} cells "
-            f"is too large; the limits are {MAX_AXES} variables and {MAX_CELLS} cells"
-        )
-    values = as_list(data, place, cells)
+def _parse_table(values: list[object], shape: tuple[int, ...], place: str) -> NDArray[np.float64]:
+    if reason := describe_size(shape):
+        raise MisfitError(f"{place}: {reason}")
+    check_length(values, math.prod(shape), place)
     if not set(map(type, values)) <= {float, int, type(None)}:
         raise MisfitError(f"{place}: entries must be numbers, or null for the logarithm of zero")
     try:

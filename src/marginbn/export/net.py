@@ -28,23 +28,13 @@ first node is the class.
 
 from __future__ import annotations
 
-import math
 import re
 from dataclasses import dataclass
 
 import numpy as np
 
 from marginbn.data.encode import Variable
-from marginbn.export.assembly import (
-    Declaration,
-    Family,
-    FloatArray,
-    build_network,
-    family_shape,
-    index_variables,
-    to_probabilities,
-    write_row,
-)
+from marginbn.export.assembly import Assembly, FloatArray, to_probabilities, write_row
 from marginbn.export.scanner import Scanner, Word, quote
 from marginbn.files import shorten
 from marginbn.network.network import BayesianNetwork
@@ -54,7 +44,6 @@ SOFTWARE = "marginbn"
 
 _IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _KEYWORDS = frozenset({"net", "class", "node", "discrete", "continuous", "potential"})
-_STOPS = "{}()=;|"
 
 
 def network_to_net(network: BayesianNetwork) -> str:
@@ -99,7 +88,7 @@ def _nested(table: FloatArray) -> str:
 
 @dataclass(frozen=True)
 class _Potential:
-    """A table before its names are looked up."""
+    """A table before its names are resolved."""
 
     child: list[Word]
     parents: list[Word]
@@ -108,36 +97,34 @@ class _Potential:
 
 
 def network_from_net(text: str, path: str = "NET text") -> BayesianNetwork:
-    """Read a network; ``path`` is named in messages.
-
-    Raises
-    ------
-    FormatError
-        If the text is malformed; the message has path, line and reason.
-    """
-    return _Reader(Scanner(path, text, "%")).read()
+    """Read a network; a :class:`FormatError` names ``path``, line and reason."""
+    return _Reader(text, path).read()
 
 
-class _Reader:
-    def __init__(self, scanner: Scanner) -> None:
-        self.scan = scanner
-        self.software = ""
-        self.identifiers: list[str] = []
-        self.labels: list[str] = []
-        self.states: list[tuple[str, ...]] = []
-        self.lines: list[int] = []
+@dataclass(frozen=True)
+class _Node:
+    identifier: str
+    label: str
+    states: tuple[str, ...]
+    line: int
+
+
+class _Reader(Scanner):
+    stops = "{}()=;|"
+    line_comment = "%"
+    software = ""
 
     def read(self) -> BayesianNetwork:
-        potentials = []
-        while self.scan.peek():
-            keyword = self.scan.word(_STOPS)
+        nodes, potentials = [], []
+        while self.peek():
+            keyword = self.word()
             if keyword.text in ("net", "class"):
                 self._header()
             elif keyword.text == "node":
-                self._node()
+                nodes.append(self._node())
             elif keyword.text == "discrete":
                 self._expect_word("node")
-                self._node()
+                nodes.append(self._node())
             elif keyword.text == "potential":
                 potentials.append(self._potential(keyword.start))
             else:
@@ -145,90 +132,74 @@ class _Reader:
                     f"expected net, node or potential, got {shorten(keyword.text)}; only discrete "
                     "chance nodes are read"
                 )
-                raise self.scan.error(reason, keyword.start)
-        declared, index = self._declarations()
-        families = [self._family(p, declared, index) for p in potentials]
-        return build_network(self.scan.path, declared, families)
+                raise self.error(reason, keyword.start)
+        assembly = self._declare(nodes)
+        for potential in potentials:
+            self._add_table(assembly, potential)
+        return assembly.build()
 
     def _expect_word(self, expected: str) -> None:
-        word = self.scan.word(_STOPS)
+        word = self.word()
         if word.text != expected:
-            raise self.scan.error(f"expected {expected}, got {shorten(word.text)}", word.start)
+            raise self.error(f"expected {expected}, got {shorten(word.text)}", word.start)
 
     def _header(self) -> None:
-        if self.scan.peek() != "{":
-            self.scan.word(_STOPS)  # the name of a class
-        self.scan.expect("{")
-        while not self.scan.accept("}"):
+        if self.peek() != "{":
+            self.word()  # the name of a class
+        for _ in self.block():
             if self._attribute() == "software":
-                self.software = self._text()
-            self.scan.skip_statement()
+                self.software = self._value()
+            self.skip_statement()
 
     def _attribute(self) -> str:
-        name = self.scan.word(_STOPS).text
-        self.scan.expect("=")
+        name = self.word().text
+        self.expect("=")
         return name
 
-    def _text(self) -> str:
-        return "" if self.scan.peek() == ";" else self.scan.word(_STOPS).text
+    def _value(self) -> str:
+        return "" if self.peek() == ";" else self.word().text
 
-    def _node(self) -> None:
-        name = self.scan.word(_STOPS)
+    def _node(self) -> _Node:
+        name = self.word()
         label, states = name.text, None
-        self.scan.expect("{")
-        while not self.scan.accept("}"):
+        for _ in self.block():
             attribute = self._attribute()
             if attribute == "label":
-                label = self._text()
+                label = self._value()
             elif attribute == "states":
-                self.scan.expect("(")
-                states = tuple(word.text for word in self.scan.words(")")[0][0])
-            self.scan.skip_statement()
+                self.expect("(")
+                states = tuple(word.text for word in self.words(")")[0][0])
+            self.skip_statement()
         if states is None:
-            raise self.scan.error(f"node {shorten(name.text)} has no states", name.start)
-        self.identifiers.append(name.text)
-        self.labels.append(label)
-        self.states.append(states)
-        self.lines.append(self.scan.line(name.start))
+            raise self.error(f"node {shorten(name.text)} has no states", name.start)
+        return _Node(name.text, label, states, self.line(name.start))
 
     def _potential(self, start: int) -> _Potential:
-        self.scan.expect("(")
-        (child,), stop = self.scan.words(")|")
-        parents = self.scan.words(")")[0][0] if stop == "|" else []
+        self.expect("(")
+        (child,), stop = self.words(")|")
+        parents = self.words(")")[0][0] if stop == "|" else []
         values = None
-        self.scan.expect("{")
-        while not self.scan.accept("}"):
+        for _ in self.block():
             if self._attribute() == "data" and values is None:
-                values = self.scan.nested_numbers()
-            self.scan.skip_statement()
+                values = self.nested_numbers()
+            self.skip_statement()
         if values is None:
-            raise self.scan.error("the potential has no data", start)
+            raise self.error("the potential has no data", start)
         return _Potential(child, parents, values, start)
 
-    def _declarations(self) -> tuple[list[Declaration], dict[str, int]]:
-        """Variables under their names, and their index by identifier."""
-        names = self.labels if self.software == SOFTWARE else self.identifiers
-        parts = zip(names, self.states, self.lines, strict=True)
-        declared = [Declaration(Variable(n, s), line) for n, s, line in parts]
-        index_variables(self.scan.path, declared)
-        by_identifier = {name: i for i, name in enumerate(self.identifiers)}
-        if len(by_identifier) < len(declared):
-            raise self.scan.error("two nodes have the same name")
-        return declared, by_identifier
+    def _declare(self, nodes: list[_Node]) -> Assembly:
+        """Variables under their names; tables have them by identifier."""
+        own = self.software == SOFTWARE
+        declared = [(Variable(n.label if own else n.identifier, n.states), n.line) for n in nodes]
+        index = {node.identifier: i for i, node in enumerate(nodes)}
+        assembly = Assembly(self.path, declared, index)
+        if len(index) < len(nodes):
+            raise self.error("two nodes have the same name")
+        return assembly
 
-    def _family(
-        self, potential: _Potential, declared: list[Declaration], index: dict[str, int]
-    ) -> Family:
+    def _add_table(self, assembly: Assembly, potential: _Potential) -> None:
         if len(potential.child) != 1:
-            raise self.scan.error("a potential must be of one node", potential.start)
+            raise self.error("a potential must be of one node", potential.start)
         words = [*potential.parents, *potential.child]
-        for word in words:
-            if word.text not in index:
-                raise self.scan.error(f"node {shorten(word.text)} is not declared", word.start)
-        members = [index[word.text] for word in words]
-        line = self.scan.line(potential.start)
-        shape = family_shape(self.scan.path, line, declared, members)
-        if potential.values.size != math.prod(shape):
-            reason = f"expected {math.prod(shape)} numbers, got {potential.values.size}"
-            raise self.scan.error(reason, potential.start)
-        return Family(members[-1], tuple(members[:-1]), potential.values.reshape(shape), line)
+        members = [assembly.find(word.text, self.line(word.start)) for word in words]
+        assembly.add(members, potential.values, self.line(potential.start))

@@ -1,18 +1,15 @@
-r"""Names in files: one escape for whatever a format cannot hold.
-
-A column may be called anything; most formats are not so free. What a format cannot write as it is
-becomes ``\u{HEX}``, the code point in hexadecimal digits, and the backslash itself becomes
-``\u{5c}``. So every ``\u{`` in a file we wrote is an escape, and reading it back is exact. The
-empty name is ``\u{}`` where nothing would be taken for nothing.
-
-Half a surrogate pair is no text and is refused when the file is encoded.
-
-Reading text formats: files, words, quoted strings, numbers, errors that name the line.
+r"""Reading text formats: words, quoted strings, numbers, names, errors that name the line.
 
 A :class:`Scanner` walks once over the text. Comments are blanked out beforehand (they keep their
 length, so positions stay true), every step is a match of one character class or a search for one
 character, and nothing is ever tried twice: the time is linear in the length of the file, whatever
 it holds. Nothing is recursive.
+
+**Names.** A column may be called anything; most formats are not so free. What a format cannot
+write as it is becomes ``\u{HEX}``, the code point in hexadecimal digits, and the backslash itself
+becomes ``\u{5c}``. So every ``\u{`` in a file we wrote is an escape, and reading it back is exact.
+The empty name is ``\u{}`` where nothing would be taken for nothing. Half a surrogate pair is no
+text and is refused when the file is encoded.
 """
 
 from __future__ import annotations
@@ -20,18 +17,18 @@ from __future__ import annotations
 import os
 import re
 from bisect import bisect_left
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cache, cached_property
-from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
 from marginbn.data.text import format_error, numbers_of_texts
-from marginbn.exceptions import FormatError, InputError
-from marginbn.files import MAX_BYTES, PathLike, shorten
+from marginbn.exceptions import FormatError
+from marginbn.files import PathLike, read_bytes, shorten
 
-_HEX = frozenset("0123456789abcdefABCDEF")
+_ESCAPED = re.compile(r"\\u\{([0-9a-fA-F]{0,6})\}")
 
 UNQUOTABLE = re.compile(r'[\x00-\x1f\x7f"\\]')
 """What does not go between double quotes."""
@@ -58,8 +55,7 @@ def escape(text: str, unsafe: re.Pattern[str]) -> str:
 
 def unescape(text: str) -> str:
     r"""The name behind an escaped one; ``\u{`` that is no escape stays as it is."""
-    first, *rest = text.split("\\u{")
-    return first + "".join(_unescape_part(part) for part in rest)
+    return _ESCAPED.sub(_unescape_match, text)
 
 
 def quote(text: str) -> str:
@@ -77,16 +73,11 @@ def _escape_match(match: re.Match[str]) -> str:
     return f"\\u{{{ord(match[0]):x}}}"
 
 
-def _unescape_part(part: str) -> str:
-    digits, brace, rest = part.partition("}")
-    if not brace or len(digits) > 6 or not _HEX.issuperset(digits):
-        return "\\u{" + part
-    code = int(digits, 16) if digits else None
-    if code is None:
-        return rest
-    if code > 0x10FFFF or 0xD800 <= code <= 0xDFFF:
-        return "\\u{" + part
-    return chr(code) + rest
+def _unescape_match(match: re.Match[str]) -> str:
+    if not match[1]:
+        return ""
+    code = int(match[1], 16)
+    return match[0] if code > 0x10FFFF or 0xD800 <= code <= 0xDFFF else chr(code)
 
 
 _SPACE = re.compile(r"[ \t\r\n\f\v]*")
@@ -101,34 +92,31 @@ class Word:
     text: str
     start: int
     end: int
-    quoted: bool = False
 
 
 class Scanner:
-    """A position in a text that only moves forward.
+    """A position in a text that only moves forward; the base of readers.
 
     Parameters
     ----------
-    path
-        Where the text comes from, for messages.
     text
         All of it.
-    line_comment, block_comment
-        What starts a comment up to the end of the line; what opens and closes one. Quoted strings
-        hold no comments.
+    path
+        Where it comes from, for messages.
+
+    Subclasses say which characters end a word, what starts a comment up to the end of the line, and
+    what opens and closes one. Quoted strings hold no comments.
     """
 
-    def __init__(
-        self,
-        path: str,
-        text: str,
-        line_comment: str | None = None,
-        block_comment: tuple[str, str] | None = None,
-    ) -> None:
+    stops = ""
+    line_comment: str | None = None
+    block_comment: tuple[str, str] | None = None
+
+    def __init__(self, text: str, path: str) -> None:
         self.path = path
         self.pos = 0
         self._text = text
-        self._text = self._without_comments(line_comment, block_comment)
+        self._text = self._without_comments(self.line_comment, self.block_comment)
 
     def line(self, pos: int) -> int:
         """Line of a position, counted from 1."""
@@ -157,14 +145,20 @@ class Scanner:
         if not self.accept(mark):
             raise self.error(f"expected {mark!r}, got {self._ahead()}")
 
-    def word(self, stops: str) -> Word:
+    def block(self) -> Iterator[None]:
+        """Once for every statement of a block in braces, which the caller reads."""
+        self.expect("{")
+        while not self.accept("}"):
+            yield
+
+    def word(self, stops: str = "") -> Word:
         """The next word: in quotes, or up to white space, a quote or one of the stops."""
         ahead = self.peek()
         start = self.pos
         if ahead == '"':
             self.pos = self._closing_quote(start)
-            return Word(unescape(self._text[start + 1 : self.pos - 1]), start, self.pos, True)
-        match = _word_pattern(stops).match(self._text, start)
+            return Word(unescape(self._text[start + 1 : self.pos - 1]), start, self.pos)
+        match = _word_pattern(stops or self.stops).match(self._text, start)
         if match is None:
             raise self.error(f"expected a name, got {self._ahead()}")
         self.pos = match.end()
@@ -195,7 +189,7 @@ class Scanner:
         """Numbers up to the stop, which is stepped over; commas are white space."""
         start, end = self.pos, self._find(stop)
         self.pos = end + 1
-        return self._parse_numbers(self._text[start:end].replace(",", " ").split(), start)
+        return self._parse_numbers(start, end)
 
     def nested_numbers(self) -> NDArray[np.float64]:
         """Numbers in brackets that may be nested to any depth: only their order counts."""
@@ -208,8 +202,7 @@ class Scanner:
         else:
             raise self.error("there is no closing bracket to this one", start - 1)
         self.pos = match.end()
-        inside = self._text[start : match.start()].replace("(", " ").replace(")", " ")
-        return self._parse_numbers(inside.replace(",", " ").split(), start)
+        return self._parse_numbers(start, match.start(), "(),")
 
     def skip_statement(self, stop: str = ";") -> None:
         """Step over everything up to the stop that is not in quotes, and over it."""
@@ -222,12 +215,10 @@ class Scanner:
             self.pos = self._closing_quote(match.start())
         raise self.error(f"the file ends where {stop!r} is missing", start)
 
-    def _parse_numbers(self, texts: list[str], start: int) -> NDArray[np.float64]:
-        try:
-            return parse_numbers(texts)
-        except NotANumberError as error:
-            where = self._text.find(error.text, start)
-            raise self.error(str(error), where) from None
+    def _parse_numbers(self, start: int, end: int, blanks: str = ",") -> NDArray[np.float64]:
+        """Numbers between two positions; these characters are white space."""
+        texts = self._text[start:end].translate(dict.fromkeys(map(ord, blanks), " ")).split()
+        return parse_numbers(texts, lambda why, text: self.error(why, self._text.find(text, start)))
 
     @cached_property
     def _line_ends(self) -> list[int]:
@@ -285,19 +276,14 @@ def _word_pattern(stops: str) -> re.Pattern[str]:
     return re.compile(f'[^ \t\r\n\f\v"{re.escape(stops)}]+')
 
 
-class NotANumberError(Exception):
-    """A text that should be a number; the reason as it goes into the message."""
-
-    def __init__(self, text: str) -> None:
-        super().__init__(f"{shorten(text)} is not a number")
-        self.text = text
-
-
-def parse_numbers(texts: list[str]) -> NDArray[np.float64]:
-    """The texts as finite numbers; :class:`NotANumberError` for the first that is none."""
+def parse_numbers(
+    texts: list[str], error: Callable[[str, str], FormatError]
+) -> NDArray[np.float64]:
+    """The texts as finite numbers; ``error(reason, text)`` makes the error for one that is none."""
     numbers = numbers_of_texts(texts)
     if numbers is None or not np.isfinite(numbers).all():
-        raise NotANumberError(next(text for text in texts if not _is_finite_number(text)))
+        wrong = next(text for text in texts if not _is_finite_number(text))
+        raise error(f"{shorten(wrong)} is not a number", wrong)
     return numbers
 
 
@@ -313,25 +299,17 @@ def _is_finite_number(text: str) -> bool:
     return numbers is not None and bool(np.isfinite(numbers).all())
 
 
-def read_bytes(path: PathLike) -> bytes:
-    """Content of a file of sane size."""
-    try:
-        if os.path.getsize(path) > MAX_BYTES:
-            raise FormatError(f"{os.fspath(path)}: the file is larger than {MAX_BYTES} bytes")
-        return Path(path).read_bytes()
-    except (OSError, ValueError) as error:  # ValueError: a NUL in the name
-        if isinstance(error, FormatError):
-            raise
-        reason = getattr(error, "strerror", None) or str(error)
-        raise InputError(f"cannot read {os.fspath(path)!r}: {reason}") from None
-
-
 def read_text(path: PathLike) -> str:
     """Text of a UTF-8 file of sane size, without byte order mark."""
-    data = read_bytes(path)
+    return decode_text(read_bytes(path), os.fspath(path))
+
+
+def decode_text(data: bytes, path: str, encoding: str = "utf-8-sig") -> str:
+    """The text, or an error that names the line of the first byte that is none."""
     try:
-        return data.decode("utf-8-sig")
+        return data.decode(encoding)
     except UnicodeDecodeError as error:
         line = data.count(b"\n", 0, error.start) + 1
-        reason = f"byte 0x{data[error.start]:02x} is not UTF-8; save the file as UTF-8"
-        raise format_error(os.fspath(path), line, reason) from None
+        name = encoding.upper().removesuffix("-SIG")
+        reason = f"byte 0x{data[error.start]:02x} is not {name}; save the file as UTF-8"
+        raise format_error(path, line, reason) from None

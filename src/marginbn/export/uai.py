@@ -1,4 +1,4 @@
-"""UAI: the format of the inference competitions, numbers only; names go to a file beside it.
+"""UAI: the format of the inference competitions, numbers only; names go to a second file.
 
 ::
 
@@ -21,7 +21,7 @@ variables in order. Without it the variables are called ``x0``, ``x1``, ... and 
 
 Two packages lay tables out in their own way (``LAYOUTS``), in what they write and what they read:
 
-- pyAgrum has the child fastest and then the first parent, not the last. Its files are told by the
+- pyAgrum has the child fastest and then the first parent, not the last. Its files are known by the
   comment with the variable's name behind each list of variables; the names are taken from there.
 - pgmpy has the first variable fastest. A file whose tables are not distributions as the format
   has it, but all are in this layout, is read in this layout.
@@ -42,28 +42,19 @@ from marginbn.data.text import format_error
 from marginbn.exceptions import FormatError
 from marginbn.export.assembly import (
     ROUNDING_TOLERANCE,
-    Declaration,
-    Family,
+    Assembly,
     FloatArray,
-    build_network,
     check_states,
     checked_shape,
-    index_variables,
     to_probabilities,
     write_row,
 )
-from marginbn.export.native import parse_variables
-from marginbn.export.scanner import (
-    NotANumberError,
-    parse_numbers,
-    parse_whole,
-    read_text,
-)
+from marginbn.export.native import NamesShape, names_to_dict
+from marginbn.export.scanner import parse_numbers, parse_whole, read_text
 from marginbn.files import (
-    MisfitError,
     PathLike,
-    as_record,
-    check_header,
+    naming_file,
+    read_document,
     read_json,
     shorten,
     write_json_atomic,
@@ -92,33 +83,25 @@ def names_path(path: PathLike) -> str:
 
 
 def save_uai(network: BayesianNetwork, path: PathLike) -> None:
-    """Write the network and, beside it, its names."""
+    """Write the network and, in a second file, its names."""
     text = network_to_uai(network)
-    variables = [{"name": v.name, "states": list(v.states)} for v in network.variables]
-    record = {"format": NAMES_FORMAT, "version": NAMES_VERSION, "variables": variables}
-    write_json_atomic(names_path(path), record)
+    write_json_atomic(names_path(path), names_to_dict(network, NAMES_FORMAT, NAMES_VERSION))
     write_text(path, text)
 
 
 def load_uai(path: PathLike) -> BayesianNetwork:
-    """Read a network, with its names if they are beside it."""
-    text = read_text(path)
-    beside = names_path(path)
-    variables = _read_names(beside) if os.path.exists(beside) else None
+    """Read a network, with its names if there is a file of them."""
+    text, names = read_text(path), names_path(path)
+    variables = _read_names(names) if os.path.exists(names) else None
     return network_from_uai(text, os.fspath(path), variables)
 
 
 def _read_names(path: str) -> tuple[Variable, ...]:
     data = read_json(path)
-    try:
-        record = as_record(data, "$")
-        check_header(record, NAMES_FORMAT, NAMES_VERSION)
-        as_record(data, "$", ("format", "version", "variables"))
-        variables = parse_variables(record["variables"], "$.variables")
-    except MisfitError as misfit:
-        raise FormatError(f"{path}: {misfit}") from None
-    index_variables(path, [Declaration(v, None) for v in variables])
-    return variables
+    with naming_file(path):
+        shape: NamesShape = read_document(NamesShape, data, NAMES_FORMAT, NAMES_VERSION)
+    Assembly(path, [(v, None) for v in shape.declared])  # names and states must be unique
+    return shape.declared
 
 
 def network_to_uai(network: BayesianNetwork, layout: Layout = "standard") -> str:
@@ -140,23 +123,10 @@ def network_from_uai(
     variables: Sequence[Variable] | None = None,
     layout: Layout | None = None,
 ) -> BayesianNetwork:
-    """Read a network; ``path`` is named in messages.
+    """Read a network; a :class:`FormatError` names ``path``, line and reason.
 
-    Parameters
-    ----------
-    text
-        The file.
-    path
-        Its name.
-    variables
-        Names and states of the variables, whose arities must be those of the file.
-    layout
-        How tables are laid out; by default the file tells.
-
-    Raises
-    ------
-    FormatError
-        If the text is malformed; the message has path, line and reason.
+    ``variables`` have the names and states, and must have the arities of the file. The file tells
+    how its tables are laid out, unless ``layout`` does.
     """
     reader = _Reader(text, path)
     arities, tables = reader.read()
@@ -169,14 +139,11 @@ def network_from_uai(
         ]
     elif [v.arity for v in variables] != arities:
         raise format_error(path, None, "the file with the names belongs to another network")
-    declared = [Declaration(v, None) for v in variables]
-    index_variables(path, declared)
+    assembly = Assembly(path, [(v, None) for v in variables])
     chosen = layout or ("pyagrum" if comments else _guess_layout(tables))
-    families = [
-        Family(table.members[-1], tuple(table.members[:-1]), table.arrange(chosen), table.line)
-        for table in tables
-    ]
-    return build_network(path, declared, families)
+    for table in tables:
+        assembly.add(table.members, table.arrange(chosen), table.line)
+    return assembly.build()
 
 
 @dataclass(frozen=True)
@@ -270,11 +237,7 @@ class _Reader:
         if len(words) < size:
             self.pos = len(self.words)
             raise self._error("the file ends inside a table")
-        try:
-            values = parse_numbers(words)
-        except NotANumberError as error:
-            self.pos += words.index(error.text) + 1
-            raise self._error(str(error)) from None
+        values = parse_numbers(words, self._number_error)
         self.pos += size
         return _Table(members, shape, values, line)
 
@@ -298,3 +261,7 @@ class _Reader:
 
     def _error(self, reason: str) -> FormatError:
         return format_error(self.path, self._line(), reason)
+
+    def _number_error(self, reason: str, word: str) -> FormatError:
+        self.pos = self.words.index(word, self.pos) + 1
+        return self._error(reason)

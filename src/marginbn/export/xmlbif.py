@@ -19,7 +19,7 @@ looked at: a file that declares an entity is refused. The first variable is the 
 
 from __future__ import annotations
 
-import math
+import os
 import re
 from dataclasses import dataclass, field
 from typing import Any, NoReturn
@@ -28,23 +28,9 @@ from xml.sax.saxutils import escape as escape_xml
 
 from marginbn.data.encode import Variable
 from marginbn.data.text import format_error
-from marginbn.export.assembly import (
-    Declaration,
-    Family,
-    build_network,
-    family_shape,
-    index_variables,
-    to_probabilities,
-    write_row,
-)
-from marginbn.export.scanner import (
-    UNPRINTABLE_XML,
-    NotANumberError,
-    escape,
-    parse_numbers,
-    unescape,
-)
-from marginbn.files import shorten
+from marginbn.export.assembly import Assembly, to_probabilities, write_row
+from marginbn.export.scanner import UNPRINTABLE_XML, decode_text, escape, parse_numbers, unescape
+from marginbn.files import PathLike, read_bytes, shorten
 from marginbn.network.network import BayesianNetwork
 
 MAX_DEPTH = 32
@@ -79,40 +65,28 @@ def _text(name: str) -> str:
     return escape_xml(escape(name, UNPRINTABLE_XML))
 
 
-def decode_xml(data: bytes, path: str) -> str:
-    """Text of an XML file: UTF-8, UTF-16 with its mark, or Latin letters if it says so."""
+def load_xmlbif(path: PathLike) -> BayesianNetwork:
+    """Read a file: UTF-8, UTF-16 with its mark, or Latin letters if it says so."""
+    data, name = read_bytes(path), os.fspath(path)
     if data[:2] in (b"\xff\xfe", b"\xfe\xff"):
-        encoding = "utf-16"
-    else:
-        declared = _ENCODING.search(data[:200])
-        name = declared[1].decode("ascii").lower() if declared else "utf-8"
-        encoding = _LATIN.get(name, "utf-8-sig")
-    try:
-        return data.decode(encoding)
-    except UnicodeDecodeError as error:
-        line = data.count(b"\n", 0, error.start) + 1
-        reason = f"byte 0x{data[error.start]:02x} is not {encoding}; save the file as UTF-8"
-        raise format_error(path, line, reason) from None
+        return network_from_xmlbif(decode_text(data, name, "utf-16"), name)
+    declared = _ENCODING.search(data[:200])
+    encoding = _LATIN.get(declared[1].decode("ascii").lower() if declared else "", "utf-8-sig")
+    return network_from_xmlbif(decode_text(data, name, encoding), name)
 
 
 def network_from_xmlbif(text: str, path: str = "XMLBIF text") -> BayesianNetwork:
-    """Read a network; ``path`` is named in messages.
-
-    Raises
-    ------
-    FormatError
-        If the text is malformed; the message has path, line and reason.
-    """
+    """Read a network; a :class:`FormatError` names ``path``, line and reason."""
     root = _parse(text, path)
     networks = [e for e in root.children if e.tag == "NETWORK"]
     if root.tag != "BIF" or len(networks) != 1:
         raise format_error(path, root.line, "the file must be a BIF element with one NETWORK")
     parts = networks[0].children
-    declared = [_variable(e, path) for e in parts if e.tag == "VARIABLE"]
-    index = index_variables(path, declared)
-    definitions = [e for e in parts if e.tag in ("DEFINITION", "PROBABILITY")]
-    families = [_family(e, path, declared, index) for e in definitions]
-    return build_network(path, declared, families)
+    assembly = Assembly(path, [_variable(e, path) for e in parts if e.tag == "VARIABLE"])
+    for element in parts:
+        if element.tag in ("DEFINITION", "PROBABILITY"):
+            _add_table(assembly, element)
+    return assembly.build()
 
 
 @dataclass
@@ -198,13 +172,13 @@ def _parse(text: str, path: str) -> _Element:
     return builder.root
 
 
-def _variable(element: _Element, path: str) -> Declaration:
+def _variable(element: _Element, path: str) -> tuple[Variable, int]:
     kind = element.attributes.get("TYPE", "nature")
     if kind != "nature":
         reason = f"variables must be of type nature, got {shorten(kind)}"
         raise format_error(path, element.line, reason)
     states = tuple(element.names("OUTCOME") or element.names("VALUE"))
-    return Declaration(Variable(_only(element, "NAME", path), states), element.line)
+    return Variable(_only(element, "NAME", path), states), element.line
 
 
 def _only(element: _Element, tag: str, path: str) -> str:
@@ -216,23 +190,13 @@ def _only(element: _Element, tag: str, path: str) -> str:
     return names[0]
 
 
-def _family(
-    element: _Element, path: str, declared: list[Declaration], index: dict[str, int]
-) -> Family:
-    names = [*element.names("GIVEN"), _only(element, "FOR", path)]
-    unknown = [name for name in names if name not in index]
-    if unknown:
-        reason = f"variable {shorten(unknown[0])} is not declared"
-        raise format_error(path, element.line, reason)
-    members = [index[name] for name in names]
-    shape = family_shape(path, element.line, declared, members)
-    _only(element, "TABLE", path)
+def _add_table(assembly: Assembly, element: _Element) -> None:
+    names = [*element.names("GIVEN"), _only(element, "FOR", assembly.path)]
+    members = [assembly.find(name, element.line) for name in names]
+    assembly.shape(members, element.line)  # refused before its numbers are read
+    _only(element, "TABLE", assembly.path)
     table = next(child for child in element.children if child.tag == "TABLE")
-    try:
-        values = parse_numbers(table.text.split())
-    except NotANumberError as error:
-        raise format_error(path, table.line, str(error)) from None
-    if values.size != math.prod(shape):
-        reason = f"expected {math.prod(shape)} numbers, got {values.size}"
-        raise format_error(path, table.line, reason)
-    return Family(members[-1], tuple(members[:-1]), values.reshape(shape), element.line)
+    values = parse_numbers(
+        table.text.split(), lambda why, _: format_error(assembly.path, table.line, why)
+    )
+    assembly.add(members, values, element.line)

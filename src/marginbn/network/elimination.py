@@ -10,6 +10,8 @@ product of its tables, so every exact question about it reduces to three operati
 To eliminate a variable means: multiply the factors that mention it, then sum (or maximise) it out.
 Any order gives the same answer; the order decides only how large the products become. Logarithms
 are kept throughout because a product of hundreds of probabilities leaves the range of a float.
+The steps of a full elimination, its trail, read backwards give marginals, the most probable state
+and independent draws.
 
 Every factor carries one more axis, the cases, which holds different evidence side by side. It is
 the last axis so that all arithmetic runs along contiguous memory; its length is 1 or the number of
@@ -35,6 +37,12 @@ MAX_CELLS = 2**27
 
 MAX_AXES = 31
 """Most variables in one table; numpy 1 allows 32 axes and one belongs to the cases."""
+
+_TIE = 1e-12
+"""Log probabilities closer than this, relative to their size, differ by rounding only."""
+
+_DRAWS = 2**16
+"""Samples drawn at once, so that the rows gathered for them stay small in memory."""
 
 
 @dataclass(frozen=True)
@@ -226,7 +234,7 @@ def marginalise_trail(trail: Sequence[Step]) -> dict[int, FloatArray]:
     """Unnormalised log marginal of every eliminated variable, from the steps of a full sum.
 
     The products of the steps form a tree: a message goes to the first later step of a variable in
-    its scope. Walking the tree back from its roots, the belief of a step is
+    its scope. From the roots of the tree down to its leaves, the belief of a step is
 
         belief_v = product_v * (sum of belief_parent down to the message's scope) / message_v,
 
@@ -256,3 +264,57 @@ def _ratio(numerator: Factor, denominator: Factor) -> Factor:
     zero = np.isneginf(denominator.values)
     values = np.where(zero, -np.inf, numerator.values - np.where(zero, 0.0, denominator.values))
     return Factor(numerator.scope, values)
+
+
+def trace_back(trail: Sequence[Step], observed: Mapping[int, int]) -> tuple[dict[int, int], bool]:
+    """Best state of every variable, the last eliminated first, and whether no step was a tie."""
+    codes = dict(observed)
+    unique = True
+    for step in reversed(trail):
+        scope = step.product.scope
+        row = tuple(slice(None) if v == step.variable else codes[v] for v in scope)
+        best = near_best(step.product.values[..., 0][row])
+        codes[step.variable] = int(best[0])
+        unique = unique and len(best) == 1
+    return codes, unique
+
+
+def near_best(log_values: FloatArray) -> NDArray[np.int64]:
+    """Indices of all states that attain the maximum up to rounding."""
+    peak = float(log_values.max())
+    return np.flatnonzero(log_values >= peak - _TIE * (1.0 + abs(peak)))
+
+
+def draw_back(trail: Sequence[Step], codes: NDArray[np.int32], rng: np.random.Generator) -> None:
+    """Fill in the columns of the eliminated variables with independent draws.
+
+    With the later variables drawn, a step's product is proportional to the conditional
+    distribution of its own variable.
+    """
+    for step in reversed(trail):
+        scope = step.product.scope
+        table = np.moveaxis(step.product.values[..., 0], scope.index(step.variable), -1)
+        others = tuple(codes[:, v] for v in scope if v != step.variable)
+        codes[:, step.variable] = draw_states(table, others, len(codes), rng)
+
+
+def draw_states(
+    log_table: FloatArray,
+    given: tuple[NDArray[np.int32], ...],
+    n: int,
+    rng: np.random.Generator,
+) -> NDArray[np.int32]:
+    """Draw ``n`` states from the rows (last axis) of an unnormalised log table.
+
+    ``given`` holds one array of ``n`` codes per leading axis and selects the row of each draw.
+    States of probability zero are never drawn.
+    """
+    peak = log_table.max(axis=-1, keepdims=True)
+    cumulative = np.exp(log_table - np.where(np.isneginf(peak), 0.0, peak)).cumsum(axis=-1)
+    states = np.empty(n, dtype=np.int32)
+    for start in range(0, n, _DRAWS):
+        part = slice(start, min(start + _DRAWS, n))
+        rows = np.atleast_2d(cumulative[tuple(codes[part] for codes in given)])
+        threshold = rng.random(part.stop - start) * rows[:, -1]
+        states[part] = (rows <= threshold[:, np.newaxis]).sum(axis=1)
+    return states

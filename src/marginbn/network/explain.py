@@ -1,13 +1,15 @@
-"""The log margin of a class against a rival as a sum over variables, eq. 12 and 13.
+"""Why a classifier decided as it did: the log margin as a sum over variables, eq. 12 and 13.
 
-For a complete row with features z the log margin of class c against class c' is
+The log margin of a class c against a rival c' is a sum with one term, or contribution, per
+variable. A positive term speaks for the class, a negative one for the rival; a term of log 2
+doubles the odds. For a complete row with features z it is
 
     log P(c, z) - log P(c', z) = sum_i [ log P(x_i | pa_i, c) - log P(x_i | pa_i, c') ],
 
-one look-up in the table of each variable i per class. The class has a term of its own, and a
-variable without the class in its family has the term zero.
+one entry of the table of each variable i per class. The class has a term of its own, and a variable
+without the class in its family has the term zero.
 
-Where features are missing they are summed out, and the sum over variables must be made anew. Put
+Where features are missing they are summed out, and the sum over variables is another one. Put
 the variables in a topological order and let o_<i be what is known of those before i. By the
 chain rule
 
@@ -17,19 +19,12 @@ chain rule
 
 which again adds up to log P(c, known) - log P(c', known). If all parents of i are known, o_<i may
 be replaced by them (i is independent of other earlier variables given its parents), so the term is
-the look-up of above; on a complete row both definitions agree. Only an observed variable with
-a missing parent needs elimination: what its parent would have told is told by the other known
+the one from above; on a complete row both definitions agree. Only an observed variable with
+a missing parent needs elimination: what its parent would have said is said by the other known
 variables. These terms depend on the order (``structure.order``, ties by index); all others do not.
 
-Values that explain decisions: contributions, one row taken apart, many rows, means.
-
-``explain.py`` makes them; they only hold, print and hand over.
-
-Why a classifier decided as it did: contributions of the variables, and what-if questions.
-
-The log margin of the predicted class against its nearest rival is a sum over variables
-(``contributions.py``). A positive term speaks for the class, a negative one for the rival; a term
-of log 2 doubles the odds. Missing features are summed out and have the term zero.
+First the values (one contribution, one row, many rows, means), then the algorithm, then the
+questions that users ask.
 """
 
 from __future__ import annotations
@@ -46,103 +41,12 @@ from scipy.special import logsumexp
 
 from marginbn.data.columns import Column
 from marginbn.exceptions import InputError
-from marginbn.network.network import BayesianNetwork
+from marginbn.network.class_joint import CLASS, IntArray
+from marginbn.network.elimination import FloatArray
+from marginbn.network.network import BayesianNetwork, as_count
 from marginbn.network.wording import align, counted, shorten
 
-FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.intp]
-
-CLASS = 0
 _MISSING = -1
-
-
-def split_log_margins(
-    network: BayesianNetwork,
-    codes: NDArray[np.integer],
-    labels: IntArray,
-    rivals: IntArray,
-) -> FloatArray:
-    """Contribution of every variable to the log margin of each row, float64 (n, n_variables).
-
-    Parameters
-    ----------
-    network
-        Its tables must hold no zero probability, as those of a fitted classifier.
-    codes
-        Integers (n, n_variables), -1 for a missing feature; column 0, the class, is ignored.
-    labels, rivals
-        Class that is argued for and class it is compared with, one code per row.
-    """
-    missing = np.asarray(codes) < 0
-    missing[:, CLASS] = False
-    after_class = network.structure.order.index(CLASS)
-    values = np.zeros(missing.shape)
-    for position, i in enumerate(network.structure.order):
-        parents = list(network.structure.parents[i])
-        unclear = missing[:, parents].any(axis=1)
-        known = np.flatnonzero(~missing[:, i] & ~unclear)
-        values[known, i] = _look_up(network, i, codes[known], labels[known], rivals[known])
-        blurred = np.flatnonzero(~missing[:, i] & unclear)
-        if len(blurred) and position >= after_class:
-            arguments = codes[blurred], labels[blurred], rivals[blurred]
-            values[blurred, i] = _eliminate(network, position, *arguments)
-    return values
-
-
-def margins_between(log_joint: FloatArray, labels: IntArray, rivals: IntArray) -> FloatArray:
-    """Log margins from the log joint of every class, float64 (n, n_classes)."""
-    rows = np.arange(len(log_joint))
-    difference: FloatArray = log_joint[rows, labels] - log_joint[rows, rivals]
-    return difference
-
-
-def nearest_rivals(log_joint: FloatArray, labels: IntArray) -> IntArray:
-    """The most probable class other than ``labels``, ties by index; needs two classes."""
-    others = log_joint.copy()
-    others[np.arange(len(others)), labels] = -np.inf
-    rivals: IntArray = others.argmax(axis=1)
-    return rivals
-
-
-def _look_up(
-    network: BayesianNetwork,
-    i: int,
-    codes: NDArray[np.integer],
-    labels: IntArray,
-    rivals: IntArray,
-) -> FloatArray:
-    """log P(x_i | pa_i, c) - log P(x_i | pa_i, c') where the whole family is known."""
-    family = (*network.structure.parents[i], i)
-    if CLASS not in family:
-        return np.zeros(len(codes))
-    table = network.log_tables[i]
-    own = table[tuple(labels if v == CLASS else codes[:, v] for v in family)]
-    other = table[tuple(rivals if v == CLASS else codes[:, v] for v in family)]
-    difference: FloatArray = own - other
-    return difference
-
-
-def _eliminate(
-    network: BayesianNetwork,
-    position: int,
-    codes: NDArray[np.integer],
-    labels: IntArray,
-    rivals: IntArray,
-) -> FloatArray:
-    """Term of the variable at a position of the order, by hiding all that comes later.
-
-    Hidden variables at the end of the order are barren, so hiding them costs nothing.
-    """
-    *earlier, i = network.structure.order[: position + 1]
-    seen = np.full(codes.shape, _MISSING, dtype=np.int32)
-    seen[:, earlier] = codes[:, earlier]
-    before = margins_between(network.log_joint_per_class(seen), labels, rivals)
-    if i == CLASS:
-        return before  # log P(c, o_<class): the other class has the same P(o_<class)
-    seen[:, i] = codes[:, i]
-    return margins_between(network.log_joint_per_class(seen), labels, rivals) - before
-
-
 _NUMBER = r"[-+]?[\d.]+(?:e[-+]?\d+)?"
 _HALF_LINE = re.compile(rf"(?:<=|>) {_NUMBER}")  # bins of a discretised column
 _INTERVAL = re.compile(rf"\({_NUMBER}, {_NUMBER}\]")
@@ -239,9 +143,7 @@ class Explanation:
 
         Examples
         --------
-        >>> from marginbn import NaiveBayesClassifier
-        >>> X, y = [["sun"], ["sun"], ["rain"], ["rain"]], ["stay", "stay", "stay", "leave"]
-        >>> sorted(NaiveBayesClassifier().fit(X, y).explain(["sun"])[0].to_dict())
+        >>> sorted(explanation.to_dict())
         ['contributions', 'label', 'log_margin', 'predicted', 'probability', 'rival', 'row']
         """
         result = asdict(self)
@@ -255,19 +157,16 @@ class Explanation:
 
         Examples
         --------
-        >>> from marginbn import NaiveBayesClassifier
-        >>> X, y = [["sun"], ["sun"], ["rain"], ["rain"]], ["stay", "stay", "stay", "leave"]
-        >>> print(NaiveBayesClassifier().fit(X, y).explain(["sun"])[0].text(most=1))
+        >>> print(explanation.text(most=1))
         row 0: stay (p = 0.7826) against leave, odds 3.6 : 1
           class = stay      +0.6931
           1 other variable  +0.5878
           log margin        +1.2809
         """
         shown, rest = split_largest(self.contributions, most)
-        rows = [[shorten(c.condition, _LINE), f"{c.value:+.4f}"] for c in shown]
-        if rest:
-            rows.append([name_rest(rest), f"{math.fsum(c.value for c in rest):+.4f}"])
-        rows.append(["log margin", f"{self.log_margin:+.4f}"])
+        terms = [(shorten(c.condition, _LINE), c.value) for c in shown]
+        terms += [*sum_rest(rest), ("log margin", self.log_margin)]
+        rows = [[name, f"{value:+.4f}"] for name, value in terms]
         title = f"row {self.row}: {self.label} (p = {self.probability:.4g}) against {self.rival}"
         if self.label != self.predicted:
             title += f", predicted {self.predicted}"
@@ -326,10 +225,7 @@ class Explanations(Sequence[Explanation]):
 
         Examples
         --------
-        >>> import numpy as np
-        >>> from marginbn import NaiveBayesClassifier
-        >>> X, y = [["sun"], ["sun"], ["rain"], ["rain"]], ["stay", "stay", "stay", "leave"]
-        >>> NaiveBayesClassifier().fit(X, y).explain(X).take(np.array([3, 0])).rows.tolist()
+        >>> explanations.take(np.array([3, 0])).rows.tolist()
         [3, 0]
         """
         return replace(
@@ -450,11 +346,12 @@ def split_largest(
     return contributions[:cut], contributions[cut:]
 
 
-def name_rest(rest: Sequence[Contribution]) -> str:
-    """As in ``3 other variables, 1 missing feature``."""
+def sum_rest(rest: Sequence[Contribution]) -> list[tuple[str, float]]:
+    """As in ``3 other variables, 1 missing feature``, with their sum; nothing of none."""
     n_missing = sum(c.state is None for c in rest)
     parts = (len(rest) - n_missing, "other variable"), (n_missing, "missing feature")
-    return ", ".join(counted(count, noun) for count, noun in parts if count)
+    name = ", ".join(counted(count, noun) for count, noun in parts if count)
+    return [(name, math.fsum(c.value for c in rest))] if rest else []
 
 
 def plain_label(label: Any) -> Any:
@@ -476,141 +373,6 @@ def _odds(log_margin: float) -> str:
     size = abs(log_margin) / math.log(10)
     ratio = f"{10**size:.3g}" if size <= _MOST_EXPONENT else f"1e{size:.0f}"
     return f"{ratio} : 1" if log_margin >= 0 else f"1 : {ratio}"
-
-
-class Explainable(Protocol):
-    """What is asked of a classifier; those of this package have it."""
-
-    def explain(self, X: Any, y: Any = None) -> Explanations: ...
-
-
-class HasNetwork(Protocol):
-    """A fitted classifier, as far as what-if questions are concerned."""
-
-    @property
-    def network_(self) -> BayesianNetwork: ...
-
-
-def explain(classifier: Explainable, X: Any, y: Any = None) -> Explanations:
-    """Take apart the log margin of each row; the same as ``classifier.explain(X, y)``.
-
-    Parameters
-    ----------
-    classifier
-        Fitted, with at least two classes.
-    X
-        Rows as for ``predict``, or one row on its own (a list, an array, a data-frame row).
-    y
-        Labels to argue for, one per row; by default the predicted classes.
-
-    Returns
-    -------
-    Explanations
-        A list of :class:`Explanation`, one per row.
-
-    Examples
-    --------
-    >>> from marginbn import NaiveBayesClassifier
-    >>> X, y = [["sun"], ["sun"], ["rain"], ["rain"]], ["stay", "stay", "stay", "leave"]
-    >>> clf = NaiveBayesClassifier().fit(X, y)
-    >>> print(explain(clf, ["sun"])[0])
-    row 0: stay (p = 0.7826) against leave, odds 3.6 : 1
-      class = stay  +0.6931
-      x0 = sun      +0.5878
-      log margin    +1.2809
-    """
-    return classifier.explain(X, y)
-
-
-def log_margins(classifier: Explainable, X: Any, y: Any = None) -> FloatArray:
-    """Log margin of every row, for the labels ``y`` or for the predicted classes.
-
-    Examples
-    --------
-    >>> from marginbn import NaiveBayesClassifier, log_margins
-    >>> X, y = [["sun"], ["sun"], ["rain"], ["rain"]], ["stay", "stay", "stay", "leave"]
-    >>> clf = NaiveBayesClassifier().fit(X, y)
-    >>> log_margins(clf, X, y).round(3).tolist()  # the last row is misclassified
-    [1.281, 1.281, 0.182, -0.182]
-    """
-    return classifier.explain(X, y).log_margins
-
-
-def mean_contributions(classifier: Explainable, X: Any, y: Any = None) -> MeanContributions:
-    """Importance of each variable over a data set.
-
-    With labels ``y`` the contributions argue for the true class, so a variable that misleads more
-    than it helps has a negative mean; without they argue for the predicted class.
-
-    Examples
-    --------
-    >>> from marginbn import NaiveBayesClassifier, mean_contributions
-    >>> X, y = [["sun"], ["sun"], ["rain"], ["rain"]], ["stay", "stay", "stay", "leave"]
-    >>> print(mean_contributions(NaiveBayesClassifier().fit(X, y), X, y))
-    contributions for the true class, 4 rows
-                mean  mean size
-      class  +0.3466     0.6931
-      x0     +0.2939     0.5493
-    """
-    explanations = classifier.explain(X, y)
-    mean, size = explanations.values.mean(axis=0), np.abs(explanations.values).mean(axis=0)
-    order = np.argsort(-size, kind="stable")
-    return MeanContributions(
-        variables=tuple(explanations.network.names[i] for i in order),
-        mean=tuple(mean[order].tolist()),
-        mean_absolute=tuple(size[order].tolist()),
-        n_samples=len(explanations),
-        argued_for="predicted class" if y is None else "true class",
-    )
-
-
-def smallest_margins(classifier: Explainable, X: Any, y: Any, n: int = 10) -> list[Explanation]:
-    """The ``n`` rows whose true class has the smallest log margin, worst first.
-
-    Misclassified rows have negative margins and come first; ties are broken by row.
-
-    Examples
-    --------
-    >>> from marginbn import NaiveBayesClassifier, smallest_margins
-    >>> X, y = [["sun"], ["sun"], ["rain"], ["rain"]], ["stay", "stay", "stay", "leave"]
-    >>> worst = smallest_margins(NaiveBayesClassifier().fit(X, y), X, y, n=1)[0]
-    >>> worst.row, worst.label, worst.predicted
-    (3, 'leave', 'stay')
-    """
-    if isinstance(n, bool) or not isinstance(n, int | np.integer) or n < 1:
-        raise InputError(f"n must be a whole number >= 1, got {n!r}")
-    explanations = classifier.explain(X, y)
-    order = np.argsort(explanations.log_margins, kind="stable")
-    return list(explanations.take(order[:n]))
-
-
-def what_if(
-    network: BayesianNetwork | HasNetwork, evidence: Mapping[str, Any] | None = None
-) -> dict[str, dict[str, float]]:
-    """Posterior of every variable given some observed states, as {name: {state: probability}}.
-
-    Parameters
-    ----------
-    network
-        A network or a fitted classifier.
-    evidence
-        State label by variable name, class included if its label is known; labels that are not
-        text are taken as their text, so that ``{"class": 1}`` works.
-
-    Examples
-    --------
-    >>> from marginbn import NaiveBayesClassifier
-    >>> X, y = [["sun"], ["sun"], ["rain"], ["rain"]], ["stay", "stay", "stay", "leave"]
-    >>> clf = NaiveBayesClassifier().fit(X, y)
-    >>> {k: round(p, 3) for k, p in what_if(clf, {"x0": "sun"})["class"].items()}
-    {'leave': 0.217, 'stay': 0.783}
-    """
-    asked = network if isinstance(network, BayesianNetwork) else network.network_
-    marginals = asked.marginals(_as_labels(evidence))
-    return {
-        variable.name: dict(zip(variable.states, marginals[variable.name].tolist(), strict=True))
-        for variable in asked.variables
-    }
 
 
 def explain_codes(
@@ -644,6 +406,224 @@ def label_codes(classes: NDArray[Any], y: Any, n_rows: int) -> IntArray:
             f"y holds {plain_label(strange)!r}, which is none of the classes {list(by_value)[:20]}"
         )
     return np.array(codes, dtype=np.intp)
+
+
+def split_log_margins(
+    network: BayesianNetwork,
+    codes: NDArray[np.integer],
+    labels: IntArray,
+    rivals: IntArray,
+) -> FloatArray:
+    """Contribution of every variable to the log margin of each row, float64 (n, n_variables).
+
+    Parameters
+    ----------
+    network
+        Its tables must hold no zero probability, as those of a fitted classifier.
+    codes
+        Integers (n, n_variables), -1 for a missing feature; column 0, the class, is ignored.
+    labels, rivals
+        Class that is argued for and class it is compared with, one code per row.
+    """
+    missing = np.asarray(codes) < 0
+    missing[:, CLASS] = False
+    after_class = network.structure.order.index(CLASS)
+    values = np.zeros(missing.shape)
+    for position, i in enumerate(network.structure.order):
+        parents = list(network.structure.parents[i])
+        unclear = missing[:, parents].any(axis=1)
+        known = np.flatnonzero(~missing[:, i] & ~unclear)
+        values[known, i] = _difference(network, i, codes[known], labels[known], rivals[known])
+        blurred = np.flatnonzero(~missing[:, i] & unclear)
+        if len(blurred) and position >= after_class:
+            arguments = codes[blurred], labels[blurred], rivals[blurred]
+            values[blurred, i] = _eliminate(network, position, *arguments)
+    return values
+
+
+def margins_between(log_joint: FloatArray, labels: IntArray, rivals: IntArray) -> FloatArray:
+    """Log margins from the log joint of every class, float64 (n, n_classes)."""
+    rows = np.arange(len(log_joint))
+    difference: FloatArray = log_joint[rows, labels] - log_joint[rows, rivals]
+    return difference
+
+
+def nearest_rivals(log_joint: FloatArray, labels: IntArray) -> IntArray:
+    """The most probable class other than ``labels``, ties by index; needs two classes."""
+    others = log_joint.copy()
+    others[np.arange(len(others)), labels] = -np.inf
+    rivals: IntArray = others.argmax(axis=1)
+    return rivals
+
+
+def _difference(
+    network: BayesianNetwork,
+    i: int,
+    codes: NDArray[np.integer],
+    labels: IntArray,
+    rivals: IntArray,
+) -> FloatArray:
+    """log P(x_i | pa_i, c) - log P(x_i | pa_i, c') where the whole family is known."""
+    family = (*network.structure.parents[i], i)
+    if CLASS not in family:
+        return np.zeros(len(codes))
+    table = network.log_tables[i]
+    own = table[tuple(labels if v == CLASS else codes[:, v] for v in family)]
+    other = table[tuple(rivals if v == CLASS else codes[:, v] for v in family)]
+    difference: FloatArray = own - other
+    return difference
+
+
+def _eliminate(
+    network: BayesianNetwork,
+    position: int,
+    codes: NDArray[np.integer],
+    labels: IntArray,
+    rivals: IntArray,
+) -> FloatArray:
+    """Term of the variable at a position of the order, by hiding all that comes later.
+
+    Hidden variables at the end of the order are barren, so hiding them costs nothing.
+    """
+    *earlier, i = network.structure.order[: position + 1]
+    seen = np.full(codes.shape, _MISSING, dtype=np.int32)
+    seen[:, earlier] = codes[:, earlier]
+    before = margins_between(network.log_joint_per_class(seen), labels, rivals)
+    if i == CLASS:
+        return before  # log P(c, o_<class): the other class has the same P(o_<class)
+    seen[:, i] = codes[:, i]
+    return margins_between(network.log_joint_per_class(seen), labels, rivals) - before
+
+
+class FittedClassifier(Protocol):
+    """What is asked of a classifier; those of this package have it."""
+
+    @property
+    def network_(self) -> BayesianNetwork: ...
+    def explain(self, X: Any, y: Any = None) -> Explanations: ...
+
+
+def explain(classifier: FittedClassifier, X: Any, y: Any = None) -> Explanations:
+    """Take apart the log margin of each row; the same as ``classifier.explain(X, y)``.
+
+    Parameters
+    ----------
+    classifier
+        Fitted, with at least two classes.
+    X
+        Rows as for ``predict``, or one row on its own (a list, an array, a data-frame row).
+    y
+        Labels to argue for, one per row; by default the predicted classes.
+
+    Returns
+    -------
+    Explanations
+        A list of :class:`Explanation`, one per row.
+
+    Examples
+    --------
+    >>> from marginbn import NaiveBayesClassifier
+    >>> X, y = [["sun"], ["sun"], ["rain"], ["rain"]], ["stay", "stay", "stay", "leave"]
+    >>> clf = NaiveBayesClassifier().fit(X, y)
+    >>> print(explain(clf, ["sun"])[0])
+    row 0: stay (p = 0.7826) against leave, odds 3.6 : 1
+      class = stay  +0.6931
+      x0 = sun      +0.5878
+      log margin    +1.2809
+    """
+    return classifier.explain(X, y)
+
+
+def log_margins(classifier: FittedClassifier, X: Any, y: Any = None) -> FloatArray:
+    """Log margin of every row, for the labels ``y`` or for the predicted classes.
+
+    Examples
+    --------
+    >>> from marginbn import NaiveBayesClassifier, log_margins
+    >>> X, y = [["sun"], ["sun"], ["rain"], ["rain"]], ["stay", "stay", "stay", "leave"]
+    >>> clf = NaiveBayesClassifier().fit(X, y)
+    >>> log_margins(clf, X, y).round(3).tolist()  # the last row is misclassified
+    [1.281, 1.281, 0.182, -0.182]
+    """
+    return classifier.explain(X, y).log_margins
+
+
+def mean_contributions(classifier: FittedClassifier, X: Any, y: Any = None) -> MeanContributions:
+    """Importance of each variable over a data set.
+
+    With labels ``y`` the contributions argue for the true class, so a variable that misleads more
+    than it helps has a negative mean; without they argue for the predicted class.
+
+    Examples
+    --------
+    >>> from marginbn import NaiveBayesClassifier, mean_contributions
+    >>> X, y = [["sun"], ["sun"], ["rain"], ["rain"]], ["stay", "stay", "stay", "leave"]
+    >>> print(mean_contributions(NaiveBayesClassifier().fit(X, y), X, y))
+    contributions for the true class, 4 rows
+                mean  mean size
+      class  +0.3466     0.6931
+      x0     +0.2939     0.5493
+    """
+    explanations = classifier.explain(X, y)
+    mean, size = explanations.values.mean(axis=0), np.abs(explanations.values).mean(axis=0)
+    order = np.argsort(-size, kind="stable")
+    return MeanContributions(
+        variables=tuple(explanations.network.names[i] for i in order),
+        mean=tuple(mean[order].tolist()),
+        mean_absolute=tuple(size[order].tolist()),
+        n_samples=len(explanations),
+        argued_for="predicted class" if y is None else "true class",
+    )
+
+
+def smallest_margins(
+    classifier: FittedClassifier, X: Any, y: Any, n: int = 10
+) -> list[Explanation]:
+    """The ``n`` rows whose true class has the smallest log margin, worst first.
+
+    Misclassified rows have negative margins and come first; ties are broken by row.
+
+    Examples
+    --------
+    >>> from marginbn import NaiveBayesClassifier, smallest_margins
+    >>> X, y = [["sun"], ["sun"], ["rain"], ["rain"]], ["stay", "stay", "stay", "leave"]
+    >>> worst = smallest_margins(NaiveBayesClassifier().fit(X, y), X, y, n=1)[0]
+    >>> worst.row, worst.label, worst.predicted
+    (3, 'leave', 'stay')
+    """
+    count = as_count(n, least=1)
+    explanations = classifier.explain(X, y)
+    order = np.argsort(explanations.log_margins, kind="stable")
+    return list(explanations.take(order[:count]))
+
+
+def what_if(
+    network: BayesianNetwork | FittedClassifier, evidence: Mapping[str, Any] | None = None
+) -> dict[str, dict[str, float]]:
+    """Posterior of every variable given some observed states, as {name: {state: probability}}.
+
+    Parameters
+    ----------
+    network
+        A network or a fitted classifier.
+    evidence
+        State label by variable name, class included if its label is known; labels that are not
+        text are taken as their text, so that ``{"class": 1}`` works.
+
+    Examples
+    --------
+    >>> from marginbn import NaiveBayesClassifier
+    >>> X, y = [["sun"], ["sun"], ["rain"], ["rain"]], ["stay", "stay", "stay", "leave"]
+    >>> clf = NaiveBayesClassifier().fit(X, y)
+    >>> {k: round(p, 3) for k, p in what_if(clf, {"x0": "sun"})["class"].items()}
+    {'leave': 0.217, 'stay': 0.783}
+    """
+    asked = network if isinstance(network, BayesianNetwork) else network.network_
+    marginals = asked.marginals(_as_labels(evidence))
+    return {
+        variable.name: dict(zip(variable.states, marginals[variable.name].tolist(), strict=True))
+        for variable in asked.variables
+    }
 
 
 def as_rows(X: Any) -> Any:

@@ -1,6 +1,4 @@
-"""Order and positions inside the rows of a layered drawing; see ``layout.py``.
-
-Where to draw the variables and arcs of a structure: layers from top to bottom, no Graphviz.
+"""Where to draw the variables and arcs of a structure: layers from top to bottom, no Graphviz.
 
 1. Layers. A variable's layer is the length of the longest path that leads to it, so arcs point
    down. Variables without any arc are set apart below; the class never is.
@@ -23,7 +21,7 @@ Lengths are in pixels at font size 12 (``FONT_SIZE``), y grows downwards.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
@@ -32,8 +30,82 @@ from marginbn.exceptions import InputError
 from marginbn.network.wording import shorten, text_width
 from marginbn.problem.structure import Structure
 
+Point = tuple[float, float]
+Rows = list[list[int]]
+Links = tuple[tuple[int, ...], ...]
+"""For each node the nodes it is linked with."""
+
+CLASS = 0
+LABEL_COLUMNS = 22
+"""Longer names are shortened to this many columns."""
+
+FONT_SIZE = 12.0
+_BOLD = 0.12  # how much wider the class is written
+BOX_HEIGHT = 26.0
+_PADDING = 9.0  # between text and the sides of its box
+_LEAST_WIDTH = 40.0
+_GAP = 16.0  # between neighbouring boxes
+_WAYPOINT = 4.0  # width of an arc between boxes
+_ROW_DISTANCE = 66.0  # between the centres of rows
+_MARGIN = 14.0
+_ASPECT = 1.7  # width to height that wide layers are cut for
+_CORNER = 10.0  # from the side of a box to where a faint arc ends
+_WIDE = 640.0  # narrower rows are never cut
+_CAPTION = 200.0  # room for the caption of the isolated variables
+_FEW_ARCS = 9
+"""Up to so many arcs out of the class are drawn like all others."""
+
 _SWEEPS = 12
 """Sweeps down and up; more hardly ever remove another crossing."""
+
+
+@dataclass(frozen=True)
+class Box:
+    """A variable with its shortened label; (x, y) is the centre."""
+
+    variable: int
+    label: str
+    x: float
+    y: float
+    width: float
+    height: float = BOX_HEIGHT
+
+
+@dataclass(frozen=True)
+class Route:
+    """An arc from the lower side of the parent to the upper side of the child.
+
+    ``curve`` holds its start and then three points (two controls, one end) per cubic piece.
+    """
+
+    parent: int
+    child: int
+    curve: tuple[Point, ...]
+    faint: bool = False
+
+
+@dataclass(frozen=True)
+class Layout:
+    """A drawn structure.
+
+    Parameters
+    ----------
+    boxes
+        One per variable, by index.
+    routes
+        One per arc.
+    isolated
+        Variables without arcs, placed below ``separator`` (its y, None if there are none).
+    width, height
+        Of the whole picture, which begins at (0, 0).
+    """
+
+    boxes: tuple[Box, ...]
+    routes: tuple[Route, ...]
+    isolated: tuple[int, ...]
+    separator: float | None
+    width: float
+    height: float
 
 
 @dataclass(frozen=True)
@@ -58,25 +130,128 @@ class Graph:
     chains: Mapping[tuple[int, int], tuple[int, ...]]
 
     @cached_property
-    def above(self) -> tuple[tuple[int, ...], ...]:
+    def above(self) -> Links:
         """Linked nodes of the row above each node."""
-        found: list[list[int]] = [[] for _ in self.widths]
-        for upper, lower in self.links:
-            found[lower].append(upper)
-        return tuple(map(tuple, found))
+        return self._linked((lower, upper) for upper, lower in self.links)
 
     @cached_property
-    def below(self) -> tuple[tuple[int, ...], ...]:
+    def below(self) -> Links:
         """Linked nodes of the row below each node."""
+        return self._linked(self.links)
+
+    def _linked(self, links: Iterable[tuple[int, int]]) -> Links:
         found: list[list[int]] = [[] for _ in self.widths]
-        for upper, lower in self.links:
-            found[upper].append(lower)
+        for node, other in links:
+            found[node].append(other)
         return tuple(map(tuple, found))
 
 
-Rows = list[list[int]]
-Links = tuple[tuple[int, ...], ...]
-"""For each node the nodes it is linked with."""
+def lay_out(
+    structure: Structure, names: Sequence[str], label_columns: int = LABEL_COLUMNS
+) -> Layout:
+    """Place the variables of a structure.
+
+    Parameters
+    ----------
+    structure
+        Variable 0 is the class.
+    names
+        One per variable; they are shortened to ``label_columns``.
+    """
+    if len(names) != structure.n_variables:
+        raise InputError(
+            f"names must have one entry per variable, {structure.n_variables}, got {len(names)}"
+        )
+    labels = [shorten(name, label_columns) for name in names]
+    widths = [max(_LEAST_WIDTH, text_width(t) * FONT_SIZE + 2 * _PADDING) for t in labels]
+    widths[CLASS] += _BOLD * (widths[CLASS] - 2 * _PADDING)
+    isolated = isolated_features(structure)
+    faint = set(_faint_arcs(structure))
+    graph = _with_waypoints(structure, widths, isolated, faint)
+    x = place_rows(graph, sort_rows(graph), _GAP)
+    return _assemble(structure, labels, widths, graph, x, isolated, faint)
+
+
+def layers(structure: Structure) -> list[int]:
+    """Length of the longest path to each variable."""
+    depth = [0] * structure.n_variables
+    for v in structure.order:
+        depth[v] = max((depth[p] + 1 for p in structure.parents[v]), default=0)
+    return depth
+
+
+def isolated_features(structure: Structure) -> tuple[int, ...]:
+    """Features without any arc: they have no influence on predictions."""
+    connected = {v for arc in structure.arcs for v in arc}
+    return tuple(v for v in range(1, structure.n_variables) if v not in connected)
+
+
+def _faint_arcs(structure: Structure) -> tuple[tuple[int, int], ...]:
+    arcs = tuple((parent, child) for parent, child in structure.arcs if parent == CLASS)
+    return arcs if len(arcs) > _FEW_ARCS else ()
+
+
+def _rows(structure: Structure, widths: Sequence[float], isolated: Sequence[int]) -> list[int]:
+    """Row of each connected variable: layers, cut where they are too wide; -1 if isolated."""
+    depth = layers(structure)
+    members = [v for v in structure.order if v not in isolated]
+    limit = _width_limit([widths[v] for v in members])
+    row_of, row = [-1] * structure.n_variables, -1
+    for layer in range(max(depth) + 1):
+        group = [v for v in members if depth[v] == layer]
+        # leaves first: those with children of their own end up next to their children
+        group.sort(key=lambda v: bool(structure.children(v)))
+        for part in _cut(group, widths, limit):
+            row += 1
+            for v in part:
+                row_of[v] = row
+    return row_of
+
+
+def _width_limit(widths: Sequence[float]) -> float:
+    """Width at which rows filled with these boxes make a picture of the wanted shape."""
+    area = sum(w + _GAP for w in widths) * _ROW_DISTANCE
+    return max(math.sqrt(area * _ASPECT), _WIDE)
+
+
+def _cut(group: Sequence[int], widths: Sequence[float], limit: float) -> list[list[int]]:
+    """Consecutive parts of nearly equal width, none much wider than the limit."""
+    total = sum(widths[v] + _GAP for v in group)
+    n_parts = max(1, math.ceil(total / limit - 0.25)) if group else 0
+    parts: list[list[int]] = [[] for _ in range(n_parts)]
+    used = 0.0
+    for v in group:
+        middle = used + (widths[v] + _GAP) / 2
+        parts[min(int(middle / total * n_parts), n_parts - 1)].append(v)
+        used += widths[v] + _GAP
+    return [part for part in parts if part]
+
+
+def _with_waypoints(
+    structure: Structure,
+    widths: Sequence[float],
+    isolated: Sequence[int],
+    faint: set[tuple[int, int]],
+) -> Graph:
+    """Rows of nodes, where long arcs have been replaced by chains of waypoints."""
+    row_of = _rows(structure, widths, isolated)
+    rows: list[list[int]] = [[] for _ in range(max(row_of) + 1)]
+    for v in structure.order:
+        if row_of[v] >= 0:
+            rows[row_of[v]].append(v)
+    node_widths, chains = list(widths), {}
+    links: list[tuple[int, int]] = []
+    for parent, child in structure.arcs:
+        if (parent, child) in faint:
+            continue
+        chain = [parent]
+        for row in range(row_of[parent] + 1, row_of[child]):
+            chain.append(len(node_widths))
+            rows[row].append(len(node_widths))
+            node_widths.append(_WAYPOINT)
+        chains[parent, child] = (*chain, child)
+        links += pairwise(chains[parent, child])
+    return Graph(tuple(map(tuple, rows)), tuple(node_widths), tuple(links), chains)
 
 
 def sort_rows(graph: Graph) -> Rows:
@@ -171,185 +346,6 @@ def _sorted_by_neighbours(rows: Rows, r: int, neighbours: Links) -> list[int]:
         return _mean([place[v] for v in neighbours[node]], place[node])
 
     return sorted(rows[r], key=barycentre)
-
-
-Point = tuple[float, float]
-
-CLASS = 0
-LABEL_COLUMNS = 22
-"""Longer names are shortened to this many columns."""
-
-FONT_SIZE = 12.0
-_BOLD = 0.12  # how much wider the class is written
-BOX_HEIGHT = 26.0
-_PADDING = 9.0  # between text and the sides of its box
-_LEAST_WIDTH = 40.0
-_GAP = 16.0  # between neighbouring boxes
-_WAYPOINT = 4.0  # width of an arc between boxes
-_ROW_DISTANCE = 66.0  # between the centres of rows
-_MARGIN = 14.0
-_ASPECT = 1.7  # width to height that wide layers are cut for
-_CORNER = 10.0  # from the side of a box to where a faint arc ends
-_WIDE = 640.0  # narrower rows are never cut
-_CAPTION = 200.0  # room for the caption of the isolated variables
-_FEW_ARCS = 9
-"""Up to so many arcs out of the class are drawn like all others."""
-
-
-@dataclass(frozen=True)
-class Box:
-    """A variable with its shortened label; (x, y) is the centre."""
-
-    variable: int
-    label: str
-    x: float
-    y: float
-    width: float
-    height: float = BOX_HEIGHT
-
-
-@dataclass(frozen=True)
-class Route:
-    """An arc from the lower side of the parent to the upper side of the child.
-
-    ``curve`` holds its start and then three points (two controls, one end) per cubic piece.
-    """
-
-    parent: int
-    child: int
-    curve: tuple[Point, ...]
-    faint: bool = False
-
-
-@dataclass(frozen=True)
-class Layout:
-    """A drawn structure.
-
-    Parameters
-    ----------
-    boxes
-        One per variable, by index.
-    routes
-        One per arc.
-    isolated
-        Variables without arcs, placed below ``separator`` (its y, None if there are none).
-    width, height
-        Of the whole picture, which begins at (0, 0).
-    """
-
-    boxes: tuple[Box, ...]
-    routes: tuple[Route, ...]
-    isolated: tuple[int, ...]
-    separator: float | None
-    width: float
-    height: float
-
-
-def lay_out(
-    structure: Structure, names: Sequence[str], label_columns: int = LABEL_COLUMNS
-) -> Layout:
-    """Place the variables of a structure.
-
-    Parameters
-    ----------
-    structure
-        Variable 0 is the class.
-    names
-        One per variable; they are shortened to ``label_columns``.
-    """
-    if len(names) != structure.n_variables:
-        raise InputError(
-            f"names must have one entry per variable, {structure.n_variables}, got {len(names)}"
-        )
-    labels = [shorten(name, label_columns) for name in names]
-    widths = [max(_LEAST_WIDTH, text_width(t) * FONT_SIZE + 2 * _PADDING) for t in labels]
-    widths[CLASS] += _BOLD * (widths[CLASS] - 2 * _PADDING)
-    isolated = _isolated(structure)
-    faint = set(_faint_arcs(structure))
-    graph = _with_waypoints(structure, widths, isolated, faint)
-    x = place_rows(graph, sort_rows(graph), _GAP)
-    return _assemble(structure, labels, widths, graph, x, isolated, faint)
-
-
-def layers(structure: Structure) -> list[int]:
-    """Length of the longest path to each variable."""
-    depth = [0] * structure.n_variables
-    for v in structure.order:
-        depth[v] = max((depth[p] + 1 for p in structure.parents[v]), default=0)
-    return depth
-
-
-def _isolated(structure: Structure) -> tuple[int, ...]:
-    connected = {v for arc in structure.arcs for v in arc}
-    return tuple(v for v in range(1, structure.n_variables) if v not in connected)
-
-
-def _faint_arcs(structure: Structure) -> tuple[tuple[int, int], ...]:
-    arcs = tuple((parent, child) for parent, child in structure.arcs if parent == CLASS)
-    return arcs if len(arcs) > _FEW_ARCS else ()
-
-
-def _rows(structure: Structure, widths: Sequence[float], isolated: Sequence[int]) -> list[int]:
-    """Row of each connected variable: layers, cut where they are too wide; -1 if isolated."""
-    depth = layers(structure)
-    members = [v for v in structure.order if v not in isolated]
-    limit = _width_limit([widths[v] for v in members])
-    row_of, row = [-1] * structure.n_variables, -1
-    for layer in range(max(depth) + 1):
-        group = [v for v in members if depth[v] == layer]
-        # leaves first: those with children of their own end up next to their children
-        group.sort(key=lambda v: bool(structure.children(v)))
-        for part in _cut(group, widths, limit):
-            row += 1
-            for v in part:
-                row_of[v] = row
-    return row_of
-
-
-def _width_limit(widths: Sequence[float]) -> float:
-    """Width at which rows filled with these boxes make a picture of the wanted shape."""
-    area = sum(w + _GAP for w in widths) * _ROW_DISTANCE
-    return max(math.sqrt(area * _ASPECT), _WIDE)
-
-
-def _cut(group: Sequence[int], widths: Sequence[float], limit: float) -> list[list[int]]:
-    """Consecutive parts of nearly equal width, none much wider than the limit."""
-    total = sum(widths[v] + _GAP for v in group)
-    n_parts = max(1, math.ceil(total / limit - 0.25)) if group else 0
-    parts: list[list[int]] = [[] for _ in range(n_parts)]
-    used = 0.0
-    for v in group:
-        middle = used + (widths[v] + _GAP) / 2
-        parts[min(int(middle / total * n_parts), n_parts - 1)].append(v)
-        used += widths[v] + _GAP
-    return [part for part in parts if part]
-
-
-def _with_waypoints(
-    structure: Structure,
-    widths: Sequence[float],
-    isolated: Sequence[int],
-    faint: set[tuple[int, int]],
-) -> Graph:
-    """Rows of nodes, where long arcs have been replaced by chains of waypoints."""
-    row_of = _rows(structure, widths, isolated)
-    rows: list[list[int]] = [[] for _ in range(max(row_of) + 1)]
-    for v in structure.order:
-        if row_of[v] >= 0:
-            rows[row_of[v]].append(v)
-    node_widths, chains = list(widths), {}
-    links: list[tuple[int, int]] = []
-    for parent, child in structure.arcs:
-        if (parent, child) in faint:
-            continue
-        chain = [parent]
-        for row in range(row_of[parent] + 1, row_of[child]):
-            chain.append(len(node_widths))
-            rows[row].append(len(node_widths))
-            node_widths.append(_WAYPOINT)
-        chains[parent, child] = (*chain, child)
-        links += pairwise(chains[parent, child])
-    return Graph(tuple(map(tuple, rows)), tuple(node_widths), tuple(links), chains)
 
 
 def _assemble(

@@ -2,10 +2,15 @@
 
 The joint distribution is P(x) = prod_i P(x_i | parents of i). Tables are kept as logarithms in the
 layout of ``parameters.py``: one axis per parent in increasing order, the variable itself last.
+
+All questions are answered exactly: the tables are conditioned on the evidence, what cannot matter
+is dropped, and the other variables are eliminated (``elimination.py``). A variable that is neither
+asked for nor observed nor an ancestor of such a variable sums to one; it is barren and left out.
 """
 
 from __future__ import annotations
 
+import math
 import operator
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
@@ -17,14 +22,32 @@ from numpy.typing import ArrayLike, NDArray
 
 from marginbn.data.encode import EncodedData, Variable
 from marginbn.exceptions import InputError
-from marginbn.network import inference
 from marginbn.network.class_joint import ClassJoint
-from marginbn.network.inference import Evidence
+from marginbn.network.elimination import (
+    Factor,
+    FloatArray,
+    Plan,
+    Reduction,
+    Step,
+    check_cells,
+    condition,
+    draw_back,
+    draw_states,
+    eliminate,
+    marginalise_trail,
+    max_out,
+    near_best,
+    plan_elimination,
+    sum_out,
+    trace_back,
+)
 from marginbn.network.svg import draw_figure
+from marginbn.network.wording import listing
 from marginbn.problem.parameters import estimate_log_tables
 from marginbn.problem.structure import Structure
 
-FloatArray = NDArray[np.float64]
+Evidence = Mapping[str | int, str]
+"""Observed state label by variable name (or index)."""
 
 _ROW_SUM_TOLERANCE = 1e-9
 """How far a row of probabilities may be from one; log and exp of a float cost about 1e-16."""
@@ -50,14 +73,12 @@ class BayesianNetwork:
 
     Examples
     --------
+    The examples of the methods go on with this network.
+
     >>> import numpy as np
-    >>> rain = Variable("rain", ("no", "yes"))
-    >>> grass = Variable("grass", ("dry", "wet"))
-    >>> network = BayesianNetwork(
-    ...     Structure(((), (0,))),
-    ...     (rain, grass),
-    ...     (np.log([0.8, 0.2]), np.log([[0.9, 0.1], [0.25, 0.75]])),
-    ... )
+    >>> rain, grass = Variable("rain", ("no", "yes")), Variable("grass", ("dry", "wet"))
+    >>> tables = np.log([0.8, 0.2]), np.log([[0.9, 0.1], [0.25, 0.75]])
+    >>> network = BayesianNetwork(Structure(((), (0,))), (rain, grass), tables)
     >>> network.posterior("rain", {"grass": "wet"}).round(3).tolist()
     [0.348, 0.652]
     """
@@ -89,11 +110,9 @@ class BayesianNetwork:
 
         Examples
         --------
-        >>> import numpy as np
-        >>> variables = (Variable("class", ("0", "1")), Variable("x", ("0", "1")))
-        >>> data = EncodedData(np.array([[0, 0], [1, 1]] * 9), np.ones(18), variables)
-        >>> network = BayesianNetwork.fit(data, Structure(((), (0,))), smoothing=1.0)
-        >>> np.exp(network.log_tables[1]).round(3).tolist()  # (9 + 1) / (9 + 2) and the rest
+        >>> data = EncodedData(np.array([[0, 0], [1, 1]] * 9), np.ones(18), (rain, grass))
+        >>> fitted = BayesianNetwork.fit(data, network.structure, smoothing=1.0)
+        >>> np.exp(fitted.log_tables[1]).round(3).tolist()  # (9 + 1) / (9 + 2) and the rest
         [[0.909, 0.091], [0.091, 0.909]]
         """
         if not (np.isfinite(smoothing) and smoothing >= 0):
@@ -138,11 +157,8 @@ class BayesianNetwork:
 
         Examples
         --------
-        >>> import numpy as np
-        >>> variables = (Variable("coin", ("h", "t")),)
-        >>> coin = BayesianNetwork(Structure(((),)), variables, (np.log([0.5, 0.5]),))
-        >>> np.exp(coin.log_joint([[0], [1]])).tolist()
-        [0.5, 0.5]
+        >>> np.exp(network.log_joint([[0, 1], [1, 1]])).round(3).tolist()
+        [0.08, 0.15]
         """
         checked = self._checked_codes(codes)
         if checked.size and not ((checked >= 0) & (checked < self.arities)).all():
@@ -173,10 +189,6 @@ class BayesianNetwork:
 
         Examples
         --------
-        >>> import numpy as np
-        >>> rain, grass = Variable("rain", ("no", "yes")), Variable("grass", ("dry", "wet"))
-        >>> tables = (np.log([0.8, 0.2]), np.log([[0.9, 0.1], [0.25, 0.75]]))
-        >>> network = BayesianNetwork(Structure(((), (0,))), (rain, grass), tables)
         >>> np.exp(network.log_joint_per_class([[0, 1], [0, -1]])).round(3).tolist()
         [[0.08, 0.15], [0.8, 0.2]]
         """
@@ -187,12 +199,9 @@ class BayesianNetwork:
 
         Examples
         --------
-        >>> import numpy as np
-        >>> variables = (Variable("coin", ("h", "t")),)
-        >>> coin = BayesianNetwork(Structure(((),)), variables, (np.log([0.5, 0.5]),))
-        >>> data = EncodedData(np.array([[0], [1], [1]]), np.ones(3), coin.variables)
-        >>> float(round(coin.log_likelihood(data) / np.log(0.5), 6))
-        3.0
+        >>> data = EncodedData(np.array([[0, 1], [1, 1]]), np.ones(2), network.variables)
+        >>> round(float(np.exp(network.log_likelihood(data))), 3)  # 0.08 times 0.15
+        0.012
         """
         if data.variables != self.variables:
             raise InputError(
@@ -214,98 +223,120 @@ class BayesianNetwork:
 
         Examples
         --------
-        >>> import numpy as np
-        >>> rain, grass = Variable("rain", ("no", "yes")), Variable("grass", ("dry", "wet"))
-        >>> tables = (np.log([0.8, 0.2]), np.log([[0.9, 0.1], [0.25, 0.75]]))
-        >>> network = BayesianNetwork(Structure(((), (0,))), (rain, grass), tables)
         >>> draws = network.sample(1000, random_state=0, evidence={"grass": "wet"})
         >>> draws.shape, bool((draws[:, 1] == 1).all())
         ((1000, 2), True)
         """
-        count = _as_count(n)
+        codes = np.empty((as_count(n), self.n_variables), dtype=np.int32)
         rng = _as_generator(random_state)
         if evidence:
-            return inference.sample_given(self, count, rng, evidence)
-        codes = np.empty((count, self.n_variables), dtype=np.int32)
+            observed = self.encode_evidence(evidence)
+            trail = self._full_trail(observed, sum_out)
+            for variable, state in observed.items():
+                codes[:, variable] = state
+            draw_back(trail, codes, rng)
+            return codes
         for i in self.structure.order:
             parents = tuple(codes[:, p] for p in self.structure.parents[i])
-            codes[:, i] = inference.draw_states(self.log_tables[i], parents, count, rng)
+            codes[:, i] = draw_states(self.log_tables[i], parents, len(codes), rng)
         return codes
 
     def posterior(
         self, query: str | int | Sequence[str | int], evidence: Evidence | None = None
     ) -> FloatArray:
-        """Joint distribution of the queried variables given the evidence, one axis for each.
+        """Probability of the joint states of some variables given the evidence.
 
-        See :func:`marginbn.network.inference.posterior`.
+        Parameters
+        ----------
+        query
+            A variable, or several, by name or index.
+        evidence
+            State label by variable name, for any subset of the variables.
+
+        Returns
+        -------
+        numpy.ndarray
+            float64, one axis per queried variable in the order of ``query``; sums to one. An
+            observed variable may be asked for and has its observed state with probability one.
 
         Examples
         --------
-        >>> import numpy as np
-        >>> rain, grass = Variable("rain", ("no", "yes")), Variable("grass", ("dry", "wet"))
-        >>> tables = (np.log([0.8, 0.2]), np.log([[0.9, 0.1], [0.25, 0.75]]))
-        >>> network = BayesianNetwork(Structure(((), (0,))), (rain, grass), tables)
         >>> network.posterior(["rain", "grass"]).round(3).tolist()
         [[0.72, 0.08], [0.05, 0.15]]
         """
-        return inference.posterior(self, query, evidence)
+        asked = self._query_indices(query)
+        observed = self.encode_evidence(evidence)
+        shape = [self.variables[v].arity for v in sorted(asked)]
+        check_cells(math.prod(shape))
+        free = sorted(v for v in asked if v not in observed)
+        factors, plan = self._prepare(observed, keep=free)
+        joint = eliminate(factors, plan.order).values[..., 0]
+        result = np.zeros(shape)
+        result[tuple(observed.get(v, slice(None)) for v in sorted(asked))] = _normalised(joint)
+        return np.ascontiguousarray(np.transpose(result, np.argsort(np.argsort(asked))))
 
     def marginals(self, evidence: Evidence | None = None) -> dict[str, FloatArray]:
-        """Posterior distribution of every single variable given the evidence, by name.
+        """Posterior of every variable on its own, by name, from one pass forth and one back.
 
         Examples
         --------
-        >>> import numpy as np
-        >>> rain, grass = Variable("rain", ("no", "yes")), Variable("grass", ("dry", "wet"))
-        >>> tables = (np.log([0.8, 0.2]), np.log([[0.9, 0.1], [0.25, 0.75]]))
-        >>> network = BayesianNetwork(Structure(((), (0,))), (rain, grass), tables)
         >>> {name: p.round(3).tolist() for name, p in network.marginals().items()}
         {'rain': [0.8, 0.2], 'grass': [0.77, 0.23]}
         """
-        return inference.marginals(self, evidence)
+        observed = self.encode_evidence(evidence)
+        log_marginals = marginalise_trail(self._full_trail(observed, sum_out))
+        return {
+            variable.name: np.eye(variable.arity)[observed[i]]
+            if i in observed
+            else _normalised(log_marginals[i])
+            for i, variable in enumerate(self.variables)
+        }
 
     def log_evidence(self, evidence: Evidence | None = None) -> float:
-        """Log probability of the evidence, everything else summed out.
+        """Log probability of the evidence; ``-inf`` where it is impossible, 0 without any.
 
         Examples
         --------
-        >>> import numpy as np
-        >>> rain, grass = Variable("rain", ("no", "yes")), Variable("grass", ("dry", "wet"))
-        >>> tables = (np.log([0.8, 0.2]), np.log([[0.9, 0.1], [0.25, 0.75]]))
-        >>> network = BayesianNetwork(Structure(((), (0,))), (rain, grass), tables)
         >>> round(float(np.exp(network.log_evidence({"grass": "wet"}))), 3)
         0.23
         """
-        return inference.log_evidence(self, evidence)
+        factors, plan = self._prepare(self.encode_evidence(evidence), keep=())
+        return float(eliminate(factors, plan.order).values[0])
 
     def most_probable_explanation(
         self, evidence: Evidence | None = None
     ) -> tuple[dict[str, str], float]:
-        """Most probable joint state that agrees with the evidence, and its log probability.
+        """The most probable joint state of all variables that agrees with the evidence.
 
-        Ties are broken by the smallest state index, variable by variable.
+        Returns
+        -------
+        assignment
+            State label by variable name, for all variables, the observed ones included. Of several
+            equally probable ones the first in lexicographic order of state indices.
+        log_probability
+            Log joint probability of that assignment.
 
         Examples
         --------
-        >>> import numpy as np
-        >>> rain, grass = Variable("rain", ("no", "yes")), Variable("grass", ("dry", "wet"))
-        >>> tables = (np.log([0.8, 0.2]), np.log([[0.9, 0.1], [0.25, 0.75]]))
-        >>> network = BayesianNetwork(Structure(((), (0,))), (rain, grass), tables)
         >>> network.most_probable_explanation({"grass": "wet"})[0]
         {'rain': 'yes', 'grass': 'wet'}
         """
-        return inference.most_probable_explanation(self, evidence)
+        observed = self.encode_evidence(evidence)
+        codes, unique = trace_back(self._full_trail(observed, max_out), observed)
+        if not unique:
+            codes = self._first_explanation(observed)
+        families = enumerate(self.structure.parents)
+        terms = (self.log_tables[i][tuple(codes[v] for v in (*p, i))] for i, p in families)
+        states = {v.name: v.states[codes[i]] for i, v in enumerate(self.variables)}
+        return states, math.fsum(float(term) for term in terms)
 
     def variable_index(self, variable: str | int) -> int:
         """Index of a variable given by name (or by index, which is only checked).
 
         Examples
         --------
-        >>> import numpy as np
-        >>> variables = (Variable("coin", ("h", "t")),)
-        >>> coin = BayesianNetwork(Structure(((),)), variables, (np.log([0.5, 0.5]),))
-        >>> coin.variable_index("coin")
-        0
+        >>> network.variable_index("grass")
+        1
         """
         if isinstance(variable, str):
             if variable in self._index:
@@ -324,11 +355,8 @@ class BayesianNetwork:
 
         Examples
         --------
-        >>> import numpy as np
-        >>> variables = (Variable("coin", ("h", "t")),)
-        >>> coin = BayesianNetwork(Structure(((),)), variables, (np.log([0.5, 0.5]),))
-        >>> coin.encode_evidence({"coin": "t"})
-        {0: 1}
+        >>> network.encode_evidence({"grass": "wet"})
+        {1: 1}
         """
         if evidence is None:
             return {}
@@ -385,6 +413,82 @@ class BayesianNetwork:
             raise InputError(f"codes must be integers, got dtype {array.dtype}")
         return array
 
+    def _query_indices(self, query: str | int | Sequence[str | int]) -> list[int]:
+        names = [query] if isinstance(query, str | int | np.integer) else list(query)
+        asked = [self.variable_index(name) for name in names]
+        if not asked or len(set(asked)) != len(asked):
+            raise InputError(
+                f"query must name at least one variable, none of them twice, got {query}"
+            )
+        return asked
+
+    def _factors(self, observed: Mapping[int, int], variables: Iterable[int]) -> list[Factor]:
+        """The tables of some variables where they agree with the evidence."""
+        parents = self.structure.parents
+        return [condition((*parents[i], i), self.log_tables[i], observed) for i in variables]
+
+    def _plan(self, factors: Sequence[Factor], keep: Sequence[int]) -> Plan:
+        return plan_elimination((f.scope for f in factors), self.arities, keep)
+
+    def _prepare(
+        self, observed: Mapping[int, int], keep: Sequence[int]
+    ) -> tuple[list[Factor], Plan]:
+        """Conditioned factors of all variables that matter, and an affordable elimination order."""
+        factors = self._factors(observed, sorted(_ancestors(self.structure, (*keep, *observed))))
+        plan = self._plan(factors, keep)
+        check_cells(plan.largest)
+        return factors, plan
+
+    def _full_trail(self, observed: Mapping[int, int], reduction: Reduction) -> list[Step]:
+        """The steps that eliminate every unobserved variable; refuses impossible evidence."""
+        factors = self._factors(observed, range(self.n_variables))
+        plan = self._plan(factors, ())
+        check_cells(plan.total)  # all products are kept until the way back
+        trail: list[Step] = []
+        rest = eliminate(factors, plan.order, reduction, trail)
+        _refuse_impossible(float(rest.values[0]))
+        return trail
+
+    def _first_explanation(self, observed: Mapping[int, int]) -> dict[int, int]:
+        """Lexicographically first explanation: one variable after the other at its best state."""
+        codes = dict(observed)
+        for variable in range(self.n_variables):
+            if variable in codes:
+                continue
+            factors = self._factors(codes, range(self.n_variables))
+            plan = self._plan(factors, (variable,))
+            check_cells(plan.largest)
+            best = eliminate(factors, plan.order, max_out)
+            codes[variable] = int(near_best(best.values[..., 0])[0])
+        return codes
+
+
+def _ancestors(structure: Structure, variables: Iterable[int]) -> set[int]:
+    """The variables and everything upstream of them."""
+    found: set[int] = set()
+    waiting = list(variables)
+    while waiting:
+        v = waiting.pop()
+        if v not in found:
+            found.add(v)
+            waiting.extend(structure.parents[v])
+    return found
+
+
+def _normalised(log_values: FloatArray) -> FloatArray:
+    peak = float(log_values.max())
+    _refuse_impossible(peak)
+    values = np.exp(log_values - peak)
+    return np.asarray(values / values.sum())
+
+
+def _refuse_impossible(log_probability: float) -> None:
+    if log_probability == -math.inf:
+        raise InputError(
+            "evidence has probability zero under this network, so nothing can be conditioned on "
+            "it; check the labels, or estimate the parameters with smoothing > 0"
+        )
+
 
 def _check_lengths(
     structure: Structure, variables: Sequence[Variable], tables: Sequence[FloatArray]
@@ -435,17 +539,17 @@ def _state_index(variable: Variable, label: str) -> int:
 
 
 def _listing(names: Sequence[str]) -> str:
-    shown = ", ".join(repr(name) for name in names[:_LISTED])
-    return shown if len(names) <= _LISTED else f"{shown}, ... ({len(names)} in all)"
+    return listing([repr(name) for name in names], _LISTED, f" ({len(names)} in all)")
 
 
-def _as_count(n: int) -> int:
+def as_count(n: int, least: int = 0) -> int:
+    """A number of rows that a user asks for."""
     try:
         count = operator.index(n)
     except TypeError:
         count = -1
-    if count < 0:
-        raise InputError(f"n must be a whole number >= 0, got {n!r}")
+    if count < least:
+        raise InputError(f"n must be a whole number >= {least}, got {n!r}")
     return count
 
 

@@ -16,12 +16,17 @@ from marginbn.problem.structure import Structure
 
 _FONT = "font-family:system-ui,sans-serif;font-size:12px"
 _ARC = "#767c85"
-_CLASS_BOX = ("#f4b942", "#8a5a00")  # fill, border
-_FEATURE_BOX = ("#e8eef7", "#4a6fa5")
-_ISOLATED_BOX = ("#ececec", "#8f8f8f")
+ISOLATED = "no arcs: without influence"
 _INK = "#1a1a1a"
 _TOOLTIP = 400
 """Columns of a tooltip; states of a variable can be many."""
+
+
+def box_colours(variable: int, layout: Layout) -> tuple[str, str]:
+    """Fill and border of a variable's box."""
+    if variable == CLASS:
+        return "#f4b942", "#8a5a00"
+    return ("#ececec", "#8f8f8f") if variable in layout.isolated else ("#e8eef7", "#4a6fa5")
 
 
 def draw_structure(structure: Structure, variables: Sequence[Variable]) -> str:
@@ -37,10 +42,10 @@ def draw_structure(structure: Structure, variables: Sequence[Variable]) -> str:
     parts = [
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {size}" role="img" '
         f'width="{layout.width:.0f}" height="{layout.height:.0f}" style="{_FONT}">',
-        f"<title>{_safe(title)}</title>",
+        f"<title>{escaped(title)}</title>",
         *(_draw_route(route) for route in sorted(layout.routes, key=lambda r: not r.faint)),
         *_draw_separator(layout),
-        *(_draw_box(b, texts[b.variable], b.variable in layout.isolated) for b in layout.boxes),
+        *(_draw_box(b, texts[b.variable], box_colours(b.variable, layout)) for b in layout.boxes),
         "</svg>",
     ]
     return "\n".join(parts)
@@ -51,7 +56,7 @@ def draw_figure(structure: Structure, variables: Sequence[Variable], caption: st
     svg = draw_structure(structure, variables)
     return (
         f'<figure style="margin:0;overflow-x:auto">\n{svg}\n'
-        f'<figcaption style="{_FONT};opacity:.85">{_safe(caption)}</figcaption>\n</figure>'
+        f'<figcaption style="{_FONT};opacity:.85">{escaped(caption)}</figcaption>\n</figure>'
     )
 
 
@@ -78,18 +83,16 @@ def _draw_route(route: Route) -> str:
     )
 
 
-def _draw_box(box: Box, tooltip: str, isolated: bool) -> str:
-    fill, border = _ISOLATED_BOX if isolated else _FEATURE_BOX
-    if box.variable == CLASS:
-        fill, border = _CLASS_BOX
+def _draw_box(box: Box, tooltip: str, colours: tuple[str, str]) -> str:
+    fill, border = colours
     weight = ' font-weight="bold"' if box.variable == CLASS else ""
     return (
-        f'<g data-variable="{box.variable}"><title>{_safe(shorten(tooltip, _TOOLTIP))}</title>'
+        f'<g data-variable="{box.variable}"><title>{escaped(shorten(tooltip, _TOOLTIP))}</title>'
         f'<rect x="{box.x - box.width / 2:.1f}" y="{box.y - box.height / 2:.1f}" '
         f'width="{box.width:.1f}" height="{box.height:.1f}" rx="6" '
         f'fill="{fill}" stroke="{border}"/>'
         f'<text x="{box.x:.1f}" y="{box.y + 4:.1f}" text-anchor="middle" fill="{_INK}"{weight}>'
-        f"{_safe(box.label)}</text></g>"
+        f"{escaped(box.label)}</text></g>"
     )
 
 
@@ -99,7 +102,7 @@ def _draw_separator(layout: Layout) -> list[str]:
     y = layout.separator
     return [
         f'<path d="M0,{y:.1f} H{layout.width:.1f}" stroke="{_ARC}" stroke-dasharray="4 4"/>',
-        f'<text x="14" y="{y + 16:.1f}" fill="currentColor">no arcs: without influence</text>',
+        f'<text x="14" y="{y + 16:.1f}" fill="currentColor">{ISOLATED}</text>',
     ]
 
 
@@ -107,6 +110,6 @@ def _pair(point: Point) -> str:
     return f"{point[0]:.1f},{point[1]:.1f}"
 
 
-def _safe(text: str) -> str:
-    """Escaped for text and attributes; characters that XML forbids are gone."""
+def escaped(text: str) -> str:
+    """Escaped for text and attributes; characters that XML and HTML forbid are gone."""
     return escape("".join(c for c in one_line(text) if c not in "\ufffe\uffff"))

@@ -1,6 +1,4 @@
-"""Numbers, lists and tables as plain text for a terminal.
-
-Names and states as labels in pictures: one line, not too long, of a known width.
+"""Numbers, lists and tables in words, and names as labels: one line, not too long, of known width.
 
 Widths are counted in columns, as in a terminal: one for most characters, two for East Asian wide
 ones and emoji, none for marks that combine with the character before.
@@ -13,7 +11,10 @@ import textwrap
 import unicodedata
 from collections.abc import Sequence
 
+ELLIPSIS = "…"
 _GLUE = "\0"  # stands for a space at which no line may end
+_NARROW = frozenset(" !'(),.:;I[]fijlt|/\\")
+_BROAD = frozenset("MWmw@%#&+<=>~")
 
 
 def number(value: float) -> str:
@@ -48,10 +49,10 @@ def counted(count: int, noun: str) -> str:
     return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
 
 
-def listing(title: str, names: Sequence[str], most: int = 12) -> str:
-    """A title and the first names, as in ``3: red, green, blue``."""
+def listing(names: Sequence[str], most: int = 12, more: str = "") -> str:
+    """The first names; where some are left out, dots and what is said of the rest."""
     shown = ", ".join(names[:most])
-    return f"{title}: {shown}" + (", ..." if len(names) > most else "")
+    return shown if len(names) <= most else f"{shown}, ...{more}"
 
 
 def align(table: Sequence[Sequence[str]], indent: int = 2) -> list[str]:
@@ -85,11 +86,6 @@ def hanging(label: str, parts: str | Sequence[str], width: int) -> list[str]:
         break_on_hyphens=False,
     )
     return [line.replace(_GLUE, " ") for line in lines]
-
-
-ELLIPSIS = "…"
-_NARROW = frozenset(" !'(),.:;I[]fijlt|/\\")
-_BROAD = frozenset("MWmw@%#&+<=>~")
 
 
 def one_line(text: str) -> str:

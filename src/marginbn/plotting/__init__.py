@@ -7,9 +7,13 @@ and computes nothing heavy: what is drawn is handed over.
 from __future__ import annotations
 
 from marginbn.plotting.graph import plot_network
-from marginbn.plotting.quality import plot_calibration, plot_confusion, plot_margins
+from marginbn.plotting.quality import (
+    plot_calibration,
+    plot_confusion,
+    plot_margins,
+    plot_trace,
+)
 from marginbn.plotting.tables import plot_explanation, plot_mean_contributions, plot_table
-from marginbn.plotting.trace import plot_trace
 
 __all__ = [
     "plot_calibration",

@@ -6,7 +6,10 @@ work with light and dark styles; everything without a colour here follows the st
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
 
 from marginbn.exceptions import MissingDependencyError
 from marginbn.network.wording import shorten
@@ -50,6 +53,17 @@ def label(text: str, most: int = 30) -> str:
     return shorten(text, most).replace("$", r"\$")
 
 
-def ink_on(share: float) -> str:
-    """Readable text colour on a cell of the colour map ``Blues``, dark from about 0.55 up."""
-    return PAPER if share > 0.55 else INK
+def write_numbers(
+    ax: Axes, shares: NDArray[np.float64], texts: NDArray[Any], fontsize: str | None = None
+) -> None:
+    """A text in each cell of a heat map of the shares in ``Blues``, dark from about 0.55 up."""
+    for (row, column), share in np.ndenumerate(shares):
+        colour = PAPER if share > 0.55 else INK
+        text = str(texts[row, column])
+        ax.text(column, row, text, ha="center", va="center", fontsize=fontsize, color=colour)
+
+
+def turn_labels(ax: Axes) -> None:
+    """Labels below the axes slanted, so that long ones do not overlap."""
+    for tick in ax.get_xticklabels():
+        tick.set(rotation=40, ha="right", rotation_mode="anchor")

@@ -1,8 +1,7 @@
-"""Positions from Graphviz's ``dot`` through pygraphviz, where that is installed.
+"""The structure of a network as a picture; positions are ours or those of Graphviz's ``dot``.
 
-A pixel of ours is a point of Graphviz. It counts from the lower left corner, we from the upper.
-
-The structure of a network as a picture.
+Graphviz is asked through pygraphviz, where that is installed. A pixel of ours is a point of
+Graphviz. It counts from the lower left corner, we from the upper.
 """
 
 from __future__ import annotations
@@ -23,13 +22,142 @@ from marginbn.network.layout import (
     lay_out,
 )
 from marginbn.network.network import BayesianNetwork
+from marginbn.network.svg import ISOLATED, box_colours
 from marginbn.plotting.axes import GREY, INK, label, new_axes
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-_INCH = 72.0  # per inch
+Engine = Literal["layered", "graphviz"]
+
+_POINTS = 72.0  # per inch, the unit of fonts and of Graphviz
 _MARGIN = 14.0
+_PIXELS = 80.0  # per inch of a new figure: text of size 12 pixels is 10.8 points
+_LARGEST = 30.0  # inches
+
+
+def plot_network(
+    network: BayesianNetwork,
+    *,
+    engine: Engine = "layered",
+    label_columns: int = LABEL_COLUMNS,
+    ax: Axes | None = None,
+) -> Axes:
+    """Draw the structure: arcs point down, the class is highlighted.
+
+    Features without arcs are set apart below a dashed line. Where the class has many children
+    its arcs are pale and end in a dot.
+
+    Parameters
+    ----------
+    network
+        What to draw.
+    engine
+        ``"layered"`` needs nothing else; ``"graphviz"`` asks pygraphviz for the positions.
+    label_columns
+        Longer names are shortened to so many columns.
+    ax
+        Axes to draw on; by default a figure that is as large as the network needs.
+
+    Examples
+    --------
+    >>> from marginbn import NaiveBayesClassifier
+    >>> from marginbn.plotting import plot_network
+    >>> clf = NaiveBayesClassifier().fit([["red"], ["red"], ["blue"]], ["a", "a", "b"])
+    >>> ax = plot_network(clf.network_)
+    >>> sorted(text.get_text() for text in ax.texts)
+    ['class', 'x0']
+    """
+    if engine not in ("layered", "graphviz"):
+        raise InputError(f"engine must be 'layered' or 'graphviz', got {engine!r}")
+    layout = lay_out(network.structure, network.names, label_columns)
+    if engine == "graphviz":
+        layout = arrange(layout)
+    scale = min(1.0, _LARGEST * _PIXELS / max(layout.width, layout.height)) / _PIXELS
+    ax = new_axes(ax, (layout.width * scale, layout.height * scale), bare=True)
+    _prepare(ax, layout)
+    size = _font_size(ax, layout)
+    for route in layout.routes:
+        _draw_route(ax, route, min(1.0, size / FONT_SIZE))
+    _draw_separator(ax, layout, size)
+    for box in layout.boxes:
+        _draw_box(ax, box, box_colours(box.variable, layout), size)
+    return ax
+
+
+def _prepare(ax: Axes, layout: Layout) -> None:
+    ax.set_xlim(0, layout.width)
+    ax.set_ylim(layout.height, 0)
+    ax.set_aspect("equal")
+    ax.set_axis_off()
+
+
+def _font_size(ax: Axes, layout: Layout) -> float:
+    """Font size in points at which labels fit their boxes on these axes."""
+    corners = ax.get_window_extent()
+    dpi = ax.figure.dpi
+    per_pixel = min(corners.width / layout.width, corners.height / layout.height)
+    return float(max(FONT_SIZE * per_pixel * _POINTS / dpi, 1.0))
+
+
+def _draw_route(ax: Axes, route: Route, thickness: float) -> None:
+    from matplotlib.patches import Circle, PathPatch, Polygon
+    from matplotlib.path import Path
+
+    curve = Path(route.curve, [Path.MOVETO] + [Path.CURVE4] * (len(route.curve) - 1))
+    width, opacity, layer = (0.9, 0.45, 1) if route.faint else (1.3, 1.0, 2)
+    style = {"linewidth": width * thickness, "alpha": opacity, "zorder": layer}
+    ax.add_patch(PathPatch(curve, fill=False, edgecolor=GREY, **style))
+    x, y = route.curve[-1]
+    if route.faint:
+        ax.add_patch(Circle((x, y - 1.5), 2.5, color=GREY, linewidth=0, zorder=4))
+    else:
+        head = _arrow_head(route.curve[-2], (x, y))
+        ax.add_patch(Polygon(head, closed=True, color=GREY, linewidth=0, zorder=2))
+
+
+def _arrow_head(before: Point, tip: Point) -> list[Point]:
+    """A triangle of length 8 and width 7 that points along the end of a curve."""
+    dx, dy = tip[0] - before[0], tip[1] - before[1]
+    length = max((dx * dx + dy * dy) ** 0.5, 1e-9)
+    ux, uy = 8 * dx / length, 8 * dy / length
+    wx, wy = -uy * 3.5 / 8, ux * 3.5 / 8
+    x, y = tip
+    return [tip, (x - ux + wx, y - uy + wy), (x - ux - wx, y - uy - wy)]
+
+
+def _draw_box(ax: Axes, box: Box, colours: tuple[str, str], size: float) -> None:
+    from matplotlib.patches import FancyBboxPatch
+
+    fill, border = colours
+    corner = (box.x - box.width / 2, box.y - box.height / 2)
+    style = "round,pad=0,rounding_size=6"
+    ax.add_patch(
+        FancyBboxPatch(
+            corner, box.width, box.height, style, facecolor=fill, edgecolor=border, zorder=3
+        )
+    )
+    weight = "bold" if box.variable == CLASS else "normal"
+    text = label(box.label, LABEL_COLUMNS * 10)  # it has been shortened already
+    ax.text(
+        box.x,
+        box.y,
+        text,
+        color=INK,
+        fontsize=size,
+        weight=weight,
+        ha="center",
+        va="center_baseline",
+        zorder=4,
+    )
+
+
+def _draw_separator(ax: Axes, layout: Layout, size: float) -> None:
+    if layout.separator is None:
+        return
+    y = layout.separator
+    ax.plot([0, layout.width], [y, y], color=GREY, linestyle="--", linewidth=0.8)
+    ax.text(14, y + 6, ISOLATED, fontsize=size, va="top")
 
 
 def arrange(layout: Layout) -> Layout:
@@ -39,7 +167,7 @@ def arrange(layout: Layout) -> Layout:
     graph.node_attr.update(shape="box", fixedsize="true", label="")
     graph.edge_attr.update(arrowhead="none")
     for box in _connected(layout):
-        size = f"{box.width / _INCH:.4f}", f"{box.height / _INCH:.4f}"
+        size = f"{box.width / _POINTS:.4f}", f"{box.height / _POINTS:.4f}"
         graph.add_node(str(box.variable), width=size[0], height=size[1])
     for route in layout.routes:
         graph.add_edge(str(route.parent), str(route.child))
@@ -94,141 +222,3 @@ def _points(text: str, height: float) -> tuple[Point, ...]:
     """Graphviz writes ``x,y x,y ...``, with a + where a line was broken."""
     pairs = (pair.split(",") for pair in text.replace("\\\n", "").split())
     return tuple((float(x) + _MARGIN, height - float(y) + _MARGIN) for x, y in pairs)
-
-
-Engine = Literal["layered", "graphviz"]
-
-_PIXELS = 80.0  # per inch of a new figure: text of size 12 pixels is 10.8 points
-_LARGEST = 30.0  # inches
-_CLASS_BOX = ("#f4b942", "#8a5a00")  # fill, border
-_FEATURE_BOX = ("#e8eef7", "#4a6fa5")
-_ISOLATED_BOX = ("#ececec", "#8f8f8f")
-_POINTS = 72.0  # per inch, the unit of fonts
-
-
-def plot_network(
-    network: BayesianNetwork,
-    *,
-    engine: Engine = "layered",
-    label_columns: int = LABEL_COLUMNS,
-    ax: Axes | None = None,
-) -> Axes:
-    """Draw the structure: arcs point down, the class is highlighted.
-
-    Features without arcs are set apart below a dashed line. Where the class has many children
-    its arcs are pale and end in a dot.
-
-    Parameters
-    ----------
-    network
-        What to draw.
-    engine
-        ``"layered"`` needs nothing else; ``"graphviz"`` asks pygraphviz for the positions.
-    label_columns
-        Longer names are shortened to so many columns.
-    ax
-        Axes to draw on; by default a figure that is as large as the network needs.
-
-    Examples
-    --------
-    >>> import matplotlib.pyplot as plt
-    >>> from marginbn import NaiveBayesClassifier
-    >>> from marginbn.plotting import plot_network
-    >>> clf = NaiveBayesClassifier().fit([["red"], ["red"], ["blue"]], ["a", "a", "b"])
-    >>> ax = plot_network(clf.network_)
-    >>> sorted(text.get_text() for text in ax.texts)
-    ['class', 'x0']
-    >>> plt.close()
-    """
-    if engine not in ("layered", "graphviz"):
-        raise InputError(f"engine must be 'layered' or 'graphviz', got {engine!r}")
-    layout = lay_out(network.structure, network.names, label_columns)
-    if engine == "graphviz":
-        layout = arrange(layout)
-    scale = min(1.0, _LARGEST * _PIXELS / max(layout.width, layout.height)) / _PIXELS
-    ax = new_axes(ax, (layout.width * scale, layout.height * scale), bare=True)
-    _prepare(ax, layout)
-    size = _font_size(ax, layout)
-    for route in layout.routes:
-        _draw_route(ax, route, min(1.0, size / FONT_SIZE))
-    _draw_separator(ax, layout, size)
-    for box in layout.boxes:
-        _draw_box(ax, box, box.variable in layout.isolated, size)
-    return ax
-
-
-def _prepare(ax: Axes, layout: Layout) -> None:
-    ax.set_xlim(0, layout.width)
-    ax.set_ylim(layout.height, 0)
-    ax.set_aspect("equal")
-    ax.set_axis_off()
-
-
-def _font_size(ax: Axes, layout: Layout) -> float:
-    """Font size in points at which labels fit their boxes on these axes."""
-    corners = ax.get_window_extent()
-    dpi = ax.figure.dpi
-    per_pixel = min(corners.width / layout.width, corners.height / layout.height)
-    return float(max(FONT_SIZE * per_pixel * _POINTS / dpi, 1.0))
-
-
-def _draw_route(ax: Axes, route: Route, thickness: float) -> None:
-    from matplotlib.patches import Circle, PathPatch, Polygon
-    from matplotlib.path import Path
-
-    curve = Path(route.curve, [Path.MOVETO] + [Path.CURVE4] * (len(route.curve) - 1))
-    width, opacity, layer = (0.9, 0.45, 1) if route.faint else (1.3, 1.0, 2)
-    style = {"linewidth": width * thickness, "alpha": opacity, "zorder": layer}
-    ax.add_patch(PathPatch(curve, fill=False, edgecolor=GREY, **style))
-    x, y = route.curve[-1]
-    if route.faint:
-        ax.add_patch(Circle((x, y - 1.5), 2.5, color=GREY, linewidth=0, zorder=4))
-    else:
-        head = _arrow_head(route.curve[-2], (x, y))
-        ax.add_patch(Polygon(head, closed=True, color=GREY, linewidth=0, zorder=2))
-
-
-def _arrow_head(before: Point, tip: Point) -> list[Point]:
-    """A triangle of length 8 and width 7 that points along the end of a curve."""
-    dx, dy = tip[0] - before[0], tip[1] - before[1]
-    length = max((dx * dx + dy * dy) ** 0.5, 1e-9)
-    ux, uy = 8 * dx / length, 8 * dy / length
-    wx, wy = -uy * 3.5 / 8, ux * 3.5 / 8
-    x, y = tip
-    return [tip, (x - ux + wx, y - uy + wy), (x - ux - wx, y - uy - wy)]
-
-
-def _draw_box(ax: Axes, box: Box, isolated: bool, size: float) -> None:
-    from matplotlib.patches import FancyBboxPatch
-
-    fill, border = _ISOLATED_BOX if isolated else _FEATURE_BOX
-    if box.variable == CLASS:
-        fill, border = _CLASS_BOX
-    corner = (box.x - box.width / 2, box.y - box.height / 2)
-    style = "round,pad=0,rounding_size=6"
-    ax.add_patch(
-        FancyBboxPatch(
-            corner, box.width, box.height, style, facecolor=fill, edgecolor=border, zorder=3
-        )
-    )
-    weight = "bold" if box.variable == CLASS else "normal"
-    text = label(box.label, LABEL_COLUMNS * 10)  # it has been shortened already
-    ax.text(
-        box.x,
-        box.y,
-        text,
-        color=INK,
-        fontsize=size,
-        weight=weight,
-        ha="center",
-        va="center_baseline",
-        zorder=4,
-    )
-
-
-def _draw_separator(ax: Axes, layout: Layout, size: float) -> None:
-    if layout.separator is None:
-        return
-    y = layout.separator
-    ax.plot([0, layout.width], [y, y], color=GREY, linestyle="--", linewidth=0.8)
-    ax.text(14, y + 6, "no arcs: without influence", fontsize=size, va="top")

@@ -1,10 +1,8 @@
-"""How large the margins of the samples are.
-
-How good predictions are: calibration and confusion.
-"""
+"""How good a fit is: its trace, margins, calibration and confusion."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -14,10 +12,68 @@ from numpy.typing import ArrayLike, NDArray
 from marginbn.classifiers.evaluation import accuracy, binomial_interval
 from marginbn.exceptions import InputError
 from marginbn.network.wording import counted, percent
-from marginbn.plotting.axes import AGAINST, FOR, GREY, ink_on, label, new_axes
+from marginbn.plotting.axes import AGAINST, FOR, GREY, label, new_axes, turn_labels, write_numbers
+from marginbn.solvers.result import read_trace
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+
+_MILLISECOND = 1e-3
+_MOST_CLASSES = 20
+"""More classes are drawn without numbers."""
+
+
+def plot_trace(source: Any, *, log_time: bool = False, ax: Axes | None = None) -> Axes:
+    """Best objective and proven bound over time; between them lies the optimum.
+
+    Parameters
+    ----------
+    source
+        A fitted classifier, a :class:`~marginbn.SolveResult`, or its trace.
+    log_time
+        Whether the time axis is logarithmic.
+    ax
+        Axes to draw on.
+
+    Examples
+    --------
+    >>> from marginbn import TracePoint
+    >>> from marginbn.plotting import plot_trace
+    >>> plot_trace([TracePoint(0.1, 90.0, 110.0), TracePoint(2.0, 99.0, 100.0)]).get_title()
+    'gap 1.00 %'
+    """
+    trace = read_trace(source)
+    ax = new_axes(ax)
+    earliest = _MILLISECOND if log_time else 0.0  # zero has no place on a logarithmic axis
+    seconds = [max(point.seconds, earliest) for point in trace]
+    objective = [_or_nan(point.objective) for point in trace]
+    bound = [_or_nan(point.bound) for point in trace]
+    marker = "o" if len(trace) < 25 else None
+    style: dict[str, Any] = {"where": "post", "marker": marker, "markersize": 4}
+    ax.step(seconds, bound, color=AGAINST, label="bound", **style)
+    ax.step(seconds, objective, color=FOR, label="objective", **style)
+    ax.fill_between(seconds, objective, bound, step="post", color=GREY, alpha=0.2, linewidth=0)
+    if log_time:
+        _use_log_time(ax)
+    ax.set_xlabel("seconds")
+    ax.set_ylabel("nats")
+    ax.set_title(f"gap {percent(trace[-1].gap)}", fontsize="medium")
+    ax.legend()
+    return ax
+
+
+def _use_log_time(ax: Axes) -> None:
+    from matplotlib.ticker import LogLocator, NullFormatter
+
+    ax.set_xscale("log")
+    ax.xaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
+    ax.xaxis.set_major_formatter("{x:g}")
+    ax.xaxis.set_minor_formatter(NullFormatter())
+
+
+def _or_nan(value: float) -> float:
+    """Unknown values are left out of the picture."""
+    return value if math.isfinite(value) else math.nan
 
 
 def plot_margins(
@@ -40,12 +96,10 @@ def plot_margins(
 
     Examples
     --------
-    >>> import matplotlib.pyplot as plt
     >>> from marginbn.plotting import plot_margins
     >>> ax = plot_margins([-0.5, 0.5, 1.5, 3.0], gamma=1.0)
     >>> ax.get_xlabel()
     'log margin of the true class (nats)'
-    >>> plt.close()
     """
     margins = np.asarray(log_margins, dtype=np.float64).ravel()
     if not len(margins) or not np.isfinite(margins).all():
@@ -74,10 +128,6 @@ def _edges(margins: np.ndarray[tuple[int, ...], np.dtype[np.float64]], bins: int
     width = (high - low) / bins or 1.0
     first, last = int(np.floor(low / width)), int(np.ceil(high / width))
     return [width * step for step in range(first, max(last, first + 1) + 1)]
-
-
-_MOST_CLASSES = 20
-"""More classes are drawn without numbers."""
 
 
 class CalibrationBin(NamedTuple):
@@ -114,11 +164,9 @@ def plot_calibration(
 
     Examples
     --------
-    >>> import matplotlib.pyplot as plt
     >>> from marginbn.plotting import plot_calibration
     >>> plot_calibration(["a", "b"], [[0.9, 0.1], [0.3, 0.7]], ["a", "b"]).get_title()
     '2 rows, mean calibration error 20.00 %'
-    >>> plt.close()
     """
     bins = calibration_bins(labels, probabilities, classes, n_bins)
     ax = new_axes(ax, (4.8, 4.8))
@@ -184,11 +232,9 @@ def plot_confusion(
 
     Examples
     --------
-    >>> import matplotlib.pyplot as plt
     >>> from marginbn.plotting import plot_confusion
     >>> plot_confusion(["a", "b", "b"], ["a", "b", "b"]).get_title()
     'accuracy 100.00 %'
-    >>> plt.close()
     """
     counts, names = confusion_counts(labels, predicted, classes)
     side = 2.2 + 0.42 * min(len(names), 30)
@@ -199,12 +245,9 @@ def plot_confusion(
     ax.set_yticks(range(len(names)), labels=marks)
     ax.set_xticks(range(len(names)), labels=marks)
     if max(map(len, marks)) > 4:
-        for tick in ax.get_xticklabels():
-            tick.set(rotation=40, ha="right", rotation_mode="anchor")
+        turn_labels(ax)
     if len(names) <= _MOST_CLASSES:
-        for (row, column), count in np.ndenumerate(counts):
-            colour = ink_on(shares[row, column])
-            ax.text(column, row, str(count), ha="center", va="center", color=colour)
+        write_numbers(ax, shares, counts)
     else:
         ax.figure.colorbar(image, ax=ax, label="share of the true class", shrink=0.7)
     ax.set_xlabel("predicted")

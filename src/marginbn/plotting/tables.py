@@ -1,7 +1,4 @@
-"""Contributions of the variables: a waterfall for one row, bars for a data set.
-
-Conditional probability tables as heat maps.
-"""
+"""What decides: contributions of the variables as bars, conditional tables as heat maps."""
 
 from __future__ import annotations
 
@@ -17,12 +14,12 @@ from marginbn.network.explain import (
     Contribution,
     Explanation,
     MeanContributions,
-    name_rest,
     split_largest,
+    sum_rest,
 )
 from marginbn.network.network import BayesianNetwork
 from marginbn.network.wording import counted
-from marginbn.plotting.axes import AGAINST, FOR, GREY, ink_on, label, new_axes
+from marginbn.plotting.axes import AGAINST, FOR, GREY, label, new_axes, turn_labels, write_numbers
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -31,6 +28,14 @@ _NAME = 40  # columns of a row's label
 _BAR_INCHES = 0.4
 _ROOM = 0.16
 """Share of the width kept free on both sides for the numbers."""
+
+_MOST_ROWS, _MOST_COLUMNS = 30, 12
+"""Larger tables are drawn without numbers, and with a colour bar instead."""
+
+_ROW_LABEL = 34
+_WIDEST = 14.0  # inches
+_LETTER = 0.095
+"""Inches per letter of a tick label."""
 
 
 def plot_explanation(explanation: Explanation, *, most: int = 10, ax: Axes | None = None) -> Axes:
@@ -47,13 +52,11 @@ def plot_explanation(explanation: Explanation, *, most: int = 10, ax: Axes | Non
 
     Examples
     --------
-    >>> import matplotlib.pyplot as plt
     >>> from marginbn import NaiveBayesClassifier
     >>> from marginbn.plotting import plot_explanation
     >>> clf = NaiveBayesClassifier().fit([["red"], ["red"], ["blue"]], ["a", "a", "b"])
     >>> plot_explanation(clf.explain(["red"])[0]).get_title()
     'row 0: a (p = 0.771) against b'
-    >>> plt.close()
     """
     names, values = _bars(explanation, most)
     ax = new_axes(ax, (7.4, 1.1 + _BAR_INCHES * (len(names) + 1)))
@@ -72,7 +75,6 @@ def plot_explanation(explanation: Explanation, *, most: int = 10, ax: Axes | Non
     ax.set_xlim(low - _ROOM * span, high + _ROOM * span)
     own, rival = label(str(explanation.label), 24), label(str(explanation.rival), 24)
     ax.set_xlabel(f"nats: to the left for {rival}, to the right for {own}")
-
     ax.set_title(_title(explanation), fontsize="medium")
     return ax
 
@@ -93,13 +95,11 @@ def plot_mean_contributions(
 
     Examples
     --------
-    >>> import matplotlib.pyplot as plt
     >>> from marginbn import MeanContributions
     >>> from marginbn.plotting import plot_mean_contributions
     >>> mean = MeanContributions(("hue", "class"), (0.8, -0.1), (1.2, 0.4), 60, "true class")
     >>> [tick.get_text() for tick in plot_mean_contributions(mean).get_yticklabels()]
     ['hue', 'class']
-    >>> plt.close()
     """
     if most < 1:
         raise InputError(f"most must be at least 1, got {most}")
@@ -121,11 +121,8 @@ def plot_mean_contributions(
 def _bars(explanation: Explanation, most: int) -> tuple[list[str], list[float]]:
     """Name and value of each bar: the largest contributions, then the rest together."""
     shown, rest = split_largest(explanation.contributions, most)
-    names, values = [_name(c) for c in shown], [c.value for c in shown]
-    if rest:
-        names.append(name_rest(rest))
-        values.append(math.fsum(c.value for c in rest))
-    return names, values
+    bars = [*((_name(c), c.value) for c in shown), *sum_rest(rest)]
+    return [name for name, _ in bars], [value for _, value in bars]
 
 
 def _name(contribution: Contribution) -> str:
@@ -156,15 +153,6 @@ def _title(explanation: Explanation) -> str:
     return f"row {explanation.row}: {own} (p = {explanation.probability:.3g}) against {rival}"
 
 
-_MOST_ROWS, _MOST_COLUMNS = 30, 12
-"""Larger tables are drawn without numbers, and with a colour bar instead."""
-
-_ROW_LABEL = 34
-_WIDEST = 14.0  # inches
-_LETTER = 0.095
-"""Inches per letter of a tick label."""
-
-
 def plot_table(network: BayesianNetwork, variable: str | int, *, ax: Axes | None = None) -> Axes:
     """Heat map of P(variable | parents): a row per joint state of the parents.
 
@@ -179,13 +167,11 @@ def plot_table(network: BayesianNetwork, variable: str | int, *, ax: Axes | None
 
     Examples
     --------
-    >>> import matplotlib.pyplot as plt
     >>> from marginbn import NaiveBayesClassifier
     >>> from marginbn.plotting import plot_table
     >>> clf = NaiveBayesClassifier().fit([["red"], ["red"], ["blue"]], ["a", "a", "b"])
     >>> plot_table(clf.network_, "x0").get_title()
     'P(x0 | class)'
-    >>> plt.close()
     """
     i = network.variable_index(variable)
     parents = network.structure.parents[i]
@@ -197,7 +183,7 @@ def plot_table(network: BayesianNetwork, variable: str | int, *, ax: Axes | None
     image = ax.imshow(table, cmap="Blues", vmin=0.0, vmax=1.0, aspect="auto")
     _mark_states(ax, columns, contexts)
     if len(table) <= _MOST_ROWS and len(columns) <= _MOST_COLUMNS:
-        _write_numbers(ax, table)
+        write_numbers(ax, table, np.vectorize(_probability)(table), "small")
     else:
         ax.figure.colorbar(image, ax=ax, label="probability")
     ax.set_xlabel(label(network.names[i], 40))
@@ -230,13 +216,9 @@ def _mark_states(ax: Axes, columns: Sequence[str], contexts: Sequence[str]) -> N
     turned = max(map(len, columns)) * _LETTER * across > room
     ax.set_xticks(range(0, len(columns), across), labels=list(columns[::across]))
     if turned:
-        ax.tick_params(axis="x", labelrotation=40)
-        for tick in ax.get_xticklabels():
-            tick.set(ha="right", rotation_mode="anchor")
+        turn_labels(ax)
     ax.tick_params(length=0)
 
 
-def _write_numbers(ax: Axes, table: np.ndarray[tuple[int, ...], np.dtype[np.float64]]) -> None:
-    for (row, column), value in np.ndenumerate(table):
-        text = f"{value:.2f}" if value >= 0.005 or value == 0 else "<.01"
-        ax.text(column, row, text, ha="center", va="center", fontsize="small", color=ink_on(value))
+def _probability(value: float) -> str:
+    return f"{value:.2f}" if value >= 0.005 or value == 0 else "<.01"

@@ -44,21 +44,6 @@ class Arborescence:
     value: float
     prices: dict[frozenset[int], float]
 
-    def reduced_costs(self, weights: npt.ArrayLike) -> FloatArray:
-        """Return how much each arc ``[head, tail]`` costs if it is forced in; infinite where
-        forbidden.
-        """
-        matrix = _check(weights)
-        n = matrix.shape[0]
-        covered = np.zeros_like(matrix)
-        for members, price in self.prices.items():
-            inside = np.zeros(n + 1, dtype=bool)
-            inside[list(members)] = True
-            covered[np.ix_(inside[:n], ~inside)] += price
-        costs: FloatArray = covered - matrix
-        costs[np.arange(n), np.arange(n)] = np.inf
-        return costs
-
 
 def maximum_arborescence(weights: npt.ArrayLike) -> tuple[IntArray, float]:
     """Return the parents and the value of a maximum arborescence.
@@ -140,9 +125,7 @@ class _Contraction:
         return self.state[node] == self.UNVISITED and self.above[node] < 0
 
     def grow_path(self, start: int) -> None:
-        """Walk backwards along best entering arcs, contracting every cycle, until finished ground
-        is reached.
-        """
+        """Follow the best entering arcs back to something finished, contracting every cycle."""
         path = [start]
         self.state[start] = self.ON_PATH
         while True:
@@ -200,19 +183,17 @@ class _Contraction:
                     self.arcs[head][new] = max(leaving, key=lambda arc: (arc[0], -arc[1]))
 
     def expand(self) -> IntArray:
-        """Undo contractions from the last to the first: an entering arc breaks the cycle at its
-        head.
-        """
+        """Undo contractions, the last one first: an entering arc breaks the cycle at its head."""
         parent = np.full(self.n, -1, dtype=np.int64)
         resolved = [False] * len(self.arcs)
         for node in reversed(range(len(self.arcs))):
             if not resolved[node]:
                 tail, head = self.entering[node]
                 parent[head] = tail
-                walk = head
-                while walk != node:
-                    resolved[walk] = True
-                    walk = self.above[walk]
+                inner = head
+                while inner != node:
+                    resolved[inner] = True
+                    inner = self.above[inner]
         return parent
 
     def prices(self) -> dict[frozenset[int], float]:

@@ -59,6 +59,14 @@ class CandidateSets:
     >>> candidates = enumerate_candidates(3, 1)
     >>> [(int(i), parents) for i, parents in zip(candidates.child, candidates.parents, strict=True)]
     [(0, ()), (0, (1,)), (0, (2,)), (1, ()), (1, (0,)), (2, ()), (2, (0,))]
+    >>> list(candidates.group(1)), candidates.index(1, [0])
+    ([3, 4], 4)
+    >>> candidates.structure([0, 4, 6]).parents  # naive Bayes
+    ((), (0,), (0,))
+    >>> candidates.selection(Structure(((), (0,), (0,)))).tolist()
+    [0, 4, 6]
+    >>> candidates.keep(candidates.child != 0).n_candidates
+    4
     """
 
     n_variables: int
@@ -89,14 +97,7 @@ class CandidateSets:
         )
 
     def group(self, variable: int) -> range:
-        """Flat indices of the candidates of ``variable``.
-
-        Examples
-        --------
-        >>> from marginbn import enumerate_candidates
-        >>> list(enumerate_candidates(3, 1).group(1))
-        [3, 4]
-        """
+        """Flat indices of the candidates of ``variable``."""
         return range(int(self.offsets[variable]), int(self.offsets[variable + 1]))
 
     @cached_property
@@ -105,26 +106,11 @@ class CandidateSets:
         return {(int(i), p): k for k, (i, p) in enumerate(pairs)}
 
     def index(self, variable: int, parents: Sequence[int]) -> int:
-        """Flat index of a candidate; ``KeyError`` if it is not one.
-
-        Examples
-        --------
-        >>> from marginbn import enumerate_candidates
-        >>> enumerate_candidates(3, 1).index(1, [0])
-        4
-        """
+        """Flat index of a candidate; ``KeyError`` if it is not one."""
         return self._lookup[(int(variable), tuple(sorted(int(p) for p in parents)))]
 
     def selection(self, structure: Structure) -> NDArray[np.int64]:
-        """Flat index of the candidate that ``structure`` chooses for each variable.
-
-        Examples
-        --------
-        >>> from marginbn import Structure, enumerate_candidates
-        >>> naive_bayes = Structure(((), (0,), (0,)))
-        >>> enumerate_candidates(3, 1).selection(naive_bayes).tolist()
-        [0, 4, 6]
-        """
+        """Flat index of the candidate that ``structure`` chooses for each variable."""
         if structure.n_variables != self.n_variables:
             raise InputError(
                 f"the structure must have {self.n_variables} variables, got {structure.n_variables}"
@@ -140,14 +126,7 @@ class CandidateSets:
         return np.array(chosen, dtype=np.int64)
 
     def structure(self, selection: Sequence[int] | NDArray[np.int64]) -> Structure:
-        """The (checked acyclic) structure that a selection stands for.
-
-        Examples
-        --------
-        >>> from marginbn import enumerate_candidates
-        >>> enumerate_candidates(3, 1).structure([0, 4, 6]).parents
-        ((), (0,), (0,))
-        """
+        """The (checked acyclic) structure that a selection stands for."""
         chosen = [int(k) for k in selection]
         own = len(chosen) == self.n_variables and all(
             k in self.group(i) for i, k in enumerate(chosen)
@@ -160,15 +139,7 @@ class CandidateSets:
         return Structure(tuple(self.parents[k] for k in chosen))
 
     def keep(self, mask: NDArray[np.bool_]) -> CandidateSets:
-        """The candidates where ``mask`` is true.
-
-        Examples
-        --------
-        >>> from marginbn import enumerate_candidates
-        >>> candidates = enumerate_candidates(3, 1)
-        >>> candidates.keep(candidates.child != 0).n_candidates
-        4
-        """
+        """The candidates where ``mask`` is true."""
         parents = tuple(p for p, kept in zip(self.parents, mask, strict=True) if kept)
         return CandidateSets(self.n_variables, self.child[mask], parents, self.rule)
 
@@ -235,21 +206,6 @@ def enumerate_candidates(
             f"parent sets, more than {MAX_CANDIDATES}; reduce max_parents or drop features"
         )
     _check_arcs(n_variables, required, forbidden)
-    child: list[int] = []
-    parents: list[tuple[int, ...]] = []
-    for i in range(n_variables):
-        own = _candidates_of(i, n_variables, max_parents, class_restricted, set(constant), required)
-        must = {p for p, c in required if c == i}
-        must_not = {p for p, c in forbidden if c == i}
-        kept = [s for s in own if must.issubset(s) and must_not.isdisjoint(s)]
-        if not kept:
-            raise InputError(
-                f"variable {i} has no candidate parent set left: it needs the parents "
-                f"{sorted(must)} without {sorted(must_not)} and max_parents={max_parents}"
-                + (", and sets of features must contain the class" if class_restricted else "")
-            )
-        child += [i] * len(kept)
-        parents += kept
     rule = CandidateRule(
         max_parents,
         class_restricted,
@@ -257,32 +213,43 @@ def enumerate_candidates(
         forbidden=tuple(sorted(set(forbidden))),
         constant=tuple(sorted(set(constant))),
     )
+    child: list[int] = []
+    parents: list[tuple[int, ...]] = []
+    for i in range(n_variables):
+        own = _candidates_of(i, n_variables, rule)
+        child += [i] * len(own)
+        parents += own
     return CandidateSets(n_variables, np.array(child, dtype=np.int32), tuple(parents), rule)
 
 
-def _candidates_of(
-    i: int,
-    n_variables: int,
-    max_parents: int,
-    class_restricted: bool,
-    constant: set[int],
-    required: Collection[Arc],
+def _candidates_of(i: int, n_variables: int, rule: CandidateRule) -> list[tuple[int, ...]]:
+    """Parent sets of variable i, by size and then lexicographically; refused if there is none."""
+    must = {p for p, c in rule.required if c == i}
+    must_not = {p for p, c in rule.forbidden if c == i}
+    every = _parent_sets(i, n_variables, rule, must)
+    kept = [s for s in every if must.issubset(s) and must_not.isdisjoint(s)]
+    if not kept:
+        raise InputError(
+            f"variable {i} has no candidate parent set left: it needs the parents "
+            f"{sorted(must)} without {sorted(must_not)} and max_parents={rule.max_parents}"
+            + (", and sets of features must contain the class" if rule.class_restricted else "")
+        )
+    return kept
+
+
+def _parent_sets(
+    i: int, n_variables: int, rule: CandidateRule, must: set[int]
 ) -> Iterator[tuple[int, ...]]:
-    """Parent sets of variable i, by size and then lexicographically."""
-    wanted = {p for p, c in required if c == i}
-    if i in constant and not wanted:
-        yield ()
-        return
-    pool = [v for v in range(n_variables) if v != i and (v not in constant or v in wanted)]
-    if not class_restricted or i == 0:
-        for size in range(min(max_parents, len(pool)) + 1):
-            yield from combinations(pool, size)
-        return
+    """Parent sets of variable i before arcs are looked at."""
     yield ()
-    features = [v for v in pool if v != 0]
-    for size in range(min(max_parents - 1, len(features)) + 1):
-        for rest in combinations(features, size):
-            yield (0, *rest)
+    if i in rule.constant and not must:
+        return
+    pool = [v for v in range(n_variables) if v != i and (v not in rule.constant or v in must)]
+    fixed: tuple[int, ...] = ()
+    if rule.class_restricted and i != 0:
+        fixed, pool = (0,), [v for v in pool if v != 0]
+    for size in range(min(rule.max_parents - len(fixed), len(pool)) + 1):
+        yield from (s for rest in combinations(pool, size) if (s := (*fixed, *rest)))
 
 
 def _check_arcs(n_variables: int, required: Collection[Arc], forbidden: Collection[Arc]) -> None:

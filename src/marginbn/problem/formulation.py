@@ -20,11 +20,10 @@ of :class:`StructureProblem`. A linear problem has neither tau columns nor margi
 be any positive number; the default N makes the order rows integral: an arc i -> j asks for
 o_j >= o_i + 1.
 
-What a floating-point MILP solver's bound on formulation (19) is worth.
-
-A solver proves its bound to tolerances. A reduced cost that is wrong by t changes the bound of a
-linear programme by at most t times the distance that its column can move; with the objective
-divided by its scale s and tau taken at a first structure that is
+**What the bound of a floating-point solver is worth.** It is proved to tolerances. A reduced cost
+that is wrong by t changes the bound of a linear programme by at most t times the distance that its
+column can move; with the objective divided by its scale s and tau taken at a first structure that
+is
 
     s t (1 + sum_m (gamma - tau_m) + N Delta + N)
 
@@ -113,10 +112,6 @@ class MILP:
     def order(self) -> slice:
         """Columns of the order variables."""
         return slice(self.tau.stop, self.tau.stop + self.candidates.n_variables)
-
-    def selection(self, point: NDArray[np.float64]) -> NDArray[np.int64]:
-        """The candidate with the largest eta of each variable, ties by index."""
-        return selection_of(self.candidates, point)
 
     def column_names(self) -> list[str]:
         """``pa_3_0_2`` (variable 3 has the parents 0 and 2), ``tau_7``, ``order_3``.

@@ -16,9 +16,9 @@ both kinds give the same numbers: theta_1 and theta_2 are then the parameters of
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
@@ -35,36 +35,31 @@ def multiclass_table(
     data: EncodedData, child: int, parents: Sequence[int], smoothing: float
 ) -> NDArray[np.float64]:
     """s_k of the soft margin, shape (joint states of the features, n_classes)."""
-    features = [v for v in sorted((child, *parents)) if v != 0]
     counts = contingency(data, (*parents, child))
-    log_table = smoothed_log_table(counts, smoothing)
-    return _class_last(log_table, (*parents, child), features, data)
+    return _class_last(smoothed_log_table(counts, smoothing), (*parents, child), data)
 
 
 def binary_table(
     data: EncodedData, child: int, parents: Sequence[int], smoothing: float
 ) -> NDArray[np.float64]:
     """s_k of the binary margin: log odds of class c against the rest, (states, n_classes)."""
-    features = [v for v in sorted((child, *parents)) if v != 0]
-    if child == 0:  # P(C = 1 | S): two states after merging the other classes
-        counts = contingency(data, (*parents, 0))
-        rest = _sum_of_others(counts, -1)
-        odds = np.log(counts + smoothing) - np.log(rest + smoothing)
-        return _class_last(odds, (*parents, 0), features, data)
-    if 0 not in parents:
-        arities = [int(data.arities[v]) for v in features]
+    axes = (*parents, child)
+    if 0 not in axes:
+        arities = [int(data.arities[v]) for v in axes]
         return np.zeros((int(np.prod(arities)), data.n_classes))
-    counts = contingency(data, (*parents, child))
-    axis = list(parents).index(0)
-    rest = _sum_of_others(counts, axis)
-    odds = smoothed_log_table(counts, smoothing) - smoothed_log_table(rest, smoothing)
-    return _class_last(odds, (*parents, child), features, data)
+    counts = contingency(data, axes)
+    rest = _sum_of_others(counts, axes.index(0))
+    if child == 0:  # P(C = 1 | S): two states after merging the other classes
+        odds = np.log(counts + smoothing) - np.log(rest + smoothing)
+    else:
+        odds = smoothed_log_table(counts, smoothing) - smoothed_log_table(rest, smoothing)
+    return _class_last(odds, axes, data)
 
 
 def _sum_of_others(counts: NDArray[np.float64], axis: int) -> NDArray[np.float64]:
     """Counts of all classes but one, added up from both ends along ``axis``.
 
-    Subtracting from the total would round light rows away beside heavy ones, and with two
+    Subtracting from the total would round light rows away next to heavy ones, and with two
     classes the binary margin would no longer be the soft margin to the last digits.
     """
     own = np.moveaxis(counts, axis, -1)
@@ -75,13 +70,12 @@ def _sum_of_others(counts: NDArray[np.float64], axis: int) -> NDArray[np.float64
 
 
 def _class_last(
-    table: NDArray[np.float64], axes: Sequence[int], features: Sequence[int], data: EncodedData
+    table: NDArray[np.float64], axes: tuple[int, ...], data: EncodedData
 ) -> NDArray[np.float64]:
     """Reorder axes to (features in index order, class) and flatten the features."""
+    moved = np.transpose(table, sorted(range(len(axes)), key=lambda a: (axes[a] == 0, axes[a])))
     if 0 not in axes:
-        moved = np.transpose(table, [list(axes).index(v) for v in features])
         return np.repeat(moved.reshape(-1, 1), data.n_classes, axis=1)
-    moved = np.transpose(table, [list(axes).index(v) for v in (*features, 0)])
     return np.ascontiguousarray(moved.reshape(-1, data.n_classes))
 
 
@@ -97,6 +91,11 @@ class MarginRows:
     candidates: CandidateSets
     kind: MarginKind
     smoothing: float
+    derived: dict[type, Any] = field(default_factory=dict, init=False, repr=False)
+    """What a solver has made of the rows, by type: problems that differ in gamma share it."""
+
+    def __getstate__(self) -> dict[str, Any]:
+        return self.__dict__ | {"derived": {}}  # large, and quickly made again
 
     @property
     def n_samples(self) -> int:
@@ -127,15 +126,19 @@ class MarginRows:
         others = [[c for c in range(n) if c != true] for true in range(n)]
         return np.array(others, dtype=np.int64).reshape(n, max(n - 1, 0))
 
+    def _family(self, k: int) -> tuple[int, tuple[int, ...]]:
+        """Child and parents of candidate k."""
+        return int(self.candidates.child[k]), self.candidates.parents[k]
+
     def table(self, k: int) -> NDArray[np.float64]:
         """s_k, the class-score table of candidate k."""
-        child, parents = int(self.candidates.child[k]), self.candidates.parents[k]
+        child, parents = self._family(k)
         make = binary_table if self.kind == "binary" else multiclass_table
         return make(self.data, child, parents, self.smoothing)
 
     def features(self, k: int) -> list[int]:
         """Features whose joint state indexes the rows of :meth:`table`."""
-        child, parents = int(self.candidates.child[k]), self.candidates.parents[k]
+        child, parents = self._family(k)
         return [v for v in sorted((child, *parents)) if v != 0]
 
     def lookup(self, k: int) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
@@ -143,7 +146,7 @@ class MarginRows:
 
         There is one row per joint state and true class, unless the samples are fewer than that.
         """
-        child, parents = int(self.candidates.child[k]), self.candidates.parents[k]
+        child, parents = self._family(k)
         if child != 0 and 0 not in parents:  # the factor does not depend on the class
             return np.zeros((1, self.n_rivals)), np.zeros(self.n_samples, dtype=np.int64)
         scores = self.table(k)

@@ -42,25 +42,36 @@ class StructureProblem:
     margins
         Margin rows, or ``None`` for a purely linear problem.
     weights
-        float64 (M,), weight of each sample; empty for linear problems.
+        float64 (M,), weight of each sample. With margins of :func:`margin_problem` these are the
+        weights of its data; margins of one's own need not have data.
     gamma
         Cap of each sample's log margin (eq. 9).
     origin
-        Data and score behind ``linear`` where it comes from a decomposable score; nothing here
-        reads it, certificates do.
+        Data and score behind ``linear`` where it comes from a decomposable score: a certificate
+        states both, and its checker makes the numbers again. Solvers do not look at it.
 
     Examples
     --------
     >>> import numpy as np
-    >>> from marginbn import StructureProblem, Variable, enumerate_candidates, solve_structure
+    >>> from marginbn import EncodedData, Variable, enumerate_candidates
+    >>> from marginbn import linear_problem, margin_problem, solve_structure
+    >>> from marginbn.problem.scores import get_local_score
     >>> variables = (Variable("class", ("0", "1")), Variable("x", ("0", "1")))
-    >>> problem = StructureProblem(
-    ...     enumerate_candidates(2, 1), np.array([-3.0, -2.0, -5.0, -1.0]), variables
-    ... )
-    >>> problem.evaluate([0, 3])  # the class without parents, x with the class
-    -4.0
+    >>> data = EncodedData(np.array([[0, 0], [1, 1]] * 9), np.ones(18), variables)
+    >>> candidates = enumerate_candidates(2, 1)  # of the class: {}, {x}; of x: {}, {class}
+    >>> linear_problem(data, candidates, get_local_score("loglik")).linear.round(3).tolist()
+    [-12.477, 0.0, -12.477, 0.0]
+    >>> problem = margin_problem(data, candidates, gamma=2.0)
+    >>> problem.n_samples, problem.n_rows  # equal rows are merged
+    (2, 2)
+    >>> problem.evaluate([0, 3])  # x has the class: every one of the 18 rows reaches gamma
+    36.0
+    >>> problem.score(Structure(((), ())))  # no arcs, equal classes: all margins are zero
+    0.0
     >>> solve_structure(problem).structure.arcs
     ((0, 1),)
+    >>> solve_structure(problem.with_gamma(1.0)).objective
+    18.0
     """
 
     candidates: CandidateSets
@@ -108,32 +119,11 @@ class StructureProblem:
         return np.zeros(0) if self.weights is None else self.weights
 
     def with_gamma(self, gamma: float) -> StructureProblem:
-        """The same problem with another cap; everything else is shared.
-
-        Examples
-        --------
-        >>> import numpy as np
-        >>> from marginbn import EncodedData, Variable, enumerate_candidates, margin_problem
-        >>> variables = (Variable("class", ("0", "1")), Variable("x", ("0", "1")))
-        >>> data = EncodedData(np.array([[0, 0], [1, 1]] * 9), np.ones(18), variables)
-        >>> margin_problem(data, enumerate_candidates(2, 1), gamma=1.0).with_gamma(2.5).gamma
-        2.5
-        """
+        """The same problem with another cap; everything else is shared."""
         return replace(self, gamma=float(gamma))
 
     def evaluate(self, selection: Sequence[int] | NDArray[np.int64]) -> float:
-        """Objective of a selection from the definition, without looking at cycles.
-
-        Examples
-        --------
-        >>> import numpy as np
-        >>> from marginbn import EncodedData, Variable, enumerate_candidates, margin_problem
-        >>> variables = (Variable("class", ("0", "1")), Variable("x", ("0", "1")))
-        >>> data = EncodedData(np.array([[0, 0], [1, 1]] * 9), np.ones(18), variables)
-        >>> problem = margin_problem(data, enumerate_candidates(2, 1), gamma=2.0)
-        >>> problem.evaluate([0, 3])  # every one of the 18 rows reaches gamma
-        36.0
-        """
+        """Objective of a selection from the definition, without looking at cycles."""
         chosen = np.asarray(selection, dtype=np.int64)
         value = math.fsum(self.linear[chosen])
         if self.margins is None:
@@ -142,18 +132,7 @@ class StructureProblem:
         return value + math.fsum(self.sample_weights * smallest)
 
     def score(self, structure: Structure) -> float:
-        """Objective of a structure.
-
-        Examples
-        --------
-        >>> import numpy as np
-        >>> from marginbn import EncodedData, Variable, enumerate_candidates, margin_problem
-        >>> variables = (Variable("class", ("0", "1")), Variable("x", ("0", "1")))
-        >>> data = EncodedData(np.array([[0, 0], [1, 1]] * 9), np.ones(18), variables)
-        >>> problem = margin_problem(data, enumerate_candidates(2, 1), gamma=2.0)
-        >>> problem.score(Structure(((), ())))  # no arcs, equal classes: all margins are zero
-        0.0
-        """
+        """Objective of a structure."""
         return self.evaluate(self.candidates.selection(structure))
 
 
@@ -167,19 +146,7 @@ def margin_problem(
 ) -> StructureProblem:
     """Soft margin (``"multiclass"``, eq. 9) or binary soft margin (``"binary"``, section 5).
 
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from marginbn import (
-    ...     EncodedData, Variable, enumerate_candidates, margin_problem, solve_structure
-    ... )
-    >>> variables = (Variable("class", ("0", "1")), Variable("x", ("0", "1")))
-    >>> data = EncodedData(np.array([[0, 0], [1, 1]] * 9), np.ones(18), variables)
-    >>> problem = margin_problem(data, enumerate_candidates(2, 1), gamma=2.0)
-    >>> problem.n_samples, problem.n_rows  # equal rows are merged
-    (2, 2)
-    >>> solve_structure(problem).objective
-    36.0
+    There is an example in :class:`StructureProblem`.
     """
     if margin not in ("multiclass", "binary"):
         raise InputError(f"margin must be 'multiclass' or 'binary', got {margin!r}")
@@ -204,19 +171,7 @@ def margin_problem(
 def linear_problem(
     data: EncodedData, candidates: CandidateSets, score: LocalScore
 ) -> StructureProblem:
-    """Decomposable score: no margin rows.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from marginbn import EncodedData, Variable, enumerate_candidates, linear_problem
-    >>> from marginbn.problem.scores import get_local_score
-    >>> variables = (Variable("class", ("0", "1")), Variable("x", ("0", "1")))
-    >>> data = EncodedData(np.array([[0, 0], [1, 1]] * 9), np.ones(18), variables)
-    >>> problem = linear_problem(data, enumerate_candidates(2, 1), get_local_score("loglik"))
-    >>> problem.linear.round(3).tolist()  # the class: {}, {x}; x: {}, {class}
-    [-12.477, 0.0, -12.477, 0.0]
-    """
+    """Decomposable score: no margin rows. There is an example in :class:`StructureProblem`."""
     _check_match(data, candidates)
     merged = data.merged()
     return StructureProblem(
@@ -284,7 +239,7 @@ def _best_below(parents: tuple[int, ...], best: dict[tuple[int, ...], float]) ->
 
 @dataclass(frozen=True)
 class ProblemSize:
-    """What a problem will need, told before anything large is allocated.
+    """What a problem will need, known before anything large is allocated.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Likelihood scores: log likelihood, AIC, BIC (the same number as MDL).
+"""Decomposable scores: the formulas, the one registry, and their values over all candidates.
 
 With counts n(h, j), n(h) their row sums, q parent states, r child states and M rows:
 
@@ -6,21 +6,18 @@ With counts n(h, j), n(h) their row sums, q parent states, r child states and M 
     AIC              L - q (r - 1)
     BIC = MDL        L - q (r - 1) (log M) / 2
 
-Bayesian-Dirichlet scores: log marginal likelihood of a (q, r) table of counts.
-
-With prior counts a(h, j) and a(h) = sum_j a(h, j):
+Bayesian-Dirichlet scores are log marginal likelihoods. With prior counts a(h, j), a(h) their sums:
 
     sum_h [ lgamma(a(h)) - lgamma(a(h) + n(h)) + sum_j lgamma(a(h, j) + n(h, j)) - lgamma(a(h, j)) ]
 
 BDeu has a(h, j) = s / (q r) for an equivalent sample size s; K2 has a(h, j) = 1.
-
-The list of decomposable scores and their evaluation over all candidates.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
@@ -31,6 +28,9 @@ from marginbn.data.counts import contingency
 from marginbn.data.encode import EncodedData
 from marginbn.exceptions import InputError
 from marginbn.problem.candidates import CandidateSets
+
+LocalScore = Callable[[NDArray[np.float64], float], float]
+"""(counts of shape (parent states, child states), total weight) -> score in nats"""
 
 
 def log_likelihood(counts: NDArray[np.float64], total: float) -> float:
@@ -74,39 +74,51 @@ def _marginal_likelihood(counts: NDArray[np.float64], prior: float) -> float:
     return float(cells + len(rows) * gammaln(row_prior) - gammaln(rows + row_prior).sum())
 
 
-LocalScore = Callable[[NDArray[np.float64], float], float]
-"""(counts of shape (parent states, child states), total weight) -> score in nats"""
+@dataclass(frozen=True)
+class DecomposableScore:
+    """One line of the registry.
 
-LOCAL_SCORES: dict[str, LocalScore] = {
-    "mdl": bic,
-    "bic": bic,
-    "aic": aic,
-    "loglik": log_likelihood,
-    "bdeu": bdeu,
-    "k2": k2,
+    ``certificate`` is the name under which the checker of certificates has the same formula;
+    ``None`` says that it has none, and asking for a certificate is then refused.
+    """
+
+    function: LocalScore
+    certificate: str | None
+
+
+SCORES = {
+    "mdl": DecomposableScore(bic, certificate="mdl"),
+    "bic": DecomposableScore(bic, certificate="mdl"),
+    "aic": DecomposableScore(aic, certificate="aic"),
+    "loglik": DecomposableScore(log_likelihood, certificate="loglik"),
+    "bdeu": DecomposableScore(bdeu, certificate="bdeu"),
+    "k2": DecomposableScore(k2, certificate="k2"),
 }
+"""Every score by name; whatever lists scores elsewhere derives its list from here."""
+
+LOCAL_SCORES: dict[str, LocalScore] = {name: score.function for name, score in SCORES.items()}
+"""The functions alone, by name."""
 
 
 def get_local_score(name: str, equivalent_sample_size: float = 1.0) -> LocalScore:
     """The score of that name; ``equivalent_sample_size`` matters for BDeu only."""
-    if name not in LOCAL_SCORES:
-        raise InputError(f"score must be one of {sorted(LOCAL_SCORES)}, got {name!r}")
+    if name not in SCORES:
+        raise InputError(f"score must be one of {sorted(SCORES)}, got {name!r}")
     if name == "bdeu":
         if not 0 < equivalent_sample_size < float("inf"):
             raise InputError(
                 f"equivalent_sample_size must be positive, got {equivalent_sample_size}"
             )
         return partial(bdeu, equivalent_sample_size=equivalent_sample_size)
-    return LOCAL_SCORES[name]
+    return SCORES[name].function
 
 
 def local_scores(
     data: EncodedData, candidates: CandidateSets, score: LocalScore
 ) -> NDArray[np.float64]:
     """Score of every candidate, float64 (K,)."""
-    return np.array(
-        [candidate_score(data, candidates, k, score) for k in range(candidates.n_candidates)]
-    )
+    every = range(candidates.n_candidates)
+    return np.array([candidate_score(data, candidates, k, score) for k in every])
 
 
 def candidate_score(

@@ -49,6 +49,10 @@ class Structure:
     >>> naive_bayes = Structure(((), (0,), (0,)))
     >>> naive_bayes.arcs
     ((0, 1), (0, 2))
+    >>> naive_bayes.children(0)
+    (1, 2)
+    >>> Structure.from_arcs(3, [(0, 1), (0, 2), (1, 2)]).parents
+    ((), (0,), (0, 1))
     """
 
     parents: tuple[tuple[int, ...], ...]
@@ -86,24 +90,12 @@ class Structure:
         return tuple((p, child) for child, ps in enumerate(self.parents) for p in ps)
 
     def children(self, variable: int) -> tuple[int, ...]:
-        """Variables that have ``variable`` among their parents.
-
-        Examples
-        --------
-        >>> Structure(((), (0,), (0,))).children(0)
-        (1, 2)
-        """
+        """Variables that have ``variable`` among their parents."""
         return tuple(child for child, ps in enumerate(self.parents) if variable in ps)
 
     @classmethod
     def from_arcs(cls, n_variables: int, arcs: Iterable[tuple[int, int]]) -> Structure:
-        """Build the structure from (parent, child) pairs.
-
-        Examples
-        --------
-        >>> Structure.from_arcs(3, [(0, 1), (0, 2), (1, 2)]).parents
-        ((), (0,), (0, 1))
-        """
+        """Build the structure from (parent, child) pairs."""
         parents: list[set[int]] = [set() for _ in range(n_variables)]
         for parent, child in arcs:
             if not 0 <= child < n_variables:
@@ -114,17 +106,21 @@ class Structure:
         return cls(tuple(tuple(sorted(p)) for p in parents))
 
 
+def find_cycle(parents: Sequence[Sequence[int]]) -> list[int] | None:
+    """The variables of one directed cycle, each followed by a parent of it; ``None`` if acyclic."""
+    alive = set(range(len(parents)))
+    while free := {v for v in alive if alive.isdisjoint(parents[v])}:
+        alive -= free
+    if not alive:
+        return None
+    path = [min(alive)]
+    while path[-1] not in path[:-1]:  # everybody left has a parent that is left
+        path.append(min(alive.intersection(parents[path[-1]])))
+    return path[path.index(path[-1]) + 1 :]
+
+
 def describe_cycle(parents: Sequence[Sequence[int]]) -> str:
     """One directed cycle, like ``1 -> 2 -> 1``; the graph must have one."""
-    # Walking to a parent that is itself on or behind a cycle never ends, so it must repeat.
-    alive = set(range(len(parents)))
-    while True:
-        free = {v for v in alive if not alive.intersection(parents[v])}
-        if not free:
-            break
-        alive -= free
-    path = [min(alive)]
-    while path[-1] not in path[:-1]:
-        path.append(next(p for p in parents[path[-1]] if p in alive))
-    loop = path[path.index(path[-1]) :]
-    return " -> ".join(str(v) for v in reversed(loop))
+    cycle = find_cycle(parents)
+    assert cycle is not None
+    return " -> ".join(str(v) for v in reversed([cycle[-1], *cycle]))

@@ -57,6 +57,7 @@ ARGUMENTS = {EDGE: 2, ARC: 2, CANDIDATE: 1, FOREST: 1, CLUSTERS: 2}
 LARGEST_BITS = 24
 
 RowKind = Literal["cluster", "edge"]
+"""Kinds of rows; ``checker.bounds.ROW_RULES`` says what each of them means."""
 
 
 @dataclass(frozen=True)
@@ -116,10 +117,10 @@ class DualWeights:
 
 
 @dataclass(frozen=True)
-class Row:
-    """A row that multipliers refer to."""
+class NamedRow:
+    """A row that multipliers refer to, by its kind and its variables."""
 
-    kind: RowKind
+    kind: str  # a RowKind where it was read from a file
     members: tuple[int, ...]
 
 
@@ -145,5 +146,5 @@ class Certificate:
     grid: int
     tree: NDArray[np.int32]
     duals: tuple[DualWeights, ...] = ()
-    rows: tuple[Row, ...] = ()
+    rows: tuple[NamedRow, ...] = ()
     multipliers: tuple[Multipliers, ...] = ()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Iterator
+from dataclasses import dataclass, replace
 from functools import partial
 from itertools import combinations
 
@@ -13,9 +14,10 @@ from numpy.typing import NDArray
 from marginbn.data.encode import EncodedData
 from marginbn.exceptions import InputError
 from marginbn.problem.candidates import CandidateSets, enumerate_candidates
-from marginbn.problem.problem import StructureProblem
-from marginbn.problem.scores import LOCAL_SCORES, LocalScore
+from marginbn.problem.problem import StructureProblem, drop_dominated
+from marginbn.problem.scores import SCORES, LocalScore
 from marginbn.proof.certificate import Candidates, Data, Score
+from marginbn.proof.checker.values import decomposable_scores
 
 
 def define_data(data: EncodedData) -> Data:
@@ -45,18 +47,24 @@ def define_score(problem: StructureProblem) -> Score:
     assert problem.origin is not None  # asked for by data_behind
     score = problem.origin[1]
     size = 1.0
-    plain = score
     if isinstance(score, partial):
-        plain, size = score.func, float(score.keywords.get("equivalent_sample_size", 1.0))
-    return Score(_name_of(plain), equivalent_sample_size=size)
+        size = float(score.keywords.get("equivalent_sample_size", 1.0))
+        score = score.func
+    return Score(_formula_of(score), equivalent_sample_size=size)
 
 
-def _name_of(score: LocalScore) -> str:
-    for name, known in LOCAL_SCORES.items():
-        if known is score:
-            return name
-    name = getattr(inspect.unwrap(score), "__name__", repr(score))
-    raise InputError(f"a certificate needs one of the scores {sorted(LOCAL_SCORES)}, got {name}")
+def _formula_of(score: LocalScore) -> str:
+    """The checker's name of a score; refused where the checker has no formula for it."""
+    known = {n: e.certificate for n, e in SCORES.items() if e.certificate in decomposable_scores()}
+    own = [name for name, entry in SCORES.items() if entry.function is score]
+    for formula in (known.get(name) for name in own):
+        if formula is not None:
+            return formula
+    name = own[0] if own else getattr(inspect.unwrap(score), "__name__", repr(score))
+    raise InputError(
+        f"a certificate needs one of the scores {sorted(known)}, got {name}: "
+        "solve without a certificate, or give the checker its formula (docs, 'Add a score')"
+    )
 
 
 def define_candidates(problem: StructureProblem) -> tuple[Candidates, NDArray[np.int64]]:
@@ -104,3 +112,41 @@ def _have_subsets(full: CandidateSets, dropped: NDArray[np.bool_]) -> bool:
 
 def _proper_subsets(parents: tuple[int, ...]) -> Iterator[tuple[int, ...]]:
     return (s for size in range(len(parents)) for s in combinations(parents, size))
+
+
+@dataclass(frozen=True, eq=False)
+class Definition:
+    """Everything of a certificate that is known before the search."""
+
+    problem: StructureProblem
+    data: Data
+    score: Score
+    candidates: Candidates
+    numbers: NDArray[np.int64]  # of the problem's candidates in the certificate
+
+    @classmethod
+    def of(cls, problem: StructureProblem) -> Definition:
+        """The definition of a problem; refused where data or score are not known."""
+        data = define_data(data_behind(problem))
+        candidates, numbers = define_candidates(problem)
+        definition = cls(problem, data, define_score(problem), candidates, numbers)
+        return definition if definition.is_forest else definition._without_dominated()
+
+    def _without_dominated(self) -> Definition:
+        """Candidates that the relaxation does not look at are dropped."""
+        own, kept = self.problem.candidates, drop_dominated(self.problem).candidates
+        if kept is own:
+            return self
+        dropped = self.candidates.dropped.copy()
+        if len(dropped) == 0:
+            dropped = np.zeros(own.n_candidates, dtype=bool)
+        pairs = set(zip(kept.child.tolist(), kept.parents, strict=True))
+        for k, pair in enumerate(zip(own.child.tolist(), own.parents, strict=True)):
+            dropped[self.numbers[k]] = pair not in pairs
+        return replace(self, candidates=replace(self.candidates, dropped=dropped))
+
+    @property
+    def is_forest(self) -> bool:
+        """Whether structures are forests with class parents."""
+        candidates = self.problem.candidates
+        return candidates.is_class_restricted and candidates.max_parents <= 2

@@ -5,6 +5,10 @@ of a box and takes from it the point reached: margins and smoothing give dual we
 rounded to few bits; the bound, the split and the bounds of both sides then all come from the
 rounded weights, so what is recorded is what was used. There is no reduced-cost fixing: a fixed slot
 would be a leaf of its own in the proof.
+
+What ``kernels/tree.py`` has compiled for many nodes is written here once more for one node, as the
+readable reference: which inherited vertices lie in a box, where Frank-Wolfe starts, what a split
+makes of a box. ``tests/proof/test_write.py`` compares the two.
 """
 
 from __future__ import annotations
@@ -20,13 +24,13 @@ from marginbn.proof.certificate import ARC, CANDIDATE, EDGE
 from marginbn.proof.record import (
     Claim,
     Cutoff,
+    Decision,
     Proof,
-    Split,
+    Relaxation,
+    RoundedMajorant,
     Visit,
-    choose_grid,
     exact_shares,
     quantise,
-    rounding_slack,
     smooth_shares,
     unused_weight,
     weights_of,
@@ -35,12 +39,14 @@ from marginbn.solvers.branch_bound import BranchBoundSolver
 from marginbn.solvers.branch_bound.arrays import encode
 from marginbn.solvers.branch_bound.kernels.bound import PRUNED, Incumbent, bound_box
 from marginbn.solvers.branch_bound.kernels.box import propagate
-from marginbn.solvers.branch_bound.kernels.combination import SMOOTHING, new_bounding
+from marginbn.solvers.branch_bound.kernels.combination import new_bounding
 from marginbn.solvers.branch_bound.kernels.oracle import maximise
 from marginbn.solvers.branch_bound.kernels.records import (
     Box,
     FloatArray,
     IntArray,
+    column_of,
+    columns_of,
     new_box,
     new_oracle,
 )
@@ -61,15 +67,9 @@ from marginbn.solvers.branch_bound.schedule import settings_for
 from marginbn.solvers.branch_bound.workers import ACTIVE_VERTICES, UNLIMITED
 from marginbn.solvers.memory import KEPT_VERTICES
 
-LEAF_BITS = (2, 3, 5, 7, 11, 15, 20)
-"""Tried one after the other until the rounded weights still prune."""
-
-INNER_BITS = 7
-"""For nodes that are split."""
-
 
 @dataclass(frozen=True, eq=False)
-class State:
+class BoxState:
     """A box, what its relaxation starts from, and the majorant behind its bound."""
 
     allowed: NDArray[np.bool_]
@@ -79,21 +79,14 @@ class State:
     vertices: NDArray[np.int16]
     share: FloatArray
     smoothing: float
-    majorant: Majorant
+    majorant: RoundedMajorant
 
 
-@dataclass(frozen=True, eq=False)
-class Majorant:
-    """Rounded weights with what they give: f <= constant + gradient . eta, bound over the box."""
-
-    proof: Proof
-    constant: float
-    gradient: FloatArray
-    bound: float
-
-
-class ForestRelaxation:
+class ForestRelaxation(Relaxation):
     """Boxes of a class-restricted problem with at most two parents per variable."""
+
+    LEAF_BITS = (2, 3, 5, 7, 11, 15, 20)
+    INNER_BITS = 7
 
     def __init__(
         self, problem: StructureProblem, numbers: IntArray, cutoff: Cutoff, seed: int
@@ -101,9 +94,9 @@ class ForestRelaxation:
         BranchBoundSolver().prepare()
         self.encoding = encode(problem)
         inst = with_all_rows(self.encoding.instance)
+        super().__init__(problem, cutoff, float(inst.magnitude.max(initial=0.0)))
         self.inst = inst
         self._n_rivals = inst.rows.shape[0] // max(inst.weights.size, 1)
-        self.cutoff = cutoff
         self._numbers = numbers  # candidate of the problem -> candidate of the certificate
         settings = settings_for(self.encoding, cutoff.limits)
         # a little beyond the cutoff, so that rounded weights still reach it
@@ -116,16 +109,7 @@ class ForestRelaxation:
             np.zeros(n + 1, dtype=np.int64), np.array([-np.inf]), np.zeros(1, dtype=np.int64)
         )
         self._seed = np.array([2 * seed + 1], dtype=np.int64)
-        self._stop = np.zeros(1, dtype=np.int64)
         self._root_bound = math.inf
-        self._level = 1  # where the bits of the last leaf stand in LEAF_BITS
-        largest = float(inst.magnitude.max(initial=0.0))
-        self.grid = choose_grid(largest, n + 1)
-        self.slack = rounding_slack(problem, self.grid, largest)
-
-    def interrupt(self) -> None:
-        """Raise the flag that the kernels look at."""
-        self._stop[0] = 1
 
     # ------------------------------------------------------------------ the root
 
@@ -150,10 +134,10 @@ class ForestRelaxation:
         vertices: NDArray[np.int16],
         share: FloatArray,
         smoothing: float,
-        majorant: Majorant,
-    ) -> State:
+        majorant: RoundedMajorant,
+    ) -> BoxState:
         arrays = (box.allowed.copy(), box.classes.copy(), box.edges.copy(), box.relevant.copy())
-        return State(*arrays, vertices, share, smoothing, majorant)
+        return BoxState(*arrays, vertices, share, smoothing, majorant)
 
     # ------------------------------------------------------------------ one node
 
@@ -189,9 +173,7 @@ class ForestRelaxation:
         if self.inst.weights.size == 0:
             value = maximise(self.inst, self.box, self.inst.linear, UNLIMITED, self.oracle)[0]
             return Visit(float(value), Proof())
-        n = self.inst.n_features
-        columns = vertex + np.arange(n + 1) * (n + 2)
-        margins = self.inst.columns[columns].sum(axis=0).reshape(-1, self._n_rivals)
+        margins = self.inst.columns[columns_of(vertex)].sum(axis=0).reshape(-1, self._n_rivals)
         majorant = self._majorant(exact_shares(margins, self.inst.gamma), 1)
         return Visit(majorant.bound, majorant.proof)
 
@@ -205,22 +187,22 @@ class ForestRelaxation:
     def _offer(self, vertex: IntArray) -> None:
         self.cutoff.offer(self.encoding.selection(vertex))
 
-    def _load_vertices(self, state: State) -> bool:
+    def _load_vertices(self, state: BoxState) -> bool:
         """Inherited vertices that lie in the box, or the best one; False if the box is empty."""
         b = self.bounding
         inside = self._contains(state.vertices)
         vertices, share = state.vertices[inside], state.share[inside]
         if len(vertices) == 0:
-            gradient = state.majorant.gradient
-            upper, _ = maximise(self.inst, self.box, gradient, self.settings.cap, self.oracle)
+            values = state.majorant.values
+            upper, _ = maximise(self.inst, self.box, values, self.settings.cap, self.oracle)
             if upper == -np.inf:
                 return False
             vertices, share = self.oracle.vertex[None, :].astype(np.int16), np.ones(1)
         b.vertices[: len(vertices)] = vertices
         b.share[: len(share)] = share / share.sum()
-        b.n_active[0] = len(vertices)
+        b.state.n_active = len(vertices)
         largest = self.settings.smoothing_start * self.inst.gamma
-        b.numbers[SMOOTHING] = min(largest, self.settings.smoothing_reset * state.smoothing)
+        b.state.smoothing = min(largest, self.settings.smoothing_reset * state.smoothing)
         return True
 
     def _contains(self, vertices: NDArray[np.int16]) -> NDArray[np.bool_]:
@@ -235,7 +217,7 @@ class ForestRelaxation:
             inside &= (slots[:, j] != n + 1) | member
         return np.asarray(inside)
 
-    def _tighten(self, bound: float) -> Majorant:
+    def _tighten(self, bound: float) -> RoundedMajorant:
         """Run the compiled bounding and round the weights it ends with."""
         best = self.cutoff.objective - self.encoding.constant
         self.incumbent.value[0] = best
@@ -252,7 +234,7 @@ class ForestRelaxation:
             self.incumbent,
             accuracy(self.settings, self._root_bound, bound, best),
             iterations,
-            self._stop,
+            self.stop,
         )
         if self.incumbent.found[0] != found:
             self._offer(self.incumbent.vertex)
@@ -263,43 +245,33 @@ class ForestRelaxation:
 
     # ------------------------------------------------------------------ weights
 
-    def _rounded(self, is_pruned: bool) -> Majorant:
-        """The margins reached as rounded weights: as few bits as prune, or those of a split."""
+    def _rounded(self, is_pruned: bool) -> RoundedMajorant:
+        """The margins reached as rounded weights."""
         b, inst = self.bounding, self.inst
         margins = b.t.reshape(-1, self._n_rivals)
-        shares = smooth_shares(margins, inst.gamma, float(b.numbers[SMOOTHING]))
-        if is_pruned:
-            for level in range(max(0, self._level - 1), len(LEAF_BITS)):
-                majorant = self._majorant(shares, LEAF_BITS[level])
-                if majorant.bound <= self.cutoff.value:
-                    self._level = level
-                    return majorant
-        return self._majorant(shares, INNER_BITS)
+        shares = smooth_shares(margins, inst.gamma, float(b.state.smoothing))
+        return self.fewest_bits(is_pruned, lambda bits: self._majorant(shares, bits))
 
-    def _majorant(self, shares: FloatArray, bits: int) -> Majorant:
-        if self.inst.weights.size == 0:
-            return self._from_proof(Proof())
-        return self._from_proof(Proof(quantise(shares, bits)))
-
-    def _from_proof(self, proof: Proof) -> Majorant:
-        """Constant, gradient and the bound over the present box."""
+    def _majorant(self, shares: FloatArray, bits: int) -> RoundedMajorant:
+        """Shares of (M, rivals) rounded, and their bound over the present box."""
         inst = self.inst
-        constant, gradient = 0.0, inst.linear
-        if proof.dual is not None:
-            constant = inst.gamma * unused_weight(proof.dual, inst.weights)
-            u = weights_of(proof.dual, inst.weights)
+        constant, gradient, dual = 0.0, inst.linear, None
+        if inst.weights.size:
+            dual = quantise(shares, bits)
+            constant = inst.gamma * unused_weight(dual, inst.weights)
+            u = weights_of(dual, inst.weights)
             # a threaded product waits for other processes; this one does not
             gradient = inst.linear + np.einsum("vr,r->v", inst.columns, u)
         upper, _ = maximise(inst, self.box, gradient, self.settings.cap, self.oracle)
         bound = constant + float(upper) + self.encoding.constant
-        return Majorant(proof, constant + self.encoding.constant, gradient, bound)
+        return RoundedMajorant(Proof(dual), constant + self.encoding.constant, gradient, bound)
 
     # ------------------------------------------------------------------ splitting
 
-    def _split(self, majorant: Majorant) -> Visit:
+    def _split(self, majorant: RoundedMajorant) -> Visit:
         inst, b = self.inst, self.bounding
         kind, i, j = choose_split(inst, self.box, self.settings, b, self._seed)
-        heaviest = np.argsort(-b.share[: b.n_active[0]], kind="stable")[:KEPT_VERTICES]
+        heaviest = np.argsort(-b.share[: b.state.n_active], kind="stable")[:KEPT_VERTICES]
         vertices, share = b.vertices[heaviest].astype(np.int16), b.share[heaviest].copy()
         if kind == NONE:  # every feature is decided: split on the first parent set of the class
             j = int(np.flatnonzero(self.box.classes)[0])
@@ -313,15 +285,16 @@ class ForestRelaxation:
                 apply_split(inst, self.child, kind, i, j, with_it != (kind == RELEVANCE))
             bound = -math.inf
             if propagate(inst, self.child):
-                gradient = majorant.gradient
-                upper, _ = maximise(inst, self.child, gradient, self.settings.cap, self.oracle)
+                values = majorant.values
+                upper, _ = maximise(inst, self.child, values, self.settings.cap, self.oracle)
                 bound = min(majorant.bound, majorant.constant + float(upper))
-            smoothing = float(b.numbers[SMOOTHING])
+            smoothing = float(b.state.smoothing)
             state = self._state(self.child, vertices, share, smoothing, majorant)
             sides.append(Claim(state, bound, majorant.proof))
-        return Visit(majorant.bound, majorant.proof, self._object(kind, i, j), (sides[0], sides[1]))
+        decision = self._decision(kind, i, j)
+        return Visit(majorant.bound, majorant.proof, decision, (sides[0], sides[1]))
 
-    def _object(self, kind: int, i: int, j: int) -> Split:
+    def _decision(self, kind: int, i: int, j: int) -> Decision:
         """A split in the terms of a certificate."""
         n = self.inst.n_features
         if kind == EDGE_SPLIT:
@@ -330,6 +303,6 @@ class ForestRelaxation:
             return EDGE, 0, i + 1
         if kind == MEMBER:
             return ARC, 0, i + 1
-        column = n * (n + 2) + j if kind == NONE else i * (n + 2) + j
+        column = column_of(n, n if kind == NONE else i, j)
         assert kind in (NONE, SLOT)
         return CANDIDATE, int(self._numbers[self.encoding.candidate_of[column]])

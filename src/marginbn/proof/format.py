@@ -24,27 +24,25 @@ it is unfolded.
 from __future__ import annotations
 
 import json
-import os
 import zlib
 from collections.abc import Iterator
+from dataclasses import dataclass
 from itertools import pairwise
-from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from marginbn.exceptions import FormatError, InputError, ProblemTooLargeError
+from marginbn.exceptions import ProblemTooLargeError
 from marginbn.files import (
+    Count,
     MisfitError,
+    Must,
     PathLike,
-    as_bool,
-    as_count,
-    as_finite,
-    as_int,
-    as_list,
-    as_record,
-    as_text,
+    naming_file,
+    parse_json,
+    read_as,
+    read_bytes,
     write_atomic,
 )
 from marginbn.problem.candidates import CandidateRule
@@ -55,7 +53,8 @@ from marginbn.proof.certificate import (
     Data,
     DualWeights,
     Multipliers,
-    Row,
+    NamedRow,
+    RowKind,
     Score,
 )
 
@@ -67,29 +66,46 @@ MAX_BYTES = 2**30
 MAX_HEADER = 2**25
 """Largest header: text unfolds to much larger values than arrays do."""
 
-_KEYS = (
-    "fingerprint",
-    "variables",
-    "n_samples",
-    "score",
-    "candidates",
-    "incumbent",
-    "objective",
-    "bound",
-    "grid",
-    "tree",
-    "duals",
-    "rows",
-    "multipliers",
-)
+Indices = tuple[Count, ...]
+Arcs = tuple[tuple[Count, Count], ...]
+
+
+@dataclass(frozen=True)
+class _Rule:
+    max_parents: Count
+    class_restricted: bool
+    required: Arcs
+    forbidden: Arcs
+    constant: Indices
+
+
+@dataclass(frozen=True)
+class _Candidates:
+    rule: _Rule | None
+    listed: tuple[tuple[Indices, ...], ...]
+    dropped: Count
+
+
+@dataclass(frozen=True)
+class _Header:
+    fingerprint: str
+    variables: Annotated[tuple[tuple[str, tuple[str, ...]], ...], Must("be at least one", bool)]
+    n_samples: Count
+    score: Score
+    candidates: _Candidates
+    incumbent: tuple[Indices, ...]
+    objective: float
+    bound: float
+    grid: int
+    tree: Count
+    duals: tuple[tuple[int, int], ...]
+    rows: tuple[tuple[RowKind, Indices], ...]
+    multipliers: Count
 
 
 def part_type(bits: int) -> np.dtype[Any]:
     """Type of the parts of dual weights with so many bits: 2^bits itself must fit."""
     return np.dtype("<u1" if bits < 8 else "<u2" if bits < 16 else "<u4")
-
-
-# ---------------------------------------------------------------------------------- writing
 
 
 def write_certificate(path: PathLike, certificate: Certificate) -> None:
@@ -160,30 +176,11 @@ def _arrays(c: Certificate) -> Iterator[bytes]:
     yield np.array([y for m in c.multipliers for y in m.values], dtype="<f8").tobytes()
 
 
-# ---------------------------------------------------------------------------------- reading
-
-
 def read_certificate(path: PathLike, max_bytes: int = MAX_BYTES) -> Certificate:
-    """Read a certificate; whatever is not as the format demands is refused.
-
-    Raises
-    ------
-    FormatError
-        If the file is no certificate, or a broken one; the message says what and where.
-    InputError
-        If the file cannot be read at all.
-    """
-    name = os.fspath(path)
-    try:
-        if os.path.getsize(path) > max_bytes:
-            raise FormatError(f"{name}: the file is larger than {max_bytes} bytes")
-        content = Path(path).read_bytes()
-    except OSError as error:
-        raise InputError(f"cannot read {name}: {error.strerror or error}") from None
-    try:
+    """Read a certificate; whatever is not as the format demands is a :class:`FormatError`."""
+    content = read_bytes(path, max_bytes)
+    with naming_file(path):
         return decode_certificate(content, max_bytes)
-    except MisfitError as misfit:
-        raise FormatError(f"{name}: {misfit}") from None
 
 
 def decode_certificate(content: bytes, max_bytes: int = MAX_BYTES) -> Certificate:
@@ -197,7 +194,7 @@ def decode_certificate(content: bytes, max_bytes: int = MAX_BYTES) -> Certificat
     length = int(cursor.take("<i8", 1, "the length of the header")[0])
     if length > MAX_HEADER:
         raise MisfitError(f"the header would be longer than {MAX_HEADER} bytes")
-    header = _parse(cursor.take("<u1", length, "the header").tobytes())
+    header = _read_header(cursor.take("<u1", length, "the header").tobytes())
     certificate = _build(header, cursor)
     cursor.finish()
     return certificate
@@ -216,11 +213,13 @@ def _unpack(content: bytes, max_bytes: int) -> bytes:
     return unfolded
 
 
-def _parse(text: bytes) -> dict[str, object]:
+def _read_header(text: bytes) -> _Header:
     try:
-        return as_record(json.loads(text.decode("utf-8")), "header", _KEYS)
-    except (ValueError, RecursionError) as error:
-        raise MisfitError(f"the header is no JSON: {str(error)[:200]}") from None
+        data = parse_json(text)
+    except MisfitError as misfit:
+        raise MisfitError(f"header: {misfit}") from None
+    header: _Header = read_as(_Header, data, "header")
+    return header
 
 
 class Cursor:
@@ -247,49 +246,30 @@ class Cursor:
             raise MisfitError(f"{left} bytes follow the last array")
 
 
-def _build(header: dict[str, object], cursor: Cursor) -> Certificate:
-    score = _score(header["score"])
+def _build(header: _Header, cursor: Cursor) -> Certificate:
     data = _data(header, cursor)
-    candidates = _candidates(header["candidates"], cursor)
-    tree = cursor.take("<i4", as_count(header["tree"], "tree"), "tree")
-    n_classes = len(data.states[0])
-    rivals = {"binary": 1, "multiclass": n_classes - 1}.get(score.name, 0)
+    candidates = _candidates(header.candidates, cursor)
+    tree = cursor.take("<i4", header.tree, "tree")
+    rivals = {"binary": 1, "multiclass": len(data.states[0]) - 1}.get(header.score.name, 0)
     return Certificate(
-        fingerprint=as_text(header["fingerprint"], "fingerprint"),
+        fingerprint=header.fingerprint,
         data=data,
-        score=score,
+        score=header.score,
         candidates=candidates,
-        incumbent=tuple(
-            _indices(p, f"incumbent[{i}]")
-            for i, p in enumerate(as_list(header["incumbent"], "incumbent"))
-        ),
-        objective=as_finite(header["objective"], "objective"),
-        bound=as_finite(header["bound"], "bound"),
-        grid=as_int(header["grid"], "grid"),
+        incumbent=header.incumbent,
+        objective=header.objective,
+        bound=header.bound,
+        grid=header.grid,
         tree=tree,
-        duals=_duals(as_list(header["duals"], "duals"), (len(data.codes), rivals), cursor),
-        rows=tuple(_row(r, f"rows[{i}]") for i, r in enumerate(as_list(header["rows"], "rows"))),
-        multipliers=_multipliers(as_count(header["multipliers"], "multipliers"), cursor),
+        duals=_duals(header.duals, (len(data.codes), rivals), cursor),
+        rows=tuple(NamedRow(*row) for row in header.rows),
+        multipliers=_multipliers(header.multipliers, cursor),
     )
 
 
-def _score(value: object) -> Score:
-    record = as_record(value, "score", ("name", "gamma", "smoothing", "equivalent_sample_size"))
-    numbers = {k: as_finite(v, f"score.{k}") for k, v in record.items() if k != "name"}
-    return Score(as_text(record["name"], "score.name"), **numbers)
-
-
-def _data(header: dict[str, object], cursor: Cursor) -> Data:
-    names, states = [], []
-    for i, item in enumerate(as_list(header["variables"], "variables")):
-        name, labels = as_list(item, f"variables[{i}]", 2)
-        names.append(as_text(name, f"variables[{i}]"))
-        states.append(
-            tuple(as_text(s, f"variables[{i}]") for s in as_list(labels, f"variables[{i}]"))
-        )
-    if not names:
-        raise MisfitError("variables: there must be at least one")
-    n_samples = as_count(header["n_samples"], "n_samples")
+def _data(header: _Header, cursor: Cursor) -> Data:
+    names, states = zip(*header.variables, strict=True)
+    n_samples = header.n_samples
     codes = cursor.take("<i4", n_samples * len(names), "codes").reshape(len(names), n_samples).T
     weights = cursor.take("<f8", n_samples, "weights")
     arities = np.array([len(s) for s in states])
@@ -297,59 +277,21 @@ def _data(header: dict[str, object], cursor: Cursor) -> Data:
         raise MisfitError("codes: must lie between 0 and the number of states minus one")
     if not (np.isfinite(weights) & (weights > 0)).all():
         raise MisfitError("weights: must be positive and finite")
-    return Data(tuple(names), tuple(states), codes.astype(np.int32), weights.astype(np.float64))
+    return Data(names, states, codes.astype(np.int32), weights.astype(np.float64))
 
 
-def _candidates(value: object, cursor: Cursor) -> Candidates:
-    record = as_record(value, "candidates", ("rule", "listed", "dropped"))
-    rule = None if record["rule"] is None else _rule(record["rule"])
-    listed = tuple(
-        tuple(
-            _indices(p, f"candidates.listed[{i}]") for p in as_list(own, f"candidates.listed[{i}]")
-        )
-        for i, own in enumerate(as_list(record["listed"], "candidates.listed"))
-    )
-    count = as_count(record["dropped"], "candidates.dropped")
-    bits = cursor.take("<u1", -(-count // 8), "dropped")
-    return Candidates(rule, listed, np.unpackbits(bits, count=count).astype(bool))
+def _candidates(shape: _Candidates, cursor: Cursor) -> Candidates:
+    rule = None if shape.rule is None else CandidateRule(**vars(shape.rule))
+    bits = cursor.take("<u1", -(-shape.dropped // 8), "dropped")
+    return Candidates(rule, shape.listed, np.unpackbits(bits, count=shape.dropped).astype(bool))
 
 
-def _rule(value: object) -> CandidateRule:
-    keys = ("max_parents", "class_restricted", "required", "forbidden", "constant")
-    record = as_record(value, "candidates.rule", keys)
-    return CandidateRule(
-        as_count(record["max_parents"], "max_parents"),
-        as_bool(record["class_restricted"], "class_restricted"),
-        required=tuple(_arc(a, "required") for a in as_list(record["required"], "required")),
-        forbidden=tuple(_arc(a, "forbidden") for a in as_list(record["forbidden"], "forbidden")),
-        constant=_indices(record["constant"], "constant"),
-    )
-
-
-def _arc(value: object, place: str) -> tuple[int, int]:
-    parent, child = as_list(value, place, 2)
-    return as_count(parent, place), as_count(child, place)
-
-
-def _indices(value: object, place: str) -> tuple[int, ...]:
-    return tuple(as_count(v, place) for v in as_list(value, place))
-
-
-def _row(value: object, place: str) -> Row:
-    kind, members = as_list(value, place, 2)
-    if kind == "cluster":
-        return Row("cluster", _indices(members, place))
-    if kind == "edge":
-        return Row("edge", _indices(members, place))
-    raise MisfitError(f"{place}: must be a cluster or an edge")
-
-
-def _duals(items: list[object], shape: tuple[int, int], cursor: Cursor) -> tuple[DualWeights, ...]:
+def _duals(
+    items: tuple[tuple[int, int], ...], shape: tuple[int, int], cursor: Cursor
+) -> tuple[DualWeights, ...]:
     found: list[DualWeights] = []
-    for number, item in enumerate(items):
-        place = f"duals[{number}]"
-        first, second = as_list(item, place, 2)
-        bits, before = as_int(first, place), as_int(second, place)
+    for number, (bits, before) in enumerate(items):
+        place = f"header.duals[{number}]"
         if not 1 <= bits <= LARGEST_BITS or not -1 <= before < number:
             raise MisfitError(f"{place}: bits or reference out of range")
         kind = part_type(bits)

@@ -1,28 +1,23 @@
-"""What a relaxation tells the tree, and the tree as it goes into a certificate.
+"""What a search that keeps its proof shares with the relaxations that bound its nodes.
 
-Dual weights on a coarse scale: few bits, still a proof.
-
-Any shares of a sample's weight that add up to one at most give a valid bound, so shares may be
-rounded as long as the bound stays good enough. Parts of 2^bits, see
-:class:`marginbn.proof.certificate.DualWeights`.
-
-How coarse the arithmetic of a certificate is, and how much a claim must allow for it.
-
-A checker rounds the values of candidates up to multiples of 2^grid in 64-bit integers, which leave
-54 - 3 b bits for a value where the number of variables has b bits. The claimed bound has to lie
-above everything that rounding can add: one unit of the grid for every variable, for the constant
-and for every multiplier; eight units of 2^-44 for every coefficient, times the weights; the errors
-of decomposable scores; and those of sums in double precision, on both sides.
-
-The incumbent of a certifying search and the value up to which nodes are given up.
+* *Claims* about nodes go back and forth; the *recorded tree* of them goes into a certificate.
+* *Dual weights* on a coarse scale, parts of 2^bits: any shares of a sample's weight that add up to
+  one at most give a valid bound, so they are rounded to as few bits as keep the bound good enough.
+* The *allowance* for a checker's rounding. It rounds the values of candidates up to multiples of
+  2^grid in 64-bit integers, which leave 54 - 3 b bits for a value where the number of variables has
+  b bits. The claimed bound has to lie above everything that rounding can add: one unit of the grid
+  for every variable, for the constant and for every multiplier; eight units of 2^-44 for every
+  coefficient, times the weights; the errors of decomposable scores; and those of sums in double
+  precision, on both sides.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -33,13 +28,13 @@ from marginbn.proof.certificate import (
     FOREST,
     DualWeights,
     Multipliers,
-    Row,
+    NamedRow,
 )
 from marginbn.proof.format import part_type
 from marginbn.solvers.run import Limits, Run
 
-Split = tuple[int, ...]
-"""Kind and arguments of an object, in the numbers of the certificate."""
+Decision = tuple[int, ...]
+"""Kind and arguments of the object that a node is split on, in the numbers of the certificate."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,7 +42,7 @@ class Proof:
     """Weights that bound a node; ``multipliers`` is ``None`` for a bound by forests."""
 
     dual: DualWeights | None = None
-    multipliers: tuple[tuple[Row, float], ...] | None = None
+    multipliers: tuple[tuple[NamedRow, float], ...] | None = None
 
     @property
     def nbytes(self) -> int:
@@ -71,29 +66,8 @@ class Visit:
 
     bound: float
     proof: Proof
-    split: Split | None = None
+    split: Decision | None = None
     sides: tuple[Claim, Claim] | None = None
-
-
-class Relaxation(Protocol):
-    """What the tree search needs of a relaxation."""
-
-    @property
-    def grid(self) -> int:
-        """Power of two that a checker rounds to."""
-
-    @property
-    def slack(self) -> float:
-        """What a claim must allow for a checker's rounding."""
-
-    def root(self) -> Claim:
-        """All structures."""
-
-    def visit(self, claim: Claim) -> Visit:
-        """Tighten the bound of a node that is above the cutoff, and split it if need be."""
-
-    def interrupt(self) -> None:
-        """End the visit at hand soon; called from another thread."""
 
 
 @dataclass(eq=False)
@@ -102,7 +76,7 @@ class TreeNode:
 
     bound: float
     proof: Proof
-    split: Split | None = None
+    split: Decision | None = None
     sides: tuple[TreeNode, TreeNode] | None = None
 
 
@@ -112,7 +86,7 @@ class Written:
 
     tree: list[int] = field(default_factory=list)
     duals: list[DualWeights] = field(default_factory=list)
-    rows: list[Row] = field(default_factory=list)
+    rows: list[NamedRow] = field(default_factory=list)
     multipliers: list[Multipliers] = field(default_factory=list)
 
     def stream(self) -> NDArray[np.int32]:
@@ -138,7 +112,7 @@ def write_tree(root: TreeNode) -> Written:
     """Number everything that leaves refer to."""
     written = Written()
     dual_number: dict[int, int] = {}
-    row_number: dict[Row, int] = {}
+    row_number: dict[NamedRow, int] = {}
     set_number: dict[int, int] = {}
     for node in _preorder(root):
         if node.split is not None:
@@ -162,7 +136,7 @@ def write_tree(root: TreeNode) -> Written:
 
 
 def _numbered(
-    multipliers: tuple[tuple[Row, float], ...], row_number: dict[Row, int]
+    multipliers: tuple[tuple[NamedRow, float], ...], row_number: dict[NamedRow, int]
 ) -> Multipliers:
     used = [(row, y) for row, y in multipliers if y > 0]
     numbers = tuple(row_number.setdefault(row, len(row_number)) for row, _ in used)
@@ -297,3 +271,70 @@ class Cutoff:
     def offer(self, selection: NDArray[np.int64]) -> None:
         """Hand a selection to the run, which scores it from the definition."""
         self.run.offer(selection)
+
+
+@dataclass(frozen=True, eq=False)
+class RoundedMajorant:
+    """Rounded weights with what they give: f <= constant + values . eta.
+
+    ``bound`` is the largest value of the right-hand side over the node they were made for, or more.
+    """
+
+    proof: Proof
+    constant: float
+    values: FloatArray
+    bound: float
+
+
+class Relaxation(ABC):
+    """Bounds the nodes of a search that keeps its proof, and splits them.
+
+    Parameters
+    ----------
+    problem, cutoff
+        What is solved, and up to which value nodes are given up.
+    largest
+        Largest value of a candidate that a proof may need.
+    """
+
+    LEAF_BITS: ClassVar[tuple[int, ...]]
+    """Tried one after the other until the rounded weights still prune."""
+
+    INNER_BITS: ClassVar[int]
+    """For nodes that are split."""
+
+    def __init__(self, problem: StructureProblem, cutoff: Cutoff, largest: float) -> None:
+        self.problem = problem
+        self.cutoff = cutoff
+        self.largest = largest
+        self.most_rows = 0  # that a proof has used
+        self.grid = choose_grid(largest, problem.n_variables)
+        self.stop = np.zeros(1, dtype=np.int64)  # flag that compiled code looks at
+        self._level = 1  # where the bits of the last leaf stand in LEAF_BITS
+
+    @property
+    def slack(self) -> float:
+        """What a claim must allow for a checker's rounding."""
+        return rounding_slack(self.problem, self.grid, self.largest, self.most_rows)
+
+    @abstractmethod
+    def root(self) -> Claim:
+        """All structures, with the trivial bound."""
+
+    @abstractmethod
+    def visit(self, claim: Claim) -> Visit:
+        """Tighten the bound of a node that is above the cutoff, and split it if need be."""
+
+    def interrupt(self) -> None:
+        """End the visit at hand soon; called from another thread."""
+        self.stop[0] = 1
+
+    def fewest_bits(self, prunes: bool, weigh: Callable[[int], RoundedMajorant]) -> RoundedMajorant:
+        """As few bits as still prune where unrounded weights do, otherwise those of a split."""
+        if prunes:
+            for level in range(max(0, self._level - 1), len(self.LEAF_BITS)):
+                majorant = weigh(self.LEAF_BITS[level])
+                if majorant.bound <= self.cutoff.value:
+                    self._level = level
+                    return majorant
+        return weigh(self.INNER_BITS)

@@ -1,15 +1,12 @@
-"""The tree search that keeps its proof.
-
-Best bound first, as in the engines, but node by node in Python, with every decision and every
-weight kept until the end. Whatever ends the search, the nodes still open are leaves with the best
-weights they have: the certificate proves the gap that is left.
-
-A solve with a certificate.
+"""A solve with a certificate.
 
 The chosen solver searches first, at full speed, for at most :data:`SEARCH_SHARE` of the time limit;
-it finds the structure. Then a certifying search, with that structure as incumbent, builds the tree
-that goes into the file, within the rest of the time. The result has the better of both bounds; if
-the certificate proves less than the search does, a warning says so.
+it finds the structure. Then a search that keeps its proof, with that structure as incumbent, builds
+the tree that goes into the file, within the rest of the time: best bound first, as in the engines,
+but node by node in Python, with every decision and every weight kept until the end. Whatever ends
+it, the nodes still open are leaves with the best weights they have, so the certificate proves the
+gap that is left. The result has the better of both bounds; if the certificate proves less than the
+search does, a warning says so.
 """
 
 from __future__ import annotations
@@ -17,24 +14,15 @@ from __future__ import annotations
 import os
 import warnings
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from heapq import heappop, heappush
 from itertools import count
 
-import numpy as np
-from numpy.typing import NDArray
-
 from marginbn.exceptions import CertificateWarning, InputError
 from marginbn.files import PathLike
-from marginbn.problem.problem import StructureProblem, drop_dominated
-from marginbn.proof.certificate import Candidates, Certificate, Data, Score
+from marginbn.proof.certificate import Certificate
 from marginbn.proof.clusters import ClusterRelaxation
-from marginbn.proof.definition import (
-    data_behind,
-    define_candidates,
-    define_data,
-    define_score,
-)
+from marginbn.proof.definition import Definition
 from marginbn.proof.forest import ForestRelaxation
 from marginbn.proof.format import write_certificate
 from marginbn.proof.record import Claim, Cutoff, Relaxation, TreeNode, leaves, write_tree
@@ -140,44 +128,6 @@ SHORTEST_PROOF = 0.1
 
 WORTH_A_WARNING = 1e-5
 """A certificate whose gap is larger than the search's by more than this is reported."""
-
-
-@dataclass(frozen=True, eq=False)
-class Definition:
-    """Everything of a certificate that is known before the search."""
-
-    problem: StructureProblem
-    data: Data
-    score: Score
-    candidates: Candidates
-    numbers: NDArray[np.int64]  # of the problem's candidates in the certificate
-
-    @classmethod
-    def of(cls, problem: StructureProblem) -> Definition:
-        """The definition of a problem; refused where data or score are not known."""
-        data = define_data(data_behind(problem))
-        candidates, numbers = define_candidates(problem)
-        definition = cls(problem, data, define_score(problem), candidates, numbers)
-        return definition if definition.is_forest else definition._without_dominated()
-
-    def _without_dominated(self) -> Definition:
-        """Candidates that the relaxation does not look at are dropped."""
-        own, kept = self.problem.candidates, drop_dominated(self.problem).candidates
-        if kept is own:
-            return self
-        dropped = self.candidates.dropped.copy()
-        if len(dropped) == 0:
-            dropped = np.zeros(own.n_candidates, dtype=bool)
-        pairs = set(zip(kept.child.tolist(), kept.parents, strict=True))
-        for k, pair in enumerate(zip(own.child.tolist(), own.parents, strict=True)):
-            dropped[self.numbers[k]] = pair not in pairs
-        return replace(self, candidates=replace(self.candidates, dropped=dropped))
-
-    @property
-    def is_forest(self) -> bool:
-        """Whether structures are forests with class parents."""
-        candidates = self.problem.candidates
-        return candidates.is_class_restricted and candidates.max_parents <= 2
 
 
 class CertifyingSolver(TreeSolver):

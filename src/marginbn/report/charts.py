@@ -1,14 +1,9 @@
-"""Axes of a chart: from values to places, with ticks at round numbers.
-
-HTML and SVG text in which every name is harmless, by construction.
+"""HTML and SVG in which every name is harmless, and the charts of the page.
 
 :func:`element` escapes whatever is not :class:`Markup`, and only :func:`element` and the few
-functions beside it make markup.
-
-Charts as SVG: how the bound closed, accuracies with intervals, contributions.
-
-Sizes are those of a phone's width, so that the text stays readable there; colours come from the
-style sheet by the classes of the elements.
+functions next to it make markup. Charts show how the bound closed, accuracies with intervals, and
+contributions. Their sizes are those of a phone's width, so that the text stays readable there;
+colours come from the style sheet by the classes of the elements.
 """
 
 from __future__ import annotations
@@ -16,62 +11,10 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from html import escape
 
+from marginbn.network.svg import escaped
 from marginbn.network.wording import columns, one_line, percent, shorten, text_width
 from marginbn.solvers.result import TracePoint
-
-
-@dataclass(frozen=True)
-class Scale:
-    """An axis from ``start`` to ``end`` (in pixels) with the ticks on it.
-
-    Parameters
-    ----------
-    place
-        From a value to its pixel.
-    ticks
-        Values with their labels.
-    """
-
-    place: Callable[[float], float]
-    ticks: tuple[tuple[float, str], ...]
-
-
-def linear_scale(low: float, high: float, start: float, end: float, most: int = 5) -> Scale:
-    """Equal steps; the ends are the values themselves, widened where they are equal."""
-    if high - low <= 1e-12 * max(abs(low), abs(high), 1e-300):
-        low, high = low - 0.5, high + 0.5
-    step = round_step((high - low) / most)
-    first, last = math.ceil(low / step - 1e-9), math.floor(high / step + 1e-9)
-    digits = max(0, -math.floor(math.log10(step) + 1e-9))
-    ticks = tuple((k * step, f"{k * step:.{digits}f}") for k in range(first, last + 1))
-    return Scale(lambda value: start + (value - low) / (high - low) * (end - start), ticks)
-
-
-def log_scale(low: float, high: float, start: float, end: float, most: int = 5) -> Scale:
-    """Equal ratios; both ends must be positive. Ticks are powers of ten."""
-    lower, upper = math.log10(low), math.log10(max(high, low * 1.001))
-
-    def place(value: float) -> float:
-        return start + (math.log10(max(value, low)) - lower) / (upper - lower) * (end - start)
-
-    exponents = range(math.ceil(lower - 1e-9), math.floor(upper + 1e-9) + 1)
-    every = max(1, -(-len(exponents) // most))
-    ticks = tuple((10.0**k, f"{10.0**k:g}") for k in exponents[::every])
-    return Scale(place, ticks)
-
-
-def round_step(width: float) -> float:
-    """The smallest of 1, 2, 5 times a power of ten that is at least so wide.
-
-    Examples
-    --------
-    >>> round_step(0.3), round_step(7), round_step(20)
-    (0.5, 10.0, 20.0)
-    """
-    power = 10.0 ** math.floor(math.log10(width))
-    return next(m * power for m in (1, 2, 5, 10) if m * power >= width * (1 - 1e-9))
 
 
 class Markup(str):
@@ -81,6 +24,21 @@ class Markup(str):
 
 
 Child = str | Markup
+Point = tuple[float, float]
+
+_WIDTH, _HEIGHT = 380.0, 230.0
+_LEFT, _RIGHT, _TOP, _BOTTOM = 58.0, 12.0, 14.0, 38.0
+_NARROW = 340.0  # width of bars with their labels
+_LABELS, _NUMBERS = 158.0, 44.0  # room for labels and for numbers
+_FONT = 12.0
+_MOST_POINTS = 400
+"""Points of a curve that are drawn; more would not be seen."""
+
+_DECADES = 1.5
+"""Spans of more decades than this are drawn on a logarithmic axis of time."""
+
+_LEAST_GAP = 1e-8
+"""Gaps below are drawn there: a logarithm has no zero."""
 
 
 def element(tag: str, *children: Child, **attributes: object) -> Markup:
@@ -94,7 +52,7 @@ def element(tag: str, *children: Child, **attributes: object) -> Markup:
     '<p class="note">1 &lt; 2</p>'
     """
     named = "".join(
-        f' {name.rstrip("_").replace("_", "-")}="{_escaped(str(value))}"'
+        f' {name.rstrip("_").replace("_", "-")}="{escaped(str(value))}"'
         for name, value in attributes.items()
         if value is not None
     )
@@ -103,7 +61,7 @@ def element(tag: str, *children: Child, **attributes: object) -> Markup:
 
 def join(*children: Child) -> Markup:
     """Several pieces one after the other."""
-    return Markup("".join(c if isinstance(c, Markup) else _escaped(c) for c in children))
+    return Markup("".join(c if isinstance(c, Markup) else escaped(c) for c in children))
 
 
 def name(text: str) -> Markup:
@@ -131,28 +89,6 @@ def definitions(pairs: list[tuple[str, Child]], **attributes: object) -> Markup:
     """A list of terms with their values."""
     entries = [element("div", element("dt", term), element("dd", value)) for term, value in pairs]
     return element("dl", *entries, **attributes)
-
-
-def _escaped(text: str) -> str:
-    """Escaped for text and attributes; characters that HTML has no room for are gone."""
-    return escape("".join(c for c in one_line(text) if c not in "\ufffe\uffff"))
-
-
-Point = tuple[float, float]
-
-_WIDTH, _HEIGHT = 380.0, 230.0
-_LEFT, _RIGHT, _TOP, _BOTTOM = 58.0, 12.0, 14.0, 38.0
-_NARROW = 340.0  # width of bars with their labels
-_LABELS, _NUMBERS = 158.0, 44.0  # room for labels and for numbers
-_FONT = 12.0
-_MOST_POINTS = 400
-"""Points of a curve that are drawn; more would not be seen."""
-
-_DECADES = 1.5
-"""Spans of more decades than this are drawn on a logarithmic axis of time."""
-
-_LEAST_GAP = 1e-8
-"""Gaps below are drawn there: a logarithm has no zero."""
 
 
 def draw_trace(trace: Sequence[TracePoint]) -> Markup:
@@ -230,7 +166,7 @@ def draw_bars(rows: Sequence[tuple[str, float]]) -> Markup:
 
 
 def draw_signed_bars(rows: Sequence[tuple[str, float]]) -> Markup:
-    """Bars to both sides of zero, each under its label, with the sign beside them."""
+    """Bars to both sides of zero, each under its label, with signed numbers."""
     low, high = min(0.0, *(v for _, v in rows)), max(0.0, *(v for _, v in rows))
     start, end = (_NUMBERS if low < 0 else 1.0), (_NARROW - _NUMBERS if high > 0 else _NARROW - 1)
     scale = linear_scale(low, high, start, end)
@@ -251,9 +187,9 @@ def _bar(row: tuple[str, float], label: str, label_place: Point, y: float, scale
     name, value = row
     left, right = sorted((scale.place(0.0), scale.place(value)))
     number = f"{value:+.2f}" if label_place[0] == 0 else f"{value:.2f}"
-    beside = {"x": f"{right + 5:.1f}", "text_anchor": "start"}
+    after = {"x": f"{right + 5:.1f}", "text_anchor": "start"}
     if value < 0:
-        beside = {"x": f"{left - 5:.1f}", "text_anchor": "end"}
+        after = {"x": f"{left - 5:.1f}", "text_anchor": "end"}
     anchor = "end" if label_place[0] > 0 else "start"
     at = {"x": f"{label_place[0]:.1f}", "y": f"{label_place[1]:.1f}", "text_anchor": anchor}
     box = {"x": left, "y": y - 6.5, "width": right - left, "height": 13.0}
@@ -262,7 +198,7 @@ def _bar(row: tuple[str, float], label: str, label_place: Point, y: float, scale
         element("title", f"{name}: {number}"),
         element("rect", rx="2", **{k: f"{v:.1f}" for k, v in box.items()}),
         element("text", label, class_="label", **at),
-        element("text", number, y=f"{y + 4:.1f}", class_="value", **beside),
+        element("text", number, y=f"{y + 4:.1f}", class_="value", **after),
         class_="for" if value >= 0 else "against",
     )
 
@@ -353,3 +289,55 @@ def _bottom_axis(x: Scale, y: float, label: str, left: float) -> list[Markup]:
 def _line(x1: float, y1: float, x2: float, y2: float, kind: str) -> Markup:
     ends = {"x1": x1, "y1": y1, "x2": x2, "y2": y2}
     return element("line", class_=kind, **{k: f"{v:.1f}" for k, v in ends.items()})
+
+
+@dataclass(frozen=True)
+class Scale:
+    """An axis from ``start`` to ``end`` (in pixels) with the ticks on it.
+
+    Parameters
+    ----------
+    place
+        From a value to its pixel.
+    ticks
+        Values with their labels.
+    """
+
+    place: Callable[[float], float]
+    ticks: tuple[tuple[float, str], ...]
+
+
+def linear_scale(low: float, high: float, start: float, end: float, most: int = 5) -> Scale:
+    """Equal steps; the ends are the values themselves, widened where they are equal."""
+    if high - low <= 1e-12 * max(abs(low), abs(high), 1e-300):
+        low, high = low - 0.5, high + 0.5
+    step = round_step((high - low) / most)
+    first, last = math.ceil(low / step - 1e-9), math.floor(high / step + 1e-9)
+    digits = max(0, -math.floor(math.log10(step) + 1e-9))
+    ticks = tuple((k * step, f"{k * step:.{digits}f}") for k in range(first, last + 1))
+    return Scale(lambda value: start + (value - low) / (high - low) * (end - start), ticks)
+
+
+def log_scale(low: float, high: float, start: float, end: float, most: int = 5) -> Scale:
+    """Equal ratios; both ends must be positive. Ticks are powers of ten."""
+    lower, upper = math.log10(low), math.log10(max(high, low * 1.001))
+
+    def place(value: float) -> float:
+        return start + (math.log10(max(value, low)) - lower) / (upper - lower) * (end - start)
+
+    exponents = range(math.ceil(lower - 1e-9), math.floor(upper + 1e-9) + 1)
+    every = max(1, -(-len(exponents) // most))
+    ticks = tuple((10.0**k, f"{10.0**k:g}") for k in exponents[::every])
+    return Scale(place, ticks)
+
+
+def round_step(width: float) -> float:
+    """The smallest of 1, 2, 5 times a power of ten that is at least so wide.
+
+    Examples
+    --------
+    >>> round_step(0.3), round_step(7), round_step(20)
+    (0.5, 10.0, 20.0)
+    """
+    power = 10.0 ** math.floor(math.log10(width))
+    return next(m * power for m in (1, 2, 5, 10) if m * power >= width * (1 - 1e-9))

@@ -1,10 +1,10 @@
-"""How good the classifier is beside naive Bayes and TAN, measured on rows that were not learned.
+"""How good the classifier is next to naive Bayes and TAN, measured on rows that were not learned.
 
-Nobody can tell from a model file which rows it was learned from. So there are two protocols, and
+A model file does not say which rows it was learned from. So there are two protocols, and
 the page says which one it was:
 
 folds
-    Cross-validation on labelled rows. In every fold each method learns everything anew,
+    Cross-validation on labelled rows. In every fold each method learns everything again,
     discretisation included, and is measured on the rows left out. This judges the method with its
     settings; intervals are Student t intervals over the folds, differences are paired.
 test rows
@@ -89,7 +89,7 @@ class MethodAccuracy:
 
 @dataclass(frozen=True)
 class Comparison:
-    """Accuracies beside one another, this classifier first, and how they were measured."""
+    """Accuracies next to one another, this classifier first, and how they were measured."""
 
     methods: tuple[MethodAccuracy, ...]
     protocol: str
@@ -106,7 +106,7 @@ def compare_by_folds(
     entrants = {THIS: unfitted(classifier, fold_time_limit), **_baselines(classifier)}
     scores = {}
     for name, entrant in entrants.items():
-        with warnings.catch_warnings():  # the page tells gaps and rows left out
+        with warnings.catch_warnings():  # the page says gaps and rows left out
             warnings.simplefilter("ignore", DataWarning)
             warnings.simplefilter("ignore", OptimalityWarning)
             scores[name] = cross_validate(

@@ -1,16 +1,14 @@
-"""Values that lie in a page for its scripts: JSON that no name can break out of.
+"""The page as a whole: gather, put together, write.
 
-Inside a script element a browser looks for nothing but its end tag (and the start of a comment), so
-it is enough that no ``<`` is left; ``>`` and ``&`` are escaped as well. Everything beyond ASCII,
-half surrogate pairs included, is escaped by the JSON encoder itself.
+Scripts and styles lie as files in the folder ``static``. The scripts are ordinary modules that
+import one another. A page opened from disk may not load modules, so they are joined into one: in an
+order in which each comes after what it imports, without their import lines. All of them then share
+one scope, in which every name is there once.
 
-Scripts and styles of the page, which lie as files in the folder ``page``.
-
-The scripts are ordinary modules that import one another. A page opened from disk may not load
-modules, so they are joined into one: in an order in which each comes after what it imports,
-without their import lines. All of them then share one scope, in which every name is there once.
-
-The page as a whole: gather, put together, write.
+Values for the scripts lie in the page as JSON that no name can break out of: inside a script
+element a browser looks for nothing but its end tag (and the start of a comment), so it is enough
+that no ``<`` is left; ``>`` and ``&`` are escaped as well. Everything beyond ASCII, half surrogate
+pairs included, is escaped by the JSON encoder itself.
 """
 
 from __future__ import annotations
@@ -20,7 +18,7 @@ import hashlib
 import json
 import re
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from importlib.resources import files
 from typing import Any
 
@@ -50,30 +48,9 @@ from marginbn.report.sections import (
     order_by_information,
 )
 
-_ESCAPES = str.maketrans({"<": "\\u003c", ">": "\\u003e", "&": "\\u0026"})
-
-
-def to_script_json(value: object) -> str:
-    r"""JSON that may stand between script tags.
-
-    Examples
-    --------
-    >>> to_script_json(["</script>"])
-    '["\\u003c/script\\u003e"]'
-    """
-    text = json.dumps(value, allow_nan=False, separators=(",", ":"))
-    return text.translate(_ESCAPES)
-
-
-def network_values(network: BayesianNetwork) -> dict[str, Any]:
-    """The network for the page's own inference; tables bit for bit, in little-endian base64."""
-    numbers = np.concatenate([table.ravel() for table in network.log_tables])
-    return {
-        "variables": [{"name": v.name, "states": list(v.states)} for v in network.variables],
-        "parents": [list(parents) for parents in network.structure.parents],
-        "tables": base64.b64encode(numbers.astype("<f8").tobytes()).decode("ascii"),
-    }
-
+DEFAULT_FOLDS = 5
+DEFAULT_FOLD_TIME = 10.0
+"""Seconds for the structure search in a fold, unless the classifier had less."""
 
 INFERENCE = ("factors", "elimination", "inference")
 """Scripts that compute posteriors; they know nothing of a page."""
@@ -93,37 +70,7 @@ STYLES = ("base", "parts", "figures", "explore", "print")
 
 _IMPORT = re.compile(r'^import \{[^}]*\} from "\./\w+\.js";\n', re.MULTILINE)
 _EXPORT = re.compile(r"^export (?=function |class |const )", re.MULTILINE)
-
-
-def read_asset(name: str) -> str:
-    """Text of a file in the folder ``page``."""
-    return files(__package__).joinpath("static", name).read_text(encoding="utf-8")
-
-
-def join_scripts(names: Sequence[str] = SCRIPTS) -> str:
-    """The scripts as one module."""
-    return "\n".join(
-        _EXPORT.sub("", _IMPORT.sub("", read_asset(f"{name}.js"))).strip() + "\n" for name in names
-    )
-
-
-def join_styles() -> str:
-    """All styles as one sheet."""
-    return "\n".join(read_asset(f"{name}.css").strip() + "\n" for name in STYLES)
-
-
-def content_policy(script: str) -> str:
-    """What a browser may do with the page: run this script, show what is in the file, no more."""
-    digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
-    return (
-        f"default-src 'none'; script-src 'sha256-{digest}'; style-src 'unsafe-inline'; "
-        "img-src data:; base-uri 'none'; form-action 'none'"
-    )
-
-
-DEFAULT_FOLDS = 5
-DEFAULT_FOLD_TIME = 10.0
-"""Seconds for the structure search in a fold, unless the classifier had less."""
+_ESCAPES = str.maketrans({"<": "\\u003c", ">": "\\u003e", "&": "\\u0026"})
 
 
 def write_report(
@@ -143,7 +90,7 @@ def write_report(
 
     The file works from disk and needs nothing else: the verdict, the network, how the bound
     closed, conditional tables, settings, and exact posteriors of all variables for any states
-    one clicks. With labelled rows it also tells the accuracy beside naive Bayes and TAN, and
+    one clicks. With labelled rows it also has the accuracy next to naive Bayes and TAN, and
     what each variable contributes to decisions.
 
     Parameters
@@ -154,7 +101,7 @@ def write_report(
         The file, usually with the suffix ``.html``.
     X, y
         Labelled rows, for example those learned from. The accuracy is cross-validated on them,
-        everything learned anew in each fold.
+        everything learned again in each fold.
     X_test, y_test
         Rows that the classifier has not seen. If given, the classifier is measured on them as it
         is, instead of by cross-validation, and the others learn from ``X``.
@@ -182,8 +129,16 @@ def write_report(
     _check_arguments(classifier, (X, y), (X_test, y_test), n_folds, fold_time_limit)
     rows = None if X is None else LabelledRows.read(classifier, X, y)
     test = None if X_test is None else LabelledRows.read(classifier, X_test, y_test)
-    report = gather(classifier, rows, test, title, n_folds, fold_time_limit, on_fold)
-    write_text(path, render(report))
+
+    def compare(rows: LabelledRows) -> Comparison | None:
+        if test is not None:
+            return compare_on_test(classifier, rows, test)
+        folds = min(n_folds, rows.n_rows)
+        if folds < 2:
+            return None
+        return compare_by_folds(classifier, rows, folds, fold_time_limit, on_fold)
+
+    write_text(path, render(gather(classifier, rows, test, title, compare)))
 
 
 def _check_arguments(
@@ -214,9 +169,7 @@ def gather(
     rows: LabelledRows | None = None,
     test: LabelledRows | None = None,
     title: str | None = None,
-    n_folds: int = DEFAULT_FOLDS,
-    fold_time_limit: float = DEFAULT_FOLD_TIME,
-    on_fold: OnFold | None = None,
+    compare: Callable[[LabelledRows], Comparison | None] = lambda _: None,
 ) -> Report:
     """Measure and explain; Ctrl-C while measuring leaves the accuracy out, and the page says so."""
     contributions, comparison, notes = None, None, []
@@ -225,7 +178,7 @@ def gather(
         source = f"the {counted(shown.n_rows, kind)} given"
         contributions = gather_contributions(classifier, shown, source)
         try:
-            comparison = _compare(classifier, rows, test, n_folds, fold_time_limit, on_fold)
+            comparison = compare(rows)
         except KeyboardInterrupt:
             notes.append("The accuracy is missing: measuring it was interrupted.")
             warnings.warn(
@@ -236,22 +189,6 @@ def gather(
     heading = title or f"A classifier of {classifier.network_.names[0]}"
     information = class_information(classifier.network_)
     return Report(classifier, heading, information, comparison, contributions, tuple(notes))
-
-
-def _compare(
-    classifier: BaseBNClassifier,
-    rows: LabelledRows,
-    test: LabelledRows | None,
-    n_folds: int,
-    fold_time_limit: float,
-    on_fold: OnFold | None,
-) -> Comparison | None:
-    if test is not None:
-        return compare_on_test(classifier, rows, test)
-    if n_folds == 0 or rows.n_rows < 2:
-        return None
-    folds = min(n_folds, rows.n_rows)
-    return compare_by_folds(classifier, rows, folds, fold_time_limit, on_fold)
 
 
 def render(report: Report) -> str:
@@ -312,3 +249,51 @@ def _samples(report: Report) -> list[list[list[int]]]:
         return []
     shown = (evidence_of(e, report.network) for e in report.contributions.closest)
     return [[[variable, state] for variable, state in known.items()] for known in shown]
+
+
+def to_script_json(value: object) -> str:
+    r"""JSON that may stand between script tags.
+
+    Examples
+    --------
+    >>> to_script_json(["</script>"])
+    '["\\u003c/script\\u003e"]'
+    """
+    text = json.dumps(value, allow_nan=False, separators=(",", ":"))
+    return text.translate(_ESCAPES)
+
+
+def network_values(network: BayesianNetwork) -> dict[str, Any]:
+    """The network for the page's own inference; tables bit for bit, in little-endian base64."""
+    numbers = np.concatenate([table.ravel() for table in network.log_tables])
+    return {
+        "variables": [{"name": v.name, "states": list(v.states)} for v in network.variables],
+        "parents": [list(parents) for parents in network.structure.parents],
+        "tables": base64.b64encode(numbers.astype("<f8").tobytes()).decode("ascii"),
+    }
+
+
+def read_asset(name: str) -> str:
+    """Text of a file in the folder ``static``."""
+    return files(__package__).joinpath("static", name).read_text(encoding="utf-8")
+
+
+def join_scripts(names: Sequence[str] = SCRIPTS) -> str:
+    """The scripts as one module."""
+    return "\n".join(
+        _EXPORT.sub("", _IMPORT.sub("", read_asset(f"{name}.js"))).strip() + "\n" for name in names
+    )
+
+
+def join_styles() -> str:
+    """All styles as one sheet."""
+    return "\n".join(read_asset(f"{name}.css").strip() + "\n" for name in STYLES)
+
+
+def content_policy(script: str) -> str:
+    """What a browser may do with the page: run this script, show what is in the file, no more."""
+    digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
+    return (
+        f"default-src 'none'; script-src 'sha256-{digest}'; style-src 'unsafe-inline'; "
+        "img-src data:; base-uri 'none'; form-action 'none'"
+    )

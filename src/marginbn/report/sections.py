@@ -1,7 +1,4 @@
-"""What a report says, gathered before a line of HTML is written.
-
-The parts of the page, each a function of the report.
-"""
+"""What a report says, gathered before a line of HTML is written; then each part of the page."""
 
 from __future__ import annotations
 
@@ -13,19 +10,18 @@ import numpy as np
 from marginbn import __version__
 from marginbn.classifiers import BaseBNClassifier
 from marginbn.exceptions import ProblemTooLargeError
-from marginbn.export.formats import network_to_svg
-from marginbn.network import wording as plaintext
+from marginbn.export.graph_text import network_to_svg
+from marginbn.network import wording
 from marginbn.network.explain import (
     Explanation,
     MeanContributions,
     mean_contributions,
-    name_rest,
     smallest_margins,
     split_largest,
+    sum_rest,
 )
 from marginbn.network.network import BayesianNetwork
 from marginbn.network.wording import counted, number, seconds
-from marginbn.plotting.trace import read_trace
 from marginbn.report.charts import (
     Child,
     Markup,
@@ -41,11 +37,14 @@ from marginbn.report.charts import (
     table,
 )
 from marginbn.report.comparison import Comparison, LabelledRows, MethodAccuracy
-from marginbn.report.text import facts, settings, verdict
-from marginbn.solvers.result import PROOF_TOLERANCE
+from marginbn.report.summary import facts, settings, verdict
+from marginbn.solvers.result import PROOF_TOLERANCE, read_trace
 
 N_SAMPLES = 6
 """Rows with the smallest margins that are shown."""
+
+_MOST_BARS = 20
+_BARS_PER_SAMPLE = 7
 
 
 @dataclass(frozen=True, eq=False)
@@ -71,7 +70,7 @@ class Report:
         Mutual information of each variable with the class, in nats (0 for the class itself);
         None where it is too much to compute.
     comparison
-        Accuracy beside other methods, None without rows.
+        Accuracy next to other methods, None without rows.
     contributions
         None without rows, or with a single class.
     notes
@@ -106,8 +105,8 @@ def gather_contributions(
 def class_information(network: BayesianNetwork) -> tuple[float, ...] | None:
     """Mutual information of every variable with the class under the network, in nats.
 
-    I(C; X) = sum_{c, x} P(c, x) log (P(c, x) / (P(c) P(x))): how much one learns of the class on
-    being told X alone.
+    I(C; X) = sum_{c, x} P(c, x) log (P(c, x) / (P(c) P(x))): how much one learns of the class from
+    X alone.
     """
     try:
         joints = [network.posterior([0, i]) for i in range(1, network.n_variables)]
@@ -139,10 +138,6 @@ def order_by_information(information: Sequence[float] | None, n_variables: int) 
     if information is None:
         return list(features)
     return sorted(features, key=lambda i: (-information[i], i))
-
-
-_MOST_BARS = 20
-_BARS_PER_SAMPLE = 7
 
 
 def write_header(report: Report) -> Markup:
@@ -344,8 +339,7 @@ def _samples(contributions: Contributions) -> Markup:
 def _sample(place: int, explanation: Explanation) -> Markup:
     shown, rest = split_largest(explanation.contributions, _BARS_PER_SAMPLE)
     bars = [(part.assignment, part.value) for part in shown]
-    if rest and any(part.value for part in rest):
-        bars.append((name_rest(rest), sum(part.value for part in rest)))
+    bars += [(what, value) for what, value in sum_rest(rest) if any(part.value for part in rest)]
     wrong = explanation.predicted != explanation.label
     outcome = f"predicted {explanation.predicted}" if wrong else "predicted right"
     return element(
@@ -412,7 +406,7 @@ def write_settings(report: Report) -> Markup:
 
 def percent(fraction: float) -> str:
     """A fraction in per cent that no line ends in."""
-    return plaintext.percent(fraction).replace(" ", "\N{NO-BREAK SPACE}")
+    return wording.percent(fraction).replace(" ", "\N{NO-BREAK SPACE}")
 
 
 def _setting(value: object) -> str:

@@ -14,9 +14,9 @@ makes the reader take more memory than its own length.
 
 What a long solve keeps on disk, so that its end costs nothing.
 
-A checkpoint holds the incumbent, the bound and, where the solver can tell it, the search tree. It
+A checkpoint holds the incumbent, the bound and, where the solver has one, the search tree. It
 is written every :data:`INTERVAL` seconds (less often if writing takes long) and when the solve
-ends for whatever reason. Each one is written beside the file and takes its place in one step; the
+ends for whatever reason. Each one is written next to the file and takes its place in one step; the
 one before stays as ``<name>.previous``. So at every moment a complete checkpoint is on the disk,
 and a process that is killed, a full disk or a power failure costs at most the time since.
 
@@ -247,7 +247,7 @@ class Checkpoint:
     # ------------------------------------------------------------------ reading
 
     def _load(self) -> Saved | None:
-        """The newest complete checkpoint, or None; falling back is told."""
+        """The newest complete checkpoint, or None; falling back gives a warning."""
         broken = ""
         if os.path.exists(self.path):
             stamp = _stamp(self.path)
@@ -293,7 +293,7 @@ class Checkpoint:
     # ------------------------------------------------------------------ writing
 
     def save(self, saved: Saved) -> None:
-        """Write a checkpoint; what goes wrong is told once and does not end the solve."""
+        """Write a checkpoint; what goes wrong gives one warning and does not end the solve."""
         if self._gave_up:
             return
         begin = time.perf_counter()
@@ -348,7 +348,7 @@ class Checkpoint:
 
 
 def warn_unused(reason: str) -> None:
-    """Tell that only the incumbent and the bound of a checkpoint are used."""
+    """Warn that only the incumbent and the bound of a checkpoint are used."""
     warnings.warn(
         f"{reason}; the search keeps its incumbent and its bound and starts a new tree",
         CheckpointWarning,

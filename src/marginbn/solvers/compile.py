@@ -5,17 +5,29 @@ operations in the order in which they are written. ``error_model="numpy"`` only 
 zero-division checks.
 
 **Stale machine code.** numba's disk cache looks at the file of a function, not at the functions it
-calls in other files; after an upgrade it would run old code. So the code of a file lives in a
-folder named by a fingerprint of the text of that file and of everything it imports from this
-package, directly or not, of the versions of Python, numba and llvmlite, and of the processor.
-Another text is another folder; folders that nobody used for :data:`KEPT_DAYS` days are removed when
-a new one is made. The folders lie in ``$MARGINBN_CACHE`` or in the user's cache folder; where they
-cannot be written everything is compiled anew in every process.
+calls in other files; after an upgrade it would run old code. So the machine code of a folder of
+kernels is named by a fingerprint of everything it can depend on (:func:`kernel_sources`: kernels
+import nothing else from this package), of the versions of Python, numba and llvmlite, and of the
+processor. Another text is another name; what nobody used for :data:`KEPT_DAYS` days is removed when
+something new is made. All this lies in ``$MARGINBN_CACHE`` or in the user's cache folder; where
+that cannot be written everything is compiled again in every process.
 
 **Compile time.** Only an :func:`entry` becomes machine code, with everything it calls inside; a
-:func:`kernel` is analysed once and then linked into its callers (``drafts.py``). So a call costs
-nothing, a further entry costs the machine code of all that is behind it, and its wrapper for Python
-grows with the number of arrays in its arguments.
+:func:`kernel` is analysed once and then linked into its callers. So a call costs nothing, a further
+entry costs the machine code of all that is behind it, and its wrapper for Python grows with the
+number of arrays in its arguments.
+
+**Drafts.** numba makes each function a finished library: it links everything the function calls,
+optimises the whole once more and turns it into machine code. A kernel that only other kernels call
+needs none of that: its callers contain a copy of it anyway. So it stays a *draft*, in LLVM's
+representation, and the work on it is done once, in the function that Python calls. That is more
+than half of all compile time (84 s and 37 s), and the code is no slower: the optimiser sees the
+same functions. Two more things spare compilations. A draft is compiled for the types of its
+arguments, never for their values: numba would compile ``f(0)`` apart from ``f(k)``. And its wrapper
+for Python is made when Python first calls it (in tests, mostly), apart from everything else.
+
+Drafts use parts of numba that carry no promise. With versions that nobody has tried nothing of them
+is imported, and kernels are compiled the usual way, only slower.
 """
 
 from __future__ import annotations
@@ -33,6 +45,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext, suppress
 from functools import cache
+from importlib import import_module
 from pathlib import Path
 from typing import Any, TypeVar, cast
 
@@ -56,15 +69,12 @@ others compile every kernel on its own.
 AVAILABLE = TRIED[0] <= numba.version_info.short < TRIED[1]
 
 READY = "ready"
-"""A file of this name says that the kernels behind a folder have been compiled."""
+"""A file of this name says that all kernels of a folder have been compiled."""
 
-PACKAGE = Path(__file__).parents[1]
-
-_IMPORT = re.compile(r"^\s*(?:from|import)\s+(marginbn[\w.]*)", re.MULTILINE)
 _FOLDER = re.compile(r"\w+-[0-9a-f]{24}")
 
 _lock = threading.RLock()
-_folders: dict[str, Path | None] = {}
+_folders: dict[str, Path | None] = {}  # of machine code, by the package of the kernels
 _prepared: set[str] = set()
 
 _config: Any = numba.config  # its attributes are made at run time
@@ -79,8 +89,8 @@ def entry(function: F) -> F:
 
 
 def kernel(function: F) -> F:
-    """Compile a kernel that other kernels call, as a part of them (``drafts.py``). Python may call
-    it too: for that it is compiled a second time.
+    """Compile a kernel that other kernels call, as a part of them. Python may call it too: for
+    that it is compiled a second time.
     """
     return _draft(function, lambda: entry(function))
 
@@ -93,18 +103,17 @@ def shared(function: F) -> F:
 def _draft(function: F, for_python: Callable[[], F]) -> F:
     if not AVAILABLE:
         return entry(function)
-    from marginbn.solvers.drafts import DraftKernel
-
     options = {"nopython": True, "no_cpython_wrapper": True, **OPTIONS}
     draft: Any = DraftKernel(function, options, for_python)
     return cast(F, draft)
 
 
 def _cached(function: F) -> F:
-    """Compile with the disk cache in the folder of the function's file."""
-    folder = machine_code_folder(Path(function.__code__.co_filename))
+    """Compile with the disk cache in the folder for the function's file."""
+    source = Path(function.__code__.co_filename)
+    folder = machine_code_folder(source.parent) if source.is_file() else None
     with _lock:
-        _folders[function.__module__] = folder
+        _folders[function.__module__.rpartition(".")[0]] = folder
         before = _config.CACHE_DIR
         _config.CACHE_DIR = "" if folder is None else str(folder)  # read while decorating
         try:
@@ -115,10 +124,10 @@ def _cached(function: F) -> F:
 
 
 @cache
-def machine_code_folder(source: Path) -> Path | None:
-    """Folder for the machine code of a file; None if there is no place where it could be kept."""
+def machine_code_folder(sources: Path) -> Path | None:
+    """Where the machine code of a folder of kernels is; None if there is no place to keep it."""
     try:
-        folder = cache_root() / f"{source.stem}-{fingerprint(source, PACKAGE)}"
+        folder = cache_root() / f"{sources.parent.name}-{fingerprint(sources)}"
         is_new = not folder.exists()
         folder.mkdir(parents=True, exist_ok=True)
         tempfile.TemporaryFile(dir=folder).close()
@@ -161,38 +170,23 @@ def remove_old_folders(root: Path) -> None:
                 shutil.rmtree(folder, ignore_errors=True)
 
 
-def fingerprint(source: Path, package: Path) -> str:
-    """Hash of a file, of all files of the package behind it, of versions and processor."""
+def kernel_sources(folder: Path) -> list[Path]:
+    """The files that kernels of a folder depend on: their own, ``arrays.py`` of the engine they
+    belong to (its records are arguments of kernels), and this one.
+    """
+    files = [*folder.glob("*.py"), folder.parent / "arrays.py", Path(__file__)]
+    return sorted((path for path in files if path.is_file()), key=lambda path: path.name)
+
+
+def fingerprint(folder: Path) -> str:
+    """Hash of all that the machine code of a folder depends on."""
     digest = hashlib.sha256()
     versions = (platform.python_version(), numba.__version__, llvmlite.__version__)
     for part in (*versions, platform.machine(), get_host_cpu_name()):
         digest.update(part.encode() + b"\0")
-    for path in sorted(_sources_behind(source, package)):
+    for path in kernel_sources(folder):
         digest.update(path.name.encode() + b"\0" + path.read_bytes() + b"\0")
     return digest.hexdigest()[:24]
-
-
-def _sources_behind(source: Path, package: Path) -> set[Path]:
-    """The file and everything it imports from the package, directly or not."""
-    found, waiting = {source}, [source]
-    while waiting:
-        for path in _imported_sources(waiting.pop().read_text(encoding="utf-8"), package):
-            if path not in found:
-                found.add(path)
-                waiting.append(path)
-    return found
-
-
-def _imported_sources(text: str, package: Path) -> set[Path]:
-    """Files of imported modules; a package that is imported counts with all its files."""
-    found: set[Path] = set()
-    for name in _IMPORT.findall(text):
-        place = package.joinpath(*name.split(".")[1:])
-        if place.with_suffix(".py").is_file():
-            found.add(place.with_suffix(".py"))
-        elif place != package and place.is_dir():
-            found.update(place.rglob("*.py"))
-    return found
 
 
 def prepare(package: str, exercise: Callable[[], object], hint: str) -> None:
@@ -231,16 +225,110 @@ def _rare_collections() -> Iterator[None]:
         gc.set_threshold(*before)
 
 
-def _folders_of(package: str) -> list[Path | None]:
-    return [folder for name, folder in _folders.items() if name.startswith(package + ".")]
-
-
 def _is_ready(package: str) -> bool:
-    return all(f is not None and (f / READY).exists() for f in _folders_of(package))
+    folder = _folders.get(f"{package}.kernels")
+    return folder is not None and (folder / READY).exists()
 
 
 def _mark_ready(package: str) -> None:
-    with suppress(OSError):
-        for folder in _folders_of(package):
-            if folder is not None:
-                (folder / READY).touch()
+    folder = _folders.get(f"{package}.kernels")
+    if folder is not None:
+        with suppress(OSError):
+            (folder / READY).touch()
+
+
+if AVAILABLE:
+    from numba.core import types
+    from numba.core.codegen import JITCodeLibrary
+    from numba.core.compiler import CompilerBase, DefaultPassBuilder
+    from numba.core.compiler_machinery import register_pass
+    from numba.core.registry import CPUDispatcher
+    from numba.core.typed_passes import NativeLowering
+
+    # numba's annotations are incomplete
+    _dynfunc: Any = import_module("numba._dynfunc")
+    _passes: Any = DefaultPassBuilder
+    _pass: Any = register_pass
+    _without_value: Any = types.unliteral
+
+    class Draft(JITCodeLibrary):
+        """A function and everything it calls, linked but neither optimised nor compiled."""
+
+        def finalize(self) -> None:
+            """Link; whoever links this library in turn does the rest."""
+            for library in dict.fromkeys(self._linking_libraries):
+                if hasattr(self, "_reload_init"):  # newer versions of numba
+                    self._reload_init.update(library._reload_init)
+                self._final_module.link_in(library._get_module_for_linking(), preserve=True)
+            self._finalized = True
+
+    @_pass(mutates_CFG=True, analysis_only=False)
+    class DraftLowering(NativeLowering):
+        """The last step of a compilation, without machine code."""
+
+        _name = "marginbn_draft_lowering"
+
+        def run_pass(self, state: Any) -> bool:
+            """Lower to a draft and let other functions call it."""
+            library: Any = Draft
+            usual: Any = super()
+            state.library = library(state.targetctx.codegen(), state.func_id.func_qualname)
+            state.flags.no_compile = True
+            usual.run_pass(state)
+            lowered = state["cr"]
+            described = lowered.fndesc
+            name = described.qualname.split(".")[-1]
+            never_called = _dynfunc.make_function(
+                described.lookup_module(), name, name, 0, lowered.env, (state.library,)
+            )
+            state.targetctx.insert_user_function(never_called, described, [state.library])
+            state["cr"] = lowered._replace(cfunc=never_called)
+            return True
+
+    class DraftCompiler(CompilerBase):
+        """numba's compiler with another last step."""
+
+        def define_pipelines(self) -> list[Any]:
+            """The usual passes, the lowering replaced."""
+            passes = _passes.define_nopython_pipeline(self.state)
+            passes.passes = [
+                (DraftLowering if step is NativeLowering else step, description)
+                for step, description in passes.passes
+            ]
+            passes._finalized = False
+            passes.finalize()
+            return [passes]
+
+    class DraftKernel(CPUDispatcher):
+        """A function that others link as a draft.
+
+        Parameters
+        ----------
+        function
+            What is compiled.
+        options
+            Options of numba's decorator.
+        for_python
+            What to call when Python calls the kernel; made at the first such call.
+        """
+
+        def __init__(
+            self,
+            function: Callable[..., Any],
+            options: dict[str, Any],
+            for_python: Callable[[], Callable[..., Any]],
+        ) -> None:
+            super().__init__(function, {}, options, pipeline_class=DraftCompiler)
+            self._make_for_python = for_python
+            self._for_python: Callable[..., Any] | None = None
+
+        def get_call_template(self, args: Any, kws: Any) -> Any:
+            """What a call from compiled code refers to: by types of arguments, not by values."""
+            plain = {name: _without_value(value) for name, value in kws.items()}
+            return super().get_call_template(tuple(map(_without_value, args)), plain)
+
+        def __call__(self, *args: Any) -> Any:
+            """Called by Python."""
+            if self._for_python is None:
+                self._for_python = self._make_for_python()
+            return self._for_python(*args)

@@ -143,7 +143,7 @@ def write_formulation(problem: StructureProblem, path: str | os.PathLike[str]) -
 
 
 def _write(highs: Any, target: Path, suffix: str) -> None:
-    """All or nothing: HiGHS tells the format by the name and does not compress."""
+    """All or nothing: HiGHS takes the format from the name and does not compress."""
     plain = suffix.removesuffix(".gz")
     if plain == suffix:
         with replacing(target, plain) as draft:

@@ -1,6 +1,6 @@
 """The best structures of a small problem, not only the very best one.
 
-A depth-first walk decides one variable after the other, better candidates first. What the
+A depth-first search decides one variable after the other, better candidates first. What the
 decided variables leave to hope for is bounded from above,
 
     sum of linear scores so far + best linear score of every open variable
@@ -80,13 +80,13 @@ def best_structures(
         if not best.is_optimal:
             raise ProblemTooLargeError("the optimum itself could not be proved")
         floor = best.objective - within
-    walk = _Walk(problem, MAX_RESULTS if n_best is None else n_best, floor)
-    walk.visit(0, [1 << v for v in range(problem.n_variables)])
-    return walk.ranking(strict=n_best is None)
+    search = _Search(problem, MAX_RESULTS if n_best is None else n_best, floor)
+    search.visit(0, [1 << v for v in range(problem.n_variables)])
+    return search.ranking(strict=n_best is None)
 
 
-class _Walk:
-    """Depth-first walk with a bound; keeps the best in a heap."""
+class _Search:
+    """Depth-first search with a bound; keeps the best in a heap."""
 
     def __init__(self, problem: StructureProblem, size: int, floor: float) -> None:
         self._problem = problem

@@ -1,16 +1,5 @@
-"""A short name for a structure problem: equal problems have it in common, others do not.
-
-What one gamma knows about the next.
-
-For dual weights u >= 0 with sum_c u_mc <= w_m every structure has
-
-    f(eta) <= gamma sum_m (w_m - sum_c u_mc) + (linear + A^T u) . eta .
-
-gamma stands in one place and the coefficients A do not depend on it, so the weights that bound a
-problem well bound its neighbours along a path of gammas too, and the structures whose combination
-is the relaxed solution there are the first guess here.
-
-What a solve returns: structure, objective, bound, gap, status and the trace.
+"""What a solve returns: structure, objective, bound, gap, status and the trace; and how a result is
+checked again, from the problem's definition alone.
 
 **The gap.** With objective z (best structure found) and bound Z >= z (proven upper bound)
 
@@ -21,7 +10,14 @@ absolute gap in nats where both numbers are small (an optimum of 0 is an ordinar
 paper's table 1 uses 100 (Z - z) / Z (:func:`paper_gap`), which is the same number in per cent
 whenever 0 <= z and Z >= 1.
 
-Judges any solve result anew, from the problem's definition alone.
+**What one gamma knows about the next.** For dual weights u >= 0 with sum_c u_mc <= w_m every
+structure has
+
+    f(eta) <= gamma sum_m (w_m - sum_c u_mc) + (linear + A^T u) . eta .
+
+gamma stands in one place and the coefficients A do not depend on it, so the weights that bound a
+problem well bound its neighbours along a path of gammas too (:class:`Majorant`), and the structures
+whose combination is the relaxed solution there are the first guess here.
 """
 
 from __future__ import annotations
@@ -298,3 +294,21 @@ def _check_trace(result: SolveResult) -> None:
         raise SolverError(f"solver {result.solver!r} once had a better structure: {objective}")
     if bound < result.objective - allowance(bound):
         raise SolverError(f"solver {result.solver!r} once claimed a bound that was too low")
+
+
+def read_trace(source: Any) -> tuple[TracePoint, ...]:
+    """The trace of a classifier (``trace_``) or a result (``trace``), or the trace itself.
+
+    It is carried on to the end of the search, where that is known.
+    """
+    result = getattr(source, "result_", source)
+    trace = tuple(getattr(result, "trace", result))
+    if not trace or not all(isinstance(point, TracePoint) for point in trace):
+        raise InputError(
+            "source must be a fitted classifier, a SolveResult or a trace with at least one "
+            f"TracePoint, got {type(source).__name__}"
+        )
+    end = getattr(result, "seconds", 0.0)
+    if end > trace[-1].seconds:
+        trace = (*trace, TracePoint(end, trace[-1].objective, trace[-1].bound))
+    return trace

@@ -12,7 +12,14 @@ import pytest
 from marginbn.solvers.branch_bound.kernels.box import fix_box, propagate
 from marginbn.solvers.branch_bound.kernels.oracle import maximise
 from marginbn.solvers.branch_bound.kernels.records import Box, Instance, new_box, new_oracle
-from marginbn.solvers.branch_bound.kernels.split import EDGE, MEMBER, RELEVANCE, SLOT, apply_split
+from marginbn.solvers.branch_bound.kernels.split import (
+    EDGE,
+    MEMBER,
+    RELEVANCE,
+    SLOT,
+    apply_split,
+    list_objects,
+)
 from marginbn.solvers.branch_bound.kernels.store import pack_box, unpack_box, words_per_box
 from marginbn.solvers.branch_bound.kernels.tree import contains
 
@@ -209,6 +216,25 @@ def test_split_is_a_partition(seed: int) -> None:
             apply_split(case.inst, child, kind, i, j, first)
             sides += structures_of(case.inst, child)
         assert sorted(sides) == case.structures
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_both_sides_of_every_listed_object_are_smaller(seed: int) -> None:
+    """A search that splits on any of them ends; there is one while a feature is undecided."""
+    case = random_case(12000 + seed, largest=3)
+    if not propagate(case.inst, case.box):
+        return
+    objects = list_objects(case.inst, case.box)
+    assert len(np.unique(objects, axis=0)) == len(objects)
+    assert len(objects) > 0 or (case.box.allowed.sum(axis=1) == 1).all()
+    names = ("allowed", "classes", "edges", "relevant")
+    for kind, i, j in objects.tolist():
+        for first in (True, False):
+            child = new_box(case.inst.n_features, case.inst.first.size)
+            for name in names:
+                getattr(child, name)[:] = getattr(case.box, name)
+            apply_split(case.inst, child, kind, i, j, first)
+            assert any((getattr(child, n) != getattr(case.box, n)).any() for n in names)
 
 
 @pytest.mark.parametrize("seed", range(40))

@@ -5,6 +5,7 @@ determinism.
 from __future__ import annotations
 
 import gc
+import pickle
 import subprocess
 import sys
 import threading
@@ -295,8 +296,12 @@ def test_a_path_of_gammas_computes_coefficients_once(monkeypatch: pytest.MonkeyP
     assert (first.instance.gamma, second.instance.gamma) == (1.0, 0.3)
     assert len(built) == 1
     assert frank_wolfe.encode(other).instance.columns is not first.instance.columns
-    assert frank_wolfe.encode(problem).instance.columns is not None
-    assert len(built) == 3
+    assert frank_wolfe.encode(problem).instance.columns is first.instance.columns
+    assert len(built) == 2
+    frank_wolfe.encode(replace(problem, weights=2.0 * problem.sample_weights))
+    assert len(built) == 3  # other weights, other magnitudes
+    copy = pickle.loads(pickle.dumps(problem))
+    assert copy.margins.derived == {}
 
 
 def test_large_coefficients_live_in_a_file(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -24,9 +24,6 @@ from marginbn.solvers.branch_bound.kernels.bound import EMPTY, PRUNED, Incumbent
 from marginbn.solvers.branch_bound.kernels.box import fix_box, propagate
 from marginbn.solvers.branch_bound.kernels.climb import new_climber, search_from
 from marginbn.solvers.branch_bound.kernels.combination import (
-    BOUND,
-    CONSTANT,
-    SMOOTHING,
     Bounding,
     new_bounding,
 )
@@ -89,14 +86,14 @@ def planted(problem: StructureProblem, encoding: Encoding, seed: int) -> tuple[I
 def keep_inside(encoding: Encoding, box: Box, b: Bounding, fallback: IntArray) -> None:
     """Active vertices that lie in the box, as the tree keeps them."""
     count = 0
-    for k in range(int(b.n_active[0])):
+    for k in range(int(b.state.n_active)):
         if contains(encoding.instance, box, b.vertices[k]):
             b.vertices[count], b.share[count] = b.vertices[k], b.share[k]
             count += 1
     if count == 0:
         b.vertices[0], b.share[0], count = fallback, 1.0, 1
     b.share[:count] /= b.share[:count].sum()
-    b.n_active[0] = count
+    b.state.n_active = count
 
 
 def few_rows(encoding: Encoding, vertex: IntArray) -> Instance:
@@ -120,15 +117,15 @@ def follow(problem: StructureProblem, seed: int, random_splits: bool) -> int:
     cutoff = float(frozen.value[0])
     box, oracle = root_box(encoding), new_oracle(inst.n_features, inst.first.size)
     b = new_bounding(inst, 256, encoding.structure_magnitude)
-    b.numbers[SMOOTHING] = settings.smoothing_start * inst.gamma
+    b.state.smoothing = settings.smoothing_start * inst.gamma
     dice = np.array([2 * seed + 1], dtype=np.int64)
     for depth in range(10_000):
         maximise(inst, box, inst.linear, settings.cap, oracle)
         keep_inside(encoding, box, b, oracle.vertex)
         outcome = bound_box(bounding, inst, box, settings, b, oracle, frozen, 0.5, 60, NO_STOP)
         assert outcome not in (PRUNED, EMPTY)
-        assert b.numbers[BOUND] >= value
-        constant = float(b.numbers[CONSTANT])
+        assert b.state.bound >= value
+        constant = float(b.state.constant)
         possible, removed = fix_box(inst, box, constant, b.best_g, cutoff, oracle)
         assert possible
         assert removed <= cutoff
@@ -223,8 +220,8 @@ def test_gradient_stays_off_decided_features(decided: int) -> None:
     oracle = new_oracle(n, inst.first.size)
     maximise(inst, box, inst.linear, 1, oracle)
     b = new_bounding(inst, 256, encoding.structure_magnitude)
-    b.vertices[0], b.share[0], b.n_active[0] = oracle.vertex, 1.0, 1
-    b.numbers[SMOOTHING] = 0.45
+    b.vertices[0], b.share[0], b.state.n_active = oracle.vertex, 1.0, 1
+    b.state.smoothing = 0.45
     settings = settings_for(encoding, Limits(), heuristics=False)
     low = Incumbent(oracle.vertex.copy(), np.array([-np.inf]), np.zeros(1, np.int64))
     whole = with_all_rows(inst)

@@ -13,7 +13,6 @@ from marginbn.solvers.branch_bound.arrays import encode
 from marginbn.solvers.branch_bound.kernels import combination
 from marginbn.solvers.branch_bound.kernels.box import propagate
 from marginbn.solvers.branch_bound.kernels.combination import (
-    SMOOTHING,
     Bounding,
     load_margins,
     new_bounding,
@@ -58,8 +57,8 @@ def random_combination(seed: int, active: int = 16) -> tuple[Instance, Bounding]
     b = new_bounding(inst, active, encoding.structure_magnitude)
     b.vertices[: len(vertices)] = vertices
     b.share[: len(vertices)] = rng.dirichlet(np.ones(len(vertices)))
-    b.n_active[0] = len(vertices)
-    b.numbers[SMOOTHING] = 0.3 * inst.gamma
+    b.state.n_active = len(vertices)
+    b.state.smoothing = 0.3 * inst.gamma
     load_margins(inst, b)
     return inst, b
 
@@ -71,7 +70,7 @@ def margins_of(inst: Instance, vertex: np.ndarray) -> np.ndarray:
 
 def smoothed(inst: Instance, b: Bounding, share: np.ndarray) -> float:
     """sum_m w_m min over p of (p . s + mu / 2 |p|^2), by the textbook projection, plus linear."""
-    mu = b.numbers[SMOOTHING]
+    mu = b.state.smoothing
     vertices = b.vertices[: len(share)]
     t = sum(x * margins_of(inst, v) for x, v in zip(share, vertices, strict=True))
     total = 0.0
@@ -86,7 +85,7 @@ def smoothed(inst: Instance, b: Bounding, share: np.ndarray) -> float:
 
 
 def shares(b: Bounding) -> np.ndarray:
-    return b.share[: b.n_active[0]].copy()
+    return b.share[: b.state.n_active].copy()
 
 
 @pytest.mark.parametrize("seed", range(30))
@@ -110,7 +109,7 @@ def test_a_correction_climbs_and_keeps_a_convex_combination(seed: int) -> None:
 def test_corrections_reach_the_optimum_over_the_vertices(seed: int) -> None:
     """Another solver on the same small concave problem agrees."""
     inst, b = random_combination(seed)
-    vertices, begin = b.vertices[: b.n_active[0]].copy(), shares(b)
+    vertices, begin = b.vertices[: b.state.n_active].copy(), shares(b)
     known = b._replace(vertices=vertices)
     for _ in range(200):
         correct(inst, b, 0.0, 1e9)
@@ -130,7 +129,7 @@ def test_levels_are_slopes(seed: int) -> None:
     """level_k = linear . vertex_k + T_k . p."""
     inst, b = random_combination(seed)
     balance = correct(inst, b, 0.0, 1e9)
-    for k in range(b.n_active[0]):
+    for k in range(b.state.n_active):
         vertex = b.vertices[k]
         linear = sum(inst.linear[i * (inst.n_features + 2) + s] for i, s in enumerate(vertex))
         assert balance.margins[k] == pytest.approx(margins_of(inst, vertex), abs=1e-9)
@@ -142,10 +141,10 @@ def test_levels_are_slopes(seed: int) -> None:
 def test_a_single_vertex_stays(gap: float) -> None:
     """Whatever rounding made of what the oracle promised."""
     inst, b = random_combination(3)
-    b.share[0], b.n_active[0] = 1.0, 1
+    b.share[0], b.state.n_active = 1.0, 1
     load_margins(inst, b)
     correct(inst, b, gap, 1e9)
-    assert (b.n_active[0], b.share[0]) == (1, 1.0)
+    assert (b.state.n_active, b.share[0]) == (1, 1.0)
 
 
 def test_no_time_no_step() -> None:
@@ -162,7 +161,7 @@ def test_no_time_no_step() -> None:
 def test_making_room(seed: int) -> None:
     """Only where there is none; the lightest goes, the others keep their proportions."""
     inst, b = random_combination(seed, active=3)
-    full = b.n_active[0] == 3
+    full = b.state.n_active == 3
     before = np.sort(shares(b))
     make_room(inst, b)
     kept = before[1:] / before[1:].sum() if full else before
@@ -175,13 +174,13 @@ def test_making_room(seed: int) -> None:
 def test_a_step_towards_a_new_vertex_adds_it_once() -> None:
     """Twice towards the same vertex is one vertex more."""
     inst, b = random_combination(7)
-    target = b.vertices[b.n_active[0] - 1].copy()
-    b.n_active[0] -= 1
-    b.share[: b.n_active[0]] /= b.share[: b.n_active[0]].sum()
+    target = b.vertices[b.state.n_active - 1].copy()
+    b.state.n_active -= 1
+    b.share[: b.state.n_active] /= b.share[: b.state.n_active].sum()
     load_margins(inst, b)
-    count = int(b.n_active[0])
+    count = int(b.state.n_active)
     for _ in range(2):
         step_towards(inst, b, target, 0, 1e-3)
-    assert (b.vertices[: b.n_active[0]] == target).all(axis=1).sum() == 1
-    assert b.n_active[0] in (count, count + 1)
+    assert (b.vertices[: b.state.n_active] == target).all(axis=1).sum() == 1
+    assert b.state.n_active in (count, count + 1)
     assert shares(b).sum() == pytest.approx(1)

@@ -16,7 +16,8 @@ from branch_bound_cases import random_problem
 from marginbn.solvers.branch_bound.arrays import encode
 from marginbn.solvers.branch_bound.kernels import duals
 from marginbn.solvers.branch_bound.kernels.bound import bound_error, structure_magnitude
-from marginbn.solvers.branch_bound.kernels.records import Instance
+from marginbn.solvers.branch_bound.kernels.combination import BoundState
+from marginbn.solvers.branch_bound.kernels.records import Instance, new_record
 from marginbn.solvers.branch_bound.rows import with_all_rows
 
 
@@ -196,7 +197,8 @@ def test_the_allowance_is_the_documented_one(seed: int) -> None:
     total, n, n_rows = float(inst.weights.sum()), inst.n_features, inst.rows.shape[0]
     exact = operations * structure + (inst.weights.size + 4) * inst.gamma * total
     exact += (n_rows + n + 4) * structure + 16 * (n + 2) ** 2 * largest
-    found = bound_error(inst, structure, largest, total, operations)
+    scale = new_record(BoundState, structure=structure, largest=largest, total_weight=total)
+    found = bound_error(inst, scale, operations)
     assert found == pytest.approx(2 * 2.0**-53 * exact, rel=1e-12)
 
 
@@ -221,10 +223,13 @@ def test_a_majorant_with_its_allowance_covers_the_exact_one(seed: int) -> None:
     _, unused = update_duals(inst, margins, inst.gamma, 0.0, u, changed, delta)
     for r in range(rows):
         g += u[r] * inst.rows[r]
-    scale = structure_magnitude(inst.magnitude, n)
-    error = bound_error(
-        inst, scale, float(inst.magnitude.max()), float(inst.weights.sum()), rows + 13.0
+    scale = new_record(
+        BoundState,
+        structure=structure_magnitude(inst.magnitude, n),
+        largest=inst.magnitude.max(),
+        total_weight=inst.weights.sum(),
     )
+    error = bound_error(inst, scale, rows + 13.0)
     used = sum(map(Fraction, u.tolist()), Fraction(0))
     weight = sum(map(Fraction, inst.weights.tolist()), Fraction(0))
     for _ in range(10):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from dataclasses import replace
 from fractions import Fraction
 
 import numpy as np
@@ -15,7 +16,6 @@ from marginbn.problem.problem import StructureProblem
 from marginbn.problem.structure import is_acyclic
 from marginbn.solvers.branch_cut import BranchCutSolver
 from marginbn.solvers.branch_cut.arrays import build_instance
-from marginbn.solvers.branch_cut.bounds import feasible_multipliers, lagrangian
 from marginbn.solvers.branch_cut.engine import Search
 from marginbn.solvers.branch_cut.kernels.climb import (
     IncumbentSearch,
@@ -24,10 +24,10 @@ from marginbn.solvers.branch_cut.kernels.climb import (
     margins_of,
 )
 from marginbn.solvers.branch_cut.kernels.propagate import propagate
-from marginbn.solvers.branch_cut.relaxation import Effort, HybridRelaxation, labels_at
+from marginbn.solvers.branch_cut.lagrangian import feasible_multipliers, lagrangian
+from marginbn.solvers.branch_cut.relaxation import Effort, HybridRelaxation, effort_at
 from marginbn.solvers.branch_cut.rows import RowPool
-from marginbn.solvers.branch_cut.visit import effort_at
-from marginbn.solvers.branch_cut.warm import BASIC, EXPLICIT, cold_start, refreshed
+from marginbn.solvers.branch_cut.warm import BASIC, EXPLICIT, cold_start, labels_at, refresh_cost
 from marginbn.solvers.dynamic import DynamicProgrammingSolver
 from marginbn.solvers.exhaustive import ExhaustiveSolver
 from marginbn.solvers.memory import BranchCutShape, Division
@@ -43,6 +43,7 @@ from problems import (
 )
 
 EVERYTHING = Limits()
+THOROUGH = Effort(rounds=20, patience=5, progress=0.0, rows=10, violation=1e-4)
 
 
 def random_problem(seed: int) -> StructureProblem:
@@ -71,7 +72,7 @@ def holds_edge(problem: StructureProblem, selection: np.ndarray, i: int, j: int)
 
 def tracked_relaxation(problem: StructureProblem) -> tuple[HybridRelaxation, RowPool]:
     instance = build_instance(problem)
-    pool = RowPool(instance, problem.candidates)
+    pool = RowPool(instance)
     return HybridRelaxation(instance, pool, Run(problem), 0), pool
 
 
@@ -106,7 +107,7 @@ def test_feasible_multipliers_stay_as_they_are():
 def random_prices(problem, rng, edges=()):
     """Prices of random multipliers on all margin rows, some clusters, class rows and edges."""
     instance = build_instance(problem)
-    pool = RowPool(instance, problem.candidates)
+    pool = RowPool(instance)
     numbers = [*pool.class_rows(), *(pool.edge(i, j) for i, j in edges)]
     for _ in range(3):
         size = int(rng.integers(2, problem.n_variables + 1)) if problem.n_variables > 1 else 0
@@ -223,7 +224,7 @@ def test_relaxation_bounds_every_allowed_structure(seed):
     allowed[kept] = True
     labels = labels_at(instance, selections[0])
     warm = cold_start(instance, labels, np.flatnonzero(allowed), pool.class_rows())
-    result = relaxation.solve(warm, allowed, [], -np.inf, Effort(20, 5, 0.0, 10, 1e-4))
+    result = relaxation.solve(warm, allowed, [], -np.inf, THOROUGH)
     values = [problem.evaluate(s) for s in selections if allowed[s].all()]
     assert result.bound >= max(values)
     assert result.prices is not None
@@ -239,7 +240,7 @@ def test_empty_nodes_are_proven_empty():
     for k, parents in enumerate(problem.candidates.parents):  # only the cycle 0 -> 1 -> 2 -> 0
         allowed[k] = parents == ((int(instance.child[k]) + 2) % 3,)
     warm = cold_start(instance, np.zeros(0, dtype=np.int16), np.flatnonzero(allowed), [])
-    result = relaxation.solve(warm, allowed, [], -np.inf, Effort(20, 5, 0.0, 10, 1e-4))
+    result = relaxation.solve(warm, allowed, [], -np.inf, THOROUGH)
     assert result.bound == -np.inf
 
 
@@ -257,12 +258,13 @@ def test_states_stay_consistent_over_a_solve():
         warm = cold_start(
             instance, labels_at(instance, first), np.flatnonzero(allowed), pool.class_rows()
         )
-        result = relaxation.solve(warm, allowed, [], -np.inf, Effort(50, 50, 0.0, 10, 1e-4))
+        longer = replace(THOROUGH, rounds=50, patience=50)
+        result = relaxation.solve(warm, allowed, [], -np.inf, longer)
         state = result.warm
         assert state.basis is not None
         owners = np.unique(state.explicit // instance.n_rivals)
         assert (owners == np.flatnonzero(state.labels == EXPLICIT)).all()
-        np.testing.assert_allclose(state.cost, refreshed(instance, state).cost, atol=1e-9)
+        np.testing.assert_allclose(state.cost, refresh_cost(instance, state).cost, atol=1e-9)
         blocks = state.basis
         columns = np.concatenate([blocks.eta, blocks.tau])
         rows = np.concatenate([blocks.convexity, blocks.structural, blocks.explicit])

@@ -2,22 +2,34 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from itertools import combinations
 
 import numpy as np
 import pytest
 
 import oracles
+from marginbn.exceptions import InputError
 from marginbn.problem.candidates import enumerate_candidates
+from marginbn.solvers.branch_cut import BranchCutSolver
+from marginbn.solvers.branch_cut.arrays import Instance, build_instance
+from marginbn.solvers.branch_cut.kernels.separation import SupportArrays, descend_from, separate
+from marginbn.solvers.branch_cut.relaxation import HybridRelaxation
 from marginbn.solvers.branch_cut.rows import (
+    SEPARATORS,
+    Cluster,
+    ClusterSeparator,
+    Cut,
+    Row,
+    RowPool,
     Support,
     cluster_row,
-    descend,
     free_mass,
-    separate_by_enumeration,
     separate_exactly,
     violated_by_selection,
 )
+from marginbn.solvers.run import Limits
+from problems import small_linear_problem, small_margin_problem
 
 RESTRICTED = pytest.mark.parametrize("restricted", [False, True])
 
@@ -40,13 +52,45 @@ def random_point(rng, candidates):
     return point
 
 
-def compiled_arrays(candidates, point):
+def compiled_support(candidates, point, usable):
     """The support of a point as the compiled functions want it."""
     used = np.flatnonzero(point > 0)
     members = np.full((len(used), max(candidates.max_parents, 1)), -1, dtype=np.int64)
     for row, k in enumerate(used):
         members[row, : len(candidates.parents[k])] = candidates.parents[k]
-    return candidates.child[used].astype(np.int64), members, point[used]
+    return SupportArrays(candidates.child[used].astype(np.int64), members, point[used], usable)
+
+
+def descend(
+    support: Support, members: Collection[int], usable: Collection[int] | None = None
+) -> tuple[Cluster, float]:
+    """Local minimum of f over clusters of two or more ``usable`` members, by single steps.
+
+    The largest decrease is taken first, ties by the smaller variable.
+    """
+    pool = sorted(range(support.n_variables) if usable is None else usable)
+    cluster = frozenset(members)
+    value = free_mass(support, cluster)
+    while True:
+        steps = [cluster ^ {v} for v in pool if v not in cluster or len(cluster) > 2]
+        best = min(steps, key=lambda step: free_mass(support, step), default=cluster)
+        reached = free_mass(support, best)
+        if reached >= value - 1e-12:
+            return cluster, value
+        cluster, value = best, reached
+
+
+def separate_by_enumeration(support: Support, violation: float = 1e-6) -> list[Cluster]:
+    """Every violated cluster, the most violated first; for a handful of variables only."""
+    variables = range(support.n_variables)
+    clusters = [
+        frozenset(members)
+        for size in range(2, support.n_variables + 1)
+        for members in combinations(variables, size)
+    ]
+    found = [(free_mass(support, cluster), cluster) for cluster in clusters]
+    found = [pair for pair in found if pair[0] < 1.0 - violation]
+    return [cluster for _, cluster in sorted(found, key=lambda pair: (pair[0], sorted(pair[1])))]
 
 
 def test_two_cycle_by_hand():
@@ -56,7 +100,7 @@ def test_two_cycle_by_hand():
     row = cluster_row(candidates, {1, 2})
     assert free_mass(Support.of(candidates, point), {1, 2}) == 0.0
     assert [candidates.parents[k] for k in row.index] == [(2,), (1,)]
-    assert row.coefficient * point[row.index].sum() == -2.0 < row.bound == -1.0
+    assert row.activity(point) == -2.0 < row.rhs == -1.0
 
 
 @RESTRICTED
@@ -69,8 +113,7 @@ def test_no_acyclic_graph_violates_a_cluster(restricted):
     for size in (2, 3, 4):
         for members in combinations(range(4), size):
             row = cluster_row(candidates, members)
-            left = row.coefficient * points[:, row.index].sum(axis=1)
-            assert left.min() == row.bound
+            assert (points[:, row.index] @ row.coefficient).min() == row.rhs
 
 
 @RESTRICTED
@@ -81,10 +124,9 @@ def test_both_forms_of_the_row_agree_with_the_free_mass(restricted):
     for _ in range(20):
         point = random_point(rng, candidates)
         support = Support.of(candidates, point)
-        members = rng.choice(5, size=int(rng.integers(2, 6)), replace=False)
-        row = cluster_row(candidates, [int(v) for v in members])
-        slack = row.coefficient * point[row.index].sum() - row.bound
-        assert slack == pytest.approx(free_mass(support, row.members) - 1.0)
+        members = rng.choice(5, size=int(rng.integers(2, 6)), replace=False).tolist()
+        row = cluster_row(candidates, members)
+        assert row.activity(point) - row.rhs == pytest.approx(free_mass(support, members) - 1.0)
 
 
 def test_enumeration_lists_exactly_the_violated_clusters():
@@ -126,8 +168,6 @@ def test_cycles_of_selections_have_no_free_mass():
 @RESTRICTED
 def test_compiled_separation_finds_only_violated_clusters(restricted):
     """Whatever the compiled separation returns is violated, with the free mass it says."""
-    from marginbn.solvers.branch_cut.kernels.separation import separate
-
     candidates = enumerate_candidates(5, 3, class_restricted=restricted)
     rng = np.random.default_rng(4)
     usable = np.ones(5, dtype=bool)
@@ -137,7 +177,7 @@ def test_compiled_separation_finds_only_violated_clusters(restricted):
     for _ in range(60):
         point = random_point(rng, candidates)
         support = Support.of(candidates, point)
-        found, values = separate(*compiled_arrays(candidates, point), usable, state, 2, 1e-4, 64)
+        found, values = separate(compiled_support(candidates, point, usable), state, 2, 1e-4, 64)
         for inside, value in zip(found, values, strict=True):
             members = {int(v) for v in np.flatnonzero(inside)}
             assert len(members) >= 2
@@ -153,18 +193,15 @@ def test_compiled_separation_finds_only_violated_clusters(restricted):
 
 def test_compiled_descent_equals_the_readable_one():
     """Both descents end at the same free mass from every pair."""
-    from marginbn.solvers.branch_cut.kernels.separation import descend_from
-
     candidates = enumerate_candidates(5, 3, class_restricted=False)
     rng = np.random.default_rng(6)
+    everybody = np.ones(5, dtype=bool)
     for _ in range(10):
         point = random_point(rng, candidates)
         support = Support.of(candidates, point)
         for pair in combinations(range(5), 2):
             inside = np.isin(np.arange(5), pair)
-            value = descend_from(
-                *compiled_arrays(candidates, point), np.ones(5, dtype=bool), inside, np.zeros(5)
-            )
+            value = descend_from(compiled_support(candidates, point, everybody), inside)
             cluster, readable = descend(support, pair)
             assert value == pytest.approx(readable)
             assert set(np.flatnonzero(inside)) == set(cluster)
@@ -183,3 +220,74 @@ def test_exact_separation_finds_the_most_violated_cluster():
             assert free_mass(support, found) == pytest.approx(free_mass(support, best[0]))
     graph = ((), (0,), (0, 1), (), (2,))
     assert separate_exactly(Support.of(candidates, point_of(candidates, graph))) is None
+
+
+# ---------------------------------------------------------------- kinds of cuts
+
+
+def test_every_row_has_a_number_and_a_name_in_certificates() -> None:
+    """A class row is the cluster of the class and the feature; edges are no rows of all nodes."""
+    problem = small_margin_problem(0, n_features=3)
+    pool = RowPool(build_instance(problem))
+    numbers = [*pool.class_rows(), pool.cluster({3, 1}), pool.edge(2, 1)]
+    assert [pool.describe(n) for n in numbers] == [
+        *(("cluster", (0, j)) for j in (1, 2, 3)),
+        ("cluster", (1, 3)),
+        ("edge", (1, 2)),
+    ]
+    assert [*pool.class_rows(), pool.cluster({1, 3}), pool.edge(1, 2)] == numbers
+    assert pool.shared == numbers[:-1]
+
+
+class TwoFold(Cut):
+    """The 2-cluster inequality: of a cluster two members have less than two parents in it."""
+
+    def row(self, instance: Instance) -> Row:
+        """The candidates with less than two parents in the cluster."""
+        index = [
+            k
+            for i in self.members
+            for k in instance.candidates.group(i)
+            if len(set(self.members).intersection(instance.candidates.parents[k])) < 2
+        ]
+        return Row(np.array(index), np.ones(len(index)), 2.0)
+
+
+class TwoFoldSeparator:
+    """Looks at all sets of three."""
+
+    kind = TwoFold
+    found = 0
+
+    def __init__(self, instance, seed):
+        self.instance = instance
+
+    def separate(self, point, room, violation):
+        """The violated ones."""
+        cuts = [TwoFold(members) for members in combinations(range(self.instance.n_variables), 3)]
+        rows = [cut.row(self.instance) for cut in cuts]
+        pairs = zip(cuts, rows, strict=True)
+        violated = [cut for cut, row in pairs if row.activity(point) < row.rhs - violation][:room]
+        TwoFoldSeparator.found += len(violated)
+        return violated
+
+    def search_exactly(self, point, most, seconds):
+        """Nothing is left."""
+        return []
+
+
+def test_a_new_kind_of_cut_is_one_class_and_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The optimum stays, the new rows are used; where a certificate is written they are not."""
+    problem = small_linear_problem(4, n_rows=60, n_features=5, max_parents=3, score="k2")
+    before = BranchCutSolver().solve(problem, limits=Limits())
+    both = (*SEPARATORS, TwoFoldSeparator)
+    monkeypatch.setattr("marginbn.solvers.branch_cut.relaxation.SEPARATORS", both)
+    after = BranchCutSolver().solve(problem, limits=Limits())
+    assert (after.objective, after.structure) == (before.objective, before.structure)
+    assert TwoFoldSeparator.found > 0
+    pool = RowPool(build_instance(problem))
+    with pytest.raises(InputError, match="no row for a TwoFold"):
+        pool.describe(pool.number(TwoFold((0, 1, 2))))
+    monkeypatch.setattr(HybridRelaxation, "row_kinds", ("cluster", "edge"))
+    certified = HybridRelaxation(build_instance(problem), pool, None, 0)
+    assert [type(separator) for separator in certified._separators] == [ClusterSeparator]

@@ -21,8 +21,7 @@ from marginbn.solvers.branch_cut.arrays import build_instance
 from marginbn.solvers.branch_cut.relaxation import HybridRelaxation
 from marginbn.solvers.branch_cut.rows import RowPool, cluster_row
 from marginbn.solvers.branch_cut.tree import Node, Tree
-from marginbn.solvers.branch_cut.visit import Visitor
-from marginbn.solvers.branch_cut.workers import Team
+from marginbn.solvers.branch_cut.visit import Team, Visitor
 from marginbn.solvers.checkpoint import Checkpoint
 from marginbn.solvers.exhaustive import ExhaustiveSolver
 from marginbn.solvers.memory import BranchCutShape
@@ -168,7 +167,7 @@ def test_rows_made_by_several_threads_have_one_number_each(monkeypatch: pytest.M
 
     monkeypatch.setattr("marginbn.solvers.branch_cut.rows.cluster_row", slowly)
     problem = small_margin_problem(0, n_features=5)
-    pool = RowPool(build_instance(problem), problem.candidates)
+    pool = RowPool(build_instance(problem))
     pairs = list(itertools.combinations(range(6), 2))
     answers: list[dict[Any, int]] = [{} for _ in range(4)]
 
@@ -280,7 +279,7 @@ def test_the_clock_ends_all_workers(
         return visit(self, node)
 
     monkeypatch.setattr(Visitor, "visit", take_long)
-    monkeypatch.setattr("marginbn.solvers.branch_cut.workers.PATIENCE", 60.0)
+    monkeypatch.setattr("marginbn.solvers.branch_cut.visit.PATIENCE", 60.0)
     result = solve_with(
         BranchCutSolver(heuristics=False),
         Run(problem, limits=Limits(time=1800.0), n_jobs=n_jobs),
@@ -335,7 +334,7 @@ def test_a_real_signal_ends_all_workers(monkeypatch: pytest.MonkeyPatch) -> None
         return visit(self, node)
 
     monkeypatch.setattr(Visitor, "visit", kill)
-    monkeypatch.setattr("marginbn.solvers.branch_cut.workers.PATIENCE", 600.0)
+    monkeypatch.setattr("marginbn.solvers.branch_cut.visit.PATIENCE", 600.0)
     result = solve_with(BranchCutSolver(heuristics=False), Run(hard_problem(), n_jobs=2))
     assert result.status is Status.INTERRUPTED
     assert result.bound > result.objective
@@ -347,7 +346,7 @@ def test_a_helper_that_hangs_does_not_hold_the_caller(monkeypatch: pytest.Monkey
     release, problem = threading.Event(), hard_problem()
     best = solve_with(BranchCutSolver(), Run(problem)).objective
     stuck = hold_helpers(monkeypatch, release)
-    monkeypatch.setattr("marginbn.solvers.branch_cut.workers.PATIENCE", 0.1)
+    monkeypatch.setattr("marginbn.solvers.branch_cut.visit.PATIENCE", 0.1)
     result = solve_with(BranchCutSolver(heuristics=False), Run(problem, n_jobs=2))
     assert stuck
     assert result.status is Status.INTERRUPTED
@@ -386,7 +385,7 @@ def test_a_checkpoint_contains_what_others_are_visiting(
     release = threading.Event()
     with monkeypatch.context() as patch:
         held = hold_helpers(patch, release)
-        patch.setattr("marginbn.solvers.branch_cut.workers.PATIENCE", 0.1)
+        patch.setattr("marginbn.solvers.branch_cut.visit.PATIENCE", 0.1)
         kept = Checkpoint(tmp_path / "c", problem)
         stopped = solve_with(solver, Run(problem, n_jobs=2, checkpoint=kept))
         let_go(release)

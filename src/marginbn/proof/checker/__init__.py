@@ -1,9 +1,9 @@
 """An independent checker of certificates.
 
-It shares no code with the search: it reads the file, computes everything anew from the encoded data
-in the certificate, in arithmetic that is exact or rounded to the safe side, and says whether the
-claim follows. Read :mod:`.checker` first; :mod:`.majorants` and :mod:`.bounds` have the
-mathematics.
+It shares no code with the search: it reads the file, computes everything again from the encoded
+data in the certificate, in arithmetic that is exact or rounded to the safe side, and says whether
+the claim follows. Besides Python it needs NumPy alone, and nothing is compiled. Read
+:mod:`.verdict` first; :mod:`.values` has the formulas of scores, :mod:`.bounds` the mathematics.
 """
 
 from __future__ import annotations

@@ -26,12 +26,14 @@ Upper bounds of leaves, in whole numbers of 2^grid: a majorant maximised over a 
     cluster K       sum of eta over candidates of members of K without parents in K     >= 1
     edge {i, j}     sum of eta over candidates of i with j and of j with i              >= 1
 
-the sum of the maxima of each variable over g + rows^T y, minus the sum of y, bounds g . eta.
+the sum of the maxima of each variable over g + rows^T y, minus y times the right-hand sides, bounds
+g . eta.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cached_property, lru_cache
@@ -40,6 +42,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from marginbn.proof.certificate import Certificate, DualWeights, Multipliers
+from marginbn.proof.checker.forests import best_forest
 from marginbn.proof.checker.statement import RefutedError, Space
 from marginbn.proof.checker.values import (
     SHIFT,
@@ -70,7 +73,7 @@ def ceil_to_grid(value: Fraction, grid: int) -> int:
 
 
 @dataclass(frozen=True, eq=False)
-class Majorant:
+class IntegerMajorant:
     """score <= constant + values . eta, in whole numbers of 2^grid."""
 
     constant: int
@@ -100,7 +103,7 @@ class Majorants:
         """How many there are."""
         return len(self._certificate.duals) if self._certificate.score.is_margin else 1
 
-    def __getitem__(self, number: int) -> Majorant:
+    def __getitem__(self, number: int) -> IntegerMajorant:
         if not self._certificate.score.is_margin:
             return self._linear
         block = self._block(number // self._per_block)
@@ -116,11 +119,11 @@ class Majorants:
         return [local_score(self._counts, score, child, parents) for child, parents in pairs]
 
     @cached_property
-    def _linear(self) -> Majorant:
+    def _linear(self) -> IntegerMajorant:
         grid = self._certificate.grid
         pairs = zip(self.scores, self._kept_ones.tolist(), strict=True)  # others are never used
         values = [ceil_to_grid(Fraction(up, 2**SHIFT), grid) if k else 0 for (_, up), k in pairs]
-        return Majorant(0, _checked(values, self._space.n_variables))
+        return IntegerMajorant(0, _checked(values, self._space.n_variables))
 
     # ------------------------------------------------------------------ margins
 
@@ -162,7 +165,7 @@ class Majorants:
             self._kept[piece] = columns
         return columns
 
-    def _compute_block(self, block: int) -> list[Majorant]:
+    def _compute_block(self, block: int) -> list[IntegerMajorant]:
         first = block * self._per_block
         duals = self._certificate.duals[first : first + self._per_block]
         weights = self._certificate.data.weights
@@ -177,7 +180,9 @@ class Majorants:
             scaled = np.ceil(np.ldexp(values, -self._certificate.grid))
         constants = [self._constant(dual) for dual in duals]
         n = self._space.n_variables
-        return [Majorant(c, _checked(row, n)) for c, row in zip(constants, scaled, strict=True)]
+        return [
+            IntegerMajorant(c, _checked(row, n)) for c, row in zip(constants, scaled, strict=True)
+        ]
 
     def _weights(self, number: int, dual: DualWeights) -> NDArray[np.float64]:
         """u of all margin rows."""
@@ -241,12 +246,11 @@ class Forests:
         return None
 
     @cached_property
-    def _class_sets(self) -> tuple[Integers, Integers, Integers]:
-        """Numbers and members of the parent sets of the class; -1 for no member."""
+    def _class_sets(self) -> tuple[Integers, Integers]:
+        """Numbers and members (S, 2) of the parent sets of the class; -1 for no member."""
         numbers = np.flatnonzero((self.space.child == 0) & self.kept)
         padded = [(*self.space.parents[k], 0, 0)[:2] for k in numbers]
-        members = np.array(padded, dtype=np.int64).reshape(-1, 2) - 1
-        return numbers, np.ascontiguousarray(members[:, 0]), np.ascontiguousarray(members[:, 1])
+        return numbers, np.array(padded, dtype=np.int64).reshape(-1, 2) - 1
 
     @cached_property
     def _slots(self) -> tuple[Integers, Integers]:
@@ -261,13 +265,9 @@ class Forests:
         return numbers, np.array(places, dtype=np.int64)
 
     def bound(
-        self, majorant: Majorant, allowed: NDArray[np.bool_], present: Edges, enough: int
+        self, majorant: IntegerMajorant, allowed: NDArray[np.bool_], present: Edges, enough: int
     ) -> int:
         """Bound of a leaf; at most ``enough`` as soon as that is certain."""
-        from marginbn.proof.checker.forests import (
-            best_forest,  # compiles: only when there is a leaf
-        )
-
         n = self.space.n_variables - 1
         _, bonus_bits, penalty_bits = room(n + 1)
         bonus, penalty = 2**bonus_bits, 2**penalty_bits
@@ -285,24 +285,42 @@ class Forests:
                 table[i - 1, j - 1] += bonus
                 table[j - 1, i - 1] += bonus
                 forced += 1
-        numbers, first, second = self._class_sets
+        numbers, members = self._class_sets
         usable = allowed[numbers]
         value = best_forest(
-            np.ascontiguousarray(table[:, :n]),
-            np.ascontiguousarray(table[:, n]),
-            np.ascontiguousarray(table[:, n + 1]),
-            tied,
-            first[usable],
-            second[usable],
-            majorant.values[numbers[usable]],
-            penalty,
-            int(np.clip(enough - majorant.constant, -(2**61), 2**61)) + forced * bonus,
+            arcs=table[:, :n],
+            class_only=table[:, n],
+            empty=table[:, n + 1],
+            tied=tied,
+            class_sets=members[usable],
+            own=majorant.values[numbers[usable]],
+            penalty=penalty,
+            enough=min(max(enough - majorant.constant, -(2**61)), 2**61) + forced * bonus,
         )
-        value = int(value) - forced * bonus
+        value -= forced * bonus
         return NOTHING if value < -(bonus // 2) else value + majorant.constant
 
 
 # ---------------------------------------------------------------------------------- clusters
+
+
+@dataclass(frozen=True)
+class RowRule:
+    """What a kind of row says: of the candidates marked by ``counts``, ``at_least`` are chosen.
+
+    It must be true for any members, as long as ``at_least`` of them differ.
+    """
+
+    counts: Callable[[Space, tuple[int, ...]], NDArray[np.bool_]]
+    at_least: int = 1
+    needs_edge: bool = False  # holds only where the edge between its two members is decided
+
+
+ROW_RULES = {
+    "cluster": RowRule(Space.outside),
+    "edge": RowRule(lambda space, pair: space.joining(*pair), needs_edge=True),
+}
+"""Every kind of row that a certificate may have, by name."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -317,26 +335,33 @@ class Clusters:
     def _starts(self) -> Integers:
         return np.searchsorted(self.space.child, np.arange(self.space.n_variables)).astype(np.int64)
 
-    def _row(self, number: int, present: Edges) -> NDArray[np.bool_]:
-        """Candidates of a row that holds for every structure of the leaf."""
+    def _rule(self, number: int, present: Edges) -> RowRule:
+        """The rule of a row that holds for every structure of the leaf."""
         if not 0 <= number < len(self.certificate.rows):
             raise RefutedError(f"row {number} does not exist")
         row = self.certificate.rows[number]
         if any(not 0 <= v < self.space.n_variables for v in row.members) or not row.members:
             raise RefutedError(f"row {number} has members that do not exist")
-        if row.kind == "edge" and row.members not in present:
+        if row.kind not in ROW_RULES:
+            raise RefutedError(f"row {number} is of the kind {row.kind!r}, which is not known")
+        rule = ROW_RULES[row.kind]
+        if len(set(row.members)) < rule.at_least:
+            raise RefutedError(f"row {number} has fewer than {rule.at_least} members")
+        if rule.needs_edge and row.members not in present:
             raise RefutedError(f"row {number} needs the edge {row.members}, which may be absent")
+        return rule
+
+    def _counted(self, number: int, rule: RowRule) -> NDArray[np.bool_]:
+        """Candidates that a row counts, kept for the next leaf."""
         if number not in self._kept:
             if len(self._kept) * len(self.space.parents) > ROW_BYTES:
                 self._kept.clear()
-            is_edge = row.kind == "edge"
-            make = self.space.joining(*row.members) if is_edge else self.space.outside(row.members)
-            self._kept[number] = make
+            self._kept[number] = rule.counts(self.space, self.certificate.rows[number].members)
         return self._kept[number]
 
     def bound(
         self,
-        majorant: Majorant,
+        majorant: IntegerMajorant,
         multipliers: Multipliers,
         allowed: NDArray[np.bool_],
         present: Edges,
@@ -346,12 +371,12 @@ class Clusters:
         total = majorant.constant
         limit = 2 ** room(self.space.n_variables)[0]
         for number, y in zip(multipliers.rows, multipliers.values, strict=True):
-            row = self._row(number, present)
+            rule = self._rule(number, present)
             if not 0 <= y < math.inf:
                 raise RefutedError(f"row {number} has the multiplier {y}, which is negative")
             step = math.floor(Fraction(y) / Fraction(2) ** self.certificate.grid)
-            total -= step
-            values[row] += min(step, limit)
+            total -= step * rule.at_least
+            values[self._counted(number, rule)] += min(step, limit)
             if step >= limit or np.abs(values).max() >= limit:
                 raise RefutedError(f"row {number} has the multiplier {y}, which is too large")
         values[~allowed] = NOTHING

@@ -9,40 +9,27 @@ Whole numbers make large constants harmless: an arc that is not allowed weighs -
 must be there adds 2^b to both of its arcs, with 2^f >> n 2^b >> n |values|. A forest has at most
 one arc of each edge, so the best one has all edges that must be there unless no forest has.
 :func:`marginbn.proof.checker.bounds.room` says how large values may be, so that nothing overflows
-64 bits.
+64 bits. Nothing here is compiled: NumPy and Python are all that has to be trusted.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, TypeVar
-
-import numba
 import numpy as np
 from numpy.typing import NDArray
 
 Integers = NDArray[np.int64]
-F = TypeVar("F", bound=Callable[..., Any])
-_njit: Any = numba.njit
+
+LOWEST = -(2**62)
+"""Less than any value: an arc that does not exist."""
 
 
-def compiled(function: F) -> F:
-    """Compile; the function itself stays reachable as ``py_func``."""
-    try:
-        result: F = _njit(cache=True)(function)
-    except RuntimeError:  # nowhere to keep the machine code
-        result = _njit(function)
-    return result
-
-
-@compiled
-def contract_cycles(chosen: Integers) -> tuple[Integers, int]:
+def contract_cycles(chosen: list[int]) -> tuple[list[int], int]:
     """New numbers of the nodes and the root, equal for the members of a cycle of chosen arcs, and
     how many there are without the root.
     """
-    n = chosen.size
-    group = np.full(n + 1, -1)
-    mark = np.full(n, -1)
+    n = len(chosen)
+    group = [-1] * (n + 1)
+    mark = [-1] * n
     count = 0
     for start in range(n):  # walk until a node that was seen; on this walk it closes a cycle
         v = start
@@ -62,59 +49,47 @@ def contract_cycles(chosen: Integers) -> tuple[Integers, int]:
     return group, count
 
 
-@compiled
-def best_arborescence(weights: Integers, to_root: Integers) -> int:
-    """Largest sum of one entering arc per node without cycles; ``weights[child, parent]``.
+def best_arborescence(weights: Integers) -> tuple[int, Integers]:
+    """Largest sum of one entering arc per node without cycles, and prices of the way to each node.
 
-    There are n nodes and n + 1 possible parents, the last of them the root. Every node takes its
-    best entering arc; the arcs of a cycle are taken together as one node, and an arc that enters
-    it at v replaces the one chosen for v, so its weight is reduced by that of the chosen one.
+    ``weights[child, parent]`` has n rows and n + 1 columns, the last of them the root. Every node
+    takes its best entering arc; the arcs of a cycle are taken together as one node, and an arc that
+    enters it at v replaces the one chosen for v, so its weight is reduced by that of the chosen
+    one.
 
     The reduced weights of the arcs taken are *prices* y: their sum is the value, an arc weighs at
     most the sum of the prices of everything it enters, and prices of contracted cycles are not
     positive. So a solution that uses an arc is worth at most the value minus what the arc falls
-    short of its prices, one such term for every arc. ``to_root`` (n,) receives the sum of the
+    short of its prices, one such term for every arc. The second result (n,) is the sum of the
     prices that an arc from the root enters on its way to each node.
     """
     w = weights.copy()
-    n = w.shape[0]
+    n = len(w)
+    np.fill_diagonal(w, LOWEST)
     total = 0
     top = np.arange(n)  # what contains each of the original nodes
-    to_root[:] = 0
+    prices = np.zeros(n, dtype=np.int64)
     while True:
-        chosen = np.zeros(n, dtype=np.int64)
-        for v in range(n):
-            parent = n
-            for u in range(n):
-                if u != v and w[v, u] > w[v, parent]:
-                    parent = u
-            chosen[v] = parent
-            total += w[v, parent]
-        for v in range(top.size):
-            to_root[v] += w[top[v], chosen[top[v]]]
-        group, count = contract_cycles(chosen)
+        best = w.max(axis=1, initial=LOWEST)
+        chosen = np.where(w[:, n] == best, n, w.argmax(axis=1))  # the root first: fewer cycles
+        total += int(best.sum())
+        prices += best[top]
+        groups, count = contract_cycles(chosen.tolist())
         if count == n:
-            return total
-        smaller = np.full((count, count + 1), np.int64(-(2**62)))
-        for v in range(n):
-            for u in range(n + 1):
-                if group[u] != group[v]:
-                    value = w[v, u] - w[v, chosen[v]]
-                    if value > smaller[group[v], group[u]]:
-                        smaller[group[v], group[u]] = value
-        for v in range(top.size):
-            top[v] = group[top[v]]
-        w, n = smaller, count
+            return total, prices
+        group = np.array(groups)
+        smaller = np.full((count, count + 1), LOWEST, dtype=np.int64)
+        np.maximum.at(smaller, (group[:n, None], group[None, :]), w - best[:, None])
+        np.fill_diagonal(smaller, LOWEST)
+        w, n, top = smaller, count, group[top]
 
 
-@compiled
 def best_forest(
     arcs: Integers,
-    lonely: Integers,
+    class_only: Integers,
     empty: Integers,
     tied: NDArray[np.bool_],
-    first: Integers,
-    second: Integers,
+    class_sets: Integers,
     own: Integers,
     penalty: int,
     enough: int,
@@ -129,37 +104,25 @@ def best_forest(
 
     Parameters
     ----------
-    arcs, lonely, empty
+    arcs, class_only, empty
         Value of {class, u}, (n, n), of {class} and of {}, (n,), for every feature.
     tied
         Features that must not have {} without being a parent of the class.
-    first, second, own
-        Members (-1: none) and values of the parent sets of the class.
+    class_sets, own
+        Members (S, 2), -1 for none, and values (S,) of the parent sets of the class.
     penalty
         What an arc that is not allowed costs.
     """
-    n = arcs.shape[0]
-    roots = np.where(tied, lonely, np.maximum(lonely, empty))
-    weights = np.empty((n, n + 1), dtype=np.int64)
-    weights[:, :n] = arcs
-    weights[:, n] = roots
-    to_root = np.empty(n, dtype=np.int64)
-    scratch = np.empty(n, dtype=np.int64)
-    without = best_arborescence(weights, to_root)
-    result = -(2**62)
-    for s in range(own.size):
-        quick = without + own[s]
-        for member in (first[s], second[s]):
-            if member >= 0:
-                quick -= to_root[member] - empty[member]
-        if quick <= enough:
-            result = max(result, quick)
-            continue
-        weights[:, :n] = arcs
-        weights[:, n] = roots
-        for member in (first[s], second[s]):
-            if member >= 0:
-                weights[member, :n] = -penalty
-                weights[member, n] = empty[member]
-        result = max(result, best_arborescence(weights, scratch) + own[s])
+    roots = np.where(tied, class_only, np.maximum(class_only, empty))
+    plain = np.column_stack([arcs, roots])
+    without, prices = best_arborescence(plain)
+    extra = np.append(empty - prices, 0)  # the last for "no member", which is number -1
+    quick = own + extra[class_sets].sum(axis=1) + without
+    result = int(quick[quick <= enough].max(initial=LOWEST))
+    for s in np.flatnonzero(quick > enough):
+        members = class_sets[s][class_sets[s] >= 0]
+        weights = plain.copy()
+        weights[members, :-1] = -penalty
+        weights[members, -1] = empty[members]
+        result = max(result, best_arborescence(weights)[0] + int(own[s]))
     return result

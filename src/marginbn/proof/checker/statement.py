@@ -62,11 +62,11 @@ class Space:
         """(K,): candidates of i or j that contain the other one."""
         return self.holding(i, j) | self.holding(j, i)
 
-    def outside(self, cluster: tuple[int, ...]) -> NDArray[np.bool_]:
-        """(K,): candidates of members of a cluster without a parent in it."""
+    def outside(self, cluster: tuple[int, ...], fewer_than: int = 1) -> NDArray[np.bool_]:
+        """(K,): candidates of members of a cluster with fewer than so many parents in it."""
         inside = np.zeros(self.n_variables, dtype=bool)
         inside[list(cluster)] = True
-        return inside[self.child] & ~self.member[:, inside].any(axis=1)
+        return np.asarray(inside[self.child] & (self.member[:, inside].sum(axis=1) < fewer_than))
 
 
 def build_space(data: Data, candidates: Candidates) -> Space:

@@ -23,9 +23,9 @@ c' is the difference of the numbers of c and c', for the binary margin the numbe
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from decimal import ROUND_HALF_EVEN, Context, Decimal
+from decimal import ROUND_HALF_EVEN, Context, Decimal, localcontext
 from fractions import Fraction
 from functools import cached_property, lru_cache
 
@@ -254,6 +254,25 @@ def _binary_row(
 
 # ---------------------------------------------------------------------------------- decomposable
 
+PENALTIES: dict[str, Callable[[Decimal], Decimal]] = {
+    "loglik": lambda total: Decimal(0),
+    "aic": lambda total: Decimal(1),
+    "mdl": lambda total: total.ln() / 2,
+    "bic": lambda total: total.ln() / 2,
+}
+"""Log likelihood minus so many nats per free parameter, a function of the total weight."""
+
+PRIORS: dict[str, Callable[[Score, int], Fraction]] = {
+    "bdeu": lambda score, n_cells: Fraction(score.equivalent_sample_size) / n_cells,
+    "k2": lambda score, n_cells: Fraction(1),
+}
+"""Log marginal likelihood with this prior count in every cell of a table of so many."""
+
+
+def decomposable_scores() -> tuple[str, ...]:
+    """Names of the decomposable scores that can be checked."""
+    return (*PENALTIES, *PRIORS)
+
 
 def local_score(
     counts: ExactCounts, score: Score, child: int, parents: tuple[int, ...]
@@ -265,22 +284,29 @@ def local_score(
     rows = [n for n in counts.count(above, int(above.max()) + 1) if n]
     cells = [n for n in counts.count(here, int(here.max()) + 1) if n]
     states = math.prod(arities[p] for p in parents)
-    if score.name in ("bdeu", "k2"):
-        prior = Fraction(1)
-        if score.name == "bdeu":
-            prior = Fraction(score.equivalent_sample_size) / (states * arities[child])
+    if score.name in PRIORS:
+        prior = PRIORS[score.name](score, states * arities[child])
         return _dirichlet(rows, cells, counts.scale, prior, prior * arities[child])
-    value, error = _log_likelihood(rows, cells, counts.scale)
     parameters = states * (arities[child] - 1)
-    if score.name == "aic":
-        value -= parameters << SHIFT
-    elif score.name in ("mdl", "bic"):
-        log_total = log_units(sum(rows)) - log_units(counts.scale)
-        value -= Fraction(parameters * log_total, 2)
-        error += parameters
-    elif score.name != "loglik":
-        raise NotCheckableError(f"the score {score.name!r} is not known")
+    penalty, off = _penalty(score.name, Fraction(sum(rows), counts.scale))
+    value, error = _log_likelihood(rows, cells, counts.scale)
+    value, error = value - parameters * penalty, error + parameters * off
     return math.floor(value - error), math.ceil(value + error)
+
+
+def _penalty(name: str, total: Fraction) -> tuple[int, int]:
+    """Penalty of a free parameter in units, and by how many it may be off."""
+    if name not in PENALTIES:
+        raise NotCheckableError(f"the score {name!r} is not known")
+    try:
+        with localcontext(_EXACT):
+            exact = PENALTIES[name](_decimal(total)) * _UNIT
+            units = int(exact.to_integral_value())
+            return units, int(exact != units)
+    except ArithmeticError:  # say, the logarithm of a logarithm that is negative
+        raise NotCheckableError(
+            f"the score {name!r} is not defined for a total weight of {float(total)}"
+        ) from None
 
 
 def _log_likelihood(rows: list[int], cells: list[int], scale: int) -> tuple[Fraction, Fraction]:

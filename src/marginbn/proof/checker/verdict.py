@@ -7,7 +7,7 @@
 4. The tree: complete, and the bound of every leaf, rounded up, is at most the claimed bound.
 
 Nothing here is shared with the search: coefficients, scores, arborescences and bounds are computed
-anew, in exact or outward-rounded arithmetic.
+again, in exact or outward-rounded arithmetic.
 """
 
 from __future__ import annotations
@@ -37,9 +37,14 @@ from marginbn.proof.checker.statement import (
     is_acyclic,
     proper_subsets,
 )
-from marginbn.proof.checker.values import SHIFT, SLACK, ExactCounts, MarginValues, NotCheckableError
-
-SCORES = ("multiclass", "binary", "mdl", "bic", "aic", "loglik", "bdeu", "k2")
+from marginbn.proof.checker.values import (
+    SHIFT,
+    SLACK,
+    ExactCounts,
+    MarginValues,
+    NotCheckableError,
+    decomposable_scores,
+)
 
 SMALLEST, LARGEST = 1e-100, 1e100
 """Numbers outside of this range are not checked."""
@@ -112,7 +117,7 @@ def check_definition(certificate: Certificate) -> None:
     data, score = certificate.data, certificate.score
     if data.fingerprint() != certificate.fingerprint:
         raise RefutedError("the fingerprint is not that of the data in the certificate")
-    if score.name not in SCORES:
+    if not score.is_margin and score.name not in decomposable_scores():
         raise RefutedError(f"the score {score.name!r} is not known")
     for name in ("gamma", "smoothing", "equivalent_sample_size"):
         if not SMALLEST <= getattr(score, name) <= LARGEST:
@@ -126,12 +131,12 @@ def check_definition(certificate: Certificate) -> None:
 
 
 @dataclass(frozen=True, eq=False)
-class Node:
+class CheckedNode:
     """Structures made of allowed candidates with certain edges, and the way to them."""
 
     allowed: NDArray[np.bool_]
     present: Edges
-    path: tuple[Node, str] | None
+    path: tuple[CheckedNode, str] | None
 
     def where(self) -> str:
         """The decisions that lead here, newest last."""
@@ -194,15 +199,15 @@ class Checker:
 
     # ------------------------------------------------------------------ the tree
 
-    def root(self) -> tuple[Node, int]:
+    def root(self) -> tuple[CheckedNode, int]:
         """All structures of kept candidates, and what dropping the others may cost (step 2)."""
         dropped = self.certificate.candidates.dropped
         if len(dropped) == 0:
-            return Node(self.kept, frozenset(), None), 0
+            return CheckedNode(self.kept, frozenset(), None), 0
         if len(dropped) != len(self.space.parents) or self.certificate.score.is_margin:
             raise RefutedError("these candidates cannot be dropped")
         losses = [self._loss(i, dropped) for i in range(self.space.n_variables)]
-        return Node(self.kept, frozenset(), None), sum(losses)
+        return CheckedNode(self.kept, frozenset(), None), sum(losses)
 
     def _loss(self, variable: int, dropped: NDArray[np.bool_]) -> int:
         """How much a dropped candidate may score above its best kept subset, in units of 2^-44.
@@ -263,7 +268,9 @@ class Checker:
             raise RefutedError("the tree is not complete: the last node is cut off")
         return kind, arguments
 
-    def _children(self, node: Node, kind: int, arguments: list[int]) -> tuple[Node, Node]:
+    def _children(
+        self, node: CheckedNode, kind: int, arguments: list[int]
+    ) -> tuple[CheckedNode, CheckedNode]:
         """Structures of the node without the object, and with it."""
         if kind == CANDIDATE:
             [k] = arguments
@@ -284,19 +291,19 @@ class Checker:
             text = f"arc {j} -> {i}"
         without, with_it = node.allowed & ~holding, node.allowed & (holding | ~of_child)
         return (
-            Node(without, node.present, (node, f"no {text}")),
-            Node(with_it, node.present, (node, text)),
+            CheckedNode(without, node.present, (node, f"no {text}")),
+            CheckedNode(with_it, node.present, (node, text)),
         )
 
-    def _edge_children(self, node: Node, i: int, j: int) -> tuple[Node, Node]:
+    def _edge_children(self, node: CheckedNode, i: int, j: int) -> tuple[CheckedNode, CheckedNode]:
         without = node.allowed & ~self.space.joining(i, j)
         return (
-            Node(without, node.present, (node, f"no edge {i} - {j}")),
-            Node(node.allowed, node.present | {(i, j)}, (node, f"edge {i} - {j}")),
+            CheckedNode(without, node.present, (node, f"no edge {i} - {j}")),
+            CheckedNode(node.allowed, node.present | {(i, j)}, (node, f"edge {i} - {j}")),
         )
 
     def _check_leaf(
-        self, node: Node, kind: int, arguments: list[int], limit: int, number: int
+        self, node: CheckedNode, kind: int, arguments: list[int], limit: int, number: int
     ) -> None:
         where = f"leaf {number} ({node.where()})"
         if not 0 <= arguments[0] < self.majorants.count:

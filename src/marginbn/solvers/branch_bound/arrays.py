@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import os
 import tempfile
-import weakref
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
@@ -14,7 +12,14 @@ from marginbn.exceptions import ProblemTooLargeError
 from marginbn.problem.margins import MarginRows
 from marginbn.problem.problem import StructureProblem
 from marginbn.solvers.branch_bound.kernels.bound import structure_magnitude
-from marginbn.solvers.branch_bound.kernels.records import BoolArray, FloatArray, Instance, IntArray
+from marginbn.solvers.branch_bound.kernels.records import (
+    BoolArray,
+    FloatArray,
+    Instance,
+    IntArray,
+    column_of,
+    columns_of,
+)
 from marginbn.solvers.memory import BranchBoundShape
 
 
@@ -27,7 +32,7 @@ class Encoding:
     instance : the arrays
     constant : what the objective adds to the kernels' value (samples without rivals)
     candidate_of : (K,) flat candidate of every column, -1 where the column does not exist
-    structure_magnitude : see ``kernels/rounding.py``
+    structure_magnitude : see ``kernels/bound.py``
     slot_discount : how much less a slot is worth as a split than its drop says
     """
 
@@ -46,7 +51,7 @@ class Encoding:
     def slots(self) -> BoolArray:
         """(n, n + 2): which slots exist."""
         n = self.n_features
-        return np.ascontiguousarray(self.candidate_of[: n * (n + 2)].reshape(n, n + 2) >= 0)
+        return np.ascontiguousarray(self.candidate_of[: column_of(n, n, 0)].reshape(n, n + 2) >= 0)
 
     def vertex(self, selection: IntArray) -> IntArray:
         """A selection as a vertex."""
@@ -55,14 +60,11 @@ class Encoding:
         existing = np.flatnonzero(self.candidate_of >= 0)
         column_of[self.candidate_of[existing]] = existing
         columns = column_of[np.asarray(selection, dtype=np.int64)]
-        offsets = np.arange(n) * (n + 2)
-        return np.append(columns[1:] - offsets, columns[0] - n * (n + 2)).astype(np.int64)
+        return np.roll(columns, -1) - columns_of(np.zeros(n + 1, dtype=np.int64))
 
     def selection(self, vertex: IntArray) -> IntArray:
         """A vertex as a selection (class first)."""
-        n = self.n_features
-        columns = vertex + np.arange(n + 1) * (n + 2)
-        return self.candidate_of[np.roll(columns, 1)]
+        return self.candidate_of[np.roll(columns_of(vertex), 1)]
 
 
 def encode(problem: StructureProblem, dense_bytes: int | None = None) -> Encoding:
@@ -105,53 +107,23 @@ class Coefficients:
     """All margin coefficients A, and what their columns add to the magnitudes G."""
 
     columns: FloatArray  # (K, R)
-    magnitude: FloatArray  # (K,) sum_m w_m max_c |A_mc,v|, see ``kernels/rounding.py``
-
-
-class LatestCoefficients:
-    """The coefficients of the newest problem, for as long as its margin rows exist.
-
-    Problems that differ in gamma share their margin rows, so a path of gammas computes the
-    coefficients once; never more than one set is kept.
-    """
-
-    def __init__(self) -> None:
-        self._owners: tuple[weakref.ref[Any], ...] = ()
-        self._kept: Coefficients | None = None
-
-    def get(self, *owners: object) -> Coefficients | None:
-        """What was kept for exactly these objects."""
-        same = len(owners) == len(self._owners) and all(
-            reference() is owner for reference, owner in zip(self._owners, owners, strict=True)
-        )
-        return self._kept if same else None
-
-    def keep(self, coefficients: Coefficients, *owners: object) -> None:
-        """Keep until one of the owners is gone or others come."""
-        self._owners = tuple(weakref.ref(owner, self._forget) for owner in owners)
-        self._kept = coefficients
-
-    def _forget(self, reference: weakref.ref[Any]) -> None:
-        if any(reference is own for own in self._owners):
-            self._owners, self._kept = (), None
-
-
-_latest = LatestCoefficients()
+    magnitude: FloatArray  # (K,) sum_m w_m max_c |A_mc,v|, see ``kernels/bound.py``
 
 
 def _coefficients(
     problem: StructureProblem, candidate_of: IntArray, weights: FloatArray, dense_bytes: int
 ) -> Coefficients:
-    """The coefficients, or those of the problem before if only gamma has changed."""
+    """The coefficients; they stay with the margin rows, for the next problem with another gamma."""
     margins = problem.margins
     if margins is None or weights.size == 0:
         empty = np.zeros((candidate_of.size, 0))
         return Coefficients(empty, np.zeros(candidate_of.size))
-    owners = (margins, problem.candidates, problem.weights)
-    kept = _latest.get(*owners)
-    if kept is None:
+    kept: Coefficients | None = margins.derived.get(Coefficients)
+    is_usual = problem.weights is margins.data.weights and problem.candidates is margins.candidates
+    if kept is None or not is_usual:
         kept = build_coefficients(margins, candidate_of, weights, dense_bytes)
-        _latest.keep(kept, *owners)
+    if is_usual:
+        margins.derived[Coefficients] = kept
     return kept
 
 
@@ -212,17 +184,17 @@ def _columns(problem: StructureProblem) -> tuple[IntArray, IntArray, IntArray]:
     candidates = problem.candidates
     n = candidates.n_variables - 1
     class_sets = candidates.group(0)
-    candidate_of = np.full(n * (n + 2) + len(class_sets), -1, dtype=np.int64)
+    candidate_of = np.full(column_of(n, n, len(class_sets)), -1, dtype=np.int64)
     first = np.full(len(class_sets), -1, dtype=np.int64)
     second = np.full(len(class_sets), -1, dtype=np.int64)
     for number, k in enumerate(class_sets):
-        candidate_of[n * (n + 2) + number] = k
+        candidate_of[column_of(n, n, number)] = k
         members = candidates.parents[k]
         first[number] = members[0] - 1 if members else -1
         second[number] = members[1] - 1 if len(members) > 1 else -1
     for i in range(n):
         for k in candidates.group(i + 1):
-            candidate_of[i * (n + 2) + _slot(candidates.parents[k], n)] = k
+            candidate_of[column_of(n, i, _slot(candidates.parents[k], n))] = k
     return candidate_of, first, second
 
 

@@ -19,20 +19,12 @@ from marginbn.exceptions import InputError
 from marginbn.problem.candidates import enumerate_candidates
 from marginbn.problem.problem import margin_problem
 from marginbn.solvers.branch_bound.arrays import encode
-from marginbn.solvers.branch_bound.kernels.bound import bound_error
+from marginbn.solvers.branch_bound.kernels.bound import UNTOUCHED, bound_error
 from marginbn.solvers.branch_bound.kernels.box import propagate
 from marginbn.solvers.branch_bound.kernels.climb import new_climber, search_from
-from marginbn.solvers.branch_bound.kernels.combination import (
-    BOUND,
-    CONSTANT,
-    SMOOTHING,
-    UNUSED,
-)
 from marginbn.solvers.branch_bound.kernels.oracle import maximise
 from marginbn.solvers.branch_bound.kernels.records import IntArray, new_box
 from marginbn.solvers.branch_bound.kernels.store import (
-    ITERATIONS,
-    ROOT_BOUND,
     drop_family,
     move_nodes,
     new_family,
@@ -69,8 +61,6 @@ ROOT_KICK, POLISH_KICK = 4, 2
 NO_KICKS = 1
 """Effort that the first climb uses up."""
 
-TRIVIAL_OPERATIONS = 16.0
-"""Rounding of the trivial majorant: its gradient is the linear scores, one pass in few blocks."""
 
 
 def warm_up(solver: BranchBoundSolver) -> None:
@@ -214,16 +204,16 @@ class Search(SearchTree):
         b = work.bounding
         upper, _ = maximise(inst, self.root, inst.linear, self.settings.cap, work.oracle)
         b.best_g[:] = inst.linear
-        error = bound_error(inst, b.scale[0], b.scale[1], b.scale[2], TRIVIAL_OPERATIONS)
-        b.numbers[UNUSED] = b.scale[2]
-        b.numbers[CONSTANT] = inst.gamma * b.scale[2] + error
-        b.numbers[BOUND] = b.numbers[CONSTANT] + upper
-        b.numbers[SMOOTHING] = self.settings.smoothing_start * inst.gamma
-        b.vertices[0], b.share[0], b.n_active[0] = vertex, 1.0, 1
+        error = bound_error(inst, b.state, UNTOUCHED)
+        b.state.unused = b.state.total_weight
+        b.state.constant = inst.gamma * b.state.total_weight + error
+        b.state.bound = b.state.constant + upper
+        b.state.smoothing = self.settings.smoothing_start * inst.gamma
+        b.vertices[0], b.share[0], b.state.n_active = vertex, 1.0, 1
         if self.run.neighbour is not None:
             self._use_neighbour(self.run.neighbour, error)
         family = new_family(pool, b)
-        push(pool, self.root, float(b.numbers[BOUND]), family, 0)
+        push(pool, self.root, float(b.state.bound), family, 0)
         drop_family(pool, family)
 
     def _use_neighbour(self, known: Majorant, error: float) -> None:
@@ -232,15 +222,16 @@ class Search(SearchTree):
         b = work.bounding
         for k, selection in enumerate(known.selections):
             b.vertices[k] = self.encoding.vertex(selection)
-        b.n_active[0] = len(known.shares)
+        b.state.n_active = len(known.shares)
         b.share[: len(known.shares)] = known.shares
         gradient = np.zeros(b.best_g.size)
         gradient[existing] = known.gradient[self.encoding.candidate_of[existing]]
         inst = self.encoding.instance
         constant = inst.gamma * known.unused + known.constant + error
         upper, _ = maximise(inst, self.root, gradient, self.settings.cap, work.oracle)
-        if constant + upper < b.numbers[BOUND]:
-            b.numbers[[UNUSED, CONSTANT, BOUND]] = known.unused, constant, constant + upper
+        if constant + upper < b.state.bound:
+            b.state.unused, b.state.constant = known.unused, constant
+            b.state.bound = constant + upper
             b.best_g[:] = gradient
 
     def _keep_majorant(self) -> None:
@@ -249,11 +240,11 @@ class Search(SearchTree):
         existing = self.encoding.candidate_of >= 0
         gradient = np.zeros(self.run.problem.candidates.n_candidates)
         gradient[self.encoding.candidate_of[existing]] = b.best_g[existing]
-        heaviest = np.argsort(-b.share[: b.n_active[0]], kind="stable")[:KEPT_VERTICES]
+        heaviest = np.argsort(-b.share[: b.state.n_active], kind="stable")[:KEPT_VERTICES]
         self.run.majorant = Majorant(
             name_without_gamma(self.run.problem),
-            float(b.numbers[UNUSED]),
-            float(b.numbers[CONSTANT] - inst.gamma * b.numbers[UNUSED]),
+            float(b.state.unused),
+            float(b.state.constant - inst.gamma * b.state.unused),
             gradient,
             np.array([self.encoding.selection(b.vertices[k]) for k in heaviest]),
             b.share[heaviest] / b.share[heaviest].sum(),
@@ -267,7 +258,7 @@ class Search(SearchTree):
         is_first, is_root = own is self.main, self.nodes == 0
         stop = self.schedule.next_stop
         if not is_first:
-            stop = int(own.pool.counters[ITERATIONS]) + self.schedule.batch
+            stop = int(own.pool.state.iterations) + self.schedule.batch
         with self.team.batch(own) as node_limit:
             own.code = run_batch(
                 self.rows.bounding,
@@ -319,7 +310,7 @@ class Search(SearchTree):
 
     def _open_gap(self) -> float:
         """The part of the root's gap that is left; 0 for the tree of an earlier call."""
-        root, best = float(self.main.pool.numbers[ROOT_BOUND]), float(self.main.incumbent.value[0])
+        root, best = float(self.main.pool.state.root_bound), float(self.main.incumbent.value[0])
         return (self.team.bound - best) / (root - best) if 0.0 < root - best < math.inf else 0.0
 
     def _restart(self, turn: int) -> IntArray:
@@ -340,7 +331,7 @@ class Search(SearchTree):
             self.main.incumbent,
             effort,
             kick,
-            b.vertices[: b.n_active[0]].copy(),
+            b.vertices[: b.state.n_active].copy(),
             self.team.stop,
         )
         self.hand_over()

@@ -69,7 +69,7 @@ class Rows:
 
     def margins(self, b: Bounding, vertex: IntArray) -> FloatArray:
         """All margins of a structure; the relaxed solution is forgotten."""
-        b.vertices[0], b.share[0], b.n_active[0] = vertex, 1.0, 1
+        b.vertices[0], b.share[0], b.state.n_active = vertex, 1.0, 1
         load_margins(self.full, b)
         return b.t
 

@@ -8,7 +8,7 @@ kept, because they were proved.
 
 Arrays (N nodes, F families, V vertices, all workers together):
 
-    words (N, W), bound (N,), spent (N,), family (N,)    see ``kernels/storage.py``
+    words (N, W), bound (N,), spent (N,), family (N,)    see ``kernels/store.py``
     smoothing (F,), count (F,)                           vertices of each family
     vertices (V, n + 1), share (V,)                      one family after the other
     numbers (2,)                                         floor, bound of the root
@@ -26,10 +26,6 @@ import numpy.typing as npt
 
 from marginbn.solvers.branch_bound.kernels.records import Box, FloatArray, Instance, IntArray
 from marginbn.solvers.branch_bound.kernels.store import (
-    FLOOR,
-    FREE_FAMILIES,
-    OPEN,
-    ROOT_BOUND,
     Pool,
     drop_family,
     push_all,
@@ -61,7 +57,7 @@ class OpenNodes:
     @property
     def floor(self) -> float:
         """Largest bound of anything ever discarded."""
-        return float(self.numbers[FLOOR])
+        return float(self.numbers[0])
 
     def with_one_family(self) -> OpenNodes:
         """The same boxes and bounds without anything else to start from."""
@@ -93,13 +89,13 @@ def gather(pools: Iterable[Pool]) -> OpenNodes:
     joined["family"] = np.concatenate(
         [part.family + offset for part, offset in zip(parts, before, strict=False)]
     )
-    numbers = np.array([part.numbers for part in parts])
-    joined["numbers"] = np.array([numbers[:, FLOOR].max(), numbers[:, ROOT_BOUND].min()])
+    floors, roots = np.array([part.numbers for part in parts]).T
+    joined["numbers"] = np.array([floors.max(), roots.min()])
     return OpenNodes(**joined)
 
 
 def _gather_one(pool: Pool) -> OpenNodes:
-    nodes = pool.heap[: pool.counters[OPEN]]
+    nodes = pool.heap[: pool.state.open]
     families, member = np.unique(pool.family[nodes], return_inverse=True)
     used = np.arange(pool.share.shape[1]) < pool.n_vertices[families][:, None]
     used &= pool.share[families] > 0
@@ -112,7 +108,7 @@ def _gather_one(pool: Pool) -> OpenNodes:
         count=used.sum(axis=1),
         vertices=pool.vertices[families][used],
         share=pool.share[families][used],
-        numbers=pool.numbers[[FLOOR, ROOT_BOUND]],
+        numbers=np.array([pool.state.floor, pool.state.root_bound]),
     )
 
 
@@ -208,14 +204,14 @@ def load(pool: Pool, inst: Instance, root: Box, tree: OpenNodes, chosen: IntArra
     )
     for place in places:
         drop_family(pool, place)
-    pool.numbers[FLOOR], pool.numbers[ROOT_BOUND] = tree.numbers
+    pool.state.floor, pool.state.root_bound = tree.numbers
     return pool
 
 
 def _load_family(pool: Pool, inst: Instance, tree: OpenNodes, family: int) -> int:
     """A family without a majorant; the caller holds one reference."""
-    pool.counters[FREE_FAMILIES] -= 1
-    place = int(pool.free_families[pool.counters[FREE_FAMILIES]])
+    pool.state.free_families -= 1
+    place = int(pool.free_families[pool.state.free_families])
     first, last = (int(start) for start in tree.starts[family : family + 2])
     count = min(last - first, pool.share.shape[1])
     pool.references[place] = 1

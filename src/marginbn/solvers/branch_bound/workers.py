@@ -31,10 +31,6 @@ from marginbn.solvers.branch_bound.kernels.records import (
     new_oracle,
 )
 from marginbn.solvers.branch_bound.kernels.store import (
-    FLOOR,
-    NODES,
-    OPEN,
-    ROOT_BOUND,
     Pool,
     grown,
     move_nodes,
@@ -96,34 +92,34 @@ class Worker:
     @property
     def nodes(self) -> int:
         """Nodes processed."""
-        return int(self.pool.counters[NODES])
+        return int(self.pool.state.nodes)
 
     @property
     def is_out_of_work(self) -> bool:
         """Neither at work nor with anything to work on."""
-        return not (self.is_busy or self.pool.counters[OPEN] or self.inbox.counters[OPEN])
+        return not (self.is_busy or self.pool.state.open or self.inbox.state.open)
 
     @property
     def bound(self) -> float:
         """Largest bound of anything it holds or ever discarded."""
         if not self.is_busy:
-            self.claim = max(top_bound(self.pool), float(self.pool.numbers[FLOOR]))
+            self.claim = max(top_bound(self.pool), float(self.pool.state.floor))
         return max(self.claim, top_bound(self.inbox))
 
     def receive(self) -> None:
         """Take the nodes that others donated."""
-        count = int(self.inbox.counters[OPEN])
+        count = int(self.inbox.state.open)
         if count:
             self.pool = with_room(self.pool, count)
             move_nodes(self.inbox, self.pool, count, False)
 
     def donate(self, other: Worker, count: int) -> None:
         """Put every second of the best nodes into another worker's inbox."""
-        count = min(count, int(self.pool.counters[OPEN]) // 2)
+        count = min(count, int(self.pool.state.open) // 2)
         if count > 0:
             other.inbox = with_room(other.inbox, count)
             move_nodes(self.pool, other.inbox, count, True)
-            other.pool.numbers[ROOT_BOUND] = self.pool.numbers[ROOT_BOUND]
+            other.pool.state.root_bound = self.pool.state.root_bound
 
     def grow(self, budget: int) -> None:
         """Double the store, or from now on search depth first where little room is left."""
@@ -142,7 +138,7 @@ class Worker:
 
 def nbytes(pool: Pool) -> int:
     """Memory of a store."""
-    return sum(int(array.nbytes) for array in pool)
+    return sum(np.asarray(part).nbytes for part in pool)
 
 
 class Team(BaseTeam[tuple[float, IntArray]]):
@@ -254,7 +250,7 @@ class Team(BaseTeam[tuple[float, IntArray]]):
         best = top_bound(worker.pool)
         incumbent = float(worker.incumbent.value[0])
         for other in self.workers:
-            if other is worker or other.inbox.counters[OPEN] > 0:
+            if other is worker or other.inbox.state.open > 0:
                 continue
             if other.is_out_of_work:
                 worker.donate(other, LARGEST_DONATION)

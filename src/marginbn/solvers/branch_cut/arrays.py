@@ -11,6 +11,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
+from marginbn.problem.candidates import CandidateSets
 from marginbn.problem.margins import MarginRows
 from marginbn.problem.problem import StructureProblem
 from marginbn.solvers.memory import BranchCutShape
@@ -119,6 +120,8 @@ class Instance:
 
     Attributes
     ----------
+    candidates
+        The candidates themselves.
     offsets
         (n + 1,), the candidates of i are ``offsets[i]:offsets[i + 1]``.
     child, members
@@ -128,11 +131,10 @@ class Instance:
     coefficients
         The margin matrix.
     magnitude
-        G of :mod:`marginbn.solvers.branch_cut.bounds`.
-    restricted
-        Whether the candidates are class-restricted.
+        G of :mod:`marginbn.solvers.branch_cut.lagrangian`.
     """
 
+    candidates: CandidateSets
     offsets: IntArray
     child: IntArray
     members: IntArray
@@ -143,7 +145,11 @@ class Instance:
     constant: float
     coefficients: Coefficients
     magnitude: float
-    restricted: bool
+
+    @property
+    def restricted(self) -> bool:
+        """Whether the candidates are class-restricted."""
+        return self.candidates.is_class_restricted
 
     @property
     def n_variables(self) -> int:
@@ -212,6 +218,7 @@ def build_instance(
     )
     sizes = np.abs(problem.linear) + coefficients.magnitudes(weights, poll)
     return Instance(
+        candidates=candidates,
         offsets=candidates.offsets,
         child=candidates.child.astype(np.int64),
         members=members,
@@ -222,5 +229,4 @@ def build_instance(
         constant=float(idle),
         coefficients=coefficients,
         magnitude=float(np.maximum.reduceat(sizes, candidates.offsets[:-1]).sum()),
-        restricted=candidates.is_class_restricted,
     )

@@ -10,9 +10,8 @@ import numpy as np
 from marginbn.solvers.branch_cut.arrays import IntArray
 from marginbn.solvers.branch_cut.kernels.propagate import propagate
 from marginbn.solvers.branch_cut.tree import Node, Tree, load_nodes, save_nodes
-from marginbn.solvers.branch_cut.visit import Visitor, prepare
+from marginbn.solvers.branch_cut.visit import Team, Visitor, prepare
 from marginbn.solvers.branch_cut.warm import Warm
-from marginbn.solvers.branch_cut.workers import Team
 from marginbn.solvers.checkpoint import SearchState
 from marginbn.solvers.result import Status
 from marginbn.solvers.run import Run

@@ -8,7 +8,7 @@ building costs little and spares all book-keeping. The programme is a minimisati
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
@@ -52,8 +52,20 @@ class Solution:
     explicit: FloatArray
 
 
+class Blocks(NamedTuple):
+    """Places of columns and rows in a programme, see ``warm.py``."""
+
+    eta: slice
+    tau: slice
+    convexity: slice
+    structural: slice
+    explicit: slice
+
+
 class Program:
-    """One HiGHS object for all programmes of a solve."""
+    """One HiGHS object for all programmes of a solve; :meth:`load` comes first."""
+
+    _warm: Warm  # the state that is loaded
 
     def __init__(self, instance: Instance, pool: RowPool) -> None:
         self._instance = instance
@@ -76,18 +88,13 @@ class Program:
             [status.kLower, status.kBasic, status.kUpper, status.kZero, status.kNonbasic],
             dtype=object,
         )
-        self._warm: Warm | None = None
         self.runs = 0
-
-    # ------------------------------------------------------------------ building
 
     def load(self, warm: Warm, allowed: BoolArray) -> None:
         """Build the programme of a state; active candidates not allowed are fixed to zero."""
         self._warm = warm
         samples = warm.samples(self._instance.n_rivals)
-        place = np.full(self._instance.n_candidates, -1, dtype=np.int32)
-        place[warm.active] = np.arange(len(warm.active), dtype=np.int32)
-        lengths, index, value = self._matrix(warm, samples, place)
+        lengths, index, value = self._matrix(warm, samples)
         n, n_eta = self._instance.n_variables, len(warm.active)
         n_columns, n_rows = n_eta + len(samples), len(lengths)
         cost = -np.concatenate([warm.cost[warm.active], self._instance.weights[samples]])
@@ -115,17 +122,14 @@ class Program:
         if warm.basis is not None:
             self._set_basis(warm.basis)
 
-    def _matrix(
-        self, warm: Warm, samples: IntArray, place: Any
-    ) -> tuple[IntArray, Any, FloatArray]:
+    def _matrix(self, warm: Warm, samples: IntArray) -> tuple[IntArray, Any, FloatArray]:
         """Row lengths, column indices and values, row after row."""
         instance = self._instance
         n_eta = len(warm.active)
         lengths = [np.bincount(instance.child[warm.active], minlength=instance.n_variables)]
         index = [np.arange(n_eta, dtype=np.int32)]  # active candidates are grouped by child
         value = [np.ones(n_eta)]
-        for number in warm.rows:
-            columns, coefficients = _restricted(self._pool[number], place)
+        for columns, coefficients in self._restrict([self._pool[n] for n in warm.rows]):
             lengths.append(np.array([len(columns)]))
             index.append(columns)
             value.append(coefficients)
@@ -152,8 +156,6 @@ class Program:
         made.valid = True
         self._highs.setBasis(made)
 
-    # ------------------------------------------------------------------ solving
-
     def run(self, seconds: float, iterations: int = 2_000_000_000) -> Solution:
         """Solve what is loaded within limits."""
         highs, status = self._highs, self._module.HighsModelStatus
@@ -174,40 +176,42 @@ class Program:
             return self._read("optimal")
         return self._nothing("limit")
 
+    def _blocks(self) -> Blocks:
+        """Where the blocks of the loaded programme are."""
+        warm, n = self._warm, self._instance.n_variables
+        n_eta, stop = len(warm.active), n + len(warm.rows)
+        return Blocks(
+            eta=slice(0, n_eta),
+            tau=slice(n_eta, n_eta + len(warm.samples(self._instance.n_rivals))),
+            convexity=slice(0, n),
+            structural=slice(n, stop),
+            explicit=slice(stop, stop + len(warm.explicit)),
+        )
+
     def _read(self, outcome: Outcome) -> Solution:
-        warm = self._warm
-        assert warm is not None  # load comes first
         solution = self._highs.getSolution()
-        values = np.array(solution.col_value)
-        duals = np.array(solution.row_dual)
-        n_eta, n = len(warm.active), self._instance.n_variables
-        stop = n + len(warm.rows)
-        n_tau = len(warm.samples(self._instance.n_rivals))
-        if len(values) < n_eta or len(duals) < stop:
+        values, duals = np.array(solution.col_value), np.array(solution.row_dual)
+        at = self._blocks()
+        if len(values) < at.eta.stop or len(duals) < at.structural.stop:
             return self._nothing(outcome)
         return Solution(
             outcome,
             -float(self._highs.getObjectiveValue()),
-            values[:n_eta],
-            values[n_eta : n_eta + n_tau],
-            -duals[:n],
-            duals[n:stop],
-            duals[stop : stop + len(warm.explicit)],
+            values[at.eta],
+            values[at.tau],
+            -duals[at.convexity],
+            duals[at.structural],
+            duals[at.explicit],
         )
 
     def _ray(self) -> Solution:
         """Multipliers whose combination of the rows no allowed point satisfies."""
-        warm = self._warm
-        assert warm is not None
         _, exists, ray = self._highs.getDualRay()
         if not exists:
             return self._nothing("infeasible")
-        values = np.array(ray)
-        n = self._instance.n_variables
-        stop = n + len(warm.rows)
-        explicit = values[stop : stop + len(warm.explicit)]
-        empty = np.zeros(0)
-        return Solution("infeasible", -np.inf, empty, empty, values[:n], values[n:stop], explicit)
+        values, at, empty = np.array(ray), self._blocks(), np.zeros(0)
+        rows = values[at.convexity], values[at.structural], values[at.explicit]
+        return Solution("infeasible", -np.inf, empty, empty, *rows)
 
     @staticmethod
     def _nothing(outcome: Outcome) -> Solution:
@@ -216,41 +220,42 @@ class Program:
 
     def basis(self) -> Basis:
         """Statuses after the last run."""
-        warm = self._warm
-        assert warm is not None
-        made = self._highs.getBasis()
+        made, at = self._highs.getBasis(), self._blocks()
         columns = np.array([int(s) for s in made.col_status], dtype=np.int8)
         rows = np.array([int(s) for s in made.row_status], dtype=np.int8)
-        n_eta, n = len(warm.active), self._instance.n_variables
-        stop = n + len(warm.rows)
-        n_tau = len(warm.samples(self._instance.n_rivals))
-        last = stop + len(warm.explicit)
         return Basis(
-            columns[:n_eta], columns[n_eta : n_eta + n_tau], rows[:n], rows[n:stop], rows[stop:last]
+            columns[at.eta],
+            columns[at.tau],
+            rows[at.convexity],
+            rows[at.structural],
+            rows[at.explicit],
         )
-
-    # ------------------------------------------------------------------ probing
 
     def add_probe_rows(self, rows: list[Row]) -> int:
         """Append structural rows without effect, to be used by :meth:`probe`; first index."""
-        warm = self._warm
-        assert warm is not None
-        place = np.full(self._instance.n_candidates, -1, dtype=np.int32)
-        place[warm.active] = np.arange(len(warm.active), dtype=np.int32)
-        parts = [_restricted(row, place) for row in rows]
-        starts = np.cumsum([0] + [len(columns) for columns, _ in parts[:-1]]).astype(np.int32)
+        parts = self._restrict(rows)
+        lengths = [len(columns) for columns, _ in parts]
         first = int(self._highs.getNumRow())
         free = np.full(len(rows), np.inf)
         self._highs.addRows(
             len(rows),
             -free,
             free,
-            sum(len(columns) for columns, _ in parts),
-            starts,
+            sum(lengths),
+            np.cumsum([0, *lengths[:-1]]).astype(np.int32),
             np.concatenate([columns for columns, _ in parts]),
             np.concatenate([coefficients for _, coefficients in parts]),
         )
         return first
+
+    def _restrict(self, rows: list[Row]) -> list[tuple[Any, FloatArray]]:
+        """Columns and coefficients of structural rows among the active candidates."""
+        active = self._warm.active
+        place = np.full(self._instance.n_candidates, -1, dtype=np.int32)
+        place[active] = np.arange(len(active), dtype=np.int32)
+        columns = [place[row.index] for row in rows]
+        pairs = zip(rows, columns, strict=True)
+        return [(found[found >= 0], row.coefficient[found >= 0]) for row, found in pairs]
 
     def remember_basis(self) -> Any:
         """The basis as HiGHS has it, for :meth:`probe`."""
@@ -263,10 +268,8 @@ class Program:
 
         Returns the solution and the multiplier of the probe row.
         """
-        warm = self._warm
-        assert warm is not None
         highs = self._highs
-        columns = np.flatnonzero(np.isin(warm.active, zero)).astype(np.int32)
+        columns = np.flatnonzero(np.isin(self._warm.active, zero)).astype(np.int32)
         none = np.zeros(len(columns))
         highs.changeColsBounds(len(columns), columns, none, none)
         if row is not None:
@@ -280,10 +283,3 @@ class Program:
         if row is not None:
             highs.changeRowBounds(row, -np.inf, np.inf)
         return solution, multiplier
-
-
-def _restricted(row: Row, place: Any) -> tuple[Any, FloatArray]:
-    """Columns and coefficients of a structural row among the active candidates."""
-    columns = place[row.index]
-    kept = columns >= 0
-    return columns[kept], row.coefficient[kept]

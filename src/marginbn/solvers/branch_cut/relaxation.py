@@ -3,7 +3,7 @@
 One round solves the programme of a :class:`~marginbn.solvers.branch_cut.warm.Warm` state, takes
 the safe bound from its multipliers, and then looks for
 
-* violated cluster and class rows at the point eta (from the pool, by minimum cuts and descent);
+* violated cuts at the point eta, in the pool and by the separators of ``rows.py``;
 * samples whose label overestimates them: vio_m = w_m (estimate - min(gamma, min_c a_mc . eta)),
   the sum of which is the distance of the programme's value from the true value of eta;
 * candidates without column whose value exceeds the price of their variable.
@@ -15,34 +15,26 @@ bound stalls. A bound is valid after any round; a node is pruned on the best of 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Collection
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
 from marginbn.solvers.branch_cut.arrays import BoolArray, FloatArray, Instance, IntArray
-from marginbn.solvers.branch_cut.bounds import EPS, Prices, feasible_multipliers, lagrangian
-from marginbn.solvers.branch_cut.kernels.separation import separate
+from marginbn.solvers.branch_cut.lagrangian import EPS, Prices, feasible_multipliers, lagrangian
 from marginbn.solvers.branch_cut.program import Program, Solution
-from marginbn.solvers.branch_cut.rows import (
-    RowPool,
-    Support,
-    separate_exactly,
-    violated_by_selection,
-)
-from marginbn.solvers.branch_cut.warm import (
-    EXPLICIT,
-    SATURATED,
-    LabelArray,
-    Retention,
-    Warm,
-    compressed,
-    refreshed,
-)
+from marginbn.solvers.branch_cut.rows import SEPARATORS, RowPool
+from marginbn.solvers.branch_cut.warm import EXPLICIT, Retention, Warm, compress, refresh_cost
 from marginbn.solvers.run import Watch
 
 ALL_COLUMNS = 300
 """Programmes get all columns up to so many candidates; beyond it columns are priced in."""
+
+NEW_COLUMNS = 10
+"""Columns per variable that one round prices in at most."""
+
+LEAST_NEW_SAMPLES = 40
+"""A round may make so many samples explicit, or double their number if that is more."""
 
 KINK = 0.04
 """Samples within this share of gamma of a kink stay explicit for the children."""
@@ -54,7 +46,7 @@ EXACT_SECONDS = 1.0
 """Time limit of one exact separation; a run in which it strikes depends on the machine."""
 
 FRESH = 50_000
-"""Products after which the cost vector is summed anew."""
+"""Products after which the cost vector is summed again."""
 
 
 @dataclass(frozen=True)
@@ -84,53 +76,76 @@ class Effort:
     exact: int = 0
 
 
+def effort_at(instance: Instance, depth: int) -> Effort:
+    """The root is worked on until it stalls: all other nodes inherit its rows."""
+    n = instance.n_variables
+    if depth == 0:
+        return Effort(
+            rounds=1000,
+            patience=10,
+            progress=2e-3,
+            rows=2 * n,
+            violation=1e-4 if instance.n_samples == 0 else 1e-3,
+            accuracy=0.02,
+            exact=10,
+        )
+    if instance.n_samples == 0:  # cuts are all there is
+        return Effort(rounds=30, patience=3, progress=1e-2, rows=n, violation=1e-4)
+    return Effort(rounds=10, patience=2, progress=1e-2, rows=n, violation=2e-2)
+
+
 @dataclass(frozen=True)
 class Relaxed:
-    """A node after its relaxation.
+    """A node after one or several rounds.
 
     Attributes
     ----------
+    loaded, warm
+        The state whose programme is loaded in HiGHS, and the one for the children.
     bound
         Safe bound; -inf where the node is proven empty, +inf where nothing was proven.
     prices
-        Behind the bound; ``None`` in the two extreme cases.
-    point
-        The last eta, (K,), or ``None``.
-    loaded, warm
-        The state whose programme is loaded in HiGHS, and the one for the children.
+        Behind the bound; ``None`` where no programme was solved.
+    point, margins
+        The last eta, (K,), or ``None``, and its margins, (M, rivals).
+    solution
+        Of the last programme.
     """
 
-    bound: float
-    prices: Prices | None
-    point: FloatArray | None
     loaded: Warm
     warm: Warm
+    bound: float = math.inf
+    prices: Prices | None = None
+    point: FloatArray | None = None
+    margins: FloatArray = field(default_factory=lambda: np.zeros((0, 0)))
+    solution: Solution | None = None
 
-
-@dataclass(frozen=True)
-class Round:
-    """One solved programme: state with basis, solution, prices, bound, point and margins."""
-
-    warm: Warm
-    solution: Solution
-    prices: Prices
-    bound: float
-    point: FloatArray
-    margins: FloatArray
+    def after(self, last: Relaxed) -> Relaxed:
+        """The node after one more round: the last point, the best bound."""
+        if last.point is None:  # no new state for the children either
+            point = None if last.bound == -math.inf else self.point
+            return replace(self, loaded=last.loaded, point=point, bound=min(self.bound, last.bound))
+        if last.bound < self.bound:
+            return last
+        return replace(last, bound=self.bound, prices=self.prices)
 
 
 class HybridRelaxation:
     """Solves node programmes; one per worker."""
+
+    row_kinds: Collection[str] | None = None
+    """Kinds of rows in certificates to which cuts are restricted; None where none is written."""
 
     def __init__(self, instance: Instance, pool: RowPool, watch: Watch, seed: int) -> None:
         self.instance = instance
         self.pool = pool
         self.watch = watch
         self.program = Program(instance, pool)
-        self._random = np.array([2 * seed + 88_172_645_463_325_252], dtype=np.int64)
-        self._usable = np.ones(instance.n_variables, dtype=bool)
-        self._usable[0] = not instance.restricted  # class rows imply clusters with the class
-        self._exact_calls = 0
+        self._separators = [
+            separator(instance, seed)
+            for separator in SEPARATORS
+            if self.row_kinds is None or separator.kind.certificate in self.row_kinds
+        ]
         self.rounds = 0
 
     def solve(
@@ -140,62 +155,67 @@ class HybridRelaxation:
         edge_rows: list[int],
         cutoff: float,
         effort: Effort,
-        tell: Callable[[float], None] = lambda bound: None,
+        report: Callable[[float], None] = lambda bound: None,
     ) -> Relaxed:
         """Bound the structures with allowed candidates and the edges of ``edge_rows`` present.
 
-        ``tell`` hears of every better bound of the node, so that none is lost if time runs out.
+        ``report`` gets every better bound of the node, so that none is lost if time runs out.
         """
         if warm.terms > FRESH:
-            warm = refreshed(self.instance, warm)
+            warm = refresh_cost(self.instance, warm)
         warm = warm.with_rows(edge_rows)
-        best = Relaxed(math.inf, None, None, warm, warm)
+        best = Relaxed(loaded=warm, warm=warm)
         history: list[float] = []
         while True:
-            self.watch.poll()
-            self.program.load(warm, allowed)
-            best = replace(best, loaded=warm)  # also if this programme cannot be solved
-            solution = self.program.run(self.watch.remaining())
-            self.rounds += 1
-            if solution.outcome == "infeasible":
-                wider = warm.with_columns(np.flatnonzero(allowed))
-                if wider is warm:
-                    empty = self._is_empty(warm, solution, allowed)
-                    return replace(best, bound=-math.inf, point=None) if empty else best
-                warm = wider
-                continue
-            if solution.outcome == "limit" or len(solution.eta) == 0:
-                self.watch.poll()
-                return best
-            now = self._round(warm, solution, allowed)
-            best = replace(best, point=now.point, loaded=now.warm, warm=now.warm)
-            if now.bound < best.bound:
-                best = replace(best, bound=now.bound, prices=now.prices)
-                tell(best.bound)
-            if best.bound <= cutoff:
+            now = self._solve_round(warm, allowed)
+            best = best.after(now)
+            if best is now:
+                report(best.bound)
+            if now.point is None or best.bound <= cutoff:
                 return best
             history.append(best.bound)
-            warm = self._extended(now, allowed, cutoff, effort, history)
+            warm = self._extend(now, allowed, cutoff, effort, history)
             if warm is now.warm:
-                return replace(best, warm=self._compressed(now, best, allowed, cutoff))
+                return replace(best, warm=self._compress(best, allowed, cutoff))
 
-    def _round(self, warm: Warm, solution: Solution, allowed: BoolArray) -> Round:
-        """Point, margins, prices and bound of a solution."""
+    def _solve_round(self, warm: Warm, allowed: BoolArray) -> Relaxed:
+        """Solve one programme; without point if it has no solution or none was found in time."""
+        warm, solution = self._run(warm, allowed)
+        if solution.outcome == "infeasible":
+            empty = self._is_empty(warm, solution, allowed)
+            return Relaxed(warm, warm, bound=-math.inf if empty else math.inf)
+        if solution.outcome == "limit" or len(solution.eta) == 0:
+            self.watch.poll()
+            return Relaxed(warm, warm)
         prices = self.prices(warm, solution)
         point = np.zeros(self.instance.n_candidates)
         point[warm.active] = np.maximum(solution.eta, 0.0)
         support = np.flatnonzero(point > 0)
-        rows = self.instance.coefficients.margins_at(support, point[support])
-        return Round(
-            warm=replace(warm, basis=self.program.basis()),
-            solution=solution,
-            prices=prices,
+        margins = self.instance.coefficients.margins_at(support, point[support])
+        warm = replace(warm, basis=self.program.basis())
+        return Relaxed(
+            loaded=warm,
+            warm=warm,
             bound=prices.bound(self.instance, allowed),
+            prices=prices,
             point=point,
-            margins=rows.reshape(self.instance.n_samples, self.instance.n_rivals),
+            margins=margins.reshape(self.instance.n_samples, self.instance.n_rivals),
+            solution=solution,
         )
 
-    # ------------------------------------------------------------------ bounds
+    def _run(self, warm: Warm, allowed: BoolArray) -> tuple[Warm, Solution]:
+        """Solve a programme; one that may be infeasible for lack of columns gets all of them."""
+        while True:
+            self.watch.poll()
+            self.program.load(warm, allowed)
+            solution = self.program.run(self.watch.remaining())
+            self.rounds += 1
+            if solution.outcome != "infeasible":
+                return warm, solution
+            wider = warm.with_columns(np.flatnonzero(allowed))
+            if wider is warm:
+                return warm, solution
+            warm = wider
 
     def prices(
         self, warm: Warm, solution: Solution, extra: list[tuple[int, float]] | None = None
@@ -215,7 +235,7 @@ class HybridRelaxation:
         unused += float((instance.weights[explicit] - sums[explicit]).sum())
         further = extra or []
         rows = (*warm.rows, *(number for number, _ in further))
-        y = _clipped(np.concatenate([solution.structural, [value for _, value in further]]))
+        y = _clip(np.concatenate([solution.structural, [value for _, value in further]]))
         return lagrangian(
             instance,
             gradient,
@@ -227,40 +247,41 @@ class HybridRelaxation:
         )
 
     def _is_empty(self, warm: Warm, solution: Solution, allowed: BoolArray) -> bool:
-        """Whether a ray proves that no allowed point satisfies the structural rows.
+        """Whether no allowed point satisfies the structural rows, proven by a ray."""
+        return self.find_ray(warm, solution, allowed) is not None
+
+    def find_ray(self, warm: Warm, solution: Solution, allowed: BoolArray) -> FloatArray | None:
+        """Multipliers of the rows that no allowed point satisfies, ``None`` if there are none.
 
         For y >= 0 every allowed structure has y . rhs <= sum_i max_k (rows^T y)_k; if that fails
         by more than rounding, there is none. The sign of HiGHS' ray is tried both ways.
         """
         if len(solution.structural) == 0:
-            return False
+            return None
         rhs = self.pool.rhs(warm.rows)
         for sign in (1.0, -1.0):
-            y = _clipped(sign * solution.structural)
+            y = _clip(sign * solution.structural)
             values = np.where(allowed, self.pool.combine(warm.rows, y), -np.inf)
             slack = float(self.instance.group_maxima(values).sum()) - float(y @ rhs)
             size = (self.instance.n_variables + 1.0) * float(y @ (1.0 + np.abs(rhs)))
             if slack < -8.0 * EPS * (len(y) + self.instance.n_variables + 8) * size:
-                return True
-        return False
+                return y
+        return None
 
-    # ------------------------------------------------------------------ extending
-
-    def _extended(
-        self, now: Round, allowed: BoolArray, cutoff: float, effort: Effort, history: list[float]
+    def _extend(
+        self, now: Relaxed, allowed: BoolArray, cutoff: float, effort: Effort, history: list[float]
     ) -> Warm:
         """The state with missing columns, violated rows and badly labelled samples; or itself."""
-        extended = now.warm
+        warm = now.warm
         tolerance = _tolerance(now.bound, cutoff, effort.accuracy)
         if len(history) < 3 * effort.rounds:
-            extended = extended.with_columns(self._missing_columns(now, allowed, tolerance))
+            warm = warm.with_columns(self._missing_columns(now, allowed, tolerance))
         if len(history) >= effort.rounds or _stalls(history, cutoff, effort):
-            return extended
-        extended = extended.with_rows(self._violated_rows(now.point, effort))
-        samples, rivals = self._overestimated(now, tolerance)
-        if len(samples) == 0:
-            return extended
-        return extended.with_samples(self.instance, samples, rivals)
+            return warm
+        assert now.point is not None  # such nodes are left alone
+        warm = warm.with_rows(self._violated_rows(now.point, effort))
+        samples, rivals = self._find_overestimated(now, tolerance)
+        return warm.with_samples(self.instance, samples, rivals) if len(samples) else warm
 
     def _violated_rows(self, point: FloatArray, effort: Effort) -> list[int]:
         """Numbers of violated rows, the most violated first, made where necessary."""
@@ -268,53 +289,18 @@ class HybridRelaxation:
         order = np.argsort(-pooled, kind="stable")[: effort.rows]
         numbers = [self.pool.shared[a] for a in order if pooled[a] > effort.violation]
         if len(numbers) < effort.rows // 2:
-            numbers += self._separated(point, effort.rows - len(numbers), effort.violation)
-        if not numbers and self._exact_calls < effort.exact:
-            numbers += self._separated_exactly(point)
+            room = effort.rows - len(numbers)
+            for separator in self._separators:
+                cuts = separator.separate(point, room, effort.violation)
+                numbers += [self.pool.number(cut) for cut in cuts]
+        if not numbers and effort.exact:
+            seconds = min(EXACT_SECONDS, max(self.watch.remaining(), 1e-3))
+            for separator in self._separators:
+                cuts = separator.search_exactly(point, effort.exact, seconds)
+                numbers += [self.pool.number(cut) for cut in cuts]
         return numbers
 
-    def _separated_exactly(self, point: FloatArray) -> list[int]:
-        """The most violated cluster, within a second; integral points have none left."""
-        support = np.flatnonzero(point > 1e-7)
-        if len(support) == self.instance.n_variables:
-            return []
-        self._exact_calls += 1
-        used = Support(
-            self.instance.n_variables,
-            tuple(int(i) for i in self.instance.child[support]),
-            tuple(tuple(self._parents(int(k))) for k in support),
-            tuple(float(mass) for mass in point[support]),
-        )
-        seconds = min(EXACT_SECONDS, max(self.watch.remaining(), 1e-3))
-        usable = [int(v) for v in np.flatnonzero(self._usable)]
-        cluster = separate_exactly(used, usable, seconds=seconds)
-        return [] if cluster is None else [self.pool.cluster(cluster)]
-
-    def _separated(self, point: FloatArray, room: int, violation: float) -> list[int]:
-        """New cluster rows by cuts and descent; integral points give a cycle for certain."""
-        support = np.flatnonzero(point > 1e-7)
-        found, values = separate(
-            self.instance.child[support],
-            self.instance.members[support],
-            point[support],
-            self._usable,
-            self._random,
-            2,
-            violation,
-            256,
-        )
-        order = np.argsort(values, kind="stable")[:room]
-        clusters = [frozenset(int(v) for v in np.flatnonzero(found[a])) for a in order]
-        if not clusters and len(support) == self.instance.n_variables:
-            cycle = violated_by_selection([self._parents(int(k)) for k in support])
-            clusters = [] if cycle is None else [cycle]
-        return [self.pool.cluster(cluster) for cluster in clusters]
-
-    def _parents(self, k: int) -> list[int]:
-        row = self.instance.members[k]
-        return [int(v) for v in row[row >= 0]]
-
-    def _overestimated(self, now: Round, tolerance: float) -> tuple[IntArray, IntArray]:
+    def _find_overestimated(self, now: Relaxed, tolerance: float) -> tuple[IntArray, IntArray]:
         """Samples to make explicit, or to give another row, and the rival of that row."""
         nothing = np.zeros(0, dtype=np.int64)
         if self.instance.n_samples == 0:
@@ -328,13 +314,15 @@ class HybridRelaxation:
         order = np.argsort(-excess, kind="stable")
         left = excess.sum() - np.cumsum(excess[order])
         count = int(np.searchsorted(-left, -tolerance / 4)) + 1
-        chosen = np.sort(order[: min(count, max(40, len(now.warm.explicit)))])
+        most = max(LEAST_NEW_SAMPLES, len(now.warm.explicit))
+        chosen = np.sort(order[: min(count, most)])
         chosen = chosen[excess[chosen] > 0]
         return chosen, rivals[chosen]
 
-    def _excess(self, now: Round) -> FloatArray:
+    def _excess(self, now: Relaxed) -> FloatArray:
         """vio_m of every sample, (M,)."""
         instance, labels = self.instance, now.warm.labels
+        assert now.solution is not None
         estimate = np.full(instance.n_samples, instance.gamma)
         linear = np.flatnonzero(labels >= 0)
         estimate[linear] = now.margins[linear, labels[linear]]
@@ -342,8 +330,10 @@ class HybridRelaxation:
         true = np.minimum(now.margins.min(axis=1), instance.gamma)
         return np.asarray(instance.weights * np.maximum(estimate - true, 0.0))
 
-    def _missing_columns(self, now: Round, allowed: BoolArray, tolerance: float) -> IntArray:
+    def _missing_columns(self, now: Relaxed, allowed: BoolArray, tolerance: float) -> IntArray:
         """Allowed candidates without column that would improve the programme."""
+        assert now.prices is not None
+        assert now.solution is not None
         excess = now.prices.values - now.solution.convexity[self.instance.child]
         excess[~allowed] = -np.inf
         excess[now.warm.active] = -np.inf
@@ -351,31 +341,30 @@ class HybridRelaxation:
         if total <= tolerance / 2:
             return np.zeros(0, dtype=np.int64)
         improving = np.flatnonzero(excess > tolerance / (4 * self.instance.n_variables))
-        room = 10 * self.instance.n_variables
+        room = NEW_COLUMNS * self.instance.n_variables
         return np.sort(improving[np.argsort(-excess[improving], kind="stable")[:room]])
 
-    # ------------------------------------------------------------------ for the children
-
-    def _compressed(self, now: Round, best: Relaxed, allowed: BoolArray, cutoff: float) -> Warm:
+    def _compress(self, best: Relaxed, allowed: BoolArray, cutoff: float) -> Warm:
         """The children's state: near columns and samples near a kink stay."""
         instance = self.instance
         columns = allowed.copy()
         if instance.n_candidates > ALL_COLUMNS and best.prices is not None:
+            assert best.point is not None
             top = best.prices.best(instance, allowed)[instance.child]
-            columns &= (now.point > 0) | (top - best.prices.values < NEAR * (best.bound - cutoff))
+            columns &= (best.point > 0) | (top - best.prices.values < NEAR * (best.bound - cutoff))
         if instance.n_samples == 0:
             none = np.zeros(0, dtype=bool)
-            return compressed(instance, now.warm, Retention(columns, none, none))
+            return compress(instance, best.warm, Retention(columns, none, none))
         near = KINK * instance.gamma
-        pieces = np.column_stack([now.margins, np.full(len(now.margins), instance.gamma)])
+        pieces = np.column_stack([best.margins, np.full(len(best.margins), instance.gamma)])
         pieces.sort(axis=1)
         samples = pieces[:, 1] - pieces[:, 0] < near
-        rows = (now.margins - pieces[:, :1] < near).ravel()
-        return compressed(instance, now.warm, Retention(columns, samples, rows))
+        rows = (best.margins - pieces[:, :1] < near).ravel()
+        return compress(instance, best.warm, Retention(columns, samples, rows))
 
 
-def _clipped(values: FloatArray) -> FloatArray:
-    """Finite and non-negative."""
+def _clip(values: FloatArray) -> FloatArray:
+    """Make finite and non-negative."""
     return np.where(np.isfinite(values), np.maximum(values, 0.0), 0.0)
 
 
@@ -391,14 +380,3 @@ def _stalls(history: list[float], cutoff: float, effort: Effort) -> bool:
         return False
     gap = history[-1] - cutoff if math.isfinite(cutoff) else abs(history[-1])
     return history[-1 - effort.patience] - history[-1] < effort.progress * gap
-
-
-def labels_at(instance: Instance, chosen: IntArray) -> LabelArray:
-    """Labels that are exact at a selection: its smallest row, or saturated; int16 (M,)."""
-    rows = instance.coefficients.margins_at(chosen, np.ones(len(chosen)))
-    margins = rows.reshape(instance.n_samples, instance.n_rivals)
-    if instance.n_samples == 0:
-        return np.zeros(0, dtype=np.int16)
-    labels: LabelArray = margins.argmin(axis=1).astype(np.int16)
-    labels[margins.min(axis=1) >= instance.gamma] = SATURATED
-    return labels

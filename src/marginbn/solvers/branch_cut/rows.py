@@ -1,7 +1,28 @@
-"""Cluster inequalities (7): no set of variables may hang on itself alone.
+"""Structural rows: inequalities over candidates that every structure of a node satisfies.
 
-In an acyclic graph every set K of variables has a member without a parent in K (the first one of
-a topological order). Over candidates k = (child i, parents S):
+**A kind of cut** is a subclass of :class:`Cut`, one inequality is a value of it. The class says
+
+* ``row(instance)``: the coefficients, ``coefficient . eta[index] >= rhs``;
+* ``everywhere``: whether the inequality holds for all structures, or only at nodes that ask for it;
+* ``certificate``: the kind of row that certificates and their checker know for it, with
+  ``members`` as its variables; ``None`` if they know none.
+
+Rows are made once, kept in a :class:`RowPool` and named by their number; nodes store numbers only.
+``RowPool.number(cut)`` makes a row or finds it, ``RowPool.describe(number)`` names it as a
+certificate does. Kinds that are looked for at fractional points have a :class:`Separator` in
+:data:`SEPARATORS`; those without form in certificates are left out where a certificate is written.
+
+The kinds so far:
+
+* :class:`ClusterCut`, inequality (7) below;
+* :class:`ClassCut` of feature j, for class-restricted candidates: a parent of the class has no
+  parents, eta_{j,{}} >= sum of eta_{C,S} over S containing j. It is the cluster {C, j} in other
+  terms and implies every cluster with the class in it;
+* :class:`EdgeCut` {i, j}: the candidates of i with j and of j with i sum to at least 1 where the
+  edge is decided to be present (the sum is 0 or 1 in every structure).
+
+**Clusters.** In an acyclic graph every set K of variables has a member without a parent in K (the
+first one of a topological order). Over candidates k = (child i, parents S):
 
     f(K) = sum over i in K, k of i with S and K disjoint  of  eta_k   >=  1             (7)
 
@@ -10,42 +31,54 @@ and, because the etas of one variable sum to one, equivalently
     sum over i in K, k of i with S meeting K  of  eta_k   <=  |K| - 1.
 
 Whichever form has fewer entries becomes the matrix row. Separation looks for K with f(K) < 1 at a
-given point. That is NP-hard for general candidates; here are the readable ways to do it:
+given point. That is NP-hard for general candidates; ``kernels/separation.py`` does it by minimum
+cuts and descent, here are
 
-* :func:`descend` walks to a local minimum of f by adding and removing single members;
-* :func:`violated_by_selection` finds a cycle of an integral point, which always gives f(K) = 0;
-* :func:`separate_exactly` solves the small integer programme that maximises the violation;
-* :func:`separate_by_enumeration` looks at every K, the oracle for tests.
-
-Everything takes a :class:`Support`, the candidates of positive mass. Compiled twins for the tree
-search live in ``solvers/branch_cut/kernels/separation.py``.
-
-Structural rows ``coefficient . eta[index] >= rhs``: cluster rows, class rows, present edges.
-
-Rows are made once, kept in a pool and named by their number; nodes store numbers only.
-
-* cluster K: inequality (7), see :mod:`marginbn.solvers.branch_cut.rows`;
-* class row of feature j, for class-restricted candidates: a parent of the class has no parents,
-  eta_{j,{}} >= sum of eta_{C,S} over S containing j. It implies every cluster with the class in it;
-* edge {i, j}: sum of the candidates of i with j and of j with i, at least 1 where the edge is
-  decided to be present (it is 0 or 1 in every structure).
+* :func:`violated_by_selection`, a cycle of an integral point, which always gives f(K) = 0;
+* :func:`separate_exactly`, the small integer programme that maximises the violation.
 """
 
 from __future__ import annotations
 
 import threading
+from abc import ABC, abstractmethod
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import combinations
+from typing import ClassVar, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
+from marginbn.exceptions import InputError
 from marginbn.problem.candidates import CandidateSets
+from marginbn.problem.structure import find_cycle
 from marginbn.solvers.branch_cut.arrays import FloatArray, Instance, IntArray
+from marginbn.solvers.branch_cut.kernels.separation import SupportArrays, separate
 from marginbn.solvers.milp import load_highspy
 
 Cluster = frozenset[int]
+
+SUPPORT = 1e-7
+"""Candidates of less mass are no part of a point; the simplex method leaves such dust."""
+
+RANDOM_CUTS = 2
+"""Times that minimum cuts give the mass of a candidate to a random parent instead of all."""
+
+MOST_CLUSTERS = 256
+"""Clusters that one separation lists at most; the most violated of them become rows."""
+
+
+@dataclass(frozen=True)
+class Row:
+    """``coefficient . eta[index] >= rhs``, coefficients 1 or -1."""
+
+    index: IntArray
+    coefficient: FloatArray
+    rhs: float
+
+    def activity(self, point: FloatArray) -> float:
+        """Left-hand side at a point (K,)."""
+        return float(self.coefficient @ point[self.index])
 
 
 @dataclass(frozen=True)
@@ -73,27 +106,7 @@ class Support:
         return zip(self.child, self.parents, self.mass, strict=True)
 
 
-@dataclass(frozen=True)
-class ClusterRow:
-    """The inequality of one cluster: ``coefficient * sum(eta[index]) >= bound``.
-
-    Parameters
-    ----------
-    members
-        The cluster K.
-    index
-        int64, flat candidate indices, increasing.
-    coefficient, bound
-        1 and 1 for the first form of (7), -1 and ``1 - |K|`` for the second.
-    """
-
-    members: Cluster
-    index: NDArray[np.int64]
-    coefficient: float
-    bound: float
-
-
-def cluster_row(candidates: CandidateSets, members: Collection[int]) -> ClusterRow:
+def cluster_row(candidates: CandidateSets, members: Collection[int]) -> Row:
     """The inequality (7) of a cluster, in the form with fewer entries."""
     cluster = frozenset(members)
     inside: list[int] = []
@@ -103,8 +116,9 @@ def cluster_row(candidates: CandidateSets, members: Collection[int]) -> ClusterR
             meets = not cluster.isdisjoint(candidates.parents[k])
             (inside if meets else outside).append(k)
     if len(inside) < len(outside):
-        return ClusterRow(cluster, np.array(inside, dtype=np.int64), -1.0, 1.0 - len(cluster))
-    return ClusterRow(cluster, np.array(outside, dtype=np.int64), 1.0, 1.0)
+        signs, rhs = -np.ones(len(inside)), 1.0 - len(cluster)
+        return Row(np.array(inside, dtype=np.int64), signs, rhs)
+    return Row(np.array(outside, dtype=np.int64), np.ones(len(outside)), 1.0)
 
 
 def free_mass(support: Support, members: Collection[int]) -> float:
@@ -115,38 +129,6 @@ def free_mass(support: Support, members: Collection[int]) -> float:
         for child, parents, mass in support.items()
         if child in cluster and cluster.isdisjoint(parents)
     )
-
-
-def descend(
-    support: Support, members: Collection[int], usable: Collection[int] | None = None
-) -> tuple[Cluster, float]:
-    """Local minimum of f over clusters of two or more ``usable`` members, by single steps.
-
-    The largest decrease is taken first, ties by the smaller variable.
-    """
-    pool = sorted(range(support.n_variables) if usable is None else usable)
-    cluster = frozenset(members)
-    value = free_mass(support, cluster)
-    while True:
-        steps = [cluster ^ {v} for v in pool if v not in cluster or len(cluster) > 2]
-        best = min(steps, key=lambda step: free_mass(support, step), default=cluster)
-        reached = free_mass(support, best)
-        if reached >= value - 1e-12:
-            return cluster, value
-        cluster, value = best, reached
-
-
-def separate_by_enumeration(support: Support, violation: float = 1e-6) -> list[Cluster]:
-    """Every violated cluster, the most violated first; for a handful of variables only."""
-    variables = range(support.n_variables)
-    clusters = [
-        frozenset(members)
-        for size in range(2, support.n_variables + 1)
-        for members in combinations(variables, size)
-    ]
-    found = [(free_mass(support, cluster), cluster) for cluster in clusters]
-    found = [pair for pair in found if pair[0] < 1.0 - violation]
-    return [cluster for _, cluster in sorted(found, key=lambda pair: (pair[0], sorted(pair[1])))]
 
 
 def separate_exactly(
@@ -191,47 +173,137 @@ def violated_by_selection(parents: Sequence[Sequence[int]]) -> Cluster | None:
 
     Every member has its predecessor on the cycle as a parent, so f of the cycle is zero.
     """
-    alive = set(range(len(parents)))
-    while True:
-        free = {v for v in alive if alive.isdisjoint(parents[v])}
-        if not free:
-            break
-        alive -= free
-    if not alive:
-        return None
-    path = [min(alive)]
-    while path[-1] not in path[:-1]:  # everybody left has a parent that is left
-        path.append(min(alive.intersection(parents[path[-1]])))
-    return frozenset(path[path.index(path[-1]) :])
+    cycle = find_cycle(parents)
+    return None if cycle is None else frozenset(cycle)
 
 
 @dataclass(frozen=True)
-class Row:
-    """``coefficient . eta[index] >= rhs``, coefficients 1 or -1."""
+class Cut(ABC):
+    """One inequality of a kind, see the module's docstring; ``members`` are increasing."""
 
-    index: IntArray
-    coefficient: FloatArray
-    rhs: float
+    members: tuple[int, ...]
 
-    def activity(self, point: FloatArray) -> float:
-        """Left-hand side at a point (K,)."""
-        return float(self.coefficient @ point[self.index])
+    everywhere: ClassVar[bool] = True
+    certificate: ClassVar[str | None] = None
+
+    @abstractmethod
+    def row(self, instance: Instance) -> Row:
+        """The coefficients."""
+
+
+class ClusterCut(Cut):
+    """Inequality (7) of a cluster."""
+
+    certificate = "cluster"
+
+    def row(self, instance: Instance) -> Row:
+        """The form with fewer entries."""
+        return cluster_row(instance.candidates, self.members)
+
+
+class ClassCut(Cut):
+    """The class (0) and one of its possible parents."""
+
+    certificate = "cluster"
+
+    def row(self, instance: Instance) -> Row:
+        """Over the class' candidates with the feature, and the feature's empty set."""
+        feature = self.members[1]
+        with_feature = instance.holding(0, feature)
+        first = instance.group(feature).start
+        is_empty = instance.members[first, 0] < 0  # smallest set first
+        empty = np.array([first] if is_empty else [], dtype=np.int64)
+        signs = np.concatenate([-np.ones(len(with_feature)), np.ones(len(empty))])
+        return Row(np.concatenate([with_feature, empty]), signs, 0.0)
+
+
+class EdgeCut(Cut):
+    """Two variables of which one is a parent of the other."""
+
+    everywhere = False
+    certificate = "edge"
+
+    def row(self, instance: Instance) -> Row:
+        """All candidates that make the edge."""
+        i, j = self.members
+        index = np.concatenate([instance.holding(i, j), instance.holding(j, i)])
+        index.sort()
+        return Row(index, np.ones(len(index)), 1.0)
+
+
+class Separator(Protocol):
+    """Looks for violated cuts of one kind; one per worker, made as ``Separator(instance, seed)``.
+
+    It may hold what it likes; cuts it returns must be violated by the point.
+    """
+
+    kind: ClassVar[type[Cut]]
+
+    def __init__(self, instance: Instance, seed: int) -> None: ...
+
+    def separate(self, point: FloatArray, room: int, violation: float) -> Sequence[Cut]:
+        """At most ``room`` cuts that the point (K,) violates by more than ``violation``."""
+
+    def search_exactly(self, point: FloatArray, most: int, seconds: float) -> Sequence[Cut]:
+        """The last resort where nothing else was found; at most ``most`` times in a solve."""
+
+
+class ClusterSeparator:
+    """Clusters by minimum cuts and descent, or by an integer programme."""
+
+    kind: ClassVar[type[Cut]] = ClusterCut
+
+    def __init__(self, instance: Instance, seed: int) -> None:
+        self._instance = instance
+        self._random = np.array([2 * seed + 88_172_645_463_325_252], dtype=np.int64)
+        self._usable = np.ones(instance.n_variables, dtype=bool)
+        self._usable[0] = not instance.restricted  # class rows imply clusters with the class
+        self._exact_calls = 0
+
+    def separate(self, point: FloatArray, room: int, violation: float) -> list[ClusterCut]:
+        """The most violated first; integral points give a cycle for certain."""
+        instance, support = self._instance, np.flatnonzero(point > SUPPORT)
+        arrays = SupportArrays(
+            instance.child[support], instance.members[support], point[support], self._usable
+        )
+        found, values = separate(arrays, self._random, RANDOM_CUTS, violation, MOST_CLUSTERS)
+        order = np.argsort(values, kind="stable")[:room]
+        clusters = [frozenset(int(v) for v in np.flatnonzero(found[a])) for a in order]
+        if not clusters and len(support) == instance.n_variables:
+            cycle = violated_by_selection([instance.candidates.parents[k] for k in support])
+            clusters = [] if cycle is None else [cycle]
+        return [ClusterCut(tuple(sorted(cluster))) for cluster in clusters]
+
+    def search_exactly(self, point: FloatArray, most: int, seconds: float) -> list[ClusterCut]:
+        """The most violated cluster; integral points have none left."""
+        large = np.where(point > SUPPORT, point, 0.0)
+        is_integral = np.count_nonzero(large) == self._instance.n_variables
+        if is_integral or self._exact_calls >= most:
+            return []
+        self._exact_calls += 1
+        support = Support.of(self._instance.candidates, large)
+        usable = [int(v) for v in np.flatnonzero(self._usable)]
+        cluster = separate_exactly(support, usable, seconds=seconds)
+        return [] if cluster is None else [ClusterCut(tuple(sorted(cluster)))]
+
+
+SEPARATORS: tuple[type[Separator], ...] = (ClusterSeparator,)
+"""The kinds of cuts that are looked for at fractional points."""
 
 
 class RowPool:
     """All rows made so far; a number once given stays, so several workers may use one pool."""
 
-    def __init__(self, instance: Instance, candidates: CandidateSets) -> None:
+    def __init__(self, instance: Instance) -> None:
         self._instance = instance
-        self._candidates = candidates
         self._lock = threading.RLock()
         self._rows: list[Row] = []
-        self._clusters: dict[Cluster, int] = {}
-        self._edges: dict[tuple[int, int], int] = {}
+        self._cuts: list[Cut] = []
+        self._numbers: dict[Cut, int] = {}
         none = np.zeros(0, dtype=np.int64)
         self._flat = (none, np.zeros(0), none, np.zeros(0))
         self.shared: list[int] = []
-        """Numbers of the rows that hold at every node: clusters and class rows."""
+        """Numbers of the rows that hold at every node."""
 
     def __getitem__(self, number: int) -> Row:
         return self._rows[number]
@@ -239,52 +311,39 @@ class RowPool:
     def __len__(self) -> int:
         return len(self._rows)
 
-    def cluster(self, members: Cluster) -> int:
-        """Number of a cluster row."""
+    def number(self, cut: Cut) -> int:
+        """Number of the row of a cut, which is made on the first call."""
         with self._lock:
-            if members not in self._clusters:
-                made = cluster_row(self._candidates, members)
-                row = Row(made.index, np.full(len(made.index), made.coefficient), made.bound)
-                self._clusters[members] = self._append(row, shared=True)
-            return self._clusters[members]
+            if cut not in self._numbers:
+                self._rows.append(cut.row(self._instance))
+                self._cuts.append(cut)
+                self._numbers[cut] = len(self._rows) - 1
+                if cut.everywhere:
+                    self.shared.append(len(self._rows) - 1)
+            return self._numbers[cut]
+
+    def cluster(self, members: Collection[int]) -> int:
+        """Number of a cluster row."""
+        return self.number(ClusterCut(tuple(sorted(members))))
 
     def edge(self, i: int, j: int) -> int:
         """Number of the row "edge {i, j} is present"."""
-        key = (min(i, j), max(i, j))
-        with self._lock:
-            if key not in self._edges:
-                index = np.concatenate([self._instance.holding(i, j), self._instance.holding(j, i)])
-                index.sort()
-                self._edges[key] = self._append(Row(index, np.ones(len(index)), 1.0), shared=False)
-            return self._edges[key]
+        return self.number(EdgeCut((min(i, j), max(i, j))))
 
     def class_rows(self) -> list[int]:
-        """Numbers of the class rows, made on the first call."""
+        """Numbers of the class rows; features that the class never has as a parent need none."""
         if not self._instance.restricted:
             return []
-        return [
-            self._append(row, shared=True)
-            for j in range(1, self._instance.n_variables)
-            if (row := self._class_row(j)) is not None
-        ]
+        features = range(1, self._instance.n_variables)
+        parents = [j for j in features if len(self._instance.holding(0, j))]
+        return [self.number(ClassCut((0, j))) for j in parents]
 
-    def _class_row(self, feature: int) -> Row | None:
-        """None where nothing would be forbidden."""
-        with_feature = self._instance.holding(0, feature)
-        if len(with_feature) == 0:
-            return None
-        first = self._instance.group(feature).start
-        is_empty = self._instance.members[first, 0] < 0  # smallest set first
-        empty = np.array([first] if is_empty else [], dtype=np.int64)
-        index = np.concatenate([with_feature, empty])
-        signs = np.concatenate([-np.ones(len(with_feature)), np.ones(len(empty))])
-        return Row(index, signs, 0.0)
-
-    def _append(self, row: Row, *, shared: bool) -> int:
-        self._rows.append(row)
-        if shared:
-            self.shared.append(len(self._rows) - 1)
-        return len(self._rows) - 1
+    def describe(self, number: int) -> tuple[str, tuple[int, ...]]:
+        """A row as certificates name it: its kind and its variables."""
+        cut = self._cuts[number]
+        if cut.certificate is None:
+            raise InputError(f"certificates have no row for a {type(cut).__name__}")
+        return cut.certificate, cut.members
 
     def violations(self, point: FloatArray) -> FloatArray:
         """rhs - left-hand side of every shared row so far, in the order of ``shared``."""

@@ -7,9 +7,8 @@
 * candidate k: forbidden, or the only one of its variable.
 
 Scores are products of the expected losses of bound of the two children. Expected losses come from
-pseudo-costs, loss per unit of fractionality as observed for the object, for its kind before that.
-
-Choosing the object to split on: pseudo-costs, checked by a few strong-branching programmes.
+pseudo-costs, loss per unit of fractionality as observed for the object, for its kind before that;
+those of objects that are little known are checked by a few strong-branching programmes.
 """
 
 from __future__ import annotations
@@ -24,13 +23,27 @@ from typing import Literal, NamedTuple
 import numpy as np
 
 from marginbn.solvers.branch_cut.arrays import BoolArray, FloatArray, Instance, IntArray
-from marginbn.solvers.branch_cut.bounds import Prices
 from marginbn.solvers.branch_cut.relaxation import HybridRelaxation, Relaxed
 
 Kind = Literal["edge", "arc", "candidate"]
 
 INTEGRAL = 1e-5
 """Closer to 0 or 1 than this counts as decided."""
+
+SMALLEST_UNIT = 1e-3
+"""Losses per unit are not divided by less: nearly decided objects would promise too much."""
+
+RELIABLE = 1
+"""Observations of both sides after which pseudo-costs are believed."""
+
+PROBED, PROBED_AT_ROOT = 3, 16
+"""Objects probed per node at most."""
+
+CONSIDERED = 8
+"""Objects with the best expected score that may be probed."""
+
+ITERATIONS = 150
+"""Simplex iterations of one probe; its bound is safe whenever it stops."""
 
 
 class Split(NamedTuple):
@@ -46,6 +59,14 @@ class Side(NamedTuple):
 
     removed: IntArray
     edge: tuple[int, int] | None
+
+    def apply(self, allowed: BoolArray, present: BoolArray) -> tuple[BoolArray, BoolArray]:
+        """Candidates and present edges of the child."""
+        candidates, edges = allowed.copy(), present.copy()
+        candidates[self.removed] = False
+        if self.edge is not None:
+            edges[self.edge] = True
+        return candidates, edges
 
 
 def sides(instance: Instance, split: Split, allowed: BoolArray) -> tuple[Side, Side]:
@@ -147,7 +168,7 @@ class PseudoCosts:
 
     def learn(self, split: Split, side: int, value: float, loss: float) -> None:
         """A child (side 0 or 1) lost ``loss`` of bound where the object had ``value``."""
-        unit = max(value if side == 0 else 1.0 - value, 1e-3)
+        unit = max(value if side == 0 else 1.0 - value, SMALLEST_UNIT)
         with self._lock:
             self.of_split[split, side].add(max(loss, 0.0) / unit)
             self.of_kind[split.kind, side].add(max(loss, 0.0) / unit)
@@ -176,19 +197,6 @@ def score(losses: tuple[float, float], scale: float) -> float:
     return max(losses[0], floor) * max(losses[1], floor)
 
 
-RELIABLE = 1
-"""Observations of both sides after which pseudo-costs are believed."""
-
-PROBED, PROBED_AT_ROOT = 3, 16
-"""Objects probed per node at most."""
-
-CONSIDERED = 8
-"""Objects with the best expected score that may be probed."""
-
-ITERATIONS = 150
-"""Simplex iterations of one probe; its bound is safe whenever it stops."""
-
-
 @dataclass(frozen=True)
 class Choice:
     """The object, its value at the point and safe bounds of the children (inf where unknown)."""
@@ -196,6 +204,28 @@ class Choice:
     split: Split
     value: float
     bounds: tuple[float, float] = (math.inf, math.inf)
+
+
+@dataclass(frozen=True)
+class _Situation:
+    """A relaxed node that is to be split: its bound, the cutoff and the gap between them."""
+
+    relaxed: Relaxed
+    bound: float
+    cutoff: float
+    allowed: BoolArray
+    depth: int
+
+    @property
+    def gap(self) -> float:
+        return self.bound - self.cutoff if math.isfinite(self.cutoff) else abs(self.bound)
+
+
+class _Probe(NamedTuple):
+    """Estimated losses and safe bounds of the two children of an object."""
+
+    losses: tuple[float, float]
+    bounds: tuple[float, float]
 
 
 class Chooser:
@@ -224,107 +254,83 @@ class Chooser:
             return Choice(splits[int(self._random.integers(len(splits)))], 0.5)
         if relaxed.point is None:
             return Choice(*any_split(self._instance, None, allowed))
-        scale = bound - cutoff if math.isfinite(cutoff) else abs(bound)
+        node = _Situation(relaxed, bound, cutoff, allowed, depth)
         found = fractional_splits(self._instance, relaxed.point, allowed, present)
-        ranked = sorted(found, key=lambda item: -score(self.costs.expected(*item), scale))
+        ranked = sorted(found, key=lambda item: -score(self.costs.expected(*item), node.gap))
         wanted = CONSIDERED if depth else 2 * PROBED_AT_ROOT
         considered = list(islice((s for s in ranked if self._splits(s[0], allowed)), wanted))
         if not considered:
             return Choice(*any_split(self._instance, relaxed.point, allowed))
-        return self._probe_best(considered, relaxed, bound, cutoff, scale, allowed, depth)
+        return self._probe_best(considered, node)
 
     def _splits(self, split: Split, allowed: BoolArray) -> bool:
         """Whether the object is undecided among the allowed candidates, after fixing."""
         zero, one = sides(self._instance, split, allowed)
         return len(zero.removed) > 0 and (one.edge is not None or len(one.removed) > 0)
 
-    def _probe_best(
-        self,
-        considered: list[tuple[Split, float]],
-        relaxed: Relaxed,
-        bound: float,
-        cutoff: float,
-        scale: float,
-        allowed: BoolArray,
-        depth: int,
-    ) -> Choice:
+    def _probe_best(self, considered: list[tuple[Split, float]], node: _Situation) -> Choice:
         """Probe the unreliable ones among the best, then take the best score."""
-        room = PROBED_AT_ROOT if depth == 0 else PROBED
+        room = PROBED_AT_ROOT if node.depth == 0 else PROBED
         unreliable = [s for s in considered if self.costs.observations(s[0]) < RELIABLE][:room]
+        probed = self._probe(unreliable, node)
         choices: list[tuple[float, Choice]] = []
-        probed = self._probe(unreliable, relaxed, bound, cutoff, allowed)
         for split, value in considered:
             if split in probed:
                 losses, bounds = probed[split]
-                choices.append((score(losses, scale), Choice(split, value, bounds)))
+                choices.append((score(losses, node.gap), Choice(split, value, bounds)))
             else:
                 expected = self.costs.expected(split, value)
-                choices.append((score(expected, scale), Choice(split, value)))
+                choices.append((score(expected, node.gap), Choice(split, value)))
         return max(choices, key=lambda item: item[0])[1]
 
-    def _probe(
-        self,
-        splits: list[tuple[Split, float]],
-        relaxed: Relaxed,
-        bound: float,
-        cutoff: float,
-        allowed: BoolArray,
-    ) -> dict[Split, tuple[tuple[float, float], tuple[float, float]]]:
-        """Estimated losses and safe bounds of both children of each object."""
+    def _probe(self, splits: list[tuple[Split, float]], node: _Situation) -> dict[Split, _Probe]:
+        """Solve the children of some objects, until one child is settled."""
         if not splits:
             return {}
         program, pool = self._relaxation.program, self._relaxation.pool
         edges = [split for split, _ in splits if split.kind == "edge"]
-        numbers = {split: pool.edge(split.first, split.second) for split in edges}
-        first = 0
-        if edges:
-            first = program.add_probe_rows([pool[numbers[split]] for split in edges])
+        numbers = [pool.edge(split.first, split.second) for split in edges]
+        first = program.add_probe_rows([pool[number] for number in numbers]) if edges else 0
+        rows = {s: (first + place, numbers[place]) for place, s in enumerate(edges)}
         basis = program.remember_basis()
-        results: dict[Split, tuple[tuple[float, float], tuple[float, float]]] = {}
+        results: dict[Split, _Probe] = {}
         for split, value in splits:
-            row = first + edges.index(split) if split.kind == "edge" else None
-            losses, both = [], []
-            for side, change in enumerate(sides(self._instance, split, allowed)):
-                on = row if change.edge is not None else None
-                number = numbers.get(split) if change.edge is not None else None
-                estimate, reached = self._probe_side(relaxed, basis, change, on, number, allowed)
-                loss = min(max(bound - estimate, 0.0), max(bound - cutoff, 0.0))
+            losses, bounds = [], []
+            for side, change in enumerate(sides(self._instance, split, node.allowed)):
+                row = rows[split] if change.edge is not None else None
+                estimate, reached = self._probe_side(node, basis, change, row)
+                loss = min(max(node.bound - estimate, 0.0), max(node.bound - node.cutoff, 0.0))
                 self.costs.learn(split, side, value, loss)
                 losses.append(loss)
-                both.append(min(bound, reached))
-            results[split] = ((losses[0], losses[1]), (both[0], both[1]))
-            if min(both) <= cutoff:  # one child is settled: nothing beats that
+                bounds.append(min(node.bound, reached))
+            results[split] = _Probe((losses[0], losses[1]), (bounds[0], bounds[1]))
+            if min(bounds) <= node.cutoff:  # nothing beats that
                 break
         return results
 
     def _probe_side(
-        self,
-        relaxed: Relaxed,
-        basis: object,
-        change: Side,
-        row: int | None,
-        number: int | None,
-        allowed: BoolArray,
+        self, node: _Situation, basis: object, change: Side, row: tuple[int, int] | None
     ) -> tuple[float, float]:
         """Value of one child's programme without further rounds, and its safe bound.
 
-        Where columns are missing the value is too low and the safe bound too weak; the value is the
+        ``row`` is the place in the programme and the number of the row of a present edge. Where
+        columns are missing the value is too low and the safe bound too weak; the value is the
         better guide, and only a guide.
         """
-        relaxation = self._relaxation
+        relaxation, loaded = self._relaxation, node.relaxed.loaded
         relaxation.watch.poll()
-        seconds = relaxation.watch.remaining()
+        place, number = (None, None) if row is None else row
         solution, multiplier = relaxation.program.probe(
-            basis, change.removed, row, seconds, ITERATIONS
+            basis, change.removed, place, relaxation.watch.remaining(), ITERATIONS
         )
         if solution.outcome == "infeasible":
             return -math.inf, math.inf
         if len(solution.eta) == 0:
             return math.inf, math.inf
-        child = allowed.copy()
+        child = node.allowed.copy()
         child[change.removed] = False
         extra = [] if number is None else [(number, multiplier)]
-        prices: Prices = relaxation.prices(relaxed.loaded, solution, extra)
-        saturated = relaxed.loaded.saturated_weight(self._instance)
+        prices = relaxation.prices(loaded, solution, extra)
+        saturated = loaded.saturated_weight(self._instance)
         estimate = solution.objective + self._instance.gamma * saturated + self._instance.constant
         return estimate, prices.bound(self._instance, child)

@@ -5,9 +5,8 @@ bound lies within a share of the remaining gap of the best open one; depth first
 short. The largest bound at which anything was ever discarded is kept, so that the final bound
 covers it.
 
-The open nodes as arrays for a checkpoint, and back.
-
-Of a node its bound, its depth, the allowed candidates and the present edges are kept (N nodes):
+A checkpoint keeps of the open nodes (N) the bound, the depth, the allowed candidates and the
+present edges:
 
     bound (N,), depth (N,), allowed (N, A), present (N, P)    the last two as bits
     discarded (1,)                                            largest bound ever given up

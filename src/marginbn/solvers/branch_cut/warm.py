@@ -152,15 +152,26 @@ def _insert(status: StatusArray, order: IntArray, count: int, value: int) -> Sta
     return np.concatenate([status, np.full(count, value, dtype=np.int8)])[order]
 
 
+def labels_at(instance: Instance, chosen: IntArray) -> LabelArray:
+    """Labels that are exact at a selection: its smallest row, or saturated; int16 (M,)."""
+    rows = instance.coefficients.margins_at(chosen, np.ones(len(chosen)))
+    margins = rows.reshape(instance.n_samples, instance.n_rivals)
+    if instance.n_samples == 0:
+        return np.zeros(0, dtype=np.int16)
+    labels: LabelArray = margins.argmin(axis=1).astype(np.int16)
+    labels[margins.min(axis=1) >= instance.gamma] = SATURATED
+    return labels
+
+
 def cold_start(instance: Instance, labels: LabelArray, active: IntArray, rows: list[int]) -> Warm:
     """State without basis; no label may be EXPLICIT."""
     no_rows = np.zeros(0, dtype=np.int64)
     warm = Warm(labels, instance.linear, 0, active, tuple(rows), no_rows, None)
-    return refreshed(instance, warm)
+    return refresh_cost(instance, warm)
 
 
-def refreshed(instance: Instance, warm: Warm) -> Warm:
-    """The same state with the cost vector summed anew, to shed accumulated rounding."""
+def refresh_cost(instance: Instance, warm: Warm) -> Warm:
+    """The same state with the cost vector summed again, to shed accumulated rounding."""
     linear = np.flatnonzero(warm.labels >= 0)
     rows = linear * instance.n_rivals + warm.labels[linear]
     cost = instance.linear + instance.coefficients.combine(rows, instance.weights[linear])
@@ -169,15 +180,15 @@ def refreshed(instance: Instance, warm: Warm) -> Warm:
 
 @dataclass(frozen=True)
 class Retention:
-    """What :func:`compressed` keeps: columns (K,) and samples near a kink (M,)."""
+    """What :func:`compress` keeps: columns (K,), and samples (M,) and margin rows near a kink."""
 
     columns: npt.NDArray[np.bool_]
     samples: npt.NDArray[np.bool_]
     rows: npt.NDArray[np.bool_]
 
 
-def compressed(instance: Instance, warm: Warm, keep: Retention) -> Warm:
-    """The state after a solve without what the solution does not need.
+def compress(instance: Instance, warm: Warm, keep: Retention) -> Warm:
+    """Drop from the state after a solve what the solution does not need.
 
     Basic structural rows go. An explicit sample whose tau is basic and has exactly one nonbasic
     row becomes linear on it; one whose tau is nonbasic and has no nonbasic row becomes saturated;

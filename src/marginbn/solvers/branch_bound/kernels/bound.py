@@ -1,36 +1,10 @@
-"""How much rounding can hide in a bound.
-
-A bound is ``c + max g . eta`` with ``c = gamma sum_m (w_m - sum_c u_mc) + u . b`` (b: margins of
-decided features) and ``g = linear + A^T u``. The dual weights u are floating-point numbers that
-satisfy ``u >= 0`` and ``sum_c u_mc <= w_m`` exactly (see ``duals.py``), so c and g are a valid
-majorant in exact arithmetic and only their evaluation errs. Let eps = 2^-53 and
-
-    G_v = |linear_v| + sum_m w_m max_c |A_mc,v|        >= |g_v| for every feasible u,
-    G   = sum over features of max_s G_is  +  max_S G_S    >= |g . eta| for every structure.
-
-*Gradient.* One pass adds blocks of four rows: ``g += ((d1 a1 + d2 a2) + d3 a3) + d4 a4``. With the
-rounding of d itself the block errs by at most 5 eps sum |d_k a_k| and the addition by eps |g|. Over
-one pass ``sum |d| |a| <= 2 G_v`` because old and new u are feasible, so a pass of b blocks adds at
-most ``eps G_v (b + 12)``, and a chosen structure sums at most G of it. Passes since the last fresh
-start add up.
-
-*Constant.* ``gamma sum (w - sum u)`` has M terms of at most ``gamma w_m`` in total ``gamma W``; ``u
-. b`` has R terms of at most G in total, and b itself sums at most n + 1 columns.
-
-*Oracle.* Prices are differences along at most n nested contractions of numbers below 2 max G, there
-are at most 2n of them, and re-rooting adds n terms: less than ``16 (n + 2)^2 eps max_v G_v``. The
-final sum ``c + value`` adds two more roundings.
-
-All terms are doubled once more (second-order terms, the rounding of this estimate itself). For
-vehicle (2 031 rows) the allowance is about 1e-12 of the objective.
-
-Bound of one box by pairwise Frank-Wolfe on the smoothed objective.
+"""Bound of one box by pairwise Frank-Wolfe on the smoothed objective.
 
 The relaxation is ``max f(eta)`` over the convex hull of the box, f concave and piecewise linear.
 Its dual is
 
-    D(u) = gamma sum_m (w_m - sum_c u_mc) + max over the box of (linear + A^T u) . eta,        u >=
-    0,  sum_c u_mc <= w_m,
+    D(u) = gamma sum_m (w_m - sum_c u_mc) + max over the box of (linear + A^T u) . eta
+    with  u >= 0,  sum_c u_mc <= w_m,
 
 an upper bound for *every* feasible u. eta is a convex combination of vertices with margins t; u
 comes from t by smoothing (``duals.py``), the oracle gives D(u) and the vertex to move to, weight
@@ -43,6 +17,31 @@ The loop ends when the box is pruned, when ``f(eta) > cutoff`` shows that no u c
 bracket is small against the distance to the cutoff, when the smoothing is at its floor and nothing
 moves, when the progress of the last iterations promises no pruning soon, or when the iterations
 granted are used up.
+
+**How much rounding can hide in a bound.** A bound is ``c + max g . eta`` with
+``c = gamma sum_m (w_m - sum_c u_mc) + u . b`` (b: margins of decided features) and
+``g = linear + A^T u``. The dual weights u are floating-point numbers that satisfy ``u >= 0`` and
+``sum_c u_mc <= w_m`` exactly (``duals.py``), so c and g are a valid majorant in exact arithmetic
+and only their evaluation errs. Let eps = 2^-53 and
+
+    G_v = |linear_v| + sum_m w_m max_c |A_mc,v|        >= |g_v| for every feasible u,
+    G   = sum over features of max_s G_is  +  max_S G_S    >= |g . eta| for every structure.
+
+*Gradient.* One pass adds blocks of four rows: ``g += ((d1 a1 + d2 a2) + d3 a3) + d4 a4``. With the
+rounding of d itself the block errs by at most 5 eps sum |d_k a_k| and the addition by eps |g|. Over
+one pass ``sum |d| |a| <= 2 G_v`` because old and new u are feasible, so a pass of b blocks adds at
+most ``eps G_v (b + 12)``, and a chosen structure sums at most G of it. Passes since the last fresh
+start add up.
+
+*Constant.* ``gamma sum (w - sum u)`` has M terms of at most ``gamma w_m``, in total ``gamma W``;
+``u . b`` has R terms of at most G in total, and b itself sums at most n + 1 columns.
+
+*Oracle.* Prices are differences along at most n nested contractions of numbers below 2 max G, there
+are at most 2n of them, and re-rooting adds n terms: less than ``16 (n + 2)^2 eps max_v G_v``. The
+final sum ``c + value`` adds two more roundings.
+
+All terms are doubled once more (second-order terms, the rounding of this estimate itself). For
+vehicle (2 031 rows) the allowance is about 1e-12 of the objective.
 """
 
 from __future__ import annotations
@@ -53,17 +52,10 @@ import numpy as np
 
 from marginbn.solvers.branch_bound.kernels.combination import (
     ARC_TIME,
-    BOUND,
     COLUMN_TIME,
-    CONSTANT,
-    CURRENT,
-    CURRENT_UNUSED,
-    ITERATIONS,
-    RELAXED,
-    SMOOTHING,
-    UNUSED,
     Balance,
     Bounding,
+    BoundState,
     correct,
     linear_of_active,
     load_margins,
@@ -78,7 +70,12 @@ from marginbn.solvers.branch_bound.kernels.duals import (
     objective_of_vertex,
     update_duals,
 )
-from marginbn.solvers.branch_bound.kernels.gradient import add_rows, fresh_gradient, prepare_columns
+from marginbn.solvers.branch_bound.kernels.gradient import (
+    BLOCK,
+    add_rows,
+    fresh_gradient,
+    prepare_columns,
+)
 from marginbn.solvers.branch_bound.kernels.oracle import maximise
 from marginbn.solvers.branch_bound.kernels.records import (
     Box,
@@ -86,31 +83,40 @@ from marginbn.solvers.branch_bound.kernels.records import (
     Instance,
     IntArray,
     Oracle,
+    column_of,
     copy_array,
 )
 from marginbn.solvers.compile import kernel, shared
 
 EPS = 2.0**-53
 
+FEW = 4
+"""Roundings of a sum besides its additions: the factors, and the final ``c + value``."""
+
+ORACLE_ROUNDINGS = 16.0
+"""See *Oracle* above."""
+
+UNTOUCHED = 16.0
+"""Operations of a gradient that is just the linear scores: a pass of no rows counts 13."""
+
 
 def structure_magnitude(magnitude: FloatArray, n: int) -> float:
     """G: no structure's ``|g . eta|`` exceeds it."""
-    features = magnitude[: n * (n + 2)].reshape(n, n + 2).max(axis=1, initial=0.0)
-    return float(features.sum() + magnitude[n * (n + 2) :].max(initial=0.0))
+    slots, class_sets = np.split(magnitude, [column_of(n, n, 0)])
+    features = slots.reshape(n, n + 2).max(axis=1, initial=0.0)
+    return float(features.sum() + class_sets.max(initial=0.0))
 
 
 @shared
-def bound_error(
-    inst: Instance, structure: float, largest: float, total_weight: float, operations: float
-) -> float:
+def bound_error(inst: Instance, scale: BoundState, operations: float) -> float:
     """Rounding allowance of a bound whose gradient has seen ``operations`` = sum over passes of
-    (blocks + 12).
+    (blocks + PASS_COST), for magnitudes ``scale``.
     """
-    n = inst.n_features
-    n_rows = inst.rows.shape[0]
-    gradient = operations * structure
-    constant = (inst.weights.size + 4) * inst.gamma * total_weight + (n_rows + n + 4) * structure
-    oracle = 16.0 * (n + 2) * (n + 2) * largest
+    n, n_rows, n_samples = inst.n_features, inst.rows.shape[0], inst.weights.size
+    gradient = operations * scale.structure
+    constant = (n_samples + FEW) * inst.gamma * scale.total_weight
+    constant += (n_rows + n + FEW) * scale.structure
+    oracle = ORACLE_ROUNDINGS * (n + 2) * (n + 2) * scale.largest
     return float(inst.error + 2.0 * EPS * (gradient + constant + oracle))
 
 
@@ -131,6 +137,23 @@ LULL = 3
 
 NARROWER = 0.98
 """What counts as a narrower bracket."""
+
+USED_GAP = 0.9
+"""Boxes are pruned at this part of the tolerance; the rest is a reserve for rounding in the gap as
+it is reported.
+"""
+
+SAME_VALUE = 1e-9
+"""Values of one structure with fewer and with all rows differ by no more (relatively) in rounding.
+"""
+
+SMOOTHED_OUT = 0.3
+"""If the oracle promises less than this part of the bracket, the smoothing makes up most of it and
+is reduced.
+"""
+
+STANDSTILL = 1e-7
+"""At the floor of the smoothing: no vertex promises more than this part of the bound."""
 
 
 class Settings(NamedTuple):
@@ -170,8 +193,8 @@ class Scratch(NamedTuple):
 
     fixed: FloatArray  # (R,) margins of decided features
     u: FloatArray  # (R,) dual weights of the newest gradient
-    delta: FloatArray  # (R + 4,) changes of u
-    changed: IntArray  # (R + 4,) their rows
+    delta: FloatArray  # (R + BLOCK,) changes of u
+    changed: IntArray  # (R + BLOCK,) their rows
     g: FloatArray  # (K,)
     spans: IntArray  # (K, 2) live columns
 
@@ -182,8 +205,8 @@ def _new_scratch(inst: Instance) -> Scratch:
     return Scratch(
         np.zeros(n_rows),
         np.zeros(n_rows),
-        np.empty(n_rows + 4),
-        np.empty(n_rows + 4, dtype=np.int64),
+        np.empty(n_rows + BLOCK),
+        np.empty(n_rows + BLOCK, dtype=np.int64),
         inst.linear.copy(),
         np.empty((n_columns + 1, 2), dtype=np.int64),
     )
@@ -191,21 +214,19 @@ def _new_scratch(inst: Instance) -> Scratch:
 
 @kernel
 def cutoff_of(value: float, gap: float) -> float:
-    """Boxes at or below this need no search: a tenth of the tolerance is kept in reserve."""
+    """Boxes at or below this need no search."""
     if value == -np.inf:
         return value
-    return value + 0.9 * gap * abs(value)
+    return value + USED_GAP * gap * abs(value)
 
 
 @kernel
-def offer_vertex(inst: Instance, vertex: IntArray, value: float, incumbent: Incumbent) -> bool:
+def offer_vertex(vertex: IntArray, value: float, incumbent: Incumbent) -> None:
     """Keep a better structure."""
     if value > incumbent.value[0]:
         incumbent.value[0] = value
         copy_array(vertex, incumbent.vertex)
         incumbent.found[0] += 1
-        return True
-    return False
 
 
 @kernel
@@ -216,11 +237,11 @@ def try_vertex(
     for nearly all structures that nothing more need be computed.
     """
     value = objective_of_vertex(inst, vertex, margins)
-    slack = 1e-9 * (1.0 + abs(value))
+    slack = SAME_VALUE * (1.0 + abs(value))
     if value + slack > incumbent.value[0]:
         if inst.rows.shape[0] < full.rows.shape[0]:
             value = objective_of_vertex(full, vertex, np.empty(full.rows.shape[0]))
-        offer_vertex(full, vertex, value, incumbent)
+        offer_vertex(vertex, value, incumbent)
 
 
 @kernel
@@ -236,14 +257,14 @@ def bound_box(
     iterations: int,
     stop: IntArray,
 ) -> int:
-    """Tighten the bound of a box; starts from the active vertices and ``numbers[SMOOTHING]``.
+    """Tighten the bound of a box; starts from the active vertices and their smoothing.
 
     ``full`` has all rows and scores what might be a better structure.
     """
     work = _new_scratch(inst)
     n_spans = prepare_columns(inst, box, work.spans, work.fixed)
-    b.numbers[BOUND], b.numbers[RELAXED] = np.inf, -np.inf
-    b.numbers[ITERATIONS] = 0.0
+    b.state.bound, b.state.relaxed = np.inf, -np.inf
+    b.state.iterations = 0
     load_margins(inst, b)
     balance = new_balance(inst, b)
     operations, before = 0.0, np.inf
@@ -256,26 +277,26 @@ def bound_box(
         upper, value = maximise(inst, box, work.g, settings.cap, oracle)
         if upper == -np.inf:
             return EMPTY
-        b.numbers[ITERATIONS] += 1.0
+        b.state.iterations += 1
         _keep_best(inst, b, work.g, upper, operations)
         if settings.evaluate and (iteration % EVALUATE == EVALUATE - 1 or inst.weights.size == 0):
             try_vertex(inst, full, oracle.vertex, balance.direction, incumbent)
         cutoff = cutoff_of(incumbent.value[0], settings.gap)
-        if b.numbers[BOUND] <= cutoff:
+        if b.state.bound <= cutoff:
             return PRUNED
         if stop[0] != 0:
             return PAUSED
         if iteration % WINDOW == WINDOW - 1 and theta >= settings.accuracy:
-            if settings.patience * (before - b.numbers[BOUND]) < b.numbers[BOUND] - cutoff:
+            if settings.patience * (before - b.state.bound) < b.state.bound - cutoff:
                 return SPLIT
-            before = b.numbers[BOUND]
+            before = b.state.bound
         time = ARC_TIME * oracle.solved[0] * inst.n_features**2
         time += COLUMN_TIME * n_changed * inst.linear.size
         if not _advance(
             inst, b, work, balance, settings, oracle.vertex, value, theta, cutoff, time
         ):
             return SPLIT
-        bracket = b.numbers[BOUND] - b.numbers[RELAXED]
+        bracket = b.state.bound - b.state.relaxed
         lull += 1
         if bracket < NARROWER * narrowest:
             narrowest, lull = bracket, 0
@@ -292,10 +313,10 @@ def _refresh_gradient(
     iteration: int,
     operations: float,
 ) -> tuple[float, int]:
-    """Dual weights of t and their gradient; the constant goes to numbers[CURRENT]. Returns what the
-    gradient counts in ``rounding.py``, and the number of rows that changed.
+    """Dual weights of t and their gradient; the constant goes to the state. Returns what the
+    gradient counts in the rounding allowance, and the number of rows that changed.
     """
-    mu = b.numbers[SMOOTHING]
+    mu = b.state.smoothing
     count, unused = update_duals(inst, b.t, mu, stale, work.u, work.changed, work.delta)
     if iteration % REFRESH == 0:
         operations = fresh_gradient(
@@ -306,20 +327,20 @@ def _refresh_gradient(
     constant = inst.offset + inst.gamma * unused
     for r in range(work.u.size):
         constant += work.u[r] * work.fixed[r]
-    b.numbers[CURRENT] = constant
-    b.numbers[CURRENT_UNUSED] = unused + inst.offset / inst.gamma
+    b.state.new_constant = constant
+    b.state.new_unused = unused + inst.offset / inst.gamma
     return operations, count
 
 
 @kernel
 def _keep_best(inst: Instance, b: Bounding, g: FloatArray, upper: float, operations: float) -> None:
     """Remember the majorant if its bound, with its rounding allowance, is the best so far."""
-    error = bound_error(inst, b.scale[0], b.scale[1], b.scale[2], operations)
-    constant = b.numbers[CURRENT] + error
-    if constant + upper < b.numbers[BOUND]:
-        b.numbers[BOUND] = constant + upper
-        b.numbers[CONSTANT] = constant
-        b.numbers[UNUSED] = b.numbers[CURRENT_UNUSED]
+    error = bound_error(inst, b.state, operations)
+    constant = b.state.new_constant + error
+    if constant + upper < b.state.bound:
+        b.state.bound = constant + upper
+        b.state.constant = constant
+        b.state.unused = b.state.new_unused
         copy_array(g, b.best_g)
 
 
@@ -342,22 +363,22 @@ def _advance(
     make_room(b, balance)
     worst, at_eta = worst_vertex(inst, b, work.g)
     relaxed = objective_of_margins(inst, b.t) + linear_of_active(inst, b, inst.linear)
-    b.numbers[RELAXED] = relaxed
-    bracket = b.numbers[BOUND] - relaxed
-    if relaxed > cutoff and bracket < theta * (b.numbers[BOUND] - cutoff):
+    b.state.relaxed = relaxed
+    bracket = b.state.bound - relaxed
+    if relaxed > cutoff and bracket < theta * (b.state.bound - cutoff):
         return False
     frank_wolfe_gap = value - at_eta
-    if frank_wolfe_gap < 0.3 * bracket:
+    if frank_wolfe_gap < SMOOTHED_OUT * bracket:
         floor = settings.smoothing_floor * inst.gamma
-        if b.numbers[SMOOTHING] <= floor and frank_wolfe_gap < 1e-7 * abs(b.numbers[BOUND]):
+        if b.state.smoothing <= floor and frank_wolfe_gap < STANDSTILL * abs(b.state.bound):
             return False
-        b.numbers[SMOOTHING] = max(floor, settings.smoothing_factor * b.numbers[SMOOTHING])
+        b.state.smoothing = max(floor, settings.smoothing_factor * b.state.smoothing)
     slope = linear_of_vertex(inst, work.g, target) - linear_of_vertex(
         inst, work.g, b.vertices[worst]
     )
     if slope > 0.0:
         step_towards(inst, b, balance, target, worst, slope)
-    elif b.numbers[SMOOTHING] <= settings.smoothing_floor * inst.gamma:
+    elif b.state.smoothing <= settings.smoothing_floor * inst.gamma:
         return False
     correct(inst, b, balance, frank_wolfe_gap, settings.correction * time)
     return True

@@ -6,29 +6,28 @@ Rules, repeated until nothing changes (none of them removes a structure of the b
 2. forced edges must form a forest;
 3. inside a component of forced edges no further arc is possible;
 4. a component is entered at exactly one feature r, and all its edges then point away from r. r is a
-   *possible entry* iff
-   all these arcs and some slot from outside ({}, {class} or an arc of another component) are
-   allowed. Other features lose their slots from outside; an arc of a forced edge that no possible
-   entry uses is removed; no possible entry: the box is empty;
+   *possible entry* iff all these arcs and some slot from outside ({}, {class} or an arc of another
+   component) are allowed. Other features lose their slots from outside; an arc of a forced edge
+   that no possible entry uses is removed; no possible entry: the box is empty;
 5. a class set needs the slot {} of its members, so two of them cannot lie in one component; a
-   feature in every class set left has
-   the slot {} only;
+   feature in every class set left has the slot {} only;
 6. a *relevant* feature is a parent of the class or has a slot other than {}.
 
-Reduced-cost fixing: what no structure above the cutoff can contain.
+**Reduced-cost fixing**: what no structure above the cutoff can contain. From a majorant (c, g) of
+the box, with B, prices and UB_S of the oracle on g, let
 
-From a majorant (c, g) of the box, with B, prices and UB_S of the oracle on g, let
-
-    m = max UB_S,      m_i = max over S containing i,      m_X = max over S with a member in
-    component X, rc(i, s) = D(comp i, comp s) - g[i, s] - I(i)            for slots from outside the
-    component ({} and {class}: D(comp i, root)).
+    m   = max UB_S
+    m_i = max of UB_S over S containing i
+    m_X = max of UB_S over S with a member in component X
+    rc(i, s) = D(comp i, comp s) - g[i, s] - I(i)    for slots from outside the component
+                                                     ({} and {class}: D(comp i, root)).
 
 Every structure obeys ``g . eta <= B + g_S - sum over components of rc(its entering slot)``: **one
 term per component**. Therefore
 
 - drop S if ``c + UB_S <= cutoff``;
-- {class} and arcs from outside exclude every S that meets the component: forbid if ``c + m - rc <=
-  cutoff``;
+- {class} and arcs from outside exclude every S that meets the component: forbid if
+  ``c + m - rc <= cutoff``;
 - {} with i not in S is excluded if ``c + m - rc <= cutoff`` (mark i relevant); {} with i in S
   already has rc in UB_S, so {} goes only if in addition ``c + m_i <= cutoff``;
 - an arc of a forced edge costs the smallest rc of all entries that orient the edge this way; UB_S
@@ -52,6 +51,8 @@ from marginbn.solvers.branch_bound.kernels.records import (
     FloatArray,
     Instance,
     Oracle,
+    column_of,
+    only_true,
 )
 from marginbn.solvers.compile import entry, kernel
 
@@ -285,21 +286,12 @@ def _restrict_relevant(inst: Instance, box: Box) -> int:
             continue
         if not box.allowed[j, n + 1]:
             box.relevant[j] = False
-        elif _only_empty(box, j):
+        elif only_true(box.allowed[j]) == n + 1:
             for s in range(box.classes.size):
                 if box.classes[s] and not is_member(inst, j, s):
                     box.classes[s] = False
                     changed = 1
     return changed
-
-
-@kernel
-def _only_empty(box: Box, j: int) -> bool:
-    n = box.allowed.shape[0]
-    for s in range(n + 1):
-        if box.allowed[j, s]:
-            return False
-    return bool(box.allowed[j, n + 1])
 
 
 @kernel
@@ -398,7 +390,7 @@ def slot_cost(box: Box, g: FloatArray, i: int, s: int, oracle: Oracle) -> float:
         price = oracle.enter[i]
     else:
         price = price_between(box.component[i], box.component[s], oracle.tree)
-    return float(price - g[i * (n + 2) + s] - oracle.graph.inner[i])
+    return float(price - g[column_of(n, i, s)] - oracle.graph.inner[i])
 
 
 @kernel

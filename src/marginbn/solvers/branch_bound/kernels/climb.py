@@ -1,7 +1,8 @@
 """Iterated local search on structures with incremental margins, compiled.
 
-State: a vertex, its margins t, its objective f and a supergradient. f is concave in t, so with u_m
-= w_m on the smallest margin of sample m where it is below gamma (else 0) and ``g = linear + A^T u``
+State: a vertex, its margins t, its objective f and a supergradient. f is concave in t, so with
+``u_m = w_m`` on the smallest margin of sample m where it is below gamma (else 0) and
+``g = linear + A^T u``
 
     f(other structure) - f(structure)  <=  g . (other - structure):
 
@@ -16,7 +17,7 @@ feature until nothing improves. Then random *kicks* change a few features, half 
 are in a *guide*, a structure of the newest relaxed solution; the search climbs again and goes on
 from there unless it lost too much. When many kicks in a row found nothing new the walk starts again
 somewhere else, and calls go on with the walk of the call before. Climbing uses the rows that matter
-(``reduction.py``): their objective is nowhere smaller, so a climb that ends too low there needs no
+(``rows.py``): their objective is nowhere smaller, so a climb that ends too low there needs no
 second look, and the others are scored with all rows. All randomness comes from one integer, and
 effort is counted in evaluations, so a run depends on its seed and on nothing else.
 """
@@ -29,16 +30,18 @@ import numpy as np
 
 from marginbn.solvers.branch_bound.kernels.bound import Incumbent, offer_vertex
 from marginbn.solvers.branch_bound.kernels.box import is_member
-from marginbn.solvers.branch_bound.kernels.duals import add_column, objective_of_vertex
-from marginbn.solvers.branch_bound.kernels.gradient import add_rows
+from marginbn.solvers.branch_bound.kernels.duals import add_column, objective_of_vertex, value_along
+from marginbn.solvers.branch_bound.kernels.gradient import BLOCK, add_rows
 from marginbn.solvers.branch_bound.kernels.records import (
     Box,
     FloatArray,
     Instance,
     IntArray,
+    column_of,
     copy_array,
+    new_record,
+    next_random,
 )
-from marginbn.solvers.branch_bound.kernels.split import next_random
 from marginbn.solvers.compile import entry, kernel
 
 TOLERANCE = 3e-3
@@ -46,18 +49,42 @@ TOLERANCE = 3e-3
 kicked from.
 """
 
+LEVELS = 8
+"""What a kick may lose is drawn from so many levels between nothing and :data:`TOLERANCE`, so that
+a walk is careful at times and bold at others.
+"""
+
 PATIENCE = 3
 """A walk ends after so many kicks per feature without a new best of its own."""
 
-# Places in ``Climber.walk``
-BEST, FAILURES, FOUND = 0, 1, 2
+RESTART = 2
+"""Changes per feature of the kick that begins another walk: little of the old structure is left."""
+
+CLASS_KICK = 8
+"""One of so many changes of a kick is another class set."""
+
+SMALLEST_GAIN = 1e-9
+"""Smaller gains, relative to the objective, are rounding."""
+
+MOVED_COLUMNS = 4
+"""Effort of a move that adds or removes about so many columns; a slot alone counts 1."""
 
 Move = tuple[float, int, int, int, int]
 """Gain, feature, its new slot, second feature (-1: none), its new slot."""
 
 
+class ClimbState:
+    """The numbers of the local search."""
+
+    value: float  # of the current structure
+    effort: int  # evaluations of this call
+    best: float  # of the present walk
+    failures: int  # kicks since then
+    found: int  # incumbents known at the end of the call before
+
+
 class Climber(NamedTuple):
-    """Scratch of the local search."""
+    """Scratch of the local search, for an instance or one with fewer rows and samples."""
 
     vertex: IntArray  # (n + 1,) current structure
     kept: IntArray  # (n + 1,) structure before the kick
@@ -66,13 +93,11 @@ class Climber(NamedTuple):
     margins: FloatArray  # (all rows,) scratch
     g: FloatArray  # (K,) supergradient
     lowest: IntArray  # (M,) row of the smallest margin, -1 where it is not below gamma
-    changed: IntArray  # (2 M + 4,) rows whose weight in u changes
-    delta: FloatArray  # (2 M + 4,) by how much
+    changed: IntArray  # (2 M + BLOCK,) rows whose weight in u changes
+    delta: FloatArray  # (2 M + BLOCK,) by how much
     spans: IntArray  # (1, 2) all columns
-    value: FloatArray  # (1,)
-    walk: FloatArray  # (3,) of the present walk: its best, kicks since then; incumbents known then
     seed: IntArray  # (1,)
-    effort: IntArray  # (1,) evaluations
+    state: ClimbState
 
 
 def new_climber(inst: Instance, seed: int) -> Climber:
@@ -87,13 +112,11 @@ def new_climber(inst: Instance, seed: int) -> Climber:
         np.zeros(n_rows),
         inst.linear.copy(),
         np.full(n_samples, -1, dtype=np.int64),
-        np.zeros(2 * n_samples + 4, dtype=np.int64),
-        np.zeros(2 * n_samples + 4),
+        np.zeros(2 * n_samples + BLOCK, dtype=np.int64),
+        np.zeros(2 * n_samples + BLOCK),
         np.array([[0, inst.linear.size]], dtype=np.int64),
-        np.zeros(1),
-        np.array([-np.inf, 0.0, -1.0]),
         np.array([2 * seed + 1], dtype=np.int64),
-        np.zeros(1, dtype=np.int64),
+        new_record(ClimbState, best=-np.inf, found=-1),
     )
 
 
@@ -113,55 +136,39 @@ def search_from(
     """Climb from a structure on the rows of ``inst``, then kick, with at least one guide, and climb
     until the effort is used up; offers what it finds, scored with the rows of ``full``.
     """
-    climber = _with_room_for(inst, climber)
-    climber.effort[0] = 0
+    climber.state.effort = 0
     _begin(inst, full, box, start, climber, incumbent, stop)
-    walk = climber.walk
-    while climber.effort[0] < effort and stop[0] == 0:
-        if walk[FAILURES] > PATIENCE * inst.n_features:
+    state = climber.state
+    while climber.state.effort < effort and stop[0] == 0:
+        if state.failures > PATIENCE * inst.n_features:
             fresh = next_random(climber.seed) % 2 == 0
             copy_array(start if fresh else incumbent.vertex, climber.vertex)
-            _kick(inst, box, climber, guides, 2 * inst.n_features)
+            _kick(inst, box, climber, guides, RESTART * inst.n_features)
             _climb(inst, box, climber, stop)
             _judge(full, climber, -np.inf)
-            walk[BEST] = -np.inf
+            state.best = -np.inf
         else:
             size = 1 + next_random(climber.seed) % strength
             _kick_and_climb(inst, full, box, climber, guides, size, stop)
-        walk[FAILURES] += 1.0
-        if climber.value[0] > walk[BEST]:
-            walk[BEST], walk[FAILURES] = climber.value[0], 0.0
-            offer_vertex(full, climber.vertex, climber.value[0], incumbent)
-    walk[FOUND] = incumbent.found[0]
+        state.failures += 1
+        if climber.state.value > state.best:
+            state.best, state.failures = climber.state.value, 0
+            offer_vertex(climber.vertex, climber.state.value, incumbent)
+    state.found = incumbent.found[0]
 
 
 @kernel
-def _with_room_for(inst: Instance, climber: Climber) -> Climber:
-    """The same scratch, cut to the rows and samples of an instance."""
-    n_rows, n_samples = inst.rows.shape[0], inst.weights.size
-    return Climber(
-        climber.vertex,
-        climber.kept,
-        climber.t[:n_rows],
-        climber.base[:n_rows],
-        climber.margins,
-        climber.g,
-        climber.lowest[:n_samples],
-        climber.changed,
-        climber.delta,
-        climber.spans,
-        climber.value,
-        climber.walk,
-        climber.seed,
-        climber.effort,
-    )
+def _copy_margins(inst: Instance, source: FloatArray, target: FloatArray) -> None:
+    """target = source for the rows of an instance; the arrays have room for more."""
+    for r in range(inst.rows.shape[0]):
+        target[r] = source[r]
 
 
 @kernel
 def _judge(full: Instance, climber: Climber, least: float) -> None:
     """Replace the value by the one with all rows, unless it is too low already."""
-    if climber.value[0] >= least:
-        climber.value[0] = objective_of_vertex(full, climber.vertex, climber.margins)
+    if climber.state.value >= least:
+        climber.state.value = objective_of_vertex(full, climber.vertex, climber.margins)
 
 
 @kernel
@@ -177,26 +184,26 @@ def _begin(
     """Climb from the start; the last walk goes on from where it was unless there is a new
     incumbent.
     """
-    walk = climber.walk
+    state = climber.state
     copy_array(climber.vertex, climber.kept)
-    value = climber.value[0]
+    value = climber.state.value
     copy_array(start, climber.vertex)
     _forget_gradient(inst, climber)
     _climb(inst, box, climber, stop)
     _judge(full, climber, -np.inf)
-    offer_vertex(full, climber.vertex, climber.value[0], incumbent)
-    if walk[FOUND] == incumbent.found[0]:
+    offer_vertex(climber.vertex, climber.state.value, incumbent)
+    if state.found == incumbent.found[0]:
         copy_array(climber.kept, climber.vertex)
-        climber.value[0] = value
+        climber.state.value = value
     else:
-        walk[BEST], walk[FAILURES] = climber.value[0], 0.0
+        state.best, state.failures = climber.state.value, 0
 
 
 @kernel
 def _forget_gradient(inst: Instance, climber: Climber) -> None:
     """u = 0, so that rounding does not pile up."""
     copy_array(inst.linear, climber.g)
-    for m in range(climber.lowest.size):
+    for m in range(inst.weights.size):
         climber.lowest[m] = -1
 
 
@@ -211,24 +218,24 @@ def _kick_and_climb(
     stop: IntArray,
 ) -> None:
     """One step of the walk; a structure that is much worse is taken back."""
-    value = climber.value[0]
+    value = climber.state.value
     copy_array(climber.vertex, climber.kept)
     _kick(inst, box, climber, guides, size)
     _climb(inst, box, climber, stop)
-    least = value - TOLERANCE * (next_random(climber.seed) % 8) / 8 * abs(value)
+    least = value - TOLERANCE * (next_random(climber.seed) % LEVELS) / LEVELS * abs(value)
     _judge(full, climber, least)
-    if climber.value[0] < least:
+    if climber.state.value < least:
         copy_array(climber.kept, climber.vertex)
-        climber.value[0] = value
+        climber.state.value = value
 
 
 @kernel
 def _climb(inst: Instance, box: Box, climber: Climber, stop: IntArray) -> None:
     """Improve features in turn until a whole round fails, then class set and routes."""
     n = inst.n_features
-    climber.value[0] = objective_of_vertex(inst, climber.vertex, climber.t)
+    climber.state.value = objective_of_vertex(inst, climber.vertex, climber.t)
     _follow(inst, climber)
-    climber.effort[0] += n
+    climber.state.effort += n
     while True:
         failures, i = 0, next_random(climber.seed) % n
         while failures < n and stop[0] == 0:
@@ -264,20 +271,9 @@ def _follow(inst: Instance, climber: Climber) -> None:
 
 
 @kernel
-def _value_with(inst: Instance, base: FloatArray, v: int) -> float:
-    """offset + sum_m w_m min(gamma, min_c (base + column v)_mc)."""
-    column = inst.columns[v]
-    total = inst.offset
-    if inst.weights.size == inst.rows.shape[0]:
-        for m in range(inst.weights.size):
-            total += inst.weights[m] * min(inst.gamma, base[m] + column[m])
-        return total
-    for m in range(inst.weights.size):
-        lowest = inst.gamma
-        for r in range(inst.starts[m], inst.starts[m + 1]):
-            lowest = min(lowest, base[r] + column[r])
-        total += inst.weights[m] * lowest
-    return total
+def _value_with(inst: Instance, climber: Climber, v: int) -> float:
+    """The objective without linear scores when column v joins ``base``."""
+    return value_along(inst, inst.offset, climber.base, 1.0, inst.columns[v])
 
 
 @kernel
@@ -285,7 +281,7 @@ def _linear(inst: Instance, vertex: IntArray) -> float:
     n = inst.n_features
     total = 0.0
     for i in range(n + 1):
-        total += inst.linear[i * (n + 2) + vertex[i]]
+        total += inst.linear[column_of(n, i, vertex[i])]
     return total
 
 
@@ -302,8 +298,7 @@ def is_below(vertex: IntArray, j: int, i: int) -> bool:
 
 @kernel
 def _least_gain(climber: Climber) -> float:
-    """Smaller gains are rounding."""
-    return float(1e-9 * (1.0 + abs(climber.value[0])))
+    return float(SMALLEST_GAIN * (1.0 + abs(climber.state.value)))
 
 
 @kernel
@@ -313,31 +308,31 @@ def _improve_slot(inst: Instance, box: Box, climber: Climber, i: int) -> bool:
     vertex = climber.vertex
     if is_member(inst, i, vertex[n]):
         return False
-    offset = i * (n + 2)
+    offset = column_of(n, i, 0)
     old = vertex[i]
     least = climber.g[offset + old] + _least_gain(climber)
-    best, slot, loaded, linear = climber.value[0], old, False, 0.0
+    best, slot, loaded, linear = climber.state.value, old, False, 0.0
     for s in range(n + 2):
         if s == old or not box.allowed[i, s] or climber.g[offset + s] <= least:
             continue
         if s < n and is_below(vertex, s, i):
             continue
         if not loaded:
-            copy_array(climber.t, climber.base)
+            _copy_margins(inst, climber.t, climber.base)
             add_column(inst, offset + old, -1.0, climber.base)
             linear = _linear(inst, vertex) - inst.linear[offset + old]
             loaded = True
-        climber.effort[0] += 1
-        value = linear + inst.linear[offset + s] + _value_with(inst, climber.base, offset + s)
+        climber.state.effort += 1
+        value = linear + inst.linear[offset + s] + _value_with(inst, climber, offset + s)
         if value - best > _least_gain(climber):
             best, slot = value, s
-            least = climber.g[offset + old] + (best - climber.value[0])
+            least = climber.g[offset + old] + (best - climber.state.value)
     if slot == old:
         return False
     vertex[i] = slot
     add_column(inst, offset + slot, 1.0, climber.base)
-    copy_array(climber.base, climber.t)
-    climber.value[0] = best
+    _copy_margins(inst, climber.base, climber.t)
+    climber.state.value = best
     _follow(inst, climber)
     return True
 
@@ -347,11 +342,11 @@ def _improve_class(inst: Instance, box: Box, climber: Climber) -> bool:
     """Best class set whose new members may have {}."""
     n = inst.n_features
     vertex = climber.vertex
-    best, which = climber.value[0] + _least_gain(climber), -1
+    best, which = climber.state.value + _least_gain(climber), -1
     for s in range(inst.first.size):
         if s == vertex[n] or not _class_set_possible(inst, box, s):
             continue
-        if _class_gain(inst, climber, s) <= best - climber.value[0]:
+        if _class_gain(inst, climber, s) <= best - climber.state.value:
             continue
         value = _class_move_value(inst, climber, s)
         if value > best:
@@ -359,7 +354,7 @@ def _improve_class(inst: Instance, box: Box, climber: Climber) -> bool:
     if which < 0:
         return False
     set_class(inst, vertex, which)
-    climber.value[0] = objective_of_vertex(inst, vertex, climber.t)
+    climber.state.value = objective_of_vertex(inst, vertex, climber.t)
     _follow(inst, climber)
     return True
 
@@ -369,10 +364,10 @@ def _class_gain(inst: Instance, climber: Climber, s: int) -> float:
     """g . (change to class set s)."""
     n = inst.n_features
     vertex, g = climber.vertex, climber.g
-    gain = g[n * (n + 2) + s] - g[n * (n + 2) + vertex[n]]
+    gain = g[column_of(n, n, s)] - g[column_of(n, n, vertex[n])]
     for j in (inst.first[s], inst.second[s]):
         if j >= 0:
-            gain += g[j * (n + 2) + n + 1] - g[j * (n + 2) + vertex[j]]
+            gain += g[column_of(n, j, n + 1)] - g[column_of(n, j, vertex[j])]
     return float(gain)
 
 
@@ -390,19 +385,18 @@ def _class_move_value(inst: Instance, climber: Climber, s: int) -> float:
     """Objective after changing the class set to s."""
     n = inst.n_features
     vertex = climber.vertex
-    copy_array(climber.t, climber.base)
-    old = n * (n + 2) + vertex[n]
+    _copy_margins(inst, climber.t, climber.base)
+    old, new = column_of(n, n, vertex[n]), column_of(n, n, s)
     add_column(inst, old, -1.0, climber.base)
     linear = _linear(inst, vertex) - inst.linear[old]
     for j in (inst.first[s], inst.second[s]):
         if j >= 0 and vertex[j] != n + 1:
-            add_column(inst, j * (n + 2) + vertex[j], -1.0, climber.base)
-            add_column(inst, j * (n + 2) + n + 1, 1.0, climber.base)
-            linear += inst.linear[j * (n + 2) + n + 1] - inst.linear[j * (n + 2) + vertex[j]]
-    climber.effort[0] += 4
-    return float(
-        linear + inst.linear[n * (n + 2) + s] + _value_with(inst, climber.base, n * (n + 2) + s)
-    )
+            present, empty = column_of(n, j, vertex[j]), column_of(n, j, n + 1)
+            add_column(inst, present, -1.0, climber.base)
+            add_column(inst, empty, 1.0, climber.base)
+            linear += inst.linear[empty] - inst.linear[present]
+    climber.state.effort += MOVED_COLUMNS
+    return float(linear + inst.linear[new] + _value_with(inst, climber, new))
 
 
 @kernel
@@ -433,7 +427,7 @@ def _improve_route(inst: Instance, box: Box, climber: Climber) -> bool:
         if move[1] >= 0:
             vertex[move[1]] = move[2]
             vertex[move[3]] = move[4]
-            climber.value[0] = objective_of_vertex(inst, vertex, climber.t)
+            climber.state.value = objective_of_vertex(inst, vertex, climber.t)
             _follow(inst, climber)
             return True
     return False
@@ -444,14 +438,14 @@ def _best_route(inst: Instance, box: Box, climber: Climber, i: int, s: int, best
     """i gets {class, s}; every feature from its descendant s up to i is tried as the new top."""
     n = inst.n_features
     vertex, g = climber.vertex, climber.g
-    own = g[i * (n + 2) + s] - g[i * (n + 2) + vertex[i]]
+    own = g[column_of(n, i, s)] - g[column_of(n, i, vertex[i])]
     p = s
     while p != i:
         for slot in (vertex[i], n):
             if box.allowed[p, slot]:
-                gain = own + g[p * (n + 2) + slot] - g[p * (n + 2) + vertex[p]]
+                gain = own + g[column_of(n, p, slot)] - g[column_of(n, p, vertex[p])]
                 if gain > best[0]:
-                    gain = _route_value(inst, climber, i, s, p, slot) - climber.value[0]
+                    gain = _route_value(inst, climber, i, s, p, slot) - climber.state.value
                 if gain > best[0]:
                     best = (gain, i, s, p, slot)
         p = vertex[p]
@@ -461,20 +455,16 @@ def _best_route(inst: Instance, box: Box, climber: Climber, i: int, s: int, best
 @kernel
 def _route_value(inst: Instance, climber: Climber, i: int, s: int, p: int, slot: int) -> float:
     n = inst.n_features
-    vertex = climber.vertex
-    of_i, of_p = i * (n + 2), p * (n + 2)
-    copy_array(climber.t, climber.base)
-    add_column(inst, of_i + vertex[i], -1.0, climber.base)
-    add_column(inst, of_i + s, 1.0, climber.base)
-    add_column(inst, of_p + vertex[p], -1.0, climber.base)
-    linear = _linear(inst, vertex) - inst.linear[of_i + vertex[i]] - inst.linear[of_p + vertex[p]]
-    climber.effort[0] += 4
-    return float(
-        linear
-        + inst.linear[of_i + s]
-        + inst.linear[of_p + slot]
-        + _value_with(inst, climber.base, of_p + slot)
-    )
+    vertex, linear = climber.vertex, inst.linear
+    old_i, new_i = column_of(n, i, vertex[i]), column_of(n, i, s)
+    old_p, new_p = column_of(n, p, vertex[p]), column_of(n, p, slot)
+    _copy_margins(inst, climber.t, climber.base)
+    add_column(inst, old_i, -1.0, climber.base)
+    add_column(inst, new_i, 1.0, climber.base)
+    add_column(inst, old_p, -1.0, climber.base)
+    rest = _linear(inst, vertex) - linear[old_i] - linear[old_p]
+    climber.state.effort += MOVED_COLUMNS
+    return float(rest + linear[new_i] + linear[new_p] + _value_with(inst, climber, new_p))
 
 
 @kernel
@@ -486,7 +476,7 @@ def _kick(inst: Instance, box: Box, climber: Climber, guides: IntArray, size: in
     vertex = climber.vertex
     for _ in range(size):
         guide = next_random(climber.seed) % (2 * guides.shape[0])
-        if next_random(climber.seed) % 8 == 0:
+        if next_random(climber.seed) % CLASS_KICK == 0:
             s = next_random(climber.seed) % inst.first.size
             if guide < guides.shape[0]:
                 s = guides[guide, n]

@@ -2,7 +2,7 @@
 
 ``eta = sum_k share_k vertex_k`` has the margins ``t = sum_k share_k T_k``, T_k those of vertex k. A
 *pairwise step* moves weight from one vertex to another along ``T_a - T_b``, as far as the smoothed
-objective grows (``linesearch.py``).
+objective grows (``gradient.py``).
 
 **Corrections.** A new vertex costs an oracle call and a pass over all columns of the gradient. The
 vertices at hand can be balanced against each other without either: with p the dual weights of t,
@@ -25,18 +25,16 @@ from marginbn.solvers.branch_bound.kernels.duals import (
     linear_of_vertex,
     update_duals,
 )
-from marginbn.solvers.branch_bound.kernels.gradient import step_length
+from marginbn.solvers.branch_bound.kernels.gradient import BLOCK, step_length
 from marginbn.solvers.branch_bound.kernels.records import (
     FloatArray,
     Instance,
     IntArray,
+    column_of,
     copy_array,
+    new_record,
 )
 from marginbn.solvers.compile import entry, kernel
-
-# Places in ``Bounding.numbers``
-BOUND, CONSTANT, SMOOTHING, RELAXED, ITERATIONS = range(5)
-CURRENT, UNUSED, CURRENT_UNUSED = range(5, 8)
 
 ROW_TIME, CHANGE_TIME = 15.0, 0.8
 """Very roughly, nanoseconds per row, and per changed row and vertex, of a step between vertices at
@@ -48,11 +46,31 @@ ARC_TIME, COLUMN_TIME = 8.0, 0.4
 gradient.
 """
 
+LIGHT = 1e-12
+"""A vertex with no more weight than this is dropped: it is what rounding left of it."""
+
 MOST_STEPS = 40
 """Steps of one correction."""
 
 STALE = 0.001
 """Changes of a dual weight, in units of its largest value, that corrections overlook."""
+
+
+class BoundState:
+    """The numbers of the box being bounded, and the magnitudes that rounding is judged by."""
+
+    n_active: int  # vertices of the convex combination
+    smoothing: float  # mu
+    iterations: int  # of this run
+    relaxed: float  # f(eta)
+    bound: float  # the best
+    constant: float  # c of the best majorant, rounding allowance included
+    unused: float  # sum_m (w_m - sum_c u_mc) of the best: what gamma is multiplied with in c
+    new_constant: float  # the same two of the newest majorant
+    new_unused: float
+    structure: float  # structure magnitude G
+    largest: float  # largest magnitude of a column
+    total_weight: float
 
 
 class Bounding(NamedTuple):
@@ -62,10 +80,7 @@ class Bounding(NamedTuple):
     best_g: FloatArray  # (K,) gradient of the best bound
     vertices: IntArray  # (active, n + 1)
     share: FloatArray  # (active,) weights of the convex combination
-    n_active: IntArray  # (1,)
-    numbers: FloatArray  # best bound, its constant, smoothing, f(eta), iterations, newest constant,
-    # weight outside the dual weights, sum_m (w_m - sum_c u_mc): of the best bound and newest
-    scale: FloatArray  # structure magnitude, largest magnitude, total weight
+    state: BoundState
 
 
 class Balance(NamedTuple):
@@ -75,22 +90,24 @@ class Balance(NamedTuple):
     level: FloatArray  # (active,)
     p: FloatArray  # (R,) dual weights that the levels belong to
     direction: FloatArray  # (R,)
-    changed: IntArray  # (R + 4,) scratch
-    delta: FloatArray  # (R + 4,) scratch
+    changed: IntArray  # (R + BLOCK,) scratch
+    delta: FloatArray  # (R + BLOCK,) scratch
 
 
 def new_bounding(inst: Instance, active: int, structure: float) -> Bounding:
     """Room for boxes of an instance, or of one with fewer rows, with up to ``active`` vertices."""
     n_rows, n_columns = inst.rows.shape[0], inst.linear.size
-    largest = float(inst.magnitude.max(initial=0.0))
     return Bounding(
         np.zeros(n_rows),
         np.zeros(n_columns),
         np.zeros((active, inst.n_features + 1), dtype=np.int64),
         np.zeros(active),
-        np.zeros(1, dtype=np.int64),
-        np.zeros(8),
-        np.array([structure, largest, float(inst.weights.sum())]),
+        new_record(
+            BoundState,
+            structure=structure,
+            largest=inst.magnitude.max(initial=0.0),
+            total_weight=inst.weights.sum(),
+        ),
     )
 
 
@@ -103,10 +120,10 @@ def new_balance(inst: Instance, b: Bounding) -> Balance:
         np.empty(b.share.size),
         np.zeros(n_rows),
         np.empty(n_rows),
-        np.empty(n_rows + 4, dtype=np.int64),
-        np.empty(n_rows + 4),
+        np.empty(n_rows + BLOCK, dtype=np.int64),
+        np.empty(n_rows + BLOCK),
     )
-    for k in range(b.n_active[0]):
+    for k in range(b.state.n_active):
         _load_vertex(inst, b, balance, k)
     return balance
 
@@ -124,14 +141,21 @@ def _load_vertex(inst: Instance, b: Bounding, balance: Balance, k: int) -> None:
     balance.level[k] = level
 
 
+@kernel
+def point_of(inst: Instance, b: Bounding) -> FloatArray:
+    """eta of the convex combination, by columns."""
+    n = inst.n_features
+    eta = np.zeros(inst.linear.size)
+    for k in range(b.state.n_active):
+        for i in range(n + 1):
+            eta[column_of(n, i, b.vertices[k, i])] += b.share[k]
+    return eta
+
+
 @entry
 def load_margins(inst: Instance, b: Bounding) -> None:
     """t = margins of the convex combination."""
-    n = inst.n_features
-    eta = np.zeros(inst.linear.size)
-    for k in range(b.n_active[0]):
-        for i in range(n + 1):
-            eta[i * (n + 2) + b.vertices[k, i]] += b.share[k]
+    eta = point_of(inst, b)
     for r in range(inst.rows.shape[0]):
         b.t[r] = 0.0
     for v in range(eta.size):
@@ -143,7 +167,7 @@ def load_margins(inst: Instance, b: Bounding) -> None:
 def worst_vertex(inst: Instance, b: Bounding, g: FloatArray) -> tuple[int, float]:
     """Active vertex of the smallest value, and g . eta."""
     worst, lowest, total = 0, np.inf, 0.0
-    for k in range(b.n_active[0]):
+    for k in range(b.state.n_active):
         value = linear_of_vertex(inst, g, b.vertices[k])
         total += b.share[k] * value
         if value < lowest:
@@ -155,7 +179,7 @@ def worst_vertex(inst: Instance, b: Bounding, g: FloatArray) -> tuple[int, float
 def linear_of_active(inst: Instance, b: Bounding, g: FloatArray) -> float:
     """g . eta of the convex combination."""
     total = 0.0
-    for k in range(b.n_active[0]):
+    for k in range(b.state.n_active):
         total += b.share[k] * linear_of_vertex(inst, g, b.vertices[k])
     return total
 
@@ -181,13 +205,13 @@ def _step(
     )
     largest = b.share[worst]
     s = step_length(
-        inst, b.t, direction, b.numbers[SMOOTHING], slope, linear, largest, balance.changed
+        inst, b.t, direction, b.state.smoothing, slope, linear, largest, balance.changed
     )
     for r in range(direction.size):
         b.t[r] += s * direction[r]
     b.share[into] += s
     b.share[worst] -= s
-    if s >= largest or b.share[worst] <= 1e-12:
+    if s >= largest or b.share[worst] <= LIGHT:
         _remove_vertex(b, balance, worst)
 
 
@@ -200,10 +224,10 @@ def correct(inst: Instance, b: Bounding, balance: Balance, gap: float, time: flo
     time = min(time, MOST_STEPS * ROW_TIME * balance.p.size)
     while time > 0.0:
         count, _ = update_duals(
-            inst, b.t, b.numbers[SMOOTHING], STALE, balance.p, balance.changed, balance.delta
+            inst, b.t, b.state.smoothing, STALE, balance.p, balance.changed, balance.delta
         )
         best, worst = 0, 0
-        for k in range(b.n_active[0]):
+        for k in range(b.state.n_active):
             level[k] += _change(margins[k], balance.changed, balance.delta, count)
             if level[k] > level[best]:
                 best = k
@@ -212,7 +236,7 @@ def correct(inst: Instance, b: Bounding, balance: Balance, gap: float, time: flo
         slope = level[best] - level[worst]
         if slope <= max(gap, 0.0):
             return
-        time -= ROW_TIME * balance.p.size + CHANGE_TIME * count * b.n_active[0]
+        time -= ROW_TIME * balance.p.size + CHANGE_TIME * count * b.state.n_active
         _step(inst, b, balance, best, worst, slope)
 
 
@@ -234,7 +258,7 @@ def _change(margins: FloatArray, changed: IntArray, delta: FloatArray, count: in
 @kernel
 def _find_vertex(inst: Instance, b: Bounding, balance: Balance, target: IntArray) -> int:
     """Index of a vertex among the active ones, added with weight 0 if it is new."""
-    for k in range(b.n_active[0]):
+    for k in range(b.state.n_active):
         same = True
         for i in range(target.size):
             if b.vertices[k, i] != target[i]:
@@ -242,8 +266,8 @@ def _find_vertex(inst: Instance, b: Bounding, balance: Balance, target: IntArray
                 break
         if same:
             return k
-    k = b.n_active[0]
-    b.n_active[0] = k + 1
+    k = b.state.n_active
+    b.state.n_active = k + 1
     copy_array(target, b.vertices[k])
     b.share[k] = 0.0
     _load_vertex(inst, b, balance, k)
@@ -253,27 +277,27 @@ def _find_vertex(inst: Instance, b: Bounding, balance: Balance, target: IntArray
 @kernel
 def _remove_vertex(b: Bounding, balance: Balance, k: int) -> None:
     """Drop an active vertex; the last one takes its place."""
-    last = b.n_active[0] - 1
+    last = b.state.n_active - 1
     if k != last:
         copy_array(b.vertices[last], b.vertices[k])
         copy_array(balance.margins[last], balance.margins[k])
         b.share[k] = b.share[last]
         balance.level[k] = balance.level[last]
-    b.n_active[0] = last
+    b.state.n_active = last
 
 
 @kernel
 def make_room(b: Bounding, balance: Balance) -> None:
     """If there is no place for a new vertex the lightest goes and the others share its weight."""
-    if b.n_active[0] < b.share.size:
+    if b.state.n_active < b.share.size:
         return
     lightest = 0
-    for k in range(b.n_active[0]):
+    for k in range(b.state.n_active):
         if b.share[k] < b.share[lightest]:
             lightest = k
     rest, margins = 1.0 - b.share[lightest], balance.margins[lightest]
     for r in range(margins.size):
         b.t[r] = (b.t[r] - b.share[lightest] * margins[r]) / rest
     _remove_vertex(b, balance, lightest)
-    for k in range(b.n_active[0]):
+    for k in range(b.state.n_active):
         b.share[k] /= rest

@@ -3,17 +3,18 @@
 For one sample let ``s = (t_1, ..., t_C, gamma)`` be its margins and the cap. The smoothed minimum
 is
 
-    min over p in the simplex of  p . s + (mu / 2) |p|^2,      attained at  p_c = max(0, (nu - s_c)
-    / mu),  sum p = 1,
+    min over p in the simplex of  p . s + (mu / 2) |p|^2,
+    attained at  p_c = max(0, (nu - s_c) / mu),  sum p = 1,
 
 and ``u_c = w p_c`` are dual weights for the rivals. Any ``u >= 0`` with ``sum_c u_c <= w`` gives a
-valid bound; the smoothing only decides how good it is. With one rival ``p = clip(1/2 + (gamma - t)
-/ (2 mu), 0, 1)``.
+valid bound; the smoothing only decides how good it is. With one rival
+
+    p = clip(1/2 + (gamma - t) / (2 mu), 0, 1).
 
 *Exact feasibility.* p is computed from differences ``s_c - min s`` (nothing cancels when margins
-are large and mu small); its sum can exceed 1 by rounding, so it is divided by its own sum times ``1
-+ 8 (C + 2) eps`` whenever the sum comes near 1. The products ``w p_c`` then add up to at most w in
-exact arithmetic, not only in floating point.
+are large and mu small); its sum can exceed 1 by rounding, so it is divided by its own sum times
+``1 + 8 (C + 2) eps`` whenever the sum comes near 1. The products ``w p_c`` then add up to at most w
+in exact arithmetic, not only in floating point.
 
 *Stale weights.* A sample whose weights would move by less than ``stale * w`` keeps its old ones:
 still feasible, and its rows need no gradient update.
@@ -23,10 +24,15 @@ from __future__ import annotations
 
 import numpy as np
 
-from marginbn.solvers.branch_bound.kernels.records import FloatArray, Instance, IntArray
+from marginbn.solvers.branch_bound.kernels.records import FloatArray, Instance, IntArray, column_of
 from marginbn.solvers.compile import kernel
 
 EPS = 2.0**-53
+
+ROUNDINGS = 8.0
+"""Of each of the C + 2 terms behind a sum of weights, all roundings together: a few in the weight,
+one in the sum, the division and the product, and some to spare.
+"""
 
 
 @kernel
@@ -81,7 +87,7 @@ def _finish(p: FloatArray, nu: float, mu: float) -> None:
     for c in range(p.size):
         p[c] = max(0.0, (nu - p[c]) / mu)
         total += p[c]
-    slack = 8.0 * (p.size + 2) * EPS
+    slack = ROUNDINGS * (p.size + 2) * EPS
     if total > 1.0 - slack:
         scale = 1.0 / (total * (1.0 + slack))
         for c in range(p.size):
@@ -98,8 +104,8 @@ def update_duals(
     changed: IntArray,
     delta: FloatArray,
 ) -> tuple[int, float]:
-    """Move u to the weights of margins t; lists changed rows and returns their number and sum (w -
-    sum u).
+    """Move u to the weights of margins t; lists changed rows and returns their number and
+    sum_m (w_m - sum_c u_mc).
     """
     count, unused = 0, 0.0
     weights = np.empty(most_rows(inst))
@@ -169,12 +175,27 @@ def objective_of_margins(inst: Instance, t: FloatArray) -> float:
 
 
 @kernel
+def value_along(inst: Instance, start: float, t: FloatArray, step: float, d: FloatArray) -> float:
+    """start + sum_m w_m min(gamma, min_c (t + step d)_mc)."""
+    total = start
+    if inst.weights.size == inst.rows.shape[0]:
+        for m in range(inst.weights.size):
+            total += inst.weights[m] * min(inst.gamma, t[m] + step * d[m])
+        return total
+    for m in range(inst.weights.size):
+        lowest = inst.gamma
+        for r in range(inst.starts[m], inst.starts[m + 1]):
+            lowest = min(lowest, t[r] + step * d[r])
+        total += inst.weights[m] * lowest
+    return total
+
+
+@kernel
 def add_vertex_margins(inst: Instance, vertex: IntArray, scale: float, t: FloatArray) -> None:
     """t += scale * (margins of a vertex)."""
     n = inst.n_features
-    for i in range(n):
-        add_column(inst, i * (n + 2) + vertex[i], scale, t)
-    add_column(inst, n * (n + 2) + vertex[n], scale, t)
+    for i in range(n + 1):
+        add_column(inst, column_of(n, i, vertex[i]), scale, t)
 
 
 @kernel
@@ -189,9 +210,9 @@ def add_column(inst: Instance, v: int, scale: float, t: FloatArray) -> None:
 def linear_of_vertex(inst: Instance, g: FloatArray, vertex: IntArray) -> float:
     """g . eta of a vertex."""
     n = inst.n_features
-    total = g[n * (n + 2) + vertex[n]]
+    total = g[column_of(n, n, vertex[n])]
     for i in range(n):
-        total += g[i * (n + 2) + vertex[i]]
+        total += g[column_of(n, i, vertex[i])]
     return float(total)
 
 

@@ -15,8 +15,17 @@ from typing import NamedTuple
 
 import numpy as np
 
-from marginbn.solvers.branch_bound.kernels.records import MISSING, FloatArray, IntArray, Tree
+from marginbn.solvers.branch_bound.kernels.records import (
+    FORBIDDEN,
+    MISSING,
+    FloatArray,
+    IntArray,
+    Tree,
+)
 from marginbn.solvers.compile import kernel
+
+UNVISITED, ON_PATH, DONE = 0, 1, 2
+"""States of a node while paths grow."""
 
 
 class Growth(NamedTuple):
@@ -27,7 +36,7 @@ class Growth(NamedTuple):
     enter: IntArray  # (2, 2k) original tail and head of the chosen entering arc
     active: IntArray  # (2k,) top-level nodes
     path: IntArray  # (2k,)
-    state: IntArray  # (2k,) 0 unvisited, 1 on the path, 2 done
+    state: IntArray  # (2k,) UNVISITED, ON_PATH or DONE
 
 
 @kernel
@@ -83,7 +92,7 @@ def _grow_all(weights: FloatArray, k: int, tree: Tree) -> bool:
     _load(weights, k, work, root)
     n_active = k
     for start in range(k):
-        if work.state[start] != 0 or tree.above[start] >= 0:
+        if work.state[start] != UNVISITED or tree.above[start] >= 0:
             continue
         n_active = _grow(start, n_active, tree, work, root)
         if n_active < 0:
@@ -96,7 +105,7 @@ def _grow_all(weights: FloatArray, k: int, tree: Tree) -> bool:
 def _load(weights: FloatArray, k: int, work: Growth, root: int) -> None:
     for i in range(k):
         for j in range(k):
-            work.weight[i, j] = weights[i, j] if i != j else MISSING * 10.0
+            work.weight[i, j] = weights[i, j] if i != j else FORBIDDEN
             work.ends[0, i, j] = j
             work.ends[1, i, j] = i
         work.weight[i, root] = weights[i, k]
@@ -110,16 +119,16 @@ def _grow(start: int, n_active: int, tree: Tree, work: Growth, root: int) -> int
     """One path; returns the new number of top-level nodes, -1 if a node cannot be entered."""
     length = 1
     work.path[0] = start
-    work.state[start] = 1
+    work.state[start] = ON_PATH
     while True:
         h = work.path[length - 1]
         u = _choose(h, n_active, tree, work, root)
         if tree.price[h] <= MISSING:
             return -1
-        if u == root or work.state[u] == 2:
+        if u == root or work.state[u] == DONE:
             break
-        if work.state[u] == 0:
-            work.state[u] = 1
+        if work.state[u] == UNVISITED:
+            work.state[u] = ON_PATH
             work.path[length] = u
             length += 1
             continue
@@ -130,7 +139,7 @@ def _grow(start: int, n_active: int, tree: Tree, work: Growth, root: int) -> int
         work.path[begin] = tree.size[0] - 1
         length = begin + 1
     for p in range(length):
-        work.state[work.path[p]] = 2
+        work.state[work.path[p]] = DONE
     return n_active
 
 
@@ -152,7 +161,7 @@ def _contract(begin: int, length: int, n_active: int, tree: Tree, work: Growth, 
     """Merge path[begin:length]; an arc into the new node replaces the cycle arc of its head."""
     x = tree.size[0]
     tree.size[0] = x + 1
-    work.state[x] = 1
+    work.state[x] = ON_PATH
     tree.above[x] = -1
     for p in range(begin, length):
         tree.above[work.path[p]] = x
@@ -174,7 +183,7 @@ def _contract(begin: int, length: int, n_active: int, tree: Tree, work: Growth, 
 @kernel
 def _merge_into(x: int, v: int, begin: int, length: int, tree: Tree, work: Growth) -> None:
     """w[x, v] = max over the cycle of w[c, v] - price_c."""
-    best, which = 10.0 * MISSING, work.path[begin]
+    best, which = FORBIDDEN, work.path[begin]
     for p in range(begin, length):
         c = work.path[p]
         if work.weight[c, v] > MISSING and work.weight[c, v] - tree.price[c] > best:
@@ -187,7 +196,7 @@ def _merge_into(x: int, v: int, begin: int, length: int, tree: Tree, work: Growt
 @kernel
 def _merge_from(x: int, v: int, begin: int, length: int, work: Growth) -> None:
     """w[v, x] = max over the cycle of w[v, c]."""
-    best, which = 10.0 * MISSING, work.path[begin]
+    best, which = FORBIDDEN, work.path[begin]
     for p in range(begin, length):
         c = work.path[p]
         if work.weight[v, c] > best:
@@ -202,16 +211,16 @@ def _expand(k: int, tree: Tree, work: Growth, root: int) -> None:
     """Undo contractions, last first: an entering arc breaks the cycle at its head."""
     size = tree.size[0]
     for a in range(size):
-        work.state[a] = 0
+        work.state[a] = UNVISITED
     for x in range(size - 1, -1, -1):
-        if work.state[x] == 1:
+        if work.state[x] == DONE:
             continue
         head = work.enter[1, x]
         tail = work.enter[0, x]
         tree.parent[head] = k if tail == root else tail
         v = head
         while v != x:
-            work.state[v] = 1
+            work.state[v] = DONE
             v = tree.above[v]
 
 

@@ -1,19 +1,18 @@
-"""Step length of pairwise Frank-Wolfe on the smoothed objective.
+"""What a bounding iteration does with all rows: the step length and the gradient.
 
-Along ``t + s d`` the slope is ``h'(s) = sum_m u_m(t_m + s d_m) . d_m`` plus a constant for the
-linear scores, and h is concave. Samples whose dual weights cannot change on the whole segment (all
-rivals above the smoothing zone at both ends, or at both ends the same rival below it and more than
-mu below all others) are summed once; the others are listed and evaluated again for every trial
-step. The zero of h' is bracketed and found by the Illinois rule; a tenth of the initial slope is
-accurate enough.
+**Step length** of pairwise Frank-Wolfe on the smoothed objective. Along ``t + s d`` the slope is
+``h'(s) = sum_m u_m(t_m + s d_m) . d_m`` plus a constant for the linear scores, and h is concave.
+Samples whose dual weights cannot change on the whole segment (all rivals above the smoothing zone
+at both ends, or at both ends the same rival below it and more than mu below all others) are summed
+once; the others are listed and evaluated again for every trial step. The zero of h' is bracketed
+and found by the Illinois rule; a tenth of the initial slope is accurate enough.
 
-Gradients ``g = linear + A^T u``, updated only for rows whose dual weight changed.
-
-Only *live* columns are needed: allowed slots of features with a choice, and class sets while more
-than one is left. They are kept as spans of the column index; gaps of less than one vector register
-are not worth a new span. Everything decided is summed in a constant margin vector instead: ``u .
-fixed`` belongs to the constant of the bound. A span must therefore never reach across a decided
-feature: its margins would count twice.
+**Gradients** ``g = linear + A^T u`` are updated only for rows whose dual weight changed. Only
+*live* columns are needed: allowed slots of features with a choice, and class sets while more than
+one is left. They are kept as spans of the column index; gaps of less than one vector register are
+not worth a new span. Everything decided is summed in a constant margin vector instead:
+``u . fixed`` belongs to the constant of the bound. A span must therefore never reach across a
+decided feature: its margins would count twice.
 """
 
 from __future__ import annotations
@@ -31,12 +30,17 @@ from marginbn.solvers.branch_bound.kernels.records import (
     FloatArray,
     Instance,
     IntArray,
+    column_of,
     copy_array,
+    only_true,
 )
 from marginbn.solvers.compile import kernel
 
 MAX_TRIALS = 8
+"""Trial steps; after them the longest one known to be uphill is taken."""
+
 ACCURACY = 0.1
+"""A slope this small against the initial one ends the search for a step."""
 
 
 @kernel
@@ -50,8 +54,8 @@ def step_length(
     largest: float,
     listed: IntArray,
 ) -> float:
-    """The s in [0, largest] where the smoothed objective along d is maximal; ``slope`` is h'(0) >
-    0.
+    """The s in [0, largest] where the smoothed objective along d is maximal; ``slope`` is h'(0),
+    which is positive.
     """
     if inst.weights.size == 0:
         return largest
@@ -69,7 +73,7 @@ def step_length(
             return s
         if value > 0.0:
             low, slope_low = s, value
-            slope_high *= 0.5
+            slope_high *= 0.5  # Illinois: the end that stays moves nearer
         else:
             high, slope_high = s, value
             slope_low *= 0.5
@@ -156,10 +160,15 @@ def _slope(
 
 
 GAP = 8
-"""Live columns closer than this share a span."""
+"""Live columns closer than this share a span: the numbers in one vector register."""
+
+BLOCK = 4
+"""Rows that one pass over the columns adds at a time; lists of rows have room for a last block that
+is not full.
+"""
 
 PASS_COST = 12.0
-"""Blocks that a pass counts in addition to its own in ``rounding.py``."""
+"""Blocks that a pass counts in addition to its own in the rounding allowance (``bound.py``)."""
 
 
 @kernel
@@ -169,8 +178,8 @@ def prepare_columns(inst: Instance, box: Box, spans: IntArray, fixed: FloatArray
     fixed[:] = 0.0
     count, barrier = 0, 0
     for i in range(n):
-        offset = i * (n + 2)
-        only = only_slot(box, i)
+        offset = column_of(n, i, 0)
+        only = only_true(box.allowed[i])
         if only >= 0:
             add_column(inst, offset + only, 1.0, fixed)
             barrier = offset + n + 2
@@ -178,38 +187,14 @@ def prepare_columns(inst: Instance, box: Box, spans: IntArray, fixed: FloatArray
         for s in range(n + 2):
             if box.allowed[i, s]:
                 count = _extend(spans, count, offset + s, barrier)
-    only = only_class_set(box)
+    only = only_true(box.classes)
     if only >= 0:
-        add_column(inst, n * (n + 2) + only, 1.0, fixed)
+        add_column(inst, column_of(n, n, only), 1.0, fixed)
         return count
     for s in range(box.classes.size):
         if box.classes[s]:
-            count = _extend(spans, count, n * (n + 2) + s, barrier)
+            count = _extend(spans, count, column_of(n, n, s), barrier)
     return count
-
-
-@kernel
-def only_slot(box: Box, i: int) -> int:
-    """The slot of feature i if it has just one, otherwise -1."""
-    found = -1
-    for s in range(box.allowed.shape[1]):
-        if box.allowed[i, s]:
-            if found >= 0:
-                return -1
-            found = s
-    return found
-
-
-@kernel
-def only_class_set(box: Box) -> int:
-    """The class set if just one is left, otherwise -1."""
-    found = -1
-    for s in range(box.classes.size):
-        if box.classes[s]:
-            if found >= 0:
-                return -1
-            found = s
-    return found
 
 
 @kernel
@@ -233,17 +218,17 @@ def add_rows(
     n_changed: int,
     g: FloatArray,
 ) -> float:
-    """g += sum of delta_k A[changed_k] on the spans; returns what the pass counts in
-    ``rounding.py``.
+    """g += sum of delta_k A[changed_k] on the spans; returns what the pass counts in the rounding
+    allowance.
     """
-    for a in range(n_changed, n_changed + 3):  # pad the last block; the arrays have room for it
+    for a in range(n_changed, n_changed + BLOCK - 1):  # the last block may not be full
         delta[a] = 0.0
         changed[a] = changed[0]
     k = 0
     while k < n_changed:
         _add_block(inst.rows, spans, n_spans, changed, delta, k, g)
-        k += 4
-    return 0.25 * n_changed + 1.0 + PASS_COST
+        k += BLOCK
+    return n_changed / BLOCK + 1.0 + PASS_COST
 
 
 @kernel
@@ -267,18 +252,6 @@ def _add_block(
 
 
 @kernel
-def list_nonzero(u: FloatArray, changed: IntArray, delta: FloatArray) -> int:
-    """All rows with a dual weight, for a fresh gradient."""
-    count = 0
-    for r in range(u.size):
-        if u[r] != 0.0:
-            changed[count] = r
-            delta[count] = u[r]
-            count += 1
-    return count
-
-
-@kernel
 def fresh_gradient(
     inst: Instance,
     spans: IntArray,
@@ -290,5 +263,9 @@ def fresh_gradient(
 ) -> float:
     """g from scratch; ends the drift of the incremental updates."""
     copy_array(inst.linear, g)
-    count = list_nonzero(u, changed, delta)
+    count = 0
+    for r in range(u.size):
+        if u[r] != 0.0:
+            changed[count], delta[count] = r, u[r]
+            count += 1
     return add_rows(inst, spans, n_spans, changed, delta, count, g)

@@ -3,17 +3,23 @@
 **Contraction.** A component X of forced edges is entered at one feature r, and its edges then point
 away from r. With ``W`` the arc weights, the inside of X contributes
 
-    I(r) = sum of W[child, parent] over the forced edges oriented away from r        (blocked(r) of
-    them forbidden) I(v) = I(p) - W[v, p] + W[p, v]      for a neighbour v of p
-    (re-rooting)
+    I(r) = sum of W[child, parent] over the forced edges oriented away from r
+           (blocked(r) of them forbidden)
+    I(v) = I(p) - W[v, p] + W[p, v]      for a neighbour v of p (re-rooting)
 
-so the arborescence runs on components with ``W2[X, Y] = max {W[r, u] + I(r) : r in X, u in Y,
-blocked(r) = 0}``. Forbidden arcs are counted, never added: a sum that once contained -1e30 has lost
+so the arborescence runs on components with
+
+    W2[X, Y] = max {W[r, u] + I(r) : r in X, u in Y, blocked(r) = 0}.
+
+Forbidden arcs are counted, never added: a sum that once contained -1e30 has lost
 its digits.
 
-**Class parents.** Let B be the value without class parents and ``rce(j) = D(comp j, root) - g[j,
-{}] - I(j)`` the reduced cost of giving feature j the slot {}. A class set S needs {} for its
-members, which lie in different components, hence
+**Class parents.** Let B be the value without class parents and
+
+    rce(j) = D(comp j, root) - g[j, {}] - I(j)
+
+the reduced cost of giving feature j the slot {}. A class set S needs {} for its members, which lie
+in different components, hence
 
     UB_S = g_S + B - sum_{j in S} rce(j)    >=   best value with class set S.
 
@@ -40,6 +46,7 @@ from marginbn.solvers.branch_bound.kernels.records import (
     IntArray,
     Oracle,
     Tree,
+    column_of,
     copy_array,
     new_graph,
 )
@@ -97,11 +104,11 @@ def _cut_base(inst: Instance, box: Box, g: FloatArray, base: float, oracle: Orac
         alone = box.starts[x + 1] - box.starts[x] == 1
         gain[j] = FORBIDDEN
         if alone and box.allowed[j, n + 1]:
-            gain[j] = g[j * (n + 2) + n + 1] - g[j * (n + 2) + oracle.base[j]]
+            gain[j] = g[column_of(n, j, n + 1)] - g[column_of(n, j, oracle.base[j])]
     best, which = FORBIDDEN, -1
     for s in range(box.classes.size):
         if box.classes[s]:
-            value = base + g[n * (n + 2) + s]
+            value = base + g[column_of(n, n, s)]
             if inst.first[s] >= 0:
                 value += gain[inst.first[s]]
             if inst.second[s] >= 0:
@@ -145,7 +152,7 @@ def fill_graph(box: Box, g: FloatArray, strict: bool, graph: Graph) -> None:
     """Arc weights of a box; ``strict``: relevant features may not use {}."""
     n = box.allowed.shape[0]
     for i in range(n):
-        offset = i * (n + 2)
+        offset = column_of(n, i, 0)
         for j in range(n):
             graph.arcs[i, j] = g[offset + j] if box.allowed[i, j] else FORBIDDEN
         root, slot = FORBIDDEN, n
@@ -260,14 +267,14 @@ def empty_cost(box: Box, g: FloatArray, j: int, oracle: Oracle) -> float:
     n = box.allowed.shape[0]
     if oracle.graph.blocked[j] > 0:
         return -FORBIDDEN
-    return float(oracle.enter[j] - g[j * (n + 2) + n + 1] - oracle.graph.inner[j])
+    return float(oracle.enter[j] - g[column_of(n, j, n + 1)] - oracle.graph.inner[j])
 
 
 @kernel
 def class_bounds(inst: Instance, box: Box, g: FloatArray, base: float, oracle: Oracle) -> None:
     """UB_S for every class set of the box."""
     n = box.allowed.shape[0]
-    offset = n * (n + 2)
+    offset = column_of(n, n, 0)
     cost = np.empty(n)
     for j in range(n):
         cost[j] = empty_cost(box, g, j, oracle)
@@ -290,7 +297,7 @@ def _evaluate_class_set(
     """Exact maximum with class set s; the vertex is left in ``oracle.other``."""
     n = box.allowed.shape[0]
     oracle.other[n] = s
-    own = g[n * (n + 2) + s]
+    own = g[column_of(n, n, s)]
     if inst.first[s] < 0 and not relaxed:
         copy_array(oracle.base[:n], oracle.other[:n])
         return float(base + own)
@@ -315,5 +322,5 @@ def _force_empty(g: FloatArray, j: int, graph: Graph) -> None:
     if j >= 0:
         n = graph.arcs.shape[0]
         graph.arcs[j, :] = FORBIDDEN
-        graph.arcs[j, n] = g[j * (n + 2) + n + 1]
+        graph.arcs[j, n] = g[column_of(n, j, n + 1)]
         graph.root_slot[j] = n + 1

@@ -4,12 +4,14 @@ Notation used in every kernel of this package (features are numbered from 0 here
 apart):
 
 - ``n`` features; feature ``i`` has ``n + 2`` *slots*: slot ``j < n`` is the parent set {class, j}
-  (slot ``i`` itself does not exist), slot ``n`` is {class}, slot ``n + 1`` is {}. Column ``i (n +
-  2) + s``.
-- class parent set number ``S`` has column ``n (n + 2) + S`` and members ``first[S], second[S]``
-  (-1: none).
+  (slot ``i`` itself does not exist), slot ``n`` is {class}, slot ``n + 1`` is {}. Slots are the
+  *columns* of the problem (:func:`column_of`), one feature after the other.
+- class parent set number ``S`` follows them as slot ``S`` of "feature" ``n``; its members are
+  ``first[S], second[S]`` (-1: none).
 - a *vertex* is an int array of length ``n + 1``: the slot of every feature, then the number of the
   class set.
+- a *box* is a set of structures, the subproblem of one node of the tree: slots and class sets that
+  may be used, pairs of features that must be joined, features that must not stand alone.
 - rows ``starts[m]`` to ``starts[m + 1] - 1`` belong to sample ``m``, one per rival class.
 
 A structure is feasible iff its feature arcs form a forest and every parent of the class has the
@@ -22,7 +24,7 @@ used.
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar, cast, get_type_hints
 
 import numpy as np
 import numpy.typing as npt
@@ -40,11 +42,32 @@ MISSING = -1e29
 """Anything at or below this is a forbidden weight, possibly after subtracting prices."""
 
 
+R = TypeVar("R")
+
+
+def new_record(fields: type[R], **values: float) -> R:
+    """Numbers by name that kernels may change; 0 where no value is given.
+
+    To numba this is one pointer; every array of a record is seven arguments of every call.
+    """
+    kinds = {name: np.dtype(kind) for name, kind in get_type_hints(fields).items()}
+    record = np.zeros(1, np.dtype((np.record, list(kinds.items())), align=True))[0]
+    for name, value in values.items():
+        setattr(record, name, value)
+    return cast(R, record)
+
+
 class Instance(NamedTuple):
     """A structure problem with at most two parents, as arrays; never written by a kernel.
 
     Its objective is ``offset + linear . eta + sum_m w_m min(gamma, min_r rows[r] . eta)``: the
-    whole problem (offset 0), or one with fewer rows that is nowhere smaller (``reduction.py``).
+    whole problem (offset 0), or one with fewer rows that is nowhere smaller (``rows.py``).
+
+    A search holds the same problem three times, and kernels name their parameters accordingly:
+
+    - ``inst`` has the rows that matter at the relaxed solutions; boxes are bounded with it;
+    - ``full`` has all rows (by columns only); structures are scored with it;
+    - ``coarse`` has some rows of ``inst``; splits are compared with it.
     """
 
     n_features: int
@@ -55,7 +78,7 @@ class Instance(NamedTuple):
     # are kept only to score structures
     columns: FloatArray  # (K, R) the same, one column after the other
     linear: FloatArray  # (K,)
-    magnitude: FloatArray  # (K,) largest |g| any dual weights can give, see rounding.py
+    magnitude: FloatArray  # (K,) largest |g| any dual weights can give, see ``bound.py``
     weights: FloatArray  # (M,)
     starts: IntArray  # (M + 1,) first row of every sample
     first: IntArray  # (n_class_sets,)
@@ -63,7 +86,7 @@ class Instance(NamedTuple):
 
 
 class Box(NamedTuple):
-    """The structures of one tree node, and the components of its forced edges."""
+    """A box (see above), and the components of its forced edges."""
 
     allowed: BoolArray  # (n, n + 2) slots that may be used
     classes: BoolArray  # (n_class_sets,) class parent sets that may be used
@@ -108,6 +131,17 @@ class Oracle(NamedTuple):
     other: IntArray  # (n + 1,) scratch
     base: IntArray  # (n + 1,) best arcs without class parents
     solved: IntArray  # (1,) arborescences of the last maximisation
+
+
+@shared
+def column_of(n: int, i: int, s: int) -> int:
+    """Column of slot s of feature i; with ``i = n`` that of class set s."""
+    return i * (n + 2) + s
+
+
+def columns_of(vertex: IntArray) -> IntArray:
+    """Columns of a structure: those of the features, then that of the class."""
+    return vertex + np.arange(vertex.size) * (vertex.size + 1)
 
 
 @shared
@@ -174,3 +208,26 @@ def copy_array(source: npt.NDArray[Any], target: npt.NDArray[Any]) -> None:
     values, places = source.ravel(), target.ravel()
     for k in range(places.size):
         places[k] = values[k]
+
+
+@kernel
+def only_true(flags: BoolArray) -> int:
+    """The place of the only True, -1 if there are none or several."""
+    found = -1
+    for a in range(flags.size):
+        if flags[a]:
+            if found >= 0:
+                return -1
+            found = a
+    return found
+
+
+@kernel
+def next_random(seed: IntArray) -> int:
+    """Xorshift generator on 63 bits; deterministic and the same on every platform."""
+    x = np.uint64(seed[0])
+    x ^= x << np.uint64(13)
+    x ^= x >> np.uint64(7)
+    x ^= x << np.uint64(17)
+    seed[0] = np.int64(x >> np.uint64(1)) + 1
+    return int(x >> np.uint64(11))

@@ -1,4 +1,4 @@
-"""Choosing what to split on.
+"""Branching: choosing what to split a box on, and its two sides.
 
 Objects, each with two sides that together contain every structure of the box exactly once:
 
@@ -13,10 +13,10 @@ every slot is discounted (``slot_discount``).
 
 The score of an object is the product of the two *drops* of f when eta is moved into either side,
 everything else unchanged. With T_i the part of t that feature i contributes, e the share of eta on
-the first side:
+the first side and delta the move into it:
 
-    first side    t + delta            second side    t - e / (1 - e) delta        (the average of
-    the two sides is t)
+    first side     t + delta
+    second side    t - e / (1 - e) delta        (the average of the two sides is t)
 """
 
 from __future__ import annotations
@@ -27,15 +27,34 @@ import numpy as np
 
 from marginbn.solvers.branch_bound.kernels.bound import Settings
 from marginbn.solvers.branch_bound.kernels.box import is_member, keep_only_empty
-from marginbn.solvers.branch_bound.kernels.combination import Bounding
-from marginbn.solvers.branch_bound.kernels.gradient import only_slot
-from marginbn.solvers.branch_bound.kernels.records import Box, FloatArray, Instance, IntArray
+from marginbn.solvers.branch_bound.kernels.combination import Bounding, point_of
+from marginbn.solvers.branch_bound.kernels.duals import value_along
+from marginbn.solvers.branch_bound.kernels.records import (
+    Box,
+    FloatArray,
+    Instance,
+    IntArray,
+    column_of,
+    next_random,
+    only_true,
+)
 from marginbn.solvers.compile import kernel
 
 NONE, SLOT, EDGE, RELEVANCE, MEMBER = 0, 1, 2, 3, 4
 
 SMALL = 0.03
 """Shares nearer to 0 (or 1) than this say too little about the object."""
+
+LARGEST_SLOT = 0.999
+"""The limit near 1 for slots. They are what remains to be split on where edges, relevance and
+members are settled, so only those are left out that eta has settled too: there the step to the
+second side, e / (1 - e), would be a thousand times the move to the first.
+"""
+
+TINY = 1e-9
+"""Drops below this part of f are rounding. They count as so much, so that an object with one such
+side is still compared by its other side.
+"""
 
 
 class Splitting(NamedTuple):
@@ -49,16 +68,21 @@ class Splitting(NamedTuple):
 
 
 @kernel
-def _new_splitting(inst: Instance) -> Splitting:
-    n_rows, n_columns = inst.rows.shape[0], inst.linear.size
-    n = inst.n_features
-    return Splitting(
-        np.zeros(n_columns),
-        np.zeros((n + 1, n_rows)),
-        np.zeros(n + 1),
-        np.zeros(n_rows),
-        np.zeros(n),
-    )
+def _new_splitting(inst: Instance, b: Bounding) -> Splitting:
+    """The relaxed solution and its parts T_i = sum_s eta_is A_is."""
+    n, n_rows = inst.n_features, inst.rows.shape[0]
+    parts, part_linear, member = np.zeros((n + 1, n_rows)), np.zeros(n + 1), np.zeros(n)
+    eta = point_of(inst, b)
+    for v in range(eta.size):
+        if eta[v] > 0.0:
+            i = min(v // (n + 2), n)
+            _add(parts[i], eta[v], inst.columns[v])
+            part_linear[i] += eta[v] * inst.linear[v]
+    for s in range(inst.first.size):
+        for j in (inst.first[s], inst.second[s]):
+            if j >= 0:
+                member[j] += eta[column_of(n, n, s)]
+    return Splitting(eta, parts, part_linear, np.zeros(n_rows), member)
 
 
 @kernel
@@ -91,122 +115,76 @@ def apply_split(inst: Instance, box: Box, kind: int, i: int, j: int, first: bool
 def choose_split(
     inst: Instance, box: Box, settings: Settings, b: Bounding, seed: IntArray
 ) -> tuple[int, int, int]:
-    """The best object (kind, i, j); kind NONE if every feature is decided."""
+    """The best object (kind, i, j), of equal ones the first in the list; kind NONE if every feature
+    is decided.
+    """
+    objects = list_objects(inst, box)
     if settings.random_splits:
-        return _random_split(inst, box, seed)
-    work = _new_splitting(inst)
-    _load_shares(inst, b, work)
-    _load_parts(inst, work)
-    here = _value_along(inst, b, work, 0.0, 0.0)
-    best = (0.0, NONE, 0, 0)
-    best = _score_edges(inst, box, b, work, here, best)
-    best = _score_relevance(inst, box, b, work, here, best)
-    best = _score_slots(inst, box, b, work, here, settings.slot_discount, best)
-    best = _score_members(inst, box, b, work, here, best)
-    if best[1] != NONE:
-        return best[1], best[2], best[3]
+        return _random_object(objects, seed)
+    work = _new_splitting(inst, b)
+    here = value_along(inst, 0.0, b.t, 0.0, work.delta)
+    best, chosen = 0.0, -1
+    for k in range(objects.shape[0]):
+        kind, i, j = objects[k, 0], objects[k, 1], objects[k, 2]
+        share = _share(inst, work, kind, i, j)
+        if share < SMALL or share > (LARGEST_SLOT if kind == SLOT else 1.0 - SMALL):
+            continue
+        if kind == SLOT and not _slot_is_candidate(box, i, j):
+            continue
+        score = _score(inst, b, work, here, share, kind, i, j)
+        if kind == SLOT:
+            score *= settings.slot_discount
+        if score > best:
+            best, chosen = score, k
+    if chosen >= 0:
+        return objects[chosen, 0], objects[chosen, 1], objects[chosen, 2]
     return _largest_choice(box, work)
 
 
 @kernel
-def _load_shares(inst: Instance, b: Bounding, work: Splitting) -> None:
-    """eta from the active vertices, and the share of class sets with each feature."""
-    n = inst.n_features
-    for k in range(b.n_active[0]):
-        for i in range(n + 1):
-            work.eta[i * (n + 2) + b.vertices[k, i]] += b.share[k]
-    for s in range(inst.first.size):
-        if inst.first[s] >= 0:
-            work.member[inst.first[s]] += work.eta[n * (n + 2) + s]
-        if inst.second[s] >= 0:
-            work.member[inst.second[s]] += work.eta[n * (n + 2) + s]
-
-
-@kernel
-def _load_parts(inst: Instance, work: Splitting) -> None:
-    """T_i = sum_s eta_is A_is for every feature and for the class."""
-    n = inst.n_features
-    for v in range(work.eta.size):
-        if work.eta[v] > 0.0:
-            i = min(v // (n + 2), n)
-            _add(work.parts[i], work.eta[v], inst.columns[v])
-            work.part_linear[i] += work.eta[v] * inst.linear[v]
-
-
-@kernel
-def _add(out: FloatArray, scale: float, column: FloatArray) -> None:
-    for r in range(out.size):
-        out[r] += scale * column[r]
-
-
-@kernel
-def _value_along(inst: Instance, b: Bounding, work: Splitting, step: float, linear: float) -> float:
-    """f(t + step delta), linear parts relative to eta."""
-    total = step * linear
-    for m in range(inst.weights.size):
-        lowest = inst.gamma
-        for r in range(inst.starts[m], inst.starts[m + 1]):
-            lowest = min(lowest, b.t[r] + step * work.delta[r])
-        total += inst.weights[m] * lowest
-    return total
-
-
-@kernel
-def _score(
-    inst: Instance, b: Bounding, work: Splitting, here: float, share: float, linear: float
-) -> float:
-    """Product of the drops on both sides of the object whose first side is t + delta."""
-    first = here - _value_along(inst, b, work, 1.0, linear)
-    second = here - _value_along(inst, b, work, -share / (1.0 - share), linear)
-    tiny = 1e-9 * (1.0 + abs(here))
-    return max(first, tiny) * max(second, tiny)
-
-
-@kernel
-def _is_open_edge(box: Box, i: int, j: int) -> bool:
-    return box.allowed[i, j] and box.allowed[j, i] and not box.edges[i, j]
-
-
-@kernel
-def _score_edges(
-    inst: Instance,
-    box: Box,
-    b: Bounding,
-    work: Splitting,
-    here: float,
-    best: tuple[float, int, int, int],
-) -> tuple[float, int, int, int]:
-    """delta = [a/x A_ij + b/x (T_i - a A_ij)/(1 - a) - T_i] + the same with i, j exchanged; a =
-    eta_ij, b = eta_ji, x = a + b.
-    """
-    n = inst.n_features
+def list_objects(inst: Instance, box: Box) -> IntArray:
+    """Every object (kind, i, j) both of whose sides are smaller than the box."""
+    n = box.allowed.shape[0]
+    with_feature, n_sets = _count_class_sets(inst, box)
+    objects = np.empty((n * (2 * n + 4), 3), dtype=np.int64)  # n^2 edges, n (n + 2) slots, 2 n
+    count = 0
     for i in range(n):
         for j in range(i):
-            a, back = work.eta[i * (n + 2) + j], work.eta[j * (n + 2) + i]
-            x = a + back
-            if x < SMALL or x > 1.0 - SMALL or not _is_open_edge(box, i, j):
-                continue
-            work.delta[:] = 0.0
-            linear = _edge_side(inst, work, i, j, a, back)
-            linear += _edge_side(inst, work, j, i, back, a)
-            score = _score(inst, b, work, here, x, linear)
-            if score > best[0]:
-                best = (score, EDGE, i, j)
-    return best
+            if box.allowed[i, j] and box.allowed[j, i] and not box.edges[i, j]:
+                count = _append(objects, count, EDGE, i, j)
+    for j in range(n):
+        # eta may lie outside the box after fixing, so it cannot say whether a side is empty
+        splits = with_feature[j] > 0 or only_true(box.allowed[j]) < 0
+        if _relevance_is_open(box, j) and with_feature[j] < n_sets and splits:
+            count = _append(objects, count, RELEVANCE, j, 0)
+    for i in range(n):
+        if only_true(box.allowed[i]) < 0:
+            for s in range(n + 2):
+                if box.allowed[i, s]:
+                    count = _append(objects, count, SLOT, i, s)
+    for j in range(n):
+        if 0 < with_feature[j] < n_sets:
+            count = _append(objects, count, MEMBER, j, 0)
+    return objects[:count]
 
 
 @kernel
-def _edge_side(inst: Instance, work: Splitting, i: int, j: int, a: float, back: float) -> float:
-    """Change of feature i when the edge i - j is present."""
-    if a <= 0.0 or a >= 1.0:
-        return 0.0
-    x = a + back
-    v = i * (inst.n_features + 2) + j
-    own = a / x - back / x * a / (1.0 - a)
-    rest = back / x / (1.0 - a) - 1.0
-    _add(work.delta, own, inst.columns[v])
-    _add(work.delta, rest, work.parts[i])
-    return float(own * inst.linear[v] + rest * work.part_linear[i])
+def _append(objects: IntArray, count: int, kind: int, i: int, j: int) -> int:
+    objects[count, 0], objects[count, 1], objects[count, 2] = kind, i, j
+    return count + 1
+
+
+@kernel
+def _count_class_sets(inst: Instance, box: Box) -> tuple[IntArray, int]:
+    """Class sets left that contain each feature, and class sets left."""
+    count, total = np.zeros(box.allowed.shape[0], dtype=np.int64), 0
+    for s in range(box.classes.size):
+        if box.classes[s]:
+            total += 1
+            for j in (inst.first[s], inst.second[s]):
+                if j >= 0:
+                    count[j] += 1
+    return count, total
 
 
 @kernel
@@ -216,33 +194,103 @@ def _relevance_is_open(box: Box, j: int) -> bool:
 
 
 @kernel
-def _score_relevance(
+def _slot_is_candidate(box: Box, i: int, s: int) -> bool:
+    """Whether no better object says the same: an edge that is open, or relevance."""
+    n = box.allowed.shape[0]
+    if s < n:
+        return box.edges[i, s] or not box.allowed[s, i]
+    return s == n or not _relevance_is_open(box, i)
+
+
+@kernel
+def _random_object(objects: IntArray, seed: IntArray) -> tuple[int, int, int]:
+    """Any of the objects (for tests)."""
+    if objects.shape[0] == 0:
+        return NONE, 0, 0
+    k = next_random(seed) % objects.shape[0]
+    return objects[k, 0], objects[k, 1], objects[k, 2]
+
+
+@kernel
+def _add(out: FloatArray, scale: float, column: FloatArray) -> None:
+    for r in range(out.size):
+        out[r] += scale * column[r]
+
+
+@kernel
+def _share(inst: Instance, work: Splitting, kind: int, i: int, j: int) -> float:
+    """The share of eta on the first side of an object."""
+    n = inst.n_features
+    if kind == EDGE:
+        return float(work.eta[column_of(n, i, j)] + work.eta[column_of(n, j, i)])
+    if kind == RELEVANCE:
+        return float(work.eta[column_of(n, i, n + 1)] - work.member[i])
+    return float(work.eta[column_of(n, i, j)] if kind == SLOT else work.member[i])
+
+
+@kernel
+def _score(
     inst: Instance,
-    box: Box,
     b: Bounding,
     work: Splitting,
     here: float,
-    best: tuple[float, int, int, int],
-) -> tuple[float, int, int, int]:
-    """First side: j goes to {} and the class sets without j keep their proportions."""
+    share: float,
+    kind: int,
+    i: int,
+    j: int,
+) -> float:
+    """Product of the drops on both sides; ``here`` is f(t)."""
+    linear = _move_to_first_side(inst, work, kind, i, j)
+    first = here - value_along(inst, linear, b.t, 1.0, work.delta)
+    step = -share / (1.0 - share)
+    if kind == MEMBER:  # its sides differ in more than one part: the second is a move of its own
+        work.delta[:] = 0.0
+        linear, step = _condition_class(inst, work, i, False), 1.0
+    second = here - value_along(inst, step * linear, b.t, step, work.delta)
+    tiny = TINY * (1.0 + abs(here))
+    return max(first, tiny) * max(second, tiny)
+
+
+@kernel
+def _move_to_first_side(inst: Instance, work: Splitting, kind: int, i: int, j: int) -> float:
+    """Fill delta; returns the change of the linear scores."""
     n = inst.n_features
-    for j in range(n):
-        x = work.eta[j * (n + 2) + n + 1] - work.member[j]
-        if x < SMALL or x > 1.0 - SMALL or not _can_split_relevance(inst, box, j):
-            continue
-        linear = _move_to_slot(inst, work, j, n + 1)
-        if work.member[j] > 0.0:
-            linear += _condition_class(inst, work, j, False)
-        score = _score(inst, b, work, here, x, linear)
-        if score > best[0]:
-            best = (score, RELEVANCE, j, 0)
-    return best
+    if kind == EDGE:
+        a, back = work.eta[column_of(n, i, j)], work.eta[column_of(n, j, i)]
+        work.delta[:] = 0.0
+        linear = _edge_side(inst, work, i, j, a, back)
+        return linear + _edge_side(inst, work, j, i, back, a)
+    if kind == SLOT:
+        return _move_to_slot(inst, work, i, j)
+    linear = _move_to_slot(inst, work, i, n + 1)
+    if kind == MEMBER:
+        return linear + _condition_class(inst, work, i, True)
+    if work.member[i] > 0.0:  # class sets without i keep their proportions
+        linear += _condition_class(inst, work, i, False)
+    return linear
+
+
+@kernel
+def _edge_side(inst: Instance, work: Splitting, i: int, j: int, a: float, back: float) -> float:
+    """Change of feature i when the edge i - j is present; with a = eta_ij, b = eta_ji, x = a + b:
+
+    delta += a/x A_ij + b/x (T_i - a A_ij)/(1 - a) - T_i
+    """
+    if a <= 0.0 or a >= 1.0:
+        return 0.0
+    x = a + back
+    v = column_of(inst.n_features, i, j)
+    own = a / x - back / x * a / (1.0 - a)
+    rest = back / x / (1.0 - a) - 1.0
+    _add(work.delta, own, inst.columns[v])
+    _add(work.delta, rest, work.parts[i])
+    return float(own * inst.linear[v] + rest * work.part_linear[i])
 
 
 @kernel
 def _move_to_slot(inst: Instance, work: Splitting, i: int, s: int) -> float:
     """delta = A_is - T_i."""
-    v = i * (inst.n_features + 2) + s
+    v = column_of(inst.n_features, i, s)
     column, part = inst.columns[v], work.parts[i]
     for r in range(work.delta.size):
         work.delta[r] = column[r] - part[r]
@@ -253,7 +301,7 @@ def _move_to_slot(inst: Instance, work: Splitting, i: int, s: int) -> float:
 def _condition_class(inst: Instance, work: Splitting, j: int, wanted: bool) -> float:
     """delta += (class part given j in S, or not) - (class part)."""
     n = inst.n_features
-    offset = n * (n + 2)
+    offset = column_of(n, n, 0)
     share = work.member[j] if wanted else 1.0 - work.member[j]
     _add(work.delta, -1.0, work.parts[n])
     linear = -work.part_linear[n]
@@ -266,151 +314,20 @@ def _condition_class(inst: Instance, work: Splitting, j: int, wanted: bool) -> f
 
 
 @kernel
-def _slot_is_candidate(box: Box, i: int, s: int) -> bool:
-    n = box.allowed.shape[0]
-    if not box.allowed[i, s]:
-        return False
-    if s < n:
-        return box.edges[i, s] or not box.allowed[s, i]
-    return s == n or not _relevance_is_open(box, i)
-
-
-@kernel
-def _score_slots(
-    inst: Instance,
-    box: Box,
-    b: Bounding,
-    work: Splitting,
-    here: float,
-    discount: float,
-    best: tuple[float, int, int, int],
-) -> tuple[float, int, int, int]:
-    n = inst.n_features
-    for i in range(n):
-        for s in range(n + 2):
-            e = work.eta[i * (n + 2) + s]
-            if (
-                e < SMALL
-                or e > 0.999
-                or not _slot_is_candidate(box, i, s)
-                or only_slot(box, i) >= 0
-            ):
-                continue
-            linear = _move_to_slot(inst, work, i, s)
-            score = discount * _score(inst, b, work, here, e, linear)
-            if score > best[0]:
-                best = (score, SLOT, i, s)
-    return best
-
-
-@kernel
-def _score_members(
-    inst: Instance,
-    box: Box,
-    b: Bounding,
-    work: Splitting,
-    here: float,
-    best: tuple[float, int, int, int],
-) -> tuple[float, int, int, int]:
-    """The sides differ in more than one part, so their drops are computed separately."""
-    n = inst.n_features
-    tiny = 1e-9 * (1.0 + abs(here))
-    for j in range(n):
-        x = work.member[j]
-        if x < SMALL or x > 1.0 - SMALL or not _can_split_member(inst, box, j):
-            continue
-        linear = _move_to_slot(inst, work, j, n + 1) + _condition_class(inst, work, j, True)
-        first = here - _value_along(inst, b, work, 1.0, linear)
-        work.delta[:] = 0.0
-        linear = _condition_class(inst, work, j, False)
-        second = here - _value_along(inst, b, work, 1.0, linear)
-        score = max(first, tiny) * max(second, tiny)
-        if score > best[0]:
-            best = (score, MEMBER, j, 0)
-    return best
-
-
-@kernel
 def _largest_choice(box: Box, work: Splitting) -> tuple[int, int, int]:
     """Without a fractional object: the feature with most slots, at its heaviest slot."""
     n = box.allowed.shape[0]
     most, which, slot = 1, -1, -1
     for i in range(n):
         count, heaviest = 0, -1
+        eta = work.eta[column_of(n, i, 0) : column_of(n, i, n + 2)]
         for s in range(n + 2):
             if box.allowed[i, s]:
                 count += 1
-                if heaviest < 0 or work.eta[i * (n + 2) + s] > work.eta[i * (n + 2) + heaviest]:
+                if heaviest < 0 or eta[s] > eta[heaviest]:
                     heaviest = s
         if count > most:
             most, which, slot = count, i, heaviest
     if which < 0:
         return NONE, 0, 0
     return SLOT, which, slot
-
-
-@kernel
-def next_random(seed: IntArray) -> int:
-    """Xorshift generator on 63 bits; deterministic and the same on every platform."""
-    x = np.uint64(seed[0])
-    x ^= x << np.uint64(13)
-    x ^= x >> np.uint64(7)
-    x ^= x << np.uint64(17)
-    seed[0] = np.int64(x >> np.uint64(1)) + 1
-    return int(x >> np.uint64(11))
-
-
-@kernel
-def _random_split(inst: Instance, box: Box, seed: IntArray) -> tuple[int, int, int]:
-    """Any object with two non-trivial sides, uniformly (for tests)."""
-    n = box.allowed.shape[0]
-    count = 0
-    chosen = (NONE, 0, 0)
-    for i in range(n):
-        slots = 0
-        for s in range(n + 2):
-            slots += box.allowed[i, s]
-        for s in range(n + 2):
-            if box.allowed[i, s] and slots > 1:
-                count += 1
-                if next_random(seed) % count == 0:
-                    chosen = (SLOT, i, s)
-        for j in range(i):
-            if _is_open_edge(box, i, j):
-                count += 1
-                if next_random(seed) % count == 0:
-                    chosen = (EDGE, i, j)
-        if _can_split_relevance(inst, box, i):
-            count += 1
-            if next_random(seed) % count == 0:
-                chosen = (RELEVANCE, i, 0)
-        if _can_split_member(inst, box, i):
-            count += 1
-            if next_random(seed) % count == 0:
-                chosen = (MEMBER, i, 0)
-    return chosen
-
-
-@kernel
-def _can_split_relevance(inst: Instance, box: Box, j: int) -> bool:
-    """Whether both sides are smaller than the box (eta may lie outside the box after fixing)."""
-    inside, outside = _count_member_sets(inst, box, j)
-    return _relevance_is_open(box, j) and outside > 0 and (inside > 0 or only_slot(box, j) < 0)
-
-
-@kernel
-def _can_split_member(inst: Instance, box: Box, j: int) -> bool:
-    inside, outside = _count_member_sets(inst, box, j)
-    return inside > 0 and outside > 0
-
-
-@kernel
-def _count_member_sets(inst: Instance, box: Box, j: int) -> tuple[int, int]:
-    inside, outside = 0, 0
-    for s in range(box.classes.size):
-        if box.classes[s]:
-            if is_member(inst, j, s):
-                inside += 1
-            else:
-                outside += 1
-    return inside, outside

@@ -3,34 +3,42 @@
 A *family* is what both children of a split inherit: the best majorant (c, g) of their parent, its
 smoothing and its heaviest active vertices. Nodes and families live in pools with free lists; the
 caller grows the pools between batches.
-
-Boxes from outside into a store.
 """
 
 from __future__ import annotations
 
+from copy import copy
 from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from marginbn.solvers.branch_bound.kernels.box import propagate
-from marginbn.solvers.branch_bound.kernels.combination import CONSTANT, SMOOTHING, UNUSED, Bounding
+from marginbn.solvers.branch_bound.kernels.combination import Bounding
 from marginbn.solvers.branch_bound.kernels.records import (
     Box,
     FloatArray,
     Instance,
     IntArray,
+    column_of,
     copy_array,
     new_box,
+    new_record,
 )
 from marginbn.solvers.compile import entry, kernel, shared
 
-# Places in ``Pool.counters``
-OPEN, FREE_NODES, FREE_FAMILIES, NODES, ITERATIONS, LEAVES = 0, 1, 2, 3, 4, 5
 
-# Places in ``Pool.numbers``
-FLOOR, ROOT_BOUND = 0, 1
+class PoolState:
+    """The numbers of a store."""
+
+    open: int  # nodes in the heap
+    free_nodes: int
+    free_families: int
+    nodes: int  # ever processed
+    iterations: int  # ever made
+    leaves: int  # ever evaluated
+    floor: float  # largest bound of anything ever discarded
+    root_bound: float  # infinite until the root is done
 
 
 class Pool(NamedTuple):
@@ -51,24 +59,21 @@ class Pool(NamedTuple):
     n_vertices: IntArray  # (families,)
     references: IntArray  # (families,)
     free_families: IntArray  # (families,)
-    counters: IntArray
-    numbers: FloatArray  # largest bound ever pruned, bound of the root
+    state: PoolState
 
 
 NODE_FIELDS = Pool._fields[: Pool._fields.index("gradient")]
-FAMILY_FIELDS = Pool._fields[Pool._fields.index("gradient") : Pool._fields.index("counters")]
+FAMILY_FIELDS = Pool._fields[Pool._fields.index("gradient") : Pool._fields.index("state")]
 
 
 def words_per_box(n: int, n_class_sets: int) -> int:
     """64-bit words of a packed box."""
-    return (n * (n + 2) + n_class_sets + n * n + n + 63) // 64
+    return -(-(column_of(n, n, n_class_sets) + n * n + n) // 64)
 
 
 def new_pool(inst: Instance, nodes: int, families: int, kept: int) -> Pool:
     """Empty storage with room for so many nodes and families."""
     n, n_columns = inst.n_features, inst.linear.size
-    counters = np.zeros(8, dtype=np.int64)
-    counters[FREE_NODES], counters[FREE_FAMILIES] = nodes, families
     return Pool(
         words=np.zeros((nodes, words_per_box(n, inst.first.size)), dtype=np.uint64),
         bound=np.zeros(nodes),
@@ -85,8 +90,9 @@ def new_pool(inst: Instance, nodes: int, families: int, kept: int) -> Pool:
         n_vertices=np.zeros(families, dtype=np.int64),
         references=np.zeros(families, dtype=np.int64),
         free_families=np.arange(families, dtype=np.int64),
-        counters=counters,
-        numbers=np.array([-np.inf, np.inf]),
+        state=new_record(
+            PoolState, free_nodes=nodes, free_families=families, floor=-np.inf, root_bound=np.inf
+        ),
     )
 
 
@@ -98,20 +104,20 @@ def grown(pool: Pool, nodes: int, families: int) -> Pool:
         arrays[name] = _enlarge(getattr(pool, name), nodes)
     for name in FAMILY_FIELDS:
         arrays[name] = _enlarge(getattr(pool, name), families)
-    counters = pool.counters.copy()
-    free_nodes, free_families = int(counters[FREE_NODES]), int(counters[FREE_FAMILIES])
+    state = copy(pool.state)
+    free_nodes, free_families = int(state.free_nodes), int(state.free_families)
     arrays["free_nodes"][free_nodes : free_nodes + nodes - old_nodes] = np.arange(old_nodes, nodes)
     arrays["free_families"][free_families : free_families + families - old_families] = np.arange(
         old_families, families
     )
-    counters[FREE_NODES] += nodes - old_nodes
-    counters[FREE_FAMILIES] += families - old_families
-    return pool._replace(counters=counters, **arrays)
+    state.free_nodes += nodes - old_nodes
+    state.free_families += families - old_families
+    return pool._replace(state=state, **arrays)
 
 
 def with_room(pool: Pool, nodes: int) -> Pool:
     """The same storage, with room for so many more nodes and families."""
-    free = min(int(pool.counters[FREE_NODES]), int(pool.counters[FREE_FAMILIES]))
+    free = min(int(pool.state.free_nodes), int(pool.state.free_families))
     if free >= nodes:
         return pool
     more = nodes - free
@@ -120,7 +126,7 @@ def with_room(pool: Pool, nodes: int) -> Pool:
 
 def top_bound(pool: Pool) -> float:
     """Largest bound of an open node, -inf if there is none."""
-    return float(pool.bound[pool.heap[0]]) if pool.counters[OPEN] > 0 else -np.inf
+    return float(pool.bound[pool.heap[0]]) if pool.state.open > 0 else -np.inf
 
 
 def _enlarge(array: npt.NDArray[np.generic], length: int) -> npt.NDArray[np.generic]:
@@ -177,16 +183,16 @@ def copy_box(source: Box, target: Box) -> None:
 @entry
 def push(pool: Pool, box: Box, bound: float, family: int, spent: int) -> None:
     """Add an open node."""
-    counters = pool.counters
-    counters[FREE_NODES] -= 1
-    node = pool.free_nodes[counters[FREE_NODES]]
+    state = pool.state
+    state.free_nodes -= 1
+    node = pool.free_nodes[state.free_nodes]
     pack_box(box, pool.words[node])
     pool.bound[node] = bound
     pool.family[node] = family
     pool.spent[node] = spent
     pool.references[family] += 1
-    _sift_up(pool, node, counters[OPEN])
-    counters[OPEN] += 1
+    _sift_up(pool, node, state.open)
+    state.open += 1
 
 
 @kernel
@@ -214,7 +220,7 @@ def pop_lowest(pool: Pool) -> int:
     """The same for the smallest bound. Children never have larger bounds than their parent, so
     this goes through a subtree depth first before it touches another one.
     """
-    size = pool.counters[OPEN]
+    size = pool.state.open
     lowest = size >> 1  # nodes from here on have nothing below them
     for place in range(size >> 1, size):
         if pool.bound[pool.heap[place]] < pool.bound[pool.heap[lowest]]:
@@ -225,10 +231,10 @@ def pop_lowest(pool: Pool) -> int:
 @kernel
 def _take(pool: Pool, place: int) -> int:
     """Remove the node at a place of the heap; the last node fills the hole."""
-    heap, counters = pool.heap, pool.counters
+    heap, state = pool.heap, pool.state
     taken = heap[place]
-    counters[OPEN] -= 1
-    size = counters[OPEN]
+    state.open -= 1
+    size = state.open
     if place == size:
         return int(taken)
     node = heap[size]
@@ -253,7 +259,7 @@ def move_nodes(source: Pool, target: Pool, count: int, alternate: bool) -> int:
     """
     kept = np.empty(count, dtype=np.int64)
     moved = 0
-    while moved < count and source.counters[OPEN] > (1 if alternate else 0):
+    while moved < count and source.state.open > (1 if alternate else 0):
         if alternate:
             kept[moved] = pop(source)
         node = pop(source)
@@ -262,17 +268,17 @@ def move_nodes(source: Pool, target: Pool, count: int, alternate: bool) -> int:
         moved += 1
     if alternate:
         for k in range(moved):
-            _sift_up(source, kept[k], source.counters[OPEN])
-            source.counters[OPEN] += 1
+            _sift_up(source, kept[k], source.state.open)
+            source.state.open += 1
     return moved
 
 
 @kernel
 def _copy_node(source: Pool, node: int, target: Pool) -> None:
     """Add a copy of a node, with a family of its own."""
-    counters = target.counters
-    counters[FREE_FAMILIES] -= 1
-    family = target.free_families[counters[FREE_FAMILIES]]
+    state = target.state
+    state.free_families -= 1
+    family = target.free_families[state.free_families]
     own = source.family[node]
     copy_array(source.gradient[own], target.gradient[family])
     target.constant[family] = source.constant[own]
@@ -282,22 +288,22 @@ def _copy_node(source: Pool, node: int, target: Pool) -> None:
     copy_array(source.share[own], target.share[family])
     target.n_vertices[family] = source.n_vertices[own]
     target.references[family] = 1
-    counters[FREE_NODES] -= 1
-    place = target.free_nodes[counters[FREE_NODES]]
+    state.free_nodes -= 1
+    place = target.free_nodes[state.free_nodes]
     copy_array(source.words[node], target.words[place])
     target.bound[place] = source.bound[node]
     target.family[place] = family
     target.spent[place] = source.spent[node]
-    _sift_up(target, place, counters[OPEN])
-    counters[OPEN] += 1
+    _sift_up(target, place, state.open)
+    state.open += 1
 
 
 @kernel
 def release(pool: Pool, node: int) -> None:
     """Give back a node, and its family if it was the last member."""
-    counters = pool.counters
-    pool.free_nodes[counters[FREE_NODES]] = node
-    counters[FREE_NODES] += 1
+    state = pool.state
+    pool.free_nodes[state.free_nodes] = node
+    state.free_nodes += 1
     drop_family(pool, pool.family[node])
 
 
@@ -306,21 +312,21 @@ def drop_family(pool: Pool, family: int) -> None:
     """Remove one reference."""
     pool.references[family] -= 1
     if pool.references[family] == 0:
-        pool.free_families[pool.counters[FREE_FAMILIES]] = family
-        pool.counters[FREE_FAMILIES] += 1
+        pool.free_families[pool.state.free_families] = family
+        pool.state.free_families += 1
 
 
 @entry
 def new_family(pool: Pool, b: Bounding) -> int:
     """Store the best majorant and the heaviest vertices; the caller holds one reference."""
-    pool.counters[FREE_FAMILIES] -= 1
-    family = pool.free_families[pool.counters[FREE_FAMILIES]]
+    pool.state.free_families -= 1
+    family = pool.free_families[pool.state.free_families]
     pool.references[family] = 1
     copy_array(b.best_g, pool.gradient[family])
-    pool.constant[family] = b.numbers[CONSTANT]
-    pool.unused[family] = b.numbers[UNUSED]
-    pool.smoothing[family] = b.numbers[SMOOTHING]
-    count = b.n_active[0]
+    pool.constant[family] = b.state.constant
+    pool.unused[family] = b.state.unused
+    pool.smoothing[family] = b.state.smoothing
+    count = b.state.n_active
     kept = min(count, pool.share.shape[1])
     for a in range(
         kept

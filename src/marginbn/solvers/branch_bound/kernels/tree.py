@@ -5,8 +5,8 @@ incumbent, split it, and bound both sides at once by the majorant just found (on
 Boxes whose features are all decided are evaluated for every class set left:
 **leaves are never dropped unevaluated**.
 
-``Pool.numbers[FLOOR]`` is the largest bound of anything ever discarded, so max(incumbent, FLOOR,
-open bounds) is a true upper bound whatever the cutoff was.
+``PoolState.floor`` is the largest bound of anything ever discarded, so max(incumbent, floor, open
+bounds) is a true upper bound whatever the cutoff was.
 """
 
 from __future__ import annotations
@@ -27,18 +27,10 @@ from marginbn.solvers.branch_bound.kernels.bound import (
 )
 from marginbn.solvers.branch_bound.kernels.box import fix_box, is_member, propagate
 from marginbn.solvers.branch_bound.kernels.combination import (
-    BOUND,
-    CONSTANT,
-    SMOOTHING,
-    UNUSED,
     Bounding,
     load_margins,
 )
-from marginbn.solvers.branch_bound.kernels.combination import (
-    ITERATIONS as SPENT,
-)
 from marginbn.solvers.branch_bound.kernels.duals import objective_of_vertex
-from marginbn.solvers.branch_bound.kernels.gradient import only_slot
 from marginbn.solvers.branch_bound.kernels.oracle import maximise
 from marginbn.solvers.branch_bound.kernels.records import (
     Box,
@@ -47,17 +39,10 @@ from marginbn.solvers.branch_bound.kernels.records import (
     Oracle,
     copy_array,
     new_box,
+    only_true,
 )
 from marginbn.solvers.branch_bound.kernels.split import NONE, apply_split, choose_split
 from marginbn.solvers.branch_bound.kernels.store import (
-    FLOOR,
-    FREE_FAMILIES,
-    FREE_NODES,
-    ITERATIONS,
-    LEAVES,
-    NODES,
-    OPEN,
-    ROOT_BOUND,
     Pool,
     copy_box,
     drop_family,
@@ -77,6 +62,10 @@ SMALLEST_GRANT = 20
 """Iterations a node gets even at the end of a batch."""
 
 ROOT_ACCURACY = 0.1
+"""theta of the root, which has no bound yet to compare its own with."""
+
+PLACES = 4
+"""Free places without which no node is begun: two children and their family, and some to spare."""
 
 
 class Workspace(NamedTuple):
@@ -102,31 +91,30 @@ def run_batch(
     reserve: int,
     stop: IntArray,
 ) -> int:
-    """Process nodes until something needs the caller's attention. Boxes are bounded with the rows
-    of ``inst``, structures scored with those of ``full`` and splits chosen with those of
-    ``coarse``.
+    """Process nodes until something needs the caller's attention. ``inst``, ``full`` and ``coarse``
+    are one problem: see :class:`Instance`.
 
     While fewer than ``reserve`` places are free the search goes depth first, which needs hardly any
     new ones.
     """
-    counters = pool.counters
-    found, is_first = incumbent.found[0], counters[NODES] == 0
+    state = pool.state
+    found, is_first = incumbent.found[0], state.nodes == 0
     while True:
-        if counters[OPEN] == 0:
+        if state.open == 0:
             return EXHAUSTED
         if incumbent.found[0] != found:
             return IMPROVED
-        if is_first and counters[NODES] > 0:
+        if is_first and state.nodes > 0:
             return IMPROVED  # the root is done: the caller keeps its majorant
         if stop[0] != 0:
             return STOPPED
-        if counters[NODES] >= node_limit:
+        if state.nodes >= node_limit:
             return NODE_LIMIT
-        if counters[ITERATIONS] >= iteration_limit:
+        if state.iterations >= iteration_limit:
             return BATCH_DONE
-        if counters[FREE_NODES] < 4 or counters[FREE_FAMILIES] < 4:
+        if state.free_nodes < PLACES or state.free_families < PLACES:
             return POOL_FULL
-        free = min(counters[FREE_NODES], counters[FREE_FAMILIES])
+        free = min(state.free_nodes, state.free_families)
         node = pop_lowest(pool) if free < reserve else pop(pool)
         bound = pool.bound[node]
         if bound <= cutoff_of(incumbent.value[0], settings.gap):
@@ -134,14 +122,14 @@ def run_batch(
         else:
             unpack_box(pool.words[node], work.box)
             propagate(inst, work.box)  # restores the components
-            grant = max(SMALLEST_GRANT, iteration_limit - counters[ITERATIONS])
+            grant = max(SMALLEST_GRANT, iteration_limit - state.iterations)
             _bound_and_split(inst, full, coarse, settings, pool, work, incumbent, node, grant, stop)
         release(pool, node)
 
 
 @kernel
 def _discard(pool: Pool, bound: float) -> None:
-    pool.numbers[FLOOR] = max(pool.numbers[FLOOR], bound)
+    pool.state.floor = max(pool.state.floor, bound)
 
 
 @kernel
@@ -160,29 +148,29 @@ def _bound_and_split(
     b = work.bounding
     if not _load_vertices(inst, pool, node, settings, work):
         return
-    is_root = pool.numbers[ROOT_BOUND] == np.inf
+    is_root = pool.state.root_bound == np.inf
     largest = settings.root_iterations if is_root else settings.iterations
     left = max(1, largest - pool.spent[node])
-    theta = accuracy(settings, pool.numbers[ROOT_BOUND], pool.bound[node], incumbent.value[0])
+    theta = accuracy(settings, pool.state.root_bound, pool.bound[node], incumbent.value[0])
     outcome = bound_box(
         inst, full, work.box, settings, b, work.oracle, incumbent, theta, min(left, grant), stop
     )
-    spent = pool.spent[node] + int(b.numbers[SPENT])
-    pool.counters[ITERATIONS] += int(b.numbers[SPENT])
+    spent = pool.spent[node] + b.state.iterations
+    pool.state.iterations += b.state.iterations
     if outcome == EMPTY:
         return
     _prefer_inherited(pool, node, b)
-    if outcome == PRUNED or b.numbers[BOUND] <= cutoff_of(incumbent.value[0], settings.gap):
-        pool.counters[NODES] += 1
-        _discard(pool, b.numbers[BOUND])
+    if outcome == PRUNED or b.state.bound <= cutoff_of(incumbent.value[0], settings.gap):
+        pool.state.nodes += 1
+        _discard(pool, b.state.bound)
     elif outcome == PAUSED and spent < largest:
         family = new_family(pool, b)
-        push(pool, work.box, b.numbers[BOUND], family, spent)
+        push(pool, work.box, b.state.bound, family, spent)
         drop_family(pool, family)
     else:
-        pool.counters[NODES] += 1
+        pool.state.nodes += 1
         if is_root:
-            pool.numbers[ROOT_BOUND] = b.numbers[BOUND]
+            pool.state.root_bound = b.state.bound
         _split(inst, full, coarse, settings, pool, work, incumbent)
 
 
@@ -203,12 +191,12 @@ def _prefer_inherited(pool: Pool, node: int, b: Bounding) -> None:
     """Use the majorant the node came with if it is still better. A node from a checkpoint has only
     its bound: the constant of its family is infinite.
     """
-    if pool.bound[node] < b.numbers[BOUND]:
+    if pool.bound[node] < b.state.bound:
         family = pool.family[node]
-        b.numbers[BOUND] = pool.bound[node]
+        b.state.bound = pool.bound[node]
         if pool.constant[family] < np.inf:
-            b.numbers[CONSTANT] = pool.constant[family]
-            b.numbers[UNUSED] = pool.unused[family]
+            b.state.constant = pool.constant[family]
+            b.state.unused = pool.unused[family]
             copy_array(pool.gradient[family], b.best_g)
 
 
@@ -224,7 +212,7 @@ def _load_vertices(
     b = work.bounding
     family = pool.family[node]
     largest = settings.smoothing_start * inst.gamma
-    b.numbers[SMOOTHING] = min(largest, settings.smoothing_reset * pool.smoothing[family])
+    b.state.smoothing = min(largest, settings.smoothing_reset * pool.smoothing[family])
     count, total = 0, 0.0
     for k in range(pool.n_vertices[family]):
         copy_array(pool.vertices[family, k], b.vertices[count])
@@ -240,7 +228,7 @@ def _load_vertices(
         b.share[0], count, total = 1.0, 1, 1.0
     for k in range(count):
         b.share[k] /= total
-    b.n_active[0] = count
+    b.state.n_active = count
     return True
 
 
@@ -274,7 +262,7 @@ def _split(
     """Fix, choose an object, and push the sides that survive the present majorant."""
     b = work.bounding
     cutoff = cutoff_of(incumbent.value[0], settings.gap)
-    possible, removed = fix_box(inst, work.box, b.numbers[CONSTANT], b.best_g, cutoff, work.oracle)
+    possible, removed = fix_box(inst, work.box, b.state.constant, b.best_g, cutoff, work.oracle)
     _discard(pool, removed)
     if not possible or not propagate(inst, work.box):
         return
@@ -294,7 +282,7 @@ def _split(
         apply_split(inst, child, kind, i, j, first)
         if propagate(inst, child):
             upper, _ = maximise(inst, child, b.best_g, settings.cap, work.oracle)
-            bound = min(b.numbers[BOUND], b.numbers[CONSTANT] + upper)
+            bound = min(b.state.bound, b.state.constant + upper)
             if bound <= cutoff:
                 _discard(pool, bound)
             else:
@@ -305,7 +293,7 @@ def _split(
 @kernel
 def _is_decided(box: Box) -> bool:
     for i in range(box.allowed.shape[0]):  # noqa: SIM110 (generators are not compiled)
-        if only_slot(box, i) < 0:
+        if only_true(box.allowed[i]) < 0:
             return False
     return True
 
@@ -316,10 +304,10 @@ def _evaluate_leaf(full: Instance, pool: Pool, work: Workspace, incumbent: Incum
     n = full.n_features
     vertex = work.oracle.other
     for i in range(n):
-        vertex[i] = only_slot(work.box, i)
+        vertex[i] = only_true(work.box.allowed[i])
     for s in range(work.box.classes.size):
         if work.box.classes[s]:
             vertex[n] = s
             value = objective_of_vertex(full, vertex, work.bounding.t)
-            offer_vertex(full, vertex, value, incumbent)
-            pool.counters[LEAVES] += 1
+            offer_vertex(vertex, value, incumbent)
+            pool.state.leaves += 1

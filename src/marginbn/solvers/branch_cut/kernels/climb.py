@@ -10,12 +10,10 @@ Moves: the best candidate of one variable that closes no cycle; the reversal of 
 (the best candidate of i without j, then the best of j with i). Kicks are random feasible
 candidates of a few variables. ``stop`` (1,) is a flag that another thread may raise.
 
-Incumbents: rounding of fractional points and local search, for arbitrary candidates.
-
-Effort is counted in kicks, never in seconds, so that a run depends on nothing but the problem and
-the seed. The compiled search (:mod:`marginbn.solvers.branch_cut.kernels.climb`) needs the
-margin matrix in memory; where it is too large, a plain sweep over columns made on demand takes
-its place.
+:class:`IncumbentSearch` finds incumbents by it, and by rounding fractional points. Effort is
+counted in kicks, never in seconds, so that a run depends on nothing but the problem and the seed.
+The compiled search needs the margin matrix in memory; where it is too large, a plain sweep over
+columns made on demand takes its place.
 """
 
 from __future__ import annotations
@@ -26,10 +24,25 @@ import numpy as np
 import numpy.typing as npt
 
 from marginbn.solvers.branch_cut.arrays import FloatArray, Instance, IntArray
-from marginbn.solvers.branch_cut.kernels.compile import kernel
+from marginbn.solvers.branch_cut.kernels.propagate import holds, holds_any
 from marginbn.solvers.branch_cut.kernels.separation import next_random
+from marginbn.solvers.compile import entry as kernel
 
 BoolArray = npt.NDArray[np.bool_]
+
+ANY = -1
+"""In place of a parent that a candidate must or must not have: no condition."""
+
+SMALLEST_KICK, LARGEST_KICK = 2, 5
+"""Variables that a kick changes, in turn: one alone is undone by the first climb."""
+
+SWEEPS = 8.0
+"""Passes over all candidates that a climb takes, by experience."""
+
+READ_AT_START, READ_BETWEEN_NODES, CHEAP = 6e8, 2e5, 1e8
+"""Coefficients that the first kicks may read (a third of a second), that a kick may read for every
+node (a tenth of the tree's time), and below which a climb is cheap.
+"""
 
 
 class Landscape(NamedTuple):
@@ -42,6 +55,21 @@ class Landscape(NamedTuple):
     n_rivals: int
     offsets: IntArray  # (n + 1,)
     members: IntArray  # (K, P), padded with -1
+
+
+class Trial(NamedTuple):
+    """A selection that is being improved."""
+
+    chosen: IntArray  # (n,)
+    margins: FloatArray  # (R,), its margin rows
+    values: FloatArray  # (largest group,), for group_values
+    below: BoolArray  # (n,), for descendants
+
+
+@kernel
+def _is_better(value: float, than: float) -> bool:
+    """By more than rounding: equal values must not be exchanged for ever."""
+    return value > than + 1e-9 * abs(than)
 
 
 @kernel
@@ -109,125 +137,92 @@ def descendants(members: IntArray, chosen: IntArray, i: int, below: BoolArray) -
 
 
 @kernel
-def holds_any(members: IntArray, k: int, marked: BoolArray) -> bool:
-    """Whether candidate k has a marked member."""
-    for p in range(members.shape[1]):
-        if members[k, p] < 0:
-            break
-        if marked[members[k, p]]:
-            return True
-    return False
-
-
-@kernel
-def holds(members: IntArray, k: int, parent: int) -> bool:
-    """Whether candidate k contains ``parent``."""
-    found = False
-    for p in range(members.shape[1]):
-        found = found or members[k, p] == parent
-    return found
-
-
-@kernel
-def exchange(land: Landscape, chosen: IntArray, margins: FloatArray, i: int, k: int) -> None:
+def exchange(land: Landscape, trial: Trial, i: int, k: int) -> None:
     """Give variable i the candidate k."""
-    old = chosen[i]
-    for r in range(margins.size):
-        margins[r] += land.rows[r, k] - land.rows[r, old]
-    chosen[i] = k
+    old = trial.chosen[i]
+    for r in range(trial.margins.size):
+        trial.margins[r] += land.rows[r, k] - land.rows[r, old]
+    trial.chosen[i] = k
 
 
 @kernel
-def _best_of(
-    land: Landscape, values: FloatArray, i: int, below: BoolArray, with_: int, without: int
-) -> int:
-    """Best candidate of i without marked member, with and without given parents (-1: any)."""
+def _best_of(land: Landscape, trial: Trial, i: int, with_: int, without: int) -> int:
+    """Best candidate of i that closes no cycle, with and without given parents; -1 if none.
+
+    The values of all candidates of i are left in the trial.
+    """
+    group_values(land, trial.chosen, trial.margins, i, trial.values)
+    descendants(land.members, trial.chosen, i, trial.below)
     best, best_value = -1, -np.inf
     for k in range(land.offsets[i], land.offsets[i + 1]):
-        value = values[k - land.offsets[i]]
-        if value <= best_value or holds_any(land.members, k, below):
+        value = trial.values[k - land.offsets[i]]
+        if value <= best_value or holds_any(land.members, k, trial.below):
             continue
-        if with_ >= 0 and not holds(land.members, k, with_):
+        if with_ != ANY and not holds(land.members, k, with_):
             continue
-        if without >= 0 and holds(land.members, k, without):
+        if without != ANY and holds(land.members, k, without):
             continue
         best, best_value = k, value
     return best
 
 
 @kernel
-def _improve_variable(
-    land: Landscape,
-    chosen: IntArray,
-    margins: FloatArray,
-    i: int,
-    values: FloatArray,
-    below: BoolArray,
-) -> bool:
+def _improve_variable(land: Landscape, trial: Trial, i: int) -> bool:
     """Take the best feasible candidate of i."""
-    group_values(land, chosen, margins, i, values)
-    descendants(land.members, chosen, i, below)
-    best = _best_of(land, values, i, below, -1, -1)
-    now = values[chosen[i] - land.offsets[i]]
-    if best < 0 or not values[best - land.offsets[i]] > now + 1e-9 * abs(now):
+    best, first = _best_of(land, trial, i, ANY, ANY), land.offsets[i]
+    now = trial.values[trial.chosen[i] - first]
+    if best < 0 or not _is_better(trial.values[best - first], now):
         return False
-    exchange(land, chosen, margins, i, best)
+    exchange(land, trial, i, best)
     return True
 
 
 @kernel
-def _reverse_arc(
-    land: Landscape,
-    chosen: IntArray,
-    margins: FloatArray,
-    j: int,
-    i: int,
-    values: FloatArray,
-    below: BoolArray,
-) -> bool:
+def _reverse_arc(land: Landscape, trial: Trial, j: int, i: int) -> bool:
     """Try i -> j instead of j -> i; undone unless it is an improvement."""
-    before = value_of(land, chosen, margins)
-    old_i, old_j = chosen[i], chosen[j]
-    group_values(land, chosen, margins, i, values)
-    descendants(land.members, chosen, i, below)
-    k = _best_of(land, values, i, below, -1, j)
+    before = value_of(land, trial.chosen, trial.margins)
+    old = trial.chosen[i]
+    k = _best_of(land, trial, i, ANY, j)
     if k < 0:
         return False
-    exchange(land, chosen, margins, i, k)
-    group_values(land, chosen, margins, j, values)
-    descendants(land.members, chosen, j, below)
-    k = _best_of(land, values, j, below, i, -1)
-    if k >= 0 and values[k - land.offsets[j]] > before + 1e-9 * abs(before):
-        exchange(land, chosen, margins, j, k)
+    exchange(land, trial, i, k)
+    k = _best_of(land, trial, j, i, ANY)
+    if k >= 0 and _is_better(trial.values[k - land.offsets[j]], before):
+        exchange(land, trial, j, k)
         return True
-    exchange(land, chosen, margins, i, old_i)
-    chosen[j] = old_j
+    exchange(land, trial, i, old)
     return False
+
+
+@kernel
+def _reverse_arcs(land: Landscape, trial: Trial, stop: IntArray) -> bool:
+    """Try every arc, one improvement per variable."""
+    improved = False
+    for i in range(trial.chosen.size):
+        for p in range(land.members.shape[1]):
+            j = land.members[trial.chosen[i], p]
+            if j < 0 or stop[0] != 0:
+                break
+            if _reverse_arc(land, trial, j, i):
+                improved = True
+                break
+    return improved
 
 
 @kernel
 def climb(land: Landscape, chosen: IntArray, margins: FloatArray, stop: IntArray) -> float:
     """Improve ``chosen`` to a local optimum; returns its value."""
-    n = chosen.size
-    values = np.empty((land.offsets[1:] - land.offsets[:-1]).max())
-    below = np.zeros(n, dtype=np.bool_)
+    largest = (land.offsets[1:] - land.offsets[:-1]).max()
+    trial = Trial(chosen, margins, np.empty(largest), np.zeros(chosen.size, dtype=np.bool_))
     margins_of(land, chosen, margins)
     improved = True
     while improved and stop[0] == 0:
         improved = False
-        for i in range(n):
-            if stop[0] == 0 and _improve_variable(land, chosen, margins, i, values, below):
+        for i in range(chosen.size):
+            if stop[0] == 0 and _improve_variable(land, trial, i):
                 improved = True
-        if improved:
-            continue
-        for i in range(n):
-            for p in range(land.members.shape[1]):
-                j = land.members[chosen[i], p]
-                if j < 0 or stop[0] != 0:
-                    break
-                if _reverse_arc(land, chosen, margins, j, i, values, below):
-                    improved = True
-                    break
+        if not improved:
+            improved = _reverse_arcs(land, trial, stop)
     margins_of(land, chosen, margins)
     return value_of(land, chosen, margins)
 
@@ -256,9 +251,10 @@ def search_around(
         if stop[0] != 0:
             break
         trial[:] = best
-        kick(land, trial, 2 + round_ % 4, state)
+        size = SMALLEST_KICK + round_ % (LARGEST_KICK - SMALLEST_KICK + 1)
+        kick(land, trial, size, state)
         value = climb(land, trial, margins, stop)
-        if value > best_value + 1e-9 * abs(best_value):
+        if _is_better(value, best_value):
             best[:] = trial
             best_value = value
     return best_value
@@ -288,23 +284,22 @@ class IncumbentSearch:
     @property
     def kicks_at_start(self) -> int:
         """About a third of a second of work."""
-        return int(min(6e8 / self._work_of_climb, 100))
+        return int(min(READ_AT_START / self._work_of_climb, 100))
 
     @property
     def is_cheap(self) -> bool:
         """Whether climbs from several starts delay the first bound by less than a second."""
-        return self._work_of_climb < 1e8
+        return self._work_of_climb < CHEAP
 
     @property
     def nodes_between(self) -> int:
         """Nodes between two searches, about a tenth of the time of the tree."""
-        return int(np.clip(self._work_of_climb / 2e5, 5, 200))
+        return int(np.clip(self._work_of_climb / READ_BETWEEN_NODES, 5, 200))
 
     @property
     def _work_of_climb(self) -> float:
-        """Coefficients read by one climb."""
-        sweep = self._instance.n_candidates * (self._instance.coefficients.n_rows + 20)
-        return 8.0 * sweep
+        """Coefficients read by one climb; a candidate costs as much as 20 rows besides."""
+        return SWEEPS * self._instance.n_candidates * (self._instance.coefficients.n_rows + 20)
 
     def improved(self, chosen: IntArray) -> IntArray:
         """A local optimum near a selection."""

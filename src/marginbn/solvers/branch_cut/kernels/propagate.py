@@ -2,8 +2,7 @@
 
 * A variable without allowed candidate makes the node empty.
 * A parent contained in every allowed candidate is a *forced arc*; forced arcs must be acyclic,
-  and whoever is reached from i along them
-  can be no parent of i.
+  and whoever is reached from i along them can be no parent of i.
 * Of a present edge at least one orientation must stay possible; if only one is, it is forced.
 * Variables are placed one after the other, each as soon as an allowed candidate lies inside the
   placed ones; if this gets stuck there is no acyclic selection (placing a variable never takes a
@@ -18,10 +17,30 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from marginbn.solvers.branch_cut.kernels.compile import kernel
+from marginbn.solvers.compile import entry as kernel
 
 IntArray = npt.NDArray[np.int64]
 BoolArray = npt.NDArray[np.bool_]
+
+
+@kernel
+def holds(members: IntArray, k: int, parent: int) -> bool:
+    """Whether candidate k contains ``parent``."""
+    found = False
+    for p in range(members.shape[1]):
+        found = found or members[k, p] == parent
+    return found
+
+
+@kernel
+def holds_any(members: IntArray, k: int, marked: BoolArray) -> bool:
+    """Whether candidate k has a marked member."""
+    for p in range(members.shape[1]):
+        if members[k, p] < 0:
+            break
+        if marked[members[k, p]]:
+            return True
+    return False
 
 
 @kernel
@@ -93,15 +112,9 @@ def _forbid_ancestors(
     changed = False
     for i in range(offsets.size - 1):
         for k in range(offsets[i], offsets[i + 1]):
-            if not allowed[k]:
-                continue
-            for p in range(members.shape[1]):
-                if members[k, p] < 0:
-                    break
-                if reach[i, members[k, p]]:
-                    allowed[k] = False
-                    changed = True
-                    break
+            if allowed[k] and holds_any(members, k, reach[i]):
+                allowed[k] = False
+                changed = True
     return changed
 
 
@@ -141,41 +154,24 @@ def _demand(
 ) -> None:
     """Remove the candidates of ``child`` without ``parent``."""
     for k in range(offsets[child], offsets[child + 1]):
-        holds = False
-        for p in range(members.shape[1]):
-            if members[k, p] == parent:
-                holds = True
-        if not holds:
+        if not holds(members, k, parent):
             allowed[k] = False
 
 
 @kernel
 def _can_be_placed(offsets: IntArray, members: IntArray, allowed: BoolArray) -> bool:
     """Whether the allowed candidates contain an acyclic selection."""
-    n = offsets.size - 1
-    placed = np.zeros(n, dtype=np.bool_)
-    left = n
-    while left > 0:
+    waiting = np.ones(offsets.size - 1, dtype=np.bool_)
+    while waiting.any():
         progress = False
-        for i in range(n):
-            if placed[i]:
+        for i in range(waiting.size):
+            if not waiting[i]:
                 continue
             for k in range(offsets[i], offsets[i + 1]):
-                if allowed[k] and _inside(members, k, placed):
-                    placed[i] = True
+                if allowed[k] and not holds_any(members, k, waiting):
+                    waiting[i] = False
                     progress = True
-                    left -= 1
                     break
         if not progress:
-            return False
-    return True
-
-
-@kernel
-def _inside(members: IntArray, k: int, placed: BoolArray) -> bool:
-    for p in range(members.shape[1]):
-        if members[k, p] < 0:
-            break
-        if not placed[members[k, p]]:
             return False
     return True

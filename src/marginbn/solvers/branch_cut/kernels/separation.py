@@ -1,7 +1,4 @@
-"""Compiled separation of cluster inequalities, see ``polytope/clusters.py``.
-
-The support of the point comes as arrays: ``child`` (S,), ``members`` (S, P) padded with -1,
-``mass`` (S,). ``usable[v]`` says whether v may belong to a cluster.
+"""Compiled separation of cluster inequalities, see ``rows.py``.
 
 *Cuts.* Give the mass of every candidate to its members (all in equal parts, or one at random) and
 call the capacity of the arc j -> i what i's candidates gave to j; candidates without usable
@@ -17,10 +14,12 @@ clusters, and where sets are larger they are good starts for the descent.
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 import numpy.typing as npt
 
-from marginbn.solvers.branch_cut.kernels.compile import kernel
+from marginbn.solvers.compile import entry as kernel
 
 FloatArray = npt.NDArray[np.float64]
 IntArray = npt.NDArray[np.int64]
@@ -28,6 +27,26 @@ BoolArray = npt.NDArray[np.bool_]
 
 FULL = 1.0 - 1e-9
 """A flow of this much leaves no violated cut."""
+
+NOTHING = 1e-9
+"""Capacities and falls of f that count as zero: masses are known to little more."""
+
+
+class SupportArrays(NamedTuple):
+    """The candidates of positive mass, and which variables may belong to a cluster."""
+
+    child: IntArray  # (S,)
+    members: IntArray  # (S, P), padded with -1
+    mass: FloatArray  # (S,)
+    usable: BoolArray  # (n,)
+
+
+class Found(NamedTuple):
+    """The violated clusters so far."""
+
+    clusters: BoolArray  # (room, n)
+    values: FloatArray  # (room,), f of each
+    size: IntArray  # (1,), how many there are
 
 
 @kernel
@@ -42,12 +61,12 @@ def next_random(state: IntArray) -> int:
 
 
 @kernel
-def free_mass_of(child: IntArray, members: IntArray, mass: FloatArray, inside: BoolArray) -> float:
+def free_mass_of(support: SupportArrays, inside: BoolArray) -> float:
     """f(K)."""
     total = 0.0
-    for s in range(child.size):
-        if inside[child[s]] and _hits(members, s, inside) == 0:
-            total += mass[s]
+    for s in range(support.child.size):
+        if inside[support.child[s]] and _hits(support.members, s, inside) == 0:
+            total += support.mass[s]
     return total
 
 
@@ -65,51 +84,41 @@ def _hits(members: IntArray, s: int, inside: BoolArray) -> int:
 
 
 @kernel
-def _step_changes(
-    child: IntArray, members: IntArray, mass: FloatArray, inside: BoolArray, change: FloatArray
-) -> None:
+def _step_changes(support: SupportArrays, inside: BoolArray, change: FloatArray) -> None:
     """Change of f if v joins (v outside) or leaves (v inside), for every v."""
     change[:] = 0.0
-    for s in range(child.size):
-        i = child[s]
-        count = _hits(members, s, inside)
+    for s in range(support.child.size):
+        i, mass = support.child[s], support.mass[s]
+        count = _hits(support.members, s, inside)
         if not inside[i]:
             if count == 0:
-                change[i] += mass[s]
+                change[i] += mass
             continue
         if count == 0:
-            change[i] -= mass[s]
+            change[i] -= mass
         if count > 1:
             continue
-        for p in range(members.shape[1]):
-            j = members[s, p]
+        for p in range(support.members.shape[1]):
+            j = support.members[s, p]
             if j < 0:
                 break
             if inside[j]:
-                change[j] += mass[s]
+                change[j] += mass
             elif count == 0:
-                change[j] -= mass[s]
+                change[j] -= mass
 
 
 @kernel
-def descend_from(
-    child: IntArray,
-    members: IntArray,
-    mass: FloatArray,
-    usable: BoolArray,
-    inside: BoolArray,
-    change: FloatArray,
-) -> float:
+def descend_from(support: SupportArrays, inside: BoolArray) -> float:
     """Move ``inside`` to a local minimum of f with two or more members; returns f there."""
-    value = free_mass_of(child, members, mass, inside)
+    change = np.zeros(inside.size)
+    value = free_mass_of(support, inside)
     while True:
-        _step_changes(child, members, mass, inside, change)
-        size = 0
+        _step_changes(support, inside, change)
+        size = inside.sum()
+        best, best_change = -1, -NOTHING
         for v in range(inside.size):
-            size += inside[v]
-        best, best_change = -1, -1e-9
-        for v in range(inside.size):
-            if usable[v] and (not inside[v] or size > 2) and change[v] < best_change:
+            if support.usable[v] and (not inside[v] or size > 2) and change[v] < best_change:
                 best, best_change = v, change[v]
         if best < 0:
             return value
@@ -119,36 +128,30 @@ def descend_from(
 
 @kernel
 def _capacities(
-    child: IntArray,
-    members: IntArray,
-    mass: FloatArray,
-    usable: BoolArray,
-    at_random: bool,
-    state: IntArray,
-    capacity: FloatArray,
+    support: SupportArrays, at_random: bool, state: IntArray, capacity: FloatArray
 ) -> None:
     """Fill ``capacity[j, i]``, the source being the last index."""
-    n = usable.size
+    n = support.usable.size
     capacity[:] = 0.0
-    for s in range(child.size):
-        i = child[s]
-        count = _hits(members, s, usable)
-        if not usable[i]:
+    for s in range(support.child.size):
+        i, mass = support.child[s], support.mass[s]
+        count = _hits(support.members, s, support.usable)
+        if not support.usable[i]:
             continue
         if count == 0:
-            capacity[n, i] += mass[s]
+            capacity[n, i] += mass
             continue
         chosen = next_random(state) % count if at_random else -1
         seen = 0
-        for p in range(members.shape[1]):
-            j = members[s, p]
+        for p in range(support.members.shape[1]):
+            j = support.members[s, p]
             if j < 0:
                 break
-            if usable[j]:
+            if support.usable[j]:
                 if chosen < 0:
-                    capacity[j, i] += mass[s] / count
+                    capacity[j, i] += mass / count
                 elif seen == chosen:
-                    capacity[j, i] += mass[s]
+                    capacity[j, i] += mass
                 seen += 1
 
 
@@ -157,30 +160,19 @@ def _minimum_cut(
     capacity: FloatArray, target: int, residual: FloatArray, before: IntArray, queue: IntArray
 ) -> float:
     """Maximum flow from the last node to the target; ``before[v] >= 0`` marks the source side."""
-    n = capacity.shape[0]
+    source = capacity.shape[0] - 1
     residual[:] = capacity
     flow = 0.0
     while True:
-        before[:] = -1
-        before[n - 1] = n - 1
-        queue[0] = n - 1
-        head, tail = 0, 1
-        while head < tail and before[target] < 0:
-            u = queue[head]
-            head += 1
-            for v in range(n):
-                if before[v] < 0 and residual[u, v] > 1e-9:
-                    before[v] = u
-                    queue[tail] = v
-                    tail += 1
+        _search_path(residual, source, target, before, queue)
         if before[target] < 0 or flow >= FULL:
             return flow
         step, v = np.inf, target
-        while v != n - 1:
+        while v != source:
             step = min(step, residual[before[v], v])
             v = before[v]
         v = target
-        while v != n - 1:
+        while v != source:
             residual[before[v], v] -= step
             residual[v, before[v]] += step
             v = before[v]
@@ -188,109 +180,93 @@ def _minimum_cut(
 
 
 @kernel
-def _remember(
-    inside: BoolArray, value: float, found: BoolArray, values: FloatArray, n_found: int
-) -> int:
+def _search_path(
+    residual: FloatArray, source: int, target: int, before: IntArray, queue: IntArray
+) -> None:
+    """Breadth first from the source until the target is met; ``before`` is the way back."""
+    before[:] = -1
+    before[source] = source
+    queue[0] = source
+    head, tail = 0, 1
+    while head < tail and before[target] < 0:
+        u = queue[head]
+        head += 1
+        for v in range(before.size):
+            if before[v] < 0 and residual[u, v] > NOTHING:
+                before[v] = u
+                queue[tail] = v
+                tail += 1
+
+
+@kernel
+def _remember(inside: BoolArray, value: float, found: Found) -> None:
     """Append a cluster unless it is there or the room is used up."""
-    if n_found >= values.size:
-        return n_found
-    for a in range(n_found):
-        if (found[a] == inside).all():
-            return n_found
-    found[n_found] = inside
-    values[n_found] = value
-    return n_found + 1
+    count = found.size[0]
+    if count >= found.values.size:
+        return
+    for a in range(count):
+        if (found.clusters[a] == inside).all():
+            return
+    found.clusters[count] = inside
+    found.values[count] = value
+    found.size[0] += 1
 
 
 @kernel
-def _try_cluster(
-    child: IntArray,
-    members: IntArray,
-    mass: FloatArray,
-    usable: BoolArray,
-    inside: BoolArray,
-    violation: float,
-    found: BoolArray,
-    values: FloatArray,
-    n_found: int,
-) -> int:
-    """Keep a cluster and the end of its descent, where violated; returns how many are kept."""
-    value = free_mass_of(child, members, mass, inside)
+def _try_cluster(support: SupportArrays, inside: BoolArray, violation: float, found: Found) -> None:
+    """Keep a cluster and the end of its descent, where violated."""
+    value = free_mass_of(support, inside)
     if value < 1.0 - violation:
-        n_found = _remember(inside, value, found, values, n_found)
-    value = descend_from(child, members, mass, usable, inside, np.zeros(inside.size))
+        _remember(inside, value, found)
+    value = descend_from(support, inside)
     if value < 1.0 - violation:
-        n_found = _remember(inside, value, found, values, n_found)
-    return n_found
+        _remember(inside, value, found)
 
 
 @kernel
-def _try_cuts(
-    child: IntArray,
-    members: IntArray,
-    mass: FloatArray,
-    usable: BoolArray,
-    capacity: FloatArray,
-    violation: float,
-    found: BoolArray,
-    values: FloatArray,
-    n_found: int,
-) -> int:
+def _try_cuts(support: SupportArrays, capacity: FloatArray, violation: float, found: Found) -> None:
     """Minimum cuts to every variable as clusters."""
-    n = usable.size
+    n = support.usable.size
     residual = np.zeros((n + 1, n + 1))
     before = np.zeros(n + 1, dtype=np.int64)
     queue = np.zeros(n + 1, dtype=np.int64)
-    inside = np.zeros(n, dtype=np.bool_)
     for target in range(n):
-        if not usable[target]:
+        if not support.usable[target]:
             continue
         if _minimum_cut(capacity, target, residual, before, queue) >= FULL:
             continue
-        size = 0
-        for v in range(n):
-            inside[v] = usable[v] and before[v] < 0
-            size += inside[v]
-        if size >= 2:
-            n_found = _try_cluster(
-                child, members, mass, usable, inside, violation, found, values, n_found
-            )
-    return n_found
+        inside = support.usable & (before[:n] < 0)
+        if inside.sum() >= 2:
+            _try_cluster(support, inside, violation, found)
+
+
+@kernel
+def _try_arcs(support: SupportArrays, violation: float, found: Found) -> None:
+    """Every arc of the support as a cluster of two."""
+    inside = np.zeros(support.usable.size, dtype=np.bool_)
+    for s in range(support.child.size):
+        i = support.child[s]
+        for p in range(support.members.shape[1]):
+            j = support.members[s, p]
+            if j < 0:
+                break
+            if support.usable[i] and support.usable[j]:
+                inside[:] = False
+                inside[i] = True
+                inside[j] = True
+                _try_cluster(support, inside, violation, found)
 
 
 @kernel
 def separate(
-    child: IntArray,
-    members: IntArray,
-    mass: FloatArray,
-    usable: BoolArray,
-    state: IntArray,
-    n_random: int,
-    violation: float,
-    room: int,
+    support: SupportArrays, state: IntArray, n_random: int, violation: float, room: int
 ) -> tuple[BoolArray, FloatArray]:
     """Violated clusters (F, n) and their f (F,), in the order found; at most ``room``."""
-    n = usable.size
-    found = np.zeros((room, n), dtype=np.bool_)
-    values = np.zeros(room)
-    n_found = 0
+    n = support.usable.size
+    found = Found(np.zeros((room, n), dtype=np.bool_), np.zeros(room), np.zeros(1, dtype=np.int64))
     capacity = np.zeros((n + 1, n + 1))
     for attempt in range(1 + n_random):
-        _capacities(child, members, mass, usable, attempt > 0, state, capacity)
-        n_found = _try_cuts(
-            child, members, mass, usable, capacity, violation, found, values, n_found
-        )
-    inside = np.zeros(n, dtype=np.bool_)
-    for s in range(child.size):  # every arc of the support as a cluster of two
-        for p in range(members.shape[1]):
-            j = members[s, p]
-            if j < 0:
-                break
-            if usable[child[s]] and usable[j]:
-                inside[:] = False
-                inside[child[s]] = True
-                inside[j] = True
-                n_found = _try_cluster(
-                    child, members, mass, usable, inside, violation, found, values, n_found
-                )
-    return found[:n_found], values[:n_found]
+        _capacities(support, attempt > 0, state, capacity)
+        _try_cuts(support, capacity, violation, found)
+    _try_arcs(support, violation, found)
+    return found.clusters[: found.size[0]], found.values[: found.size[0]]

@@ -1,0 +1,140 @@
+"""The public names and where they live: the one list, read by type checkers and by __init__.py."""
+
+from marginbn.classifiers import (
+    GenerativeBNClassifier,
+    MaxMarginBNClassifier,
+    MaxMarginBNClassifierCV,
+    NaiveBayesClassifier,
+    TANClassifier,
+)
+from marginbn.classifiers.model_file import load_model, save_model
+from marginbn.data.discretize import MDLPDiscretizer
+from marginbn.data.encode import EncodedData, Variable
+from marginbn.data.readers import read_table
+from marginbn.data.table import Table, as_table
+from marginbn.exceptions import (
+    CertificateWarning,
+    CheckpointWarning,
+    DataWarning,
+    FormatError,
+    InputError,
+    MarginBNError,
+    MissingDependencyError,
+    OptimalityWarning,
+    ProblemTooLargeError,
+    SolverError,
+)
+from marginbn.export.formats import load_network, save_network
+from marginbn.export.interop import (
+    from_networkx,
+    from_pgmpy,
+    from_pyagrum,
+    to_networkx,
+    to_pgmpy,
+    to_pyagrum,
+)
+from marginbn.export.jkl import load_scores, save_scores
+from marginbn.network.explain import (
+    Contribution,
+    Explanation,
+    Explanations,
+    MeanContributions,
+    log_margins,
+    mean_contributions,
+    smallest_margins,
+    what_if,
+)
+from marginbn.network.network import BayesianNetwork
+from marginbn.problem.candidates import CandidateSets, enumerate_candidates
+from marginbn.problem.problem import (
+    ProblemSize,
+    StructureProblem,
+    drop_dominated,
+    estimate_size,
+    linear_problem,
+    margin_problem,
+)
+from marginbn.problem.structure import Structure
+from marginbn.proof.checker import Verdict, verify_certificate
+from marginbn.report.page import write_report
+from marginbn.report.summary import describe
+from marginbn.solvers import (
+    SolveResult,
+    Status,
+    TracePoint,
+    available_solvers,
+    paper_gap,
+    relative_gap,
+    solve_structure,
+)
+from marginbn.solvers.milp import write_formulation
+from marginbn.solvers.ranking import RankedStructure, best_structures
+
+__all__ = [
+    "BayesianNetwork",
+    "CandidateSets",
+    "CertificateWarning",
+    "CheckpointWarning",
+    "Contribution",
+    "DataWarning",
+    "EncodedData",
+    "Explanation",
+    "Explanations",
+    "FormatError",
+    "GenerativeBNClassifier",
+    "InputError",
+    "MDLPDiscretizer",
+    "MarginBNError",
+    "MaxMarginBNClassifier",
+    "MaxMarginBNClassifierCV",
+    "MeanContributions",
+    "MissingDependencyError",
+    "NaiveBayesClassifier",
+    "OptimalityWarning",
+    "ProblemSize",
+    "ProblemTooLargeError",
+    "RankedStructure",
+    "SolveResult",
+    "SolverError",
+    "Status",
+    "Structure",
+    "StructureProblem",
+    "TANClassifier",
+    "Table",
+    "TracePoint",
+    "Variable",
+    "Verdict",
+    "as_table",
+    "available_solvers",
+    "best_structures",
+    "describe",
+    "drop_dominated",
+    "enumerate_candidates",
+    "estimate_size",
+    "from_networkx",
+    "from_pgmpy",
+    "from_pyagrum",
+    "linear_problem",
+    "load_model",
+    "load_network",
+    "load_scores",
+    "log_margins",
+    "margin_problem",
+    "mean_contributions",
+    "paper_gap",
+    "read_table",
+    "relative_gap",
+    "save_model",
+    "save_network",
+    "save_scores",
+    "smallest_margins",
+    "solve_structure",
+    "to_networkx",
+    "to_pgmpy",
+    "to_pyagrum",
+    "verify_certificate",
+    "what_if",
+    "write_formulation",
+    "write_report",
+]
+__version__: str

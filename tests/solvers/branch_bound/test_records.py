@@ -1,0 +1,60 @@
+"""Records that kernels change, and the numbering of columns."""
+
+from __future__ import annotations
+
+from copy import copy
+from typing import NamedTuple
+
+import numpy as np
+from numba import njit
+
+from marginbn.solvers.branch_bound.kernels.records import column_of, columns_of, new_record
+
+
+class Purse:
+    """Numbers by name."""
+
+    coins: int
+    worth: float
+
+
+class Person(NamedTuple):
+    """A record among arrays, as kernels get it."""
+
+    ages: np.ndarray
+    purse: Purse
+
+
+@njit
+def spend(person, price):  # type: ignore[no-untyped-def]
+    person.purse.coins -= 1
+    person.purse.worth -= price
+    return person.purse.coins
+
+
+def test_what_a_kernel_writes_is_seen_by_python_and_the_other_way_round() -> None:
+    """Fields begin at 0 or the value given; integers stay integers."""
+    person = Person(np.zeros(2), new_record(Purse, worth=2.5))
+    assert (person.purse.coins, person.purse.worth) == (0, 2.5)
+    person.purse.coins = 2**53 + 1
+    assert spend(person, 0.5) == 2**53
+    assert (person.purse.coins, person.purse.worth) == (2**53, 2.0)
+
+
+def test_a_copy_of_a_record_is_its_own() -> None:
+    """Stores that grow rely on it."""
+    purse = new_record(Purse, coins=3)
+    other = copy(purse)
+    other.coins = 1
+    assert spend(Person(np.zeros(0), other), 0.0) == 0
+    assert (purse.coins, other.coins) == (3, 0)
+
+
+def test_columns_are_numbered_one_feature_after_the_other() -> None:
+    """n + 2 slots per feature, then the class sets."""
+    n = 3
+    numbers = [column_of(n, i, s) for i in range(n) for s in range(n + 2)]
+    assert [*numbers, column_of(n, n, 0)] == list(range(n * (n + 2) + 1))
+    vertex = np.array([1, 4, 3, 6])
+    expected = [column_of(n, i, s) for i, s in enumerate(vertex.tolist())]
+    assert columns_of(vertex).tolist() == expected
