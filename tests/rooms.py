@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import functools
 import tomllib
 from collections.abc import Iterator
 from pathlib import Path
@@ -43,6 +44,8 @@ def find_modules() -> dict[str, Path]:
 
 MODULES = find_modules()
 
+_parse = functools.cache(ast.parse)
+
 
 def for_typing_only(tree: ast.Module) -> set[ast.AST]:
     """Everything inside ``if TYPE_CHECKING:``."""
@@ -58,7 +61,7 @@ def for_typing_only(tree: ast.Module) -> set[ast.AST]:
 
 def read_imports(source: str, modules: dict[str, Path]) -> Iterator[str]:
     """Modules of the package that a source imports, at its top or anywhere inside."""
-    tree = ast.parse(source)
+    tree = _parse(source)
     free = for_typing_only(tree)
     for node in ast.walk(tree):
         if node in free:
@@ -79,5 +82,5 @@ def is_ours(name: str) -> bool:
 
 def count_imports(source: str) -> int:
     """Lines of a source that are import statements."""
-    imports = (n for n in ast.walk(ast.parse(source)) if isinstance(n, ast.Import | ast.ImportFrom))
+    imports = (n for n in ast.walk(_parse(source)) if isinstance(n, ast.Import | ast.ImportFrom))
     return sum((node.end_lineno or node.lineno) - node.lineno + 1 for node in imports)
