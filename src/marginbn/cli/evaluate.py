@@ -1,4 +1,4 @@
-"""``marginbn evaluate``: cross-validated accuracy beside naive Bayes and TAN."""
+"""``marginbn evaluate``: cross-validated accuracy, next to naive Bayes and TAN."""
 
 from __future__ import annotations
 
