@@ -25,7 +25,8 @@ from marginbn import (
     linear_problem,
     margin_problem,
 )
-from marginbn.classifiers.training import encode_training, read_training_rows
+from marginbn.classifiers.validation import read_training_rows
+from marginbn.data.encode import encode_training
 from marginbn.datasets import load_dataset, load_folder_dataset
 from marginbn.problem.scores import LOCAL_SCORES
 
@@ -85,8 +86,7 @@ def encoded(name: str, folder: Path | None) -> EncodedData:
             dataset.train.column(dataset.target).values,
             None,
             kinds="auto",
-            missing="drop",
-        )
+        ).without_missing("drop")
     return encode_training(rows, "drop").data
 
 

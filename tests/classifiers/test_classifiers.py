@@ -26,6 +26,8 @@ from marginbn import (
     OptimalityWarning,
     TANClassifier,
 )
+from marginbn.classifiers.validation import read_training_rows
+from marginbn.data.encode import encode_training
 
 # Without limits of time: a check that fits twice must not depend on how busy the machine is. The
 # grid is small; the one of the paper has its own tests.
@@ -215,14 +217,10 @@ def test_every_generative_score(score, class_restricted, iris):
 
 def test_margin_objective_beats_the_baselines(iris):
     """The optimum is never below the soft margin of naive Bayes or TAN."""
-    from marginbn import margin_problem
-    from marginbn.classifiers.training import encode_training, read_training_rows
-
     X, y = iris
     clf = MaxMarginBNClassifier().fit(X, y)
-    rows = read_training_rows(MaxMarginBNClassifier(), X, y, None, kinds="auto", missing="drop")
-    data = encode_training(rows, "drop").data
-    problem = margin_problem(data, clf._candidates(data, 2), gamma=clf.gamma)
+    rows = read_training_rows(MaxMarginBNClassifier(), X, y, None, kinds="auto")
+    problem = clf._problem(encode_training(rows, "drop").data)
     for rival in (NaiveBayesClassifier(), TANClassifier()):
         assert problem.score(rival.fit(X, y).structure_) <= clf.objective_ + 1e-9
 

@@ -23,11 +23,10 @@ from marginbn.classifiers.evaluation import (
     binomial_test,
     cross_validate,
     paired_t_test,
-    stratified_holdout,
     t_interval,
 )
-from marginbn.classifiers.max_margin_cv import stratified_folds
 from marginbn.data.encode import EncodedData
+from marginbn.data.labelled import stratified_folds, stratified_holdout
 from marginbn.data.table import Table, as_table
 from marginbn.exceptions import DataWarning, InputError, OptimalityWarning
 from marginbn.solvers.result import SolveResult, Status, TracePoint

@@ -6,7 +6,6 @@ import csv
 import io
 import json
 import os
-import re
 import signal
 import subprocess
 import sys
@@ -20,17 +19,14 @@ from typer.testing import CliRunner, Result
 
 import marginbn
 from marginbn import MaxMarginBNClassifier, NaiveBayesClassifier, TANClassifier
-from marginbn.classifiers.evaluation import cross_validate, stratified_holdout
+from marginbn.classifiers.evaluation import cross_validate
 from marginbn.classifiers.model_file import load_model, save_model
 from marginbn.cli import app
 from marginbn.cli.data import parse_kinds
-from marginbn.cli.options import Score
 from marginbn.cli.running import ProgressLine
+from marginbn.data.labelled import stratified_holdout
 from marginbn.datasets import load_dataset
-from marginbn.exceptions import InputError
 from marginbn.export.formats import load_network as load_any
-from marginbn.problem.scores import get_local_score
-from marginbn.solvers import solver_names
 from marginbn.solvers.result import TracePoint
 
 COMMANDS = [
@@ -139,22 +135,6 @@ def test_help_imports_nothing_heavy() -> None:
 def test_version() -> None:
     """The version of the package."""
     assert run("--version").stdout == f"marginbn {marginbn.__version__}\n"
-
-
-def test_score_names_are_those_of_the_library() -> None:
-    """The option offers exactly the scores there are."""
-    for score in Score:
-        get_local_score(str(score), 1.0)
-    with pytest.raises(InputError) as caught:
-        get_local_score("nonsense", 1.0)
-    for score in Score:
-        assert str(score) in str(caught.value)
-
-
-def test_help_names_every_solver() -> None:
-    """The solvers in the help text are those of the registry."""
-    words = re.findall(r"\w+", run("fit", "--help").stdout)
-    assert set(solver_names()) <= set(words)
 
 
 # --- fit ------------------------------------------------------------------------------------------

@@ -468,7 +468,7 @@ def test_ten_data_sets_are_certified(name: str, tmp_path: Path) -> None:
     dataset = load_folder_dataset(name, data_folder())
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        data: EncodedData = encode_rows(labelled_rows(dataset.train, dataset.target, ()), "drop")
+        data: EncodedData = encode_rows(labelled_rows(dataset.train, dataset.target), "drop")
     candidates = enumerate_candidates(data.n_variables, 2, constant=data.constant)
     problem = margin_problem(data, candidates, gamma=math.log(9))
     result = solve_structure(problem, certificate=tmp_path / "c")

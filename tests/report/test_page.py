@@ -34,7 +34,7 @@ from marginbn.network.wording import text_width
 from marginbn.report import page as assets
 from marginbn.report import page as write
 from marginbn.report.charts import Markup, element, fit_label, linear_scale, log_scale
-from marginbn.report.comparison import LabelledRows, compare_by_folds, compare_on_test, unfitted
+from marginbn.report.comparison import compare_by_folds, compare_on_test, read_rows, unfitted
 from marginbn.report.page import (
     content_policy,
     join_scripts,
@@ -320,7 +320,7 @@ def test_folds_are_those_of_evaluate(
     margin: MaxMarginBNClassifier, iris: tuple[pd.DataFrame, pd.Series]
 ) -> None:
     """The page's accuracies are cross_validate's, method by method."""
-    rows = LabelledRows.read(margin, *iris)
+    rows = read_rows(margin, *iris)
     comparison = compare_by_folds(margin, rows, 3, 5.0)
     for entry, make in zip(
         comparison.methods,
@@ -335,7 +335,7 @@ def test_test_rows_by_hand(iris: tuple[pd.DataFrame, pd.Series]) -> None:
     """The classifier is measured as it is, on exactly the test rows."""
     X, y = iris
     fitted = NaiveBayesClassifier().fit(X[::2], y[::2])
-    rows, test = (LabelledRows.read(fitted, X[k::2], y[k::2]) for k in (0, 1))
+    rows, test = (read_rows(fitted, X[k::2], y[k::2]) for k in (0, 1))
     comparison = compare_on_test(fitted, rows, test)
     assert [m.name for m in comparison.methods] == ["this classifier", "TAN"]
     assert comparison.methods[0].accuracy == fitted.score(X[1::2], y[1::2])

@@ -41,6 +41,12 @@ WORKED_WITH = (
 """Classes whose public methods are explained by examples too, of their own or of the class."""
 
 
+def shown_in(cls: type, method: str) -> bool:
+    """Whether an example of the class calls the method: one set-up serves them all."""
+    examples = re.findall(r"^(?:>>>|\.\.\.) .*", inspect.getdoc(cls) or "", re.MULTILINE)
+    return any(f".{method}(" in line for line in examples)
+
+
 def public_things() -> Iterator[tuple[str, Any]]:
     """Functions and classes that users import, and the methods of those they work with."""
     for package in PACKAGES:
@@ -51,7 +57,8 @@ def public_things() -> Iterator[tuple[str, Any]]:
     for cls in WORKED_WITH:
         for name, member in vars(cls).items():
             function = getattr(member, "__func__", member)
-            if inspect.isfunction(function) and not name.startswith("_"):
+            is_public = inspect.isfunction(function) and not name.startswith("_")
+            if is_public and not shown_in(cls, name):
                 yield f"{cls.__name__}.{name}", function
 
 

@@ -4,8 +4,7 @@ from marginbn.classifiers.base import BaseBNClassifier
 from marginbn.classifiers.generative import GenerativeBNClassifier
 from marginbn.classifiers.max_margin import MaxMarginBNClassifier
 from marginbn.classifiers.max_margin_cv import MaxMarginBNClassifierCV
-from marginbn.classifiers.naive_bayes import NaiveBayesClassifier
-from marginbn.classifiers.tan import TANClassifier
+from marginbn.classifiers.naive_bayes import NaiveBayesClassifier, TANClassifier
 
 __all__ = [
     "BaseBNClassifier",

@@ -1,13 +1,14 @@
-"""What all classifiers share: validation, discretisation, encoding, parameters, prediction.
+"""What all classifiers share: encoding, parameters, prediction.
 
-A subclass answers one question, :meth:`BaseBNClassifier._learn_structure`.
+A subclass answers one question, :meth:`BaseBNClassifier._learn_structure`, and declares the checks
+of its own parameters.
 """
 
 from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Sequence
-from typing import Any, Self
+from typing import Any, ClassVar, Self, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,18 +16,27 @@ from scipy.special import logsumexp
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
-from marginbn.classifiers.training import (
-    EncodedTraining,
-    encode_training,
+from marginbn.classifiers.validation import (
+    Check,
+    check_positive,
+    one_of,
     read_features,
     read_training_rows,
+    set_feature_names,
 )
 from marginbn.data.counts import contingency
-from marginbn.data.encode import EncodedData
-from marginbn.exceptions import InputError
+from marginbn.data.encode import (
+    EncodedData,
+    EncodedTraining,
+    MissingPolicy,
+    UnseenPolicy,
+    encode_training,
+    with_class_column,
+)
+from marginbn.data.labelled import LabelledTable
+from marginbn.data.table import Table
 from marginbn.network.explain import Explanations, as_rows, explain_codes
 from marginbn.network.network import BayesianNetwork
-from marginbn.problem.candidates import Arc
 from marginbn.problem.scores import log_likelihood
 from marginbn.problem.structure import Structure
 from marginbn.solvers.result import SolveResult, Status, TracePoint
@@ -58,16 +68,60 @@ class BaseBNClassifier(ClassifierMixin, BaseEstimator):
         Training rows used.
     n_dropped_ : int
         Training rows left out because of missing values.
+
+    Examples
+    --------
+    >>> from marginbn import NaiveBayesClassifier
+    >>> X, y = [["red"], ["red"], ["blue"]], ["a", "a", "b"]
+    >>> clf = NaiveBayesClassifier().fit(X, y)
+    >>> clf.predict([["blue"], [None]]).tolist()
+    ['b', 'a']
+    >>> clf.predict_proba([[None]]).round(3).tolist()
+    [[0.6, 0.4]]
+    >>> clf.predict_log_proba([[None]]).round(3).tolist()
+    [[-0.511, -0.916]]
+    >>> clf.decision_function([[None]]).round(3).tolist()
+    [-0.405]
+    >>> print(clf.explain(["red"])[0])
+    row 0: a (p = 0.7714) against b, odds 3.38 : 1
+      x0 = red    +0.8109
+      class = a   +0.4055
+      log margin  +1.2164
     """
 
-    smoothing: float
-    missing: Any
-    unseen: Any
-    column_kinds: Any
+    _CHECKS: ClassVar[dict[str, Check]] = {
+        "smoothing": check_positive,
+        "missing": one_of(*get_args(MissingPolicy)),
+        "unseen": one_of(*get_args(UnseenPolicy)),
+    }
+
+    def __init__(
+        self,
+        *,
+        smoothing: float = 1.0,
+        missing: str = "drop",
+        unseen: str = "missing",
+        column_kinds: Any = "auto",
+    ) -> None:
+        self._store(locals())
+
+    def _store(self, parameters: dict[str, Any]) -> None:
+        """Keep the arguments of a constructor, its ``locals()``; they are checked in ``fit``."""
+        given = {k: v for k, v in parameters.items() if k not in ("self", "__class__")}
+        self.__dict__.update(given)
+
+    def _check_parameters(self) -> None:
+        """Refuse parameters that no data could make sense of."""
+        parameters = self.get_params(deep=False)
+        for name, check in self._CHECKS.items():
+            check(name, parameters[name])
 
     @abstractmethod
     def _learn_structure(self, data: EncodedData) -> SolveResult:
         """Find the structure; the only thing a subclass must do."""
+
+    def _choose_settings(self, rows: LabelledTable) -> None:
+        """Choose by validation what is left open; most classifiers leave nothing open."""
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Learn codings, structure and parameters.
@@ -84,19 +138,21 @@ class BaseBNClassifier(ClassifierMixin, BaseEstimator):
         Returns
         -------
         self
-
-        Examples
-        --------
-        >>> from marginbn import NaiveBayesClassifier
-        >>> X, y = [["red", 1.5], ["red", 2.0], ["blue", 7.5], ["blue", 8.0]], ["a", "a", "b", "b"]
-        >>> NaiveBayesClassifier().fit(X, y, sample_weight=[1, 1, 2, 2]).network_.names
-        ('class', 'x0', 'x1')
         """
         self._check_parameters()
-        rows = read_training_rows(
-            self, X, y, sample_weight, kinds=self.column_kinds, missing=self.missing
+        return self._fit_rows(
+            read_training_rows(self, X, y, sample_weight, kinds=self.column_kinds)
         )
-        self.n_samples_, self.n_dropped_ = rows.n_rows, rows.n_dropped
+
+    def _fit_table(self, rows: LabelledTable) -> Self:
+        """Learn from rows that are read already, with parameters that are checked already."""
+        set_feature_names(self, rows.features)
+        return self._fit_rows(rows)
+
+    def _fit_rows(self, given: LabelledTable) -> Self:
+        rows = given.without_missing(self.missing, stacklevel=4)  # the caller of fit
+        self.n_samples_, self.n_dropped_ = rows.n_rows, given.n_rows - rows.n_rows
+        self._choose_settings(rows)
         training = encode_training(rows, self.missing)
         return self._finish(training, self._learn_structure(training.data))
 
@@ -112,73 +168,39 @@ class BaseBNClassifier(ClassifierMixin, BaseEstimator):
         self.network_ = BayesianNetwork.fit(training.data, result.structure, self.smoothing)
         return self
 
-    def _check_parameters(self) -> None:
-        """Refuse parameters that no data could make sense of."""
-        check_positive("smoothing", self.smoothing)
-        if self.unseen not in ("missing", "error"):
-            raise InputError(f"unseen must be 'missing' or 'error', got {self.unseen!r}")
+    def _read_features(self, X: Any) -> Table:
+        """Rows to predict, read with the columns and kinds of training."""
+        check_is_fitted(self)
+        kinds = {i: c.kind for i, c in enumerate(self.coding_.columns)}
+        return read_features(self, X, kinds=kinds, reset=False)
+
+    def _encode(self, X: Any) -> NDArray[np.int32]:
+        table = self._read_features(X)
+        return self.coding_.encode(table, self.unseen)
 
     def _log_joint(self, X: Any) -> NDArray[np.float64]:
         """log P(c, known features) for every row and class; unknown features are summed out."""
-        check_is_fitted(self)
-        table = read_features(self, X, kinds=self._fitted_kinds(), reset=False)
-        codes = self.coding_.encode(table, self.unseen)
-        with_class = np.column_stack([np.zeros(len(codes), dtype=np.int32), codes])
-        return self.network_.log_joint_per_class(with_class)
-
-    def _fitted_kinds(self) -> dict[int, str]:
-        return {i: c.kind for i, c in enumerate(self.coding_.columns)}
+        codes = with_class_column(self._encode(X))
+        return self.network_.log_joint_per_class(codes)
 
     def predict(self, X: Any) -> NDArray[Any]:
-        """Most probable class of every row; ties go to the first class.
-
-        Examples
-        --------
-        >>> from marginbn import NaiveBayesClassifier
-        >>> X, y = [["red"], ["red"], ["blue"]], ["a", "a", "b"]
-        >>> NaiveBayesClassifier().fit(X, y).predict([["blue"], [None]]).tolist()
-        ['b', 'a']
-        """
-        best = self._log_joint(X).argmax(axis=1)  # first: it tells an unfitted estimator
+        """Most probable class of every row; ties go to the first class."""
+        best = self._log_joint(X).argmax(axis=1)  # first: it refuses an unfitted estimator
         labels: NDArray[Any] = self.classes_[best]
         return labels
 
     def predict_log_proba(self, X: Any) -> NDArray[np.float64]:
-        """Log posterior of every class, shape (n_samples, n_classes).
-
-        Examples
-        --------
-        >>> from marginbn import NaiveBayesClassifier
-        >>> X, y = [["red"], ["red"], ["blue"]], ["a", "a", "b"]
-        >>> NaiveBayesClassifier().fit(X, y).predict_log_proba([[None]]).round(3).tolist()
-        [[-0.511, -0.916]]
-        """
+        """Log posterior of every class, shape (n_samples, n_classes)."""
         joint = self._log_joint(X)
         normalised: NDArray[np.float64] = joint - logsumexp(joint, axis=1, keepdims=True)
         return normalised
 
     def predict_proba(self, X: Any) -> NDArray[np.float64]:
-        """Posterior of every class, shape (n_samples, n_classes).
-
-        Examples
-        --------
-        >>> from marginbn import NaiveBayesClassifier
-        >>> X, y = [["red"], ["red"], ["blue"]], ["a", "a", "b"]
-        >>> NaiveBayesClassifier().fit(X, y).predict_proba([[None]]).round(3).tolist()
-        [[0.6, 0.4]]
-        """
+        """Posterior of every class, shape (n_samples, n_classes)."""
         return np.exp(self.predict_log_proba(X))
 
     def decision_function(self, X: Any) -> NDArray[np.float64]:
-        """Log odds of the second class if there are two classes, else log posteriors.
-
-        Examples
-        --------
-        >>> from marginbn import NaiveBayesClassifier
-        >>> X, y = [["red"], ["red"], ["blue"]], ["a", "a", "b"]
-        >>> NaiveBayesClassifier().fit(X, y).decision_function([[None]]).round(3).tolist()
-        [-0.405]
-        """
+        """Log odds of the second class if there are two classes, else log posteriors."""
         log_proba = self.predict_log_proba(X)
         if len(self.classes_) == 2:
             odds: NDArray[np.float64] = log_proba[:, 1] - log_proba[:, 0]
@@ -190,20 +212,8 @@ class BaseBNClassifier(ClassifierMixin, BaseEstimator):
 
         The predicted class is compared with its nearest rival, or the labels ``y`` with theirs.
         One row on its own is welcome too; see :func:`marginbn.network.explain.explain`.
-
-        Examples
-        --------
-        >>> from marginbn import NaiveBayesClassifier
-        >>> X, y = [["red"], ["red"], ["blue"]], ["a", "a", "b"]
-        >>> print(NaiveBayesClassifier().fit(X, y).explain(["red"])[0])
-        row 0: a (p = 0.7714) against b, odds 3.38 : 1
-          x0 = red    +0.8109
-          class = a   +0.4055
-          log margin  +1.2164
         """
-        check_is_fitted(self)
-        table = read_features(self, as_rows(X), kinds=self._fitted_kinds(), reset=False)
-        codes = self.coding_.encode(table, self.unseen)
+        codes = self._encode(as_rows(X))  # first: it refuses an unfitted estimator
         return explain_codes(self.network_, self.classes_, codes, y)
 
     def __sklearn_tags__(self) -> Any:
@@ -212,41 +222,6 @@ class BaseBNClassifier(ClassifierMixin, BaseEstimator):
         tags.input_tags.string = True
         tags.input_tags.categorical = True
         return tags
-
-
-def check_positive(name: str, value: Any) -> None:
-    """Refuse anything but a positive finite number."""
-    number = isinstance(value, (int, float, np.integer, np.floating))
-    if not number or isinstance(value, bool) or not 0 < value < float("inf"):
-        raise InputError(f"{name} must be a positive number, got {value!r}")
-
-
-def check_count(name: str, value: Any, least: int = 0) -> None:
-    """Refuse anything but an integer of at least ``least``."""
-    if not isinstance(value, (int, np.integer)) or isinstance(value, bool) or value < least:
-        raise InputError(f"{name} must be an integer of at least {least}, got {value!r}")
-
-
-def resolve_arcs(arcs: Any, data: EncodedData, name: str) -> tuple[Arc, ...]:
-    """Arcs given as (parent, child) by name, or by index with the class at 0."""
-    if arcs is None:
-        return ()
-    try:
-        pairs = [(parent, child) for parent, child in arcs]
-    except (TypeError, ValueError):
-        raise InputError(f"{name} must be pairs (parent, child), got {arcs!r}") from None
-    return tuple((_resolve(p, data, name), _resolve(c, data, name)) for p, c in pairs)
-
-
-def _resolve(variable: Any, data: EncodedData, name: str) -> int:
-    if isinstance(variable, str) and variable in data.names:
-        return data.names.index(variable)
-    if isinstance(variable, (int, np.integer)) and 0 <= variable < data.n_variables:
-        return int(variable)
-    raise InputError(
-        f"{name} names the variable {variable!r}; known are {list(data.names)} "
-        f"and the indices 0 (the class) to {data.n_variables - 1}"
-    )
 
 
 def fixed_structure_result(

@@ -24,7 +24,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import betainc, stdtr, stdtrit
 
 from marginbn.classifiers.base import BaseBNClassifier
-from marginbn.classifiers.max_margin_cv import stratified_folds
+from marginbn.data.labelled import stratified_folds
 from marginbn.data.table import Table
 from marginbn.exceptions import DataWarning, InputError, OptimalityWarning
 from marginbn.solvers.result import Status
@@ -126,34 +126,6 @@ def accuracy(predicted: ArrayLike, labels: ArrayLike) -> float:
     return float((predictions == truth).mean())
 
 
-def stratified_holdout(
-    labels: NDArray[Any], fraction: float, seed: int = 0
-) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
-    """Rows to learn from and rows to hold out, every class in nearly the same proportion.
-
-    Rows are shuffled, sorted by class and dealt out at even distances. Both parts get at least
-    one row.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> train, held_out = stratified_holdout(np.array(["a"] * 6 + ["b"] * 4), 0.5)
-    >>> len(train), len(held_out)
-    (5, 5)
-    """
-    n_rows = len(labels)
-    if not 0 < fraction < 1:
-        raise InputError(f"fraction must lie strictly between 0 and 1, got {fraction}")
-    if n_rows < 2:
-        raise InputError(f"holding out rows needs at least 2 of them, got {n_rows}")
-    n_out = min(max(round(fraction * n_rows), 1), n_rows - 1)
-    shuffled = np.random.default_rng(seed).permutation(n_rows)
-    by_class = shuffled[np.argsort(labels[shuffled], kind="stable")]
-    places = (np.arange(n_out) * n_rows + n_rows // 2) // n_out
-    held_out = np.sort(by_class[places])
-    return np.setdiff1d(np.arange(n_rows), held_out), held_out
-
-
 @dataclass(frozen=True)
 class FoldScore:
     """One fold: accuracy on its test rows, and how the structure search on the others ended."""
@@ -210,7 +182,7 @@ def cross_validate(
     n_jobs: int | None = None,
     on_fold: Callable[[FoldScore], None] | None = None,
 ) -> FoldScores:
-    """Accuracy on stratified folds; discretisation and all else is learned anew in each.
+    """Accuracy on stratified folds; discretisation and all else is learned again in each.
 
     Parameters
     ----------
@@ -251,17 +223,17 @@ def cross_validate(
         )
     splits = stratified_folds(np.asarray(labels), n_folds, seed)
     tasks = (delayed(_score_fold)(make_classifier, table, labels, *split) for split in splits)
-    folds, told = [], []
+    folds, caught = [], []
     for fold, messages in Parallel(n_jobs=n_jobs, return_as="generator")(tasks):
         folds.append(fold)
-        told.append(messages)
+        caught.append(messages)
         if on_fold is not None:
             on_fold(fold)
-    _warn_once(told)
+    _warn_once(caught)
     return FoldScores(tuple(folds))
 
 
-Told = tuple[type[Warning], str]
+Message = tuple[type[Warning], str]
 """A warning as category and message."""
 
 
@@ -271,14 +243,14 @@ def _score_fold(
     labels: NDArray[Any],
     train: NDArray[np.intp],
     test: NDArray[np.intp],
-) -> tuple[FoldScore, list[Told]]:
+) -> tuple[FoldScore, list[Message]]:
     """Score of one fold, and the warnings its fit gave."""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         classifier = make_classifier().fit(table.take(train), labels[train])
     if classifier.status_ == Status.INTERRUPTED:
         raise KeyboardInterrupt
-    told = [(w.category, str(w.message)) for w in caught]
+    messages = [(w.category, str(w.message)) for w in caught]
     score = accuracy(classifier.predict(table.take(test)), labels[test])
     return (
         FoldScore(
@@ -289,17 +261,17 @@ def _score_fold(
             classifier.gap_,
             classifier.result_.seconds,
         ),
-        told,
+        messages,
     )
 
 
-def _warn_once(told: Sequence[Iterable[Told]]) -> None:
+def _warn_once(caught: Sequence[Iterable[Message]]) -> None:
     """One warning per kind instead of one per fold."""
     for category in (DataWarning, OptimalityWarning):
-        messages = [m for fold in told for kind, m in fold if issubclass(kind, category)]
+        messages = [m for fold in caught for kind, m in fold if issubclass(kind, category)]
         if messages:
             warnings.warn(
-                f"in {len(messages)} of {len(told)} folds, such as: {messages[0]}",
+                f"in {len(messages)} of {len(caught)} folds, such as: {messages[0]}",
                 category,
                 stacklevel=3,
             )

@@ -6,7 +6,7 @@ from typing import Any
 
 from marginbn.classifiers.search import SearchingBNClassifier
 from marginbn.data.encode import EncodedData
-from marginbn.problem.problem import drop_dominated, linear_problem
+from marginbn.problem.problem import StructureProblem, drop_dominated, linear_problem
 from marginbn.problem.scores import get_local_score
 from marginbn.solvers.result import SolveResult
 
@@ -67,29 +67,10 @@ checkpoint, certificate
         checkpoint: Any = None,
         certificate: Any = None,
     ) -> None:
-        self.score = score
-        self.max_parents = max_parents
-        self.class_restricted = class_restricted
-        self.equivalent_sample_size = equivalent_sample_size
-        self.smoothing = smoothing
-        self.solver = solver
-        self.time_limit = time_limit
-        self.gap_tolerance = gap_tolerance
-        self.random_state = random_state
-        self.n_jobs = n_jobs
-        self.verbose = verbose
-        self.required_arcs = required_arcs
-        self.forbidden_arcs = forbidden_arcs
-        self.missing = missing
-        self.unseen = unseen
-        self.column_kinds = column_kinds
-        self.callback = callback
-        self.memory_limit = memory_limit
-        self.checkpoint = checkpoint
-        self.certificate = certificate
+        self._store(locals())
 
     # The parameter "score" has the name of scikit-learn's accuracy method. Reading the attribute
-    # gives the method, setting it stores the parameter, and get_params tells the parameter.
+    # gives the method, setting it stores the parameter, and get_params gives the parameter.
     @property
     def score(self) -> Any:
         """Accuracy, as in every scikit-learn classifier: ``score(X, y, sample_weight=None)``."""
@@ -103,9 +84,10 @@ checkpoint, certificate
         """Parameters by name."""
         return {**super().get_params(deep), "score": self.__dict__["score"]}
 
-    def _learn_structure(self, data: EncodedData) -> SolveResult:
+    def _problem(self, data: EncodedData) -> StructureProblem:
         local_score = get_local_score(self.__dict__["score"], self.equivalent_sample_size)
-        candidates = self._candidates(
-            data, self.max_parents, class_restricted=self.class_restricted
-        )
-        return self._search(drop_dominated(linear_problem(data, candidates, local_score)))
+        candidates = self._candidates(data, class_restricted=self.class_restricted)
+        return linear_problem(data, candidates, local_score)
+
+    def _learn_structure(self, data: EncodedData) -> SolveResult:
+        return self._search(drop_dominated(self._problem(data)))

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import Any, ClassVar, get_args
 
-from marginbn.classifiers.base import check_positive, fixed_structure_result
+from marginbn.classifiers.base import fixed_structure_result
 from marginbn.classifiers.search import SearchingBNClassifier
+from marginbn.classifiers.validation import Check, check_positive, one_of
 from marginbn.data.encode import EncodedData
 from marginbn.exceptions import InputError
-from marginbn.problem.problem import margin_problem
+from marginbn.problem.margins import MarginKind
+from marginbn.problem.problem import StructureProblem, margin_problem
 from marginbn.solvers.result import SolveResult
 
 
@@ -69,7 +71,7 @@ class MaxMarginBNClassifier(SearchingBNClassifier):
         problems, cannot share one.
     certificate : str, path or None, default=None
         File for a proof of the result that ``marginbn verify`` can check; part of the time limit
-        goes into writing it down. Every fit writes it anew.
+        goes into writing it down. Every fit writes it again.
 
     Examples
     --------
@@ -80,6 +82,12 @@ class MaxMarginBNClassifier(SearchingBNClassifier):
     >>> clf.status_, clf.gap_ <= 1e-6
     ('optimal', True)
     """
+
+    _CHECKS: ClassVar[dict[str, Check]] = {
+        **SearchingBNClassifier._CHECKS,
+        "gamma": check_positive,
+        "margin": one_of(*get_args(MarginKind)),
+    }
 
     def __init__(
         self,
@@ -104,50 +112,23 @@ class MaxMarginBNClassifier(SearchingBNClassifier):
         checkpoint: Any = None,
         certificate: Any = None,
     ) -> None:
-        self.margin = margin
-        self.gamma = gamma
-        self.max_parents = max_parents
-        self.smoothing = smoothing
-        self.solver = solver
-        self.time_limit = time_limit
-        self.gap_tolerance = gap_tolerance
-        self.random_state = random_state
-        self.n_jobs = n_jobs
-        self.verbose = verbose
-        self.required_arcs = required_arcs
-        self.forbidden_arcs = forbidden_arcs
-        self.missing = missing
-        self.unseen = unseen
-        self.column_kinds = column_kinds
-        self.callback = callback
-        self.memory_limit = memory_limit
-        self.checkpoint = checkpoint
-        self.certificate = certificate
+        self._store(locals())
 
-    def _check_parameters(self) -> None:
-        super()._check_parameters()
-        check_positive("gamma", self.gamma)
-        check_margin(self.margin)
-
-    def _learn_structure(self, data: EncodedData) -> SolveResult:
-        if data.n_classes < 2:
-            return single_class_result(data)
-        problem = margin_problem(
+    def _problem(self, data: EncodedData) -> StructureProblem:
+        return margin_problem(
             data,
-            self._candidates(data, self.max_parents),
+            self._candidates(data),
             margin=self.margin,
             gamma=self.gamma,
             smoothing=self.smoothing,
         )
-        return self._search(problem)
+
+    def _learn_structure(self, data: EncodedData) -> SolveResult:
+        return single_class_result(data) or self._search(self._problem(data))
 
 
-def single_class_result(data: EncodedData) -> SolveResult:
-    """With one class there is no rival and nothing to separate: the empty structure."""
+def single_class_result(data: EncodedData) -> SolveResult | None:
+    """With one class there is no rival and nothing to separate: the empty structure, else None."""
+    if data.n_classes > 1:
+        return None
     return fixed_structure_result(data, [()] * data.n_variables, "single_class")
-
-
-def check_margin(margin: Any) -> None:
-    """Refuse unknown margins."""
-    if margin not in ("multiclass", "binary"):
-        raise InputError(f"margin must be 'multiclass' or 'binary', got {margin!r}")

@@ -7,31 +7,32 @@ import warnings
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Any, ClassVar
 
 import numpy as np
 from joblib import Parallel, delayed
 from numpy.typing import NDArray
 from sklearn.model_selection import ShuffleSplit, check_cv
 
-from marginbn.classifiers.base import check_count, check_positive
 from marginbn.classifiers.max_margin import (
-    check_margin,
+    MaxMarginBNClassifier,
     gamma_from_probability,
     single_class_result,
 )
 from marginbn.classifiers.search import SearchingBNClassifier, seed_of
-from marginbn.classifiers.training import (
-    EncodedTraining,
-    TrainingRows,
-    encode_training,
-    read_target,
-    read_training_rows,
+from marginbn.classifiers.validation import (
+    Check,
+    as_grid,
+    check_count,
+    check_positive,
+    each,
+    optional,
 )
-from marginbn.data.encode import EncodedData
+from marginbn.data.encode import EncodedData, EncodedTraining, encode_training, with_class_column
+from marginbn.data.labelled import LabelledTable, Split, stratified_folds
 from marginbn.exceptions import InputError, OptimalityWarning
 from marginbn.network.network import BayesianNetwork
-from marginbn.problem.problem import StructureProblem, margin_problem
+from marginbn.problem.problem import StructureProblem
 from marginbn.solvers import solve_structure
 from marginbn.solvers.result import SolveResult, Status
 
@@ -106,6 +107,14 @@ missing, unseen, column_kinds, callback, memory_limit
     1
     """
 
+    _CHECKS: ClassVar[dict[str, Check]] = {
+        **SearchingBNClassifier._CHECKS,
+        "margin": MaxMarginBNClassifier._CHECKS["margin"],
+        "gammas": optional(each(check_positive)),
+        "max_parents": each(check_count),
+        "inner_time_limit": optional(check_positive),
+    }
+
     def __init__(
         self,
         *,
@@ -131,85 +140,41 @@ missing, unseen, column_kinds, callback, memory_limit
         checkpoint: Any = None,
         certificate: Any = None,
     ) -> None:
-        self.margin = margin
-        self.gammas = gammas
-        self.max_parents = max_parents
-        self.cv = cv
-        self.smoothing = smoothing
-        self.solver = solver
-        self.inner_time_limit = inner_time_limit
-        self.time_limit = time_limit
-        self.gap_tolerance = gap_tolerance
-        self.random_state = random_state
-        self.n_jobs = n_jobs
-        self.verbose = verbose
-        self.required_arcs = required_arcs
-        self.forbidden_arcs = forbidden_arcs
-        self.missing = missing
-        self.unseen = unseen
-        self.column_kinds = column_kinds
-        self.callback = callback
-        self.memory_limit = memory_limit
-        self.checkpoint = checkpoint
-        self.certificate = certificate
-
-    def _check_parameters(self) -> None:
-        for gamma in self._gamma_grid():
-            check_positive("every entry of gammas", gamma)
-        if self.inner_time_limit is not None:
-            check_positive("inner_time_limit", self.inner_time_limit)
-        check_margin(self.margin)
-        super()._check_parameters()
-
-    def _check_max_parents(self) -> None:
-        for k in self._parent_grid():
-            check_count("every entry of max_parents", k)
+        self._store(locals())
 
     def _gamma_grid(self) -> tuple[float, ...]:
         if self.gammas is None:
             return tuple(gamma_from_probability(p) for p in PAPER_PROBABILITIES)
-        return _grid("gammas", self.gammas)
+        return as_grid("gammas", self.gammas)
 
     def _parent_grid(self) -> tuple[int, ...]:
-        return _grid("max_parents", self.max_parents)
+        return as_grid("max_parents", self.max_parents)
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
-        """Choose gamma and ``max_parents`` by validation, then learn from all rows.
+    def _with_setting(self, max_parents: int, gamma: float) -> MaxMarginBNClassifier:
+        """The unfitted classifier of one setting of the grid, equal to this one in all else."""
+        own, known = self.get_params(deep=False), MaxMarginBNClassifier().get_params(deep=False)
+        shared = {name: own[name] for name in known if name in own}
+        return MaxMarginBNClassifier(**{**shared, "max_parents": max_parents, "gamma": gamma})
 
-        Parameters are those of :meth:`MaxMarginBNClassifier.fit`.
-        """
-        self._check_parameters()
-        rows = read_training_rows(
-            self, X, y, sample_weight, kinds=self.column_kinds, missing=self.missing
-        )
-        self.n_samples_, self.n_dropped_ = rows.n_rows, rows.n_dropped
-        self._choose(self._validate(rows, y))
-        training = encode_training(rows, self.missing)
-        return self._finish(training, self._learn_structure(training.data))
+    def _choose_settings(self, rows: LabelledTable) -> None:
+        self._choose(self._validate(rows))
+
+    def _problem(self, data: EncodedData) -> StructureProblem:
+        return self._with_setting(self.max_parents_, self.gamma_)._problem(data)
 
     def _learn_structure(self, data: EncodedData) -> SolveResult:
-        if data.n_classes < 2:
-            return single_class_result(data)
-        return self._search(self._problem(data, self.max_parents_, self.gamma_))
-
-    def _problem(self, data: EncodedData, max_parents: int, gamma: float) -> StructureProblem:
-        return margin_problem(
-            data,
-            self._candidates(data, max_parents),
-            margin=self.margin,
-            gamma=gamma,
-            smoothing=self.smoothing,
-        )
+        return single_class_result(data) or self._search(self._problem(data))
 
     def _solve_path(
         self, data: EncodedData, max_parents: int
     ) -> Iterator[tuple[float, SolveResult]]:
         """Solve for every gamma, the largest (easiest) first, each from its neighbour's answer."""
         grid = sorted(self._gamma_grid(), reverse=True)
-        if data.n_classes < 2:  # a fold without rivals: nothing to choose
-            yield from ((gamma, single_class_result(data)) for gamma in grid)
+        without_rivals = single_class_result(data)
+        if without_rivals is not None:  # nothing to choose in such a fold
+            yield from ((gamma, without_rivals) for gamma in grid)
             return
-        problem = self._problem(data, max_parents, grid[0])
+        problem = self._with_setting(max_parents, grid[0])._problem(data)
         start: SolveResult | None = None
         for gamma in grid:
             result = solve_structure(
@@ -226,14 +191,14 @@ missing, unseen, column_kinds, callback, memory_limit
             start = result
             yield gamma, result
 
-    def _validate(self, rows: TrainingRows, y: Any) -> list[FoldPath]:
+    def _validate(self, rows: LabelledTable) -> list[FoldPath]:
         """All folds and parent limits, in parallel if asked to; Ctrl-C keeps the folds that are
         complete, if there are any.
         """
         if self.cv is None:
             splits = paper_splits(rows, seed_of(self.random_state))
         else:
-            splits = given_splits(rows, self.cv, read_target(y)[0])
+            splits = given_splits(rows, self.cv)
         tasks = [(k, fold) for fold in range(len(splits)) for k in self._parent_grid()]
         paths: list[FoldPath] = []
         try:
@@ -251,13 +216,13 @@ missing, unseen, column_kinds, callback, memory_limit
                 f"the validation was interrupted: gamma and max_parents are chosen by {n_complete} "
                 f"of {len(splits)} folds",
                 OptimalityWarning,
-                stacklevel=4,
+                stacklevel=5,  # the caller of fit
             )
         return sorted(paths, key=lambda path: (path.max_parents, path.fold))
 
     def _validate_fold(
         self,
-        rows: TrainingRows,
+        rows: LabelledTable,
         train: NDArray[np.intp],
         test: NDArray[np.intp],
         max_parents: int,
@@ -283,18 +248,10 @@ missing, unseen, column_kinds, callback, memory_limit
         """Set gamma_, max_parents_, best_score_ and cv_results_."""
         gammas, parents = self._gamma_grid(), self._parent_grid()
         settings = [(k, gamma) for k in parents for gamma in gammas]
-        table = np.array(
-            [
-                [s for p in paths if p.max_parents == k for s in (p.scores[g],)]
-                for k in parents
-                for g in range(len(gammas))
-            ]
-        )  # (settings, folds)
-        gaps = [
-            max(p.gaps[g] for p in paths if p.max_parents == k)
-            for k in parents
-            for g in range(len(gammas))
-        ]
+        by_limit = [[path for path in paths if path.max_parents == k] for k in parents]
+        scores = np.array([[path.scores for path in group] for group in by_limit])
+        gaps = np.array([[path.gaps for path in group] for group in by_limit])
+        table = scores.transpose(0, 2, 1).reshape(len(settings), -1)  # (settings, folds)
         mean = table.mean(axis=1)
         best = max(range(len(settings)), key=lambda s: (mean[s], -settings[s][0], settings[s][1]))
         self.max_parents_, self.gamma_ = settings[best]
@@ -304,7 +261,7 @@ missing, unseen, column_kinds, callback, memory_limit
             "gamma": np.array([gamma for _, gamma in settings]),
             "mean_test_score": mean,
             "std_test_score": table.std(axis=1),
-            "max_gap": np.array(gaps),
+            "max_gap": gaps.max(axis=1).reshape(-1),
             **{f"split{f}_test_score": table[:, f] for f in range(table.shape[1])},
         }
 
@@ -315,11 +272,7 @@ def complete_folds(paths: list[FoldPath], n_limits: int) -> list[FoldPath]:
     return [path for path in paths if tried[path.fold] == n_limits]
 
 
-Split = tuple[NDArray[np.intp], NDArray[np.intp]]
-"""Training rows and validation rows."""
-
-
-def paper_splits(rows: TrainingRows, seed: int) -> list[Split]:
+def paper_splits(rows: LabelledTable, seed: int) -> list[Split]:
     """Section 6: 20 % for validation if there are more than 1000 rows, else five folds."""
     if rows.n_rows < 2:
         raise InputError("choosing by validation needs at least 2 rows, got n_samples = 1")
@@ -329,11 +282,9 @@ def paper_splits(rows: TrainingRows, seed: int) -> list[Split]:
     return stratified_folds(rows.labels, 5, seed)
 
 
-def given_splits(rows: TrainingRows, cv: Any, labels: NDArray[Any]) -> list[Split]:
-    """Splits of the user's rows, told in the rows that take part in training.
-
-    ``labels`` are those of all rows: the user's splits know nothing of rows left out.
-    """
+def given_splits(rows: LabelledTable, cv: Any) -> list[Split]:
+    """Splits of all rows that the user gave, counted in those that take part in training."""
+    labels = rows.given_labels
     place = np.full(len(labels), -1, dtype=np.intp)
     place[rows.positions] = np.arange(rows.n_rows)
     splits = []
@@ -345,32 +296,10 @@ def given_splits(rows: TrainingRows, cv: Any, labels: NDArray[Any]) -> list[Spli
     return splits
 
 
-def stratified_folds(labels: NDArray[Any], n_folds: int, seed: int) -> list[Split]:
-    """Folds with every class dealt out in turn; works for classes of any size."""
-    n_folds = min(n_folds, len(labels))
-    shuffled = np.random.default_rng(seed).permutation(len(labels))
-    by_class = shuffled[np.argsort(labels[shuffled], kind="stable")]
-    fold = np.empty(len(labels), dtype=np.intp)
-    fold[by_class] = np.arange(len(labels)) % n_folds
-    return [(np.flatnonzero(fold != f), np.flatnonzero(fold == f)) for f in range(n_folds)]
-
-
 def weighted_accuracy(
-    training: EncodedTraining, network: BayesianNetwork, rows: TrainingRows
+    training: EncodedTraining, network: BayesianNetwork, rows: LabelledTable
 ) -> float:
     """Accuracy of a network on held-out rows, by weight."""
-    codes = training.coding.encode(rows.table)
-    with_class = np.column_stack([np.zeros(len(codes), dtype=np.int32), codes])
-    predicted = training.classes[network.log_joint_per_class(with_class).argmax(axis=1)]
+    codes = with_class_column(training.coding.encode(rows.features))
+    predicted = training.classes[network.log_joint_per_class(codes).argmax(axis=1)]
     return float(np.average(predicted == rows.labels, weights=rows.weights))
-
-
-def _grid(name: str, values: Any) -> tuple[Any, ...]:
-    """A non-empty tuple of distinct grid values."""
-    try:
-        grid = tuple(dict.fromkeys(values))
-    except TypeError:
-        raise InputError(f"{name} must be a sequence of numbers, got {values!r}") from None
-    if not grid:
-        raise InputError(f"{name} must not be empty")
-    return grid

@@ -36,8 +36,7 @@ from marginbn.classifiers.base import BaseBNClassifier
 from marginbn.classifiers.generative import GenerativeBNClassifier
 from marginbn.classifiers.max_margin import MaxMarginBNClassifier
 from marginbn.classifiers.max_margin_cv import MaxMarginBNClassifierCV
-from marginbn.classifiers.naive_bayes import NaiveBayesClassifier
-from marginbn.classifiers.tan import TANClassifier
+from marginbn.classifiers.naive_bayes import NaiveBayesClassifier, TANClassifier
 from marginbn.data.encode import Coding, TableCoding
 from marginbn.exceptions import InputError
 from marginbn.export.native import network_from_dict, network_to_dict

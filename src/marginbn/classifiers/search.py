@@ -4,22 +4,25 @@ from __future__ import annotations
 
 import sys
 import warnings
-from os import PathLike
-from typing import Any
+from abc import abstractmethod
+from typing import Any, ClassVar
 
 import numpy as np
 from sklearn.utils import check_random_state
 
-from marginbn.classifiers.base import (
-    BaseBNClassifier,
+from marginbn.classifiers.base import BaseBNClassifier
+from marginbn.classifiers.validation import (
+    Check,
     check_count,
+    check_not_negative,
+    check_path,
     check_positive,
-    resolve_arcs,
+    optional,
 )
 from marginbn.data.columns import as_input_errors
 from marginbn.data.encode import EncodedData
 from marginbn.exceptions import InputError, OptimalityWarning
-from marginbn.problem.candidates import CandidateSets, enumerate_candidates
+from marginbn.problem.candidates import Arc, CandidateSets, enumerate_candidates
 from marginbn.problem.problem import StructureProblem, estimate_size
 from marginbn.problem.structure import Structure
 from marginbn.solvers import solve_structure, solver_names
@@ -28,57 +31,46 @@ from marginbn.solvers.result import SolveResult, Status, TracePoint
 from marginbn.solvers.run import Callback, ConsoleListener
 
 
+def check_solver(name: str, value: Any) -> None:
+    """Refuse names that no solver has."""
+    known = ["auto", *solver_names()]
+    if value not in known:
+        raise InputError(f"{name} must be one of {known}, got {value!r}")
+
+
 class SearchingBNClassifier(BaseBNClassifier):
-    """A classifier that builds a problem and has it solved."""
+    """A classifier that builds a problem and has it solved.
 
-    max_parents: Any
-    solver: Any
-    time_limit: Any
-    gap_tolerance: Any
-    random_state: Any
-    n_jobs: Any
-    verbose: Any
-    required_arcs: Any
-    forbidden_arcs: Any
-    callback: Any
-    memory_limit: Any
-    checkpoint: Any
-    certificate: Any
+    Besides the parameters below, subclasses take ``random_state``, ``n_jobs``, ``verbose``,
+    ``required_arcs``, ``forbidden_arcs`` and ``callback``.
+    """
 
-    def _check_parameters(self) -> None:
-        super()._check_parameters()
-        self._check_max_parents()
-        if self.solver != "auto" and self.solver not in solver_names():
-            known = ["auto", *solver_names()]
-            raise InputError(f"solver must be one of {known}, got {self.solver!r}")
-        if self.time_limit is not None:
-            check_positive("time_limit", self.time_limit)
-        if not (isinstance(self.gap_tolerance, (int, float)) and self.gap_tolerance >= 0):
-            raise InputError(
-                f"gap_tolerance must be a number of at least 0, got {self.gap_tolerance!r}"
-            )
-        parse_memory(self.memory_limit)
-        for name in ("checkpoint", "certificate"):
-            path = getattr(self, name)
-            if path is not None and not isinstance(path, (str, PathLike)):
-                raise InputError(f"{name} must be a path or None, got {path!r}")
+    _CHECKS: ClassVar[dict[str, Check]] = {
+        **BaseBNClassifier._CHECKS,
+        "max_parents": check_count,
+        "solver": check_solver,
+        "time_limit": optional(check_positive),
+        "gap_tolerance": check_not_negative,
+        "memory_limit": lambda _, value: parse_memory(value),
+        "checkpoint": check_path,
+        "certificate": check_path,
+    }
 
-    def _check_max_parents(self) -> None:
-        check_count("max_parents", self.max_parents)
+    @abstractmethod
+    def _problem(self, data: EncodedData) -> StructureProblem:
+        """What is maximised over which structures."""
 
-    def _candidates(
-        self, data: EncodedData, max_parents: int, *, class_restricted: bool = True
-    ) -> CandidateSets:
+    def _candidates(self, data: EncodedData, *, class_restricted: bool = True) -> CandidateSets:
         """Candidate parent sets under the required and forbidden arcs."""
         if self.verbose:
             margin = getattr(self, "margin", None)
             size = estimate_size(
-                data, max_parents, margin=margin, class_restricted=class_restricted
+                data, self.max_parents, margin=margin, class_restricted=class_restricted
             )
-            sys.stderr.write(f"{size}\n")  # told before anything large is allocated
+            sys.stderr.write(f"{size}\n")  # before anything large is allocated
         return enumerate_candidates(
             data.n_variables,
-            max_parents,
+            self.max_parents,
             class_restricted=class_restricted,
             required=resolve_arcs(self.required_arcs, data, "required_arcs"),
             forbidden=resolve_arcs(self.forbidden_arcs, data, "forbidden_arcs"),
@@ -86,7 +78,7 @@ class SearchingBNClassifier(BaseBNClassifier):
         )
 
     def _search(self, problem: StructureProblem, start: Structure | None = None) -> SolveResult:
-        """Solve within the limits; a limit is a normal ending, told by a warning."""
+        """Solve within the limits; a limit is a normal ending, reported by a warning."""
         result = solve_structure(
             problem,
             self.solver,
@@ -100,7 +92,7 @@ class SearchingBNClassifier(BaseBNClassifier):
             checkpoint=self.checkpoint,
             certificate=self.certificate,
         )
-        warn_if_open(result, stacklevel=5)
+        warn_if_open(result, stacklevel=6)  # the caller of fit
         return result
 
     def _listener(self) -> Callback | None:
@@ -114,6 +106,28 @@ class SearchingBNClassifier(BaseBNClassifier):
             return self.callback(point)  # type: ignore[no-any-return]
 
         return both
+
+
+def resolve_arcs(arcs: Any, data: EncodedData, name: str) -> tuple[Arc, ...]:
+    """Arcs given as (parent, child) by name, or by index with the class at 0."""
+    if arcs is None:
+        return ()
+    try:
+        pairs = [(parent, child) for parent, child in arcs]
+    except (TypeError, ValueError):
+        raise InputError(f"{name} must be pairs (parent, child), got {arcs!r}") from None
+    return tuple((_resolve(p, data, name), _resolve(c, data, name)) for p, c in pairs)
+
+
+def _resolve(variable: Any, data: EncodedData, name: str) -> int:
+    if isinstance(variable, str) and variable in data.names:
+        return data.names.index(variable)
+    if isinstance(variable, (int, np.integer)) and 0 <= variable < data.n_variables:
+        return int(variable)
+    raise InputError(
+        f"{name} names the variable {variable!r}; known are {list(data.names)} "
+        f"and the indices 0 (the class) to {data.n_variables - 1}"
+    )
 
 
 def seed_of(random_state: Any) -> int:

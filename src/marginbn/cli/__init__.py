@@ -11,7 +11,7 @@ from typing import Annotated
 import typer
 
 from marginbn import __version__
-from marginbn.cli import datasets, evaluate, fit, model, problems, report, verify
+from marginbn.cli import datasets, evaluate, fit, model, problems, verify
 from marginbn.cli.running import EXIT_CODES_HELP, command
 
 app = typer.Typer(
@@ -47,7 +47,7 @@ for _function, _epilog in (
     (model.predict, None),
     (evaluate.evaluate, EXIT_CODES_HELP),
     (model.show, None),
-    (report.report, None),
+    (model.report, None),
     (problems.size, None),
     (model.export, None),
     (problems.formulate, None),

@@ -3,80 +3,44 @@
 from __future__ import annotations
 
 import warnings
-from dataclasses import dataclass
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import typer
-from numpy.typing import NDArray
 
-from marginbn.classifiers import NaiveBayesClassifier
-from marginbn.classifiers.evaluation import stratified_holdout
-from marginbn.classifiers.training import encode_training, read_training_rows
+from marginbn.classifiers.validation import check_shape
 from marginbn.cli.options import TableOptions
 from marginbn.data.columns import Column
-from marginbn.data.encode import EncodedData
+from marginbn.data.encode import EncodedData, encode_training
+from marginbn.data.labelled import CLASS_NAME, Dataset, LabelledTable, stratified_holdout
 from marginbn.data.readers import read_table
 from marginbn.data.table import Table, as_table
 from marginbn.datasets import load_dataset
 from marginbn.exceptions import DataWarning, InputError
 
 
-@dataclass(frozen=True, eq=False)
-class Rows:
-    """Feature columns with the class of every row."""
-
-    features: Table
-    target: Column
-
-    @property
-    def n_rows(self) -> int:
-        """Number of rows."""
-        return self.features.n_rows
-
-    @property
-    def labels(self) -> NDArray[Any]:
-        """Class labels with their own type."""
-        return np.asarray(self.target.values.tolist())
-
-    def take(self, indices: NDArray[np.intp]) -> Rows:
-        """Only the given rows."""
-        return Rows(self.features.take(indices), self.target.take(indices))
+def load_rows(options: TableOptions) -> LabelledTable:
+    """The rows to learn from that the command line names."""
+    source = load_source(options)
+    return labelled_rows(source.train, source.target, options.drop)
 
 
-@dataclass(frozen=True, eq=False)
-class Source:
-    """A table, the test part it comes with if any, and the name of the class column."""
-
-    train: Table
-    test: Table | None
-    target: str
-    drop: tuple[str, ...]
-
-    def rows(self) -> Rows:
-        """Rows to learn from."""
-        return labelled_rows(self.train, self.target, self.drop)
-
-    def test_rows(self) -> Rows | None:
-        """Rows of the test part."""
-        return None if self.test is None else labelled_rows(self.test, self.target, ())
-
-
-def load_source(options: TableOptions) -> Source:
+def load_source(options: TableOptions) -> Dataset:
     """Read what the command line names; an existing file wins over a data set of that name."""
-    kinds, drop = parse_kinds(options.kind), tuple(options.drop or ())
+    kinds = parse_kinds(options.kind)
     if is_file_name(options.table):
         if options.target is None:
             raise typer.BadParameter(
                 "say which column holds the class, as in --target class", param_hint="--target"
             )
         table = read_table(options.table, kinds=kinds, delimiter=options.delimiter)
-        return Source(table, None, options.target, drop)
-    dataset = load_dataset(options.table)
-    test = None if dataset.test is None else as_table(dataset.test, kinds=kinds)
-    target = options.target or dataset.target
-    return Source(as_table(dataset.train, kinds=kinds), test, target, drop)
+        return Dataset(options.table, table, None, options.target, "")
+    known = load_dataset(options.table)
+    test = None if known.test is None else as_table(known.test, kinds=kinds)
+    train, target = as_table(known.train, kinds=kinds), options.target or known.target
+    return Dataset(known.name, train, test, target, known.description)
 
 
 def load_table(name: str, delimiter: str | None) -> Table:
@@ -108,11 +72,11 @@ def parse_kinds(texts: list[str] | None) -> Any:
     return kinds or "auto"
 
 
-def labelled_rows(table: Table, target: str, drop: tuple[str, ...]) -> Rows:
-    """Rows that have a class; the others are left out with a warning."""
+def labelled_rows(table: Table, target: str, drop: Iterable[str] | None = None) -> LabelledTable:
+    """Rows without the columns `drop`; those without a class are left out with a warning."""
     column = _class_column(table.column(target))
     features = table.drop(target)
-    for name in drop:
+    for name in drop or ():
         features = features.drop(name)
     if not features.columns:
         raise InputError(f"there is no column besides the target {target!r}")
@@ -126,7 +90,8 @@ def labelled_rows(table: Table, target: str, drop: tuple[str, ...]) -> Rows:
             stacklevel=2,
         )
         features, column = features.take(known), column.take(known)
-    return Rows(features, column)
+    labels = np.asarray(column.values.tolist())
+    return LabelledTable.of(features, labels, target or CLASS_NAME)
 
 
 def _class_column(column: Column) -> Column:
@@ -145,7 +110,9 @@ def _class_column(column: Column) -> Column:
     return classes
 
 
-def hold_out(rows: Rows, fraction: float, seed: int) -> tuple[Rows, Rows | None]:
+def hold_out(
+    rows: LabelledTable, fraction: float, seed: int
+) -> tuple[LabelledTable, LabelledTable | None]:
     """Rows to learn from, and a stratified part of the others to test on."""
     if fraction == 0:
         return rows, None
@@ -153,9 +120,7 @@ def hold_out(rows: Rows, fraction: float, seed: int) -> tuple[Rows, Rows | None]
     return rows.take(train), rows.take(test)
 
 
-def encode_rows(rows: Rows, missing: Any) -> EncodedData:
+def encode_rows(rows: LabelledTable, missing: Any) -> EncodedData:
     """Discretised and encoded, as a classifier would do before its search."""
-    training = read_training_rows(
-        NaiveBayesClassifier(), rows.features, rows.target, None, kinds="auto", missing=missing
-    )
-    return encode_training(training, missing).data
+    check_shape(rows.features.n_rows, rows.features.n_columns)
+    return encode_training(rows.without_missing(missing), missing).data

@@ -8,6 +8,9 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from marginbn.cli.options import JsonOption, OutputOption
+from marginbn.cli.running import print_json
+from marginbn.exceptions import InputError
+from marginbn.network.wording import align
 
 if TYPE_CHECKING:
     from marginbn.data.table import Table
@@ -27,10 +30,8 @@ def datasets(
 
     MARGINBN_DATA may name a folder with more of them.
     """
-    from marginbn.cli.running import print_json
     from marginbn.data.readers import write_csv
     from marginbn.datasets import list_datasets
-    from marginbn.network.wording import align
 
     if name is not None:
         part = _load_part(name, test)
@@ -48,7 +49,6 @@ def datasets(
 
 def _load_part(name: str, test: bool) -> Table:
     from marginbn.datasets import load_dataset
-    from marginbn.exceptions import InputError
 
     dataset = load_dataset(name)
     if not test:

@@ -14,12 +14,14 @@ from marginbn.cli.options import (
     QuietOption,
     SearchOptions,
     TableOptions,
+    build_classifier,
 )
-from marginbn.cli.running import DONE, OPEN_GAP
+from marginbn.cli.running import DONE, OPEN_GAP, note, print_json
+from marginbn.network.wording import align, percent, seconds
 
 if TYPE_CHECKING:
     from marginbn.classifiers.evaluation import FoldScore, FoldScores
-    from marginbn.cli.data import Rows
+    from marginbn.data.labelled import LabelledTable
 
 
 def evaluate(
@@ -35,16 +37,18 @@ def evaluate(
     Everything is learned anew in each fold, discretisation included. Intervals are 95 % Student t
     intervals over the folds.
     """
-    from marginbn.cli.data import load_source
-    from marginbn.cli.running import print_json
+    from marginbn.classifiers.evaluation import cross_validate
+    from marginbn.cli.data import load_rows
 
     entrants = list(dict.fromkeys([problem.method, Method.NAIVE_BAYES, Method.TAN]))
     makers = {method: _maker(method, problem, search) for method in entrants}
-    rows = load_source(table).rows()
+    rows = load_rows(table)
     scores = {}
     for method, make in makers.items():
         report = _Reporter(method, folds, quiet or method is not problem.method)
-        scores[method] = _cross_validate(make, rows, folds, search, report)
+        scores[method] = cross_validate(
+            make, rows.features, rows.labels, folds, search.seed, search.jobs, on_fold=report
+        )
     if json:
         print_json({"n_rows": rows.n_rows, "folds": folds, "methods": _records(scores)})
     else:
@@ -59,24 +63,12 @@ def _maker(method: Method, problem: ProblemOptions, search: SearchOptions) -> An
     """
     from sklearn.base import clone
 
-    from marginbn.cli.options import build_classifier
-
     if method is problem.method:
         classifier = build_classifier(problem, replace(search, jobs=None))
     else:
         common = {name: getattr(problem, name) for name in ("smoothing", "missing", "unseen")}
         classifier = build_classifier(ProblemOptions(method=method, **common))
     return lambda: clone(classifier)
-
-
-def _cross_validate(
-    make: Any, rows: Rows, folds: int, search: SearchOptions, report: _Reporter
-) -> FoldScores:
-    from marginbn.classifiers.evaluation import cross_validate
-
-    return cross_validate(
-        make, rows.features, rows.labels, folds, search.seed, search.jobs, on_fold=report
-    )
 
 
 class _Reporter:
@@ -87,9 +79,6 @@ class _Reporter:
         self._done = 0
 
     def __call__(self, fold: FoldScore) -> None:
-        from marginbn.cli.running import note
-        from marginbn.network.wording import percent, seconds
-
         self._done += 1
         note(
             f"{self._method}: fold {self._done} of {self._n_folds}, accuracy "
@@ -117,9 +106,7 @@ def _finite(record: dict[str, Any]) -> dict[str, Any]:
     return record | {"gap": record["gap"] if record["gap"] < float("inf") else None}
 
 
-def _describe(scores: dict[Method, FoldScores], rows: Rows, folds: int) -> str:
-    from marginbn.network.wording import align, percent, seconds
-
+def _describe(scores: dict[Method, FoldScores], rows: LabelledTable, folds: int) -> str:
     table = [["method", "accuracy", "+-", "largest gap", "search"]]
     for method, result in scores.items():
         time = sum(fold.seconds for fold in result.folds)

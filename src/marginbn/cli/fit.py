@@ -8,20 +8,28 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from marginbn.cli.options import (
+    DEFAULT_HOLDOUT,
     JsonOption,
     ProblemOptions,
     QuietOption,
     SearchOptions,
     TableOptions,
+    build_classifier,
 )
-from marginbn.cli.running import DONE, OPEN_GAP
+from marginbn.cli.running import (
+    DONE,
+    OPEN_GAP,
+    ProgressLine,
+    note,
+    print_json,
+    print_verdict,
+    text_width,
+)
 
 if TYPE_CHECKING:
     from marginbn.classifiers import BaseBNClassifier
-    from marginbn.cli.data import Rows, Source
+    from marginbn.data.labelled import Dataset, LabelledTable
     from marginbn.report.summary import AccuracyLine
-
-DEFAULT_HOLDOUT = 0.2
 
 
 def fit(
@@ -66,8 +74,6 @@ def fit(
     """Learn a classifier from TABLE and say how good it provably is."""
     from marginbn.classifiers.model_file import save_model
     from marginbn.cli.data import load_source
-    from marginbn.cli.options import build_classifier
-    from marginbn.cli.running import note, print_json, print_verdict, text_width
     from marginbn.report.summary import describe, summarise
 
     check_holdout(holdout, test)
@@ -99,7 +105,7 @@ def fit(
 
 
 def set_file(classifier: BaseBNClassifier, name: str, path: Path, method: str) -> None:
-    """Tell the classifier a file of its search; refuse methods that search for nothing."""
+    """Give the classifier a file of its search; refuse methods that search for nothing."""
     if name not in classifier.get_params(deep=False):
         raise typer.BadParameter(f"has no meaning with --method {method}", param_hint=f"--{name}")
     classifier.set_params(**{name: str(path)})
@@ -116,38 +122,38 @@ def check_holdout(holdout: float | None, test: str | None) -> None:
 
 
 def split_rows(
-    source: Source, table: TableOptions, test: str | None, holdout: float | None, seed: int
-) -> tuple[Rows, Rows | None]:
+    source: Dataset, table: TableOptions, test: str | None, holdout: float | None, seed: int
+) -> tuple[LabelledTable, LabelledTable | None]:
     """Rows to learn from, and rows to measure on: a test table, the set's own, or a share."""
     from marginbn.cli.data import hold_out, labelled_rows, load_table
 
-    rows = source.rows()
+    rows = labelled_rows(source.train, source.target, table.drop)
     if test is not None:
-        return rows, labelled_rows(load_table(test, table.delimiter), source.target, ())
+        return rows, labelled_rows(load_table(test, table.delimiter), source.target)
     if holdout is None and source.test is not None:
-        return rows, source.test_rows()
+        return rows, labelled_rows(source.test, source.target)
     if holdout is None:
         holdout = DEFAULT_HOLDOUT if rows.n_rows > 1 else 0.0
     return hold_out(rows, holdout, seed)
 
 
-def describe_split(train: Rows, held_out: Rows, is_share: bool) -> str:
+def describe_split(train: LabelledTable, held_out: LabelledTable, is_share: bool) -> str:
     """One line about what is learned from; a share held out could have been learned from too."""
     hint = "; --holdout 0 learns from all" if is_share else ""
     return f"Learning from {train.n_rows} rows, measuring accuracy on {held_out.n_rows}{hint}."
 
 
-def learn(classifier: BaseBNClassifier, train: Rows, quiet: bool) -> None:
+def learn(classifier: BaseBNClassifier, train: LabelledTable, quiet: bool) -> None:
     """Fit with a progress line; Ctrl-C ends the search, not the program."""
-    from marginbn.cli.running import ProgressLine
-
     with ProgressLine(enabled=not quiet) as progress:
         if "callback" in classifier.get_params(deep=False):
             classifier.set_params(callback=progress)
-        classifier.fit(train.features, train.target)
+        classifier._fit_table(train)
 
 
-def measure(classifier: BaseBNClassifier, train: Rows, held_out: Rows | None) -> list[AccuracyLine]:
+def measure(
+    classifier: BaseBNClassifier, train: LabelledTable, held_out: LabelledTable | None
+) -> list[AccuracyLine]:
     """Accuracy on the rows learned from and on the others."""
     from marginbn.report.summary import AccuracyLine
 

@@ -1,15 +1,11 @@
-"""``marginbn predict``: classes for the rows of a table.
-
-``marginbn show``: what a saved classifier is.
-
-``marginbn export``: the network of a saved classifier in another format.
-"""
+"""Commands on a saved classifier: ``predict``, ``show``, ``report`` (one HTML page), ``export``."""
 
 from __future__ import annotations
 
 import sys
 from enum import StrEnum
-from typing import Annotated
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -18,8 +14,18 @@ from marginbn.cli.options import (
     JsonOption,
     ModelArgument,
     OutputOption,
+    QuietOption,
     TableArgument,
+    TableOptions,
 )
+from marginbn.cli.running import note, print_json, print_verdict, text_width
+from marginbn.exceptions import InputError
+from marginbn.network.wording import percent, seconds
+
+if TYPE_CHECKING:
+    from marginbn.classifiers import BaseBNClassifier
+    from marginbn.classifiers.evaluation import FoldScore
+    from marginbn.data.labelled import LabelledTable
 
 
 def predict(
@@ -39,7 +45,6 @@ def predict(
     """
     from marginbn.classifiers.model_file import load_model
     from marginbn.cli.data import load_table
-    from marginbn.cli.running import print_json
     from marginbn.data.readers import write_csv
 
     classifier = load_model(model)
@@ -64,7 +69,6 @@ def show(
 ) -> None:
     """Summarise a saved classifier: verdict, numbers, structure."""
     from marginbn.classifiers.model_file import load_model
-    from marginbn.cli.running import print_json, print_verdict, text_width
     from marginbn.export.native import network_to_dict
     from marginbn.report.summary import describe, describe_tables, summarise
 
@@ -79,16 +83,126 @@ def show(
         typer.echo(f"\n{describe_tables(classifier.network_, text_width())}")
 
 
-class FormatName(StrEnum):
-    """Formats that networks are written in."""
+def report(
+    model: ModelArgument,
+    output: Annotated[
+        Path, typer.Option("--output", "-o", metavar="FILE", help="Write the page to this file.")
+    ],
+    data: Annotated[
+        str | None,
+        typer.Option(
+            metavar="TABLE",
+            help="Labelled rows, a file or a data set: adds accuracy beside naive Bayes and TAN, "
+            "and contributions.",
+        ),
+    ] = None,
+    test: Annotated[
+        str | None,
+        typer.Option(
+            metavar="TABLE",
+            help="Rows that the classifier has not seen: accuracy is measured on them instead of "
+            "by cross-validation. [default: the test part of a data set]",
+        ),
+    ] = None,
+    target: Annotated[
+        str | None,
+        typer.Option(
+            "--target",
+            "-t",
+            metavar="NAME",
+            help="Column that holds the class. [default: as in training]",
+        ),
+    ] = None,
+    title: Annotated[str | None, typer.Option(metavar="TEXT", help="Heading of the page.")] = None,
+    folds: Annotated[
+        int, typer.Option(metavar="N", help="Folds of the cross-validation; 0 for none.", min=0)
+    ] = 5,
+    fold_time: Annotated[
+        float,
+        typer.Option(
+            metavar="S",
+            help="Seconds for the search in a fold, if it had no less in training.",
+        ),
+    ] = 10.0,
+    delimiter: DelimiterOption = None,
+    quiet: QuietOption = False,
+) -> None:
+    """Write a saved classifier as a page that answers questions.
 
-    JSON = "json"
-    BIF = "bif"
-    XMLBIF = "xmlbif"
-    NET = "net"
-    UAI = "uai"
-    DOT = "dot"
-    MERMAID = "mermaid"
+    One HTML file that needs no network: the verdict, the network, how the bound closed, tables,
+    settings; states can be clicked and all posteriors follow. Ctrl-C while the accuracy is
+    measured writes the page without it.
+    """
+    from marginbn.classifiers.model_file import load_model
+    from marginbn.report.page import write_report
+
+    check_options(data, test, folds, fold_time)
+    classifier = load_model(model)
+    rows, test_rows = load_rows(classifier, data, test, target, delimiter)
+    if rows is not None and test_rows is None and folds:
+        note(f"Cross-validation in {folds} folds; Ctrl-C leaves it out.", quiet)
+    write_report(
+        classifier,
+        output,
+        **_arguments(rows, "X", "y"),
+        **_arguments(test_rows, "X_test", "y_test"),
+        title=title or _name_of(data),
+        n_folds=folds,
+        fold_time_limit=fold_time,
+        on_fold=lambda name, fold: note(describe_fold(name, fold), quiet),
+    )
+    size = output.stat().st_size
+    note(f"Wrote {output} ({size / 1000:.0f} kB); open it in a browser.", quiet)
+
+
+def check_options(data: str | None, test: str | None, folds: int, fold_time: float) -> None:
+    """Refuse what makes no sense before anything is read."""
+    if test is not None and data is None:
+        raise typer.BadParameter(
+            "needs --data as well: naive Bayes and TAN learn from it", param_hint="--test"
+        )
+    if folds == 1:
+        raise typer.BadParameter("must be 0 or at least 2", param_hint="--folds")
+    if not 0 < fold_time < float("inf"):
+        raise typer.BadParameter("must be positive seconds", param_hint="--fold-time")
+
+
+def load_rows(
+    classifier: BaseBNClassifier,
+    data: str | None,
+    test: str | None,
+    target: str | None,
+    delimiter: str | None,
+) -> tuple[LabelledTable | None, LabelledTable | None]:
+    """Labelled rows, and test rows if there are any."""
+    from marginbn.cli.data import is_file_name, labelled_rows, load_source, load_table
+
+    if data is None:
+        return None, None
+    if target is None and is_file_name(data):
+        target = classifier.network_.names[0]
+    source = load_source(TableOptions(data, target, delimiter=delimiter))
+    unseen = source.test if test is None else load_table(test, delimiter)
+    rows = labelled_rows(source.train, source.target)
+    return rows, None if unseen is None else labelled_rows(unseen, source.target)
+
+
+def describe_fold(name: str, fold: FoldScore) -> str:
+    """A line about a fold that is done."""
+    return f"{name}: accuracy {percent(fold.accuracy)} in a fold, {seconds(fold.seconds)} of search"
+
+
+def _arguments(rows: LabelledTable | None, features: str, labels: str) -> dict[str, Any]:
+    return {} if rows is None else {features: rows.features, labels: rows.labels}
+
+
+def _name_of(data: str | None) -> str | None:
+    """What a table is called without folder and suffix."""
+    return None if data is None else Path(data).name.removesuffix(".gz").rpartition(".")[0] or data
+
+
+FormatName = StrEnum("FormatName", "JSON BIF XMLBIF NET UAI DOT MERMAID")
+"""Formats that networks are written in: the registry's, but known without importing it."""
 
 
 def export(
@@ -107,7 +221,6 @@ def export(
     With uai the names go to a second file beside the first; on stdout there are none.
     """
     from marginbn.classifiers.model_file import load_model
-    from marginbn.exceptions import InputError
     from marginbn.export.formats import find_format
 
     try:

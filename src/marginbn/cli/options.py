@@ -1,8 +1,6 @@
-"""Options that several commands share, grouped as the commands use them.
+"""Options that several commands share, and the unfitted classifier they ask for.
 
 None stands for "not given": the classifier's own default applies.
-
-From options to a classifier that is not fitted yet.
 """
 
 from __future__ import annotations
@@ -13,6 +11,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+
+from marginbn.exceptions import InputError
 
 if TYPE_CHECKING:
     from marginbn.classifiers import BaseBNClassifier
@@ -28,38 +28,15 @@ class Method(StrEnum):
     NAIVE_BAYES = "naive-bayes"
 
 
-class Margin(StrEnum):
-    """Margins of the max-margin methods."""
+# The names of registries, written down so that --help need not import the registries; a test
+# compares them with the registries, and the defaults in help texts with the classifiers' own.
+Margin = StrEnum("Margin", "MULTICLASS BINARY")
+Score = StrEnum("Score", "MDL BIC AIC LOGLIK BDEU K2")
+Missing = StrEnum("Missing", "DROP STATE ERROR")
+Unseen = StrEnum("Unseen", "MISSING ERROR")
 
-    MULTICLASS = "multiclass"
-    BINARY = "binary"
-
-
-class Score(StrEnum):
-    """Scores of the generative method."""
-
-    MDL = "mdl"
-    BIC = "bic"
-    AIC = "aic"
-    LOGLIK = "loglik"
-    BDEU = "bdeu"
-    K2 = "k2"
-
-
-class Missing(StrEnum):
-    """What to do with missing values in training rows."""
-
-    DROP = "drop"
-    STATE = "state"
-    ERROR = "error"
-
-
-class Unseen(StrEnum):
-    """What a category never seen in training means at prediction."""
-
-    MISSING = "missing"
-    ERROR = "error"
-
+DEFAULT_HOLDOUT = 0.2
+"""Share of the rows that ``marginbn fit`` holds out if nothing else is said."""
 
 TableArgument = Annotated[
     str,
@@ -224,7 +201,6 @@ def build_classifier(
 ) -> BaseBNClassifier:
     """The classifier that the options ask for; wrong values are usage errors."""
     import marginbn
-    from marginbn.exceptions import InputError
 
     cls: type[BaseBNClassifier] = getattr(marginbn, _CLASSES[problem.method])
     known = cls().get_params(deep=False)
@@ -247,12 +223,13 @@ def build_classifier(
 
 def _given_parameters(problem: ProblemOptions, search: SearchOptions | None) -> dict[str, Any]:
     """Constructor parameters for the options that were given."""
-    chosen_by_validation = problem.method is Method.MAX_MARGIN_CV
     gamma, k = resolve_gamma(problem), problem.max_parents
-    given = {
+    settings: dict[str, Any] = {"gamma": gamma, "max_parents": k}
+    if problem.method is Method.MAX_MARGIN_CV:  # which takes grids
+        parents = None if k is None else tuple(range(1, k + 1)) or (k,)
+        settings = {"gammas": None if gamma is None else [gamma], "max_parents": parents}
+    given = settings | {
         "margin": _text(problem.margin),
-        "gammas" if chosen_by_validation else "gamma": _listed(gamma, chosen_by_validation),
-        "max_parents": _parent_grid(k) if chosen_by_validation and k is not None else k,
         "score": _text(problem.score),
         "class_restricted": False if problem.unrestricted else None,
         "smoothing": problem.smoothing,
@@ -285,7 +262,6 @@ def resolve_gamma(problem: ProblemOptions) -> float | None:
     if problem.gamma is not None:
         raise typer.BadParameter("give either --gamma or --p, not both", param_hint="--p")
     from marginbn.classifiers.max_margin import gamma_from_probability
-    from marginbn.exceptions import InputError
 
     try:
         return gamma_from_probability(problem.p)
@@ -304,14 +280,6 @@ def parse_arcs(texts: list[str] | None, option: str) -> list[tuple[str, str]] | 
             )
         arcs.append((parent, child))
     return arcs or None
-
-
-def _parent_grid(k: int) -> tuple[int, ...]:
-    return tuple(range(1, k + 1)) if k > 0 else (k,)
-
-
-def _listed(value: float | None, wanted: bool) -> Any:
-    return [value] if wanted and value is not None else value
 
 
 def _text(choice: Any) -> str | None:

@@ -22,11 +22,12 @@ from marginbn.cli.options import (
     QuietOption,
     SearchOptions,
     TableOptions,
+    build_classifier,
 )
-from marginbn.cli.running import DONE, OPEN_GAP
+from marginbn.cli.running import DONE, OPEN_GAP, ProgressLine, note, print_json, print_verdict
+from marginbn.network.wording import align, counted, number, percent, seconds
 
 if TYPE_CHECKING:
-    from marginbn.data.encode import EncodedData
     from marginbn.problem.problem import ProblemSize, StructureProblem
     from marginbn.solvers.memory import Needs
     from marginbn.solvers.result import SolveResult
@@ -54,19 +55,14 @@ def size(
     json: JsonOption = False,
 ) -> None:
     """Count candidates, margin rows and memory; solve nothing."""
-    from marginbn.cli.data import encode_rows, load_source
-    from marginbn.cli.running import print_json
+    from marginbn.cli.data import encode_rows, load_rows
     from marginbn.problem.problem import estimate_size
     from marginbn.solvers.memory import estimate_needs
 
-    rows = load_source(table).rows()
-    data = encode_rows(rows, str(missing))
-    needed = estimate_size(
-        data,
-        max_parents,
-        margin=None if unrestricted else margin.value,
-        class_restricted=not unrestricted,
-    )
+    rows = load_rows(table)
+    data = encode_rows(rows, missing.value)
+    kind: Any = None if unrestricted else margin.value
+    needed = estimate_size(data, max_parents, margin=kind, class_restricted=not unrestricted)
     memory = estimate_needs(needed, max_parents, class_restricted=not unrestricted)
     if json:
         counted = {"n_rows": rows.n_rows, "n_classes": data.n_classes, **asdict(needed)}
@@ -76,7 +72,6 @@ def size(
 
 
 def _describe(needed: ProblemSize, memory: Needs, n_rows: int, n_classes: int) -> str:
-    from marginbn.network.wording import align
     from marginbn.solvers.memory import describe_bytes
 
     return "\n".join(
@@ -115,9 +110,7 @@ def formulate(
     options. Local scores (.jkl) exist for the generative method only; `marginbn solve` and GOBNILP
     read them.
     """
-    from marginbn.cli.data import encode_rows, load_source
-    from marginbn.cli.options import build_classifier
-    from marginbn.cli.running import note
+    from marginbn.cli.data import encode_rows, load_rows
     from marginbn.export.jkl import save_scores
     from marginbn.solvers.milp import write_formulation
 
@@ -126,45 +119,14 @@ def formulate(
     as_scores = output.suffix.lower() == ".jkl"
     if as_scores and problem.method is not Method.GENERATIVE:
         raise typer.BadParameter("local scores need --method generative", param_hint="--method")
-    params = build_classifier(problem).get_params()
-    data = encode_rows(load_source(table).rows(), params["missing"])
-    built = _build_problem(data, params)
+    classifier = build_classifier(problem)
+    built = classifier._problem(encode_rows(load_rows(table), classifier.missing))
     write = save_scores if as_scores else write_formulation
     write(built, output)
     note(
         f"Wrote {built.candidates.n_candidates} candidates and {built.n_rows} margin rows "
         f"to {output}."
     )
-
-
-def _build_problem(data: EncodedData, params: dict[str, Any]) -> StructureProblem:
-    from marginbn.classifiers.base import resolve_arcs
-    from marginbn.problem.candidates import enumerate_candidates
-    from marginbn.problem.problem import linear_problem, margin_problem
-    from marginbn.problem.scores import get_local_score
-
-    candidates = enumerate_candidates(
-        data.n_variables,
-        params["max_parents"],
-        class_restricted=params.get("class_restricted", True),
-        required=resolve_arcs(params["required_arcs"], data, "required_arcs"),
-        forbidden=resolve_arcs(params["forbidden_arcs"], data, "forbidden_arcs"),
-        constant=data.constant,
-    )
-    if "score" in params:
-        score = get_local_score(params["score"], params["equivalent_sample_size"])
-        return linear_problem(data, candidates, score)
-    return margin_problem(
-        data,
-        candidates,
-        margin=params["margin"],
-        gamma=params["gamma"],
-        smoothing=params["smoothing"],
-    )
-
-
-_TIME_LIMIT = 60.0
-_GAP = 1e-6
 
 
 def solve(
@@ -184,7 +146,6 @@ def solve(
 
     There are no data behind the scores, so the answer is a structure without parameters.
     """
-    from marginbn.cli.running import print_json, print_verdict
     from marginbn.export.jkl import load_scores
 
     problem = load_scores(scores)
@@ -198,7 +159,7 @@ def solve(
 
 def run_search(problem: StructureProblem, search: SearchOptions, quiet: bool) -> SolveResult:
     """Solve with a progress line; wrong options are usage errors."""
-    from marginbn.cli.running import ProgressLine
+    from marginbn.classifiers import GenerativeBNClassifier
     from marginbn.solvers import solve_structure, solver_names
 
     solver = search.solver or "auto"
@@ -209,13 +170,14 @@ def run_search(problem: StructureProblem, search: SearchOptions, quiet: bool) ->
     for option, value in (("--time-limit", search.time_limit), ("--gap", search.gap)):
         if value is not None and not value >= 0:
             raise typer.BadParameter("must not be negative", param_hint=option)
-    limit = _TIME_LIMIT if search.time_limit is None else search.time_limit
+    defaults = GenerativeBNClassifier().get_params()
+    limit = defaults["time_limit"] if search.time_limit is None else search.time_limit
     with ProgressLine(enabled=not quiet) as progress:
         return solve_structure(
             problem,
             solver,
             time_limit=limit or None,  # 0 stands for no limit
-            gap_tolerance=_GAP if search.gap is None else search.gap,
+            gap_tolerance=defaults["gap_tolerance"] if search.gap is None else search.gap,
             callback=progress,
             seed=search.seed,
             n_jobs=search.jobs,
@@ -240,8 +202,6 @@ def summarise_result(problem: StructureProblem, result: SolveResult) -> dict[str
 
 def describe_result(problem: StructureProblem, result: SolveResult) -> str:
     """Verdict, numbers and structure for a terminal."""
-    from marginbn.network.wording import align, counted, number, percent, seconds
-
     if result.is_optimal:
         verdict = "Optimal, proven: no allowed structure has a higher score."
     else:

@@ -1,9 +1,4 @@
-"""What commands print: JSON for programs, text for people.
-
-The line on stderr that tells how a search goes.
-
-How every command runs: options grouped, errors and warnings as single lines, exit codes.
-"""
+"""How every command runs: options grouped, what is printed, errors as single lines, exit codes."""
 
 from __future__ import annotations
 
@@ -25,6 +20,7 @@ from typing import TYPE_CHECKING, Any, get_type_hints
 import typer
 
 from marginbn.exceptions import MarginBNError
+from marginbn.network.wording import number, percent
 
 if TYPE_CHECKING:
     from marginbn.solvers.result import TracePoint
@@ -113,8 +109,6 @@ class ProgressLine:
 
     def text(self, elapsed: float, *, hint: bool = False) -> str:
         """The line, at most 79 characters for scores of usual size."""
-        from marginbn.network.wording import number, percent
-
         if self._point is None:
             return f"{elapsed:6.1f} s  preparing"
         line = (
@@ -206,19 +200,19 @@ def clean_endings() -> Iterator[None]:
         _silence_stdout()
         raise typer.Exit(BROKEN_PIPE) from None
     except (MarginBNError, OSError) as error:
-        tell(f"error: {error}")
+        print_message(f"error: {error}")
         raise typer.Exit(ERROR) from None
     except UnicodeEncodeError as error:
-        tell(
+        print_message(
             f"error: {error.object[error.start : error.end]!a} cannot be written in "
             f"{error.encoding}; set PYTHONIOENCODING=utf-8, or write to a file"
         )
         raise typer.Exit(ERROR) from None
     except MemoryError:
-        tell("error: out of memory; `marginbn size` tells what a problem needs")
+        print_message("error: out of memory; `marginbn size` tells what a problem needs")
         raise typer.Exit(ERROR) from None
     except KeyboardInterrupt:
-        tell("interrupted before there was a result")
+        print_message("interrupted before there was a result")
         raise typer.Exit(INTERRUPTED) from None
 
 
@@ -227,7 +221,7 @@ def clean_warnings() -> Iterator[None]:
     """Warnings meant for users in one line each, all others not at all."""
 
     def show(message: Warning | str, *_: Any, **__: Any) -> None:
-        tell(f"warning: {message}")
+        print_message(f"warning: {message}")
 
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -236,7 +230,7 @@ def clean_warnings() -> Iterator[None]:
         yield
 
 
-def tell(message: str) -> None:
+def print_message(message: str) -> None:
     """One line on stderr with the program's name; a progress line on it is wiped first."""
     wipe = "\r\x1b[K" if sys.stderr.isatty() else ""
     typer.echo(f"{wipe}marginbn: {' '.join(message.split())}", err=True)

@@ -2,27 +2,27 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from marginbn.cli.options import (
+    DEFAULT_HOLDOUT,
     DelimiterOption,
     JsonOption,
     Missing,
     QuietOption,
     TableOptions,
 )
-from marginbn.cli.running import DONE, ERROR
+from marginbn.cli.running import DONE, ERROR, note, print_json, print_verdict
 
 if TYPE_CHECKING:
-    from marginbn.cli.data import Rows
+    from marginbn.data.labelled import LabelledTable
     from marginbn.proof.certificate import Data
     from marginbn.proof.checker import Verdict
     from marginbn.proof.checker.verdict import Progress
-
-DEFAULT_HOLDOUT = 0.2
 
 
 def verify(
@@ -62,8 +62,7 @@ def verify(
 
     Prints VERIFIED with the proven gap, or what is wrong and where (exit code 1).
     """
-    from marginbn.cli.data import load_source
-    from marginbn.cli.running import print_json, print_verdict
+    from marginbn.cli.data import load_rows
     from marginbn.proof.checker import verify_certificate
     from marginbn.proof.format import read_certificate
 
@@ -71,9 +70,9 @@ def verify(
     problem = None
     if data is not None:
         name = target or content.data.names[0]
-        source = load_source(TableOptions(data, name, kind, None, delimiter))
+        rows = load_rows(TableOptions(data, name, kind, None, delimiter))
         shares = (0.0, DEFAULT_HOLDOUT) if holdout is None else (holdout,)
-        problem = compare_data(content.data, source.rows(), missing, shares, seed)
+        problem = compare_data(content.data, rows, missing, shares, seed)
     verdict = verify_certificate(content, progress=progress_on_stderr(quiet or json))
     reason = problem or verdict.reason
     if json:
@@ -110,7 +109,7 @@ def describe(verdict: Verdict, reason: str, data: str | None) -> str:
 
 
 def compare_data(
-    wanted: Data, rows: Rows, missing: Missing, shares: tuple[float, ...], seed: int
+    wanted: Data, rows: LabelledTable, missing: Missing, shares: tuple[float, ...], seed: int
 ) -> str | None:
     """None if the table gives the data of the certificate, else what differs."""
     from marginbn.cli.data import encode_rows, hold_out
@@ -120,22 +119,17 @@ def compare_data(
     rows = _known_columns(rows, wanted)
     for share in shares:
         train, _ = hold_out(rows, share, seed)
-        found = define_data(encode_rows(train, str(missing)))
+        found = define_data(encode_rows(train, missing.value))
         if found.fingerprint() == wanted.fingerprint():
             return None
         difference = difference or _difference(wanted, found)
     return difference
 
 
-def _known_columns(rows: Rows, wanted: Data) -> Rows:
+def _known_columns(rows: LabelledTable, wanted: Data) -> LabelledTable:
     """Columns that the certificate knows nothing of were left out before learning."""
-    from marginbn.cli.data import Rows
-
-    features = rows.features
-    for name in features.names:
-        if name not in wanted.names[1:]:
-            features = features.drop(name)
-    return Rows(features, rows.target)
+    known = [name for name in rows.features.names if name in wanted.names[1:]]
+    return replace(rows, features=rows.features.select(known))
 
 
 def _difference(wanted: Data, found: Data) -> str:
@@ -158,14 +152,12 @@ def progress_on_stderr(quiet: bool) -> Progress:
     """A listener that writes a line every few seconds."""
     import time
 
-    from marginbn.cli.running import note
-
     last = [time.perf_counter()]
 
-    def tell(done: int, total: int) -> None:
+    def report(done: int, total: int) -> None:
         now = time.perf_counter()
         if now - last[0] > 5.0:
             last[0] = now
             note(f"checked {100 * done / total:.0f} % of the tree", quiet)
 
-    return tell
+    return report

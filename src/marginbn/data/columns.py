@@ -27,7 +27,7 @@ import datetime
 import numbers
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import Decimal
 from fractions import Fraction
 from typing import Any, Literal, NoReturn, TypeAlias
@@ -120,12 +120,12 @@ class Column:
     def take(self, rows: NDArray[Any]) -> Column:
         """Only the given rows (indices or a mask), in that order."""
         if self.kind == "numeric":
-            return Column.numeric(self.name, self.numbers[rows])
-        return Column.categorical(self.name, self.codes[rows], self.categories)
+            return replace(self, numbers=_frozen(self.numbers[rows]))
+        return replace(self, codes=_frozen(self.codes[rows]))
 
     def renamed(self, name: str) -> Column:
         """Equal column under another name."""
-        return Column(name, self.kind, self.numbers, self.codes, self.categories)
+        return self if name == self.name else replace(self, name=name)
 
     def as_kind(self, kind: Kind) -> Column:
         """Same values seen as `kind`; text that is no number cannot become numeric."""

@@ -17,13 +17,14 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from marginbn.data.columns import Column, Kind, Scalar
 from marginbn.data.discretize import assign_bins, mdlp_cuts, name_bins
+from marginbn.data.labelled import LabelledTable
 from marginbn.data.table import Table
 from marginbn.exceptions import InputError
 
@@ -68,6 +69,8 @@ class EncodedData:
     >>> data = EncodedData(np.array([[0, 0], [1, 1], [1, 1]]), np.ones(3), variables)
     >>> data.n_samples, data.n_classes, data.total_weight
     (3, 2, 3.0)
+    >>> data.merged().codes.tolist(), data.merged().weights.tolist()
+    ([[0, 0], [1, 1]], [1.0, 2.0])
     """
 
     codes: NDArray[np.int32]
@@ -132,17 +135,7 @@ class EncodedData:
         return tuple(i for i, v in enumerate(self.variables) if i > 0 and v.arity <= 1)
 
     def merged(self) -> EncodedData:
-        """Equal rows merged, weights added; rows come out in lexicographic order.
-
-        Examples
-        --------
-        >>> import numpy as np
-        >>> from marginbn import EncodedData, Variable
-        >>> variables = (Variable("class", ("no", "yes")), Variable("colour", ("red", "blue")))
-        >>> merged = EncodedData(np.array([[0, 0], [1, 1], [1, 1]]), np.ones(3), variables).merged()
-        >>> merged.codes.tolist(), merged.weights.tolist()
-        ([[0, 0], [1, 1]], [1.0, 2.0])
-        """
+        """Equal rows merged, weights added; rows come out in lexicographic order."""
         if self.n_samples == 0:
             return self
         first, group = _distinct_rows(self.codes, self.arities)
@@ -290,3 +283,26 @@ def learn_table_coding(
     return TableCoding(
         tuple(learn_coding(c, class_codes, weights, n_classes, missing) for c in table.columns)
     )
+
+
+def with_class_column(features: NDArray[np.int32]) -> NDArray[np.int32]:
+    """Feature codes with a column 0 for the class, which prediction ignores."""
+    return np.column_stack([np.zeros(len(features), dtype=np.int32), features])
+
+
+@dataclass(frozen=True, eq=False)
+class EncodedTraining:
+    """Training data with what is needed to encode more rows alike."""
+
+    coding: TableCoding
+    classes: NDArray[Any]
+    data: EncodedData
+
+
+def encode_training(rows: LabelledTable, missing: MissingPolicy) -> EncodedTraining:
+    """Learn codings from the rows, discretising against the class, and encode; class first."""
+    classes, class_codes = np.unique(rows.labels, return_inverse=True)
+    coding = learn_table_coding(rows.features, class_codes, rows.weights, len(classes), missing)
+    codes = np.column_stack([class_codes.astype(np.int32), coding.encode(rows.features)])
+    variables = (Variable(rows.target, tuple(str(c) for c in classes)), *coding.variables)
+    return EncodedTraining(coding, classes, EncodedData(codes, rows.weights, variables))

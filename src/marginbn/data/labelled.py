@@ -1,14 +1,112 @@
-"""What every source of data hands over."""
+"""The table with labels: what is learned from and measured on, whoever brought it.
+
+Data sets, the command line, ``fit`` and the report differ in where rows come from; from here on
+they all hand over a :class:`LabelledTable`.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import warnings
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
 
 from marginbn.data.table import Table
-from marginbn.exceptions import InputError
+from marginbn.exceptions import DataWarning, InputError
 
 CLASS_NAME = "class"
 """Name of the class column in every data set of this package."""
+
+Split = tuple[NDArray[np.intp], NDArray[np.intp]]
+"""Rows to learn from and rows to measure on."""
+
+
+@dataclass(frozen=True, eq=False)
+class LabelledTable:
+    """Feature columns with the class and the weight of every row; build it with :meth:`of`.
+
+    Parameters
+    ----------
+    features
+        The feature columns.
+    target
+        Name of the class variable; no feature has it.
+    weights
+        float64 (n_rows,), positive.
+    positions
+        int (n_rows,), the number of each row among all rows that were given.
+    given_labels
+        Class labels of all rows that were given, none missing: the user's own splits count in them.
+    """
+
+    features: Table
+    target: str
+    weights: NDArray[np.float64]
+    positions: NDArray[np.intp]
+    given_labels: NDArray[Any]
+
+    @classmethod
+    def of(
+        cls,
+        features: Table,
+        labels: NDArray[Any],
+        target: str = CLASS_NAME,
+        *,
+        weights: NDArray[np.float64] | None = None,
+        kept: NDArray[np.intp] | None = None,
+    ) -> LabelledTable:
+        """Rows of weight one, or of the given weights; `kept` if only some labels have a row."""
+        while target in features.names:
+            target += "_"
+        positions = np.arange(len(labels)) if kept is None else kept
+        weights = np.ones(len(positions)) if weights is None else weights
+        return cls(features, target, weights, positions, labels)
+
+    @property
+    def n_rows(self) -> int:
+        """Number of rows."""
+        return len(self.positions)
+
+    @cached_property
+    def labels(self) -> NDArray[Any]:
+        """Class label of every row, with the type it was given."""
+        return self.given_labels[self.positions]
+
+    def take(self, rows: NDArray[Any]) -> LabelledTable:
+        """Only the given rows."""
+        return replace(
+            self,
+            features=self.features.take(rows),
+            weights=self.weights[rows],
+            positions=self.positions[rows],
+        )
+
+    def without_missing(self, missing: str, stacklevel: int = 2) -> LabelledTable:
+        """Rows with missing values left out with a warning, kept, or refused (policy `missing`)."""
+        complete = self.features.complete
+        n_missing = int((~complete).sum())
+        if missing == "state" or n_missing == 0:
+            return self
+        if missing == "error":
+            columns = [c.name for c in self.features.columns if c.missing.any()]
+            raise InputError(
+                f"{n_missing} of {self.n_rows} rows have missing values, in the columns {columns}; "
+                "use missing='drop' or missing='state', or fill them in"
+            )
+        if n_missing == self.n_rows:
+            raise InputError(
+                "every row has a missing value, so missing='drop' leaves none; use missing='state'"
+            )
+        warnings.warn(
+            f"{n_missing} of {self.n_rows} rows have missing values and are left out "
+            "(missing='drop'); missing='state' keeps them",
+            DataWarning,
+            stacklevel=stacklevel,
+        )
+        return self.take(complete)
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,3 +146,41 @@ class Dataset:
                 f"train and test of {self.name!r} must have the same columns, got "
                 f"{self.train.names} and {self.test.names}"
             )
+
+
+def stratified_folds(labels: NDArray[Any], n_folds: int, seed: int) -> list[Split]:
+    """Folds with every class dealt out in turn; works for classes of any size."""
+    n_folds = min(n_folds, len(labels))
+    fold = np.empty(len(labels), dtype=np.intp)
+    fold[_shuffled_by_class(labels, seed)] = np.arange(len(labels)) % n_folds
+    return [(np.flatnonzero(fold != f), np.flatnonzero(fold == f)) for f in range(n_folds)]
+
+
+def stratified_holdout(labels: NDArray[Any], fraction: float, seed: int = 0) -> Split:
+    """Rows to learn from and rows to hold out, every class in nearly the same proportion.
+
+    Rows are shuffled, sorted by class and dealt out at even distances. Both parts get at least
+    one row.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> train, held_out = stratified_holdout(np.array(["a"] * 6 + ["b"] * 4), 0.5)
+    >>> len(train), len(held_out)
+    (5, 5)
+    """
+    n_rows = len(labels)
+    if not 0 < fraction < 1:
+        raise InputError(f"fraction must lie strictly between 0 and 1, got {fraction}")
+    if n_rows < 2:
+        raise InputError(f"holding out rows needs at least 2 of them, got {n_rows}")
+    n_out = min(max(round(fraction * n_rows), 1), n_rows - 1)
+    places = (np.arange(n_out) * n_rows + n_rows // 2) // n_out
+    held_out = np.sort(_shuffled_by_class(labels, seed)[places])
+    return np.setdiff1d(np.arange(n_rows), held_out), held_out
+
+
+def _shuffled_by_class(labels: NDArray[Any], seed: int) -> NDArray[np.intp]:
+    """All rows, one class after the other, in random order within a class."""
+    shuffled = np.random.default_rng(seed).permutation(len(labels))
+    return shuffled[np.argsort(labels[shuffled], kind="stable")]

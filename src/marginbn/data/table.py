@@ -1,12 +1,8 @@
-"""Columns of arrays, nested lists and data frames, not yet read as numbers or categories.
+"""Tables: named columns of equal length, from arrays, nested lists and data frames.
 
-pandas, polars, pyarrow and what else narwhals knows go through narwhals, which is imported only
-when such a table comes.
-
-Tables: named columns of equal length, from arrays, nested lists and data frames.
-
-Files are read by :mod:`marginbn.data.readers`; what may stand in a cell is said in
-:mod:`marginbn.data.columns`, how kinds are inferred in :mod:`marginbn.data.columns`.
+Files are read by :mod:`marginbn.data.readers`; what may stand in a cell and how kinds are inferred
+is said in :mod:`marginbn.data.columns`. pandas, polars, pyarrow and what else narwhals knows go
+through narwhals, which is imported only when such a table comes.
 
 Missing values are NaN, None, pandas NA and NaT, and the nulls of polars and pyarrow. The empty
 string is a value like any other; only in files does it mean missing.
@@ -15,6 +11,7 @@ string is a value like any other; only in files does it mean missing.
 from __future__ import annotations
 
 import difflib
+import operator
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -207,8 +204,10 @@ class Table:
     Examples
     --------
     >>> table = as_table([["a", 1.5], ["b", None]], names=["letter", "size"])
-    >>> table.names, table.n_rows, table.column("letter").kind
-    (('letter', 'size'), 2, 'categorical')
+    >>> table.names, table.n_rows, table.column("letter").categories
+    (('letter', 'size'), 2, ('a', 'b'))
+    >>> table.drop("size").names, table.select(["size", "letter"]).names, table.take([1]).n_rows
+    (('letter',), ('size', 'letter'), 1)
     """
 
     columns: tuple[Column, ...]
@@ -248,47 +247,23 @@ class Table:
         return complete
 
     def column(self, name: str) -> Column:
-        """The column called `name`.
-
-        Examples
-        --------
-        >>> as_table([["a", 1.5], ["b", 2.5]], names=["letter", "size"]).column("letter").categories
-        ('a', 'b')
-        """
+        """The column called `name`."""
         for column in self.columns:
             if column.name == name:
                 return column
         raise InputError(f"there is no column {name!r}{_suggestion(name, self.names)}")
 
     def drop(self, name: str) -> Table:
-        """All columns but the one called `name`.
-
-        Examples
-        --------
-        >>> as_table([["a", 1.5]], names=["letter", "size"]).drop("size").names
-        ('letter',)
-        """
+        """All columns but the one called `name`."""
         dropped = self.column(name)
         return Table(tuple(column for column in self.columns if column is not dropped))
 
     def select(self, names: Iterable[str]) -> Table:
-        """Only the columns called `names`, in that order.
-
-        Examples
-        --------
-        >>> as_table([["a", 1.5]], names=["letter", "size"]).select(["size", "letter"]).names
-        ('size', 'letter')
-        """
+        """Only the columns called `names`, in that order."""
         return Table(tuple(self.column(name) for name in names))
 
     def take(self, row_indices: Any) -> Table:
-        """Only the given rows (indices or a mask), in that order.
-
-        Examples
-        --------
-        >>> as_table([["a", 1.5], ["b", 2.5]], names=["letter", "size"]).take([1]).n_rows
-        1
-        """
+        """Only the given rows (indices or a mask), in that order."""
         rows = np.asarray(row_indices)
         rows = rows.astype(np.intp) if rows.size == 0 and rows.dtype != np.bool_ else rows
         return Table(tuple(column.take(rows) for column in self.columns))
@@ -301,7 +276,7 @@ def as_table(X: Any, *, kinds: Kinds = "auto", names: Sequence[str] | None = Non
     ----------
     X
         Two-dimensional numpy array, list of rows, pandas, polars or pyarrow table, or a
-        :class:`Table`, which keeps the kinds it has unless told otherwise.
+        :class:`Table`, whose columns are handed on as they are unless `kinds` says otherwise.
     kinds
         ``"auto"`` (see :func:`infer_kind`), one kind for all columns, or a mapping from column
         name or position to kind for some of them. A key names a column if it can, and counts as
@@ -323,10 +298,12 @@ def as_table(X: Any, *, kinds: Kinds = "auto", names: Sequence[str] | None = Non
     >>> table.complete.tolist()
     [True, False]
     """
-    own_names, sources = _names_and_sources(X)
+    own_names, sources = (X.names, X.columns) if isinstance(X, Table) else columns_of(X)
     labels = _checked_names(own_names, names)
-    wanted = resolve_kinds(kinds, labels)
-    return Table(tuple(map(read_column, labels, sources, wanted)))
+    columns = tuple(map(read_column, labels, sources, resolve_kinds(kinds, labels)))
+    if isinstance(X, Table) and all(map(operator.is_, columns, X.columns)):
+        return X  # columns are built once: nothing about them was to change
+    return Table(columns)
 
 
 def as_column(values: Any, *, name: str = "y", kind: str = "auto") -> Column:
@@ -375,10 +352,6 @@ def _suggestion(name: object, names: Sequence[str]) -> str:
         return f"; did you mean {' or '.join(map(repr, close))}?"
     shown = ", ".join(map(repr, names[:10])) + (", ..." if len(names) > 10 else "")
     return f"; the columns are {shown or 'none'}"
-
-
-def _names_and_sources(X: Any) -> tuple[Sequence[str], Sequence[Source]]:
-    return (X.names, X.columns) if isinstance(X, Table) else columns_of(X)
 
 
 def _checked_names(own: Sequence[str], given: Sequence[str] | None) -> list[str]:

@@ -54,7 +54,7 @@ class Origin:
 
 
 def format_error(path: str, line: int | None, reason: str) -> FormatError:
-    """A malformed file: path, line (None if there is no telling) and reason."""
+    """A malformed file: path, line (None if unknown) and reason."""
     place = path if line is None else f"{path}, line {line}"
     return FormatError(f"{place}: {reason}")
 

@@ -40,6 +40,7 @@ from numpy.typing import NDArray
 from scipy.special import logsumexp
 
 from marginbn.data.columns import Column
+from marginbn.data.encode import with_class_column
 from marginbn.exceptions import InputError
 from marginbn.network.class_joint import CLASS, IntArray
 from marginbn.network.elimination import FloatArray
@@ -383,7 +384,7 @@ def explain_codes(
         raise InputError(
             f"explain needs a class and a rival, but the only class is {plain_label(classes[0])!r}"
         )
-    codes = np.column_stack([np.zeros(len(features), dtype=np.int32), features])
+    codes = with_class_column(features)
     log_joint = network.log_joint_per_class(codes)
     labels = log_joint.argmax(axis=1) if y is None else label_codes(classes, y, len(codes))
     rivals = nearest_rivals(log_joint, labels)

@@ -26,7 +26,6 @@ from sklearn.base import clone
 
 from marginbn.classifiers import (
     BaseBNClassifier,
-    MaxMarginBNClassifier,
     MaxMarginBNClassifierCV,
     NaiveBayesClassifier,
     TANClassifier,
@@ -39,8 +38,8 @@ from marginbn.classifiers.evaluation import (
     cross_validate,
     paired_t_test,
 )
-from marginbn.classifiers.training import read_features, read_target
-from marginbn.data.table import Table
+from marginbn.classifiers.validation import read_target
+from marginbn.data.labelled import LabelledTable
 from marginbn.exceptions import DataWarning, InputError, OptimalityWarning
 from marginbn.network.wording import seconds
 
@@ -49,27 +48,13 @@ OnFold = Callable[[str, FoldScore], None]
 THIS, TAN, NAIVE_BAYES = "this classifier", "TAN", "naive Bayes"
 
 
-@dataclass(frozen=True, eq=False)
-class LabelledRows:
-    """Feature columns as the classifier reads them, and the class of every row."""
-
-    features: Table
-    labels: NDArray[Any]
-
-    @classmethod
-    def read(cls, classifier: BaseBNClassifier, X: Any, y: Any) -> LabelledRows:
-        """Columns are matched by name where there are names, and keep the kinds of training."""
-        kinds = classifier._fitted_kinds()
-        features = read_features(classifier, X, kinds=kinds, reset=False)
-        labels, _ = read_target(y)
-        if len(labels) != features.n_rows:
-            raise InputError(f"y must have one label per row, {features.n_rows}, got {len(labels)}")
-        return cls(features, labels)
-
-    @property
-    def n_rows(self) -> int:
-        """Number of rows."""
-        return len(self.labels)
+def read_rows(classifier: BaseBNClassifier, X: Any, y: Any) -> LabelledTable:
+    """Columns are matched by name where there are names, and keep the kinds of training."""
+    features = classifier._read_features(X)
+    labels, _ = read_target(y)
+    if len(labels) != features.n_rows:
+        raise InputError(f"y must have one label per row, {features.n_rows}, got {len(labels)}")
+    return LabelledTable.of(features, labels)
 
 
 @dataclass(frozen=True)
@@ -97,7 +82,7 @@ class Comparison:
 
 def compare_by_folds(
     classifier: BaseBNClassifier,
-    rows: LabelledRows,
+    rows: LabelledTable,
     n_folds: int,
     fold_time_limit: float,
     on_fold: OnFold | None = None,
@@ -131,7 +116,7 @@ def compare_by_folds(
 
 
 def compare_on_test(
-    classifier: BaseBNClassifier, rows: LabelledRows, test: LabelledRows
+    classifier: BaseBNClassifier, rows: LabelledTable, test: LabelledTable
 ) -> Comparison:
     """Measure the classifier as it is, and TAN and naive Bayes learned from ``rows``."""
     right = {THIS: _is_right(classifier, test)}
@@ -157,14 +142,13 @@ def compare_on_test(
 
 def unfitted(classifier: BaseBNClassifier, time_limit: float) -> BaseBNClassifier:
     """The classifier's method with its settings, ready to learn from tables of its columns."""
-    params = classifier.get_params(deep=False)
     if isinstance(classifier, MaxMarginBNClassifierCV):
-        chosen = {"gamma": classifier.gamma_, "max_parents": classifier.max_parents_}
-        known = MaxMarginBNClassifier().get_params(deep=False)
-        params = {k: v for k, v in params.items() if k in known} | chosen
-        fresh: BaseBNClassifier = MaxMarginBNClassifier(**params)
+        fresh: BaseBNClassifier = classifier._with_setting(
+            classifier.max_parents_, classifier.gamma_
+        )
     else:
         fresh = clone(classifier)
+    params = fresh.get_params(deep=False)
     changes: dict[str, Any] = {"column_kinds": "auto", "verbose": 0, "callback": None}
     if params.get("time_limit", 0) is None or params.get("time_limit", 0) > time_limit:
         changes["time_limit"] = time_limit
@@ -183,7 +167,7 @@ def _baselines(classifier: BaseBNClassifier) -> dict[str, BaseBNClassifier]:
     return {name: e for name, e in entrants.items() if type(e) is not type(classifier)}
 
 
-def _is_right(classifier: BaseBNClassifier, rows: LabelledRows) -> NDArray[np.bool_]:
+def _is_right(classifier: BaseBNClassifier, rows: LabelledTable) -> NDArray[np.bool_]:
     predicted = classifier.predict(rows.features)
     accuracy(predicted, rows.labels)  # refuses what cannot be compared
     hits: NDArray[np.bool_] = predicted.astype(str) == rows.labels.astype(str)
@@ -195,7 +179,7 @@ def _naming(on_fold: OnFold, name: str) -> Callable[[FoldScore], None]:
 
 
 def _describe_folds(
-    classifier: BaseBNClassifier, rows: LabelledRows, n_folds: int, time_limit: float
+    classifier: BaseBNClassifier, rows: LabelledTable, n_folds: int, time_limit: float
 ) -> str:
     text = (
         f"{n_folds}-fold cross-validation on {rows.n_rows} rows: in each fold every method learns "

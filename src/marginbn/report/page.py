@@ -26,7 +26,8 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from marginbn.classifiers import BaseBNClassifier
-from marginbn.classifiers.base import check_count, check_positive
+from marginbn.classifiers.validation import check_count, check_positive
+from marginbn.data.labelled import LabelledTable
 from marginbn.exceptions import InputError
 from marginbn.files import PathLike, write_text
 from marginbn.network.network import BayesianNetwork
@@ -35,10 +36,10 @@ from marginbn.report import sections
 from marginbn.report.charts import Markup, element, join
 from marginbn.report.comparison import (
     Comparison,
-    LabelledRows,
     OnFold,
     compare_by_folds,
     compare_on_test,
+    read_rows,
 )
 from marginbn.report.sections import (
     Report,
@@ -127,10 +128,10 @@ def write_report(
     True
     """
     _check_arguments(classifier, (X, y), (X_test, y_test), n_folds, fold_time_limit)
-    rows = None if X is None else LabelledRows.read(classifier, X, y)
-    test = None if X_test is None else LabelledRows.read(classifier, X_test, y_test)
+    rows = None if X is None else read_rows(classifier, X, y)
+    test = None if X_test is None else read_rows(classifier, X_test, y_test)
 
-    def compare(rows: LabelledRows) -> Comparison | None:
+    def compare(rows: LabelledTable) -> Comparison | None:
         if test is not None:
             return compare_on_test(classifier, rows, test)
         folds = min(n_folds, rows.n_rows)
@@ -166,10 +167,10 @@ def _check_arguments(
 
 def gather(
     classifier: BaseBNClassifier,
-    rows: LabelledRows | None = None,
-    test: LabelledRows | None = None,
+    rows: LabelledTable | None = None,
+    test: LabelledTable | None = None,
     title: str | None = None,
-    compare: Callable[[LabelledRows], Comparison | None] = lambda _: None,
+    compare: Callable[[LabelledTable], Comparison | None] = lambda _: None,
 ) -> Report:
     """Measure and explain; Ctrl-C while measuring leaves the accuracy out, and the page says so."""
     contributions, comparison, notes = None, None, []

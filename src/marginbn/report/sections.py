@@ -9,6 +9,7 @@ import numpy as np
 
 from marginbn import __version__
 from marginbn.classifiers import BaseBNClassifier
+from marginbn.data.labelled import LabelledTable
 from marginbn.exceptions import ProblemTooLargeError
 from marginbn.export.graph_text import network_to_svg
 from marginbn.network import wording
@@ -36,7 +37,7 @@ from marginbn.report.charts import (
     name,
     table,
 )
-from marginbn.report.comparison import Comparison, LabelledRows, MethodAccuracy
+from marginbn.report.comparison import Comparison, MethodAccuracy
 from marginbn.report.summary import facts, settings, verdict
 from marginbn.solvers.result import PROOF_TOLERANCE, read_trace
 
@@ -91,7 +92,7 @@ class Report:
 
 
 def gather_contributions(
-    classifier: BaseBNClassifier, rows: LabelledRows, source: str
+    classifier: BaseBNClassifier, rows: LabelledTable, source: str
 ) -> Contributions | None:
     """Contributions on some rows; None where there is only one class to argue for."""
     if len(classifier.classes_) < 2:

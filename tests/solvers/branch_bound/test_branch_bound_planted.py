@@ -14,7 +14,8 @@ import pytest
 
 from data_folder import data_folder
 from marginbn import NaiveBayesClassifier
-from marginbn.classifiers.training import encode_training, read_training_rows
+from marginbn.classifiers.validation import read_training_rows
+from marginbn.data.encode import encode_training
 from marginbn.datasets import load_folder_dataset
 from marginbn.problem.candidates import enumerate_candidates
 from marginbn.problem.margins import MarginKind
@@ -196,9 +197,8 @@ def test_planted_structures_survive_at_full_size(name: str, kind: MarginKind, p:
         target,
         None,
         kinds="auto",
-        missing="drop",
     )
-    data = encode_training(rows, "drop").data
+    data = encode_training(rows.without_missing("drop"), "drop").data
     candidates = enumerate_candidates(data.n_variables, 2, constant=data.constant)
     problem = margin_problem(data, candidates, margin=kind, gamma=math.log(p / (1 - p)))
     for seed in range(6):

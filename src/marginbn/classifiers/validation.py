@@ -1,0 +1,188 @@
+"""What users pass: constructor parameters by declared checks, ``X`` and ``y`` by scikit-learn's.
+
+A class declares its checks as a table from parameter name to check; ``fit`` goes through it once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from os import PathLike
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.utils import _safe_indexing, check_consistent_length, column_or_1d
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import _check_sample_weight, validate_data
+
+from marginbn.data.columns import Column, as_input_errors
+from marginbn.data.labelled import CLASS_NAME, LabelledTable
+from marginbn.data.table import Kinds, Table, as_table, check_distinct_names
+from marginbn.exceptions import InputError
+
+Check = Callable[[str, Any], object]
+"""(name, value) -> refuses a wrong value with a message that begins with the name"""
+
+
+def check_positive(name: str, value: Any) -> None:
+    """Refuse anything but a positive finite number."""
+    number = isinstance(value, (int, float, np.integer, np.floating))
+    if not number or isinstance(value, bool) or not 0 < value < float("inf"):
+        raise InputError(f"{name} must be a positive number, got {value!r}")
+
+
+def check_not_negative(name: str, value: Any) -> None:
+    """Refuse anything but a number of at least 0."""
+    if not (isinstance(value, (int, float)) and value >= 0):
+        raise InputError(f"{name} must be a number of at least 0, got {value!r}")
+
+
+def check_count(name: str, value: Any, least: int = 0) -> None:
+    """Refuse anything but an integer of at least ``least``."""
+    if not isinstance(value, (int, np.integer)) or isinstance(value, bool) or value < least:
+        raise InputError(f"{name} must be an integer of at least {least}, got {value!r}")
+
+
+def check_path(name: str, value: Any) -> None:
+    """Refuse anything but a path or None."""
+    if value is not None and not isinstance(value, (str, PathLike)):
+        raise InputError(f"{name} must be a path or None, got {value!r}")
+
+
+def one_of(*choices: str) -> Check:
+    """Refuse anything but the choices."""
+
+    def check(name: str, value: Any) -> None:
+        if value not in choices:
+            listed = f"{', '.join(map(repr, choices[:-1]))} or {choices[-1]!r}"
+            raise InputError(f"{name} must be {listed}, got {value!r}")
+
+    return check
+
+
+def optional(check: Check) -> Check:
+    """None, or what ``check`` accepts."""
+    return lambda name, value: None if value is None else check(name, value)
+
+
+def each(check: Check) -> Check:
+    """A grid of which ``check`` accepts every entry."""
+
+    def check_entries(name: str, values: Any) -> None:
+        for value in as_grid(name, values):
+            check(f"every entry of {name}", value)
+
+    return check_entries
+
+
+def as_grid(name: str, values: Any) -> tuple[Any, ...]:
+    """A non-empty tuple of distinct grid values."""
+    try:
+        grid = tuple(dict.fromkeys(values))
+    except TypeError:
+        raise InputError(f"{name} must be a sequence of numbers, got {values!r}") from None
+    if not grid:
+        raise InputError(f"{name} must not be empty")
+    return grid
+
+
+# --- X and y --------------------------------------------------------------------------------------
+
+
+@as_input_errors()
+def read_training_rows(
+    estimator: Any, X: Any, y: Any, sample_weight: Any, *, kinds: Kinds
+) -> LabelledTable:
+    """Validate ``fit``'s arguments; rows of weight zero count as absent."""
+    if y is None:
+        raise InputError("requires y to be passed, but the target y is None")
+    labels, name = read_target(y)
+    kept, weights = _read_weights(sample_weight, labels)
+    table = read_features(estimator, X, kinds=kinds, reset=True, rows=kept)
+    check_consistent_length(range(X.n_rows) if isinstance(X, Table) else X, labels)
+    return LabelledTable.of(table, labels, name, weights=weights, kept=kept)
+
+
+@as_input_errors()
+def read_features(
+    estimator: Any, X: Any, *, kinds: Kinds, reset: bool, rows: NDArray[np.intp] | None = None
+) -> Table:
+    """Table of the feature columns; sets or checks ``feature_names_in_`` and the like.
+
+    Only the given ``rows`` are read, so that others cannot influence how kinds are inferred.
+    """
+    if isinstance(X, Table):
+        X = _check_own_table(estimator, X, reset)
+        return as_table(X if rows is None else X.take(rows), kinds=kinds)
+    if hasattr(X, "columns"):  # a data frame: keep its types
+        check_distinct_names([str(name) for name in getattr(X, "column_names", X.columns)])
+        validate_data(estimator, X, reset=reset, skip_check_array=True)
+        check_shape(len(X), len(X.columns))
+        return as_table(_take(X, rows), kinds=kinds)
+    if isinstance(X, (list, tuple)):  # numpy would turn a 9.0 next to a text into the text "9.0"
+        X = np.array(X, dtype=object)
+    array = validate_data(estimator, X, reset=reset, dtype=None, ensure_all_finite="allow-nan")
+    names = getattr(estimator, "feature_names_in_", None)
+    return as_table(_take(array, rows), kinds=kinds, names=names)
+
+
+def _check_own_table(estimator: Any, table: Table, reset: bool) -> Table:
+    """A :class:`Table` is matched by column name at prediction, extra columns are ignored."""
+    check_shape(table.n_rows, table.n_columns)
+    if reset:
+        set_feature_names(estimator, table)
+        return table
+    names = [coding.name for coding in estimator.coding_.columns]
+    absent = [name for name in names if name not in table.names]
+    if absent:
+        listed = ", ".join(map(repr, absent[:10])) + (", ..." if len(absent) > 10 else "")
+        raise InputError(f"the table lacks columns that the classifier was trained with: {listed}")
+    return table.select(names)
+
+
+def set_feature_names(estimator: Any, table: Table) -> None:
+    """Set scikit-learn's attributes about the features, as ``validate_data`` does for frames."""
+    estimator.feature_names_in_ = np.array(table.names, dtype=object)
+    estimator.n_features_in_ = table.n_columns
+
+
+def check_shape(n_rows: int, n_columns: int) -> None:
+    """Refuse tables without rows or columns."""
+    if n_rows == 0 or n_columns == 0:
+        raise InputError(
+            f"X must have at least one row and one column, got {n_rows} row(s) "
+            f"and {n_columns} column(s)"
+        )
+
+
+def _take(X: Any, rows: NDArray[np.intp] | None) -> Any:
+    return X if rows is None else _safe_indexing(X, rows)
+
+
+def read_target(y: Any) -> tuple[NDArray[Any], str]:
+    """Class labels as a one-dimensional array, and the name of the class variable."""
+    name = getattr(y, "name", None)
+    labels = column_or_1d(y.values if isinstance(y, Column) else y, warn=True)
+    if labels.dtype == object:
+        if any(label is None or label != label for label in labels):
+            raise InputError("y must not contain missing values; leave such rows out before fit")
+        labels = np.asarray(labels.tolist())
+    elif labels.dtype.kind == "f" and not np.isfinite(labels).all():
+        raise InputError("y must not contain NaN or infinity; leave such rows out before fit")
+    check_classification_targets(labels)
+    return labels, str(name) if isinstance(name, str) and name else CLASS_NAME
+
+
+def _read_weights(
+    sample_weight: Any, labels: NDArray[Any]
+) -> tuple[NDArray[np.intp] | None, NDArray[np.float64]]:
+    """Rows of positive weight (None for all) and their weights."""
+    if sample_weight is None:
+        return None, np.ones(len(labels))
+    weights = _check_sample_weight(
+        sample_weight, labels.reshape(-1, 1), dtype=np.float64, ensure_non_negative=True
+    )
+    kept = np.flatnonzero(weights > 0)
+    if len(kept) == 0:
+        raise InputError("sample_weight must be positive for at least one row, all are zero")
+    return (None if len(kept) == len(labels) else kept), weights[kept]

@@ -1,0 +1,108 @@
+"""The table with labels: rows, weights and positions go together, and nothing is built twice."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from marginbn import MaxMarginBNClassifierCV, NaiveBayesClassifier
+from marginbn.classifiers import base
+from marginbn.classifiers.base import BaseBNClassifier
+from marginbn.classifiers.validation import read_training_rows
+from marginbn.cli import data, fit
+from marginbn.cli.options import Method, ProblemOptions, TableOptions, build_classifier
+from marginbn.data.labelled import LabelledTable
+from marginbn.data.table import Table, as_table
+from marginbn.exceptions import DataWarning, InputError
+
+TABLE = as_table(
+    [["red", 1.5], ["blue", None], ["red", 2.5], ["blue", 9.5]], names=["colour", "size"]
+)
+LABELS = np.array(["a", "b", "a", "b"])
+
+
+def test_rows_weights_and_positions_go_together() -> None:
+    """A part of a part knows which of the given rows it holds."""
+    rows = LabelledTable.of(TABLE, LABELS, "y", weights=np.array([1.0, 2.0, 3.0, 4.0]))
+    part = rows.take(np.array([3, 1, 0])).take(np.array([True, True, False]))
+    assert part.positions.tolist() == [3, 1]
+    assert part.labels.tolist() == ["b", "b"]
+    assert part.weights.tolist() == [4.0, 2.0]
+    assert part.features.column("colour").values.tolist() == ["blue", "blue"]
+    assert part.given_labels is LABELS
+    assert (part.n_rows, part.target) == (2, "y")
+
+
+def test_the_target_s_name_is_free() -> None:
+    """A feature of that name makes it longer."""
+    assert LabelledTable.of(TABLE, LABELS, "size").target == "size_"
+
+
+def test_missing_values_by_policy() -> None:
+    """Kept, left out with a warning, refused by name."""
+    rows = LabelledTable.of(TABLE, LABELS)
+    assert rows.without_missing("state") is rows
+    with pytest.warns(DataWarning, match="1 of 4 rows have missing values"):
+        kept = rows.without_missing("drop")
+    assert kept.positions.tolist() == [0, 2, 3]
+    with pytest.raises(InputError, match=r"in the columns \['size'\]"):
+        rows.without_missing("error")
+    with pytest.raises(InputError, match="every row"):
+        rows.take(np.array([1])).without_missing("drop")
+
+
+def same_columns(first: Table, second: Table) -> bool:
+    return all(a is b for a, b in zip(first.columns, second.columns, strict=True))
+
+
+def test_columns_of_a_table_are_never_rebuilt() -> None:
+    """Reading a table, fitting on it and predicting it hand on the columns that are there."""
+    assert as_table(TABLE) is TABLE
+    assert as_table(TABLE, kinds=TABLE.kinds) is TABLE
+    renamed = as_table(TABLE, names=["colour", "width"])
+    assert renamed.columns[0] is TABLE.columns[0]
+    assert renamed.columns[1].numbers is TABLE.columns[1].numbers
+    clf = NaiveBayesClassifier(missing="state").fit(TABLE, LABELS)
+    rows = read_training_rows(clf, TABLE, LABELS, None, kinds="auto")
+    assert rows.features is TABLE
+    assert same_columns(clf._read_features(TABLE), TABLE)
+    other = as_table(TABLE, kinds={"size": "categorical"})
+    assert other.kinds == {"colour": "categorical", "size": "categorical"}
+
+
+@pytest.fixture
+def counted(monkeypatch: pytest.MonkeyPatch) -> dict[str, int]:
+    """How often labels were read and parameters checked."""
+    calls = {"labels": 0, "parameters": 0}
+    read, check = base.read_training_rows, BaseBNClassifier._check_parameters
+
+    def count_labels(*args: Any, **options: Any) -> LabelledTable:
+        calls["labels"] += 1
+        return read(*args, **options)
+
+    def count_checks(self: BaseBNClassifier) -> None:
+        calls["parameters"] += 1
+        check(self)
+
+    monkeypatch.setattr(base, "read_training_rows", count_labels)
+    monkeypatch.setattr(BaseBNClassifier, "_check_parameters", count_checks)
+    return calls
+
+
+def test_fit_reads_labels_and_checks_parameters_once(counted: dict[str, int]) -> None:
+    """Also where the user's own splits need the labels of all rows."""
+    X, y = [["r", "s"], ["b", "t"], ["b", "s"], ["r", "t"]] * 3, ["a", "b", "b", "a"] * 3
+    MaxMarginBNClassifierCV(gammas=[1.0], max_parents=(1,), cv=2, solver="exhaustive").fit(X, y)
+    assert counted == {"labels": 1, "parameters": 1}
+
+
+def test_the_command_line_hands_its_rows_on(counted: dict[str, int]) -> None:
+    """What ``marginbn fit`` has read and checked is not read and checked again."""
+    classifier = build_classifier(ProblemOptions(method=Method.TAN))
+    rows = data.load_rows(TableOptions("iris"))
+    fit.learn(classifier, rows, quiet=True)
+    assert counted == {"labels": 0, "parameters": 1}
+    assert list(classifier.feature_names_in_) == list(rows.features.names)
+    assert classifier.network_.names[0] == "class"

@@ -1,0 +1,189 @@
+"""Scores, margins, formats, solvers and defaults exist once; everything else agrees with them.
+
+The command line and the docstrings write names and defaults down, so that help needs no heavy
+import and a reader no search. Each of them is compared here with the registry or the signature that
+decides.
+"""
+
+from __future__ import annotations
+
+import inspect
+import math
+import re
+from typing import Any, get_args
+
+import pytest
+
+import marginbn
+from marginbn import classifiers
+from marginbn.classifiers.max_margin_cv import PAPER_PROBABILITIES
+from marginbn.classifiers.model_file import _ESTIMATORS
+from marginbn.cli import evaluate, fit, model, options, problems, verify
+from marginbn.cli.running import command
+from marginbn.data.encode import MissingPolicy, UnseenPolicy
+from marginbn.export import formats
+from marginbn.problem.margins import MarginKind
+from marginbn.problem.scores import LOCAL_SCORES
+from marginbn.report import page
+from marginbn.solvers import solver_names
+
+CLASSIFIERS = [
+    getattr(classifiers, name) for name in classifiers.__all__ if name != "BaseBNClassifier"
+]
+NAMES = {
+    "score": tuple(LOCAL_SCORES),
+    "margin": get_args(MarginKind),
+    "missing": get_args(MissingPolicy),
+    "unseen": get_args(UnseenPolicy),
+    "format": tuple(formats.NETWORK_FORMATS),
+}
+"""Names by the parameter or option that takes them, from the registries."""
+
+
+def defaults_of(function: Any) -> dict[str, Any]:
+    """Parameters that have a default."""
+    signature = inspect.signature(function).parameters
+    return {k: p.default for k, p in signature.items() if p.default is not p.empty}
+
+
+def option_help(function: Any, name: str) -> str:
+    """Help text of an option of a command."""
+    (info,) = inspect.signature(command(function)).parameters[name].annotation.__metadata__
+    return str(info.help)
+
+
+def default_in_help(text: str) -> str:
+    """What a help text says in brackets at its end."""
+    match = re.search(r"\[default: ([^\]]+)\]$", text)
+    assert match, text
+    return match[1]
+
+
+@pytest.mark.parametrize(
+    ("choices", "name"),
+    [
+        (options.Score, "score"),
+        (options.Margin, "margin"),
+        (options.Missing, "missing"),
+        (options.Unseen, "unseen"),
+        (model.FormatName, "format"),
+    ],
+)
+def test_choices_of_the_command_line_are_the_registries(choices: Any, name: str) -> None:
+    """Same names, same order."""
+    assert tuple(map(str, choices)) == NAMES[name]
+
+
+def test_methods_are_all_classifiers() -> None:
+    """Every classifier can be asked for on the command line and saved in a file."""
+    names = {cls.__name__ for cls in CLASSIFIERS}
+    assert set(options._CLASSES) == set(options.Method)
+    assert set(options._CLASSES.values()) == names == set(_ESTIMATORS)
+    assert names <= set(marginbn.__all__)
+
+
+def test_help_names_every_solver_and_format() -> None:
+    """Words in help texts, without one that does not exist."""
+    listed = re.findall(r"\w+", option_help(problems.solve, "solver").partition("[")[0])
+    assert [word for word in listed if word != "or"] == ["auto", *solver_names()]
+    words = re.findall(r"\w+", option_help(model.export, "format").partition(". ")[0])
+    assert [word for word in words if word in NAMES["format"]] == list(NAMES["format"])
+
+
+@pytest.mark.parametrize("cls", CLASSIFIERS, ids=lambda cls: cls.__name__)
+def test_docstrings_give_the_defaults_of_the_signature(cls: Any) -> None:
+    """``name : type, default=value`` in a docstring is what the constructor has."""
+    defaults = defaults_of(cls)
+    given = re.findall(r"^(\w+) : .*default=(.+)$", inspect.getdoc(cls) or "", re.MULTILINE)
+    assert given or cls is marginbn.TANClassifier  # which refers to naive Bayes
+    for name, value in given:
+        assert eval(value, {"log": math.log}) == pytest.approx(defaults[name]), name
+
+
+@pytest.mark.parametrize("cls", CLASSIFIERS, ids=lambda cls: cls.__name__)
+def test_docstrings_list_the_names_of_the_registries(cls: Any) -> None:
+    """``name : {"a", "b"}`` in a docstring holds the registry."""
+    listed = re.findall(r"^(\w+) : \{(.+)\}", inspect.getdoc(cls) or "", re.MULTILINE)
+    for name, choices in listed:
+        assert tuple(re.findall(r'"(\w+)"', choices)) == NAMES[name], name
+
+
+def test_classifiers_agree_on_shared_defaults() -> None:
+    """A parameter that several classifiers have has one default, the grid of the CV apart."""
+    seen: dict[str, Any] = {}
+    for cls in CLASSIFIERS:
+        own = defaults_of(cls)
+        if cls is marginbn.MaxMarginBNClassifierCV:
+            assert max(own.pop("max_parents")) == seen["max_parents"]
+        for name, value in own.items():
+            assert seen.setdefault(name, value) == value, name
+
+
+def test_the_paper_s_grid_is_written_as_it_is() -> None:
+    """The docstring of the CV classifier lists the probabilities behind its gammas."""
+    text = " ".join((inspect.getdoc(marginbn.MaxMarginBNClassifierCV) or "").split())
+    assert f"for p in {', '.join(map(str, PAPER_PROBABILITIES))}." in text
+
+
+@pytest.mark.parametrize(
+    ("option", "parameter"),
+    [
+        ("margin", "margin"),
+        ("max_parents", "max_parents"),
+        ("score", "score"),
+        ("smoothing", "smoothing"),
+        ("missing", "missing"),
+        ("unseen", "unseen"),
+        ("solver", "solver"),
+        ("time_limit", "time_limit"),
+        ("gap", "gap_tolerance"),
+    ],
+)
+def test_help_gives_the_defaults_of_the_classifiers(option: str, parameter: str) -> None:
+    """``[default: 60]`` in a help text is the classifier's own."""
+    searching = (marginbn.MaxMarginBNClassifier, marginbn.GenerativeBNClassifier)
+    default = {k: v for cls in searching for k, v in defaults_of(cls).items()}[parameter]
+    text = default_in_help(option_help(evaluate.evaluate, option))
+    assert text == default if isinstance(default, str) else float(text) == default
+
+
+def test_help_gives_the_defaults_that_have_no_number() -> None:
+    """gamma is log 9 by p = 0.9; one worker is what None stands for."""
+    gamma = defaults_of(marginbn.MaxMarginBNClassifier)["gamma"]
+    assert gamma == pytest.approx(math.log(9))
+    assert default_in_help(option_help(problems.formulate, "gamma")).startswith("log 9,")
+    assert defaults_of(marginbn.MaxMarginBNClassifier)["n_jobs"] is None
+
+
+def test_commands_have_the_defaults_of_what_they_call() -> None:
+    """size counts what fit would search; report measures as write_report does."""
+    size, fitted = defaults_of(problems.size), defaults_of(marginbn.MaxMarginBNClassifier)
+    for name in ("max_parents", "margin", "missing"):
+        assert size[name] == fitted[name], name
+    report, written = defaults_of(model.report), defaults_of(page.write_report)
+    assert (report["folds"], report["fold_time"]) == (
+        written["n_folds"],
+        written["fold_time_limit"],
+    )
+
+
+@pytest.mark.parametrize("function", [fit.fit, verify.verify])
+def test_the_default_share_held_out_is_in_the_help(function: Any) -> None:
+    """Both commands mean the same share."""
+    text = default_in_help(option_help(function, "holdout"))
+    assert str(options.DEFAULT_HOLDOUT) in text
+
+
+def test_docstrings_of_exports_list_the_formats() -> None:
+    """save_network names all formats, load_network those that can be read, the module all."""
+
+    def named(function: Any) -> list[str]:
+        section = (inspect.getdoc(function) or "").split("\nformat\n")[1].split("by\n")[0]
+        return re.findall(r'``"(\w+)"``', section)
+
+    assert named(formats.save_network) == list(formats.NETWORK_FORMATS)
+    readable = [n for n, f in formats.NETWORK_FORMATS.items() if f.load is not None]
+    assert named(formats.load_network) == readable
+    rows = re.findall(r"^(\w+) +(\.\w+(?: \.\w+)*)", formats.__doc__ or "", re.MULTILINE)
+    suffixes = {name: tuple(listed.split()) for name, listed in rows}
+    assert suffixes == {n: f.suffixes for n, f in formats.NETWORK_FORMATS.items()}
