@@ -62,7 +62,6 @@ NO_KICKS = 1
 """Effort that the first climb uses up."""
 
 
-
 def warm_up(solver: BranchBoundSolver) -> None:
     """Compile or load every kernel by solving a tiny problem; later calls return at once."""
     prepare(
