@@ -140,21 +140,22 @@ class BaseBNClassifier(ClassifierMixin, BaseEstimator):
         self
         """
         self._check_parameters()
-        return self._fit_rows(
+        training = self._encode_training(
             read_training_rows(self, X, y, sample_weight, kinds=self.column_kinds)
         )
+        return self._finish(training, self._learn_structure(training.data))
 
     def _fit_table(self, rows: LabelledTable) -> Self:
         """Learn from rows that are read already, with parameters that are checked already."""
         set_feature_names(self, rows.features)
-        return self._fit_rows(rows)
+        training = self._encode_training(rows)
+        return self._finish(training, self._learn_structure(training.data))
 
-    def _fit_rows(self, given: LabelledTable) -> Self:
+    def _encode_training(self, given: LabelledTable) -> EncodedTraining:
         rows = given.without_missing(self.missing, stacklevel=4)  # the caller of fit
         self.n_samples_, self.n_dropped_ = rows.n_rows, given.n_rows - rows.n_rows
         self._choose_settings(rows)
-        training = encode_training(rows, self.missing)
-        return self._finish(training, self._learn_structure(training.data))
+        return encode_training(rows, self.missing)
 
     def _finish(self, training: EncodedTraining, result: SolveResult) -> Self:
         """Estimate parameters and set the fitted attributes."""

@@ -92,7 +92,7 @@ class SearchingBNClassifier(BaseBNClassifier):
             checkpoint=self.checkpoint,
             certificate=self.certificate,
         )
-        warn_if_open(result, stacklevel=6)  # the caller of fit
+        warn_if_open(result, stacklevel=5)  # the caller of fit
         return result
 
     def _listener(self) -> Callback | None:
