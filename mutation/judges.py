@@ -67,12 +67,14 @@ class Judge:
 
 
 _ALL = (
-    Judge("problem.parameters", ("tests/problem/test_parameters.py",)),
     Judge("problem.scores", ("tests/problem/test_scores.py",)),
-    Judge("problem.margins", ("tests/problem/test_margins.py",)),
+    Judge(
+        "problem.margins",
+        ("tests/problem/test_margins_parameters.py", "tests/problem/test_margins.py"),
+    ),
     Judge("problem.problem", ("tests/problem/test_problem.py",)),
     Judge(
-        "solvers.branch_cut.bounds",
+        "solvers.branch_cut.lagrangian",
         _named(
             _CUT,
             "multipliers_are_feasible_in_exact_arithmetic",

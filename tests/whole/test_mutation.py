@@ -15,7 +15,7 @@ from mutation.campaign import PROJECT, Record, digest, judging_files, latest, re
 from mutation.judges import JUDGES, Judge
 from mutation.mutants import make_mutants
 
-PARAMETERS = JUDGES["problem.parameters"]
+SCORES = JUDGES["problem.scores"]
 
 
 def changes(source: str) -> list[str]:
@@ -136,8 +136,8 @@ def test_noticed_mutants_are_killed_and_the_others_survive(tmp_path: Path) -> No
 def record(**fields: object) -> Record:
     """A verdict on a mutant of the smallest module as it is now."""
     now = Record(
-        "problem.parameters",
-        digest([source_of("problem.parameters")]),
+        "problem.scores",
+        digest([source_of("problem.scores")]),
         "tests",
         "1:0 a -> b",
         "",
@@ -154,12 +154,12 @@ def test_the_log_is_read_as_it_was_written(tmp_path: Path) -> None:
     lines = [json.dumps(asdict(record(verdict=v))) for v in ("survived", "killed")]
     log.write_text("\n".join([*lines, lines[0][:20]]))
     assert [r.verdict for r in read_log(log)] == ["survived", "killed"]
-    assert [r.verdict for r in latest(read_log(log), PARAMETERS).values()] == ["killed"]
+    assert [r.verdict for r in latest(read_log(log), SCORES).values()] == ["killed"]
 
 
 def test_verdicts_on_another_text_do_not_count() -> None:
     """Neither on another version of the module nor on another module."""
-    assert not latest([record(source="old"), record(module="problem")], PARAMETERS)
+    assert not latest([record(source="old"), record(module="problem")], SCORES)
 
 
 # ------------------------------------------------------------------------------------- the table

@@ -182,7 +182,7 @@ def test_docstrings_of_exports_list_the_formats() -> None:
         return re.findall(r'``"(\w+)"``', section)
 
     assert named(formats.save_network) == list(formats.NETWORK_FORMATS)
-    readable = [n for n, f in formats.NETWORK_FORMATS.items() if f.load is not None]
+    readable = [n for n, f in formats.NETWORK_FORMATS.items() if f.readable]
     assert named(formats.load_network) == readable
     rows = re.findall(r"^(\w+) +(\.\w+(?: \.\w+)*)", formats.__doc__ or "", re.MULTILINE)
     suffixes = {name: tuple(listed.split()) for name, listed in rows}

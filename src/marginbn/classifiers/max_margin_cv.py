@@ -14,12 +14,13 @@ from joblib import Parallel, delayed
 from numpy.typing import NDArray
 from sklearn.model_selection import ShuffleSplit, check_cv
 
-from marginbn.classifiers.max_margin import (
+from marginbn.classifiers.search import (
     MaxMarginBNClassifier,
+    SearchingBNClassifier,
     gamma_from_probability,
+    seed_of,
     single_class_result,
 )
-from marginbn.classifiers.search import SearchingBNClassifier, seed_of
 from marginbn.classifiers.validation import (
     Check,
     as_grid,

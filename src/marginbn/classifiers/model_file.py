@@ -33,10 +33,9 @@ from sklearn.utils.validation import check_is_fitted
 
 from marginbn import __version__
 from marginbn.classifiers.base import BaseBNClassifier
-from marginbn.classifiers.generative import GenerativeBNClassifier
-from marginbn.classifiers.max_margin import MaxMarginBNClassifier
 from marginbn.classifiers.max_margin_cv import MaxMarginBNClassifierCV
 from marginbn.classifiers.naive_bayes import NaiveBayesClassifier, TANClassifier
+from marginbn.classifiers.search import GenerativeBNClassifier, MaxMarginBNClassifier
 from marginbn.data.encode import Coding, TableCoding
 from marginbn.exceptions import InputError
 from marginbn.export.native import network_from_dict, network_to_dict

@@ -1,29 +1,42 @@
-"""What the classifiers share whose structure comes out of a search with a bound."""
+"""Classifiers whose structure comes out of a search with a bound.
+
+The generative baseline maximises a decomposable score, the classifier of the paper the soft margin.
+"""
 
 from __future__ import annotations
 
+import math
 import sys
 import warnings
 from abc import abstractmethod
-from typing import Any, ClassVar
+from typing import Any, ClassVar, get_args
 
 import numpy as np
 from sklearn.utils import check_random_state
 
-from marginbn.classifiers.base import BaseBNClassifier
+from marginbn.classifiers.base import BaseBNClassifier, fixed_structure_result
 from marginbn.classifiers.validation import (
     Check,
     check_count,
     check_not_negative,
     check_path,
     check_positive,
+    one_of,
     optional,
 )
 from marginbn.data.columns import as_input_errors
 from marginbn.data.encode import EncodedData
 from marginbn.exceptions import InputError, OptimalityWarning
 from marginbn.problem.candidates import Arc, CandidateSets, enumerate_candidates
-from marginbn.problem.problem import StructureProblem, estimate_size
+from marginbn.problem.margins import MarginKind
+from marginbn.problem.problem import (
+    StructureProblem,
+    drop_dominated,
+    estimate_size,
+    linear_problem,
+    margin_problem,
+)
+from marginbn.problem.scores import get_local_score
 from marginbn.problem.structure import Structure
 from marginbn.solvers import solve_structure, solver_names
 from marginbn.solvers.memory import parse_memory
@@ -152,3 +165,204 @@ def warn_if_open(result: SolveResult, stacklevel: int) -> None:
         OptimalityWarning,
         stacklevel=stacklevel,
     )
+
+
+class GenerativeBNClassifier(SearchingBNClassifier):
+    """Bayesian network of maximal generative score, used as a classifier.
+
+    Parameters
+    ----------
+    score : {"mdl", "bic", "aic", "loglik", "bdeu", "k2"}, default="mdl"
+        The score to maximise. (``clf.score(X, y)`` is scikit-learn's accuracy all the same.)
+    max_parents : int, default=2
+        Parents per variable, the class counted.
+    class_restricted : bool, default=True
+        Features have no parents or the class among them; ``False`` learns a general network.
+    equivalent_sample_size : float, default=1.0
+        Strength of the prior of ``score="bdeu"``.
+    smoothing : float, default=1.0
+        Added to every count for the parameters (not for the score).
+    solver, time_limit, gap_tolerance, random_state, n_jobs, verbose, callback, memory_limit, \
+checkpoint, certificate
+        As in :class:`MaxMarginBNClassifier`.
+    required_arcs, forbidden_arcs : list of (parent, child), optional
+        Arcs every (no) structure must have, by name; the class has the name of ``y`` or "class".
+    missing, unseen, column_kinds
+        As in :class:`NaiveBayesClassifier`.
+
+    Examples
+    --------
+    >>> from marginbn import GenerativeBNClassifier
+    >>> from sklearn.datasets import load_iris
+    >>> X, y = load_iris(return_X_y=True)
+    >>> GenerativeBNClassifier(score="mdl", max_parents=1).fit(X, y).status_
+    'optimal'
+    """
+
+    def __init__(
+        self,
+        *,
+        score: str = "mdl",
+        max_parents: int = 2,
+        class_restricted: bool = True,
+        equivalent_sample_size: float = 1.0,
+        smoothing: float = 1.0,
+        solver: str = "auto",
+        time_limit: float | None = 60.0,
+        gap_tolerance: float = 1e-6,
+        random_state: Any = None,
+        n_jobs: int | None = None,
+        verbose: int = 0,
+        required_arcs: Any = None,
+        forbidden_arcs: Any = None,
+        missing: str = "drop",
+        unseen: str = "missing",
+        column_kinds: Any = "auto",
+        callback: Any = None,
+        memory_limit: Any = None,
+        checkpoint: Any = None,
+        certificate: Any = None,
+    ) -> None:
+        self._store(locals())
+
+    # The parameter "score" has the name of scikit-learn's accuracy method. Reading the attribute
+    # gives the method, setting it stores the parameter, and get_params gives the parameter.
+    @property
+    def score(self) -> Any:
+        """Accuracy, as in every scikit-learn classifier: ``score(X, y, sample_weight=None)``."""
+        return super().score
+
+    @score.setter
+    def score(self, name: str) -> None:
+        self.__dict__["score"] = name
+
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        """Parameters by name."""
+        return {**super().get_params(deep), "score": self.__dict__["score"]}
+
+    def _problem(self, data: EncodedData) -> StructureProblem:
+        local_score = get_local_score(self.__dict__["score"], self.equivalent_sample_size)
+        candidates = self._candidates(data, class_restricted=self.class_restricted)
+        return linear_problem(data, candidates, local_score)
+
+    def _learn_structure(self, data: EncodedData) -> SolveResult:
+        return self._search(drop_dominated(self._problem(data)))
+
+
+def gamma_from_probability(p: float) -> float:
+    """gamma = log(p / (1 - p)): the log margin at which a sample counts as safe enough."""
+    if not 0.5 < p < 1:
+        raise InputError(f"p must lie strictly between 0.5 and 1, got {p}")
+    return math.log(p / (1 - p))
+
+
+DEFAULT_GAMMA = gamma_from_probability(0.9)
+
+
+class MaxMarginBNClassifier(SearchingBNClassifier):
+    """Bayesian network whose structure maximises the soft margin, found exactly.
+
+    The structure maximises sum_m w_m min(gamma, log margin of sample m) over all networks in
+    which every feature has no parents or the class among its parents, the class may have
+    features as parents, and nobody has more than ``max_parents`` parents. Parameters are
+    smoothed maximum likelihood, so the network stays a generative one.
+
+    Parameters
+    ----------
+    margin : {"multiclass", "binary"}, default="multiclass"
+        Soft margin against the strongest rival class (SM), or sample-wise one against all (SBM).
+    gamma : float, default=log(9)
+        Desired log margin; log(p / (1 - p)) for a posterior ratio of p to 1 - p.
+    max_parents : int, default=2
+        Parents per variable, the class counted.
+    smoothing : float, default=1.0
+        Added to every count (Laplace).
+    solver : str, default="auto"
+        ``"auto"`` or a name from :func:`marginbn.available_solvers`.
+    time_limit : float or None, default=60.0
+        Seconds for the search. When it ends early the best structure is used, ``gap_`` tells how
+        far it can be from the optimum, and an :class:`OptimalityWarning` is given.
+    gap_tolerance : float, default=1e-6
+        Relative gap at which the search stops.
+    random_state : int, RandomState or None, default=None
+        Seed of the search heuristics; None stands for 0.
+    n_jobs : int or None, default=None
+        Workers of the search, where the solver can use them; None stands for 1.
+    verbose : int, default=0
+        1 prints progress to stderr.
+    required_arcs, forbidden_arcs : list of (parent, child), optional
+        Arcs every (no) structure must have, by name; the class has the name of ``y`` or "class".
+    missing, unseen, column_kinds
+        As in :class:`NaiveBayesClassifier`.
+    callback : callable, optional
+        Called with a :class:`TracePoint` at every improvement; a true return value stops.
+    memory_limit : int, str or None, default=None
+        Bytes that the search may take, or text like "2 GB"; None stands for most of what the
+        machine has left. A full store of open nodes is searched depth first.
+    checkpoint : str, path or None, default=None
+        File in which the search is kept, now and then and at its end; fitting the same data again
+        goes on from it. A file of another problem is refused, so cross-validation, which fits many
+        problems, cannot share one.
+    certificate : str, path or None, default=None
+        File for a proof of the result that ``marginbn verify`` can check; part of the time limit
+        goes into writing it down. Every fit writes it again.
+
+    Examples
+    --------
+    >>> from marginbn import MaxMarginBNClassifier
+    >>> from sklearn.datasets import load_iris
+    >>> X, y = load_iris(return_X_y=True)
+    >>> clf = MaxMarginBNClassifier(max_parents=1).fit(X, y)
+    >>> clf.status_, clf.gap_ <= 1e-6
+    ('optimal', True)
+    """
+
+    _CHECKS: ClassVar[dict[str, Check]] = {
+        **SearchingBNClassifier._CHECKS,
+        "gamma": check_positive,
+        "margin": one_of(*get_args(MarginKind)),
+    }
+
+    def __init__(
+        self,
+        *,
+        margin: Any = "multiclass",
+        gamma: float = DEFAULT_GAMMA,
+        max_parents: int = 2,
+        smoothing: float = 1.0,
+        solver: str = "auto",
+        time_limit: float | None = 60.0,
+        gap_tolerance: float = 1e-6,
+        random_state: Any = None,
+        n_jobs: int | None = None,
+        verbose: int = 0,
+        required_arcs: Any = None,
+        forbidden_arcs: Any = None,
+        missing: str = "drop",
+        unseen: str = "missing",
+        column_kinds: Any = "auto",
+        callback: Any = None,
+        memory_limit: Any = None,
+        checkpoint: Any = None,
+        certificate: Any = None,
+    ) -> None:
+        self._store(locals())
+
+    def _problem(self, data: EncodedData) -> StructureProblem:
+        return margin_problem(
+            data,
+            self._candidates(data),
+            margin=self.margin,
+            gamma=self.gamma,
+            smoothing=self.smoothing,
+        )
+
+    def _learn_structure(self, data: EncodedData) -> SolveResult:
+        return single_class_result(data) or self._search(self._problem(data))
+
+
+def single_class_result(data: EncodedData) -> SolveResult | None:
+    """With one class there is no rival and nothing to separate: the empty structure, else None."""
+    if data.n_classes > 1:
+        return None
+    return fixed_structure_result(data, [()] * data.n_variables, "single_class")

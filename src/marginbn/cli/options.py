@@ -261,7 +261,7 @@ def resolve_gamma(problem: ProblemOptions) -> float | None:
         return problem.gamma
     if problem.gamma is not None:
         raise typer.BadParameter("give either --gamma or --p, not both", param_hint="--p")
-    from marginbn.classifiers.max_margin import gamma_from_probability
+    from marginbn.classifiers.search import gamma_from_probability
 
     try:
         return gamma_from_probability(problem.p)

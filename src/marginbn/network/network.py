@@ -43,7 +43,7 @@ from marginbn.network.elimination import (
 )
 from marginbn.network.svg import draw_figure
 from marginbn.network.wording import listing
-from marginbn.problem.parameters import estimate_log_tables
+from marginbn.problem.margins import estimate_log_tables
 from marginbn.problem.structure import Structure
 
 Evidence = Mapping[str | int, str]

@@ -65,16 +65,14 @@ from marginbn.solvers.branch_bound.kernels.combination import (
     worst_vertex,
 )
 from marginbn.solvers.branch_bound.kernels.duals import (
-    linear_of_vertex,
-    objective_of_margins,
-    objective_of_vertex,
-    update_duals,
-)
-from marginbn.solvers.branch_bound.kernels.gradient import (
     BLOCK,
     add_rows,
     fresh_gradient,
+    linear_of_vertex,
+    objective_of_margins,
+    objective_of_vertex,
     prepare_columns,
+    update_duals,
 )
 from marginbn.solvers.branch_bound.kernels.oracle import maximise
 from marginbn.solvers.branch_bound.kernels.records import (

@@ -30,8 +30,13 @@ import numpy as np
 
 from marginbn.solvers.branch_bound.kernels.bound import Incumbent, offer_vertex
 from marginbn.solvers.branch_bound.kernels.box import is_member
-from marginbn.solvers.branch_bound.kernels.duals import add_column, objective_of_vertex, value_along
-from marginbn.solvers.branch_bound.kernels.gradient import BLOCK, add_rows
+from marginbn.solvers.branch_bound.kernels.duals import (
+    BLOCK,
+    add_column,
+    add_rows,
+    objective_of_vertex,
+    value_along,
+)
 from marginbn.solvers.branch_bound.kernels.records import (
     Box,
     FloatArray,

@@ -20,12 +20,13 @@ from typing import NamedTuple
 import numpy as np
 
 from marginbn.solvers.branch_bound.kernels.duals import (
+    BLOCK,
     add_column,
     add_vertex_margins,
     linear_of_vertex,
+    step_length,
     update_duals,
 )
-from marginbn.solvers.branch_bound.kernels.gradient import BLOCK, step_length
 from marginbn.solvers.branch_bound.kernels.records import (
     FloatArray,
     Instance,
