@@ -36,7 +36,7 @@ probabilities = [0.7, 0.8, 0.9, 0.95, 0.99]
 fitted = {}
 for p in probabilities:
     gamma = math.log(p / (1 - p))
-    fitted[p] = MaxMarginBNClassifier(gamma=gamma, time_limit=10).fit(X, y)
+    fitted[p] = MaxMarginBNClassifier(gamma=gamma, time_limit=300).fit(X, y)
     clf = fitted[p]
     print(
         f"p = {p:<5}  gamma {gamma:5.2f}  {clf.status_}  "

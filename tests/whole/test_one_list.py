@@ -175,7 +175,7 @@ def test_the_default_share_held_out_is_in_the_help(function: Any) -> None:
 
 
 def test_docstrings_of_exports_list_the_formats() -> None:
-    """save_network names all formats, load_network those that can be read, the module all."""
+    """save_network names all formats, load_network those that can be read."""
 
     def named(function: Any) -> list[str]:
         section = (inspect.getdoc(function) or "").split("\nformat\n")[1].split("by\n")[0]
@@ -184,6 +184,3 @@ def test_docstrings_of_exports_list_the_formats() -> None:
     assert named(formats.save_network) == list(formats.NETWORK_FORMATS)
     readable = [n for n, f in formats.NETWORK_FORMATS.items() if f.readable]
     assert named(formats.load_network) == readable
-    rows = re.findall(r"^(\w+) +(\.\w+(?: \.\w+)*)", formats.__doc__ or "", re.MULTILINE)
-    suffixes = {name: tuple(listed.split()) for name, listed in rows}
-    assert suffixes == {n: f.suffixes for n, f in formats.NETWORK_FORMATS.items()}

@@ -28,7 +28,8 @@ from marginbn.solvers.branch_cut.rows import (
     separate_exactly,
     violated_by_selection,
 )
-from marginbn.solvers.run import Limits
+from marginbn.solvers.run import Run
+from marginbn.solvers.solve import solve_with
 from problems import small_linear_problem, small_margin_problem
 
 RESTRICTED = pytest.mark.parametrize("restricted", [False, True])
@@ -279,10 +280,10 @@ class TwoFoldSeparator:
 def test_a_new_kind_of_cut_is_one_class_and_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
     """The optimum stays, the new rows are used; where a certificate is written they are not."""
     problem = small_linear_problem(4, n_rows=60, n_features=5, max_parents=3, score="k2")
-    before = BranchCutSolver().solve(problem, limits=Limits())
+    before = solve_with(BranchCutSolver(), Run(problem))
     both = (*SEPARATORS, TwoFoldSeparator)
     monkeypatch.setattr("marginbn.solvers.branch_cut.relaxation.SEPARATORS", both)
-    after = BranchCutSolver().solve(problem, limits=Limits())
+    after = solve_with(BranchCutSolver(), Run(problem))
     assert (after.objective, after.structure) == (before.objective, before.structure)
     assert TwoFoldSeparator.found > 0
     pool = RowPool(build_instance(problem))

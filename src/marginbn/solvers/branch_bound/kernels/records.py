@@ -24,6 +24,7 @@ used.
 
 from __future__ import annotations
 
+from functools import cache
 from typing import Any, NamedTuple, TypeVar, cast, get_type_hints
 
 import numpy as np
@@ -50,11 +51,17 @@ def new_record(fields: type[R], **values: float) -> R:
 
     To numba this is one pointer; every array of a record is seven arguments of every call.
     """
-    kinds = {name: np.dtype(kind) for name, kind in get_type_hints(fields).items()}
-    record = np.zeros(1, np.dtype((np.record, list(kinds.items())), align=True))[0]
+    record = np.zeros(1, _layout_of(cast(Any, fields)))[0]
     for name, value in values.items():
         setattr(record, name, value)
     return cast(R, record)
+
+
+@cache
+def _layout_of(fields: Any) -> np.dtype[Any]:
+    """The record of a class's annotations."""
+    kinds = [(name, np.dtype(kind)) for name, kind in get_type_hints(fields).items()]
+    return np.dtype((np.record, kinds), align=True)
 
 
 class Instance(NamedTuple):
