@@ -7,8 +7,8 @@ that an error in one of them is unlikely to be in the other. Slow and terse: the
 daily use. Exit codes: 0 verified, 1 not verified, 2 unreadable or too large to be checked here.
 
 **Arithmetic.** Weights, shares and claims are binary fractions and stay exact. Only logarithms are
-irrational: ``log`` and ``log_gamma`` give integers with lo <= SCALE log x <= hi, and every sum takes
-the end that is worse for the claim.
+irrational: ``log`` and ``log_gamma`` give integers with lo <= SCALE log x <= hi, and sums take the
+end that is worse for the claim.
 """
 
 from __future__ import annotations
@@ -30,13 +30,15 @@ from typing import Any
 MAGIC, MAX_BYTES, MAX_CELLS, SCALE = b"marginbn certificate 1\n", 2**30, 5 * 10**7, 10**40
 EDGE, ARC, CANDIDATE, FOREST, CLUSTERS = range(5)
 ARGUMENTS = (2, 2, 1, 1, 2)
-KEYS = {
-    "": "fingerprint variables n_samples score candidates incumbent objective bound grid tree duals "
-    "rows multipliers",
-    "score": "name gamma smoothing equivalent_sample_size",
-    "candidates": "rule listed dropped",
-    "rule": "max_parents class_restricted required forbidden constant",
-}
+RULE = {"max_parents": int, "class_restricted": bool, "constant": [int],
+        "required": [[int, int]], "forbidden": [[int, int]]}  # fmt: skip
+HEADER = {
+    "fingerprint": str, "variables": [[str, [str]]], "n_samples": int,
+    "score": {"name": str, "gamma": float, "smoothing": float, "equivalent_sample_size": float},
+    "candidates": {"rule": RULE, "listed": [[[int]]], "dropped": int}, "incumbent": [[int]],
+    "objective": float, "bound": float, "grid": int, "tree": int, "duals": [[int, int]],
+    "rows": [[str, [int]]], "multipliers": int,
+}  # fmt: skip
 Interval = tuple[int, int]
 Set = tuple[int, ...]
 
@@ -122,8 +124,8 @@ def show(number: Fraction, rounding: str) -> str:
 
 
 def best_arborescence(arcs: dict[int, list[Set]]) -> tuple[int, dict[int, int]] | None:
-    """Edmonds: the largest weight of an arborescence from the root 0 and, for every node, the sum of
-    the prices of the sets around it. ``arcs[v]`` has (weight, u) for u -> v. None if there is none.
+    """Edmonds: the largest weight of an arborescence from the root 0 and, for every node, the sum
+    of the prices of the sets around it; ``arcs[v]`` has (weight, u) for u -> v. None if none is.
     """
     home, prices = {v: v for v in (0, *arcs)}, dict.fromkeys(arcs, 0)  # home: the set around a node
     value, todo, entered = 0, list(arcs), dict[int, int]()
@@ -147,11 +149,25 @@ def best_arborescence(arcs: dict[int, list[Set]]) -> tuple[int, dict[int, int]] 
     return value, prices
 
 
-def parse(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """A JSON object without repeated keys; arrays become tuples."""
+def unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """A JSON object without repeated keys."""
     readable(len(dict(pairs)) == len(pairs), "header: a key stands twice")
-    freeze = lambda v: tuple(map(freeze, v)) if isinstance(v, list) else v  # noqa: E731
-    return {key: freeze(value) for key, value in pairs}
+    return dict(pairs)
+
+
+def read(value: Any, form: Any) -> Any:
+    """The value, if it has the form: [a] is any number of a, [a, b] a pair; doubles are exact."""
+    if (form is RULE and value is None) or (form is float and type(value) in (int, float)):
+        return value if value is None else Fraction(float(value))
+    kind = form if isinstance(form, type) else type(form)
+    readable(type(value) is kind, f"header: {str(value)[:40]!a} is no {kind.__name__}")
+    if kind is dict:
+        readable(value.keys() == form.keys(), f"header: the keys must be {list(form)}")
+        return {key: read(value[key], form[key]) for key in form}
+    if kind is list:
+        readable(len(form) in (1, len(value)), f"header: {str(value)[:40]!a} is no pair")
+        return tuple(map(read, value, form * max(1, len(value))))
+    return value.encode().decode() if kind is str else value  # half a surrogate pair is no text
 
 
 class Checker:
@@ -164,17 +180,14 @@ class Checker:
         whole = unpacker.eof and not unpacker.unused_data
         readable(whole, "the content is too large or does not end where the file ends")
         text = bytes(self.take("B", self.take("Q", 1)[0])).decode()
-        self.h = h = json.loads(text, object_pairs_hook=parse)
-        objects = {"": h, "score": h["score"], "candidates": h["candidates"]}
-        self.rule = objects["rule"] = h["candidates"]["rule"]
-        for name, own in objects.items():
-            readable(own is None or set(own) == set(KEYS[name].split()), f"header: keys {name}")
-        self.objective, self.bound = (Fraction(float(h[key])) for key in ("objective", "bound"))
+        self.h = read(json.loads(text, object_pairs_hook=unique), HEADER)
+        self.objective: Fraction = self.h["objective"]
+        self.bound: Fraction = self.h["bound"]
         self.read_data()
         self.candidates = [(i, s) for i in range(self.n) for s in self.sets_of(i)]
-        self.groups = [
-            [k for k, (i, _) in enumerate(self.candidates) if i == v] for v in range(self.n)
-        ]
+        self.groups: list[list[int]] = [[] for _ in range(self.n)]
+        for k, (i, _) in enumerate(self.candidates):
+            self.groups[i].append(k)
         need(all(self.groups), "a variable has no candidate")
         self.read_proof()
 
@@ -201,15 +214,12 @@ class Checker:
         digest.update(b"".join(struct.pack(f"<{self.n}i", *self.rows[m]) for m in order))
         digest.update(struct.pack(f"<{size}d", *(weights[m] for m in order)))
         need(digest.hexdigest() == self.h["fingerprint"], "the fingerprint is not that of the data")
-        self.score, *numbers = (self.h["score"][key] for key in KEYS["score"].split())
-        self.gamma, smoothing, self.sample_size = (Fraction(float(v)) for v in numbers)
+        self.score, self.gamma, smoothing, self.sample_size = self.h["score"].values()
         self.is_margin = self.score in ("multiclass", "binary")
-        need(
-            self.is_margin or self.score in ("mdl", "aic", "loglik", "bdeu", "k2"), "score: unknown"
-        )
-        if self.is_margin:
-            need(min(self.gamma, smoothing) > 0, "gamma and smoothing must be positive")
-            need(self.arities[0] > 1, "a margin needs two classes")
+        known = self.is_margin or self.score in ("mdl", "aic", "loglik", "bdeu", "k2")
+        need(known, f"the score {self.score!a} is not known")
+        sound = not self.is_margin or min(self.gamma, smoothing, self.arities[0] - 1) > 0
+        need(sound, "a margin needs a positive gamma and smoothing, and two classes")
         need(self.score != "bdeu" or self.sample_size > 0, "the sample size must be positive")
         self.unit = math.lcm(*(Fraction(x).denominator for x in (*weights, smoothing)))
         self.weights = [int(Fraction(w) * self.unit) for w in weights]
@@ -217,13 +227,14 @@ class Checker:
 
     def sets_of(self, i: int) -> Iterable[Set]:
         """The candidate parent sets of variable i, listed or by a rule."""
-        listed, rule, first = self.h["candidates"]["listed"], self.rule, Set()
+        rule, listed, _ = self.h["candidates"].values()
         if rule is None:
             need(len(listed) == self.n, "candidates: not one list for every variable")
             fine = all(s == tuple(sorted(set(s) & set(range(self.n)) - {i})) for s in listed[i])
             need(fine and len(set(listed[i])) == len(listed[i]), f"candidates of {i}: no sets")
             return tuple(listed[i])
         need(not listed, "candidates: both a rule and a list")
+        first: Set = ()
         arcs = {*rule["required"], *rule["forbidden"]}
         need(all(a != b and {a, b} <= set(range(self.n)) for a, b in arcs), "candidates: arcs")
         single = all(v in range(self.n) and self.arities[v] == 1 for v in rule["constant"])
@@ -231,7 +242,6 @@ class Checker:
         must, never = ({p for p, c in rule[r] if c == i} for r in ("required", "forbidden"))
         pool = [v for v in range(self.n) if v != i and (v not in rule["constant"] or v in must)]
         largest = rule["max_parents"] if must or i not in rule["constant"] else 0
-        readable(rule["class_restricted"] in (True, False), "class_restricted: true or false")
         if rule["class_restricted"] and i > 0:
             pool, first, largest = [v for v in pool if v > 0], (0,), largest - 1
         sizes = range(min(largest, len(pool)) + 1)
@@ -255,10 +265,8 @@ class Checker:
             readable(1 <= bits <= 24 and -1 <= before < d, "duals: out of range")
             if before >= 0:
                 readable(codes[before] == codes[d], "duals: a reference of other width")
-                both, modulus = (
-                    zip(*(self.duals[a] for a in (d, before)), strict=True),
-                    256 ** struct.calcsize("<" + codes[d]),
-                )
+                both = zip(self.duals[d], self.duals[before], strict=True)
+                modulus = 256 ** struct.calcsize("<" + codes[d])
                 self.duals[d] = [(a + b) % modulus for a, b in both]
         lengths = self.take("i", self.h["multipliers"])
         readable(min(lengths, default=0) >= 0, "multipliers: negative lengths")
@@ -316,7 +324,7 @@ class Checker:
 
     @cache  # noqa: B019
     def local_score(self, k: int) -> Interval:
-        """A decomposable score in units of 1 / (2 unit SCALE); states that are absent add nothing."""
+        """A decomposable score in units of 1 / (2 unit SCALE); absent states add nothing."""
         (i, parents), u, table = self.candidates[k], self.unit, dict[Set, list[int]]()
         r, q = self.arities[i], math.prod(self.arities[p] for p in parents)
         penalties = {"mdl": log(sum(self.weights), u), "aic": (2 * SCALE, 2 * SCALE)}
@@ -359,7 +367,7 @@ class Checker:
 
     @lru_cache(64)  # noqa: B019
     def majorant(self, d: int) -> tuple[int, Fraction, list[int]]:
-        """Unit, constant and values of the candidates, rounded up: f <= constant + sum of values."""
+        """Unit, constant and values of the candidates, rounded up: f <= constant + their sum."""
         every, net = (
             range(len(self.candidates)),
             [[0] * len(self.rows) for _ in range(self.arities[0])],
@@ -519,13 +527,15 @@ def main(arguments: list[str]) -> int:
     except Exception as error:  # whatever the content makes fail cannot be read
         print(f"UNREADABLE\n{error!r}")  # noqa: T201
         return 2
-    h, rule = checker.h, checker.rule
-    print("VERIFIED")  # noqa: T201
-    print(f"score: {h['score']}, {len(checker.rows)} rows, {checker.n} variables")  # noqa: T201
-    print(f"candidates: {len(checker.candidates)}, {rule or 'listed one by one'}")  # noqa: T201
-    print(f"structure: {show(lo, ROUND_FLOOR)} <= score <= {show(hi, ROUND_CEILING)}")  # noqa: T201
-    print(f"any structure: score <= {show(most, ROUND_CEILING)} ({leaves} leaves)")  # noqa: T201
-    print(f"claimed: objective {checker.objective}, bound {checker.bound}")  # noqa: T201
+    lines = (
+        "VERIFIED",
+        f"score: {checker.h['score']}, {len(checker.rows)} rows, {checker.n} variables",
+        f"candidates: {len(checker.candidates)}, {checker.h['candidates']['rule'] or 'listed'}",
+        f"structure: {show(lo, ROUND_FLOOR)} <= score <= {show(hi, ROUND_CEILING)}",
+        f"any structure: score <= {show(most, ROUND_CEILING)} ({leaves} leaves)",
+        f"claimed: objective {checker.objective}, bound {checker.bound}",
+    )
+    print("\n".join(lines))  # noqa: T201
     return 0
 
 
