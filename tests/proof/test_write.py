@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
-from certificates import certified, rebuild, structures
+from certificates import certified, rebuild, structures, verify_certificate
 from data_folder import data_folder
 from marginbn import (
     CertificateWarning,
@@ -26,7 +26,6 @@ from marginbn import (
     load_model,
     margin_problem,
     save_model,
-    verify_certificate,
 )
 from marginbn.cli import app
 from marginbn.data.encode import EncodedData

@@ -445,7 +445,7 @@ class Checker:
         unit, constant, values = self.majorant(a[0])
         usable = [[k for k in group if allowed >> k & 1] for group in self.groups]
         if kind == CLUSTERS:
-            lifted: list[Any] = list(values)
+            lifted: list[Fraction | int] = list(values)
             for is_cluster, members, y in self.priced_rows(a[1], present):
                 constant -= y * unit
                 for k in chain(*(usable[i] for i in set(members))):
