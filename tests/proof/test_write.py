@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import os
 import warnings
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -104,7 +105,9 @@ def test_random_problems_are_certified(seed: int, tmp_path: Path) -> None:
 @pytest.mark.parametrize("seed", range(3))
 def test_constraints_are_part_of_the_definition(seed: int, tmp_path: Path) -> None:
     """Required, forbidden and constant variables come back from the file."""
-    data = random_table(np.random.default_rng(seed), 30, 4, 3).encoded()
+    table = random_table(np.random.default_rng(seed), 30, 4, 3)
+    rows = [[*row[:4], 0] for row in table.rows]
+    data = replace(table, rows=rows, arities=[*table.arities[:4], 1]).encoded()
     candidates = enumerate_candidates(
         5, 2, required=[(1, 2)], forbidden=[(0, 3), (2, 1)], constant=[4]
     )

@@ -218,9 +218,8 @@ class Checker:
         self.is_margin = self.score in ("multiclass", "binary")
         known = self.is_margin or self.score in ("mdl", "aic", "loglik", "bdeu", "k2")
         need(known, f"the score {self.score!a} is not known")
-        sound = not self.is_margin or min(self.gamma, smoothing, self.arities[0] - 1) > 0
-        need(sound, "a margin needs a positive gamma and smoothing, and two classes")
-        need(self.score != "bdeu" or self.sample_size > 0, "the sample size must be positive")
+        need(min(self.gamma, smoothing, self.sample_size) > 0, "score: numbers must be positive")
+        need(self.arities[0] > 1 or not self.is_margin, "a margin needs two classes")
         self.unit = math.lcm(*(Fraction(x).denominator for x in (*weights, smoothing)))
         self.weights = [int(Fraction(w) * self.unit) for w in weights]
         self.smoothing = int(smoothing * self.unit)
@@ -478,7 +477,8 @@ class Checker:
         An edge that must be present earns a reward either way round, and the rewards of all such
         edges are taken off at the end: every reward gives a true bound, a large one the maximum.
         """
-        shaped = all(len(s) < 3 and (i == 0 or s[:1] in ((), (0,))) for i, s in self.candidates)
+        kept = [c for k, c in enumerate(self.candidates) if k not in self.dropped]
+        shaped = all(len(s) < 3 and (i == 0 or s[:1] in ((), (0,))) for i, s in kept)
         need(shaped, "forests bound nothing here")
         reward = 4 * sum(abs(w) for own in slots for w in own.values())
         rewards, tied = reward * sum(a > 0 for a, _ in present), {b for a, b in present if a == 0}
@@ -529,7 +529,8 @@ def main(arguments: list[str]) -> int:
         return 2
     lines = (
         "VERIFIED",
-        f"score: {checker.h['score']}, {len(checker.rows)} rows, {checker.n} variables",
+        f"score: {', '.join(f'{key} {value}' for key, value in checker.h['score'].items())}",
+        f"data: {len(checker.rows)} rows, {checker.n} variables",
         f"candidates: {len(checker.candidates)}, {checker.h['candidates']['rule'] or 'listed'}",
         f"structure: {show(lo, ROUND_FLOOR)} <= score <= {show(hi, ROUND_CEILING)}",
         f"any structure: score <= {show(most, ROUND_CEILING)} ({leaves} leaves)",
