@@ -27,7 +27,8 @@ from itertools import chain, combinations, islice
 from pathlib import Path
 from typing import Any
 
-MAGIC, MAX_BYTES, MAX_CELLS, SCALE = b"marginbn certificate 1\n", 2**30, 5 * 10**7, 10**40
+MAGIC, SCALE = b"marginbn certificate 1\n", 10**40
+MAX_BYTES, MAX_HEADER, MAX_CELLS = 2**30, 2**25, 5 * 10**7
 EDGE, ARC, CANDIDATE, FOREST, CLUSTERS = range(5)
 ARGUMENTS = (2, 2, 1, 1, 2)
 RULE = {"max_parents": int, "class_restricted": bool, "constant": [int],
@@ -179,7 +180,9 @@ class Checker:
         self.rest = memoryview(unpacker.decompress(packed[len(MAGIC) :], MAX_BYTES))
         whole = unpacker.eof and not unpacker.unused_data
         readable(whole, "the content is too large or does not end where the file ends")
-        text = bytes(self.take("B", self.take("Q", 1)[0])).decode()
+        [length] = self.take("Q", 1)
+        readable(length <= min(MAX_HEADER, len(self.rest)), "the header is cut off or too long")
+        text, self.rest = bytes(self.rest[:length]).decode(), self.rest[length:]
         self.h = read(json.loads(text, object_pairs_hook=unique), HEADER)
         self.objective: Fraction = self.h["objective"]
         self.bound: Fraction = self.h["bound"]
@@ -353,10 +356,9 @@ class Checker:
             left = {i: left[i] for i in left if i not in free}
         if not self.is_margin:
             lo, hi = (Fraction(end, 2) for end in add((1, self.local_score(k)) for k in chosen))
-        used = [
-            (self.family(k), self.factors(k)) for k in chosen if self.is_margin and self.factors(k)
-        ]
-        for x, w in zip(self.rows, self.weights, strict=True) if self.is_margin else ():
+            return lo / (self.unit * SCALE), hi / (self.unit * SCALE)
+        used = [(self.family(k), self.factors(k)) for k in chosen if self.factors(k)]
+        for x, w in zip(self.rows, self.weights, strict=True):
             at = [table[tuple(x[v] for v in family)] for family, table in used]
             rows = self.margin_rows(x[0])
             margins = [add((sign, s[c]) for s in at for c, sign in row.items()) for row in rows]
@@ -367,16 +369,14 @@ class Checker:
     @lru_cache(64)  # noqa: B019
     def majorant(self, d: int) -> tuple[int, Fraction, list[int]]:
         """Unit, constant and values of the candidates, rounded up: f <= constant + their sum."""
-        every, net = (
-            range(len(self.candidates)),
-            [[0] * len(self.rows) for _ in range(self.arities[0])],
-        )
+        every = range(len(self.candidates))
         if not self.is_margin:
             need(d == 0 and not self.duals, "a decomposable score has no dual weights")
             values = [self.local_score(k)[1] for k in every]
             return 2 * self.unit * SCALE, Fraction(sum(map(self.loss, self.groups))), values
         need(d < len(self.duals), f"dual weights {d} do not exist")
         whole, spare, parts = 1 << self.h["duals"][d][0], 0, iter(self.duals[d])
+        net = [[0] * len(self.rows) for _ in range(self.arities[0])]
         for m, (x, w) in enumerate(zip(self.rows, self.weights, strict=True)):
             rows = self.margin_rows(x[0])
             shares = list(islice(parts, len(rows)))
@@ -388,10 +388,8 @@ class Checker:
         sums = cache(lambda family: self.sums(family, net))
         values = []
         for k in every:
-            cells = (
-                zip(sums(self.family(k))[f], s, strict=True) for f, s in self.factors(k).items()
-            )
-            values.append(add(chain(*cells))[1])
+            cells = ((sums(self.family(k))[f], s) for f, s in self.factors(k).items())
+            values.append(add(chain(*(zip(*pair, strict=True) for pair in cells)))[1])
         return self.unit * whole * SCALE, self.gamma * spare * SCALE, values
 
     def loss(self, group: list[int]) -> int:
