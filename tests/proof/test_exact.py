@@ -263,6 +263,13 @@ def test_small_files_cannot_ask_for_all_memory(tmp_path: Path) -> None:
     assert "too large" in second_opinion(sealed(rule))
 
 
+def test_deep_trees_are_no_recursion() -> None:
+    """A13: a chain of 20000 splits has one more leaf, and costs a chain."""
+    chain = np.array([EDGE, 0, 1, FOREST, 0] * 20_000 + [FOREST, 0], dtype=np.int32)
+    checker = exact.Checker(encode_certificate(replace(tiny_certificate(), tree=chain)))
+    assert checker.check()[3] == 20_001
+
+
 # ---------------------------------------------------------------------------------- numbers
 
 

@@ -405,13 +405,10 @@ class Checker:
 
     # the tree
 
-    def leaves(self) -> Iterator[tuple[int, Set, int, frozenset[Set]]]:
-        """Kind, arguments, allowed candidates (bits) and present edges of every leaf."""
-        masks, place = [sum(1 << k for k in group) for group in self.groups], 0
-        holds = cache(
-            lambda i, j: sum(1 << k for k in self.groups[i] if j in self.candidates[k][1])
-        )
-        todo = [(sum(masks) - sum(1 << k for k in self.dropped), frozenset[Set]())]
+    def leaves(self) -> Iterator[tuple[int, Set, frozenset[int], frozenset[Set]]]:
+        """Kind, arguments, allowed candidates and present edges of every leaf."""
+        numbered, place = list(enumerate(self.candidates)), 0
+        todo = [(frozenset(range(len(numbered))) - self.dropped, frozenset[Set]())]
         while todo:
             allowed, present = todo.pop()
             kind = self.tree[place] if place < len(self.tree) else -1
@@ -423,24 +420,26 @@ class Checker:
                 yield kind, a, allowed, present
                 continue
             if kind == CANDIDATE:
-                need(a[0] < len(self.candidates), f"candidate {a[0]} does not exist")
-                child, having = self.candidates[a[0]][0], 1 << a[0]
+                need(a[0] < len(numbered), f"candidate {a[0]} does not exist")
+                child, having = self.candidates[a[0]][0], {a[0]}
             else:
                 need(a[0] != a[1] and max(a) < self.n, f"{a} cannot be joined")
-                child, having = a[0], holds(*a)
-            if kind == EDGE:
-                todo.append((allowed, present | {(min(a), max(a))}))
-                having |= holds(a[1], a[0])
-            else:
-                todo.append((allowed & (~masks[child] | having), present))
-            todo.append((allowed & ~having, present))
-            readable(len(todo) * len(self.candidates) <= 100 * MAX_CELLS)
+                arcs = (a, a[::-1]) if kind == EDGE else (a,)
+                child = a[0]
+                having = {k for k, (i, s) in numbered if any(i == x and y in s for x, y in arcs)}
+            others = allowed if kind == EDGE else allowed.difference(self.groups[child])
+            joined = {(min(a), max(a))} if kind == EDGE else set()
+            todo.append((others | allowed & having, present | joined))
+            todo.append((allowed - having, present))
+            readable(len(todo) * len(numbered) <= MAX_CELLS)
         need(place == len(self.tree), f"the tree ends at entry {place}, but more follows")
 
-    def bound_leaf(self, kind: int, a: Set, allowed: int, present: frozenset[Set]) -> Fraction:
+    def bound_leaf(
+        self, kind: int, a: Set, allowed: frozenset[int], present: frozenset[Set]
+    ) -> Fraction:
         """A number that no structure of the leaf exceeds; the claimed objective if it is empty."""
         unit, constant, values = self.majorant(a[0])
-        usable = [[k for k in group if allowed >> k & 1] for group in self.groups]
+        usable = [[k for k in group if k in allowed] for group in self.groups]
         if kind == CLUSTERS:
             lifted: list[Fraction | int] = list(values)
             for is_cluster, members, y in self.priced_rows(a[1], present):
