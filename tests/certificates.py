@@ -12,10 +12,12 @@ import numpy as np
 from branch_bound_cases import is_dag
 from marginbn.data.encode import EncodedData, Variable
 from marginbn.exceptions import InputError
+from marginbn.files import PathLike
 from marginbn.problem.candidates import CandidateSets, enumerate_candidates
 from marginbn.problem.margins import MarginRows
 from marginbn.problem.problem import StructureProblem, linear_problem
 from marginbn.problem.scores import get_local_score
+from marginbn.proof import checker, exact
 from marginbn.proof.certificate import (
     ARC,
     ARGUMENTS,
@@ -28,7 +30,8 @@ from marginbn.proof.certificate import (
     Multipliers,
     NamedRow,
 )
-from marginbn.proof.format import part_type, read_certificate
+from marginbn.proof.checker.verdict import Progress
+from marginbn.proof.format import encode_certificate, part_type, read_certificate
 from marginbn.solvers import solve_structure
 
 UNCLEAR = 1e-6
@@ -36,10 +39,43 @@ UNCLEAR = 1e-6
 
 
 def certified(problem: StructureProblem, folder: Path, **options: object) -> Certificate:
-    """The certificate of a solve."""
+    """The certificate of a solve; both checkers have accepted it."""
     path = folder / "proof.cert"
     solve_structure(problem, certificate=path, **options)  # type: ignore[arg-type]
+    assert exact.main([str(path)]) == 0
     return read_certificate(path)
+
+
+LIMITS = ("too fine", "makes no sense", "too deep", "too large")
+"""Reasons of the first checker that speak of its own arithmetic, not of the claim."""
+
+
+def verify_certificate(
+    source: Certificate | PathLike, progress: Progress | None = None
+) -> checker.Verdict:
+    """The verdict of the first checker; the second one must come to the same.
+
+    It may verify what the first cannot decide: where claims are closer than the first one's
+    rounding, and where its integers are too small.
+    """
+    verdict = checker.verify_certificate(source, progress=progress)
+    certificate = source if isinstance(source, Certificate) else read_certificate(source)
+    if verdict:
+        assert second_opinion(certificate) == "", verdict
+    elif second_opinion(certificate) == "" and not any(w in verdict.reason for w in LIMITS):
+        size = UNCLEAR * max(1.0, abs(certificate.objective), abs(certificate.bound))
+        claims = {"objective": certificate.objective + size, "bound": certificate.bound - size}
+        assert second_opinion(replace(certificate, **claims)), verdict.reason
+    return verdict
+
+
+def second_opinion(certificate: Certificate) -> str:
+    """Why the second checker does not verify a certificate; empty if it does."""
+    try:
+        exact.Checker(encode_certificate(certificate)).check()
+    except (exact.Refuted, ValueError) as error:
+        return str(error) or "unreadable"
+    return ""
 
 
 def sealed(certificate: Certificate) -> Certificate:

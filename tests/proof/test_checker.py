@@ -15,7 +15,7 @@ import pytest
 from test_checker_bounds import best_of_leaf
 from test_format import tiny_certificate
 
-from certificates import certified, follows, sealed, spoil
+from certificates import certified, follows, sealed, spoil, verify_certificate
 from marginbn.problem.candidates import enumerate_candidates
 from marginbn.problem.problem import StructureProblem, linear_problem, margin_problem
 from marginbn.problem.scores import get_local_score
@@ -32,7 +32,6 @@ from marginbn.proof.certificate import (
     NamedRow,
     Score,
 )
-from marginbn.proof.checker import verify_certificate
 from marginbn.proof.checker.bounds import NOTHING, Clusters, Forests, IntegerMajorant
 from marginbn.proof.checker.forests import best_arborescence, best_forest
 from marginbn.proof.checker.statement import Space, build_space

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from test_format import tiny_certificate
 
-from certificates import sealed
+from certificates import sealed, verify_certificate
 from marginbn.proof.certificate import (
     ARC,
     CANDIDATE,
@@ -24,7 +24,7 @@ from marginbn.proof.certificate import (
     NamedRow,
     Score,
 )
-from marginbn.proof.checker import Verdict, verify_certificate
+from marginbn.proof.checker import Verdict
 from marginbn.proof.checker.statement import RefutedError, build_space
 from marginbn.proof.checker.values import SHIFT, SLACK
 from marginbn.proof.checker.verdict import Checker, check_definition

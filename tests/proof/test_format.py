@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from certificates import certified, follows
+from certificates import certified, follows, verify_certificate
 from marginbn.exceptions import FormatError, InputError, MarginBNError, ProblemTooLargeError
 from marginbn.files import MisfitError
 from marginbn.problem.candidates import CandidateRule
@@ -30,7 +30,6 @@ from marginbn.proof.certificate import (
     NamedRow,
     Score,
 )
-from marginbn.proof.checker import verify_certificate
 from marginbn.proof.format import (
     MAGIC,
     decode_certificate,

@@ -5,13 +5,14 @@ from __future__ import annotations
 import math
 import os
 import warnings
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 from typer.testing import CliRunner
 
-from certificates import certified, rebuild, structures
+from certificates import certified, rebuild, structures, verify_certificate
 from data_folder import data_folder
 from marginbn import (
     CertificateWarning,
@@ -26,7 +27,6 @@ from marginbn import (
     load_model,
     margin_problem,
     save_model,
-    verify_certificate,
 )
 from marginbn.cli import app
 from marginbn.data.encode import EncodedData
@@ -114,7 +114,9 @@ def test_random_problems_are_certified(seed: int, tmp_path: Path) -> None:
 @pytest.mark.parametrize("seed", range(3))
 def test_constraints_are_part_of_the_definition(seed: int, tmp_path: Path) -> None:
     """Required, forbidden and constant variables come back from the file."""
-    data = random_table(np.random.default_rng(seed), 30, 4, 3).encoded()
+    table = random_table(np.random.default_rng(seed), 30, 4, 3)
+    rows = [[*row[:4], 0] for row in table.rows]
+    data = replace(table, rows=rows, arities=[*table.arities[:4], 1]).encoded()
     candidates = enumerate_candidates(
         5, 2, required=[(1, 2)], forbidden=[(0, 3), (2, 1)], constant=[4]
     )

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from marginbn import verify_certificate
+from certificates import verify_certificate
 from marginbn.exceptions import CertificateWarning
 from marginbn.solvers import solve_structure
 from problems import small_margin_problem

@@ -5,16 +5,9 @@
     marginbn certificate 1\\n
     zlib( length of the header (8 bytes) | header (JSON) | arrays )
 
-The header holds everything but the long arrays, and how long these are:
-
-    fingerprint, variables [[name, [label, ...]], ...], n_samples, score, candidates, incumbent,
-    objective, bound, grid, tree, duals, rows, multipliers
-
-Arrays follow one another without gaps, numbers little-endian: codes (int32, variable by variable),
-weights (float64), dropped (bits, only if the header says how many), tree (int32), the parts of the
-dual weights (one, two or four bytes each, by the number of bits; vector after vector, each as the
-difference to an earlier vector of equal width, or to zero), and, for all multipliers together,
-their number per set (int32), rows (int32) and values (float64).
+``docs/theory/certificate_format.rst`` says what every key of the header and every array means, for
+those who want to write a checker of their own; ``exact.py`` reads the file by that page alone. What
+changes here changes there.
 
 Reading builds plain values and arrays only, so nothing in a file is executed. Every length is
 checked before memory is taken, and a stream that unfolds to more than the limit is refused before

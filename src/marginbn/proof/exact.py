@@ -1,0 +1,541 @@
+"""A second checker of certificates: one file, the standard library, no floating point in a bound.
+
+    python -m marginbn.proof.exact FILE         or, without marginbn,  python exact.py FILE
+
+Written from ``docs/theory`` (``certificate_format`` above all) and not from ``proof/checker``, so
+that an error in one of them is unlikely to be in the other. Slow and terse: the first one is for
+daily use. Exit codes: 0 verified, 1 not verified, 2 unreadable or too large to be checked here.
+
+**Arithmetic.** Weights, shares and claims are binary fractions and stay exact. Only logarithms are
+irrational: ``log`` and ``log_gamma`` give integers with lo <= SCALE log x <= hi, and sums take the
+end that is worse for the claim.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+import struct
+import sys
+import zlib
+from collections.abc import Iterable, Iterator
+from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
+from fractions import Fraction
+from functools import cache, lru_cache
+from itertools import chain, combinations, islice
+from pathlib import Path
+from typing import Any
+
+MAGIC, SCALE = b"marginbn certificate 1\n", 10**40
+MAX_BYTES, MAX_HEADER, MAX_CELLS = 2**30, 2**25, 5 * 10**7
+EDGE, ARC, CANDIDATE, FOREST, CLUSTERS = range(5)
+ARGUMENTS = (2, 2, 1, 1, 2)
+RULE = {"max_parents": int, "class_restricted": bool, "constant": [int],
+        "required": [[int, int]], "forbidden": [[int, int]]}  # fmt: skip
+HEADER = {
+    "fingerprint": str, "variables": [[str, [str]]], "n_samples": int,
+    "score": {"name": str, "gamma": float, "smoothing": float, "equivalent_sample_size": float},
+    "candidates": {"rule": RULE, "listed": [[[int]]], "dropped": int}, "incumbent": [[int]],
+    "objective": float, "bound": float, "grid": int, "tree": int, "duals": [[int, int]],
+    "rows": [[str, [int]]], "multipliers": int,
+}  # fmt: skip
+Interval = tuple[int, int]
+Set = tuple[int, ...]
+
+
+class Refuted(Exception):  # noqa: N818
+    """The claim does not follow from the file; a file that cannot be read is a ValueError."""
+
+
+def need(condition: object, reason: str, error: type[Exception] = Refuted) -> None:
+    """Go on only if the condition holds."""
+    if not condition:
+        raise error(reason)
+
+
+def readable(condition: object, reason: str = "too large for this checker") -> None:
+    """Go on only if the condition holds: the format demands it, or the memory at hand."""
+    need(condition, reason, ValueError)
+
+
+# ------------------------------------------------------------------------------- logarithms
+
+
+@cache
+def ln(n: int, digits: int = 60) -> int:
+    """10^digits log n within two units: ``decimal`` rounds correctly, and log n < 10^6."""
+    own = Context(prec=digits + 8)
+    return int(own.scaleb(own.ln(Decimal(n)), digits))
+
+
+@cache
+def log(a: int, b: int) -> Interval:
+    """Integers around SCALE log(a / b)."""
+    floor = (ln(a) - ln(b)) // 10**20
+    return (0, 0) if a == b else (floor - 1, floor + 2)
+
+
+def bernoulli(count: int) -> list[Fraction]:
+    """The numbers B_0, B_1, ... of Bernoulli."""
+    found: list[Fraction] = []
+    for m in range(count):
+        rest = sum((math.comb(m + 1, k) * b for k, b in enumerate(found)), Fraction(0))
+        found.append((m == 0) - rest / (m + 1))
+    return found
+
+
+STIRLING = {m - 1: b / (m * (m - 1)) for m, b in enumerate(bernoulli(41)) if m > 0 and m % 2 == 0}
+HALF_LOG_2PI = Fraction("0.91893853320467274178032973640561763986139747363778341281715154")
+
+
+@cache
+def log_gamma(x: Fraction) -> Interval:
+    """Integers around SCALE log Gamma(x), x > 0, by Stirling's series at y = x + shift >= 40.
+
+    The series errs by less than its first term left out, B_42 / (42 41 40^41) < 10^-50. Logarithms
+    get as many more digits as y has before the point, so y log y errs by less than that as well.
+    """
+    shift = max(0, 40 - math.floor(x))
+    y, digits = x + shift, 60 + len(str(math.floor(x) + shift))
+    log_y = Fraction(ln(y.numerator, digits) - ln(y.denominator, digits), 10**digits)
+    series = sum((c / y**power for power, c in STIRLING.items()), HALF_LOG_2PI)
+    floor = math.floor(((y - Fraction(1, 2)) * log_y - y + series) * SCALE)
+    product = math.prod((x + i for i in range(shift)), start=Fraction(1))
+    below = log(product.numerator, product.denominator)
+    return floor - 1 - below[1], floor + 2 - below[0]
+
+
+def add(terms: Iterable[tuple[int, Interval]]) -> Interval:
+    """Integers around the sum of factors times numbers."""
+    lo = hi = 0
+    for factor, (low, high) in terms:
+        lo += factor * (low if factor > 0 else high)
+        hi += factor * (high if factor > 0 else low)
+    return lo, hi
+
+
+def show(number: Fraction, rounding: str) -> str:
+    """Thirty digits, rounded in the direction asked for."""
+    own = Context(prec=30, rounding=rounding)
+    return str(own.divide(Decimal(number.numerator), Decimal(number.denominator)))
+
+
+# ------------------------------------------------------------------------------- the checker
+
+
+def best_arborescence(arcs: dict[int, list[Set]]) -> tuple[int, dict[int, int]] | None:
+    """Edmonds: the largest weight of an arborescence from the root 0 and, for every node, the sum
+    of the prices of the sets around it; ``arcs[v]`` has (weight, u) for u -> v. None if none is.
+    """
+    home, prices = {v: v for v in (0, *arcs)}, dict.fromkeys(arcs, 0)  # home: the set around a node
+    value, todo, entered = 0, list(arcs), dict[int, int]()
+    while todo:
+        v = todo.pop()
+        arcs[v] = [(w, u) for w, u in arcs[v] if home[u] != v]
+        if not arcs[v]:
+            return None
+        price, entered[v] = max(arcs[v])
+        value += price
+        prices.update({a: prices[a] + price for a in prices if home[a] == v})
+        cycle, u = [v], home[entered[v]]
+        while u in entered and u != v:
+            cycle.append(u)
+            u = home[entered[u]]
+        if u == v:  # contract: entering at x saves what x has paid
+            new = max(arcs) + 1
+            arcs[new] = [(w - max(arcs[x])[0], t) for x in cycle for w, t in arcs[x]]
+            home.update({a: new for a in home if home[a] in cycle})
+            todo.append(new)
+    return value, prices
+
+
+def unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """A JSON object without repeated keys."""
+    readable(len(dict(pairs)) == len(pairs), "header: a key stands twice")
+    return dict(pairs)
+
+
+def read(value: Any, form: Any) -> Any:
+    """The value, if it has the form: [a] is any number of a, [a, b] a pair; doubles are exact."""
+    if (form is RULE and value is None) or (form is float and type(value) in (int, float)):
+        return value if value is None else Fraction(float(value))
+    kind = form if isinstance(form, type) else type(form)
+    readable(type(value) is kind, f"header: {str(value)[:40]!a} is no {kind.__name__}")
+    if kind is dict:
+        readable(value.keys() == form.keys(), f"header: the keys must be {list(form)}")
+        return {key: read(value[key], form[key]) for key in form}
+    if kind is list:
+        readable(len(form) in (1, len(value)), f"header: {str(value)[:40]!a} is no pair")
+        return tuple(map(read, value, form * max(1, len(value))))
+    return value.encode().decode() if kind is str else value  # half a surrogate pair is no text
+
+
+class Checker:
+    """The claim of a certificate and its proof; counts in units of 1 / ``unit``."""
+
+    def __init__(self, packed: bytes) -> None:
+        readable(packed.startswith(MAGIC), "the first line is not that of a certificate")
+        unpacker = zlib.decompressobj()
+        self.rest = memoryview(unpacker.decompress(packed[len(MAGIC) :], MAX_BYTES))
+        whole = unpacker.eof and not unpacker.unused_data
+        readable(whole, "the content is too large or does not end where the file ends")
+        [length] = self.take("Q", 1)
+        readable(length <= min(MAX_HEADER, len(self.rest)), "the header is cut off or too long")
+        text, self.rest = bytes(self.rest[:length]).decode(), self.rest[length:]
+        self.h = read(json.loads(text, object_pairs_hook=unique), HEADER)
+        self.objective: Fraction = self.h["objective"]
+        self.bound: Fraction = self.h["bound"]
+        self.read_data()
+        self.candidates = [(i, s) for i in range(self.n) for s in self.sets_of(i)]
+        self.groups: list[list[int]] = [[] for _ in range(self.n)]
+        for k, (i, _) in enumerate(self.candidates):
+            self.groups[i].append(k)
+        need(all(self.groups), "a variable has no candidate")
+        self.read_proof()
+
+    def take(self, code: str, count: int) -> tuple[Any, ...]:
+        """The next numbers, little-endian; letters as in ``struct``."""
+        size = count * struct.calcsize("<" + code)
+        readable(0 <= size <= len(self.rest), "the content ends too early")
+        readable(count <= MAX_CELLS)
+        found, self.rest = struct.unpack(f"<{count}{code}", self.rest[:size]), self.rest[size:]
+        return found
+
+    def read_data(self) -> None:
+        """Variables, rows, weights and the score."""
+        names, labels = ([v[a] for v in self.h["variables"]] for a in (0, 1))
+        self.n, size, self.arities = len(names), self.h["n_samples"], [len(own) for own in labels]
+        readable(self.n > 0 and size > 0, "there are no data")
+        readable(size * (self.n + self.arities[0]) <= MAX_CELLS)
+        self.rows = list(zip(*(self.take("i", size) for _ in names), strict=True))
+        inside = all(0 <= v < r for x in self.rows for v, r in zip(x, self.arities, strict=True))
+        weights = self.take("d", size)
+        readable(inside and all(0 < w < math.inf for w in weights), "codes, weights: out of range")
+        order = sorted(range(size), key=self.rows.__getitem__)
+        digest = hashlib.sha256(json.dumps([names, labels, [size, self.n]]).encode())
+        digest.update(b"".join(struct.pack(f"<{self.n}i", *self.rows[m]) for m in order))
+        digest.update(struct.pack(f"<{size}d", *(weights[m] for m in order)))
+        need(digest.hexdigest() == self.h["fingerprint"], "the fingerprint is not that of the data")
+        self.score, self.gamma, smoothing, self.sample_size = self.h["score"].values()
+        self.is_margin = self.score in ("multiclass", "binary")
+        known = self.is_margin or self.score in ("mdl", "aic", "loglik", "bdeu", "k2")
+        need(known, f"the score {self.score!a} is not known")
+        need(min(self.gamma, smoothing, self.sample_size) > 0, "score: numbers must be positive")
+        need(self.arities[0] > 1 or not self.is_margin, "a margin needs two classes")
+        self.unit = math.lcm(*(Fraction(x).denominator for x in (*weights, smoothing)))
+        self.weights = [int(Fraction(w) * self.unit) for w in weights]
+        self.smoothing = int(smoothing * self.unit)
+
+    def sets_of(self, i: int) -> Iterable[Set]:
+        """The candidate parent sets of variable i, listed or by a rule."""
+        rule, listed, _ = self.h["candidates"].values()
+        if rule is None:
+            need(len(listed) == self.n, "candidates: not one list for every variable")
+            fine = all(s == tuple(sorted(set(s) & set(range(self.n)) - {i})) for s in listed[i])
+            need(fine and len(set(listed[i])) == len(listed[i]), f"candidates of {i}: no sets")
+            return tuple(listed[i])
+        need(not listed, "candidates: both a rule and a list")
+        first: Set = ()
+        arcs = {*rule["required"], *rule["forbidden"]}
+        need(all(a != b and {a, b} <= set(range(self.n)) for a, b in arcs), "candidates: arcs")
+        single = all(v in range(self.n) and self.arities[v] == 1 for v in rule["constant"])
+        need(single, "candidates: a constant variable has several states")
+        must, never = ({p for p, c in rule[r] if c == i} for r in ("required", "forbidden"))
+        pool = [v for v in range(self.n) if v != i and (v not in rule["constant"] or v in must)]
+        largest = rule["max_parents"] if must or i not in rule["constant"] else 0
+        if rule["class_restricted"] and i > 0:
+            pool, first, largest = [v for v in pool if v > 0], (0,), largest - 1
+        sizes = range(min(largest, len(pool)) + 1)
+        readable(sum(math.comb(len(pool), size) for size in sizes) * self.n <= MAX_CELLS)
+        sets = [(*first, *s) for size in sizes for s in combinations(pool, size)]
+        return (s for s in [(), *sets][not first :] if must <= set(s) and never.isdisjoint(s))
+
+    def read_proof(self) -> None:
+        """Dropped candidates, tree, dual weights and multipliers."""
+        number, duals, rows = self.h["candidates"]["dropped"], self.h["duals"], self.h["rows"]
+        need(number in (0, len(self.candidates)), "dropped: not one bit for every candidate")
+        bits = "".join(f"{byte:08b}" for byte in self.take("B", -(-number // 8)))
+        self.dropped = {k for k in range(number) if bits[k] == "1"}
+        need(not (self.dropped and self.is_margin), "dropped: to a margin every candidate matters")
+        self.tree = self.take("i", self.h["tree"])
+        rivals = {"multiclass": self.arities[0] - 1, "binary": 1}.get(self.score, 0)
+        readable(len(duals) * len(self.rows) * rivals <= MAX_CELLS)
+        codes, self.duals = ["BHI"[(bits >= 8) + (bits >= 16)] for bits, _ in duals], list[Any]()
+        for d, (bits, before) in enumerate(duals):  # each the difference to an earlier one
+            self.duals.append(self.take(codes[d], len(self.rows) * rivals))
+            readable(1 <= bits <= 24 and -1 <= before < d, "duals: out of range")
+            if before >= 0:
+                readable(codes[before] == codes[d], "duals: a reference of other width")
+                both = zip(self.duals[d], self.duals[before], strict=True)
+                modulus = 256 ** struct.calcsize("<" + codes[d])
+                self.duals[d] = [(a + b) % modulus for a, b in both]
+        lengths = self.take("i", self.h["multipliers"])
+        readable(min(lengths, default=0) >= 0, "multipliers: negative lengths")
+        entries = zip(*(self.take(code, sum(lengths)) for code in "id"), strict=True)
+        self.multipliers = [tuple(islice(entries, length)) for length in lengths]
+        readable(not self.rest, "bytes follow the last array")
+        readable({kind for kind, _ in rows} <= {"cluster", "edge"}, "rows: clusters or edges")
+
+    # what candidates are worth
+
+    @cache  # noqa: B019
+    def places(self, variables: Set) -> dict[Set, list[int]]:
+        """The samples of every joint state that occurs."""
+        found: dict[Set, list[int]] = {}
+        for m, x in enumerate(self.rows):
+            found.setdefault(tuple(x[v] for v in variables), []).append(m)
+        return found
+
+    def sums(self, variables: Set, by_class: list[list[int]]) -> dict[Set, list[int]]:
+        """Sums of numbers of the samples, for every joint state that occurs and every class."""
+        places = self.places(variables).items()
+        return {x: [sum(map(own.__getitem__, group)) for own in by_class] for x, group in places}
+
+    def family(self, k: int) -> Set:
+        """The features of a candidate, its child included."""
+        i, parents = self.candidates[k]
+        return tuple(v for v in sorted((i, *parents)) if v > 0)
+
+    def margin_rows(self, own: int) -> list[dict[int, int]]:
+        """The rows of a sample: class by class the sign of s_k[f, c]."""
+        if self.score == "binary":
+            return [{own: 1}]
+        return [{own: 1, c: -1} for c in range(self.arities[0]) if c != own]
+
+    @cache  # noqa: B019
+    def factors(self, k: int) -> dict[Set, list[Interval]]:
+        """s_k[f, c] of a margin: the log factor of a candidate at features f and class c."""
+        (i, parents), family, s = self.candidates[k], self.family(k), self.smoothing
+        if i > 0 and 0 not in parents:
+            return {}  # the same for all classes
+        classes, found = range(self.arities[0]), dict[Set, list[Interval]]()
+        samples = list(zip(self.rows, self.weights, strict=True))
+        own = [[w * (x[0] == c) for x, w in samples] for c in classes]
+        above = self.sums(tuple(v for v in family if v != i), own)
+        for f, n in self.sums(family, own).items():
+            h = above[tuple(x for x, v in zip(f, family, strict=True) if v != i)]
+            for c in classes:  # the class is a parent, or it is the child
+                under, rest = (h[c], sum(h) - h[c]) if i else (sum(h), sum(h))
+                value = log(n[c] + s, under + s * self.arities[i])
+                if self.score == "binary":  # against all other classes together
+                    other = log(sum(n) - n[c] + s, rest + s * self.arities[i])
+                    value = add([(1, value), (-1, other)])
+                found.setdefault(f, []).append(value)
+        return found
+
+    @cache  # noqa: B019
+    def local_score(self, k: int) -> Interval:
+        """A decomposable score in units of 1 / (2 unit SCALE); absent states add nothing."""
+        (i, parents), u, table = self.candidates[k], self.unit, dict[Set, list[int]]()
+        r, q = self.arities[i], math.prod(self.arities[p] for p in parents)
+        penalties = {"mdl": log(sum(self.weights), u), "aic": (2 * SCALE, 2 * SCALE)}
+        terms = [(-q * (r - 1) * u, penalties.get(self.score, (0, 0)))]
+        prior = self.sample_size / (q * r) if self.score == "bdeu" else Fraction(1)
+        for x, [n] in self.sums((*parents, i), [self.weights]).items():
+            table.setdefault(x[:-1], []).append(n)
+        for cells in table.values():
+            if self.score in ("bdeu", "k2"):
+                parts = [(-2 * u, sum(cells), r * prior), *((2 * u, n, prior) for n in cells)]
+                for f, n, a in parts:
+                    terms += [(f, log_gamma(a + Fraction(n, u))), (-f, log_gamma(a))]
+            else:
+                terms += [(2 * n, log(n, sum(cells))) for n in cells]
+        return add(terms)
+
+    def score_incumbent(self) -> tuple[Fraction, Fraction]:
+        """What the incumbent scores, a structure of the problem."""
+        left, lo, hi = dict(enumerate(self.h["incumbent"])), Fraction(0), Fraction(0)
+        need(len(left) == self.n, "incumbent: not one set for every variable")
+        numbers = {candidate: k for k, candidate in enumerate(self.candidates)}
+        need(all(c in numbers for c in left.items()), "incumbent: no candidate")
+        chosen = [numbers[c] for c in left.items()]
+        while left:
+            free = [i for i in left if left.keys().isdisjoint(left[i])]
+            need(free, "incumbent: a directed cycle")
+            left = {i: left[i] for i in left if i not in free}
+        if not self.is_margin:
+            lo, hi = (Fraction(end, 2) for end in add((1, self.local_score(k)) for k in chosen))
+            return lo / (self.unit * SCALE), hi / (self.unit * SCALE)
+        used = [(self.family(k), self.factors(k)) for k in chosen if self.factors(k)]
+        for x, w in zip(self.rows, self.weights, strict=True):
+            at = [table[tuple(x[v] for v in family)] for family, table in used]
+            rows = self.margin_rows(x[0])
+            margins = [add((sign, s[c]) for s in at for c, sign in row.items()) for row in rows]
+            lo += w * min(self.gamma * SCALE, *(margin[0] for margin in margins))
+            hi += w * min(self.gamma * SCALE, *(margin[1] for margin in margins))
+        return lo / (self.unit * SCALE), hi / (self.unit * SCALE)
+
+    @lru_cache(64)  # noqa: B019
+    def majorant(self, d: int) -> tuple[int, Fraction, list[int]]:
+        """Unit, constant and values of the candidates, rounded up: f <= constant + their sum."""
+        every = range(len(self.candidates))
+        if not self.is_margin:
+            need(d == 0 and not self.duals, "a decomposable score has no dual weights")
+            values = [self.local_score(k)[1] for k in every]
+            return 2 * self.unit * SCALE, Fraction(sum(map(self.loss, self.groups))), values
+        need(d < len(self.duals), f"dual weights {d} do not exist")
+        whole, spare, parts = 1 << self.h["duals"][d][0], 0, iter(self.duals[d])
+        net = [[0] * len(self.rows) for _ in range(self.arities[0])]
+        for m, (x, w) in enumerate(zip(self.rows, self.weights, strict=True)):
+            rows = self.margin_rows(x[0])
+            shares = list(islice(parts, len(rows)))
+            need(sum(shares) <= whole, f"dual weights {d}: sample {m} gives away more than it has")
+            spare += w * (whole - sum(shares))
+            for row, share in zip(rows, shares, strict=True):
+                for c, sign in row.items():
+                    net[c][m] += sign * w * share
+        sums = cache(lambda family: self.sums(family, net))
+        values = []
+        for k in every:
+            cells = ((sums(self.family(k))[f], s) for f, s in self.factors(k).items())
+            values.append(add(chain(*(zip(*pair, strict=True) for pair in cells)))[1])
+        return self.unit * whole * SCALE, self.gamma * spare * SCALE, values
+
+    def loss(self, group: list[int]) -> int:
+        """By how much a dropped candidate may be better than its best subset that is kept."""
+        losses, sets = [0], {k: self.candidates[k][1] for k in group}
+        kept = {sets[k]: self.local_score(k)[0] for k in group if k not in self.dropped}
+        for k in self.dropped.intersection(group):
+            subsets = chain(*(combinations(sets[k], size) for size in range(len(sets[k]))))
+            below = [kept[s] for s in subsets if s in kept]
+            need(below, f"dropped: candidate {k} has no subset that is kept")
+            losses.append(self.local_score(k)[1] - max(below))
+        return max(losses)
+
+    # the tree
+
+    def leaves(self) -> Iterator[tuple[int, Set, frozenset[int], frozenset[Set]]]:
+        """Kind, arguments, allowed candidates and present edges of every leaf."""
+        numbered, place = list(enumerate(self.candidates)), 0
+        todo = [(frozenset(range(len(numbered))) - self.dropped, frozenset[Set]())]
+        while todo:
+            allowed, present = todo.pop()
+            kind = self.tree[place] if place < len(self.tree) else -1
+            need(0 <= kind < 5, f"entry {place} of the tree: not complete, or no such kind")
+            a = self.tree[place + 1 : place + 1 + ARGUMENTS[kind]]
+            need(len(a) == ARGUMENTS[kind] and min(a) >= 0, "the tree is cut off, or negative")
+            place += 1 + len(a)
+            if kind in (FOREST, CLUSTERS):
+                yield kind, a, allowed, present
+                continue
+            if kind == CANDIDATE:
+                need(a[0] < len(numbered), f"candidate {a[0]} does not exist")
+                child, having = self.candidates[a[0]][0], {a[0]}
+            else:
+                need(a[0] != a[1] and max(a) < self.n, f"{a} cannot be joined")
+                arcs = (a, a[::-1]) if kind == EDGE else (a,)
+                child = a[0]
+                having = {k for k, (i, s) in numbered if any(i == x and y in s for x, y in arcs)}
+            others = allowed if kind == EDGE else allowed.difference(self.groups[child])
+            joined = {(min(a), max(a))} if kind == EDGE else set()
+            todo.append((others | allowed & having, present | joined))
+            todo.append((allowed - having, present))
+            readable(len(todo) * len(numbered) <= MAX_CELLS)
+        need(place == len(self.tree), f"the tree ends at entry {place}, but more follows")
+
+    def bound_leaf(
+        self, kind: int, a: Set, allowed: frozenset[int], present: frozenset[Set]
+    ) -> Fraction:
+        """A number that no structure of the leaf exceeds; the claimed objective if it is empty."""
+        unit, constant, values = self.majorant(a[0])
+        usable = [[k for k in group if k in allowed] for group in self.groups]
+        if kind == CLUSTERS:
+            lifted: list[Fraction | int] = list(values)
+            for is_cluster, members, y in self.priced_rows(a[1], present):
+                constant -= y * unit
+                for k in chain(*(usable[i] for i in set(members))):
+                    if is_cluster == set(members).isdisjoint(self.candidates[k][1]):
+                        lifted[k] += y * unit
+            found = [sum(max(lifted[k] for k in own) for own in usable)] if all(usable) else []
+        else:
+            slots = [{self.candidates[k][1]: values[k] for k in own} for own in usable]
+            found = list(self.bound_forests(slots, present, self.bound * unit - constant))
+        return max([self.objective, *((value + constant) / unit for value in found)])
+
+    def priced_rows(self, y: int, present: frozenset[Set]) -> Iterator[tuple[bool, Set, Fraction]]:
+        """Whether it is a cluster, members and multiplier of rows that hold in a leaf."""
+        need(y < len(self.multipliers), f"multipliers {y} do not exist")
+        need(abs(self.h["grid"]) < 1100, "the grid makes no sense")
+        step = Fraction(2) ** self.h["grid"]
+        for number, value in self.multipliers[y]:
+            need(0 <= number < len(self.h["rows"]), f"row {number} does not exist")
+            need(0 <= value < math.inf, f"row {number}: the multiplier is negative or not finite")
+            kind, members = self.h["rows"][number]
+            need(members and set(members) <= set(range(self.n)), f"row {number}: no variables")
+            need(kind == "cluster" or members in present, f"row {number}: the edge may be absent")
+            yield kind == "cluster", members, Fraction(value) // step * step
+
+    def bound_forests(
+        self, slots: list[dict[Set, int]], present: frozenset[Set], limit: Fraction
+    ) -> Iterator[int]:
+        """For every class set the largest value of a structure, or a larger one within the limit.
+
+        An edge that must be present earns a reward either way round, and the rewards of all such
+        edges are taken off at the end: every reward gives a true bound, a large one the maximum.
+        """
+        kept = [c for k, c in enumerate(self.candidates) if k not in self.dropped]
+        shaped = all(len(s) < 3 and (i == 0 or s[:1] in ((), (0,))) for i, s in kept)
+        need(shaped, "forests bound nothing here")
+        reward = 4 * sum(abs(w) for own in slots for w in own.values())
+        rewards, tied = reward * sum(a > 0 for a, _ in present), {b for a, b in present if a == 0}
+
+        def best(parents: Set, tied: set[int]) -> tuple[int, dict[int, int]] | None:
+            """Parents of the class have none; other features tied to the class have some."""
+            arcs: dict[int, list[Set]] = {i: [] for i in range(1, self.n)}
+            for i, own in enumerate(slots):
+                for s, w in own.items():
+                    edge = tuple(sorted((i, s[1]))) if len(s) == 2 else (0, 0)
+                    if i > 0 and (i not in parents if s else i in parents or i not in tied):
+                        arcs[i].append((w + reward * (edge in present), max(s, default=0)))
+            return best_arborescence(arcs)
+
+        free = best((), set())
+        for parents, value in slots[0].items() if free else ():
+            if free and all(() in slots[j] for j in parents):
+                bound = value + free[0] - sum(free[1][j] - slots[j][()] for j in parents)
+                if bound - rewards > limit:
+                    exact = best(parents, tied)
+                    if exact is None:
+                        continue
+                    bound = value + exact[0]
+                yield bound - rewards
+
+    def check(self) -> tuple[Fraction, Fraction, Fraction, int]:
+        """Ends of the incumbent's score, the largest bound of a leaf, and the number of leaves."""
+        (lo, hi), bounds = self.score_incumbent(), list[Fraction]()
+        need(self.objective <= lo, f"the incumbent scores at most {show(hi, ROUND_CEILING)}")
+        need(self.objective <= self.bound, "the objective is above the bound")
+        for number, leaf in enumerate(self.leaves()):
+            bounds.append(self.bound_leaf(*leaf))
+            most = show(bounds[-1], ROUND_CEILING)
+            need(bounds[-1] <= self.bound, f"leaf {number}: structures may score up to {most}")
+        return lo, hi, max(bounds), len(bounds)
+
+
+def main(arguments: list[str]) -> int:
+    """Check the file that is named and say what was found."""
+    try:
+        checker = Checker(Path(arguments[0]).read_bytes())
+        lo, hi, most, leaves = checker.check()
+    except Refuted as reason:
+        print(f"NOT VERIFIED\n{reason}")  # noqa: T201
+        return 1
+    except Exception as error:  # whatever the content makes fail cannot be read
+        print(f"UNREADABLE\n{error!r}")  # noqa: T201
+        return 2
+    lines = (
+        "VERIFIED",
+        f"score: {', '.join(f'{key} {value}' for key, value in checker.h['score'].items())}",
+        f"data: {len(checker.rows)} rows, {checker.n} variables",
+        f"candidates: {len(checker.candidates)}, {checker.h['candidates']['rule'] or 'listed'}",
+        f"structure: {show(lo, ROUND_FLOOR)} <= score <= {show(hi, ROUND_CEILING)}",
+        f"any structure: score <= {show(most, ROUND_CEILING)} ({leaves} leaves)",
+        f"claimed: objective {checker.objective}, bound {checker.bound}",
+    )
+    print("\n".join(lines))  # noqa: T201
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,501 @@
+"""The second checker: by hand, against brute force, against forgeries, and on its own."""
+
+from __future__ import annotations
+
+import ast
+import itertools
+import json
+import math
+import shutil
+import subprocess
+import sys
+import zlib
+from collections.abc import Callable
+from dataclasses import replace
+from fractions import Fraction
+from pathlib import Path
+
+import numpy as np
+import pytest
+from test_format import tiny_certificate
+
+from certificates import certified, rebuild, sealed, second_opinion, spoil
+from marginbn.problem.candidates import CandidateRule, enumerate_candidates
+from marginbn.problem.problem import linear_problem
+from marginbn.problem.scores import SCORES, get_local_score
+from marginbn.proof import exact
+from marginbn.proof.certificate import (
+    CLUSTERS,
+    EDGE,
+    FOREST,
+    Candidates,
+    Certificate,
+    Data,
+    DualWeights,
+    Multipliers,
+    Row,
+    Score,
+)
+from marginbn.proof.checker import verify_certificate
+from marginbn.proof.format import MAGIC, encode_certificate
+from problems import random_table, small_linear_problem, small_margin_problem
+
+FILE = Path(exact.__file__)
+
+Capture = pytest.CaptureFixture[str]
+
+
+def run(certificate: Certificate | bytes, folder: Path) -> int:
+    """The exit code for a certificate in a file."""
+    path = folder / "proof.cert"
+    packed = certificate if isinstance(certificate, bytes) else encode_certificate(certificate)
+    path.write_bytes(packed)
+    return exact.main([str(path)])
+
+
+def with_header(certificate: Certificate, change: Callable[[str], str]) -> bytes:
+    """The file with another text in its header; fails if nothing changes."""
+    content = zlib.decompress(encode_certificate(certificate)[len(MAGIC) :])
+    length = int.from_bytes(content[:8], "little")
+    text = content[8 : 8 + length].decode()
+    changed = change(text)
+    assert changed != text
+    header = changed.encode()
+    parts = len(header).to_bytes(8, "little") + header + content[8 + length :]
+    return MAGIC + zlib.compress(parts)
+
+
+# ---------------------------------------------------------------------------------- by hand
+
+
+def test_a_claim_one_can_check_by_hand(tmp_path: Path, capsys: Capture) -> None:
+    """Eighteen rows of margin 2 make 36, and no structure has more: exact numbers on the screen."""
+    assert run(tiny_certificate(), tmp_path) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0] == "VERIFIED"
+    assert "structure: 36 <= score <= 36" in lines
+    assert "any structure: score <= 36 (1 leaves)" in lines
+    assert f"claimed: objective 36, bound {Fraction(36.0 + 1e-9)}" in lines
+
+
+def test_claims_are_compared_exactly() -> None:
+    """18 log 10 lies between two neighbouring doubles: the lower one is no bound, the upper is."""
+    score = 18 * math.log(10)
+    below = [score, math.nextafter(score, 0)][Fraction(score) > 18 * log_ten()]
+    above = math.nextafter(below, 50)
+    close = tiny_certificate(3.0, share=2, objective=below, bound=above)
+    assert second_opinion(close) == ""
+    assert "may score up to 41.44653167389282231232384618" in second_opinion(
+        replace(close, bound=below)
+    )
+    assert "scores at most 41.44653167389282231232384618" in second_opinion(
+        replace(close, objective=above)
+    )
+    assert not verify_certificate(close)  # its grid is coarser
+
+
+def log_ten() -> Fraction:
+    return Fraction("2.302585092994045684017991454684364207601101488628772976033")
+
+
+def test_rows_by_hand() -> None:
+    """Without rows both arcs count; one cluster row makes it one of them, an edge must be there."""
+    score = 18 * math.log(10)
+    helped = replace(
+        tiny_certificate(3.0, share=2, objective=score - 1e-9, bound=score + 1e-6),
+        tree=np.array([CLUSTERS, 0, 0], dtype=np.int32),
+        multipliers=(Multipliers((0,), (score,)),),
+        rows=(Row("cluster", (0, 1)), Row("edge", (0, 1))),
+        grid=-30,
+    )
+    assert second_opinion(helped) == ""
+    for rows, values, reason in (
+        ((), (), "structures may score up to 82.8"),
+        ((0,), (-score,), "negative"),
+        ((1,), (score,), "may be absent"),
+        ((2,), (score,), "does not exist"),
+    ):
+        wrong = replace(helped, multipliers=(Multipliers(rows, values),))
+        assert reason in second_opinion(wrong)
+
+
+@pytest.mark.parametrize(
+    ("change", "reason"),
+    [
+        ({"objective": 0.0, "bound": 35.9}, "leaf 0: structures may score up to 36"),
+        ({"objective": 36.1}, "the incumbent scores at most 36"),
+        ({"incumbent": ((1,), (0,))}, "directed cycle"),
+        ({"incumbent": ((), (1,))}, "no candidate"),
+        ({"incumbent": ((),)}, "every variable"),
+        ({"fingerprint": "0" * 64}, "fingerprint"),
+        ({"tree": np.array([], dtype=np.int32)}, "not complete"),
+        ({"tree": np.array([EDGE, 0, 1, FOREST, 0], dtype=np.int32)}, "not complete"),
+        ({"tree": np.array([FOREST, 0, FOREST, 0], dtype=np.int32)}, "ends at entry 2"),
+        ({"tree": np.array([FOREST], dtype=np.int32)}, "cut off"),
+        ({"tree": np.array([FOREST, 1], dtype=np.int32)}, "dual weights 1 do not exist"),
+        ({"tree": np.array([9, 0], dtype=np.int32)}, "no such kind"),
+        ({"tree": np.array([EDGE, 1, 1], dtype=np.int32)}, "cannot be joined"),
+        ({"score": Score("multiclass", -1.0)}, "must be positive"),
+        ({"score": Score("guess")}, "not known"),
+    ],
+)
+def test_what_is_wrong_is_told(change: dict[str, object], reason: str) -> None:
+    """Each kind of error has its words."""
+    assert reason in second_opinion(replace(tiny_certificate(), **change))  # type: ignore[arg-type]
+
+
+# ---------------------------------------------------------------------------------- forgeries
+
+
+def one_heavy_row(weight: float, objective: float, bound: float) -> Certificate:
+    """K2 of one row, two binary variables: log Gamma(2) Gamma(1 + W) / Gamma(2 + W) for each, so
+    every structure has -2 log(1 + W).
+    """
+    codes = np.zeros((1, 2), dtype=np.int32)
+    data = Data(("class", "x"), (("a", "b"), ("0", "1")), codes, np.array([weight]))
+    return Certificate(
+        data.fingerprint(), data, Score("k2"),
+        Candidates(None, (((),), ((), (0,))), np.zeros(0, dtype=bool)), ((), ()),
+        objective, bound, -30, np.array([FOREST, 0], dtype=np.int32),
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("weight", [7.181977842906551e60, 1e80, 1e45, 1e300, 1e-300, 1e9])
+def test_heavy_rows_keep_their_digits(weight: float) -> None:
+    """A1: the truth passes to twelve digits, whatever the weight; 10^-11 more does not."""
+    truth = -2 * math.log1p(weight)
+    room = 1e-12 * abs(truth) + 1e-35
+    assert second_opinion(one_heavy_row(weight, truth - room, truth + room)) == ""
+    for objective, bound in ((truth + 10 * room, 1e3), (truth - 10 * room, truth - 5 * room)):
+        assert second_opinion(one_heavy_row(weight, objective, bound))
+
+
+def test_the_two_forgeries_that_the_first_checker_once_accepted() -> None:
+    """A1: a bound far below the optimum, an objective far above it."""
+    assert "up to -280.253360780" in second_opinion(
+        one_heavy_row(7.181977842906551e60, -22738.0, -22737.36)
+    )
+    assert "at most -368.413614879" in second_opinion(one_heavy_row(1e80, -0.000001, 0.0))
+
+
+def test_an_objective_above_the_bound_is_refused() -> None:
+    """A12: also where an empty tree of candidates would leave the bound untouched."""
+    wrong = tiny_certificate(objective=36.0, bound=35.0)
+    assert "above the bound" in second_opinion(wrong)
+
+
+def test_negative_parts_are_refused() -> None:
+    """A12: in a file they are large ones, and nobody gives away more than there is."""
+    parts = np.array([[-1], [2]], dtype=np.int8)
+    wrong = replace(tiny_certificate(), duals=(DualWeights(1, parts),))  # type: ignore[arg-type]
+    assert "gives away more than it has" in second_opinion(wrong)
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ('"objective": 36.0', '"objective": 36.0, "objective": 35.0'),
+        ('"gamma": 2.0', '"gamma": 2.0, "gamma": 2.0'),
+        ('"gamma": 2.0', '"gamma": NaN'),
+        ('"gamma": 2.0', '"gamma": 1e999'),
+        ('"gamma": 2.0', '"gamma": "2.0"'),
+        ('"gamma": 2.0, ', ""),
+        ('"grid": -36', '"grid": -36, "note": 1'),
+        ('"grid": -36', '"grid": -36.0'),
+        ('"n_samples": 2', '"n_samples": true'),
+        ('"n_samples": 2', '"n_samples": -2'),
+        ('"n_samples": 2', '"n_samples": 0'),
+        ('"n_samples": 2', '"n_samples": 1000000000000000000000'),
+        ('"tree": 2', '"tree": 3'),
+        ('"duals": [[1, -1]]', '"duals": [[1, 0]]'),
+        ('"duals": [[1, -1]]', '"duals": [[25, -1]]'),
+        ('["a", "b"]', '"ab"'),
+        ('["a", "b"]', '["a"]'),
+        ('"class"', '"\\ud800"'),
+        ('{"fingerprint"', '[{"fingerprint"'),
+        ('{"fingerprint"', "[" * 100000 + '{"fingerprint"'),
+    ],
+)
+def test_headers_that_are_not_as_described(old: str, new: str, tmp_path: Path) -> None:
+    """A12: repeated keys, numbers that are none, keys too many or too few: exit code 2."""
+    assert run(with_header(tiny_certificate(), lambda text: text.replace(old, new)), tmp_path) == 2
+
+
+def test_constants_have_one_state() -> None:
+    """A12: a variable with several states cannot be declared constant to hide its parent sets."""
+    rule = CandidateRule(1, True, required=(), forbidden=(), constant=(1,))
+    sets = Candidates(rule, (), np.zeros(0, dtype=bool))
+    wrong = replace(tiny_certificate(), candidates=sets, incumbent=((), ()), objective=-1e-9)
+    assert "a constant variable has several states" in second_opinion(wrong)
+    data = replace(wrong.data, codes=wrong.data.codes * [1, 0], states=(("a", "b"), ("0",)))
+    right = sealed(replace(wrong, data=data))
+    assert second_opinion(right) == ""
+
+
+def test_files_that_are_no_certificates(tmp_path: Path, capsys: Capture) -> None:
+    """Cut off, longer, damaged, foreign or not there: exit code 2 and a reason."""
+    good = encode_certificate(tiny_certificate())
+    content = zlib.decompress(good[len(MAGIC) :])
+    for bad in (
+        b"", b"PK", good[:-1], good[:40], good + b"x", MAGIC + b"abc", MAGIC,
+        MAGIC + zlib.compress(content[:-1]), MAGIC + zlib.compress(content + b"x"),
+        MAGIC + zlib.compress(b"\xff" * 8), MAGIC + zlib.compress(content[:3]),
+    ):  # fmt: skip
+        assert run(bad, tmp_path) == 2
+        assert capsys.readouterr().out.startswith("UNREADABLE\n")
+    assert exact.main([str(tmp_path / "missing")]) == 2
+    assert exact.main([]) == 2
+
+
+def test_small_files_cannot_ask_for_all_memory(tmp_path: Path) -> None:
+    """A13: 20000 rows and classes, all zero, are 150 kB; told before anything is made of them."""
+    labels = tuple(str(c) for c in range(20_000))
+    data = Data(("class",), (labels,), np.zeros((20_000, 1), dtype=np.int32), np.ones(20_000))
+    bomb = replace(
+        tiny_certificate(), data=data, fingerprint=data.fingerprint(), incumbent=((),), duals=(),
+        candidates=Candidates(None, (((),),), np.zeros(0, dtype=bool)),
+    )  # fmt: skip
+    assert "too large" in second_opinion(bomb)
+    many = CandidateRule(40, False, required=(), forbidden=(), constant=())
+    names = tuple(f"x{i}" for i in range(80))
+    wide = Data(names, (("a", "b"),) * 80, np.zeros((1, 80), dtype=np.int32), np.ones(1))
+    rule = replace(bomb, data=wide, candidates=replace(bomb.candidates, rule=many, listed=()))
+    assert "too large" in second_opinion(sealed(rule))
+
+
+def test_deep_trees_are_no_recursion() -> None:
+    """A13: a chain of 20000 splits has one more leaf, and costs a chain."""
+    chain = np.array([EDGE, 0, 1, FOREST, 0] * 20_000 + [FOREST, 0], dtype=np.int32)
+    checker = exact.Checker(encode_certificate(replace(tiny_certificate(), tree=chain)))
+    assert checker.check()[3] == 20_001
+
+
+# ---------------------------------------------------------------------------------- numbers
+
+
+@pytest.mark.parametrize("power", [*range(-300, 301, 25), -1, 0, 1, 2, 45, 60, 80])
+def test_log_gamma_keeps_its_promise(power: int) -> None:
+    """Recurrence and duplication formula hold from 1e-300 to 1e300, within units of 1e-40."""
+    x = Fraction(10) ** power * Fraction(7, 3)
+    lo, hi = exact.log_gamma(x)
+    assert 0 < hi - lo <= 12
+    half, double = exact.log_gamma(x + Fraction(1, 2)), exact.log_gamma(2 * x)
+    root = exact.log_gamma(Fraction(1, 2))
+    digits = 60 + 310
+    two = Fraction(exact.ln(2, digits) * exact.SCALE, 10**digits)
+    wanted = (1 - 2 * x) * two  # Gamma(x) Gamma(x + 1/2) = 2^(1 - 2x) Gamma(1/2) Gamma(2x)
+    least, most = lo + half[0] - double[1] - root[1], hi + half[1] - double[0] - root[0]
+    assert least - 1 <= wanted <= most + 1
+    step, log_x = exact.log_gamma(x + 1), exact.log(x.numerator, x.denominator)
+    assert lo + log_x[0] <= step[1] + 1
+    assert step[0] <= hi + log_x[1] + 1
+
+
+def test_log_gamma_of_whole_numbers() -> None:
+    """Factorials."""
+    for n in (1, 2, 3, 10, 39, 40, 41, 100, 1000):
+        lo, hi = exact.log_gamma(Fraction(n))
+        low, high = exact.log(math.factorial(n - 1), 1)
+        assert lo <= high
+        assert low <= hi
+
+
+@pytest.mark.parametrize("name", sorted({str(entry.certificate) for entry in SCORES.values()}))
+def test_local_scores_are_those_of_the_package(name: str) -> None:
+    """To the accuracy of floats."""
+    data = random_table(np.random.default_rng(3), 40, 3, 3, weighted=True).encoded()
+    problem = linear_problem(
+        data, enumerate_candidates(4, 3, class_restricted=False), get_local_score(name, 2.5)
+    )
+    checker = checker_of(data, Score(name, equivalent_sample_size=2.5), problem.candidates.parents)
+    for k, wanted in enumerate(problem.linear):
+        lo, hi = checker.local_score(k)
+        assert float(Fraction(lo, 2 * checker.unit * exact.SCALE)) == pytest.approx(wanted)
+        assert 0 <= hi - lo <= 10**6 * checker.unit
+
+
+def checker_of(data: object, score: Score, parents: tuple[tuple[int, ...], ...]) -> exact.Checker:
+    """Data and candidates of a general network with a claim about nothing."""
+    from marginbn.proof.definition import define_data
+
+    defined = define_data(data)  # type: ignore[arg-type]
+    n = len(defined.names)
+    own = len(parents) // n
+    listed = tuple(tuple(parents[i * own : (i + 1) * own]) for i in range(n))
+    empty = np.zeros(0, dtype=bool)
+    certificate = Certificate(
+        defined.fingerprint(), defined, score, Candidates(None, listed, empty), ((),) * n,
+        -1e9, 1e9, -10, np.array([CLUSTERS, 0, 0], dtype=np.int32),
+        multipliers=(Multipliers((), ()),),
+    )  # fmt: skip
+    return exact.Checker(encode_certificate(certificate))
+
+
+def test_no_float_is_computed_with() -> None:
+    """The only floats are doubles of the file on their way to fractions; imports are standard."""
+    tree = ast.parse(FILE.read_text(encoding="utf-8"))
+    constants = [n.value for n in ast.walk(tree) if isinstance(n, ast.Constant)]
+    assert not any(isinstance(value, float | complex) for value in constants)
+    calls = [ast.unparse(n) for n in ast.walk(tree) if isinstance(n, ast.Call)]
+    assert [c for c in calls if c.startswith("float(")] == ["float(value)"]
+    math_used = {
+        n.attr
+        for n in ast.walk(tree)
+        if isinstance(n, ast.Attribute) and ast.unparse(n.value) == "math"
+    }
+    assert math_used <= {"comb", "floor", "inf", "lcm", "prod"}
+    imported = {
+        (n.module or "") if isinstance(n, ast.ImportFrom) else n.names[0].name
+        for n in ast.walk(tree)
+        if isinstance(n, ast.Import | ast.ImportFrom)
+    }
+    assert {name.split(".")[0] for name in imported} <= sys.stdlib_module_names
+
+
+# ---------------------------------------------------------------------------------- forests
+
+
+def spans(parents: tuple[int, ...]) -> bool:
+    """Whether every node hangs on the root: ``parents[v - 1]`` is the parent of v."""
+    for v in range(1, len(parents) + 1):
+        seen = set()
+        while v and v not in seen:
+            seen.add(v)
+            v = parents[v - 1]
+        if v:
+            return False
+    return True
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_arborescences_by_brute_force(seed: int) -> None:
+    """Value, and prices that bound the weight of those with given arcs from the root."""
+    rng = np.random.default_rng(seed)
+    n = int(rng.integers(1, 6))
+    weights = {
+        (u, v): int(rng.integers(-20, 20))
+        for v in range(1, n + 1)
+        for u in range(n + 1)
+        if u != v and rng.random() < 0.8
+    }
+    trees = {
+        parents: sum(weights[u, v] for v, u in enumerate(parents, 1))
+        for parents in itertools.product(range(n + 1), repeat=n)
+        if spans(parents) and all((u, v) in weights for v, u in enumerate(parents, 1))
+    }
+    arcs = {v: [(w, u) for (u, b), w in weights.items() if b == v] for v in range(1, n + 1)}
+    found = exact.best_arborescence(arcs)
+    if not trees:
+        assert found is None
+        return
+    assert found is not None
+    value, prices = found
+    assert value == max(trees.values())
+    for parents, weight in trees.items():
+        roots = [v for v, u in enumerate(parents, 1) if u == 0]
+        assert weight <= value - sum(prices[v] - weights[0, v] for v in roots)
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_leaves_by_brute_force(seed: int, tmp_path: Path) -> None:
+    """The maximum over forests with present edges is that of a list of all, class included."""
+    certificate = certified(small_margin_problem(seed, n_features=3, n_rows=9), tmp_path)
+    checker = exact.Checker(encode_certificate(certificate))
+    candidates = rebuild(certificate)[0].candidates
+    values = checker.majorant(0)[2]
+    rng = np.random.default_rng(seed)
+    usable = [[k for k in group if rng.random() < 0.8] for group in checker.groups]
+    pairs = list(itertools.combinations(range(4), 2))
+    present = frozenset(pairs[a] for a in rng.permutation(len(pairs))[: int(rng.integers(3))])
+    slots = [{candidates.parents[k]: values[k] for k in own} for own in usable]
+    found = list(checker.bound_forests(slots, present, Fraction(-(10**300))))
+    best = [
+        sum(values[k] for k in chosen)
+        for chosen in itertools.product(*usable)
+        if holds(tuple(candidates.parents[k] for k in chosen), present)
+    ]
+    low = -sum(map(abs, values))
+    assert max((v for v in found if v >= low), default=None) == max(best, default=None)
+
+
+def holds(parents: tuple[tuple[int, ...], ...], present: frozenset[tuple[int, ...]]) -> bool:
+    """Acyclic, with all edges."""
+    left = dict(enumerate(parents))
+    while left:
+        free = [i for i in left if left.keys().isdisjoint(left[i])]
+        if not free:
+            return False
+        left = {i: left[i] for i in left if i not in free}
+    return all(a in parents[b] or b in parents[a] for a, b in present)
+
+
+# ---------------------------------------------------------------------------------- both
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_both_checkers_agree_on_honest_and_spoiled_ones(seed: int, tmp_path: Path) -> None:
+    """All scores; what is spoiled is refused by both unless it still follows."""
+    score = ("multiclass", "binary", "bdeu", "mdl", "k2", "aic")[seed]
+    if seed < 2:
+        problem = small_margin_problem(seed, n_features=3, n_rows=14, margin=score)
+    else:
+        problem = small_linear_problem(seed, n_features=3, n_rows=20, score=score, max_parents=2)
+    certificate = certified(problem, tmp_path)
+    rng = np.random.default_rng(seed)
+    verdicts = []
+    for _ in range(40):
+        spoiled = spoil(certificate, rng)
+        if spoiled is not None:
+            verdicts.append((bool(verify_certificate(spoiled)), second_opinion(spoiled) == ""))
+    assert all(first == second for first, second in verdicts)
+    assert (False, False) in verdicts
+
+
+# ---------------------------------------------------------------------------------- alone
+
+
+def test_it_runs_alone(tmp_path: Path) -> None:
+    """One file, an interpreter without packages: no marginbn, no numpy; 0, 1 and 2 come out."""
+    alone = tmp_path / "exact.py"
+    shutil.copy(FILE, alone)
+    good, bad = tmp_path / "good", tmp_path / "bad"
+    good.write_bytes(encode_certificate(tiny_certificate()))
+    bad.write_bytes(encode_certificate(tiny_certificate(bound=35.0)))
+    for argument, code, word in (
+        (good, 0, "VERIFIED"),
+        (bad, 1, "NOT VERIFIED"),
+        (alone, 2, "UNREADABLE"),
+    ):
+        done = subprocess.run(
+            [sys.executable, "-I", "-S", str(alone), str(argument)],
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert (done.returncode, done.stderr) == (code, "")
+        assert done.stdout.splitlines()[0] == word
+
+
+def test_it_says_what_was_proved(tmp_path: Path, capsys: Capture) -> None:
+    """The score with its numbers, the rows, and the rule; a list is called a list."""
+    certificate = certified(small_margin_problem(1, n_features=2), tmp_path)
+    capsys.readouterr()
+    assert run(certificate, tmp_path) == 0
+    text = capsys.readouterr().out
+    assert "score: name multiclass, gamma 1, smoothing 1" in text
+    assert f"{len(certificate.data.codes)} rows" in text
+    assert "'max_parents': 2" in text
+    assert run(tiny_certificate(), tmp_path) == 0
+    assert "candidates: 4, listed" in capsys.readouterr().out
+
+
+def test_names_cannot_write_to_the_terminal(tmp_path: Path, capsys: Capture) -> None:
+    """Control characters of a file are shown escaped."""
+    hostile = replace(tiny_certificate(), score=Score("\x1b[2J"))
+    assert run(hostile, tmp_path) == 1
+    assert "\x1b" not in capsys.readouterr().out
+    packed = with_header(
+        tiny_certificate(), lambda text: text.replace('"tree": 2', json.dumps("\x1b[2J") + ": 2")
+    )
+    assert run(packed, tmp_path) == 2
+    assert "\x1b" not in capsys.readouterr().out
