@@ -20,14 +20,7 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from marginbn.data.columns import (
-    Column,
-    Kind,
-    column_from_numbers,
-    column_from_objects,
-    infer_kind,
-    refuse,
-)
+from marginbn.data.columns import Column, Kind, column_from_numbers, column_from_objects, refuse
 from marginbn.exceptions import InputError
 
 Source: TypeAlias = Any
@@ -189,8 +182,6 @@ def _require_columns(n_columns: int, shape: tuple[int, ...]) -> None:
     if n_columns == 0:
         raise InputError(f"X has 0 feature(s) (shape={shape}) while a minimum of 1 is required.")
 
-
-__all__ = ["Column", "Kind", "Kinds", "Table", "as_column", "as_table", "infer_kind"]
 
 Kinds: TypeAlias = Literal["auto", "numeric", "categorical"] | Mapping[str, str] | Mapping[int, str]
 

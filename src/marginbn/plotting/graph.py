@@ -11,16 +11,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any, Literal
 
 from marginbn.exceptions import InputError, MissingDependencyError
-from marginbn.network.layout import (
-    CLASS,
-    FONT_SIZE,
-    LABEL_COLUMNS,
-    Box,
-    Layout,
-    Point,
-    Route,
-    lay_out,
-)
+from marginbn.network.layout import CLASS, FONT_SIZE, LABEL_COLUMNS, Box, Layout, Route, lay_out
 from marginbn.network.network import BayesianNetwork
 from marginbn.network.svg import ISOLATED, box_colours
 from marginbn.plotting.axes import GREY, INK, label, new_axes
@@ -28,6 +19,7 @@ from marginbn.plotting.axes import GREY, INK, label, new_axes
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
+Point = tuple[float, float]
 Engine = Literal["layered", "graphviz"]
 
 _POINTS = 72.0  # per inch, the unit of fonts and of Graphviz

@@ -10,13 +10,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from marginbn.exceptions import InputError
-from marginbn.network.explain import (
-    Contribution,
-    Explanation,
-    MeanContributions,
-    split_largest,
-    sum_rest,
-)
+from marginbn.network import explain
+from marginbn.network.explain import Explanation
 from marginbn.network.network import BayesianNetwork
 from marginbn.network.wording import counted
 from marginbn.plotting.axes import AGAINST, FOR, GREY, label, new_axes, turn_labels, write_numbers
@@ -80,7 +75,7 @@ def plot_explanation(explanation: Explanation, *, most: int = 10, ax: Axes | Non
 
 
 def plot_mean_contributions(
-    mean: MeanContributions, *, most: int = 20, ax: Axes | None = None
+    mean: explain.MeanContributions, *, most: int = 20, ax: Axes | None = None
 ) -> Axes:
     """Bars of the mean size of the contributions, most important first; dots are the means.
 
@@ -120,12 +115,12 @@ def plot_mean_contributions(
 
 def _bars(explanation: Explanation, most: int) -> tuple[list[str], list[float]]:
     """Name and value of each bar: the largest contributions, then the rest together."""
-    shown, rest = split_largest(explanation.contributions, most)
-    bars = [*((_name(c), c.value) for c in shown), *sum_rest(rest)]
+    shown, rest = explain.split_largest(explanation.contributions, most)
+    bars = [*((_name(c), c.value) for c in shown), *explain.sum_rest(rest)]
     return [name for name, _ in bars], [value for _, value in bars]
 
 
-def _name(contribution: Contribution) -> str:
+def _name(contribution: explain.Contribution) -> str:
     """The variable's own state, and its parents' on a second line."""
     own = label(contribution.assignment, _NAME)
     return f"{own}\n{label('given ' + contribution.given, _NAME)}" if contribution.parents else own
