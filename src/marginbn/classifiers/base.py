@@ -148,12 +148,13 @@ class BaseBNClassifier(ClassifierMixin, BaseEstimator):
         """Estimate parameters and set the fitted attributes."""
         self.classes_ = training.classes
         self.coding_ = training.coding
-        self.result_ = result
-        self.structure_ = result.structure
-        self.objective_, self.bound_, self.gap_ = result.objective, result.bound, result.gap
-        self.status_ = str(result.status)
-        self.trace_ = result.trace
         self.network_ = BayesianNetwork.fit(training.data, result.structure, self.smoothing)
+        return self._set_result(result)
+
+    def _set_result(self, result: SolveResult) -> Self:
+        self.result_, self.structure_ = result, result.structure
+        self.objective_, self.bound_, self.gap_ = result.objective, result.bound, result.gap
+        self.status_, self.trace_ = str(result.status), result.trace
         return self
 
     def _read_features(self, X: Any) -> Table:
@@ -199,7 +200,7 @@ class BaseBNClassifier(ClassifierMixin, BaseEstimator):
         """Why each row is predicted as it is: its log margin as a sum over the variables.
 
         The predicted class is compared with its nearest rival, or the labels ``y`` with theirs.
-        One row on its own is welcome too; see :func:`marginbn.network.explain.explain`.
+        One row on its own (a list, an array, a data-frame row) is welcome too.
         """
         codes = self._encode(as_rows(X))  # first: it refuses an unfitted estimator
         return explain_codes(self.network_, self.classes_, codes, y)

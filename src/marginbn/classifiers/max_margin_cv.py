@@ -144,14 +144,8 @@ missing, unseen, column_kinds, callback, memory_limit
         shared = {name: own[name] for name in known if name in own}
         return MaxMarginBNClassifier(**{**shared, "max_parents": max_parents, "gamma": gamma})
 
-    def _choose_settings(self, rows: LabelledTable) -> None:
-        self._choose(self._validate(rows))
-
     def _problem(self, data: EncodedData) -> StructureProblem:
         return self._with_setting(self.max_parents_, self.gamma_)._problem(data)
-
-    def _learn_structure(self, data: EncodedData) -> SolveResult:
-        return search.single_class_result(data) or self._search(self._problem(data))
 
     def _solve_path(
         self, data: EncodedData, max_parents: int
@@ -232,8 +226,9 @@ missing, unseen, column_kinds, callback, memory_limit
             )
         return path
 
-    def _choose(self, paths: list[FoldPath]) -> None:
+    def _choose_settings(self, rows: LabelledTable) -> None:
         """Set gamma_, max_parents_, best_score_ and cv_results_."""
+        paths = self._validate(rows)
         gammas, parents = self._gamma_grid(), self._parent_grid()
         settings = [(k, gamma) for k in parents for gamma in gammas]
         by_limit = [[path for path in paths if path.max_parents == k] for k in parents]

@@ -136,17 +136,7 @@ def save_model(classifier: BaseBNClassifier, path: files.PathLike) -> None:
 
     Parameters that are no plain values (a ``RandomState``, a splitter as ``cv``) are left out with
     a warning and have their default after loading; predictions do not need them. The callback
-    and the files of the search are left out silently.
-
-    Examples
-    --------
-    >>> import os, tempfile
-    >>> from marginbn import NaiveBayesClassifier, save_model
-    >>> clf = NaiveBayesClassifier().fit([["red"], ["red"], ["blue"]], ["a", "a", "b"])
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     save_model(clf, os.path.join(folder, "model.json"))
-    ...     os.listdir(folder)
-    ['model.json']
+    and the files of the search are left out silently. There is an example in :func:`load_model`.
     """
     name = type(classifier).__name__
     if _ESTIMATORS.get(name) is not type(classifier):
@@ -204,7 +194,7 @@ def load_model(path: files.PathLike) -> BaseBNClassifier:
             classifier.n_samples_ = shape.n_samples
         classifier.n_dropped_ = shape.n_dropped
         _set_feature_names(classifier, shape.feature_names)
-        _set_result(classifier, _read_result(shape.result, network))
+        classifier._set_result(_read_result(shape.result, network))
         _set_validation(classifier, shape.validation)
     return classifier
 
@@ -239,13 +229,8 @@ def _read_classes(shape: _Classes, network: BayesianNetwork) -> NDArray[Any]:
 
 def _write_coding(coding: Coding) -> dict[str, object]:
     """Coding of one feature column."""
-    return {
-        "name": coding.name,
-        "kind": coding.kind,
-        "cuts": list(coding.cuts),
-        "categories": [files.encode_value(c) for c in coding.categories],
-        "missing_state": coding.missing_state,
-    }
+    categories = [files.encode_value(c) for c in coding.categories]
+    return vars(coding) | {"cuts": list(coding.cuts), "categories": categories}
 
 
 def _read_codings(shapes: tuple[_Coding, ...], network: BayesianNetwork) -> TableCoding:
@@ -375,11 +360,3 @@ def _set_feature_names(classifier: BaseBNClassifier, data: object) -> None:
     if data != expected:
         raise MisfitError("$.feature_names: must be null or the names of the coding")
     classifier.feature_names_in_ = np.array(expected, dtype=object)
-
-
-def _set_result(classifier: BaseBNClassifier, result: SolveResult) -> None:
-    classifier.result_ = result
-    classifier.structure_ = result.structure
-    classifier.objective_, classifier.bound_ = result.objective, result.bound
-    classifier.gap_, classifier.status_ = result.gap, str(result.status)
-    classifier.trace_ = result.trace

@@ -65,6 +65,9 @@ class SearchingBNClassifier(BaseBNClassifier):
     def _problem(self, data: EncodedData) -> StructureProblem:
         """What is maximised over which structures."""
 
+    def _learn_structure(self, data: EncodedData) -> SolveResult:
+        return single_class_result(data) or self._search(self._problem(data))
+
     def _candidates(self, data: EncodedData, *, class_restricted: bool = True) -> CandidateSets:
         """Candidate parent sets under the required and forbidden arcs."""
         if self.verbose:
@@ -348,9 +351,6 @@ class MaxMarginBNClassifier(SearchingBNClassifier):
             gamma=self.gamma,
             smoothing=self.smoothing,
         )
-
-    def _learn_structure(self, data: EncodedData) -> SolveResult:
-        return single_class_result(data) or self._search(self._problem(data))
 
 
 def single_class_result(data: EncodedData) -> SolveResult | None:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections.abc import Callable
+from dataclasses import asdict, replace
+from itertools import count
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -37,7 +39,7 @@ def evaluate(
     rows = load_rows(table)
     scores = {}
     for method, make in makers.items():
-        report = _Reporter(method, folds, quiet or method is not problem.method)
+        report = _reporter(method, folds, quiet or method is not problem.method)
         scores[method] = cross_validate(
             make, rows.features, rows.labels, folds, search.seed, search.jobs, on_fold=report
         )
@@ -65,26 +67,19 @@ def _maker(
     return lambda: clone(classifier)
 
 
-class _Reporter:
+def _reporter(method: options.Method, n_folds: int, quiet: bool) -> Callable[[FoldScore], None]:
     """A line on stderr for each fold."""
+    number = count(1)
 
-    def __init__(self, method: options.Method, n_folds: int, quiet: bool) -> None:
-        self._method, self._n_folds, self._quiet = method, n_folds, quiet
-        self._done = 0
+    def report(fold: FoldScore) -> None:
+        about = f"fold {next(number)} of {n_folds}, accuracy {percent(fold.accuracy)}"
+        ending = f"{fold.status.replace('_', ' ')}, gap {percent(fold.gap)}"
+        note(f"{method}: {about}, {ending}, {seconds(fold.seconds)}", quiet)
 
-    def __call__(self, fold: FoldScore) -> None:
-        self._done += 1
-        note(
-            f"{self._method}: fold {self._done} of {self._n_folds}, accuracy "
-            f"{percent(fold.accuracy)}, {fold.status.replace('_', ' ')}, gap {percent(fold.gap)}, "
-            f"{seconds(fold.seconds)}",
-            self._quiet,
-        )
+    return report
 
 
 def _records(scores: dict[options.Method, FoldScores]) -> dict[str, Any]:
-    from dataclasses import asdict
-
     return {
         str(method): {
             "mean": result.mean,

@@ -1,9 +1,4 @@
-"""``marginbn size``: what a problem would need, before anything is solved.
-
-``marginbn formulate``: problem (19) as a file for other solvers.
-
-``marginbn solve``: the best structure for a file of local scores.
-"""
+"""Commands on a problem: ``size`` (what it would need), ``formulate`` (as a file), ``solve``."""
 
 from __future__ import annotations
 

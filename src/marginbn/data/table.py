@@ -195,6 +195,8 @@ class Table:
     Examples
     --------
     >>> table = as_table([["a", 1.5], ["b", None]], names=["letter", "size"])
+    >>> table.kinds, table.complete.tolist()
+    ({'letter': 'categorical', 'size': 'numeric'}, [True, False])
     >>> table.names, table.n_rows, table.column("letter").categories
     (('letter', 'size'), 2, ('a', 'b'))
     >>> table.drop("size").names, table.select(["size", "letter"]).names, table.take([1]).n_rows
@@ -261,7 +263,7 @@ class Table:
 
 
 def as_table(X: Any, *, kinds: Kinds = "auto", names: Sequence[str] | None = None) -> Table:
-    """Read anything tabular.
+    """Read anything tabular. There is an example in :class:`Table`.
 
     Parameters
     ----------
@@ -279,15 +281,6 @@ def as_table(X: Any, *, kinds: Kinds = "auto", names: Sequence[str] | None = Non
     ------
     InputError
         If `X` is no table, or a column holds what cannot be used; the message names the column.
-
-    Examples
-    --------
-    >>> from marginbn import as_table
-    >>> table = as_table([["red", 1.5], ["blue", None]], names=["colour", "size"])
-    >>> table.kinds
-    {'colour': 'categorical', 'size': 'numeric'}
-    >>> table.complete.tolist()
-    [True, False]
     """
     own_names, sources = (X.names, X.columns) if isinstance(X, Table) else columns_of(X)
     labels = _checked_names(own_names, names)

@@ -37,6 +37,8 @@ from marginbn.problem.problem import StructureProblem
 def save_scores(problem: StructureProblem, path: PathLike, *, names: bool = True) -> None:
     """Write the local scores of a linear problem for GOBNILP and other exact learners.
 
+    There is an example in :func:`load_scores`.
+
     Parameters
     ----------
     problem
@@ -45,21 +47,6 @@ def save_scores(problem: StructureProblem, path: PathLike, *, names: bool = True
         The file.
     names
         Whether variables have their names, or their indices as in the oldest files.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> from pathlib import Path
-    >>> import numpy as np
-    >>> from marginbn import StructureProblem, Variable, enumerate_candidates, save_scores
-    >>> variables = (Variable("rain", ("no", "yes")), Variable("grass", ("dry", "wet")))
-    >>> scores = np.array([-3.0, -2.0, -5.0, -1.0])
-    >>> problem = StructureProblem(enumerate_candidates(2, 1), scores, variables)
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     path = Path(folder) / "garden.jkl"
-    ...     save_scores(problem, path)
-    ...     path.read_text().splitlines()[:4]
-    ['2', 'rain 2', '-3.0 0', '-2.0 1 grass']
     """
     write_text(path, problem_to_jkl(problem, names=names))
 
@@ -69,13 +56,20 @@ def load_scores(path: PathLike) -> StructureProblem:
 
     Examples
     --------
-    >>> import os, tempfile
-    >>> from marginbn import load_scores, solve_structure
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> import numpy as np
+    >>> from marginbn import StructureProblem, Variable, enumerate_candidates
+    >>> from marginbn import load_scores, save_scores, solve_structure
+    >>> variables = (Variable("rain", ("no", "yes")), Variable("grass", ("dry", "wet")))
+    >>> scores = np.array([-3.0, -2.0, -5.0, -1.0])
+    >>> problem = StructureProblem(enumerate_candidates(2, 1), scores, variables)
     >>> with tempfile.TemporaryDirectory() as folder:
-    ...     path = os.path.join(folder, "garden.jkl")
-    ...     with open(path, "w") as file:
-    ...         _ = file.write("2\\nrain 1\\n-3.0 0\\ngrass 2\\n-5.0 0\\n-1.0 1 rain\\n")
+    ...     path = Path(folder) / "garden.jkl"
+    ...     save_scores(problem, path)
+    ...     path.read_text().splitlines()[:4]
     ...     solve_structure(load_scores(path)).objective
+    ['2', 'rain 2', '-3.0 0', '-2.0 1 grass']
     -4.0
     """
     return problem_from_jkl(scanner.read_text(path), os.fspath(path))

@@ -70,7 +70,8 @@ def plot_explanation(explanation: Explanation, *, most: int = 10, ax: Axes | Non
     ax.set_xlim(low - _ROOM * span, high + _ROOM * span)
     own, rival = label(str(explanation.label), 24), label(str(explanation.rival), 24)
     ax.set_xlabel(f"nats: to the left for {rival}, to the right for {own}")
-    ax.set_title(_title(explanation), fontsize="medium")
+    title = f"row {explanation.row}: {own} (p = {explanation.probability:.3g}) against {rival}"
+    ax.set_title(title, fontsize="medium")
     return ax
 
 
@@ -143,11 +144,6 @@ def _name_rows(ax: Axes, names: Sequence[str]) -> None:
     ax.tick_params(axis="y", length=0)
 
 
-def _title(explanation: Explanation) -> str:
-    own, rival = label(str(explanation.label), 24), label(str(explanation.rival), 24)
-    return f"row {explanation.row}: {own} (p = {explanation.probability:.3g}) against {rival}"
-
-
 def plot_table(network: BayesianNetwork, variable: str | int, *, ax: Axes | None = None) -> Axes:
     """Heat map of P(variable | parents): a row per joint state of the parents.
 
@@ -184,13 +180,9 @@ def plot_table(network: BayesianNetwork, variable: str | int, *, ax: Axes | None
     ax.set_xlabel(label(network.names[i], 40))
     if parents:
         ax.set_ylabel(label(", ".join(label(network.names[p], 24) for p in parents), 60))
-    ax.set_title(_table_title(network, i, parents), fontsize="medium")
+    given = f" | {', '.join(network.names[p] for p in parents)}" if parents else ""
+    ax.set_title(label(f"P({network.names[i]}{given})", 64), fontsize="medium")
     return ax
-
-
-def _table_title(network: BayesianNetwork, i: int, parents: Sequence[int]) -> str:
-    given = ", ".join(network.names[p] for p in parents)
-    return label(f"P({network.names[i]} | {given})" if given else f"P({network.names[i]})", 64)
 
 
 def _figure_size(

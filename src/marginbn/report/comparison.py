@@ -18,6 +18,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -83,11 +84,11 @@ def compare_by_folds(
             warnings.simplefilter("ignore", DataWarning)
             warnings.simplefilter("ignore", OptimalityWarning)
             scores[name] = evaluation.cross_validate(
-                lambda entrant=entrant: clone(entrant),  # type: ignore[misc]
+                partial(clone, entrant),
                 rows.features,
                 rows.labels,
                 n_folds,
-                on_fold=None if on_fold is None else _naming(on_fold, name),
+                on_fold=None if on_fold is None else partial(on_fold, name),
             )
     own = scores[THIS].accuracies
     methods = tuple(
@@ -163,10 +164,6 @@ def _is_right(classifier: BaseBNClassifier, rows: LabelledTable) -> NDArray[np.b
     evaluation.accuracy(predicted, rows.labels)  # refuses what cannot be compared
     hits: NDArray[np.bool_] = predicted.astype(str) == rows.labels.astype(str)
     return hits
-
-
-def _naming(on_fold: OnFold, name: str) -> Callable[[evaluation.FoldScore], None]:
-    return lambda fold: on_fold(name, fold)
 
 
 def _describe_folds(

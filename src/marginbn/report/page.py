@@ -232,10 +232,8 @@ def _document(report: sections.Report, body: Markup) -> str:
 
 def _samples(report: sections.Report) -> list[list[list[int]]]:
     """Evidence of the rows shown, as pairs of variable and state."""
-    if report.contributions is None:
-        return []
-    shown = (sections.evidence_of(e, report.network) for e in report.contributions.closest)
-    return [[[variable, state] for variable, state in known.items()] for known in shown]
+    shown = () if report.contributions is None else report.contributions.closest
+    return [sections.evidence_of(explanation, report.network) for explanation in shown]
 
 
 def to_script_json(value: object) -> str:

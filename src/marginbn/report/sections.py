@@ -103,14 +103,10 @@ def _information(joint: np.ndarray[tuple[int, ...], np.dtype[np.float64]]) -> fl
     return max(0.0, float((joint[positive] * ratio).sum()))
 
 
-def evidence_of(explanation: explain.Explanation, network: BayesianNetwork) -> dict[int, int]:
-    """The known features of an explained row as codes, for the page to set."""
-    known: dict[int, int] = {}
-    for part in explanation.contributions:
-        i = network.variable_index(part.variable)
-        if i > 0 and part.state is not None:
-            known[i] = network.variables[i].states.index(part.state)
-    return known
+def evidence_of(explanation: explain.Explanation, network: BayesianNetwork) -> list[list[int]]:
+    """The known features of an explained row as [variable, state], for the page to set."""
+    parts = [(network.variable_index(p.variable), p.state) for p in explanation.contributions]
+    return [[i, network.variables[i].states.index(s)] for i, s in parts if i > 0 and s is not None]
 
 
 def order_by_information(information: Sequence[float] | None, n_variables: int) -> list[int]:
