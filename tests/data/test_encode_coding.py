@@ -13,9 +13,10 @@ from marginbn.data.encode import (
     Coding,
     MissingPolicy,
     TableCoding,
+    encode_training,
     learn_coding,
-    learn_table_coding,
 )
+from marginbn.data.labelled import LabelledTable
 from marginbn.data.table import Table, as_column, as_table
 from marginbn.exceptions import InputError
 
@@ -214,12 +215,18 @@ def mixed_table() -> Table:
     return as_table(rows, names=["letter", "size"], kinds={"size": "numeric"})
 
 
+def learn_table(table: Table) -> TableCoding:
+    """Codings of all columns against the classes."""
+    return encode_training(LabelledTable.of(table, CLASSES), "drop").coding
+
+
 def test_a_table_is_coded_column_by_column() -> None:
     """Each column has its own coding; kinds and variables come out in order."""
     table = mixed_table()
-    coding = learn_table_coding(table, CLASSES, np.ones(8), 2, "drop")
+    coding = learn_table(table)
     assert isinstance(coding, TableCoding)
-    assert coding.kinds == {"letter": "categorical", "size": "numeric"} == table.kinds
+    kinds = {c.name: c.kind for c in coding.columns}
+    assert kinds == {"letter": "categorical", "size": "numeric"} == table.kinds
     assert [v.name for v in coding.variables] == ["letter", "size"]
     assert coding.encode(table).tolist() == [
         [code, int(size > 7.5)]
@@ -229,8 +236,10 @@ def test_a_table_is_coded_column_by_column() -> None:
 
 def test_new_rows_are_coded_with_the_training_states() -> None:
     """Unknown categories and missing numbers of later rows are -1, or refused on request."""
-    coding = learn_table_coding(mixed_table(), CLASSES, np.ones(8), 2, "drop")
-    later = as_table([["z", 3.0], ["b", np.nan]], names=["letter", "size"], kinds=coding.kinds)
+    coding = learn_table(mixed_table())
+    later = as_table(
+        [["z", 3.0], ["b", np.nan]], names=["letter", "size"], kinds=mixed_table().kinds
+    )
     assert coding.encode(later).tolist() == [[-1, 0], [1, -1]]
     with pytest.raises(InputError, match="'letter' holds 'z' in row 0"):
         coding.encode(later, "error")
@@ -238,6 +247,6 @@ def test_new_rows_are_coded_with_the_training_states() -> None:
 
 def test_rows_with_another_number_of_columns_are_refused() -> None:
     """Columns are matched by position, so there must be as many as in training."""
-    coding = learn_table_coding(mixed_table(), CLASSES, np.ones(8), 2, "drop")
+    coding = learn_table(mixed_table())
     with pytest.raises(InputError, match="2 columns"):
         coding.encode(mixed_table().drop("size"))

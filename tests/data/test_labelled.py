@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from marginbn import MaxMarginBNClassifierCV, NaiveBayesClassifier
-from marginbn.classifiers import base
+from marginbn.classifiers import validation
 from marginbn.classifiers.base import BaseBNClassifier
 from marginbn.classifiers.validation import read_training_rows
 from marginbn.cli import data, fit
@@ -76,7 +76,7 @@ def test_columns_of_a_table_are_never_rebuilt() -> None:
 def counted(monkeypatch: pytest.MonkeyPatch) -> dict[str, int]:
     """How often labels were read and parameters checked."""
     calls = {"labels": 0, "parameters": 0}
-    read, check = base.read_training_rows, BaseBNClassifier._check_parameters
+    read, check = validation.read_training_rows, BaseBNClassifier._check_parameters
 
     def count_labels(*args: Any, **options: Any) -> LabelledTable:
         calls["labels"] += 1
@@ -86,7 +86,7 @@ def counted(monkeypatch: pytest.MonkeyPatch) -> dict[str, int]:
         calls["parameters"] += 1
         check(self)
 
-    monkeypatch.setattr(base, "read_training_rows", count_labels)
+    monkeypatch.setattr(validation, "read_training_rows", count_labels)
     monkeypatch.setattr(BaseBNClassifier, "_check_parameters", count_checks)
     return calls
 

@@ -33,6 +33,7 @@ PACKAGES = ("marginbn", "marginbn.plotting", "marginbn.datasets")
 WORKED_WITH = (
     marginbn.BayesianNetwork,
     marginbn.CandidateSets,
+    marginbn.Explanations,
     marginbn.Structure,
     marginbn.StructureProblem,
     marginbn.Table,
@@ -64,22 +65,22 @@ def public_things() -> Iterator[tuple[str, Any]]:
 
 @pytest.mark.parametrize("thing", [pytest.param(thing, id=name) for name, thing in public_things()])
 def test_everything_public_has_an_example(thing: Callable[..., Any]) -> None:
-    """A docstring begins with a sentence; doctest runs an example, its own or one of a class."""
+    """A docstring begins with a sentence; doctest runs an example, its own or the one it names."""
     text = inspect.getdoc(thing) or ""
     assert text.split("\n")[0].strip(), "no first line"
     if "Examples\n--------\n" in text:
         assert ">>> " in text, "no example in it"
     else:
-        call = re.compile(rf">>> .*\b{thing.__name__}\(")
-        examples = [inspect.getdoc(cls) or "" for cls in homes_of(thing)]
+        call = re.compile(rf"(>>>|\.\.\.) .*\b{thing.__name__}\(")
+        examples = [inspect.getdoc(home) or "" for home in homes_of(thing)]
         assert any(call.search(example) for example in examples), "no example calls it"
 
 
-def homes_of(thing: Callable[..., Any]) -> list[type]:
-    """The class of a method, or the classes that the docstring of a function sends readers to."""
-    named = re.findall(r"[Ee]xample[^.]*:class:`(\w+)`", inspect.getdoc(thing) or "")
-    own = thing.__qualname__.split(".")[0]
-    return [cls for cls in WORKED_WITH if cls.__name__ in (own, *named)]
+def homes_of(thing: Callable[..., Any]) -> list[Any]:
+    """The class of a method, or what the docstring of a function sends readers to."""
+    named = re.findall(r"[Ee]xample[^.]*:(?:class|func):`(\w+)`", inspect.getdoc(thing) or "")
+    own = [cls for cls in WORKED_WITH if cls.__name__ == thing.__qualname__.split(".")[0]]
+    return own + [getattr(marginbn, name) for name in named]
 
 
 def test_there_are_at_least_six_stories() -> None:

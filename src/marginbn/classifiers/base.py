@@ -16,23 +16,10 @@ from scipy.special import logsumexp
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
-from marginbn.classifiers.validation import (
-    Check,
-    check_positive,
-    one_of,
-    read_features,
-    read_training_rows,
-    set_feature_names,
-)
+from marginbn.classifiers import validation
+from marginbn.data import encode
 from marginbn.data.counts import contingency
-from marginbn.data.encode import (
-    EncodedData,
-    EncodedTraining,
-    MissingPolicy,
-    UnseenPolicy,
-    encode_training,
-    with_class_column,
-)
+from marginbn.data.encode import EncodedData, EncodedTraining
 from marginbn.data.labelled import LabelledTable
 from marginbn.data.table import Table
 from marginbn.network.explain import Explanations, as_rows, explain_codes
@@ -89,10 +76,10 @@ class BaseBNClassifier(ClassifierMixin, BaseEstimator):
       log margin  +1.2164
     """
 
-    _CHECKS: ClassVar[dict[str, Check]] = {
-        "smoothing": check_positive,
-        "missing": one_of(*get_args(MissingPolicy)),
-        "unseen": one_of(*get_args(UnseenPolicy)),
+    _CHECKS: ClassVar[dict[str, validation.Check]] = {
+        "smoothing": validation.check_positive,
+        "missing": validation.one_of(*get_args(encode.MissingPolicy)),
+        "unseen": validation.one_of(*get_args(encode.UnseenPolicy)),
     }
 
     def __init__(
@@ -141,13 +128,13 @@ class BaseBNClassifier(ClassifierMixin, BaseEstimator):
         """
         self._check_parameters()
         training = self._encode_training(
-            read_training_rows(self, X, y, sample_weight, kinds=self.column_kinds)
+            validation.read_training_rows(self, X, y, sample_weight, kinds=self.column_kinds)
         )
         return self._finish(training, self._learn_structure(training.data))
 
     def _fit_table(self, rows: LabelledTable) -> Self:
         """Learn from rows that are read already, with parameters that are checked already."""
-        set_feature_names(self, rows.features)
+        validation.set_feature_names(self, rows.features)
         training = self._encode_training(rows)
         return self._finish(training, self._learn_structure(training.data))
 
@@ -155,25 +142,26 @@ class BaseBNClassifier(ClassifierMixin, BaseEstimator):
         rows = given.without_missing(self.missing, stacklevel=4)  # the caller of fit
         self.n_samples_, self.n_dropped_ = rows.n_rows, given.n_rows - rows.n_rows
         self._choose_settings(rows)
-        return encode_training(rows, self.missing)
+        return encode.encode_training(rows, self.missing)
 
     def _finish(self, training: EncodedTraining, result: SolveResult) -> Self:
         """Estimate parameters and set the fitted attributes."""
         self.classes_ = training.classes
         self.coding_ = training.coding
-        self.result_ = result
-        self.structure_ = result.structure
-        self.objective_, self.bound_, self.gap_ = result.objective, result.bound, result.gap
-        self.status_ = str(result.status)
-        self.trace_ = result.trace
         self.network_ = BayesianNetwork.fit(training.data, result.structure, self.smoothing)
+        return self._set_result(result)
+
+    def _set_result(self, result: SolveResult) -> Self:
+        self.result_, self.structure_ = result, result.structure
+        self.objective_, self.bound_, self.gap_ = result.objective, result.bound, result.gap
+        self.status_, self.trace_ = str(result.status), result.trace
         return self
 
     def _read_features(self, X: Any) -> Table:
         """Rows to predict, read with the columns and kinds of training."""
         check_is_fitted(self)
         kinds = {i: c.kind for i, c in enumerate(self.coding_.columns)}
-        return read_features(self, X, kinds=kinds, reset=False)
+        return validation.read_features(self, X, kinds=kinds, reset=False)
 
     def _encode(self, X: Any) -> NDArray[np.int32]:
         table = self._read_features(X)
@@ -181,7 +169,7 @@ class BaseBNClassifier(ClassifierMixin, BaseEstimator):
 
     def _log_joint(self, X: Any) -> NDArray[np.float64]:
         """log P(c, known features) for every row and class; unknown features are summed out."""
-        codes = with_class_column(self._encode(X))
+        codes = encode.with_class_column(self._encode(X))
         return self.network_.log_joint_per_class(codes)
 
     def predict(self, X: Any) -> NDArray[Any]:
@@ -212,7 +200,7 @@ class BaseBNClassifier(ClassifierMixin, BaseEstimator):
         """Why each row is predicted as it is: its log margin as a sum over the variables.
 
         The predicted class is compared with its nearest rival, or the labels ``y`` with theirs.
-        One row on its own is welcome too; see :func:`marginbn.network.explain.explain`.
+        One row on its own (a list, an array, a data-frame row) is welcome too.
         """
         codes = self._encode(as_rows(X))  # first: it refuses an unfitted estimator
         return explain_codes(self.network_, self.classes_, codes, y)

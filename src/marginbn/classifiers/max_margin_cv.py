@@ -14,21 +14,8 @@ from joblib import Parallel, delayed
 from numpy.typing import NDArray
 from sklearn.model_selection import ShuffleSplit, check_cv
 
-from marginbn.classifiers.search import (
-    MaxMarginBNClassifier,
-    SearchingBNClassifier,
-    gamma_from_probability,
-    seed_of,
-    single_class_result,
-)
-from marginbn.classifiers.validation import (
-    Check,
-    as_grid,
-    check_count,
-    check_positive,
-    each,
-    optional,
-)
+from marginbn.classifiers import search, validation
+from marginbn.classifiers.search import MaxMarginBNClassifier, SearchingBNClassifier
 from marginbn.data.encode import EncodedData, EncodedTraining, encode_training, with_class_column
 from marginbn.data.labelled import LabelledTable, Split, stratified_folds
 from marginbn.exceptions import InputError, OptimalityWarning
@@ -108,12 +95,12 @@ missing, unseen, column_kinds, callback, memory_limit
     1
     """
 
-    _CHECKS: ClassVar[dict[str, Check]] = {
+    _CHECKS: ClassVar[dict[str, validation.Check]] = {
         **SearchingBNClassifier._CHECKS,
         "margin": MaxMarginBNClassifier._CHECKS["margin"],
-        "gammas": optional(each(check_positive)),
-        "max_parents": each(check_count),
-        "inner_time_limit": optional(check_positive),
+        "gammas": validation.optional(validation.each(validation.check_positive)),
+        "max_parents": validation.each(validation.check_count),
+        "inner_time_limit": validation.optional(validation.check_positive),
     }
 
     def __init__(
@@ -145,11 +132,11 @@ missing, unseen, column_kinds, callback, memory_limit
 
     def _gamma_grid(self) -> tuple[float, ...]:
         if self.gammas is None:
-            return tuple(gamma_from_probability(p) for p in PAPER_PROBABILITIES)
-        return as_grid("gammas", self.gammas)
+            return tuple(search.gamma_from_probability(p) for p in PAPER_PROBABILITIES)
+        return validation.as_grid("gammas", self.gammas)
 
     def _parent_grid(self) -> tuple[int, ...]:
-        return as_grid("max_parents", self.max_parents)
+        return validation.as_grid("max_parents", self.max_parents)
 
     def _with_setting(self, max_parents: int, gamma: float) -> MaxMarginBNClassifier:
         """The unfitted classifier of one setting of the grid, equal to this one in all else."""
@@ -157,21 +144,15 @@ missing, unseen, column_kinds, callback, memory_limit
         shared = {name: own[name] for name in known if name in own}
         return MaxMarginBNClassifier(**{**shared, "max_parents": max_parents, "gamma": gamma})
 
-    def _choose_settings(self, rows: LabelledTable) -> None:
-        self._choose(self._validate(rows))
-
     def _problem(self, data: EncodedData) -> StructureProblem:
         return self._with_setting(self.max_parents_, self.gamma_)._problem(data)
-
-    def _learn_structure(self, data: EncodedData) -> SolveResult:
-        return single_class_result(data) or self._search(self._problem(data))
 
     def _solve_path(
         self, data: EncodedData, max_parents: int
     ) -> Iterator[tuple[float, SolveResult]]:
         """Solve for every gamma, the largest (easiest) first, each from its neighbour's answer."""
         grid = sorted(self._gamma_grid(), reverse=True)
-        without_rivals = single_class_result(data)
+        without_rivals = search.single_class_result(data)
         if without_rivals is not None:  # nothing to choose in such a fold
             yield from ((gamma, without_rivals) for gamma in grid)
             return
@@ -184,7 +165,7 @@ missing, unseen, column_kinds, callback, memory_limit
                 time_limit=self.inner_time_limit,
                 gap_tolerance=self.gap_tolerance,
                 start=start,
-                seed=seed_of(self.random_state),
+                seed=search.seed_of(self.random_state),
                 memory_limit=self.memory_limit,
             )
             if result.status is Status.INTERRUPTED:
@@ -197,7 +178,7 @@ missing, unseen, column_kinds, callback, memory_limit
         complete, if there are any.
         """
         if self.cv is None:
-            splits = paper_splits(rows, seed_of(self.random_state))
+            splits = paper_splits(rows, search.seed_of(self.random_state))
         else:
             splits = given_splits(rows, self.cv)
         tasks = [(k, fold) for fold in range(len(splits)) for k in self._parent_grid()]
@@ -245,8 +226,9 @@ missing, unseen, column_kinds, callback, memory_limit
             )
         return path
 
-    def _choose(self, paths: list[FoldPath]) -> None:
+    def _choose_settings(self, rows: LabelledTable) -> None:
         """Set gamma_, max_parents_, best_score_ and cv_results_."""
+        paths = self._validate(rows)
         gammas, parents = self._gamma_grid(), self._parent_grid()
         settings = [(k, gamma) for k in parents for gamma in gammas]
         by_limit = [[path for path in paths if path.max_parents == k] for k in parents]

@@ -31,7 +31,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
-from marginbn import __version__
+from marginbn import __version__, files
 from marginbn.classifiers.base import BaseBNClassifier
 from marginbn.classifiers.max_margin_cv import MaxMarginBNClassifierCV
 from marginbn.classifiers.naive_bayes import NaiveBayesClassifier, TANClassifier
@@ -39,25 +39,7 @@ from marginbn.classifiers.search import GenerativeBNClassifier, MaxMarginBNClass
 from marginbn.data.encode import Coding, TableCoding
 from marginbn.exceptions import InputError
 from marginbn.export.native import network_from_dict, network_to_dict
-from marginbn.files import (
-    Count,
-    MisfitError,
-    Must,
-    NotPlainError,
-    Number,
-    PathLike,
-    Plain,
-    check_length,
-    encode_number,
-    encode_value,
-    naming_file,
-    one_of,
-    read_as,
-    read_document,
-    read_json,
-    shorten,
-    write_json_atomic,
-)
+from marginbn.files import Count, MisfitError, Number, Plain, encode_number, shorten
 from marginbn.network.network import BayesianNetwork
 from marginbn.solvers.result import SolveResult, Status, TracePoint
 
@@ -86,18 +68,20 @@ _LABEL_TYPES = {
 """Types that class labels may have, and what JSON must hold for them."""
 _Cuts = Annotated[
     tuple[float, ...],
-    Must("be increasing", lambda cuts: all(a < b for a, b in pairwise(cuts))),
+    files.Must("be increasing", lambda cuts: all(a < b for a, b in pairwise(cuts))),
 ]
 _Categories = Annotated[
     tuple[Plain, ...],
-    Must("be text, numbers or booleans", lambda c: {*map(type, c)} <= {str, bool, int, float}),
-    Must("be distinct", lambda categories: len({*map(str, categories)}) == len(categories)),
+    files.Must(
+        "be text, numbers or booleans", lambda c: {*map(type, c)} <= {str, bool, int, float}
+    ),
+    files.Must("be distinct", lambda categories: len({*map(str, categories)}) == len(categories)),
 ]
 
 
 @dataclass(frozen=True)
 class _Classes:
-    dtype: Annotated[str, one_of(_LABEL_TYPES)]
+    dtype: Annotated[str, files.one_of(_LABEL_TYPES)]
     labels: list  # type: ignore[type-arg]  # of the type that dtype names
 
 
@@ -135,7 +119,7 @@ class _Model:
     format: str
     version: int
     package: str
-    estimator: Annotated[str, one_of(_ESTIMATORS)]
+    estimator: Annotated[str, files.one_of(_ESTIMATORS)]
     params: dict[str, Plain]
     classes: _Classes
     feature_names: object
@@ -147,22 +131,12 @@ class _Model:
     network: object  # a format of its own
 
 
-def save_model(classifier: BaseBNClassifier, path: PathLike) -> None:
+def save_model(classifier: BaseBNClassifier, path: files.PathLike) -> None:
     """Write a fitted classifier; an existing file is replaced only when all is written.
 
     Parameters that are no plain values (a ``RandomState``, a splitter as ``cv``) are left out with
     a warning and have their default after loading; predictions do not need them. The callback
-    and the files of the search are left out silently.
-
-    Examples
-    --------
-    >>> import os, tempfile
-    >>> from marginbn import NaiveBayesClassifier, save_model
-    >>> clf = NaiveBayesClassifier().fit([["red"], ["red"], ["blue"]], ["a", "a", "b"])
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     save_model(clf, os.path.join(folder, "model.json"))
-    ...     os.listdir(folder)
-    ['model.json']
+    and the files of the search are left out silently. There is an example in :func:`load_model`.
     """
     name = type(classifier).__name__
     if _ESTIMATORS.get(name) is not type(classifier):
@@ -184,10 +158,10 @@ def save_model(classifier: BaseBNClassifier, path: PathLike) -> None:
         "validation": _write_validation(classifier),
         "network": network_to_dict(classifier.network_),
     }
-    write_json_atomic(path, record)
+    files.write_json_atomic(path, record)
 
 
-def load_model(path: PathLike) -> BaseBNClassifier:
+def load_model(path: files.PathLike) -> BaseBNClassifier:
     """Read a classifier written by :func:`save_model`; it predicts the same to the last bit.
 
     Raises
@@ -208,9 +182,9 @@ def load_model(path: PathLike) -> BaseBNClassifier:
     ...     load_model(path).predict([["blue"]]).tolist()
     ['b']
     """
-    data = read_json(path)
-    with naming_file(path):
-        shape: _Model = read_document(_Model, data, FORMAT, VERSION)
+    data = files.read_json(path)
+    with files.naming_file(path):
+        shape: _Model = files.read_document(_Model, data, FORMAT, VERSION)
         classifier = _read_estimator(shape.estimator, shape.params)
         network = network_from_dict(shape.network, path=path, location="$.network")
         classifier.network_ = network
@@ -220,7 +194,7 @@ def load_model(path: PathLike) -> BaseBNClassifier:
             classifier.n_samples_ = shape.n_samples
         classifier.n_dropped_ = shape.n_dropped
         _set_feature_names(classifier, shape.feature_names)
-        _set_result(classifier, _read_result(shape.result, network))
+        classifier._set_result(_read_result(shape.result, network))
         _set_validation(classifier, shape.validation)
     return classifier
 
@@ -238,12 +212,12 @@ def _write_classes(classes: NDArray[Any]) -> dict[str, object]:
 def _read_classes(shape: _Classes, network: BayesianNetwork) -> NDArray[Any]:
     """Class labels, distinct and sorted, one per state of the class variable."""
     dtype, labels = shape.dtype, shape.labels
-    check_length(labels, network.n_classes, "$.classes.labels")
+    files.check_length(labels, network.n_classes, "$.classes.labels")
     for i, label in enumerate(labels):
         place = f"$.classes.labels[{i}]"
         if type(label) is not _LABEL_TYPES[dtype]:
             raise MisfitError(f"{place}: must be a {dtype}, got {shorten(label)}")
-        read_as(type(label), label, place)  # text that is text, numbers that are finite
+        files.read_as(type(label), label, place)  # text that is text, numbers that are finite
     try:
         classes = np.array(labels, dtype=dtype)
     except OverflowError:
@@ -255,18 +229,13 @@ def _read_classes(shape: _Classes, network: BayesianNetwork) -> NDArray[Any]:
 
 def _write_coding(coding: Coding) -> dict[str, object]:
     """Coding of one feature column."""
-    return {
-        "name": coding.name,
-        "kind": coding.kind,
-        "cuts": list(coding.cuts),
-        "categories": [encode_value(c) for c in coding.categories],
-        "missing_state": coding.missing_state,
-    }
+    categories = [files.encode_value(c) for c in coding.categories]
+    return vars(coding) | {"cuts": list(coding.cuts), "categories": categories}
 
 
 def _read_codings(shapes: tuple[_Coding, ...], network: BayesianNetwork) -> TableCoding:
     """Codings of all features, which must fit the variables of the network."""
-    check_length(shapes, network.n_variables - 1, "$.coding")
+    files.check_length(shapes, network.n_variables - 1, "$.coding")
     codings = []
     for i, shape in enumerate(shapes):
         if shape.categories if shape.kind == "numeric" else shape.cuts:
@@ -300,7 +269,7 @@ def _write_result(result: SolveResult) -> dict[str, object]:
 
 def _read_result(shape: _Result, network: BayesianNetwork) -> SolveResult:
     """What the solver returned; the structure is that of the network."""
-    check_length(shape.selection, network.n_variables, "$.result.selection")
+    files.check_length(shape.selection, network.n_variables, "$.result.selection")
     if not shape.bound >= shape.objective:
         raise MisfitError("$.result.bound: must not lie below the objective")
     values = vars(shape) | {
@@ -331,7 +300,7 @@ def _set_validation(classifier: BaseBNClassifier, data: object) -> None:
         if data is not None:
             raise MisfitError(f"$.validation: must be null for {type(classifier).__name__}")
         return
-    shape: _Validation = read_as(_Validation, data, "$.validation")
+    shape: _Validation = files.read_as(_Validation, data, "$.validation")
     classifier.gamma_ = shape.gamma
     classifier.max_parents_ = shape.max_parents
     classifier.best_score_ = shape.best_score
@@ -345,7 +314,7 @@ def _read_results(results: dict[str, list[object]], place: str) -> dict[str, NDA
             raise MisfitError(f"{place}: unknown key {shorten(key)}")
         whole = key == "max_parents"
         shape: Any = tuple[Count, ...] if whole else tuple[Number, ...]
-        entries = read_as(shape, values, f"{place}.{key}")
+        entries = files.read_as(shape, values, f"{place}.{key}")
         columns[key] = np.array(entries, dtype=np.int64 if whole else np.float64)
     if len({len(column) for column in columns.values()}) > 1:
         raise MisfitError(f"{place}: the columns must be of equal length")
@@ -358,8 +327,8 @@ def _plain_parameters(classifier: BaseBNClassifier) -> dict[str, object]:
         if name in _LEFT_OUT:
             continue
         try:
-            params[name] = encode_value(value)
-        except NotPlainError as error:
+            params[name] = files.encode_value(value)
+        except files.NotPlainError as error:
             warnings.warn(
                 f"the parameter {name} is not saved, because a {error}; it will have its default "
                 "after loading",
@@ -391,11 +360,3 @@ def _set_feature_names(classifier: BaseBNClassifier, data: object) -> None:
     if data != expected:
         raise MisfitError("$.feature_names: must be null or the names of the coding")
     classifier.feature_names_in_ = np.array(expected, dtype=object)
-
-
-def _set_result(classifier: BaseBNClassifier, result: SolveResult) -> None:
-    classifier.result_ = result
-    classifier.structure_ = result.structure
-    classifier.objective_, classifier.bound_ = result.objective, result.bound
-    classifier.gap_, classifier.status_ = result.gap, str(result.status)
-    classifier.trace_ = result.trace

@@ -14,16 +14,8 @@ from typing import Any, ClassVar, get_args
 import numpy as np
 from sklearn.utils import check_random_state
 
+from marginbn.classifiers import validation
 from marginbn.classifiers.base import BaseBNClassifier, fixed_structure_result
-from marginbn.classifiers.validation import (
-    Check,
-    check_count,
-    check_not_negative,
-    check_path,
-    check_positive,
-    one_of,
-    optional,
-)
 from marginbn.data.columns import as_input_errors
 from marginbn.data.encode import EncodedData
 from marginbn.exceptions import InputError, OptimalityWarning
@@ -58,20 +50,23 @@ class SearchingBNClassifier(BaseBNClassifier):
     ``required_arcs``, ``forbidden_arcs`` and ``callback``.
     """
 
-    _CHECKS: ClassVar[dict[str, Check]] = {
+    _CHECKS: ClassVar[dict[str, validation.Check]] = {
         **BaseBNClassifier._CHECKS,
-        "max_parents": check_count,
+        "max_parents": validation.check_count,
         "solver": check_solver,
-        "time_limit": optional(check_positive),
-        "gap_tolerance": check_not_negative,
+        "time_limit": validation.optional(validation.check_positive),
+        "gap_tolerance": validation.check_not_negative,
         "memory_limit": lambda _, value: parse_memory(value),
-        "checkpoint": check_path,
-        "certificate": check_path,
+        "checkpoint": validation.check_path,
+        "certificate": validation.check_path,
     }
 
     @abstractmethod
     def _problem(self, data: EncodedData) -> StructureProblem:
         """What is maximised over which structures."""
+
+    def _learn_structure(self, data: EncodedData) -> SolveResult:
+        return single_class_result(data) or self._search(self._problem(data))
 
     def _candidates(self, data: EncodedData, *, class_restricted: bool = True) -> CandidateSets:
         """Candidate parent sets under the required and forbidden arcs."""
@@ -317,10 +312,10 @@ class MaxMarginBNClassifier(SearchingBNClassifier):
     ('optimal', True)
     """
 
-    _CHECKS: ClassVar[dict[str, Check]] = {
+    _CHECKS: ClassVar[dict[str, validation.Check]] = {
         **SearchingBNClassifier._CHECKS,
-        "gamma": check_positive,
-        "margin": one_of(*get_args(MarginKind)),
+        "gamma": validation.check_positive,
+        "margin": validation.one_of(*get_args(MarginKind)),
     }
 
     def __init__(
@@ -356,9 +351,6 @@ class MaxMarginBNClassifier(SearchingBNClassifier):
             gamma=self.gamma,
             smoothing=self.smoothing,
         )
-
-    def _learn_structure(self, data: EncodedData) -> SolveResult:
-        return single_class_result(data) or self._search(self._problem(data))
 
 
 def single_class_result(data: EncodedData) -> SolveResult | None:

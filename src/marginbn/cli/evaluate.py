@@ -2,20 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections.abc import Callable
+from dataclasses import asdict, replace
+from itertools import count
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from marginbn.cli.options import (
-    JsonOption,
-    Method,
-    ProblemOptions,
-    QuietOption,
-    SearchOptions,
-    TableOptions,
-    build_classifier,
-)
+from marginbn.cli import options
 from marginbn.cli.running import DONE, OPEN_GAP, note, print_json
 from marginbn.network.wording import align, percent, seconds
 
@@ -25,12 +19,12 @@ if TYPE_CHECKING:
 
 
 def evaluate(
-    table: TableOptions,
-    problem: ProblemOptions,
-    search: SearchOptions,
+    table: options.TableOptions,
+    problem: options.ProblemOptions,
+    search: options.SearchOptions,
     folds: Annotated[int, typer.Option(metavar="N", help="Number of folds.", min=2)] = 5,
-    json: JsonOption = False,
-    quiet: QuietOption = False,
+    json: options.JsonOption = False,
+    quiet: options.QuietOption = False,
 ) -> int:
     """Cross-validate a method on TABLE, beside naive Bayes and TAN.
 
@@ -40,12 +34,12 @@ def evaluate(
     from marginbn.classifiers.evaluation import cross_validate
     from marginbn.cli.data import load_rows
 
-    entrants = list(dict.fromkeys([problem.method, Method.NAIVE_BAYES, Method.TAN]))
+    entrants = list(dict.fromkeys([problem.method, options.Method.NAIVE_BAYES, options.Method.TAN]))
     makers = {method: _maker(method, problem, search) for method in entrants}
     rows = load_rows(table)
     scores = {}
     for method, make in makers.items():
-        report = _Reporter(method, folds, quiet or method is not problem.method)
+        report = _reporter(method, folds, quiet or method is not problem.method)
         scores[method] = cross_validate(
             make, rows.features, rows.labels, folds, search.seed, search.jobs, on_fold=report
         )
@@ -56,7 +50,9 @@ def evaluate(
     return DONE if scores[problem.method].all_proved else OPEN_GAP
 
 
-def _maker(method: Method, problem: ProblemOptions, search: SearchOptions) -> Any:
+def _maker(
+    method: options.Method, problem: options.ProblemOptions, search: options.SearchOptions
+) -> Any:
     """A function that makes a fresh classifier; wrong options are refused here and now.
 
     The method asked for gets all options, a baseline those that every classifier has.
@@ -64,33 +60,26 @@ def _maker(method: Method, problem: ProblemOptions, search: SearchOptions) -> An
     from sklearn.base import clone
 
     if method is problem.method:
-        classifier = build_classifier(problem, replace(search, jobs=None))
+        classifier = options.build_classifier(problem, replace(search, jobs=None))
     else:
         common = {name: getattr(problem, name) for name in ("smoothing", "missing", "unseen")}
-        classifier = build_classifier(ProblemOptions(method=method, **common))
+        classifier = options.build_classifier(options.ProblemOptions(method=method, **common))
     return lambda: clone(classifier)
 
 
-class _Reporter:
+def _reporter(method: options.Method, n_folds: int, quiet: bool) -> Callable[[FoldScore], None]:
     """A line on stderr for each fold."""
+    number = count(1)
 
-    def __init__(self, method: Method, n_folds: int, quiet: bool) -> None:
-        self._method, self._n_folds, self._quiet = method, n_folds, quiet
-        self._done = 0
+    def report(fold: FoldScore) -> None:
+        about = f"fold {next(number)} of {n_folds}, accuracy {percent(fold.accuracy)}"
+        ending = f"{fold.status.replace('_', ' ')}, gap {percent(fold.gap)}"
+        note(f"{method}: {about}, {ending}, {seconds(fold.seconds)}", quiet)
 
-    def __call__(self, fold: FoldScore) -> None:
-        self._done += 1
-        note(
-            f"{self._method}: fold {self._done} of {self._n_folds}, accuracy "
-            f"{percent(fold.accuracy)}, {fold.status.replace('_', ' ')}, gap {percent(fold.gap)}, "
-            f"{seconds(fold.seconds)}",
-            self._quiet,
-        )
+    return report
 
 
-def _records(scores: dict[Method, FoldScores]) -> dict[str, Any]:
-    from dataclasses import asdict
-
+def _records(scores: dict[options.Method, FoldScores]) -> dict[str, Any]:
     return {
         str(method): {
             "mean": result.mean,
@@ -106,7 +95,7 @@ def _finite(record: dict[str, Any]) -> dict[str, Any]:
     return record | {"gap": record["gap"] if record["gap"] < float("inf") else None}
 
 
-def _describe(scores: dict[Method, FoldScores], rows: LabelledTable, folds: int) -> str:
+def _describe(scores: dict[options.Method, FoldScores], rows: LabelledTable, folds: int) -> str:
     table = [["method", "accuracy", "+-", "largest gap", "search"]]
     for method, result in scores.items():
         time = sum(fold.seconds for fold in result.folds)

@@ -9,15 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from marginbn.cli.options import (
-    DelimiterOption,
-    JsonOption,
-    ModelArgument,
-    OutputOption,
-    QuietOption,
-    TableArgument,
-    TableOptions,
-)
+from marginbn.cli import options
 from marginbn.cli.running import note, print_json, print_verdict, text_width
 from marginbn.exceptions import InputError
 from marginbn.network.wording import percent, seconds
@@ -29,14 +21,14 @@ if TYPE_CHECKING:
 
 
 def predict(
-    model: ModelArgument,
-    table: TableArgument,
+    model: options.ModelArgument,
+    table: options.TableArgument,
     proba: Annotated[
         bool, typer.Option("--proba", help="Add a column with the probability of each class.")
     ] = False,
-    output: OutputOption = None,
-    json: JsonOption = False,
-    delimiter: DelimiterOption = None,
+    output: options.OutputOption = None,
+    json: options.JsonOption = False,
+    delimiter: options.DelimiterOption = None,
 ) -> None:
     """Predict the class of every row of TABLE, as CSV.
 
@@ -61,11 +53,11 @@ def predict(
 
 
 def show(
-    model: ModelArgument,
+    model: options.ModelArgument,
     tables: Annotated[
         bool, typer.Option("--tables", help="Also print the conditional probability tables.")
     ] = False,
-    json: JsonOption = False,
+    json: options.JsonOption = False,
 ) -> None:
     """Summarise a saved classifier: verdict, numbers, structure."""
     from marginbn.classifiers.model_file import load_model
@@ -84,7 +76,7 @@ def show(
 
 
 def report(
-    model: ModelArgument,
+    model: options.ModelArgument,
     output: Annotated[
         Path, typer.Option("--output", "-o", metavar="FILE", help="Write the page to this file.")
     ],
@@ -124,8 +116,8 @@ def report(
             help="Seconds for the search in a fold, if it had no less in training.",
         ),
     ] = 10.0,
-    delimiter: DelimiterOption = None,
-    quiet: QuietOption = False,
+    delimiter: options.DelimiterOption = None,
+    quiet: options.QuietOption = False,
 ) -> None:
     """Write a saved classifier as a page that answers questions.
 
@@ -181,7 +173,7 @@ def load_rows(
         return None, None
     if target is None and is_file_name(data):
         target = classifier.network_.names[0]
-    source = load_source(TableOptions(data, target, delimiter=delimiter))
+    source = load_source(options.TableOptions(data, target, delimiter=delimiter))
     unseen = source.test if test is None else load_table(test, delimiter)
     rows = labelled_rows(source.train, source.target)
     return rows, None if unseen is None else labelled_rows(unseen, source.target)
@@ -206,8 +198,8 @@ FormatName = StrEnum("FormatName", "JSON BIF XMLBIF NET UAI DOT MERMAID")
 
 
 def export(
-    model: ModelArgument,
-    output: OutputOption = None,
+    model: options.ModelArgument,
+    output: options.OutputOption = None,
     format: Annotated[
         FormatName | None,
         typer.Option(

@@ -238,19 +238,11 @@ def _given_parameters(problem: ProblemOptions, search: SearchOptions | None) -> 
         "missing": _text(problem.missing),
         "unseen": _text(problem.unseen),
     }
+    if search is not None:
+        given |= {"solver": search.solver, "gap_tolerance": search.gap}
+        given |= {"n_jobs": search.jobs, "memory_limit": search.memory_limit}
     given = {name: value for name, value in given.items() if value is not None}
-    return given if search is None else given | _search_parameters(search)
-
-
-def _search_parameters(search: SearchOptions) -> dict[str, Any]:
-    given = {
-        "solver": search.solver,
-        "gap_tolerance": search.gap,
-        "n_jobs": search.jobs,
-        "memory_limit": search.memory_limit,
-    }
-    given = {name: value for name, value in given.items() if value is not None}
-    if search.time_limit is not None:
+    if search is not None and search.time_limit is not None:
         given["time_limit"] = search.time_limit or None  # 0 stands for no limit
     return given
 

@@ -1,9 +1,4 @@
-"""``marginbn size``: what a problem would need, before anything is solved.
-
-``marginbn formulate``: problem (19) as a file for other solvers.
-
-``marginbn solve``: the best structure for a file of local scores.
-"""
+"""Commands on a problem: ``size`` (what it would need), ``formulate`` (as a file), ``solve``."""
 
 from __future__ import annotations
 
@@ -13,17 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from marginbn.cli.options import (
-    JsonOption,
-    Margin,
-    Method,
-    Missing,
-    ProblemOptions,
-    QuietOption,
-    SearchOptions,
-    TableOptions,
-    build_classifier,
-)
+from marginbn.cli import options
+from marginbn.cli.options import SearchOptions
 from marginbn.cli.running import DONE, OPEN_GAP, ProgressLine, note, print_json, print_verdict
 from marginbn.network.wording import align, counted, number, percent, seconds
 
@@ -34,13 +20,13 @@ if TYPE_CHECKING:
 
 
 def size(
-    table: TableOptions,
+    table: options.TableOptions,
     max_parents: Annotated[
         int, typer.Option(metavar="K", help="Parents per variable, the class counted.", min=0)
     ] = 2,
     margin: Annotated[
-        Margin, typer.Option(help="Margin of the max-margin methods.")
-    ] = Margin.MULTICLASS,
+        options.Margin, typer.Option(help="Margin of the max-margin methods.")
+    ] = options.Margin.MULTICLASS,
     unrestricted: Annotated[
         bool,
         typer.Option(
@@ -50,9 +36,9 @@ def size(
         ),
     ] = False,
     missing: Annotated[
-        Missing, typer.Option(help="Training rows with missing values.")
-    ] = Missing.DROP,
-    json: JsonOption = False,
+        options.Missing, typer.Option(help="Training rows with missing values.")
+    ] = options.Missing.DROP,
+    json: options.JsonOption = False,
 ) -> None:
     """Count candidates, margin rows and memory; solve nothing."""
     from marginbn.cli.data import encode_rows, load_rows
@@ -92,8 +78,8 @@ def _describe(needed: ProblemSize, memory: Needs, n_rows: int, n_classes: int) -
 
 
 def formulate(
-    table: TableOptions,
-    problem: ProblemOptions,
+    table: options.TableOptions,
+    problem: options.ProblemOptions,
     output: Annotated[
         Path,
         typer.Option(
@@ -114,12 +100,12 @@ def formulate(
     from marginbn.export.jkl import save_scores
     from marginbn.solvers.milp import write_formulation
 
-    if problem.method not in (Method.MAX_MARGIN, Method.GENERATIVE):
+    if problem.method not in (options.Method.MAX_MARGIN, options.Method.GENERATIVE):
         raise typer.BadParameter("must be max-margin or generative", param_hint="--method")
     as_scores = output.suffix.lower() == ".jkl"
-    if as_scores and problem.method is not Method.GENERATIVE:
+    if as_scores and problem.method is not options.Method.GENERATIVE:
         raise typer.BadParameter("local scores need --method generative", param_hint="--method")
-    classifier = build_classifier(problem)
+    classifier = options.build_classifier(problem)
     built = classifier._problem(encode_rows(load_rows(table), classifier.missing))
     write = save_scores if as_scores else write_formulation
     write(built, output)
@@ -139,8 +125,8 @@ def solve(
         ),
     ],
     search: SearchOptions,
-    json: JsonOption = False,
-    quiet: QuietOption = False,
+    json: options.JsonOption = False,
+    quiet: options.QuietOption = False,
 ) -> int:
     """Find the best structure for a file of local scores.
 

@@ -15,8 +15,6 @@ How categories are written: numbers and booleans keep their type, whole numbers 
 (1.0 reads "1"), a column that mixes text with other types is read as text. Categories are
 sorted, unless the source declares an order of its own (pandas categories, enums, ARFF).
 
-Python values, one per cell, made into a column.
-
 What may stand in a cell: text, numbers of any real type, booleans, and a sign for missing (None,
 NaN, pandas NA and NaT). Dates, complex numbers and nested values are refused with a remedy.
 """

@@ -28,8 +28,6 @@ from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
-__all__ = ["MDLPDiscretizer", "assign_bins", "mdlp_cuts", "name_bins"]
-
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 
@@ -237,16 +235,11 @@ def name_bins(cuts: ArrayLike) -> tuple[str, ...]:
     truly which values belong to the bin, and different cuts give different names. Without cuts
     the only bin is ``"all"``.
     """
-    texts = [_write_number(float(cut)) for cut in np.asarray(cuts, dtype=np.float64)]
+    texts = [repr(cut).removesuffix(".0") for cut in np.asarray(cuts, dtype=np.float64).tolist()]
     if not texts:
         return ("all",)
     inner = (f"({low}, {high}]" for low, high in pairwise(texts))
     return (f"<= {texts[0]}", *inner, f"> {texts[-1]}")
-
-
-def _write_number(number: float) -> str:
-    """The shortest text that reads back as this number, whole numbers without point."""
-    return repr(number).removesuffix(".0")
 
 
 class MDLPDiscretizer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):

@@ -4,9 +4,8 @@ Variable 0 is always the class. A sample is a row of codes with a positive weigh
 equal are the same sample with the sum of their weights, which changes no count, no score and no
 margin but makes every later step cheaper.
 
-Codings: how the values of a column become states, learned once and applied for ever.
-
-A numeric column is cut into bins (Fayyad-Irani, on the training rows only); a categorical column
+How the values of a column become states is a coding, learned once and applied for ever. A numeric
+column is cut into bins (Fayyad-Irani, on the training rows only); a categorical column
 has the categories seen in training. Code -1 stands for "not known": a missing value, or a
 category that training never saw. With the policy ``missing="state"`` a column that has missing
 values in training gets one more state for them.
@@ -91,8 +90,7 @@ class EncodedData:
             raise InputError("weights must be positive and finite; leave out rows of weight zero")
         if not np.array_equal(codes, self.codes):
             raise InputError("codes must be integers of 32 bits")
-        arities = np.array([v.arity for v in self.variables], dtype=np.int64)
-        if len(codes) and ((codes < 0).any() or (codes >= arities).any()):
+        if len(codes) and ((codes < 0).any() or (codes >= self.arities).any()):
             raise InputError("codes must lie between 0 and the arity of their variable minus one")
         for name, array in (("codes", codes), ("weights", weights)):
             view = array.view()  # the caller's own array stays writeable
@@ -254,11 +252,6 @@ class TableCoding:
         """One variable per feature."""
         return tuple(c.variable for c in self.columns)
 
-    @property
-    def kinds(self) -> dict[str, Kind]:
-        """Column kinds by name: what a table at prediction must be read as."""
-        return {c.name: c.kind for c in self.columns}
-
     def encode(self, table: Table, unseen: UnseenPolicy = "missing") -> NDArray[np.int32]:
         """Codes (n_rows, n_features), -1 where not known; columns are matched by position."""
         if table.n_columns != len(self.columns):
@@ -270,19 +263,6 @@ class TableCoding:
         for i, (coding, column) in enumerate(zip(self.columns, table.columns, strict=True)):
             codes[:, i] = coding.encode(column, unseen)
         return codes
-
-
-def learn_table_coding(
-    table: Table,
-    class_codes: NDArray[np.integer],
-    weights: NDArray[np.float64],
-    n_classes: int,
-    missing: MissingPolicy,
-) -> TableCoding:
-    """Codings of all columns from the training rows."""
-    return TableCoding(
-        tuple(learn_coding(c, class_codes, weights, n_classes, missing) for c in table.columns)
-    )
 
 
 def with_class_column(features: NDArray[np.int32]) -> NDArray[np.int32]:
@@ -302,7 +282,8 @@ class EncodedTraining:
 def encode_training(rows: LabelledTable, missing: MissingPolicy) -> EncodedTraining:
     """Learn codings from the rows, discretising against the class, and encode; class first."""
     classes, class_codes = np.unique(rows.labels, return_inverse=True)
-    coding = learn_table_coding(rows.features, class_codes, rows.weights, len(classes), missing)
+    arguments = class_codes, rows.weights, len(classes), missing
+    coding = TableCoding(tuple(learn_coding(c, *arguments) for c in rows.features.columns))
     codes = np.column_stack([class_codes.astype(np.int32), coding.encode(rows.features)])
     variables = (Variable(rows.target, tuple(str(c) for c in classes)), *coding.variables)
     return EncodedTraining(coding, classes, EncodedData(codes, rows.weights, variables))

@@ -20,14 +20,7 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from marginbn.data.columns import (
-    Column,
-    Kind,
-    column_from_numbers,
-    column_from_objects,
-    infer_kind,
-    refuse,
-)
+from marginbn.data.columns import Column, Kind, column_from_numbers, column_from_objects, refuse
 from marginbn.exceptions import InputError
 
 Source: TypeAlias = Any
@@ -190,8 +183,6 @@ def _require_columns(n_columns: int, shape: tuple[int, ...]) -> None:
         raise InputError(f"X has 0 feature(s) (shape={shape}) while a minimum of 1 is required.")
 
 
-__all__ = ["Column", "Kind", "Kinds", "Table", "as_column", "as_table", "infer_kind"]
-
 Kinds: TypeAlias = Literal["auto", "numeric", "categorical"] | Mapping[str, str] | Mapping[int, str]
 
 _KIND_NAMES = ("auto", "numeric", "categorical")
@@ -204,6 +195,8 @@ class Table:
     Examples
     --------
     >>> table = as_table([["a", 1.5], ["b", None]], names=["letter", "size"])
+    >>> table.kinds, table.complete.tolist()
+    ({'letter': 'categorical', 'size': 'numeric'}, [True, False])
     >>> table.names, table.n_rows, table.column("letter").categories
     (('letter', 'size'), 2, ('a', 'b'))
     >>> table.drop("size").names, table.select(["size", "letter"]).names, table.take([1]).n_rows
@@ -270,7 +263,7 @@ class Table:
 
 
 def as_table(X: Any, *, kinds: Kinds = "auto", names: Sequence[str] | None = None) -> Table:
-    """Read anything tabular.
+    """Read anything tabular. There is an example in :class:`Table`.
 
     Parameters
     ----------
@@ -288,15 +281,6 @@ def as_table(X: Any, *, kinds: Kinds = "auto", names: Sequence[str] | None = Non
     ------
     InputError
         If `X` is no table, or a column holds what cannot be used; the message names the column.
-
-    Examples
-    --------
-    >>> from marginbn import as_table
-    >>> table = as_table([["red", 1.5], ["blue", None]], names=["colour", "size"])
-    >>> table.kinds
-    {'colour': 'categorical', 'size': 'numeric'}
-    >>> table.complete.tolist()
-    [True, False]
     """
     own_names, sources = (X.names, X.columns) if isinstance(X, Table) else columns_of(X)
     labels = _checked_names(own_names, names)

@@ -19,14 +19,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from marginbn.data.columns import (
-    Column,
-    Kind,
-    categorical_column,
-    factorize,
-    infer_kind,
-    parse_number,
-)
+from marginbn.data.columns import Column, Kind, categorical_column, factorize, infer_kind
 from marginbn.exceptions import FormatError, InputError
 
 MISSING_TEXTS = frozenset({"", "?", "NA", "NaN", "nan"})
@@ -172,7 +165,7 @@ def _categories_of_texts(levels: list[str]) -> Sequence[str | int]:
 def _not_a_number(
     name: str, codes: NDArray[np.int64], levels: Sequence[str], origin: Origin
 ) -> FormatError:
-    bad = np.array([parse_number(level) is None for level in levels] + [False])
+    bad = np.array([numbers_of_texts([level]) is None for level in levels] + [False])
     row = int(np.flatnonzero(bad[codes])[0])
     value = levels[codes[row]]
     return origin.error(

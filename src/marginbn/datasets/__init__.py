@@ -9,13 +9,7 @@ from functools import partial
 from typing import NamedTuple
 
 from marginbn.data.labelled import CLASS_NAME, Dataset
-from marginbn.datasets.generators import (
-    make_corral,
-    make_led,
-    make_mofn,
-    make_monks,
-    make_waveform,
-)
+from marginbn.datasets.generators import make_corral, make_led, make_mofn, make_monks, make_waveform
 from marginbn.datasets.local import (
     VARIABLE,
     list_folder_datasets,

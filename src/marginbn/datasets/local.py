@@ -1,8 +1,6 @@
-"""Small data sets that scikit-learn carries, with their names and class labels.
+"""Data sets on this machine: small ones that scikit-learn carries, and a folder of CSV files.
 
-Data sets from a folder of CSV files with a schema.
-
-The layout: ``NAME.csv`` (or ``.csv.gz``) with the class last, in a column named ``class``;
+The folder: ``NAME.csv`` (or ``.csv.gz``) with the class last, in a column named ``class``;
 ``NAME.test.csv`` (or ``.csv.gz``) where there is a test part; ``schema.json`` with one entry per
 data set that says which features are continuous and which categorical. An empty field is missing
 and nothing else is; categorical values are text, exactly as written.

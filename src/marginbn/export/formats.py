@@ -104,6 +104,8 @@ NETWORK_FORMATS: dict[str, NetworkFormat] = {
 def save_network(network: BayesianNetwork, path: PathLike, format: str | None = None) -> None:
     """Write a network; an existing file is replaced only when all is written.
 
+    There is an example in :func:`load_network`.
+
     Parameters
     ----------
     network
@@ -113,16 +115,6 @@ def save_network(network: BayesianNetwork, path: PathLike, format: str | None = 
     format
         ``"json"``, ``"bif"``, ``"xmlbif"``, ``"net"``, ``"uai"``, ``"dot"`` or ``"mermaid"``; by
         default the name of the file tells.
-
-    Examples
-    --------
-    >>> import os, tempfile
-    >>> from marginbn import NaiveBayesClassifier, save_network
-    >>> clf = NaiveBayesClassifier().fit([["red"], ["red"], ["blue"]], ["a", "a", "b"])
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     save_network(clf.network_, os.path.join(folder, "colours.bif"))
-    ...     os.listdir(folder)
-    ['colours.bif']
     """
     find_format(path, format).save(network, path)
 

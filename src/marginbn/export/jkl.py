@@ -28,14 +28,7 @@ import numpy as np
 from marginbn.data.encode import Variable
 from marginbn.data.text import format_error
 from marginbn.exceptions import FormatError, InputError
-from marginbn.export.scanner import (
-    NO_WORD,
-    escape,
-    parse_numbers,
-    parse_whole,
-    read_text,
-    unescape,
-)
+from marginbn.export import scanner
 from marginbn.files import PathLike, shorten, write_text
 from marginbn.problem.candidates import MAX_CANDIDATES, CandidateSets
 from marginbn.problem.problem import StructureProblem
@@ -43,6 +36,8 @@ from marginbn.problem.problem import StructureProblem
 
 def save_scores(problem: StructureProblem, path: PathLike, *, names: bool = True) -> None:
     """Write the local scores of a linear problem for GOBNILP and other exact learners.
+
+    There is an example in :func:`load_scores`.
 
     Parameters
     ----------
@@ -52,21 +47,6 @@ def save_scores(problem: StructureProblem, path: PathLike, *, names: bool = True
         The file.
     names
         Whether variables have their names, or their indices as in the oldest files.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> from pathlib import Path
-    >>> import numpy as np
-    >>> from marginbn import StructureProblem, Variable, enumerate_candidates, save_scores
-    >>> variables = (Variable("rain", ("no", "yes")), Variable("grass", ("dry", "wet")))
-    >>> scores = np.array([-3.0, -2.0, -5.0, -1.0])
-    >>> problem = StructureProblem(enumerate_candidates(2, 1), scores, variables)
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     path = Path(folder) / "garden.jkl"
-    ...     save_scores(problem, path)
-    ...     path.read_text().splitlines()[:4]
-    ['2', 'rain 2', '-3.0 0', '-2.0 1 grass']
     """
     write_text(path, problem_to_jkl(problem, names=names))
 
@@ -76,16 +56,23 @@ def load_scores(path: PathLike) -> StructureProblem:
 
     Examples
     --------
-    >>> import os, tempfile
-    >>> from marginbn import load_scores, solve_structure
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> import numpy as np
+    >>> from marginbn import StructureProblem, Variable, enumerate_candidates
+    >>> from marginbn import load_scores, save_scores, solve_structure
+    >>> variables = (Variable("rain", ("no", "yes")), Variable("grass", ("dry", "wet")))
+    >>> scores = np.array([-3.0, -2.0, -5.0, -1.0])
+    >>> problem = StructureProblem(enumerate_candidates(2, 1), scores, variables)
     >>> with tempfile.TemporaryDirectory() as folder:
-    ...     path = os.path.join(folder, "garden.jkl")
-    ...     with open(path, "w") as file:
-    ...         _ = file.write("2\\nrain 1\\n-3.0 0\\ngrass 2\\n-5.0 0\\n-1.0 1 rain\\n")
+    ...     path = Path(folder) / "garden.jkl"
+    ...     save_scores(problem, path)
+    ...     path.read_text().splitlines()[:4]
     ...     solve_structure(load_scores(path)).objective
+    ['2', 'rain 2', '-3.0 0', '-2.0 1 grass']
     -4.0
     """
-    return problem_from_jkl(read_text(path), os.fspath(path))
+    return problem_from_jkl(scanner.read_text(path), os.fspath(path))
 
 
 def problem_to_jkl(problem: StructureProblem, *, names: bool = True) -> str:
@@ -94,7 +81,10 @@ def problem_to_jkl(problem: StructureProblem, *, names: bool = True) -> str:
         raise InputError(
             "problem must be linear, with a score such as MDL or BDeu: margins are no local scores"
         )
-    words = [escape(v.name, NO_WORD) if names else str(i) for i, v in enumerate(problem.variables)]
+    words = [
+        scanner.escape(v.name, scanner.NO_WORD) if names else str(i)
+        for i, v in enumerate(problem.variables)
+    ]
     candidates = problem.candidates
     lines = [str(problem.n_variables)]
     for i in range(problem.n_variables):
@@ -195,14 +185,14 @@ class _Reader:
         count = self._whole(words[1], "the number of candidate parent sets", MAX_CANDIDATES)
         if count == 0:
             raise self._error(f"variable {shorten(words[0])} has no candidate parent sets")
-        return unescape(words[0]), count
+        return scanner.unescape(words[0]), count
 
     def _candidate(self) -> tuple[int, float, list[str]]:
         words = self._words("a candidate parent set")
-        if len(words) < 2 or parse_whole(words[1], MAX_CANDIDATES) != len(words) - 2:
+        if len(words) < 2 or scanner.parse_whole(words[1], MAX_CANDIDATES) != len(words) - 2:
             raise self._error("expected a score, the number of parents and as many parents")
-        [score] = parse_numbers(words[:1], lambda why, _: self._error(why)).tolist()
-        return self.line, score, [unescape(word) for word in words[2:]]
+        [score] = scanner.parse_numbers(words[:1], lambda why, _: self._error(why)).tolist()
+        return self.line, score, [scanner.unescape(word) for word in words[2:]]
 
     def _resolve(
         self, child: int, group: list[tuple[int, float, list[str]]], index: dict[str, int]
@@ -234,7 +224,7 @@ class _Reader:
         return words
 
     def _whole(self, word: str, what: str, largest: int) -> int:
-        number = parse_whole(word, largest)
+        number = scanner.parse_whole(word, largest)
         if number is None:
             reason = f"{what} must be a whole number, 0 to {largest}, got {shorten(word)}"
             raise self._error(reason)

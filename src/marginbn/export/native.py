@@ -24,18 +24,10 @@ from typing import Annotated
 import numpy as np
 from numpy.typing import NDArray
 
+from marginbn import files
 from marginbn.data.encode import Variable
 from marginbn.exceptions import InputError
-from marginbn.files import (
-    MisfitError,
-    Must,
-    PathLike,
-    check_length,
-    naming_file,
-    read_document,
-    read_json,
-    shorten,
-)
+from marginbn.files import MisfitError, PathLike, shorten
 from marginbn.network.elimination import MAX_AXES, MAX_CELLS, describe_cells
 from marginbn.network.network import BayesianNetwork
 from marginbn.problem.structure import Structure, is_acyclic
@@ -48,7 +40,7 @@ MAX_STATES = 100_000
 
 _States = Annotated[
     tuple[str, ...],
-    Must(f"be 1 to {MAX_STATES} states", lambda states: 1 <= len(states) <= MAX_STATES),
+    files.Must(f"be 1 to {MAX_STATES} states", lambda states: 1 <= len(states) <= MAX_STATES),
 ]
 
 
@@ -102,11 +94,11 @@ def network_from_dict(
     ``location`` is where in the file ``data`` stands. Whatever is not as the format demands is a
     :class:`FormatError`.
     """
-    with naming_file(path):
-        shape: _NetworkShape = read_document(_NetworkShape, data, FORMAT, VERSION, location)
+    with files.naming_file(path):
+        shape: _NetworkShape = files.read_document(_NetworkShape, data, FORMAT, VERSION, location)
         variables = shape.declared
         _check_parents(shape.parents, len(variables), f"{location}.parents")
-        check_length(shape.log_tables, len(variables), f"{location}.log_tables")
+        files.check_length(shape.log_tables, len(variables), f"{location}.log_tables")
         tables = []
         for i, values in enumerate(shape.log_tables):
             sizes = tuple(variables[v].arity for v in (*shape.parents[i], i))
@@ -145,11 +137,11 @@ def network_to_json(network: BayesianNetwork) -> str:
 
 def load_json(path: PathLike) -> BayesianNetwork:
     """Read a network; other than in text formats, a byte order mark is refused."""
-    return network_from_dict(read_json(path), path=path)
+    return network_from_dict(files.read_json(path), path=path)
 
 
 def _check_parents(parents: tuple[tuple[int, ...], ...], n_variables: int, place: str) -> None:
-    check_length(parents, n_variables, place)
+    files.check_length(parents, n_variables, place)
     for i, own in enumerate(parents):
         if any(not 0 <= p < n_variables or p == i for p in own):
             raise MisfitError(
@@ -165,7 +157,7 @@ def _check_parents(parents: tuple[tuple[int, ...], ...], n_variables: int, place
 def _parse_table(values: list[object], shape: tuple[int, ...], place: str) -> NDArray[np.float64]:
     if reason := describe_size(shape):
         raise MisfitError(f"{place}: {reason}")
-    check_length(values, math.prod(shape), place)
+    files.check_length(values, math.prod(shape), place)
     if not set(map(type, values)) <= {float, int, type(None)}:
         raise MisfitError(f"{place}: entries must be numbers, or null for the logarithm of zero")
     try:

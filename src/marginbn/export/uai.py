@@ -37,29 +37,15 @@ from typing import Literal
 
 import numpy as np
 
+from marginbn import files
 from marginbn.data.encode import Variable
 from marginbn.data.text import format_error
 from marginbn.exceptions import FormatError
-from marginbn.export.assembly import (
-    ROUNDING_TOLERANCE,
-    Assembly,
-    FloatArray,
-    check_states,
-    checked_shape,
-    to_probabilities,
-    write_row,
-)
+from marginbn.export import assembly
+from marginbn.export.assembly import Assembly, FloatArray
 from marginbn.export.native import NamesShape, names_to_dict
 from marginbn.export.scanner import parse_numbers, parse_whole, read_text
-from marginbn.files import (
-    PathLike,
-    naming_file,
-    read_document,
-    read_json,
-    shorten,
-    write_json_atomic,
-    write_text,
-)
+from marginbn.files import PathLike, shorten
 from marginbn.network.network import BayesianNetwork
 
 Layout = Literal["standard", "pyagrum", "pgmpy"]
@@ -85,8 +71,8 @@ def names_path(path: PathLike) -> str:
 def save_uai(network: BayesianNetwork, path: PathLike) -> None:
     """Write the network and, in a second file, its names."""
     text = network_to_uai(network)
-    write_json_atomic(names_path(path), names_to_dict(network, NAMES_FORMAT, NAMES_VERSION))
-    write_text(path, text)
+    files.write_json_atomic(names_path(path), names_to_dict(network, NAMES_FORMAT, NAMES_VERSION))
+    files.write_text(path, text)
 
 
 def load_uai(path: PathLike) -> BayesianNetwork:
@@ -97,9 +83,9 @@ def load_uai(path: PathLike) -> BayesianNetwork:
 
 
 def _read_names(path: str) -> tuple[Variable, ...]:
-    data = read_json(path)
-    with naming_file(path):
-        shape: NamesShape = read_document(NamesShape, data, NAMES_FORMAT, NAMES_VERSION)
+    data = files.read_json(path)
+    with files.naming_file(path):
+        shape: NamesShape = files.read_document(NamesShape, data, NAMES_FORMAT, NAMES_VERSION)
     Assembly(path, [(v, None) for v in shape.declared])  # names and states must be unique
     return shape.declared
 
@@ -111,9 +97,9 @@ def network_to_uai(network: BayesianNetwork, layout: Layout = "standard") -> str
     lines.append(str(network.n_variables))
     lines += [" ".join(map(str, (len(ps) + 1, *ps, i))) for i, ps in enumerate(parents)]
     for log_table in network.log_tables:
-        values = to_probabilities(log_table).transpose(LAYOUTS[layout](log_table.ndim))
+        values = assembly.to_probabilities(log_table).transpose(LAYOUTS[layout](log_table.ndim))
         rows = values.reshape(-1, values.shape[-1])
-        lines += ["", str(values.size), *(f" {write_row(row)}" for row in rows)]
+        lines += ["", str(values.size), *(f" {assembly.write_row(row)}" for row in rows)]
     return "\n".join([*lines, ""])
 
 
@@ -139,11 +125,11 @@ def network_from_uai(
         ]
     elif [v.arity for v in variables] != arities:
         raise format_error(path, None, "the file with the names belongs to another network")
-    assembly = Assembly(path, [(v, None) for v in variables])
+    builder = Assembly(path, [(v, None) for v in variables])
     chosen = layout or ("pyagrum" if comments else _guess_layout(tables))
     for table in tables:
-        assembly.add(table.members, table.arrange(chosen), table.line)
-    return assembly.build()
+        builder.add(table.members, table.arrange(chosen), table.line)
+    return builder.build()
 
 
 @dataclass(frozen=True)
@@ -171,7 +157,7 @@ def _guess_layout(tables: Sequence[_Table]) -> Layout:
 
 def _is_distribution(values: FloatArray) -> bool:
     with np.errstate(over="ignore"):
-        return bool((np.abs(values.sum(axis=-1) - 1.0) <= ROUNDING_TOLERANCE).all())
+        return bool((np.abs(values.sum(axis=-1) - 1.0) <= assembly.ROUNDING_TOLERANCE).all())
 
 
 class _Reader:
@@ -192,7 +178,7 @@ class _Reader:
         n_variables = self._count("the number of variables", _MAX_VARIABLES)
         arities = [self._count("an arity", 2**62) for _ in range(n_variables)]
         for i, arity in enumerate(arities):
-            check_states(self.path, None, f"x{i}", arity)
+            assembly.check_states(self.path, None, f"x{i}", arity)
         n_tables = self._count("the number of tables", _MAX_VARIABLES)
         if n_tables != n_variables or not n_variables:
             raise self._error(f"expected a table for each of {n_variables} variables")
@@ -229,7 +215,7 @@ class _Reader:
         return members, line
 
     def _table(self, members: list[int], line: int, arities: list[int]) -> _Table:
-        shape = checked_shape(self.path, line, [arities[v] for v in members])
+        shape = assembly.checked_shape(self.path, line, [arities[v] for v in members])
         size = self._count("the length of a table", 2**62)
         if size != math.prod(shape):
             raise self._error(f"expected a table of {math.prod(shape)} numbers, got {size}")

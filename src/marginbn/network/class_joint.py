@@ -27,14 +27,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from marginbn.exceptions import InputError, ProblemTooLargeError
-from marginbn.network.elimination import (
-    Factor,
-    FloatArray,
-    Plan,
-    check_cells,
-    eliminate,
-    plan_elimination,
-)
+from marginbn.network import elimination
+from marginbn.network.elimination import Factor, FloatArray
 from marginbn.problem.structure import Structure
 
 IntArray = NDArray[np.intp]
@@ -116,13 +110,13 @@ class ClassJoint:
         except ProblemTooLargeError:  # together too many variables; one by one may be few
             return False
 
-    def _plan(self, free: BoolArray) -> Plan:
+    def _plan(self, free: BoolArray) -> elimination.Plan:
         open_variables = {CLASS, *np.flatnonzero(free).tolist()}
         scopes = (
             tuple(v for v in (*parents, i) if v in open_variables)
             for i, parents in enumerate(self.structure.parents)
         )
-        return plan_elimination(scopes, self.arities, (CLASS,))
+        return elimination.plan_elimination(scopes, self.arities, (CLASS,))
 
     def _sum_out(self, columns: IntArray, barren: BoolArray, free: BoolArray) -> FloatArray:
         """Log joint of rows that hide no feature outside ``free``, which is summed out."""
@@ -130,12 +124,12 @@ class ClassJoint:
         result = _gather(closed, columns, self.arities[CLASS], barren)
         if free.any():
             plan = self._plan(free)
-            check_cells(plan.largest)
+            elimination.check_cells(plan.largest)
             size = max(1, _BATCH_CELLS // plan.largest)
             for start in range(0, columns.shape[1], size):
                 part = slice(start, start + size)
                 factors = self._factors(columns[:, part], barren[:, part], free)
-                result[:, part] += eliminate(factors, plan.order).values
+                result[:, part] += elimination.eliminate(factors, plan.order).values
         return result
 
     def _factors(self, columns: IntArray, barren: BoolArray, free: BoolArray) -> Iterator[Factor]:

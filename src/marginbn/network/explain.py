@@ -200,11 +200,24 @@ class Explanations(Sequence[Explanation]):
     --------
     >>> from marginbn import NaiveBayesClassifier
     >>> X, y = [["sun"], ["sun"], ["rain"], ["rain"]], ["stay", "stay", "stay", "leave"]
-    >>> explanations = NaiveBayesClassifier().fit(X, y).explain(X)
+    >>> clf = NaiveBayesClassifier().fit(X, y)
+    >>> explanations = clf.explain(X)
     >>> len(explanations), explanations[0].label
     (4, 'stay')
     >>> explanations.log_margins.round(3).tolist()
     [1.281, 1.281, 0.182, 0.182]
+    >>> log_margins(clf, X, y).round(3).tolist()  # for the labels: the last row is misclassified
+    [1.281, 1.281, 0.182, -0.182]
+    >>> worst = smallest_margins(clf, X, y, n=1)[0]
+    >>> worst.row, worst.label, worst.predicted
+    (3, 'leave', 'stay')
+    >>> print(mean_contributions(clf, X, y))
+    contributions for the true class, 4 rows
+                mean  mean size
+      class  +0.3466     0.6931
+      x0     +0.2939     0.5493
+    >>> {k: round(p, 3) for k, p in what_if(clf, {"x0": "sun"})["class"].items()}
+    {'leave': 0.217, 'stay': 0.783}
     """
 
     network: BayesianNetwork
@@ -229,15 +242,8 @@ class Explanations(Sequence[Explanation]):
         >>> explanations.take(np.array([3, 0])).rows.tolist()
         [3, 0]
         """
-        return replace(
-            self,
-            codes=self.codes[places],
-            rows=self.rows[places],
-            labels=self.labels[places],
-            rivals=self.rivals[places],
-            log_joint=self.log_joint[places],
-            values=self.values[places],
-        )
+        by_row = ("codes", "rows", "labels", "rivals", "log_joint", "values")
+        return replace(self, **{name: getattr(self, name)[places] for name in by_row})
 
     def __len__(self) -> int:
         return len(self.rows)
@@ -379,7 +385,7 @@ def _odds(log_margin: float) -> str:
 def explain_codes(
     network: BayesianNetwork, classes: NDArray[Any], features: NDArray[np.int32], y: Any = None
 ) -> Explanations:
-    """Explanations of encoded features (n, n_features), -1 = missing; see :func:`explain`."""
+    """Explanations of encoded features (n, n_features), -1 = missing, for the labels ``y``."""
     if len(classes) < 2:
         raise InputError(
             f"explain needs a class and a rival, but the only class is {plain_label(classes[0])!r}"
@@ -507,30 +513,8 @@ class FittedClassifier(Protocol):
 def explain(classifier: FittedClassifier, X: Any, y: Any = None) -> Explanations:
     """Take apart the log margin of each row; the same as ``classifier.explain(X, y)``.
 
-    Parameters
-    ----------
-    classifier
-        Fitted, with at least two classes.
-    X
-        Rows as for ``predict``, or one row on its own (a list, an array, a data-frame row).
-    y
-        Labels to argue for, one per row; by default the predicted classes.
-
-    Returns
-    -------
-    Explanations
-        A list of :class:`Explanation`, one per row.
-
-    Examples
-    --------
-    >>> from marginbn import NaiveBayesClassifier
-    >>> X, y = [["sun"], ["sun"], ["rain"], ["rain"]], ["stay", "stay", "stay", "leave"]
-    >>> clf = NaiveBayesClassifier().fit(X, y)
-    >>> print(explain(clf, ["sun"])[0])
-    row 0: stay (p = 0.7826) against leave, odds 3.6 : 1
-      class = stay  +0.6931
-      x0 = sun      +0.5878
-      log margin    +1.2809
+    ``X`` holds rows as for ``predict``, or one row on its own (a list, an array, a data-frame row);
+    ``y`` the labels to argue for, by default the predicted classes.
     """
     return classifier.explain(X, y)
 
@@ -538,13 +522,7 @@ def explain(classifier: FittedClassifier, X: Any, y: Any = None) -> Explanations
 def log_margins(classifier: FittedClassifier, X: Any, y: Any = None) -> FloatArray:
     """Log margin of every row, for the labels ``y`` or for the predicted classes.
 
-    Examples
-    --------
-    >>> from marginbn import NaiveBayesClassifier, log_margins
-    >>> X, y = [["sun"], ["sun"], ["rain"], ["rain"]], ["stay", "stay", "stay", "leave"]
-    >>> clf = NaiveBayesClassifier().fit(X, y)
-    >>> log_margins(clf, X, y).round(3).tolist()  # the last row is misclassified
-    [1.281, 1.281, 0.182, -0.182]
+    There is an example in :class:`Explanations`.
     """
     return classifier.explain(X, y).log_margins
 
@@ -553,17 +531,8 @@ def mean_contributions(classifier: FittedClassifier, X: Any, y: Any = None) -> M
     """Importance of each variable over a data set.
 
     With labels ``y`` the contributions argue for the true class, so a variable that misleads more
-    than it helps has a negative mean; without they argue for the predicted class.
-
-    Examples
-    --------
-    >>> from marginbn import NaiveBayesClassifier, mean_contributions
-    >>> X, y = [["sun"], ["sun"], ["rain"], ["rain"]], ["stay", "stay", "stay", "leave"]
-    >>> print(mean_contributions(NaiveBayesClassifier().fit(X, y), X, y))
-    contributions for the true class, 4 rows
-                mean  mean size
-      class  +0.3466     0.6931
-      x0     +0.2939     0.5493
+    than it helps has a negative mean; without they argue for the predicted class. There is an
+    example in :class:`Explanations`.
     """
     explanations = classifier.explain(X, y)
     mean, size = explanations.values.mean(axis=0), np.abs(explanations.values).mean(axis=0)
@@ -582,15 +551,8 @@ def smallest_margins(
 ) -> list[Explanation]:
     """The ``n`` rows whose true class has the smallest log margin, worst first.
 
-    Misclassified rows have negative margins and come first; ties are broken by row.
-
-    Examples
-    --------
-    >>> from marginbn import NaiveBayesClassifier, smallest_margins
-    >>> X, y = [["sun"], ["sun"], ["rain"], ["rain"]], ["stay", "stay", "stay", "leave"]
-    >>> worst = smallest_margins(NaiveBayesClassifier().fit(X, y), X, y, n=1)[0]
-    >>> worst.row, worst.label, worst.predicted
-    (3, 'leave', 'stay')
+    Misclassified rows have negative margins and come first; ties are broken by row. There is an
+    example in :class:`Explanations`.
     """
     count = as_count(n, least=1)
     explanations = classifier.explain(X, y)
@@ -603,6 +565,8 @@ def what_if(
 ) -> dict[str, dict[str, float]]:
     """Posterior of every variable given some observed states, as {name: {state: probability}}.
 
+    There is an example in :class:`Explanations`.
+
     Parameters
     ----------
     network
@@ -610,14 +574,6 @@ def what_if(
     evidence
         State label by variable name, class included if its label is known; labels that are not
         text are taken as their text, so that ``{"class": 1}`` works.
-
-    Examples
-    --------
-    >>> from marginbn import NaiveBayesClassifier
-    >>> X, y = [["sun"], ["sun"], ["rain"], ["rain"]], ["stay", "stay", "stay", "leave"]
-    >>> clf = NaiveBayesClassifier().fit(X, y)
-    >>> {k: round(p, 3) for k, p in what_if(clf, {"x0": "sun"})["class"].items()}
-    {'leave': 0.217, 'stay': 0.783}
     """
     asked = network if isinstance(network, BayesianNetwork) else network.network_
     marginals = asked.marginals(_as_labels(evidence))

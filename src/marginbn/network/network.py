@@ -22,25 +22,9 @@ from numpy.typing import ArrayLike, NDArray
 
 from marginbn.data.encode import EncodedData, Variable
 from marginbn.exceptions import InputError
+from marginbn.network import elimination
 from marginbn.network.class_joint import ClassJoint
-from marginbn.network.elimination import (
-    Factor,
-    FloatArray,
-    Plan,
-    Reduction,
-    Step,
-    check_cells,
-    condition,
-    draw_back,
-    draw_states,
-    eliminate,
-    marginalise_trail,
-    max_out,
-    near_best,
-    plan_elimination,
-    sum_out,
-    trace_back,
-)
+from marginbn.network.elimination import Factor, FloatArray, Step, check_cells, max_out, sum_out
 from marginbn.network.svg import draw_figure
 from marginbn.network.wording import listing
 from marginbn.problem.margins import estimate_log_tables
@@ -234,11 +218,11 @@ class BayesianNetwork:
             trail = self._full_trail(observed, sum_out)
             for variable, state in observed.items():
                 codes[:, variable] = state
-            draw_back(trail, codes, rng)
+            elimination.draw_back(trail, codes, rng)
             return codes
         for i in self.structure.order:
             parents = tuple(codes[:, p] for p in self.structure.parents[i])
-            codes[:, i] = draw_states(self.log_tables[i], parents, len(codes), rng)
+            codes[:, i] = elimination.draw_states(self.log_tables[i], parents, len(codes), rng)
         return codes
 
     def posterior(
@@ -270,7 +254,7 @@ class BayesianNetwork:
         check_cells(math.prod(shape))
         free = sorted(v for v in asked if v not in observed)
         factors, plan = self._prepare(observed, keep=free)
-        joint = eliminate(factors, plan.order).values[..., 0]
+        joint = elimination.eliminate(factors, plan.order).values[..., 0]
         result = np.zeros(shape)
         result[tuple(observed.get(v, slice(None)) for v in sorted(asked))] = _normalised(joint)
         return np.ascontiguousarray(np.transpose(result, np.argsort(np.argsort(asked))))
@@ -284,7 +268,7 @@ class BayesianNetwork:
         {'rain': [0.8, 0.2], 'grass': [0.77, 0.23]}
         """
         observed = self.encode_evidence(evidence)
-        log_marginals = marginalise_trail(self._full_trail(observed, sum_out))
+        log_marginals = elimination.marginalise_trail(self._full_trail(observed, sum_out))
         return {
             variable.name: np.eye(variable.arity)[observed[i]]
             if i in observed
@@ -301,7 +285,7 @@ class BayesianNetwork:
         0.23
         """
         factors, plan = self._prepare(self.encode_evidence(evidence), keep=())
-        return float(eliminate(factors, plan.order).values[0])
+        return float(elimination.eliminate(factors, plan.order).values[0])
 
     def most_probable_explanation(
         self, evidence: Evidence | None = None
@@ -322,7 +306,7 @@ class BayesianNetwork:
         {'rain': 'yes', 'grass': 'wet'}
         """
         observed = self.encode_evidence(evidence)
-        codes, unique = trace_back(self._full_trail(observed, max_out), observed)
+        codes, unique = elimination.trace_back(self._full_trail(observed, max_out), observed)
         if not unique:
             codes = self._first_explanation(observed)
         families = enumerate(self.structure.parents)
@@ -425,27 +409,31 @@ class BayesianNetwork:
     def _factors(self, observed: Mapping[int, int], variables: Iterable[int]) -> list[Factor]:
         """The tables of some variables where they agree with the evidence."""
         parents = self.structure.parents
-        return [condition((*parents[i], i), self.log_tables[i], observed) for i in variables]
+        return [
+            elimination.condition((*parents[i], i), self.log_tables[i], observed) for i in variables
+        ]
 
-    def _plan(self, factors: Sequence[Factor], keep: Sequence[int]) -> Plan:
-        return plan_elimination((f.scope for f in factors), self.arities, keep)
+    def _plan(self, factors: Sequence[Factor], keep: Sequence[int]) -> elimination.Plan:
+        return elimination.plan_elimination((f.scope for f in factors), self.arities, keep)
 
     def _prepare(
         self, observed: Mapping[int, int], keep: Sequence[int]
-    ) -> tuple[list[Factor], Plan]:
+    ) -> tuple[list[Factor], elimination.Plan]:
         """Conditioned factors of all variables that matter, and an affordable elimination order."""
         factors = self._factors(observed, sorted(_ancestors(self.structure, (*keep, *observed))))
         plan = self._plan(factors, keep)
         check_cells(plan.largest)
         return factors, plan
 
-    def _full_trail(self, observed: Mapping[int, int], reduction: Reduction) -> list[Step]:
+    def _full_trail(
+        self, observed: Mapping[int, int], reduction: elimination.Reduction
+    ) -> list[Step]:
         """The steps that eliminate every unobserved variable; refuses impossible evidence."""
         factors = self._factors(observed, range(self.n_variables))
         plan = self._plan(factors, ())
         check_cells(plan.total)  # all products are kept until the way back
         trail: list[Step] = []
-        rest = eliminate(factors, plan.order, reduction, trail)
+        rest = elimination.eliminate(factors, plan.order, reduction, trail)
         _refuse_impossible(float(rest.values[0]))
         return trail
 
@@ -458,8 +446,8 @@ class BayesianNetwork:
             factors = self._factors(codes, range(self.n_variables))
             plan = self._plan(factors, (variable,))
             check_cells(plan.largest)
-            best = eliminate(factors, plan.order, max_out)
-            codes[variable] = int(near_best(best.values[..., 0])[0])
+            best = elimination.eliminate(factors, plan.order, max_out)
+            codes[variable] = int(elimination.near_best(best.values[..., 0])[0])
         return codes
 
 

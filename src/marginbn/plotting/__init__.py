@@ -7,12 +7,7 @@ and computes nothing heavy: what is drawn is handed over.
 from __future__ import annotations
 
 from marginbn.plotting.graph import plot_network
-from marginbn.plotting.quality import (
-    plot_calibration,
-    plot_confusion,
-    plot_margins,
-    plot_trace,
-)
+from marginbn.plotting.quality import plot_calibration, plot_confusion, plot_margins, plot_trace
 from marginbn.plotting.tables import plot_explanation, plot_mean_contributions, plot_table
 
 __all__ = [

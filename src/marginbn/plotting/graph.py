@@ -11,16 +11,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any, Literal
 
 from marginbn.exceptions import InputError, MissingDependencyError
-from marginbn.network.layout import (
-    CLASS,
-    FONT_SIZE,
-    LABEL_COLUMNS,
-    Box,
-    Layout,
-    Point,
-    Route,
-    lay_out,
-)
+from marginbn.network.layout import CLASS, FONT_SIZE, LABEL_COLUMNS, Box, Layout, Route, lay_out
 from marginbn.network.network import BayesianNetwork
 from marginbn.network.svg import ISOLATED, box_colours
 from marginbn.plotting.axes import GREY, INK, label, new_axes
@@ -28,6 +19,7 @@ from marginbn.plotting.axes import GREY, INK, label, new_axes
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
+Point = tuple[float, float]
 Engine = Literal["layered", "graphviz"]
 
 _POINTS = 72.0  # per inch, the unit of fonts and of Graphviz
@@ -75,7 +67,10 @@ def plot_network(
         layout = arrange(layout)
     scale = min(1.0, _LARGEST * _PIXELS / max(layout.width, layout.height)) / _PIXELS
     ax = new_axes(ax, (layout.width * scale, layout.height * scale), bare=True)
-    _prepare(ax, layout)
+    ax.set_xlim(0, layout.width)
+    ax.set_ylim(layout.height, 0)
+    ax.set_aspect("equal")
+    ax.set_axis_off()
     size = _font_size(ax, layout)
     for route in layout.routes:
         _draw_route(ax, route, min(1.0, size / FONT_SIZE))
@@ -83,13 +78,6 @@ def plot_network(
     for box in layout.boxes:
         _draw_box(ax, box, box_colours(box.variable, layout), size)
     return ax
-
-
-def _prepare(ax: Axes, layout: Layout) -> None:
-    ax.set_xlim(0, layout.width)
-    ax.set_ylim(layout.height, 0)
-    ax.set_aspect("equal")
-    ax.set_axis_off()
 
 
 def _font_size(ax: Axes, layout: Layout) -> float:

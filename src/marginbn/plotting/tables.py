@@ -10,13 +10,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from marginbn.exceptions import InputError
-from marginbn.network.explain import (
-    Contribution,
-    Explanation,
-    MeanContributions,
-    split_largest,
-    sum_rest,
-)
+from marginbn.network import explain
+from marginbn.network.explain import Explanation
 from marginbn.network.network import BayesianNetwork
 from marginbn.network.wording import counted
 from marginbn.plotting.axes import AGAINST, FOR, GREY, label, new_axes, turn_labels, write_numbers
@@ -75,12 +70,13 @@ def plot_explanation(explanation: Explanation, *, most: int = 10, ax: Axes | Non
     ax.set_xlim(low - _ROOM * span, high + _ROOM * span)
     own, rival = label(str(explanation.label), 24), label(str(explanation.rival), 24)
     ax.set_xlabel(f"nats: to the left for {rival}, to the right for {own}")
-    ax.set_title(_title(explanation), fontsize="medium")
+    title = f"row {explanation.row}: {own} (p = {explanation.probability:.3g}) against {rival}"
+    ax.set_title(title, fontsize="medium")
     return ax
 
 
 def plot_mean_contributions(
-    mean: MeanContributions, *, most: int = 20, ax: Axes | None = None
+    mean: explain.MeanContributions, *, most: int = 20, ax: Axes | None = None
 ) -> Axes:
     """Bars of the mean size of the contributions, most important first; dots are the means.
 
@@ -120,12 +116,12 @@ def plot_mean_contributions(
 
 def _bars(explanation: Explanation, most: int) -> tuple[list[str], list[float]]:
     """Name and value of each bar: the largest contributions, then the rest together."""
-    shown, rest = split_largest(explanation.contributions, most)
-    bars = [*((_name(c), c.value) for c in shown), *sum_rest(rest)]
+    shown, rest = explain.split_largest(explanation.contributions, most)
+    bars = [*((_name(c), c.value) for c in shown), *explain.sum_rest(rest)]
     return [name for name, _ in bars], [value for _, value in bars]
 
 
-def _name(contribution: Contribution) -> str:
+def _name(contribution: explain.Contribution) -> str:
     """The variable's own state, and its parents' on a second line."""
     own = label(contribution.assignment, _NAME)
     return f"{own}\n{label('given ' + contribution.given, _NAME)}" if contribution.parents else own
@@ -146,11 +142,6 @@ def _name_rows(ax: Axes, names: Sequence[str]) -> None:
     ax.set_yticks(range(len(names)), labels=list(names), fontsize="small", linespacing=1.25)
     ax.set_ylim(len(names) - 0.4, -0.6)
     ax.tick_params(axis="y", length=0)
-
-
-def _title(explanation: Explanation) -> str:
-    own, rival = label(str(explanation.label), 24), label(str(explanation.rival), 24)
-    return f"row {explanation.row}: {own} (p = {explanation.probability:.3g}) against {rival}"
 
 
 def plot_table(network: BayesianNetwork, variable: str | int, *, ax: Axes | None = None) -> Axes:
@@ -189,13 +180,9 @@ def plot_table(network: BayesianNetwork, variable: str | int, *, ax: Axes | None
     ax.set_xlabel(label(network.names[i], 40))
     if parents:
         ax.set_ylabel(label(", ".join(label(network.names[p], 24) for p in parents), 60))
-    ax.set_title(_table_title(network, i, parents), fontsize="medium")
+    given = f" | {', '.join(network.names[p] for p in parents)}" if parents else ""
+    ax.set_title(label(f"P({network.names[i]}{given})", 64), fontsize="medium")
     return ax
-
-
-def _table_title(network: BayesianNetwork, i: int, parents: Sequence[int]) -> str:
-    given = ", ".join(network.names[p] for p in parents)
-    return label(f"P({network.names[i]} | {given})" if given else f"P({network.names[i]})", 64)
 
 
 def _figure_size(

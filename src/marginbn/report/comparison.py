@@ -18,32 +18,21 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import clone
 
-from marginbn.classifiers import (
-    BaseBNClassifier,
-    MaxMarginBNClassifierCV,
-    NaiveBayesClassifier,
-    TANClassifier,
-)
-from marginbn.classifiers.evaluation import (
-    FoldScore,
-    accuracy,
-    binomial_interval,
-    binomial_test,
-    cross_validate,
-    paired_t_test,
-)
+from marginbn import classifiers
+from marginbn.classifiers import BaseBNClassifier, evaluation
 from marginbn.classifiers.validation import read_target
 from marginbn.data.labelled import LabelledTable
 from marginbn.exceptions import DataWarning, InputError, OptimalityWarning
 from marginbn.network.wording import seconds
 
-OnFold = Callable[[str, FoldScore], None]
+OnFold = Callable[[str, evaluation.FoldScore], None]
 
 THIS, TAN, NAIVE_BAYES = "this classifier", "TAN", "naive Bayes"
 
@@ -94,12 +83,12 @@ def compare_by_folds(
         with warnings.catch_warnings():  # the page says gaps and rows left out
             warnings.simplefilter("ignore", DataWarning)
             warnings.simplefilter("ignore", OptimalityWarning)
-            scores[name] = cross_validate(
-                lambda entrant=entrant: clone(entrant),  # type: ignore[misc]
+            scores[name] = evaluation.cross_validate(
+                partial(clone, entrant),
                 rows.features,
                 rows.labels,
                 n_folds,
-                on_fold=None if on_fold is None else _naming(on_fold, name),
+                on_fold=None if on_fold is None else partial(on_fold, name),
             )
     own = scores[THIS].accuracies
     methods = tuple(
@@ -108,7 +97,7 @@ def compare_by_folds(
             result.mean,
             result.half_width,
             result.max_gap,
-            None if name == THIS else paired_t_test(own, result.accuracies),
+            None if name == THIS else evaluation.paired_t_test(own, result.accuracies),
         )
         for name, result in scores.items()
     )
@@ -128,8 +117,8 @@ def compare_on_test(
     for name, hits in right.items():
         share = float(hits.mean())
         wins, losses = int((right[THIS] & ~hits).sum()), int((~right[THIS] & hits).sum())
-        p_value = None if name == THIS else binomial_test(wins, wins + losses)
-        half_width = binomial_interval(share, test.n_rows)
+        p_value = None if name == THIS else evaluation.binomial_test(wins, wins + losses)
+        half_width = evaluation.binomial_interval(share, test.n_rows)
         methods.append(MethodAccuracy(name, share, half_width, 0.0, p_value))
     protocol = (
         f"Measured on {test.n_rows} test rows. This classifier is measured as it is; TAN and naive "
@@ -142,7 +131,7 @@ def compare_on_test(
 
 def unfitted(classifier: BaseBNClassifier, time_limit: float) -> BaseBNClassifier:
     """The classifier's method with its settings, ready to learn from tables of its columns."""
-    if isinstance(classifier, MaxMarginBNClassifierCV):
+    if isinstance(classifier, classifiers.MaxMarginBNClassifierCV):
         fresh: BaseBNClassifier = classifier._with_setting(
             classifier.max_parents_, classifier.gamma_
         )
@@ -163,19 +152,18 @@ def unfitted(classifier: BaseBNClassifier, time_limit: float) -> BaseBNClassifie
 def _baselines(classifier: BaseBNClassifier) -> dict[str, BaseBNClassifier]:
     """TAN and naive Bayes with the settings that every classifier has, where they are others."""
     shared = {key: getattr(classifier, key) for key in ("smoothing", "missing", "unseen")}
-    entrants = {TAN: TANClassifier(**shared), NAIVE_BAYES: NaiveBayesClassifier(**shared)}
+    entrants = {
+        TAN: classifiers.TANClassifier(**shared),
+        NAIVE_BAYES: classifiers.NaiveBayesClassifier(**shared),
+    }
     return {name: e for name, e in entrants.items() if type(e) is not type(classifier)}
 
 
 def _is_right(classifier: BaseBNClassifier, rows: LabelledTable) -> NDArray[np.bool_]:
     predicted = classifier.predict(rows.features)
-    accuracy(predicted, rows.labels)  # refuses what cannot be compared
+    evaluation.accuracy(predicted, rows.labels)  # refuses what cannot be compared
     hits: NDArray[np.bool_] = predicted.astype(str) == rows.labels.astype(str)
     return hits
-
-
-def _naming(on_fold: OnFold, name: str) -> Callable[[FoldScore], None]:
-    return lambda fold: on_fold(name, fold)
 
 
 def _describe_folds(
@@ -189,7 +177,7 @@ def _describe_folds(
     )
     if "time_limit" in classifier.get_params(deep=False):
         text += f" Each search had at most {seconds(time_limit)}."
-    if isinstance(classifier, MaxMarginBNClassifierCV):
+    if isinstance(classifier, classifiers.MaxMarginBNClassifierCV):
         text += (
             " Gamma and the number of parents are those chosen on all rows, which favours this "
             "classifier a little."

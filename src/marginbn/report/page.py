@@ -32,22 +32,8 @@ from marginbn.exceptions import InputError
 from marginbn.files import PathLike, write_text
 from marginbn.network.network import BayesianNetwork
 from marginbn.network.wording import counted
-from marginbn.report import sections
+from marginbn.report import comparison, sections
 from marginbn.report.charts import Markup, element, join
-from marginbn.report.comparison import (
-    Comparison,
-    OnFold,
-    compare_by_folds,
-    compare_on_test,
-    read_rows,
-)
-from marginbn.report.sections import (
-    Report,
-    class_information,
-    evidence_of,
-    gather_contributions,
-    order_by_information,
-)
 
 DEFAULT_FOLDS = 5
 DEFAULT_FOLD_TIME = 10.0
@@ -85,7 +71,7 @@ def write_report(
     title: str | None = None,
     n_folds: int = DEFAULT_FOLDS,
     fold_time_limit: float = DEFAULT_FOLD_TIME,
-    on_fold: OnFold | None = None,
+    on_fold: comparison.OnFold | None = None,
 ) -> None:
     """Write a fitted classifier as one HTML file that explains itself and answers questions.
 
@@ -128,16 +114,16 @@ def write_report(
     True
     """
     _check_arguments(classifier, (X, y), (X_test, y_test), n_folds, fold_time_limit)
-    rows = None if X is None else read_rows(classifier, X, y)
-    test = None if X_test is None else read_rows(classifier, X_test, y_test)
+    rows = None if X is None else comparison.read_rows(classifier, X, y)
+    test = None if X_test is None else comparison.read_rows(classifier, X_test, y_test)
 
-    def compare(rows: LabelledTable) -> Comparison | None:
+    def compare(rows: LabelledTable) -> comparison.Comparison | None:
         if test is not None:
-            return compare_on_test(classifier, rows, test)
+            return comparison.compare_on_test(classifier, rows, test)
         folds = min(n_folds, rows.n_rows)
         if folds < 2:
             return None
-        return compare_by_folds(classifier, rows, folds, fold_time_limit, on_fold)
+        return comparison.compare_by_folds(classifier, rows, folds, fold_time_limit, on_fold)
 
     write_text(path, render(gather(classifier, rows, test, title, compare)))
 
@@ -170,16 +156,16 @@ def gather(
     rows: LabelledTable | None = None,
     test: LabelledTable | None = None,
     title: str | None = None,
-    compare: Callable[[LabelledTable], Comparison | None] = lambda _: None,
-) -> Report:
+    compare: Callable[[LabelledTable], comparison.Comparison | None] = lambda _: None,
+) -> sections.Report:
     """Measure and explain; Ctrl-C while measuring leaves the accuracy out, and the page says so."""
-    contributions, comparison, notes = None, None, []
+    contributions, measured, notes = None, None, []
     if rows is not None:
         shown, kind = (test, "test row") if test is not None else (rows, "row")
         source = f"the {counted(shown.n_rows, kind)} given"
-        contributions = gather_contributions(classifier, shown, source)
+        contributions = sections.gather_contributions(classifier, shown, source)
         try:
-            comparison = compare(rows)
+            measured = compare(rows)
         except KeyboardInterrupt:
             notes.append("The accuracy is missing: measuring it was interrupted.")
             warnings.warn(
@@ -188,11 +174,11 @@ def gather(
                 stacklevel=3,
             )
     heading = title or f"A classifier of {classifier.network_.names[0]}"
-    information = class_information(classifier.network_)
-    return Report(classifier, heading, information, comparison, contributions, tuple(notes))
+    information = sections.class_information(classifier.network_)
+    return sections.Report(classifier, heading, information, measured, contributions, tuple(notes))
 
 
-def render(report: Report) -> str:
+def render(report: sections.Report) -> str:
     """The HTML text of a report."""
     parts = {
         "ask": ("Ask the network", sections.write_explore(report)),
@@ -217,12 +203,12 @@ def _section(key: str, title: str, content: Markup) -> Markup:
     return element("section", heading, content, id=key, aria_labelledby=f"{key}-title")
 
 
-def _document(report: Report, body: Markup) -> str:
+def _document(report: sections.Report, body: Markup) -> str:
     script = f"\n{join_scripts()}"
     values = to_script_json(
         {
             "network": network_values(report.network),
-            "order": order_by_information(report.information, report.network.n_variables),
+            "order": sections.order_by_information(report.information, report.network.n_variables),
             "samples": _samples(report),
         }
     )
@@ -244,12 +230,10 @@ def _document(report: Report, body: Markup) -> str:
     )
 
 
-def _samples(report: Report) -> list[list[list[int]]]:
+def _samples(report: sections.Report) -> list[list[list[int]]]:
     """Evidence of the rows shown, as pairs of variable and state."""
-    if report.contributions is None:
-        return []
-    shown = (evidence_of(e, report.network) for e in report.contributions.closest)
-    return [[[variable, state] for variable, state in known.items()] for known in shown]
+    shown = () if report.contributions is None else report.contributions.closest
+    return [sections.evidence_of(explanation, report.network) for explanation in shown]
 
 
 def to_script_json(value: object) -> str:

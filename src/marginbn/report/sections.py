@@ -12,31 +12,11 @@ from marginbn.classifiers import BaseBNClassifier
 from marginbn.data.labelled import LabelledTable
 from marginbn.exceptions import ProblemTooLargeError
 from marginbn.export.graph_text import network_to_svg
-from marginbn.network import wording
-from marginbn.network.explain import (
-    Explanation,
-    MeanContributions,
-    mean_contributions,
-    smallest_margins,
-    split_largest,
-    sum_rest,
-)
+from marginbn.network import explain, wording
 from marginbn.network.network import BayesianNetwork
 from marginbn.network.wording import counted, number, seconds
-from marginbn.report.charts import (
-    Child,
-    Markup,
-    definitions,
-    draw_bars,
-    draw_gap,
-    draw_intervals,
-    draw_signed_bars,
-    draw_trace,
-    element,
-    join,
-    name,
-    table,
-)
+from marginbn.report import charts
+from marginbn.report.charts import Child, Markup, element, join
 from marginbn.report.comparison import Comparison, MethodAccuracy
 from marginbn.report.summary import facts, settings, verdict
 from marginbn.solvers.result import PROOF_TOLERANCE, read_trace
@@ -52,8 +32,8 @@ _BARS_PER_SAMPLE = 7
 class Contributions:
     """What decides on some rows: importance of the variables, and the closest decisions."""
 
-    importance: MeanContributions
-    closest: tuple[Explanation, ...]
+    importance: explain.MeanContributions
+    closest: tuple[explain.Explanation, ...]
     source: str
 
 
@@ -97,9 +77,9 @@ def gather_contributions(
     """Contributions on some rows; None where there is only one class to argue for."""
     if len(classifier.classes_) < 2:
         return None
-    importance = mean_contributions(classifier, rows.features, rows.labels)
+    importance = explain.mean_contributions(classifier, rows.features, rows.labels)
     n = min(N_SAMPLES, rows.n_rows)
-    closest = smallest_margins(classifier, rows.features, rows.labels, n)
+    closest = explain.smallest_margins(classifier, rows.features, rows.labels, n)
     return Contributions(importance, tuple(closest), source)
 
 
@@ -123,14 +103,10 @@ def _information(joint: np.ndarray[tuple[int, ...], np.dtype[np.float64]]) -> fl
     return max(0.0, float((joint[positive] * ratio).sum()))
 
 
-def evidence_of(explanation: Explanation, network: BayesianNetwork) -> dict[int, int]:
-    """The known features of an explained row as codes, for the page to set."""
-    known: dict[int, int] = {}
-    for part in explanation.contributions:
-        i = network.variable_index(part.variable)
-        if i > 0 and part.state is not None:
-            known[i] = network.variables[i].states.index(part.state)
-    return known
+def evidence_of(explanation: explain.Explanation, network: BayesianNetwork) -> list[list[int]]:
+    """The known features of an explained row as [variable, state], for the page to set."""
+    parts = [(network.variable_index(p.variable), p.state) for p in explanation.contributions]
+    return [[i, network.variables[i].states.index(s)] for i, s in parts if i > 0 and s is not None]
 
 
 def order_by_information(information: Sequence[float] | None, n_variables: int) -> list[int]:
@@ -160,9 +136,9 @@ def write_header(report: Report) -> Markup:
     return element(
         "header",
         element("p", "marginbn report", class_="overline"),
-        element("h1", name(report.title)),
+        element("h1", charts.name(report.title)),
         element("p", mark, sentence, class_=f"verdict {kind}"),
-        definitions([(label, value) for label, value in tiles], class_="tiles"),
+        charts.definitions([(label, value) for label, value in tiles], class_="tiles"),
         *(element("p", note, class_="note") for note in report.notes),
     )
 
@@ -223,8 +199,8 @@ def write_bound(report: Report) -> Markup:
         ),
         element(
             "div",
-            element("figure", draw_trace(trace), _legend("objective", "bound")),
-            element("figure", draw_gap(trace), _legend("gap")),
+            element("figure", charts.draw_trace(trace), _legend("objective", "bound")),
+            element("figure", charts.draw_gap(trace), _legend("gap")),
             class_="pair",
         ),
     )
@@ -249,7 +225,7 @@ def write_accuracy(report: Report) -> Markup:
     return join(
         element(
             "div",
-            element("figure", draw_intervals(rows)),
+            element("figure", charts.draw_intervals(rows)),
             _accuracy_table(comparison),
             class_="pair",
         ),
@@ -267,7 +243,7 @@ def _accuracy_table(comparison: Comparison) -> Markup:
         ]
         for method in comparison.methods
     ]
-    return table(["method", "accuracy", "lead", "p"], rows, class_="numbers")
+    return charts.table(["method", "accuracy", "lead", "p"], rows, class_="numbers")
 
 
 def _lead(own: MethodAccuracy, other: MethodAccuracy) -> tuple[str, str]:
@@ -313,13 +289,13 @@ def write_contributions(report: Report) -> Markup:
     )
 
 
-def _importance(importance: MeanContributions) -> Markup:
+def _importance(importance: explain.MeanContributions) -> Markup:
     pairs = list(zip(importance.variables, importance.mean_absolute, strict=True))
     moving = [pair for pair in pairs if pair[1] > 0] or pairs[:1]
-    shown = element("figure", draw_bars(moving[:_MOST_BARS]), class_="narrow")
+    shown = element("figure", charts.draw_bars(moving[:_MOST_BARS]), class_="narrow")
     header: list[Child] = ["variable", "mean size", "mean, for the true class"]
     rows: list[list[Child]] = [
-        [name(variable), f"{size:.4f}", f"{mean:+.4f}"]
+        [charts.name(variable), f"{size:.4f}", f"{mean:+.4f}"]
         for variable, size, mean in zip(
             importance.variables, importance.mean_absolute, importance.mean, strict=True
         )
@@ -327,7 +303,7 @@ def _importance(importance: MeanContributions) -> Markup:
     everything = element(
         "details",
         element("summary", f"All {counted(len(rows), 'variable')} as numbers"),
-        table(header, rows, class_="numbers"),
+        charts.table(header, rows, class_="numbers"),
     )
     return join(shown, everything)
 
@@ -337,15 +313,17 @@ def _samples(contributions: Contributions) -> Markup:
     return element("div", *cards, class_="samples")
 
 
-def _sample(place: int, explanation: Explanation) -> Markup:
-    shown, rest = split_largest(explanation.contributions, _BARS_PER_SAMPLE)
+def _sample(place: int, explanation: explain.Explanation) -> Markup:
+    shown, rest = explain.split_largest(explanation.contributions, _BARS_PER_SAMPLE)
     bars = [(part.assignment, part.value) for part in shown]
-    bars += [(what, value) for what, value in sum_rest(rest) if any(part.value for part in rest)]
+    bars += [
+        (what, value) for what, value in explain.sum_rest(rest) if any(part.value for part in rest)
+    ]
     wrong = explanation.predicted != explanation.label
     outcome = f"predicted {explanation.predicted}" if wrong else "predicted right"
     return element(
         "article",
-        element("h4", f"Row {explanation.row}, true class ", name(str(explanation.label))),
+        element("h4", f"Row {explanation.row}, true class ", charts.name(str(explanation.label))),
         element(
             "p",
             element("span", outcome, class_="tag wrong" if wrong else "tag right"),
@@ -353,7 +331,7 @@ def _sample(place: int, explanation: Explanation) -> Markup:
             f"probability of the true class {percent(explanation.probability)}",
             class_="small",
         ),
-        draw_signed_bars(bars or [("class", 0.0)]),
+        charts.draw_signed_bars(bars or [("class", 0.0)]),
         element("button", "Ask about this row", type="button", data_sample=place),
         class_="card",
     )
@@ -372,7 +350,7 @@ def _write_information(report: Report) -> Markup:
         return note
     order = order_by_information(information, report.network.n_variables)[:_MOST_BARS]
     bars = [(report.network.names[i], information[i]) for i in order]
-    return join(note, element("figure", draw_bars(bars), class_="narrow"))
+    return join(note, element("figure", charts.draw_bars(bars), class_="narrow"))
 
 
 def write_tables() -> Markup:
@@ -389,18 +367,23 @@ def write_tables() -> Markup:
 def write_settings(report: Report) -> Markup:
     """Data and settings: whatever one needs to learn the same network again."""
     learned: list[tuple[str, Child]] = [
-        ("class", name(report.network.names[0])),
-        *((label, name(text)) for label, text in facts(report.classifier)),
+        ("class", charts.name(report.network.names[0])),
+        *((label, charts.name(text)) for label, text in facts(report.classifier)),
     ]
     chosen: list[tuple[str, Child]] = [
         ("estimator", type(report.classifier).__name__),
-        *((key, name(_setting(value))) for key, value in settings(report.classifier).items()),
+        *(
+            (key, charts.name(_setting(value)))
+            for key, value in settings(report.classifier).items()
+        ),
         ("marginbn", __version__),
     ]
     return element(
         "div",
-        element("div", element("h3", "What was learned"), definitions(learned, class_="facts")),
-        element("div", element("h3", "Settings"), definitions(chosen, class_="facts")),
+        element(
+            "div", element("h3", "What was learned"), charts.definitions(learned, class_="facts")
+        ),
+        element("div", element("h3", "Settings"), charts.definitions(chosen, class_="facts")),
         class_="pair",
     )
 

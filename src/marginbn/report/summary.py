@@ -14,27 +14,14 @@ from typing import Any
 
 import numpy as np
 
-from marginbn.classifiers import (
-    BaseBNClassifier,
-    GenerativeBNClassifier,
-    MaxMarginBNClassifier,
-    MaxMarginBNClassifierCV,
-    NaiveBayesClassifier,
-    TANClassifier,
-)
+from marginbn import classifiers
+from marginbn.classifiers import BaseBNClassifier
 from marginbn.classifiers.evaluation import accuracy, binomial_interval
+from marginbn.network import wording
 from marginbn.network.layout import isolated_features
 from marginbn.network.network import BayesianNetwork
-from marginbn.network.wording import (
-    align,
-    column_widths,
-    counted,
-    hanging,
-    listing,
-    number,
-    percent,
-    seconds,
-)
+from marginbn.network.wording import counted, percent, seconds
+from marginbn.problem.structure import Structure
 from marginbn.solvers.result import Status
 
 _ENDINGS = {
@@ -109,7 +96,7 @@ def summarise(
         "constant_features": constant_features(network),
         "ignored_features": ignored_features(network),
         "n_parameters": network.n_parameters,
-        "structure": parents_by_name(network),
+        "structure": parents_by_name(network.names, network.structure),
         "accuracy": {
             line.name: {
                 "value": line.value,
@@ -135,7 +122,7 @@ def describe(
     """
     lines = [*textwrap.wrap(verdict(classifier), width), ""]
     for label, text in facts(classifier, accuracies):
-        lines += hanging(f"{label:<{_LABEL_WIDTH}}", text, width)
+        lines += wording.hanging(f"{label:<{_LABEL_WIDTH}}", text, width)
     lines += ["", "Structure"]
     lines += describe_structure(classifier.network_, width)
     return "\n".join(lines)
@@ -150,10 +137,10 @@ def verdict(classifier: BaseBNClassifier) -> str:
     result = classifier.result_
     if result.solver == _SINGLE_CLASS:
         return "There is only one class, so there is nothing to separate."
-    if isinstance(classifier, NaiveBayesClassifier):
+    if isinstance(classifier, classifiers.NaiveBayesClassifier):
         return "Naive Bayes: the structure is fixed, there was nothing to search."
     name = _short_score_name(classifier)
-    if isinstance(classifier, TANClassifier):
+    if isinstance(classifier, classifiers.TANClassifier):
         return f"Optimal, proven: no tree over the features has a higher {name}."
     if result.is_optimal:
         return f"Optimal, proven: no allowed structure has a higher {name}."
@@ -176,9 +163,11 @@ def score_name(classifier: BaseBNClassifier) -> str:
 def _short_score_name(classifier: BaseBNClassifier) -> str:
     if classifier.result_.solver == _SINGLE_CLASS:
         return "log likelihood"
-    if isinstance(classifier, MaxMarginBNClassifier | MaxMarginBNClassifierCV):
+    if isinstance(
+        classifier, classifiers.MaxMarginBNClassifier | classifiers.MaxMarginBNClassifierCV
+    ):
         return "soft margin" if classifier.margin == "multiclass" else "binary soft margin"
-    if isinstance(classifier, GenerativeBNClassifier):
+    if isinstance(classifier, classifiers.GenerativeBNClassifier):
         return f"{str(classifier.get_params()['score']).upper()} score"
     return "log likelihood"
 
@@ -191,7 +180,7 @@ def settings(classifier: BaseBNClassifier) -> dict[str, Any]:
         for key, value in classifier.get_params(deep=False).items()
         if key not in how
     }
-    if isinstance(classifier, MaxMarginBNClassifierCV):
+    if isinstance(classifier, classifiers.MaxMarginBNClassifierCV):
         params |= {
             "gamma": float(classifier.gamma_),
             "max_parents": int(classifier.max_parents_),
@@ -207,15 +196,15 @@ def facts(
     """What stands between verdict and structure: label and text of each line."""
     result, network = classifier.result_, classifier.network_
     lines = [("score", score_name(classifier))]
-    if isinstance(classifier, MaxMarginBNClassifierCV):
+    if isinstance(classifier, classifiers.MaxMarginBNClassifierCV):
         chosen = f"{classifier.max_parents_} parents at most, gamma {classifier.gamma_:.4g}"
         lines.append(("chosen", f"{chosen} (validation {percent(classifier.best_score_)})"))
     lines += [
-        ("objective", number(result.objective)),
-        ("bound", number(result.bound)),
+        ("objective", wording.number(result.objective)),
+        ("bound", wording.number(result.bound)),
         ("gap", percent(result.gap)),
         ("search", _search_text(classifier)),
-        ("classes", f"{network.n_classes}: {listing(network.variables[0].states)}"),
+        ("classes", f"{network.n_classes}: {wording.listing(network.variables[0].states)}"),
         ("rows", _rows_text(classifier)),
         ("features", _features_text(network)),
         ("parameters", f"{network.n_parameters} free"),
@@ -241,7 +230,7 @@ def _rows_text(classifier: BaseBNClassifier) -> str:
 def _features_text(network: BayesianNetwork) -> str:
     constant = constant_features(network)
     text = str(network.n_variables - 1)
-    return f"{text}, {len(constant)} constant: {listing(constant)}" if constant else text
+    return f"{text}, {len(constant)} constant: {wording.listing(constant)}" if constant else text
 
 
 def _finite(value: float) -> float | None:
@@ -258,19 +247,16 @@ def ignored_features(network: BayesianNetwork) -> list[str]:
     return [network.names[i] for i in isolated_features(network.structure)]
 
 
-def parents_by_name(network: BayesianNetwork) -> dict[str, list[str]]:
+def parents_by_name(names: Sequence[str], structure: Structure) -> dict[str, list[str]]:
     """Names of the parents of each variable."""
-    names = network.names
-    return {
-        names[i]: [names[p] for p in parents] for i, parents in enumerate(network.structure.parents)
-    }
+    return {names[i]: [names[p] for p in parents] for i, parents in enumerate(structure.parents)}
 
 
 def describe_structure(network: BayesianNetwork, width: int = 80) -> list[str]:
     """Lines such as ``petal length <- class, petal width``; equal parents share a line."""
     ignored = ignored_features(network)
     groups: dict[tuple[str, ...], list[str]] = {}
-    for child, parents in parents_by_name(network).items():
+    for child, parents in parents_by_name(network.names, network.structure).items():
         if child not in ignored:
             groups.setdefault(tuple(parents), []).append(child)
     lines: list[str] = []
@@ -278,11 +264,11 @@ def describe_structure(network: BayesianNetwork, width: int = 80) -> list[str]:
         *others, last = _comma_separated(children)
         if parents_of_group:
             first, *more = _comma_separated(parents_of_group)
-            lines += hanging("", [*others, f"{last} <- {first}", *more], width)
+            lines += wording.hanging("", [*others, f"{last} <- {first}", *more], width)
         else:
-            lines += hanging("", [*others, f"{last}: no parents"], width)
+            lines += wording.hanging("", [*others, f"{last}: no parents"], width)
     if ignored:
-        lines += hanging("", ["ignored:", *_comma_separated(ignored)], width)
+        lines += wording.hanging("", ["ignored:", *_comma_separated(ignored)], width)
     return lines
 
 
@@ -308,10 +294,10 @@ def _describe_table(network: BayesianNetwork, i: int, width: int) -> str:
         for context, row in zip(contexts, table, strict=True)
     ]
     rows = [header, *body]
-    if sum(column_widths(rows)) + 2 * len(header) > width:  # too wide: one entry per line
+    if sum(wording.column_widths(rows)) + 2 * len(header) > width:  # too wide: one entry per line
         rows = [
             [f"{context}: {state}" if context else state, value]
             for context, *values in body
             for state, value in zip(header[1:], values, strict=True)
         ]
-    return "\n".join([title, *align(rows)])
+    return "\n".join([title, *wording.align(rows)])
