@@ -25,22 +25,13 @@ from marginbn.solvers.memory import BranchBoundShape
 
 @dataclass(frozen=True)
 class Encoding:
-    """A problem as kernel arrays.
-
-    Attributes
-    ----------
-    instance : the arrays
-    constant : what the objective adds to the kernels' value (samples without rivals)
-    candidate_of : (K,) flat candidate of every column, -1 where the column does not exist
-    structure_magnitude : see ``kernels/bound.py``
-    slot_discount : how much less a slot is worth as a split than its drop says
-    """
+    """A problem as kernel arrays."""
 
     instance: Instance
-    constant: float
-    candidate_of: IntArray
-    structure_magnitude: float
-    slot_discount: float
+    constant: float  # what the objective adds to the kernels' value (samples without rivals)
+    candidate_of: IntArray  # (K,) candidate of every column, -1 where the column does not exist
+    structure_magnitude: float  # see ``kernels/bound.py``
+    slot_discount: float  # how much less a slot is worth as a split than its drop says
 
     @property
     def n_features(self) -> int:

@@ -248,10 +248,9 @@ def _restrict_classes(inst: Instance, box: Box) -> int:
             changed = 1
             continue
         left += 1
-        if inst.first[s] >= 0:
-            count[inst.first[s]] += 1
-        if inst.second[s] >= 0:
-            count[inst.second[s]] += 1
+        for j in (inst.first[s], inst.second[s]):
+            if j >= 0:
+                count[j] += 1
     if left == 0:
         return -1
     for j in range(n):

@@ -19,14 +19,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from marginbn.solvers.branch_bound.kernels.duals import (
-    BLOCK,
-    add_column,
-    add_vertex_margins,
-    linear_of_vertex,
-    step_length,
-    update_duals,
-)
+from marginbn.solvers.branch_bound.kernels import duals
 from marginbn.solvers.branch_bound.kernels.records import (
     FloatArray,
     Instance,
@@ -121,8 +114,8 @@ def new_balance(inst: Instance, b: Bounding) -> Balance:
         np.empty(b.share.size),
         np.zeros(n_rows),
         np.empty(n_rows),
-        np.empty(n_rows + BLOCK, dtype=np.int64),
-        np.empty(n_rows + BLOCK),
+        np.empty(n_rows + duals.BLOCK, dtype=np.int64),
+        np.empty(n_rows + duals.BLOCK),
     )
     for k in range(b.state.n_active):
         _load_vertex(inst, b, balance, k)
@@ -135,8 +128,8 @@ def _load_vertex(inst: Instance, b: Bounding, balance: Balance, k: int) -> None:
     margins = balance.margins[k]
     for r in range(margins.size):
         margins[r] = 0.0
-    add_vertex_margins(inst, b.vertices[k], 1.0, margins)
-    level = linear_of_vertex(inst, inst.linear, b.vertices[k])
+    duals.add_vertex_margins(inst, b.vertices[k], 1.0, margins)
+    level = duals.linear_of_vertex(inst, inst.linear, b.vertices[k])
     for r in range(margins.size):
         level += margins[r] * balance.p[r]
     balance.level[k] = level
@@ -161,7 +154,7 @@ def load_margins(inst: Instance, b: Bounding) -> None:
         b.t[r] = 0.0
     for v in range(eta.size):
         if eta[v] != 0.0:
-            add_column(inst, v, eta[v], b.t)
+            duals.add_column(inst, v, eta[v], b.t)
 
 
 @kernel
@@ -169,7 +162,7 @@ def worst_vertex(inst: Instance, b: Bounding, g: FloatArray) -> tuple[int, float
     """Active vertex of the smallest value, and g . eta."""
     worst, lowest, total = 0, np.inf, 0.0
     for k in range(b.state.n_active):
-        value = linear_of_vertex(inst, g, b.vertices[k])
+        value = duals.linear_of_vertex(inst, g, b.vertices[k])
         total += b.share[k] * value
         if value < lowest:
             worst, lowest = k, value
@@ -181,7 +174,7 @@ def linear_of_active(inst: Instance, b: Bounding, g: FloatArray) -> float:
     """g . eta of the convex combination."""
     total = 0.0
     for k in range(b.state.n_active):
-        total += b.share[k] * linear_of_vertex(inst, g, b.vertices[k])
+        total += b.share[k] * duals.linear_of_vertex(inst, g, b.vertices[k])
     return total
 
 
@@ -201,11 +194,10 @@ def _step(
     plus, minus, direction = balance.margins[into], balance.margins[worst], balance.direction
     for r in range(direction.size):
         direction[r] = plus[r] - minus[r]
-    linear = linear_of_vertex(inst, inst.linear, b.vertices[into]) - linear_of_vertex(
-        inst, inst.linear, b.vertices[worst]
-    )
+    linear = duals.linear_of_vertex(inst, inst.linear, b.vertices[into])
+    linear -= duals.linear_of_vertex(inst, inst.linear, b.vertices[worst])
     largest = b.share[worst]
-    s = step_length(
+    s = duals.step_length(
         inst, b.t, direction, b.state.smoothing, slope, linear, largest, balance.changed
     )
     for r in range(direction.size):
@@ -224,7 +216,7 @@ def correct(inst: Instance, b: Bounding, balance: Balance, gap: float, time: flo
     level, margins = balance.level, balance.margins
     time = min(time, MOST_STEPS * ROW_TIME * balance.p.size)
     while time > 0.0:
-        count, _ = update_duals(
+        count, _ = duals.update_duals(
             inst, b.t, b.state.smoothing, STALE, balance.p, balance.changed, balance.delta
         )
         best, worst = 0, 0

@@ -223,6 +223,16 @@ def only_true(flags: BoolArray) -> int:
 
 
 @kernel
+def set_class(inst: Instance, vertex: IntArray, s: int) -> None:
+    """Use class set s and give its members the slot {}."""
+    n = inst.n_features
+    vertex[n] = s
+    for j in (inst.first[s], inst.second[s]):
+        if j >= 0:
+            vertex[j] = n + 1
+
+
+@kernel
 def next_random(seed: IntArray) -> int:
     """Xorshift generator on 63 bits; deterministic and the same on every platform."""
     x = np.uint64(seed[0])

@@ -328,9 +328,7 @@ def new_family(pool: Pool, b: Bounding) -> int:
     pool.smoothing[family] = b.state.smoothing
     count = b.state.n_active
     kept = min(count, pool.share.shape[1])
-    for a in range(
-        kept
-    ):  # selection sort of the heaviest to the front; the order does not matter to eta
+    for a in range(kept):  # the heaviest to the front; the order does not matter to eta
         heaviest = a
         for k in range(a + 1, count):
             if b.share[k] > b.share[heaviest]:

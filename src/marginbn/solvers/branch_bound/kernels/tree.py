@@ -15,6 +15,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from marginbn.solvers.branch_bound.kernels import store
 from marginbn.solvers.branch_bound.kernels.bound import (
     EMPTY,
     PAUSED,
@@ -26,10 +27,7 @@ from marginbn.solvers.branch_bound.kernels.bound import (
     offer_vertex,
 )
 from marginbn.solvers.branch_bound.kernels.box import fix_box, is_member, propagate
-from marginbn.solvers.branch_bound.kernels.combination import (
-    Bounding,
-    load_margins,
-)
+from marginbn.solvers.branch_bound.kernels.combination import Bounding, load_margins
 from marginbn.solvers.branch_bound.kernels.duals import objective_of_vertex
 from marginbn.solvers.branch_bound.kernels.oracle import maximise
 from marginbn.solvers.branch_bound.kernels.records import (
@@ -42,17 +40,7 @@ from marginbn.solvers.branch_bound.kernels.records import (
     only_true,
 )
 from marginbn.solvers.branch_bound.kernels.split import NONE, apply_split, choose_split
-from marginbn.solvers.branch_bound.kernels.store import (
-    Pool,
-    copy_box,
-    drop_family,
-    new_family,
-    pop,
-    pop_lowest,
-    push,
-    release,
-    unpack_box,
-)
+from marginbn.solvers.branch_bound.kernels.store import Pool
 from marginbn.solvers.compile import entry, kernel, shared
 
 EXHAUSTED, BATCH_DONE, NODE_LIMIT, POOL_FULL, IMPROVED, STOPPED = 0, 1, 2, 3, 4, 5
@@ -115,16 +103,16 @@ def run_batch(
         if state.free_nodes < PLACES or state.free_families < PLACES:
             return POOL_FULL
         free = min(state.free_nodes, state.free_families)
-        node = pop_lowest(pool) if free < reserve else pop(pool)
+        node = store.pop_lowest(pool) if free < reserve else store.pop(pool)
         bound = pool.bound[node]
         if bound <= cutoff_of(incumbent.value[0], settings.gap):
             _discard(pool, bound)
         else:
-            unpack_box(pool.words[node], work.box)
+            store.unpack_box(pool.words[node], work.box)
             propagate(inst, work.box)  # restores the components
             grant = max(SMALLEST_GRANT, iteration_limit - state.iterations)
             _bound_and_split(inst, full, coarse, settings, pool, work, incumbent, node, grant, stop)
-        release(pool, node)
+        store.release(pool, node)
 
 
 @kernel
@@ -164,9 +152,9 @@ def _bound_and_split(
         pool.state.nodes += 1
         _discard(pool, b.state.bound)
     elif outcome == PAUSED and spent < largest:
-        family = new_family(pool, b)
-        push(pool, work.box, b.state.bound, family, spent)
-        drop_family(pool, family)
+        family = store.new_family(pool, b)
+        store.push(pool, work.box, b.state.bound, family, spent)
+        store.drop_family(pool, family)
     else:
         pool.state.nodes += 1
         if is_root:
@@ -275,10 +263,10 @@ def _split(
     if kind == NONE:
         _evaluate_leaf(full, pool, work, incumbent)
         return
-    family = new_family(pool, b)
+    family = store.new_family(pool, b)
     child = new_box(inst.n_features, inst.first.size)
     for first in (True, False):
-        copy_box(work.box, child)
+        store.copy_box(work.box, child)
         apply_split(inst, child, kind, i, j, first)
         if propagate(inst, child):
             upper, _ = maximise(inst, child, b.best_g, settings.cap, work.oracle)
@@ -286,8 +274,8 @@ def _split(
             if bound <= cutoff:
                 _discard(pool, bound)
             else:
-                push(pool, child, bound, family, 0)
-    drop_family(pool, family)
+                store.push(pool, child, bound, family, 0)
+    store.drop_family(pool, family)
 
 
 @kernel
