@@ -50,18 +50,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from marginbn.solvers.branch_bound.kernels import combination, duals
+from marginbn.solvers.branch_bound.kernels import combination, duals, records
 from marginbn.solvers.branch_bound.kernels.combination import Balance, Bounding, BoundState
 from marginbn.solvers.branch_bound.kernels.oracle import maximise
-from marginbn.solvers.branch_bound.kernels.records import (
-    Box,
-    FloatArray,
-    Instance,
-    IntArray,
-    Oracle,
-    column_of,
-    copy_array,
-)
+from marginbn.solvers.branch_bound.kernels.records import Box, FloatArray, Instance, IntArray
 from marginbn.solvers.compile import kernel, shared
 
 FEW = 4
@@ -76,7 +68,7 @@ UNTOUCHED = 16.0
 
 def structure_magnitude(magnitude: FloatArray, n: int) -> float:
     """G: no structure's ``|g . eta|`` exceeds it."""
-    slots, class_sets = np.split(magnitude, [column_of(n, n, 0)])
+    slots, class_sets = np.split(magnitude, [records.column_of(n, n, 0)])
     features = slots.reshape(n, n + 2).max(axis=1, initial=0.0)
     return float(features.sum() + class_sets.max(initial=0.0))
 
@@ -197,7 +189,7 @@ def offer_vertex(vertex: IntArray, value: float, incumbent: Incumbent) -> None:
     """Keep a better structure."""
     if value > incumbent.value[0]:
         incumbent.value[0] = value
-        copy_array(vertex, incumbent.vertex)
+        records.copy_array(vertex, incumbent.vertex)
         incumbent.found[0] += 1
 
 
@@ -223,7 +215,7 @@ def bound_box(
     box: Box,
     settings: Settings,
     b: Bounding,
-    oracle: Oracle,
+    oracle: records.Oracle,
     incumbent: Incumbent,
     theta: float,
     iterations: int,
@@ -315,7 +307,7 @@ def _keep_best(inst: Instance, b: Bounding, g: FloatArray, upper: float, operati
         b.state.bound = constant + upper
         b.state.constant = constant
         b.state.unused = b.state.new_unused
-        copy_array(g, b.best_g)
+        records.copy_array(g, b.best_g)
 
 
 @kernel

@@ -19,15 +19,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from marginbn.solvers.branch_bound.kernels import duals
-from marginbn.solvers.branch_bound.kernels.records import (
-    FloatArray,
-    Instance,
-    IntArray,
-    column_of,
-    copy_array,
-    new_record,
-)
+from marginbn.solvers.branch_bound.kernels import duals, records
+from marginbn.solvers.branch_bound.kernels.records import FloatArray, Instance, IntArray
 from marginbn.solvers.compile import entry, kernel
 
 ROW_TIME, CHANGE_TIME = 15.0, 0.8
@@ -96,7 +89,7 @@ def new_bounding(inst: Instance, active: int, structure: float) -> Bounding:
         np.zeros(n_columns),
         np.zeros((active, inst.n_features + 1), dtype=np.int64),
         np.zeros(active),
-        new_record(
+        records.new_record(
             BoundState,
             structure=structure,
             largest=inst.magnitude.max(initial=0.0),
@@ -142,7 +135,7 @@ def point_of(inst: Instance, b: Bounding) -> FloatArray:
     eta = np.zeros(inst.linear.size)
     for k in range(b.state.n_active):
         for i in range(n + 1):
-            eta[column_of(n, i, b.vertices[k, i])] += b.share[k]
+            eta[records.column_of(n, i, b.vertices[k, i])] += b.share[k]
     return eta
 
 
@@ -261,7 +254,7 @@ def _find_vertex(inst: Instance, b: Bounding, balance: Balance, target: IntArray
             return k
     k = b.state.n_active
     b.state.n_active = k + 1
-    copy_array(target, b.vertices[k])
+    records.copy_array(target, b.vertices[k])
     b.share[k] = 0.0
     _load_vertex(inst, b, balance, k)
     return int(k)
@@ -272,8 +265,8 @@ def _remove_vertex(b: Bounding, balance: Balance, k: int) -> None:
     """Drop an active vertex; the last one takes its place."""
     last = b.state.n_active - 1
     if k != last:
-        copy_array(b.vertices[last], b.vertices[k])
-        copy_array(balance.margins[last], balance.margins[k])
+        records.copy_array(b.vertices[last], b.vertices[k])
+        records.copy_array(balance.margins[last], balance.margins[k])
         b.share[k] = b.share[last]
         balance.level[k] = balance.level[last]
     b.state.n_active = last

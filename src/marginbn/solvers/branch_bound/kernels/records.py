@@ -41,7 +41,6 @@ FORBIDDEN = -1e30
 MISSING = -1e29
 """Anything at or below this is a forbidden weight, possibly after subtracting prices."""
 
-
 R = TypeVar("R")
 
 

@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from marginbn.solvers.branch_bound.kernels import store
+from marginbn.solvers.branch_bound.kernels import records, store
 from marginbn.solvers.branch_bound.kernels.bound import (
     EMPTY,
     PAUSED,
@@ -30,15 +30,7 @@ from marginbn.solvers.branch_bound.kernels.box import fix_box, is_member, propag
 from marginbn.solvers.branch_bound.kernels.combination import Bounding, load_margins
 from marginbn.solvers.branch_bound.kernels.duals import objective_of_vertex
 from marginbn.solvers.branch_bound.kernels.oracle import maximise
-from marginbn.solvers.branch_bound.kernels.records import (
-    Box,
-    Instance,
-    IntArray,
-    Oracle,
-    copy_array,
-    new_box,
-    only_true,
-)
+from marginbn.solvers.branch_bound.kernels.records import Box, Instance, IntArray, Oracle
 from marginbn.solvers.branch_bound.kernels.split import NONE, apply_split, choose_split
 from marginbn.solvers.branch_bound.kernels.store import Pool
 from marginbn.solvers.compile import entry, kernel, shared
@@ -185,7 +177,7 @@ def _prefer_inherited(pool: Pool, node: int, b: Bounding) -> None:
         if pool.constant[family] < np.inf:
             b.state.constant = pool.constant[family]
             b.state.unused = pool.unused[family]
-            copy_array(pool.gradient[family], b.best_g)
+            records.copy_array(pool.gradient[family], b.best_g)
 
 
 @kernel
@@ -203,7 +195,7 @@ def _load_vertices(
     b.state.smoothing = min(largest, settings.smoothing_reset * pool.smoothing[family])
     count, total = 0, 0.0
     for k in range(pool.n_vertices[family]):
-        copy_array(pool.vertices[family, k], b.vertices[count])
+        records.copy_array(pool.vertices[family, k], b.vertices[count])
         if contains(inst, work.box, b.vertices[count]):
             b.share[count] = pool.share[family, k]
             total += b.share[count]
@@ -212,7 +204,7 @@ def _load_vertices(
         upper, _ = maximise(inst, work.box, pool.gradient[family], settings.cap, work.oracle)
         if upper == -np.inf:
             return False
-        copy_array(work.oracle.vertex, b.vertices[0])
+        records.copy_array(work.oracle.vertex, b.vertices[0])
         b.share[0], count, total = 1.0, 1, 1.0
     for k in range(count):
         b.share[k] /= total
@@ -264,7 +256,7 @@ def _split(
         _evaluate_leaf(full, pool, work, incumbent)
         return
     family = store.new_family(pool, b)
-    child = new_box(inst.n_features, inst.first.size)
+    child = records.new_box(inst.n_features, inst.first.size)
     for first in (True, False):
         store.copy_box(work.box, child)
         apply_split(inst, child, kind, i, j, first)
@@ -281,7 +273,7 @@ def _split(
 @kernel
 def _is_decided(box: Box) -> bool:
     for i in range(box.allowed.shape[0]):  # noqa: SIM110 (generators are not compiled)
-        if only_true(box.allowed[i]) < 0:
+        if records.only_true(box.allowed[i]) < 0:
             return False
     return True
 
@@ -292,7 +284,7 @@ def _evaluate_leaf(full: Instance, pool: Pool, work: Workspace, incumbent: Incum
     n = full.n_features
     vertex = work.oracle.other
     for i in range(n):
-        vertex[i] = only_true(work.box.allowed[i])
+        vertex[i] = records.only_true(work.box.allowed[i])
     for s in range(work.box.classes.size):
         if work.box.classes[s]:
             vertex[n] = s
