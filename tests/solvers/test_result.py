@@ -273,10 +273,9 @@ def register_liar(monkeypatch: pytest.MonkeyPatch) -> None:
     module = types.ModuleType("liar_module")
     module.Liar = Liar  # type: ignore[attr-defined]
     monkeypatch.setitem(sys.modules, "liar_module", module)
-    monkeypatch.setitem(base._REGISTRY, "liar", ("liar_module", "Liar", "numpy", "pip"))
-    monkeypatch.setitem(
-        base._REGISTRY, "absent", ("x", "X", "no_such_package", 'pip install "marginbn[absent]"')
-    )
+    monkeypatch.setitem(base._REGISTRY, "liar", ("liar_module", "Liar", "numpy"))
+    monkeypatch.setitem(base._REGISTRY, "absent", ("x", "X", "no_such_package"))
+    monkeypatch.setitem(base._PACKAGES, "no_such_package", '"marginbn[absent]"')
 
 
 @pytest.mark.usefixtures("_liar")

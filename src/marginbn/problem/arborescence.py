@@ -31,18 +31,11 @@ IntArray = npt.NDArray[np.int64]
 
 @dataclass(frozen=True)
 class Arborescence:
-    """A maximum arborescence and the prices that prove it.
+    """A maximum arborescence and the prices that prove it."""
 
-    Attributes
-    ----------
-    parent : (n,) int64, the chosen tail of every node, ``n`` for the root
-    value : sum of the chosen weights
-    prices : price ``y_U`` of every node set that was a node of some contracted graph
-    """
-
-    parent: IntArray
-    value: float
-    prices: dict[frozenset[int], float]
+    parent: IntArray  # (n,) the chosen tail of every node, ``n`` for the root
+    value: float  # sum of the chosen weights
+    prices: dict[frozenset[int], float]  # y_U of every node of some contracted graph
 
 
 def maximum_arborescence(weights: npt.ArrayLike) -> tuple[IntArray, float]:

@@ -331,18 +331,9 @@ def bound_allowance(
     tolerance: float,
     threshold: float,
 ) -> float:
-    """What to add to a bound, see the module text.
-
-    Parameters
-    ----------
-    milp, point
-        The formulation and a feasible point of it.
-    scale
-        The solver has seen the objective divided by this.
-    tolerance
-        Dual feasibility tolerance of the solver.
-    threshold
-        Matrix entries below this are zero to the solver.
+    """What to add to a bound, see the module text; ``point`` is any feasible one. The solver has
+    seen the objective divided by ``scale``, works with that dual feasibility ``tolerance`` and
+    takes matrix entries below the ``threshold`` for zero.
     """
     n = milp.candidates.n_variables
     slack = float((milp.upper[milp.tau] - point[milp.tau]).sum())

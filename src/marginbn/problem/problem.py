@@ -53,14 +53,19 @@ class StructureProblem:
     Examples
     --------
     >>> import numpy as np
-    >>> from marginbn import EncodedData, Variable, enumerate_candidates
-    >>> from marginbn import linear_problem, margin_problem, solve_structure
+    >>> from marginbn import EncodedData, Variable, best_structures, enumerate_candidates
+    >>> from marginbn import estimate_size, linear_problem, margin_problem, solve_structure
     >>> from marginbn.problem.scores import get_local_score
     >>> variables = (Variable("class", ("0", "1")), Variable("x", ("0", "1")))
     >>> data = EncodedData(np.array([[0, 0], [1, 1]] * 9), np.ones(18), variables)
     >>> candidates = enumerate_candidates(2, 1)  # of the class: {}, {x}; of x: {}, {class}
-    >>> linear_problem(data, candidates, get_local_score("loglik")).linear.round(3).tolist()
-    [-12.477, 0.0, -12.477, 0.0]
+    >>> scores = linear_problem(data, candidates, get_local_score("bic"))
+    >>> scores.linear.round(3).tolist()
+    [-13.922, -2.89, -13.922, -2.89]
+    >>> [ranked.structure.arcs for ranked in best_structures(scores, n_best=3)]
+    [((0, 1),), ((1, 0),), ()]
+    >>> print(estimate_size(data, 1))
+    4 candidate parent sets for 2 variables, 2 margin rows, 0.0 MB of coefficients
     >>> problem = margin_problem(data, candidates, gamma=2.0)
     >>> problem.n_samples, problem.n_rows  # equal rows are merged
     (2, 2)
@@ -275,15 +280,7 @@ def estimate_size(
 ) -> ProblemSize:
     """Size of the problem by formula; ``margin=None`` stands for a decomposable score.
 
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from marginbn import EncodedData, Variable, estimate_size
-    >>> variables = tuple(Variable(name, ("0", "1", "2")) for name in ("class", "x", "z"))
-    >>> data = EncodedData(np.array([[0, 0, 1], [1, 1, 0], [2, 1, 1]]), np.ones(3), variables)
-    >>> size = estimate_size(data, 2)
-    >>> size.n_candidates, size.n_margin_rows
-    (10, 6)
+    There is an example in :class:`StructureProblem`.
     """
     n_samples = data.merged().n_samples
     rivals = {"multiclass": data.n_classes - 1, "binary": 1, None: 0}[margin]

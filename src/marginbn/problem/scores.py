@@ -35,12 +35,8 @@ LocalScore = Callable[[NDArray[np.float64], float], float]
 
 def log_likelihood(counts: NDArray[np.float64], total: float) -> float:
     """Maximised log likelihood of a (q, r) table; ``total`` is not used."""
-    return float(xlogy(counts, counts).sum() - _row_term(counts))
-
-
-def _row_term(counts: NDArray[np.float64]) -> float:
     rows = counts.sum(axis=1)
-    return float(xlogy(rows, rows).sum())
+    return float(xlogy(counts, counts).sum() - xlogy(rows, rows).sum())
 
 
 def free_parameters(counts: NDArray[np.float64]) -> int:

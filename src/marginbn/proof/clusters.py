@@ -15,21 +15,10 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from marginbn.problem.problem import StructureProblem
+from marginbn.proof import record
 from marginbn.proof.certificate import ARC, CANDIDATE, EDGE, NamedRow
 from marginbn.proof.checker.bounds import ROW_RULES
-from marginbn.proof.record import (
-    Claim,
-    Cutoff,
-    Decision,
-    Proof,
-    Relaxation,
-    RoundedMajorant,
-    Visit,
-    exact_shares,
-    quantise,
-    unused_weight,
-    weights_of,
-)
+from marginbn.proof.record import Claim, Cutoff, Proof, Relaxation, RoundedMajorant, Visit
 from marginbn.solvers.branch_cut.arrays import BoolArray, FloatArray, IntArray
 from marginbn.solvers.branch_cut.kernels.climb import IncumbentSearch
 from marginbn.solvers.branch_cut.lagrangian import Prices, feasible_multipliers
@@ -117,13 +106,13 @@ class ClusterRelaxation(Relaxation):
     def __init__(
         self, problem: StructureProblem, numbers: IntArray, cutoff: Cutoff, seed: int
     ) -> None:
-        self.ground = prepare(problem)
-        self.instance, self.pool = self.ground.instance, self.ground.pool
+        self.shared = prepare(problem)
+        self.instance, self.pool = self.shared.instance, self.shared.pool
         super().__init__(problem, cutoff, MULTIPLIER_ROOM * self._largest_value())
         self.relaxation = RecordingRelaxation(self.instance, self.pool, cutoff.run, seed)
         self.finder = IncumbentSearch(self.instance, seed)
-        self.chooser = Chooser(self.relaxation, self.ground.costs, seed, False)
-        self._numbers = numbers[self.ground.original]
+        self.chooser = Chooser(self.relaxation, self.shared.costs, seed, False)
+        self._numbers = numbers[self.shared.original]
 
     def _largest_value(self) -> float:
         sizes = np.abs(self.instance.linear)
@@ -137,8 +126,8 @@ class ClusterRelaxation(Relaxation):
         """Everything allowed; the trivial bound."""
         n = self.instance.n_variables
         allowed = np.ones(self.instance.n_candidates, dtype=bool)
-        known = self.ground.starts(self.cutoff.run.selection)[0]
-        warm = self.ground.first_state(known, allowed)
+        known = self.shared.starts(self.cutoff.run.selection)[0]
+        warm = self.shared.first_state(known, allowed)
         majorant = self._majorant(None, (), allowed)
         state = NodeState(allowed, np.zeros((n, n), dtype=bool), warm, 0, majorant)
         return Claim(state, majorant.bound, majorant.proof)
@@ -183,9 +172,11 @@ class ClusterRelaxation(Relaxation):
         shares = None
         if self.instance.n_samples:
             margins = self.instance.coefficients.margins_at(chosen, np.ones(len(chosen)))
-            shares = exact_shares(margins.reshape(-1, self.instance.n_rivals), self.instance.gamma)
+            shares = record.exact_shares(
+                margins.reshape(-1, self.instance.n_rivals), self.instance.gamma
+            )
         if cycle is None:
-            self.cutoff.offer(self.ground.original[chosen])
+            self.cutoff.run.offer(self.shared.original[chosen])
         majorant = self._majorant(shares, pairs, claim.state.allowed)
         return Visit(majorant.bound, majorant.proof)
 
@@ -211,7 +202,7 @@ class ClusterRelaxation(Relaxation):
             return
         chosen = self.finder.rounded(relaxed.point, relaxed.prices.values)
         if chosen is not None:
-            self.cutoff.offer(self.ground.original[chosen])
+            self.cutoff.run.offer(self.shared.original[chosen])
 
     # ------------------------------------------------------------------ multipliers
 
@@ -233,9 +224,9 @@ class ClusterRelaxation(Relaxation):
         if instance.n_samples:
             if shares is None:
                 shares = np.zeros((instance.n_samples, instance.n_rivals))
-            dual = quantise(shares, bits)
-            constant += instance.gamma * unused_weight(dual, instance.weights)
-            u = weights_of(dual, instance.weights)
+            dual = record.quantise(shares, bits)
+            constant += instance.gamma * record.unused_weight(dual, instance.weights)
+            u = record.weights_of(dual, instance.weights)
             used = np.flatnonzero(u)
             values = values + instance.coefficients.combine(used, u[used])
         if pairs:
@@ -268,7 +259,7 @@ class ClusterRelaxation(Relaxation):
             made.append(Claim(child, below, majorant.proof))
         return Visit(bound, majorant.proof, self._decision(choice.split), (made[0], made[1]))
 
-    def _decision(self, split: Split) -> Decision:
+    def _decision(self, split: Split) -> record.Decision:
         if split.kind == "edge":
             return EDGE, split.first, split.second
         if split.kind == "arc":

@@ -20,47 +20,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from marginbn.problem.problem import StructureProblem
+from marginbn.proof import record
 from marginbn.proof.certificate import ARC, CANDIDATE, EDGE
-from marginbn.proof.record import (
-    Claim,
-    Cutoff,
-    Decision,
-    Proof,
-    Relaxation,
-    RoundedMajorant,
-    Visit,
-    exact_shares,
-    quantise,
-    smooth_shares,
-    unused_weight,
-    weights_of,
-)
+from marginbn.proof.record import Claim, Cutoff, Proof, Relaxation, RoundedMajorant, Visit
 from marginbn.solvers.branch_bound import BranchBoundSolver
 from marginbn.solvers.branch_bound.arrays import encode
+from marginbn.solvers.branch_bound.kernels import records, split
 from marginbn.solvers.branch_bound.kernels.bound import PRUNED, Incumbent, bound_box
 from marginbn.solvers.branch_bound.kernels.box import propagate
 from marginbn.solvers.branch_bound.kernels.combination import new_bounding
 from marginbn.solvers.branch_bound.kernels.oracle import maximise
-from marginbn.solvers.branch_bound.kernels.records import (
-    Box,
-    FloatArray,
-    IntArray,
-    column_of,
-    columns_of,
-    new_box,
-    new_oracle,
-)
-from marginbn.solvers.branch_bound.kernels.split import (
-    EDGE as EDGE_SPLIT,
-)
-from marginbn.solvers.branch_bound.kernels.split import (
-    MEMBER,
-    NONE,
-    RELEVANCE,
-    SLOT,
-    apply_split,
-    choose_split,
-)
+from marginbn.solvers.branch_bound.kernels.records import Box, FloatArray, IntArray
 from marginbn.solvers.branch_bound.kernels.tree import accuracy
 from marginbn.solvers.branch_bound.rows import with_all_rows
 from marginbn.solvers.branch_bound.schedule import settings_for
@@ -98,12 +68,12 @@ class ForestRelaxation(Relaxation):
         self.inst = inst
         self._n_rivals = inst.rows.shape[0] // max(inst.weights.size, 1)
         self._numbers = numbers  # candidate of the problem -> candidate of the certificate
-        settings = settings_for(self.encoding, cutoff.limits)
+        settings = settings_for(self.encoding, cutoff.run.limits)
         # a little beyond the cutoff, so that rounded weights still reach it
         self.settings = settings._replace(stale=0.0, gap=0.7 * cutoff.gap)
         n, n_sets = inst.n_features, inst.first.size
-        self.box, self.child = new_box(n, n_sets), new_box(n, n_sets)
-        self.oracle = new_oracle(n, n_sets)
+        self.box, self.child = records.new_box(n, n_sets), records.new_box(n, n_sets)
+        self.oracle = records.new_oracle(n, n_sets)
         self.bounding = new_bounding(inst, ACTIVE_VERTICES, self.encoding.structure_magnitude)
         self.incumbent = Incumbent(
             np.zeros(n + 1, dtype=np.int64), np.array([-np.inf]), np.zeros(1, dtype=np.int64)
@@ -173,8 +143,10 @@ class ForestRelaxation(Relaxation):
         if self.inst.weights.size == 0:
             value = maximise(self.inst, self.box, self.inst.linear, UNLIMITED, self.oracle)[0]
             return Visit(float(value), Proof())
-        margins = self.inst.columns[columns_of(vertex)].sum(axis=0).reshape(-1, self._n_rivals)
-        majorant = self._majorant(exact_shares(margins, self.inst.gamma), 1)
+        margins = (
+            self.inst.columns[records.columns_of(vertex)].sum(axis=0).reshape(-1, self._n_rivals)
+        )
+        majorant = self._majorant(record.exact_shares(margins, self.inst.gamma), 1)
         return Visit(majorant.bound, majorant.proof)
 
     def _linear(self, claim: Claim) -> Visit:
@@ -185,7 +157,7 @@ class ForestRelaxation(Relaxation):
         return Visit(float(value), claim.proof)
 
     def _offer(self, vertex: IntArray) -> None:
-        self.cutoff.offer(self.encoding.selection(vertex))
+        self.cutoff.run.offer(self.encoding.selection(vertex))
 
     def _load_vertices(self, state: BoxState) -> bool:
         """Inherited vertices that lie in the box, or the best one; False if the box is empty."""
@@ -219,7 +191,7 @@ class ForestRelaxation(Relaxation):
 
     def _tighten(self, bound: float) -> RoundedMajorant:
         """Run the compiled bounding and round the weights it ends with."""
-        best = self.cutoff.objective - self.encoding.constant
+        best = self.cutoff.run.objective - self.encoding.constant
         self.incumbent.value[0] = best
         found = int(self.incumbent.found[0])
         is_root = self._root_bound == math.inf
@@ -249,7 +221,7 @@ class ForestRelaxation(Relaxation):
         """The margins reached as rounded weights."""
         b, inst = self.bounding, self.inst
         margins = b.t.reshape(-1, self._n_rivals)
-        shares = smooth_shares(margins, inst.gamma, float(b.state.smoothing))
+        shares = record.smooth_shares(margins, inst.gamma, float(b.state.smoothing))
         return self.fewest_bits(is_pruned, lambda bits: self._majorant(shares, bits))
 
     def _majorant(self, shares: FloatArray, bits: int) -> RoundedMajorant:
@@ -257,9 +229,9 @@ class ForestRelaxation(Relaxation):
         inst = self.inst
         constant, gradient, dual = 0.0, inst.linear, None
         if inst.weights.size:
-            dual = quantise(shares, bits)
-            constant = inst.gamma * unused_weight(dual, inst.weights)
-            u = weights_of(dual, inst.weights)
+            dual = record.quantise(shares, bits)
+            constant = inst.gamma * record.unused_weight(dual, inst.weights)
+            u = record.weights_of(dual, inst.weights)
             # a threaded product waits for other processes; this one does not
             gradient = inst.linear + np.einsum("vr,r->v", inst.columns, u)
         upper, _ = maximise(inst, self.box, gradient, self.settings.cap, self.oracle)
@@ -270,19 +242,23 @@ class ForestRelaxation(Relaxation):
 
     def _split(self, majorant: RoundedMajorant) -> Visit:
         inst, b = self.inst, self.bounding
-        kind, i, j = choose_split(inst, self.box, self.settings, b, self._seed)
+        kind, i, j = split.choose_split(inst, self.box, self.settings, b, self._seed)
         heaviest = np.argsort(-b.share[: b.state.n_active], kind="stable")[:KEPT_VERTICES]
         vertices, share = b.vertices[heaviest].astype(np.int16), b.share[heaviest].copy()
-        if kind == NONE:  # every feature is decided: split on the first parent set of the class
+        if (
+            kind == split.NONE
+        ):  # every feature is decided: split on the first parent set of the class
             j = int(np.flatnonzero(self.box.classes)[0])
         sides = []
         for with_it in (False, True):
             for name in ("allowed", "classes", "edges", "relevant"):
                 getattr(self.child, name)[:] = getattr(self.box, name)
-            if kind == NONE:
+            if kind == split.NONE:
                 self.child.classes[:] &= (np.arange(self.child.classes.size) == j) == with_it
             else:
-                apply_split(inst, self.child, kind, i, j, with_it != (kind == RELEVANCE))
+                split.apply_split(
+                    inst, self.child, kind, i, j, with_it != (kind == split.RELEVANCE)
+                )
             bound = -math.inf
             if propagate(inst, self.child):
                 values = majorant.values
@@ -294,15 +270,15 @@ class ForestRelaxation(Relaxation):
         decision = self._decision(kind, i, j)
         return Visit(majorant.bound, majorant.proof, decision, (sides[0], sides[1]))
 
-    def _decision(self, kind: int, i: int, j: int) -> Decision:
+    def _decision(self, kind: int, i: int, j: int) -> record.Decision:
         """A split in the terms of a certificate."""
         n = self.inst.n_features
-        if kind == EDGE_SPLIT:
+        if kind == split.EDGE:
             return EDGE, i + 1, j + 1
-        if kind == RELEVANCE:
+        if kind == split.RELEVANCE:
             return EDGE, 0, i + 1
-        if kind == MEMBER:
+        if kind == split.MEMBER:
             return ARC, 0, i + 1
-        column = column_of(n, n if kind == NONE else i, j)
-        assert kind in (NONE, SLOT)
+        column = records.column_of(n, n if kind == split.NONE else i, j)
+        assert kind in (split.NONE, split.SLOT)
         return CANDIDATE, int(self._numbers[self.encoding.candidate_of[column]])

@@ -23,15 +23,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from marginbn.problem.problem import StructureProblem
-from marginbn.proof.certificate import (
-    CLUSTERS,
-    FOREST,
-    DualWeights,
-    Multipliers,
-    NamedRow,
-)
+from marginbn.proof.certificate import CLUSTERS, FOREST, DualWeights, Multipliers, NamedRow
 from marginbn.proof.format import part_type
-from marginbn.solvers.run import Limits, Run
+from marginbn.solvers.run import Run
 
 Decision = tuple[int, ...]
 """Kind and arguments of the object that a node is split on, in the numbers of the certificate."""
@@ -88,10 +82,6 @@ class Written:
     duals: list[DualWeights] = field(default_factory=list)
     rows: list[NamedRow] = field(default_factory=list)
     multipliers: list[Multipliers] = field(default_factory=list)
-
-    def stream(self) -> NDArray[np.int32]:
-        """The tree as an array."""
-        return np.array(self.tree, dtype=np.int32)
 
 
 def leaves(root: TreeNode) -> Iterator[TreeNode]:
@@ -195,14 +185,9 @@ def unused_weight(dual: DualWeights, weights: FloatArray) -> float:
     return float(weights @ (1.0 - dual.parts.sum(axis=1, dtype=np.float64) * 2.0**-dual.bits))
 
 
-def value_bits(n_variables: int) -> int:
-    """Bits that a checker leaves for a value."""
-    return 54 - 3 * max(n_variables, 1).bit_length()
-
-
 def choose_grid(largest: float, n_variables: int) -> int:
     """The finest grid on which values up to ``largest`` fit, with a factor of two in reserve."""
-    bits = value_bits(n_variables)
+    bits = 54 - 3 * max(n_variables, 1).bit_length()  # that a checker leaves for a value
     return math.frexp(2.0 * largest)[1] - bits if largest > 0 else -bits
 
 
@@ -242,35 +227,22 @@ def _score_slack(problem: StructureProblem) -> float:
 SMALLEST_GAP = 1e-9
 
 
+@dataclass(frozen=True, eq=False)
 class Cutoff:
     """Incumbent plus most of the requested gap, with the run behind it."""
 
-    def __init__(self, run: Run) -> None:
-        self.run = run
-
-    @property
-    def limits(self) -> Limits:
-        """Limits of the solve."""
-        return self.run.limits
+    run: Run
 
     @property
     def gap(self) -> float:
         """Relative gap to which the proof goes."""
-        return max(self.limits.gap, SMALLEST_GAP)
-
-    @property
-    def objective(self) -> float:
-        """Value of the incumbent."""
-        return self.run.objective
+        return max(self.run.limits.gap, SMALLEST_GAP)
 
     @property
     def value(self) -> float:
         """Nodes with a bound up to this are leaves; a fifth of the gap is left for rounding."""
-        return self.objective + 0.8 * self.gap * max(1.0, abs(self.objective))
-
-    def offer(self, selection: NDArray[np.int64]) -> None:
-        """Hand a selection to the run, which scores it from the definition."""
-        self.run.offer(selection)
+        objective = self.run.objective
+        return objective + 0.8 * self.gap * max(1.0, abs(objective))
 
 
 @dataclass(frozen=True, eq=False)
@@ -287,14 +259,8 @@ class RoundedMajorant:
 
 
 class Relaxation(ABC):
-    """Bounds the nodes of a search that keeps its proof, and splits them.
-
-    Parameters
-    ----------
-    problem, cutoff
-        What is solved, and up to which value nodes are given up.
-    largest
-        Largest value of a candidate that a proof may need.
+    """Bounds the nodes of a search that keeps its proof, and splits them. ``largest`` is the
+    largest value of a candidate that a proof may need.
     """
 
     LEAF_BITS: ClassVar[tuple[int, ...]]

@@ -18,6 +18,8 @@ from dataclasses import replace
 from heapq import heappop, heappush
 from itertools import count
 
+import numpy as np
+
 from marginbn.exceptions import CertificateWarning, InputError
 from marginbn.files import PathLike
 from marginbn.proof.certificate import Certificate
@@ -231,7 +233,7 @@ def make_certificate(definition: Definition, search: CertifyingSearch) -> Certif
         objective=run.objective - slack,
         bound=max(search.proven, run.objective) + slack,
         grid=relaxation.grid,
-        tree=written.stream(),
+        tree=np.array(written.tree, dtype=np.int32),
         duals=tuple(written.duals),
         rows=tuple(written.rows),
         multipliers=tuple(written.multipliers),

@@ -48,17 +48,13 @@ class DynamicProgrammingSolver(Solver):
 
     def run(self, run: Run) -> Status:
         """Fill the tables, then trace the optimum back."""
-        run.offer(_optimal_selection(run))
+        local = _local_scores(run)
+        best = _best_scores(local, run)
+        if not np.isfinite(best[-1]):
+            raise SolverError("no acyclic structure was found although one exists")
+        run.offer(_trace_back(run.problem, local, best))
         run.improve_bound(run.objective)  # every structure was considered
         return Status.OPTIMAL
-
-
-def _optimal_selection(run: Run) -> NDArray[np.int64]:
-    local = _local_scores(run)
-    best = _best_scores(local, run)
-    if not np.isfinite(best[-1]):
-        raise SolverError("no acyclic structure was found although one exists")
-    return _trace_back(run.problem, local, best)
 
 
 def _without(masks: NDArray[np.int64], variable: int) -> NDArray[np.int64]:

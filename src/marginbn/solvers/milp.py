@@ -30,15 +30,8 @@ from numpy.typing import NDArray
 
 from marginbn.exceptions import InputError, MissingDependencyError, SolverError
 from marginbn.files import replacing
-from marginbn.problem.formulation import (
-    MILP,
-    bound_allowance,
-    formulate,
-    objective_scale,
-    point_of,
-    selection_of,
-    why_too_large,
-)
+from marginbn.problem import formulation
+from marginbn.problem.formulation import MILP
 from marginbn.problem.problem import StructureProblem
 from marginbn.problem.structure import is_acyclic
 from marginbn.solvers.memory import Needs, milp_needs
@@ -132,7 +125,7 @@ def write_formulation(problem: StructureProblem, path: str | os.PathLike[str]) -
         raise InputError(f"path must end in one of {', '.join(SUFFIXES)}, got {str(target)!r}")
     highs = load_highspy().Highs()
     highs.silent()
-    milp = formulate(problem)
+    milp = formulation.formulate(problem)
     pass_to_highs(highs, milp)
     for column, name in enumerate(milp.column_names()):
         highs.passColName(column, name)
@@ -221,7 +214,7 @@ class MilpSolver(Solver):
 
     def can_solve(self, problem: StructureProblem) -> str | None:
         """Any problem whose matrix fits into memory."""
-        return why_too_large(problem)
+        return formulation.why_too_large(problem)
 
     def needs(self, problem: StructureProblem, n_jobs: int = 1) -> Needs:
         """The matrix, here and inside the foreign solver."""
@@ -254,10 +247,10 @@ class Formulated:
     ) -> None:
         channel.post(box_bound(problem, channel.poll))
         self.channel = channel
-        self.milp = formulate(problem, poll=channel.poll)
-        self.scale = objective_scale(self.milp, solver.largest_cost)
-        self.point = point_of(problem, self.milp, first)
-        self._allowance = bound_allowance(
+        self.milp = formulation.formulate(problem, poll=channel.poll)
+        self.scale = formulation.objective_scale(self.milp, solver.largest_cost)
+        self.point = formulation.point_of(problem, self.milp, first)
+        self._allowance = formulation.bound_allowance(
             self.milp,
             self.point,
             scale=self.scale,
@@ -269,7 +262,7 @@ class Formulated:
 
     def post_selection(self, eta: NDArray[np.float64]) -> None:
         """Post the structure of a solution; ``eta`` begins with the values of the candidates."""
-        self.channel.post(selection_of(self._candidates, eta))
+        self.channel.post(formulation.selection_of(self._candidates, eta))
 
     def post_bound(self, bound: float) -> None:
         """Post the solver's bound if it is better than the last."""

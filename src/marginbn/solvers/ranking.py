@@ -55,18 +55,8 @@ def best_structures(
     """The ``n_best`` structures, or all structures at most ``within`` nats below the best.
 
     Both can be given: then at most ``n_best`` of those within the distance. The list is exact and
-    sorted by falling objective, ties by the candidates' order. For small problems only.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from marginbn import EncodedData, Variable, enumerate_candidates, linear_problem
-    >>> from marginbn.problem.scores import get_local_score
-    >>> two = tuple(Variable(name, ("0", "1")) for name in ("class", "x"))
-    >>> data = EncodedData(np.array([[0, 0], [1, 1]] * 9), np.ones(18), two)
-    >>> problem = linear_problem(data, enumerate_candidates(2, 1), get_local_score("bic"))
-    >>> [ranked.structure.arcs for ranked in best_structures(problem, n_best=3)]
-    [((0, 1),), ((1, 0),), ()]
+    sorted by falling objective, ties by the candidates' order. For small problems only; there is an
+    example in :class:`StructureProblem`.
     """
     if n_best is None and within is None:
         raise InputError("say how many structures you want: n_best, within, or both")

@@ -70,23 +70,14 @@ def _add(digest: hashlib._Hash, array: NDArray[Any]) -> None:
 class Majorant:
     """f <= gamma * unused + constant + the sum of ``gradient`` over the chosen candidates, for
     every structure of the problem and every gamma.
-
-    Attributes
-    ----------
-    problem : name of the problem whatever its gamma
-    unused : weight that the dual weights leave over
-    constant : everything else that does not depend on the structure, and the rounding allowance
-    gradient : (candidates,)
-    selections : (k, variables) structures whose combination is the relaxed solution
-    shares : (k,) their shares
     """
 
-    problem: str
-    unused: float
-    constant: float
-    gradient: NDArray[np.float64]
-    selections: NDArray[np.int64]
-    shares: NDArray[np.float64]
+    problem: str  # its name whatever gamma is
+    unused: float  # weight that the dual weights leave over
+    constant: float  # all else that does not depend on the structure, and the rounding allowance
+    gradient: NDArray[np.float64]  # (candidates,)
+    selections: NDArray[np.int64]  # (k, variables) structures that make up the relaxed solution
+    shares: NDArray[np.float64]  # (k,) their shares
 
     def belongs_to(self, problem: StructureProblem) -> bool:
         """Whether the problem differs in nothing but gamma."""

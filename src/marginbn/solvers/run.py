@@ -24,17 +24,10 @@ from numpy.typing import NDArray
 
 from marginbn.exceptions import InputError, SolverError
 from marginbn.problem.problem import StructureProblem
+from marginbn.solvers import result
 from marginbn.solvers.checkpoint import Checkpoint, Saved, SearchState
 from marginbn.solvers.memory import Memory, Needs
-from marginbn.solvers.result import (
-    PROOF_TOLERANCE,
-    Majorant,
-    SolveResult,
-    Status,
-    TracePoint,
-    allowance,
-    relative_gap,
-)
+from marginbn.solvers.result import Majorant, SolveResult, Status, TracePoint
 
 
 @dataclass(frozen=True)
@@ -247,7 +240,7 @@ class Run:
     @staticmethod
     def _refute(objective: float, bound: float) -> None:
         """A bound is a claim about every structure; an incumbent above it refutes the claim."""
-        if objective > bound + allowance(bound):
+        if objective > bound + result.allowance(bound):
             raise SolverError(
                 f"a structure reaches {objective}, but {bound} was claimed as an upper bound"
             )
@@ -255,7 +248,7 @@ class Run:
     @property
     def gap(self) -> float:
         """Relative gap at this moment."""
-        return relative_gap(self.objective, self.bound)
+        return result.relative_gap(self.objective, self.bound)
 
     @property
     def is_closed(self) -> bool:
@@ -335,7 +328,7 @@ class Run:
             raise SolverError(f"solver {solver!r} ended without any structure")
         with suppress(KeyboardInterrupt):  # whoever is in a hurry gets the result
             self._save()
-        if self.gap <= PROOF_TOLERANCE:
+        if self.gap <= result.PROOF_TOLERANCE:
             status = Status.OPTIMAL
         elif self.is_closed:
             status = Status.GAP_LIMIT
@@ -412,7 +405,7 @@ class ConsoleListener:
 
     def __call__(self, point: TracePoint) -> None:
         """Print a line unless the last one is too fresh; closed gaps are always printed."""
-        if point.seconds - self._last < self._interval and point.gap > PROOF_TOLERANCE:
+        if point.seconds - self._last < self._interval and point.gap > result.PROOF_TOLERANCE:
             return
         self._last = point.seconds
         sys.stderr.write(

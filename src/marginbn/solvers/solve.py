@@ -23,30 +23,18 @@ from marginbn.solvers.result import Majorant, SolveResult, check_result, relativ
 from marginbn.solvers.run import Callback, Limits, Run, Solver
 from marginbn.solvers.start import begin
 
-# name -> (module, class, module that must be installed, line that installs it)
-_REGISTRY: dict[str, tuple[str, str, str, str]] = {
-    "branch_bound": (
-        "marginbn.solvers.branch_bound",
-        "BranchBoundSolver",
-        "numba",
-        "pip install numba",
-    ),
-    "branch_cut": (
-        "marginbn.solvers.branch_cut",
-        "BranchCutSolver",
-        "highspy",
-        'pip install "highspy>=1.14,<1.15"',
-    ),
-    "dp": ("marginbn.solvers.dynamic", "DynamicProgrammingSolver", "numpy", "pip install numpy"),
-    "exhaustive": ("marginbn.solvers.exhaustive", "ExhaustiveSolver", "numpy", "pip install numpy"),
-    "highs": (
-        "marginbn.solvers.highs",
-        "HighsSolver",
-        "highspy",
-        'pip install "highspy>=1.14,<1.15"',
-    ),
-    "scip": ("marginbn.solvers.scip", "ScipSolver", "pyscipopt", 'pip install "marginbn[scip]"'),
+# name -> (module, class, module that must be installed)
+_REGISTRY: dict[str, tuple[str, str, str]] = {
+    "branch_bound": ("marginbn.solvers.branch_bound", "BranchBoundSolver", "numba"),
+    "branch_cut": ("marginbn.solvers.branch_cut", "BranchCutSolver", "highspy"),
+    "dp": ("marginbn.solvers.dynamic", "DynamicProgrammingSolver", "numpy"),
+    "exhaustive": ("marginbn.solvers.exhaustive", "ExhaustiveSolver", "numpy"),
+    "highs": ("marginbn.solvers.highs", "HighsSolver", "highspy"),
+    "scip": ("marginbn.solvers.scip", "ScipSolver", "pyscipopt"),
 }
+
+# what to install for a module that is not installed by its own name
+_PACKAGES = {"highspy": '"highspy>=1.14,<1.15"', "pyscipopt": '"marginbn[scip]"'}
 
 AUTO_ORDER = ("branch_bound", "dp", "branch_cut")
 """Solvers that ``"auto"`` tries, in this order: the first that can solve the problem does."""
@@ -72,9 +60,10 @@ def get_solver(name: str) -> Solver:
     """The solver of that name, or a clear error with the line that installs it."""
     if name not in _REGISTRY:
         raise InputError(f"solver must be 'auto' or one of {sorted(_REGISTRY)}, got {name!r}")
-    module, class_name, needed, hint = _REGISTRY[name]
+    module, class_name, needed = _REGISTRY[name]
     if find_spec(needed) is None:
-        raise MissingDependencyError(f"solver {name!r} needs {needed}: {hint}")
+        package = _PACKAGES.get(needed, needed)
+        raise MissingDependencyError(f"solver {name!r} needs {needed}: pip install {package}")
     make: Callable[[], Solver] = getattr(import_module(module), class_name)
     return make()
 

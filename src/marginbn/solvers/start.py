@@ -16,7 +16,7 @@ of its largest coefficient: the box bound.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -69,16 +69,13 @@ def initial_selection(problem: StructureProblem) -> NDArray[np.int64]:
     Linear problems take the best candidate inside the variables placed so far; problems with
     margins the better of the smallest parent sets and the class as the only parent.
     """
-    return max(_first_selections(problem), key=problem.evaluate)
+    candidates, linear = problem.candidates, problem.linear
 
+    def worth(k: int) -> float:
+        return float(linear[k] if problem.is_linear else candidates.parents[k] == (0,))
 
-def _first_selections(problem: StructureProblem) -> Iterator[NDArray[np.int64]]:
-    candidates = problem.candidates
-    yield feasible_selection(candidates)
-    if problem.is_linear:
-        yield feasible_selection(candidates, lambda k: float(problem.linear[k]))
-    else:
-        yield feasible_selection(candidates, lambda k: candidates.parents[k] == (0,))
+    starts = (feasible_selection(candidates), feasible_selection(candidates, worth))
+    return max(starts, key=problem.evaluate)
 
 
 def initial_bound(problem: StructureProblem) -> float:

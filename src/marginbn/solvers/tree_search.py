@@ -18,6 +18,7 @@ import math
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from functools import partial
 from typing import Any, Generic, TypeVar
 
@@ -214,6 +215,23 @@ class TreeSolver(Solver):
                         ended = tree.advance()
         finally:
             tree.report()
+
+
+@dataclass(frozen=True)
+class Engine(TreeSolver):
+    """One of our own solvers.
+
+    Parameters
+    ----------
+    heuristics
+        Whether local search and points of the relaxation may supply incumbents. Without them only
+        evaluated leaves do; meant for tests.
+    random_splits
+        Split on random objects instead of the best ones; meant for tests.
+    """
+
+    heuristics: bool = True
+    random_splits: bool = False
 
 
 # ---------------------------------------------------------------------- checkpoints

@@ -5,31 +5,16 @@ Importing this package is cheap; numba and the kernels are loaded when a solve s
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from marginbn.problem.problem import StructureProblem
 from marginbn.solvers.memory import BranchBoundShape, Needs
 from marginbn.solvers.run import Run
-from marginbn.solvers.tree_search import SearchTree, TreeSolver
+from marginbn.solvers.tree_search import Engine, SearchTree
 
 __all__ = ["BranchBoundSolver"]
 
 
-@dataclass(frozen=True)
-class BranchBoundSolver(TreeSolver):
-    """Branch and bound with Frank-Wolfe bounds (solver name ``"branch_bound"``).
-
-    Parameters
-    ----------
-    heuristics
-        Whether local search and relaxation vertices may supply incumbents. Without them only
-        evaluated leaves do; meant for tests.
-    random_splits
-        Split on random objects instead of the best ones; meant for tests.
-    """
-
-    heuristics: bool = True
-    random_splits: bool = False
+class BranchBoundSolver(Engine):
+    """Branch and bound with Frank-Wolfe bounds (solver name ``"branch_bound"``)."""
 
     name = "branch_bound"
 

@@ -11,36 +11,21 @@ import numpy as np
 from marginbn.exceptions import ProblemTooLargeError
 from marginbn.problem.margins import MarginRows
 from marginbn.problem.problem import StructureProblem
+from marginbn.solvers.branch_bound.kernels import records
 from marginbn.solvers.branch_bound.kernels.bound import structure_magnitude
-from marginbn.solvers.branch_bound.kernels.records import (
-    BoolArray,
-    FloatArray,
-    Instance,
-    IntArray,
-    column_of,
-    columns_of,
-)
+from marginbn.solvers.branch_bound.kernels.records import BoolArray, FloatArray, Instance, IntArray
 from marginbn.solvers.memory import BranchBoundShape
 
 
 @dataclass(frozen=True)
 class Encoding:
-    """A problem as kernel arrays.
-
-    Attributes
-    ----------
-    instance : the arrays
-    constant : what the objective adds to the kernels' value (samples without rivals)
-    candidate_of : (K,) flat candidate of every column, -1 where the column does not exist
-    structure_magnitude : see ``kernels/bound.py``
-    slot_discount : how much less a slot is worth as a split than its drop says
-    """
+    """A problem as kernel arrays."""
 
     instance: Instance
-    constant: float
-    candidate_of: IntArray
-    structure_magnitude: float
-    slot_discount: float
+    constant: float  # what the objective adds to the kernels' value (samples without rivals)
+    candidate_of: IntArray  # (K,) candidate of every column, -1 where the column does not exist
+    structure_magnitude: float  # see ``kernels/bound.py``
+    slot_discount: float  # how much less a slot is worth as a split than its drop says
 
     @property
     def n_features(self) -> int:
@@ -51,20 +36,22 @@ class Encoding:
     def slots(self) -> BoolArray:
         """(n, n + 2): which slots exist."""
         n = self.n_features
-        return np.ascontiguousarray(self.candidate_of[: column_of(n, n, 0)].reshape(n, n + 2) >= 0)
+        return np.ascontiguousarray(
+            self.candidate_of[: records.column_of(n, n, 0)].reshape(n, n + 2) >= 0
+        )
 
     def vertex(self, selection: IntArray) -> IntArray:
         """A selection as a vertex."""
         n = self.n_features
-        column_of = np.empty(self.candidate_of.max() + 1, dtype=np.int64)
+        column = np.empty(self.candidate_of.max() + 1, dtype=np.int64)  # of every candidate
         existing = np.flatnonzero(self.candidate_of >= 0)
-        column_of[self.candidate_of[existing]] = existing
-        columns = column_of[np.asarray(selection, dtype=np.int64)]
-        return np.roll(columns, -1) - columns_of(np.zeros(n + 1, dtype=np.int64))
+        column[self.candidate_of[existing]] = existing
+        columns = column[np.asarray(selection, dtype=np.int64)]
+        return np.roll(columns, -1) - records.columns_of(np.zeros(n + 1, dtype=np.int64))
 
     def selection(self, vertex: IntArray) -> IntArray:
         """A vertex as a selection (class first)."""
-        return self.candidate_of[np.roll(columns_of(vertex), 1)]
+        return self.candidate_of[np.roll(records.columns_of(vertex), 1)]
 
 
 def encode(problem: StructureProblem, dense_bytes: int | None = None) -> Encoding:
@@ -184,17 +171,17 @@ def _columns(problem: StructureProblem) -> tuple[IntArray, IntArray, IntArray]:
     candidates = problem.candidates
     n = candidates.n_variables - 1
     class_sets = candidates.group(0)
-    candidate_of = np.full(column_of(n, n, len(class_sets)), -1, dtype=np.int64)
+    candidate_of = np.full(records.column_of(n, n, len(class_sets)), -1, dtype=np.int64)
     first = np.full(len(class_sets), -1, dtype=np.int64)
     second = np.full(len(class_sets), -1, dtype=np.int64)
     for number, k in enumerate(class_sets):
-        candidate_of[column_of(n, n, number)] = k
+        candidate_of[records.column_of(n, n, number)] = k
         members = candidates.parents[k]
         first[number] = members[0] - 1 if members else -1
         second[number] = members[1] - 1 if len(members) > 1 else -1
     for i in range(n):
         for k in candidates.group(i + 1):
-            candidate_of[column_of(n, i, _slot(candidates.parents[k], n))] = k
+            candidate_of[records.column_of(n, i, _slot(candidates.parents[k], n))] = k
     return candidate_of, first, second
 
 

@@ -15,28 +15,15 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from marginbn.data.encode import EncodedData, Variable
-from marginbn.exceptions import InputError
 from marginbn.problem.candidates import enumerate_candidates
 from marginbn.problem.problem import margin_problem
 from marginbn.solvers.branch_bound.arrays import encode
+from marginbn.solvers.branch_bound.kernels import store, tree
 from marginbn.solvers.branch_bound.kernels.bound import UNTOUCHED, bound_error
 from marginbn.solvers.branch_bound.kernels.box import propagate
 from marginbn.solvers.branch_bound.kernels.climb import new_climber, search_from
 from marginbn.solvers.branch_bound.kernels.oracle import maximise
 from marginbn.solvers.branch_bound.kernels.records import IntArray, new_box
-from marginbn.solvers.branch_bound.kernels.store import (
-    drop_family,
-    move_nodes,
-    new_family,
-    push,
-)
-from marginbn.solvers.branch_bound.kernels.tree import (
-    BATCH_DONE,
-    EXHAUSTED,
-    NODE_LIMIT,
-    STOPPED,
-    run_batch,
-)
 from marginbn.solvers.branch_bound.rows import Rows
 from marginbn.solvers.branch_bound.saved_tree import gather, load, parse
 from marginbn.solvers.branch_bound.schedule import Schedule, settings_for, simple_starts
@@ -80,7 +67,7 @@ def _solve_tiny(solver: BranchBoundSolver) -> None:
     solver.run(run)
     encoding = encode(run.problem)
     giver, taker = (Worker(encoding, seed) for seed in range(2))
-    move_nodes(giver.pool, taker.pool, 1, True)  # too small a tree for two workers
+    store.move_nodes(giver.pool, taker.pool, 1, True)  # too small a tree for two workers
     nothing = gather([giver.pool])
     load(taker.pool, encoding.instance, giver.work.box, nothing, nothing.family)
 
@@ -166,12 +153,12 @@ class Search(SearchTree):
             self.run,
             self.name,
             lambda arrays: parse(arrays, self.encoding.instance),
-            lambda tree: tree.floor + self.encoding.constant,
+            lambda nodes: nodes.floor + self.encoding.constant,
         )
         if saved is None:
             return False
-        tree, self.earlier_nodes = saved
-        self.team.load(self.encoding.instance, self.root, tree)
+        nodes, self.earlier_nodes = saved
+        self.team.load(self.encoding.instance, self.root, nodes)
         return True
 
     def snapshot(self) -> SearchState:
@@ -185,7 +172,7 @@ class Search(SearchTree):
         self.root.allowed[:] = self.encoding.slots
         self.root.classes[:] = True
         if not propagate(self.encoding.instance, self.root):
-            raise _no_structure()
+            raise AssertionError("the first selection proves that the root is not empty")
 
     def _mean_vertex(self) -> IntArray:
         """The structure of the largest mean margin."""
@@ -193,8 +180,7 @@ class Search(SearchTree):
         rivals = np.diff(inst.starts)
         mean = np.repeat(inst.weights / np.maximum(rivals, 1), rivals)
         gradient = inst.linear + inst.columns @ mean
-        if maximise(inst, self.root, gradient, UNLIMITED, oracle)[0] == -np.inf:
-            raise _no_structure()
+        maximise(inst, self.root, gradient, UNLIMITED, oracle)
         return oracle.vertex.copy()
 
     def _open_root(self, vertex: IntArray) -> None:
@@ -211,9 +197,9 @@ class Search(SearchTree):
         b.vertices[0], b.share[0], b.state.n_active = vertex, 1.0, 1
         if self.run.neighbour is not None:
             self._use_neighbour(self.run.neighbour, error)
-        family = new_family(pool, b)
-        push(pool, self.root, float(b.state.bound), family, 0)
-        drop_family(pool, family)
+        family = store.new_family(pool, b)
+        store.push(pool, self.root, float(b.state.bound), family, 0)
+        store.drop_family(pool, family)
 
     def _use_neighbour(self, known: Majorant, error: float) -> None:
         """Relaxed solution of another gamma, and its majorant if it is better."""
@@ -259,7 +245,7 @@ class Search(SearchTree):
         if not is_first:
             stop = int(own.pool.state.iterations) + self.schedule.batch
         with self.team.batch(own) as node_limit:
-            own.code = run_batch(
+            own.code = tree.run_batch(
                 self.rows.bounding,
                 self.rows.full,
                 self.rows.coarse,
@@ -280,11 +266,11 @@ class Search(SearchTree):
         """A batch's code as a status; None if there is more to do. A worker without nodes waits for
         the others.
         """
-        if code == STOPPED:
+        if code == tree.STOPPED:
             return Status.TIME_LIMIT
-        if code not in (EXHAUSTED, NODE_LIMIT):
+        if code not in (tree.EXHAUSTED, tree.NODE_LIMIT):
             return None
-        if code == EXHAUSTED and self.team.is_finished:
+        if code == tree.EXHAUSTED and self.team.is_finished:
             return Status.OPTIMAL
         if self.team.nodes >= self.team.node_limit:
             return Status.NODE_LIMIT  # also if all that is open is with another worker
@@ -293,12 +279,12 @@ class Search(SearchTree):
 
     def improve(self, improved: bool) -> None:
         """Polish a new incumbent; after a full batch give the local search its share."""
-        if self.main.code in (EXHAUSTED, NODE_LIMIT):
+        if self.main.code in (tree.EXHAUSTED, tree.NODE_LIMIT):
             return  # before the first batch, or all nodes are with others
         if improved and self.heuristics:
             effort = self.schedule.polish_effort
             self._climb(self.main.incumbent.vertex.copy(), effort=effort, kick=POLISH_KICK)
-        if self.main.code != BATCH_DONE:
+        if self.main.code != tree.BATCH_DONE:
             return
         effort = self.schedule.advance(self._open_gap())
         turn = self.schedule.round // self.schedule.EVERY
@@ -362,9 +348,3 @@ class Search(SearchTree):
         if self.run.selection is not None:
             value = self.run.objective - self.encoding.constant
             self.team.announce(value, self.encoding.vertex(self.run.selection))
-
-
-def _no_structure() -> InputError:
-    return InputError(
-        "the candidate parent sets allow no acyclic structure; relax the required or forbidden arcs"
-    )

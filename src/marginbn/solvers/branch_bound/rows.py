@@ -22,14 +22,9 @@ from __future__ import annotations
 import numpy as np
 
 from marginbn.solvers.branch_bound.arrays import Encoding
-from marginbn.solvers.branch_bound.kernels.bound import EPS
 from marginbn.solvers.branch_bound.kernels.combination import Bounding, load_margins
-from marginbn.solvers.branch_bound.kernels.records import (
-    BoolArray,
-    FloatArray,
-    Instance,
-    IntArray,
-)
+from marginbn.solvers.branch_bound.kernels.duals import EPS
+from marginbn.solvers.branch_bound.kernels.records import BoolArray, FloatArray, Instance, IntArray
 
 BAND = 1.0
 """Terms this much above the smallest of their sample stay (nats)."""
@@ -125,15 +120,12 @@ class Reduction:
             return 0.0
         kept = np.where(self._rows, t, np.inf)
         lowest = np.minimum.reduceat(kept, self.full.starts[:-1])
-        lowest = np.where(self._explicit() | self._saturated(), self._capped(lowest), lowest)
+        lowest = np.where(self._linear(), lowest, np.minimum(lowest, self.full.gamma))
         return float((self.full.weights * (lowest - self._smallest(t))).sum())
-
-    def _capped(self, margins: FloatArray) -> FloatArray:
-        return np.minimum(margins, self.full.gamma)
 
     def _smallest(self, t: FloatArray) -> FloatArray:
         """min(gamma, all margins) of every sample."""
-        return self._capped(np.minimum.reduceat(t, self.full.starts[:-1]))
+        return np.minimum(np.minimum.reduceat(t, self.full.starts[:-1]), self.full.gamma)
 
     def _counts(self) -> FloatArray:
         """Rows kept of every sample."""

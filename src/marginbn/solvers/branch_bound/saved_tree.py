@@ -24,14 +24,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from marginbn.solvers.branch_bound.kernels import store
 from marginbn.solvers.branch_bound.kernels.records import Box, FloatArray, Instance, IntArray
-from marginbn.solvers.branch_bound.kernels.store import (
-    Pool,
-    drop_family,
-    push_all,
-    with_room,
-    words_per_box,
-)
+from marginbn.solvers.branch_bound.kernels.store import Pool
 from marginbn.solvers.checkpoint import Arrays, BrokenFileError
 
 
@@ -130,7 +125,7 @@ def parse(arrays: Arrays, inst: Instance) -> OpenNodes:
     n, n_sets = inst.n_features, inst.first.size
     n_nodes, n_families, n_vertices = len(tree.bound), len(tree.smoothing), len(tree.share)
     expected = {
-        "words": ((n_nodes, words_per_box(n, n_sets)), np.uint64),
+        "words": ((n_nodes, store.words_per_box(n, n_sets)), np.uint64),
         "bound": ((n_nodes,), np.float64),
         "spent": ((n_nodes,), np.int64),
         "family": ((n_nodes,), np.int64),
@@ -191,9 +186,9 @@ def load(pool: Pool, inst: Instance, root: Box, tree: OpenNodes, chosen: IntArra
     Boxes are cut to the root and tightened, so nothing impossible gets in.
     """
     families, member = np.unique(tree.family[chosen], return_inverse=True)
-    pool = with_room(pool, len(chosen) + 4)
+    pool = store.with_room(pool, len(chosen) + 4)
     places = [_load_family(pool, inst, tree, int(family)) for family in families]
-    push_all(
+    store.push_all(
         pool,
         inst,
         root,
@@ -203,7 +198,7 @@ def load(pool: Pool, inst: Instance, root: Box, tree: OpenNodes, chosen: IntArra
         np.array(places, dtype=np.int64)[member],
     )
     for place in places:
-        drop_family(pool, place)
+        store.drop_family(pool, place)
     pool.state.floor, pool.state.root_bound = tree.numbers
     return pool
 

@@ -20,7 +20,6 @@ MANY_FEATURES = 30
 it makes smaller.
 """
 
-
 LARGEST_CAP = 8
 """Parent sets of the class that the oracle looks into; without margins all: then it is exact."""
 
@@ -53,7 +52,6 @@ def settings_for(encoding: Encoding, limits: Limits, heuristics: bool = True) ->
 
 BATCH = 3e7
 """Nanoseconds of a batch."""
-
 
 SWEEPS_AT_ROOT, BATCHES_AT_ROOT = 300, 10
 """The local search at the root tries every slot so many times, if that takes no longer than so many

@@ -21,23 +21,11 @@ from contextlib import contextmanager, suppress
 import numpy as np
 
 from marginbn.solvers.branch_bound.arrays import Encoding
+from marginbn.solvers.branch_bound.kernels import records, store
 from marginbn.solvers.branch_bound.kernels.bound import Incumbent
 from marginbn.solvers.branch_bound.kernels.combination import new_bounding
-from marginbn.solvers.branch_bound.kernels.records import (
-    Box,
-    Instance,
-    IntArray,
-    new_box,
-    new_oracle,
-)
-from marginbn.solvers.branch_bound.kernels.store import (
-    Pool,
-    grown,
-    move_nodes,
-    new_pool,
-    top_bound,
-    with_room,
-)
+from marginbn.solvers.branch_bound.kernels.records import Box, Instance, IntArray
+from marginbn.solvers.branch_bound.kernels.store import Pool
 from marginbn.solvers.branch_bound.kernels.tree import EXHAUSTED, POOL_FULL, Workspace
 from marginbn.solvers.branch_bound.saved_tree import OpenNodes, load
 from marginbn.solvers.memory import KEPT_VERTICES
@@ -71,11 +59,11 @@ class Worker:
     def __init__(self, encoding: Encoding, seed: int) -> None:
         inst = encoding.instance
         n, n_sets = inst.n_features, inst.first.size
-        self.pool = new_pool(inst, FIRST_PLACES, FIRST_FAMILIES, KEPT_VERTICES)
-        self.inbox = new_pool(inst, 0, 0, KEPT_VERTICES)
+        self.pool = store.new_pool(inst, FIRST_PLACES, FIRST_FAMILIES, KEPT_VERTICES)
+        self.inbox = store.new_pool(inst, 0, 0, KEPT_VERTICES)
         self.work = Workspace(
-            new_box(n, n_sets),
-            new_oracle(n, n_sets),
+            records.new_box(n, n_sets),
+            records.new_oracle(n, n_sets),
             new_bounding(inst, ACTIVE_VERTICES, encoding.structure_magnitude),
             np.array([2 * seed + 1], dtype=np.int64),
         )
@@ -103,31 +91,33 @@ class Worker:
     def bound(self) -> float:
         """Largest bound of anything it holds or ever discarded."""
         if not self.is_busy:
-            self.claim = max(top_bound(self.pool), float(self.pool.state.floor))
-        return max(self.claim, top_bound(self.inbox))
+            self.claim = max(store.top_bound(self.pool), float(self.pool.state.floor))
+        return max(self.claim, store.top_bound(self.inbox))
 
     def receive(self) -> None:
         """Take the nodes that others donated."""
         count = int(self.inbox.state.open)
         if count:
-            self.pool = with_room(self.pool, count)
-            move_nodes(self.inbox, self.pool, count, False)
+            self.pool = store.with_room(self.pool, count)
+            store.move_nodes(self.inbox, self.pool, count, False)
 
     def donate(self, other: Worker, count: int) -> None:
         """Put every second of the best nodes into another worker's inbox."""
         count = min(count, int(self.pool.state.open) // 2)
         if count > 0:
-            other.inbox = with_room(other.inbox, count)
-            move_nodes(self.pool, other.inbox, count, True)
+            other.inbox = store.with_room(other.inbox, count)
+            store.move_nodes(self.pool, other.inbox, count, True)
             other.pool.state.root_bound = self.pool.state.root_bound
 
     def grow(self, budget: int) -> None:
         """Double the store, or from now on search depth first where little room is left."""
         if self.reserve == 0 and 2 * nbytes(self.pool) <= budget:
             with suppress(MemoryError):  # less than was promised: make do with what there is
-                self.pool = grown(self.pool, 2 * self.pool.bound.size, 2 * self.pool.constant.size)
+                self.pool = store.grown(
+                    self.pool, 2 * self.pool.bound.size, 2 * self.pool.constant.size
+                )
                 return
-        self.pool = with_room(self.pool, 2 * RESERVE)
+        self.pool = store.with_room(self.pool, 2 * RESERVE)
         self.reserve = RESERVE
 
     @property
@@ -247,7 +237,7 @@ class Team(BaseTeam[tuple[float, IntArray]]):
         """Post improvements; donate nodes to workers without any, or with worse ones only."""
         if worker is not self.workers[0]:
             self._note(worker)
-        best = top_bound(worker.pool)
+        best = store.top_bound(worker.pool)
         incumbent = float(worker.incumbent.value[0])
         for other in self.workers:
             if other is worker or other.inbox.state.open > 0:

@@ -5,31 +5,16 @@ Importing this package is cheap; numba and HiGHS are loaded when a solve starts.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from marginbn.problem.problem import StructureProblem
 from marginbn.solvers.memory import BranchCutShape, Needs
 from marginbn.solvers.run import Run
-from marginbn.solvers.tree_search import SearchTree, TreeSolver
+from marginbn.solvers.tree_search import Engine, SearchTree
 
 __all__ = ["BranchCutSolver"]
 
 
-@dataclass(frozen=True)
-class BranchCutSolver(TreeSolver):
-    """Branch and cut on hybrid linear programmes (solver name ``"branch_cut"``).
-
-    Parameters
-    ----------
-    heuristics
-        Whether local search and points of the relaxation may supply incumbents. Without them only
-        evaluated leaves prune; meant for tests.
-    random_splits
-        Split on random objects instead of the best ones; meant for tests.
-    """
-
-    heuristics: bool = True
-    random_splits: bool = False
+class BranchCutSolver(Engine):
+    """Branch and cut on hybrid linear programmes (solver name ``"branch_cut"``)."""
 
     name = "branch_cut"
 

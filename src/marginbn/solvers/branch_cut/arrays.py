@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import threading
 from collections import OrderedDict
-from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -12,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from marginbn.problem.candidates import CandidateSets
+from marginbn.problem.formulation import Poll
 from marginbn.problem.margins import MarginRows
 from marginbn.problem.problem import StructureProblem
 from marginbn.solvers.memory import BranchCutShape
@@ -19,9 +19,6 @@ from marginbn.solvers.memory import BranchCutShape
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 BoolArray = NDArray[np.bool_]
-
-Poll = Callable[[], None]
-"""Called now and then while something large is built; may raise to give up."""
 
 
 class Coefficients:
@@ -116,35 +113,19 @@ class Coefficients:
 
 @dataclass(frozen=True)
 class Instance:
-    """A problem as arrays.
-
-    Attributes
-    ----------
-    candidates
-        The candidates themselves.
-    offsets
-        (n + 1,), the candidates of i are ``offsets[i]:offsets[i + 1]``.
-    child, members
-        (K,) and (K, P): child and parents of each candidate, padded with -1.
-    linear, weights, gamma, n_rivals
-        As in the problem; a sample without rivals has no row and is part of ``constant``.
-    coefficients
-        The margin matrix.
-    magnitude
-        G of :mod:`marginbn.solvers.branch_cut.lagrangian`.
-    """
+    """A problem as arrays."""
 
     candidates: CandidateSets
-    offsets: IntArray
-    child: IntArray
-    members: IntArray
-    linear: FloatArray
-    weights: FloatArray
+    offsets: IntArray  # (n + 1,) the candidates of i are offsets[i]:offsets[i + 1]
+    child: IntArray  # (K,)
+    members: IntArray  # (K, P) parents of each candidate, padded with -1
+    linear: FloatArray  # (K,)
+    weights: FloatArray  # (M,)
     gamma: float
     n_rivals: int
-    constant: float
+    constant: float  # samples without rivals: they have no row
     coefficients: Coefficients
-    magnitude: float
+    magnitude: float  # G of ``lagrangian.py``
 
     @property
     def restricted(self) -> bool:

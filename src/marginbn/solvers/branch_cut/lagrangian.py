@@ -43,18 +43,9 @@ def feasible_multipliers(
 ) -> tuple[FloatArray, FloatArray]:
     """Clip to u >= 0 and shrink until sum_c u_mc <= w_m holds exactly.
 
-    Parameters
-    ----------
-    raw, samples
-        Multiplier of each listed margin row and the sample it belongs to.
-    weights
-        (M,), the caps w_m.
-
-    Returns
-    -------
-    multipliers, sums
-        The feasible multipliers and an upper estimate of their sum for every sample, (M,),
-        at most w_m; the true sums are not larger by more than rounding, see below.
+    ``raw`` and ``samples`` are the multiplier of each listed margin row and the sample it belongs
+    to. Returns the feasible multipliers and their sum for every sample, (M,), at most w_m; the true
+    sums are not larger by more than rounding, see below.
     """
     clipped = np.where(np.isfinite(raw), np.maximum(raw, 0.0), 0.0)
     sums = np.bincount(samples, clipped, len(weights)).astype(np.float64)
@@ -69,21 +60,11 @@ def feasible_multipliers(
 
 @dataclass(frozen=True)
 class Prices:
-    """A Lagrangian of a node: values of all candidates, the constant and the error allowance.
+    """A Lagrangian of a node."""
 
-    Attributes
-    ----------
-    values
-        v, (K,).
-    constant
-        Everything but the maxima.
-    error
-        Rounding allowance, already documented above; added to every bound.
-    """
-
-    values: FloatArray
-    constant: float
-    error: float
+    values: FloatArray  # (K,) v
+    constant: float  # everything but the maxima
+    error: float  # rounding allowance, see above; added to every bound
 
     def best(self, instance: Instance, allowed: BoolArray) -> FloatArray:
         """Largest allowed value of each variable; -inf where nothing is allowed."""
@@ -100,42 +81,24 @@ class Prices:
         return total - (best[instance.child] - self.values)
 
 
-def rounding_allowance(
-    instance: Instance, terms: int, n_rows: int, row_size: float, rhs_size: float
-) -> float:
-    """The error of the module's docstring; ``row_size`` is Y, ``rhs_size`` is sum |y_r rhs_r|."""
-    n = instance.n_variables
-    size = instance.magnitude + n * row_size + rhs_size
-    cap = instance.gamma * float(instance.weights.sum())
-    return 4.0 * EPS * ((terms + 2 * n_rows + n + 8) * size + (instance.n_samples + 8) * cap)
-
-
 def lagrangian(
     instance: Instance,
     gradient: FloatArray,
-    unused_weight: float,
+    unused_weight: float,  # sum_m (w_m - sum_c u_mc)
     terms: int,
     row_values: FloatArray,
     multipliers: FloatArray,
     rhs: FloatArray,
 ) -> Prices:
-    """Prices from their parts.
-
-    Parameters
-    ----------
-    gradient
-        linear + A^T u, (K,), a sum of ``terms`` products.
-    unused_weight
-        sum_m (w_m - sum_c u_mc).
-    row_values
-        rows^T y, (K,).
-    multipliers, rhs
-        y >= 0 and the right-hand sides of the structural rows, all with coefficients of size one.
+    """Prices from their parts: ``gradient`` is linear + A^T u, (K,), a sum of ``terms`` products,
+    ``row_values`` is rows^T y, (K,), and ``multipliers`` are y >= 0 of structural rows, all with
+    coefficients of size one.
     """
     used = float(multipliers @ rhs) if len(rhs) else 0.0
-    size = float(multipliers.sum())
-    error = rounding_allowance(
-        instance, terms, len(multipliers), size, float(multipliers @ np.abs(rhs))
-    )
+    n, n_rows = instance.n_variables, len(multipliers)
+    rhs_size = float(multipliers @ np.abs(rhs))
+    size = instance.magnitude + n * float(multipliers.sum()) + rhs_size
+    cap = instance.gamma * float(instance.weights.sum())
+    error = 4.0 * EPS * ((terms + 2 * n_rows + n + 8) * size + (instance.n_samples + 8) * cap)
     constant = instance.constant + instance.gamma * unused_weight - used
     return Prices(gradient + row_values, constant, error)

@@ -24,27 +24,18 @@ ROWWISE, MINIMISE = 2, 1
 """HiGHS' numbers for the matrix format and the sense of the objective."""
 
 Outcome = Literal["optimal", "infeasible", "limit"]
+"""``"limit"`` covers time and iteration limits and everything unexpected."""
 
 
 @dataclass(frozen=True)
 class Solution:
-    """What a run left behind.
-
-    Attributes
-    ----------
-    outcome
-        ``"limit"`` covers time and iteration limits and everything unexpected.
-    objective
-        Of the maximisation, without the constant of saturated samples.
-    eta, tau
-        Values of the columns; empty unless optimal.
-    convexity, structural, explicit
-        Multipliers of the rows; if infeasible, those of a ray that proves it (empty where there
-        is none).
+    """What a run left behind: values of the columns eta and tau, empty unless optimal, and
+    multipliers of the rows; if infeasible, those of a ray that proves it (empty where there is
+    none).
     """
 
     outcome: Outcome
-    objective: float
+    objective: float  # of the maximisation, without the constant of saturated samples
     eta: FloatArray
     tau: FloatArray
     convexity: FloatArray

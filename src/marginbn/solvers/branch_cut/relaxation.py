@@ -51,29 +51,15 @@ FRESH = 50_000
 
 @dataclass(frozen=True)
 class Effort:
-    """How long one node is worked on.
+    """How long one node is worked on."""
 
-    Attributes
-    ----------
-    rounds
-        Rounds with new rows at most; three times as many for missing columns.
-    patience, progress
-        Stop if so many rounds closed less than this share of the gap.
-    rows, violation
-        New structural rows per round at most; rows violated by less are left alone.
-    accuracy
-        Share of the remaining gap to which samples and columns are settled.
-    exact
-        How often the exact separation may be called when nothing else finds a row.
-    """
-
-    rounds: int
-    patience: int
-    progress: float
-    rows: int
-    violation: float
-    accuracy: float = 0.1
-    exact: int = 0
+    rounds: int  # with new rows at most; three times as many for missing columns
+    patience: int  # stop if so many rounds ...
+    progress: float  # ... closed less than this share of the gap
+    rows: int  # new structural rows per round at most
+    violation: float  # rows violated by less are left alone
+    accuracy: float = 0.1  # share of the remaining gap to which samples and columns are settled
+    exact: int = 0  # calls of the exact separation, which comes when nothing else finds a row
 
 
 def effort_at(instance: Instance, depth: int) -> Effort:
@@ -96,29 +82,15 @@ def effort_at(instance: Instance, depth: int) -> Effort:
 
 @dataclass(frozen=True)
 class Relaxed:
-    """A node after one or several rounds.
+    """A node after one or several rounds."""
 
-    Attributes
-    ----------
-    loaded, warm
-        The state whose programme is loaded in HiGHS, and the one for the children.
-    bound
-        Safe bound; -inf where the node is proven empty, +inf where nothing was proven.
-    prices
-        Behind the bound; ``None`` where no programme was solved.
-    point, margins
-        The last eta, (K,), or ``None``, and its margins, (M, rivals).
-    solution
-        Of the last programme.
-    """
-
-    loaded: Warm
-    warm: Warm
-    bound: float = math.inf
-    prices: Prices | None = None
-    point: FloatArray | None = None
-    margins: FloatArray = field(default_factory=lambda: np.zeros((0, 0)))
-    solution: Solution | None = None
+    loaded: Warm  # the state whose programme is loaded in HiGHS
+    warm: Warm  # the one for the children
+    bound: float = math.inf  # safe; -inf where the node is proven empty, inf if nothing is proven
+    prices: Prices | None = None  # behind the bound; None where no programme was solved
+    point: FloatArray | None = None  # (K,) the last eta
+    margins: FloatArray = field(default_factory=lambda: np.zeros((0, 0)))  # (M, rivals) its margins
+    solution: Solution | None = None  # of the last programme
 
     def after(self, last: Relaxed) -> Relaxed:
         """The node after one more round: the last point, the best bound."""

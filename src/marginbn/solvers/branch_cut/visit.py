@@ -19,23 +19,13 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from marginbn.problem.formulation import Poll
 from marginbn.problem.problem import StructureProblem, drop_dominated
-from marginbn.solvers.branch_cut.arrays import (
-    BoolArray,
-    FloatArray,
-    Instance,
-    IntArray,
-    Poll,
-    build_instance,
-)
+from marginbn.solvers.branch_cut import arrays, relaxation
+from marginbn.solvers.branch_cut.arrays import BoolArray, FloatArray, Instance, IntArray
 from marginbn.solvers.branch_cut.kernels.climb import IncumbentSearch
 from marginbn.solvers.branch_cut.kernels.propagate import propagate
-from marginbn.solvers.branch_cut.relaxation import (
-    ALL_COLUMNS,
-    HybridRelaxation,
-    Relaxed,
-    effort_at,
-)
+from marginbn.solvers.branch_cut.relaxation import HybridRelaxation, Relaxed
 from marginbn.solvers.branch_cut.rows import RowPool
 from marginbn.solvers.branch_cut.split import Chooser, PseudoCosts, sides
 from marginbn.solvers.branch_cut.tree import SMALLEST_TREE, Node, Origin, Tree
@@ -78,26 +68,14 @@ take longer; it then leaves on its own, and nobody reads what it brings.
 
 @dataclass(frozen=True, eq=False)
 class Shared:
-    """What the workers share; safe to use from several threads.
+    """What the workers share; safe to use from several threads."""
 
-    Attributes
-    ----------
-    problem
-        The problem without dominated candidates.
-    original
-        Number of each of its candidates in the problem as it was given.
-    memory
-        How memory is used.
-    instance, pool, costs
-        Its arrays, the rows made so far, and what was learned about splits.
-    """
-
-    problem: StructureProblem
-    original: IntArray
+    problem: StructureProblem  # without dominated candidates
+    original: IntArray  # number of each of its candidates in the problem as it was given
     memory: Division
     instance: Instance
-    pool: RowPool
-    costs: PseudoCosts
+    pool: RowPool  # the rows made so far
+    costs: PseudoCosts  # what was learned about splits
 
     def starts(self, known: IntArray | None) -> list[IntArray]:
         """Selections to start from; first a known one, if it is made of the candidates here."""
@@ -112,7 +90,7 @@ class Shared:
         instance = self.instance
         labels = labels_at(instance, chosen)
         warm = cold_start(instance, labels, np.flatnonzero(allowed), self.pool.class_rows())
-        if instance.n_candidates <= ALL_COLUMNS:
+        if instance.n_candidates <= relaxation.ALL_COLUMNS:
             return warm
         active = {int(k) for k in chosen}
         for i in range(instance.n_variables):
@@ -132,7 +110,7 @@ def prepare(
     """Write a problem out within the memory (None: without a limit)."""
     reduced = drop_dominated(problem)
     division = BranchCutShape.of(reduced).divide(memory or Memory.probe(None), n_jobs)
-    instance = build_instance(reduced, division.dense, poll, division.cache)
+    instance = arrays.build_instance(reduced, division.dense, poll, division.cache)
     pool = RowPool(instance)
     return Shared(reduced, _positions(reduced, problem), division, instance, pool, PseudoCosts())
 
@@ -318,7 +296,7 @@ class Visitor:
             allowed,
             [pool.edge(int(i), int(j)) for i, j in zip(*np.nonzero(present), strict=True)],
             self.team.cutoff,
-            effort_at(self.instance, node.depth),
+            relaxation.effort_at(self.instance, node.depth),
             lambda bound: self.claim(node, bound),
         )
 

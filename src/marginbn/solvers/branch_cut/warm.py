@@ -47,32 +47,15 @@ class Basis:
 
 @dataclass(frozen=True)
 class Warm:
-    """State of the relaxation.
+    """State of the relaxation."""
 
-    Attributes
-    ----------
-    labels
-        (M,), see above.
-    cost, terms
-        linear + sum over linear samples of w_m a_mc, (K,), and how many products were added to
-        get it.
-    active
-        Candidates with a column, increasing.
-    rows
-        Numbers of the structural rows.
-    explicit
-        Margin rows m * rivals + c, increasing; every explicit sample has at least one.
-    basis
-        ``None`` for a cold start.
-    """
-
-    labels: LabelArray
-    cost: FloatArray
-    terms: int
-    active: IntArray
-    rows: tuple[int, ...]
-    explicit: IntArray
-    basis: Basis | None
+    labels: LabelArray  # (M,) see above
+    cost: FloatArray  # (K,) linear + sum over linear samples of w_m a_mc
+    terms: int  # products that were added to get it
+    active: IntArray  # candidates with a column, increasing
+    rows: tuple[int, ...]  # numbers of the structural rows
+    explicit: IntArray  # margin rows m * rivals + c, increasing; every explicit sample has some
+    basis: Basis | None  # None for a cold start
 
     @property
     def nbytes(self) -> int:
@@ -107,7 +90,8 @@ class Warm:
         active, order = _merge(self.active, new)
         basis = self.basis
         if basis is not None:
-            basis = replace(basis, eta=_insert(basis.eta, order, len(new), LOWER))
+            added = np.full(len(new), LOWER, dtype=np.int8)
+            basis = replace(basis, eta=np.concatenate([basis.eta, added])[order])
         return replace(self, active=active, basis=basis)
 
     def with_samples(self, instance: Instance, samples: IntArray, rivals: IntArray) -> Warm:
@@ -146,10 +130,6 @@ def _merge(old: IntArray, new: IntArray) -> tuple[IntArray, IntArray]:
     both = np.concatenate([old, new])
     order = np.argsort(both, kind="stable")
     return both[order], order
-
-
-def _insert(status: StatusArray, order: IntArray, count: int, value: int) -> StatusArray:
-    return np.concatenate([status, np.full(count, value, dtype=np.int8)])[order]
 
 
 def labels_at(instance: Instance, chosen: IntArray) -> LabelArray:

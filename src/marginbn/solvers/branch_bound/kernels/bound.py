@@ -50,43 +50,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from marginbn.solvers.branch_bound.kernels.combination import (
-    ARC_TIME,
-    COLUMN_TIME,
-    Balance,
-    Bounding,
-    BoundState,
-    correct,
-    linear_of_active,
-    load_margins,
-    make_room,
-    new_balance,
-    step_towards,
-    worst_vertex,
-)
-from marginbn.solvers.branch_bound.kernels.duals import (
-    BLOCK,
-    add_rows,
-    fresh_gradient,
-    linear_of_vertex,
-    objective_of_margins,
-    objective_of_vertex,
-    prepare_columns,
-    update_duals,
-)
+from marginbn.solvers.branch_bound.kernels import combination, duals, records
+from marginbn.solvers.branch_bound.kernels.combination import Balance, Bounding, BoundState
 from marginbn.solvers.branch_bound.kernels.oracle import maximise
-from marginbn.solvers.branch_bound.kernels.records import (
-    Box,
-    FloatArray,
-    Instance,
-    IntArray,
-    Oracle,
-    column_of,
-    copy_array,
-)
+from marginbn.solvers.branch_bound.kernels.records import Box, FloatArray, Instance, IntArray
 from marginbn.solvers.compile import kernel, shared
-
-EPS = 2.0**-53
 
 FEW = 4
 """Roundings of a sum besides its additions: the factors, and the final ``c + value``."""
@@ -100,7 +68,7 @@ UNTOUCHED = 16.0
 
 def structure_magnitude(magnitude: FloatArray, n: int) -> float:
     """G: no structure's ``|g . eta|`` exceeds it."""
-    slots, class_sets = np.split(magnitude, [column_of(n, n, 0)])
+    slots, class_sets = np.split(magnitude, [records.column_of(n, n, 0)])
     features = slots.reshape(n, n + 2).max(axis=1, initial=0.0)
     return float(features.sum() + class_sets.max(initial=0.0))
 
@@ -115,7 +83,7 @@ def bound_error(inst: Instance, scale: BoundState, operations: float) -> float:
     constant = (n_samples + FEW) * inst.gamma * scale.total_weight
     constant += (n_rows + n + FEW) * scale.structure
     oracle = ORACLE_ROUNDINGS * (n + 2) * (n + 2) * scale.largest
-    return float(inst.error + 2.0 * EPS * (gradient + constant + oracle))
+    return float(inst.error + 2.0 * duals.EPS * (gradient + constant + oracle))
 
 
 EMPTY, PRUNED, SPLIT, PAUSED = 0, 1, 2, 3
@@ -168,9 +136,7 @@ class Settings(NamedTuple):
     accuracy_top: float  # the same while the bound is far from the incumbent
     top: float  # "far": more than this part of the distance at the root
     slot_discount: float  # kappa: re-rooting splits are worth less than their drop says
-    patience: (
-        float  # windows a box below the top may still need, at its present progress, to be pruned
-    )
+    patience: float  # windows that pruning may still take at the present progress, below the top
     iterations: int  # largest number per box
     root_iterations: int
     evaluate: bool  # try oracle vertices as incumbents
@@ -203,8 +169,8 @@ def _new_scratch(inst: Instance) -> Scratch:
     return Scratch(
         np.zeros(n_rows),
         np.zeros(n_rows),
-        np.empty(n_rows + BLOCK),
-        np.empty(n_rows + BLOCK, dtype=np.int64),
+        np.empty(n_rows + duals.BLOCK),
+        np.empty(n_rows + duals.BLOCK, dtype=np.int64),
         inst.linear.copy(),
         np.empty((n_columns + 1, 2), dtype=np.int64),
     )
@@ -223,7 +189,7 @@ def offer_vertex(vertex: IntArray, value: float, incumbent: Incumbent) -> None:
     """Keep a better structure."""
     if value > incumbent.value[0]:
         incumbent.value[0] = value
-        copy_array(vertex, incumbent.vertex)
+        records.copy_array(vertex, incumbent.vertex)
         incumbent.found[0] += 1
 
 
@@ -234,11 +200,11 @@ def try_vertex(
     """Keep a structure if it is better. The reduced objective is nowhere smaller, so it decides
     for nearly all structures that nothing more need be computed.
     """
-    value = objective_of_vertex(inst, vertex, margins)
+    value = duals.objective_of_vertex(inst, vertex, margins)
     slack = SAME_VALUE * (1.0 + abs(value))
     if value + slack > incumbent.value[0]:
         if inst.rows.shape[0] < full.rows.shape[0]:
-            value = objective_of_vertex(full, vertex, np.empty(full.rows.shape[0]))
+            value = duals.objective_of_vertex(full, vertex, np.empty(full.rows.shape[0]))
         offer_vertex(vertex, value, incumbent)
 
 
@@ -249,7 +215,7 @@ def bound_box(
     box: Box,
     settings: Settings,
     b: Bounding,
-    oracle: Oracle,
+    oracle: records.Oracle,
     incumbent: Incumbent,
     theta: float,
     iterations: int,
@@ -260,11 +226,11 @@ def bound_box(
     ``full`` has all rows and scores what might be a better structure.
     """
     work = _new_scratch(inst)
-    n_spans = prepare_columns(inst, box, work.spans, work.fixed)
+    n_spans = duals.prepare_columns(inst, box, work.spans, work.fixed)
     b.state.bound, b.state.relaxed = np.inf, -np.inf
     b.state.iterations = 0
-    load_margins(inst, b)
-    balance = new_balance(inst, b)
+    combination.load_margins(inst, b)
+    balance = combination.new_balance(inst, b)
     operations, before = 0.0, np.inf
     narrowest, lull = np.inf, 0
     for iteration in range(iterations):
@@ -288,8 +254,8 @@ def bound_box(
             if settings.patience * (before - b.state.bound) < b.state.bound - cutoff:
                 return SPLIT
             before = b.state.bound
-        time = ARC_TIME * oracle.solved[0] * inst.n_features**2
-        time += COLUMN_TIME * n_changed * inst.linear.size
+        time = combination.ARC_TIME * oracle.solved[0] * inst.n_features**2
+        time += combination.COLUMN_TIME * n_changed * inst.linear.size
         if not _advance(
             inst, b, work, balance, settings, oracle.vertex, value, theta, cutoff, time
         ):
@@ -315,13 +281,15 @@ def _refresh_gradient(
     gradient counts in the rounding allowance, and the number of rows that changed.
     """
     mu = b.state.smoothing
-    count, unused = update_duals(inst, b.t, mu, stale, work.u, work.changed, work.delta)
+    count, unused = duals.update_duals(inst, b.t, mu, stale, work.u, work.changed, work.delta)
     if iteration % REFRESH == 0:
-        operations = fresh_gradient(
+        operations = duals.fresh_gradient(
             inst, work.spans, n_spans, work.u, work.changed, work.delta, work.g
         )
     else:
-        operations += add_rows(inst, work.spans, n_spans, work.changed, work.delta, count, work.g)
+        operations += duals.add_rows(
+            inst, work.spans, n_spans, work.changed, work.delta, count, work.g
+        )
     constant = inst.offset + inst.gamma * unused
     for r in range(work.u.size):
         constant += work.u[r] * work.fixed[r]
@@ -339,7 +307,7 @@ def _keep_best(inst: Instance, b: Bounding, g: FloatArray, upper: float, operati
         b.state.bound = constant + upper
         b.state.constant = constant
         b.state.unused = b.state.new_unused
-        copy_array(g, b.best_g)
+        records.copy_array(g, b.best_g)
 
 
 @kernel
@@ -358,9 +326,10 @@ def _advance(
     """Stop rules, one pairwise step towards a new vertex, which took ``time`` to find, and a
     correction; False when the box should be split.
     """
-    make_room(b, balance)
-    worst, at_eta = worst_vertex(inst, b, work.g)
-    relaxed = objective_of_margins(inst, b.t) + linear_of_active(inst, b, inst.linear)
+    combination.make_room(b, balance)
+    worst, at_eta = combination.worst_vertex(inst, b, work.g)
+    relaxed = duals.objective_of_margins(inst, b.t)
+    relaxed += combination.linear_of_active(inst, b, inst.linear)
     b.state.relaxed = relaxed
     bracket = b.state.bound - relaxed
     if relaxed > cutoff and bracket < theta * (b.state.bound - cutoff):
@@ -371,12 +340,11 @@ def _advance(
         if b.state.smoothing <= floor and frank_wolfe_gap < STANDSTILL * abs(b.state.bound):
             return False
         b.state.smoothing = max(floor, settings.smoothing_factor * b.state.smoothing)
-    slope = linear_of_vertex(inst, work.g, target) - linear_of_vertex(
-        inst, work.g, b.vertices[worst]
-    )
+    slope = duals.linear_of_vertex(inst, work.g, target)
+    slope -= duals.linear_of_vertex(inst, work.g, b.vertices[worst])
     if slope > 0.0:
-        step_towards(inst, b, balance, target, worst, slope)
+        combination.step_towards(inst, b, balance, target, worst, slope)
     elif b.state.smoothing <= settings.smoothing_floor * inst.gamma:
         return False
-    correct(inst, b, balance, frank_wolfe_gap, settings.correction * time)
+    combination.correct(inst, b, balance, frank_wolfe_gap, settings.correction * time)
     return True

@@ -42,18 +42,10 @@ from __future__ import annotations
 
 import numpy as np
 
+from marginbn.solvers.branch_bound.kernels import records
 from marginbn.solvers.branch_bound.kernels.edmonds import price_between
 from marginbn.solvers.branch_bound.kernels.oracle import class_bounds, maximise_base
-from marginbn.solvers.branch_bound.kernels.records import (
-    FORBIDDEN,
-    MISSING,
-    Box,
-    FloatArray,
-    Instance,
-    Oracle,
-    column_of,
-    only_true,
-)
+from marginbn.solvers.branch_bound.kernels.records import Box, FloatArray, Instance, Oracle
 from marginbn.solvers.compile import entry, kernel
 
 
@@ -248,10 +240,9 @@ def _restrict_classes(inst: Instance, box: Box) -> int:
             changed = 1
             continue
         left += 1
-        if inst.first[s] >= 0:
-            count[inst.first[s]] += 1
-        if inst.second[s] >= 0:
-            count[inst.second[s]] += 1
+        for j in (inst.first[s], inst.second[s]):
+            if j >= 0:
+                count[j] += 1
     if left == 0:
         return -1
     for j in range(n):
@@ -286,7 +277,7 @@ def _restrict_relevant(inst: Instance, box: Box) -> int:
             continue
         if not box.allowed[j, n + 1]:
             box.relevant[j] = False
-        elif only_true(box.allowed[j]) == n + 1:
+        elif records.only_true(box.allowed[j]) == n + 1:
             for s in range(box.classes.size):
                 if box.classes[s] and not is_member(inst, j, s):
                     box.classes[s] = False
@@ -302,12 +293,12 @@ def fix_box(
     removed).
     """
     base, _ = maximise_base(box, g, oracle)
-    if base <= MISSING:
+    if base <= records.MISSING:
         return False, -np.inf
     class_bounds(inst, box, g, base, oracle)
     removed = _drop_class_sets(box, c, cutoff, oracle)
     best = oracle.upper.max()
-    if best <= MISSING:
+    if best <= records.MISSING:
         return False, removed
     with_feature, with_component = _class_maxima(inst, box, oracle)
     entry_cost = np.empty(box.component.size)
@@ -330,7 +321,7 @@ def _drop_class_sets(box: Box, c: float, cutoff: float, oracle: Oracle) -> float
         if box.classes[s] and c + oracle.upper[s] <= cutoff:
             removed = max(removed, c + oracle.upper[s])
             box.classes[s] = False
-            oracle.upper[s] = FORBIDDEN
+            oracle.upper[s] = records.FORBIDDEN
     return removed
 
 
@@ -338,8 +329,8 @@ def _drop_class_sets(box: Box, c: float, cutoff: float, oracle: Oracle) -> float
 def _class_maxima(inst: Instance, box: Box, oracle: Oracle) -> tuple[FloatArray, FloatArray]:
     """m_i per feature and m_X per component."""
     n = box.component.size
-    with_feature = np.full(n, FORBIDDEN)
-    with_component = np.full(n, FORBIDDEN)
+    with_feature = np.full(n, records.FORBIDDEN)
+    with_component = np.full(n, records.FORBIDDEN)
     for s in range(box.classes.size):
         if not box.classes[s]:
             continue
@@ -385,12 +376,12 @@ def slot_cost(box: Box, g: FloatArray, i: int, s: int, oracle: Oracle) -> float:
     """rc(i, s) of a slot from outside the component."""
     n = box.allowed.shape[0]
     if oracle.graph.blocked[i] > 0:
-        return -FORBIDDEN
+        return -records.FORBIDDEN
     if s >= n:
         price = oracle.enter[i]
     else:
         price = price_between(box.component[i], box.component[s], oracle.tree)
-    return float(price - g[column_of(n, i, s)] - oracle.graph.inner[i])
+    return float(price - g[records.column_of(n, i, s)] - oracle.graph.inner[i])
 
 
 @kernel

@@ -28,15 +28,9 @@ from typing import NamedTuple
 
 import numpy as np
 
+from marginbn.solvers.branch_bound.kernels import duals
 from marginbn.solvers.branch_bound.kernels.bound import Incumbent, offer_vertex
 from marginbn.solvers.branch_bound.kernels.box import is_member
-from marginbn.solvers.branch_bound.kernels.duals import (
-    BLOCK,
-    add_column,
-    add_rows,
-    objective_of_vertex,
-    value_along,
-)
 from marginbn.solvers.branch_bound.kernels.records import (
     Box,
     FloatArray,
@@ -46,6 +40,7 @@ from marginbn.solvers.branch_bound.kernels.records import (
     copy_array,
     new_record,
     next_random,
+    set_class,
 )
 from marginbn.solvers.compile import entry, kernel
 
@@ -117,8 +112,8 @@ def new_climber(inst: Instance, seed: int) -> Climber:
         np.zeros(n_rows),
         inst.linear.copy(),
         np.full(n_samples, -1, dtype=np.int64),
-        np.zeros(2 * n_samples + BLOCK, dtype=np.int64),
-        np.zeros(2 * n_samples + BLOCK),
+        np.zeros(2 * n_samples + duals.BLOCK, dtype=np.int64),
+        np.zeros(2 * n_samples + duals.BLOCK),
         np.array([[0, inst.linear.size]], dtype=np.int64),
         np.array([2 * seed + 1], dtype=np.int64),
         new_record(ClimbState, best=-np.inf, found=-1),
@@ -173,7 +168,7 @@ def _copy_margins(inst: Instance, source: FloatArray, target: FloatArray) -> Non
 def _judge(full: Instance, climber: Climber, least: float) -> None:
     """Replace the value by the one with all rows, unless it is too low already."""
     if climber.state.value >= least:
-        climber.state.value = objective_of_vertex(full, climber.vertex, climber.margins)
+        climber.state.value = duals.objective_of_vertex(full, climber.vertex, climber.margins)
 
 
 @kernel
@@ -238,7 +233,7 @@ def _kick_and_climb(
 def _climb(inst: Instance, box: Box, climber: Climber, stop: IntArray) -> None:
     """Improve features in turn until a whole round fails, then class set and routes."""
     n = inst.n_features
-    climber.state.value = objective_of_vertex(inst, climber.vertex, climber.t)
+    climber.state.value = duals.objective_of_vertex(inst, climber.vertex, climber.t)
     _follow(inst, climber)
     climber.state.effort += n
     while True:
@@ -272,13 +267,13 @@ def _follow(inst: Instance, climber: Climber) -> None:
             count += 1
         climber.lowest[m] = row
     if count > 0:
-        add_rows(inst, climber.spans, 1, climber.changed, climber.delta, count, climber.g)
+        duals.add_rows(inst, climber.spans, 1, climber.changed, climber.delta, count, climber.g)
 
 
 @kernel
 def _value_with(inst: Instance, climber: Climber, v: int) -> float:
     """The objective without linear scores when column v joins ``base``."""
-    return value_along(inst, inst.offset, climber.base, 1.0, inst.columns[v])
+    return duals.value_along(inst, inst.offset, climber.base, 1.0, inst.columns[v])
 
 
 @kernel
@@ -324,7 +319,7 @@ def _improve_slot(inst: Instance, box: Box, climber: Climber, i: int) -> bool:
             continue
         if not loaded:
             _copy_margins(inst, climber.t, climber.base)
-            add_column(inst, offset + old, -1.0, climber.base)
+            duals.add_column(inst, offset + old, -1.0, climber.base)
             linear = _linear(inst, vertex) - inst.linear[offset + old]
             loaded = True
         climber.state.effort += 1
@@ -335,7 +330,7 @@ def _improve_slot(inst: Instance, box: Box, climber: Climber, i: int) -> bool:
     if slot == old:
         return False
     vertex[i] = slot
-    add_column(inst, offset + slot, 1.0, climber.base)
+    duals.add_column(inst, offset + slot, 1.0, climber.base)
     _copy_margins(inst, climber.base, climber.t)
     climber.state.value = best
     _follow(inst, climber)
@@ -359,7 +354,7 @@ def _improve_class(inst: Instance, box: Box, climber: Climber) -> bool:
     if which < 0:
         return False
     set_class(inst, vertex, which)
-    climber.state.value = objective_of_vertex(inst, vertex, climber.t)
+    climber.state.value = duals.objective_of_vertex(inst, vertex, climber.t)
     _follow(inst, climber)
     return True
 
@@ -392,27 +387,16 @@ def _class_move_value(inst: Instance, climber: Climber, s: int) -> float:
     vertex = climber.vertex
     _copy_margins(inst, climber.t, climber.base)
     old, new = column_of(n, n, vertex[n]), column_of(n, n, s)
-    add_column(inst, old, -1.0, climber.base)
+    duals.add_column(inst, old, -1.0, climber.base)
     linear = _linear(inst, vertex) - inst.linear[old]
     for j in (inst.first[s], inst.second[s]):
         if j >= 0 and vertex[j] != n + 1:
             present, empty = column_of(n, j, vertex[j]), column_of(n, j, n + 1)
-            add_column(inst, present, -1.0, climber.base)
-            add_column(inst, empty, 1.0, climber.base)
+            duals.add_column(inst, present, -1.0, climber.base)
+            duals.add_column(inst, empty, 1.0, climber.base)
             linear += inst.linear[empty] - inst.linear[present]
     climber.state.effort += MOVED_COLUMNS
     return float(linear + inst.linear[new] + _value_with(inst, climber, new))
-
-
-@kernel
-def set_class(inst: Instance, vertex: IntArray, s: int) -> None:
-    """Use class set s and give its members {}."""
-    n = inst.n_features
-    vertex[n] = s
-    if inst.first[s] >= 0:
-        vertex[inst.first[s]] = n + 1
-    if inst.second[s] >= 0:
-        vertex[inst.second[s]] = n + 1
 
 
 @kernel
@@ -432,7 +416,7 @@ def _improve_route(inst: Instance, box: Box, climber: Climber) -> bool:
         if move[1] >= 0:
             vertex[move[1]] = move[2]
             vertex[move[3]] = move[4]
-            climber.state.value = objective_of_vertex(inst, vertex, climber.t)
+            climber.state.value = duals.objective_of_vertex(inst, vertex, climber.t)
             _follow(inst, climber)
             return True
     return False
@@ -464,9 +448,9 @@ def _route_value(inst: Instance, climber: Climber, i: int, s: int, p: int, slot:
     old_i, new_i = column_of(n, i, vertex[i]), column_of(n, i, s)
     old_p, new_p = column_of(n, p, vertex[p]), column_of(n, p, slot)
     _copy_margins(inst, climber.t, climber.base)
-    add_column(inst, old_i, -1.0, climber.base)
-    add_column(inst, new_i, 1.0, climber.base)
-    add_column(inst, old_p, -1.0, climber.base)
+    duals.add_column(inst, old_i, -1.0, climber.base)
+    duals.add_column(inst, new_i, 1.0, climber.base)
+    duals.add_column(inst, old_p, -1.0, climber.base)
     rest = _linear(inst, vertex) - linear[old_i] - linear[old_p]
     climber.state.effort += MOVED_COLUMNS
     return float(rest + linear[new_i] + linear[new_p] + _value_with(inst, climber, new_p))

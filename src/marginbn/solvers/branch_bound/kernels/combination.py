@@ -19,22 +19,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from marginbn.solvers.branch_bound.kernels.duals import (
-    BLOCK,
-    add_column,
-    add_vertex_margins,
-    linear_of_vertex,
-    step_length,
-    update_duals,
-)
-from marginbn.solvers.branch_bound.kernels.records import (
-    FloatArray,
-    Instance,
-    IntArray,
-    column_of,
-    copy_array,
-    new_record,
-)
+from marginbn.solvers.branch_bound.kernels import duals, records
+from marginbn.solvers.branch_bound.kernels.records import FloatArray, Instance, IntArray
 from marginbn.solvers.compile import entry, kernel
 
 ROW_TIME, CHANGE_TIME = 15.0, 0.8
@@ -103,7 +89,7 @@ def new_bounding(inst: Instance, active: int, structure: float) -> Bounding:
         np.zeros(n_columns),
         np.zeros((active, inst.n_features + 1), dtype=np.int64),
         np.zeros(active),
-        new_record(
+        records.new_record(
             BoundState,
             structure=structure,
             largest=inst.magnitude.max(initial=0.0),
@@ -121,8 +107,8 @@ def new_balance(inst: Instance, b: Bounding) -> Balance:
         np.empty(b.share.size),
         np.zeros(n_rows),
         np.empty(n_rows),
-        np.empty(n_rows + BLOCK, dtype=np.int64),
-        np.empty(n_rows + BLOCK),
+        np.empty(n_rows + duals.BLOCK, dtype=np.int64),
+        np.empty(n_rows + duals.BLOCK),
     )
     for k in range(b.state.n_active):
         _load_vertex(inst, b, balance, k)
@@ -135,8 +121,8 @@ def _load_vertex(inst: Instance, b: Bounding, balance: Balance, k: int) -> None:
     margins = balance.margins[k]
     for r in range(margins.size):
         margins[r] = 0.0
-    add_vertex_margins(inst, b.vertices[k], 1.0, margins)
-    level = linear_of_vertex(inst, inst.linear, b.vertices[k])
+    duals.add_vertex_margins(inst, b.vertices[k], 1.0, margins)
+    level = duals.linear_of_vertex(inst, inst.linear, b.vertices[k])
     for r in range(margins.size):
         level += margins[r] * balance.p[r]
     balance.level[k] = level
@@ -149,7 +135,7 @@ def point_of(inst: Instance, b: Bounding) -> FloatArray:
     eta = np.zeros(inst.linear.size)
     for k in range(b.state.n_active):
         for i in range(n + 1):
-            eta[column_of(n, i, b.vertices[k, i])] += b.share[k]
+            eta[records.column_of(n, i, b.vertices[k, i])] += b.share[k]
     return eta
 
 
@@ -161,7 +147,7 @@ def load_margins(inst: Instance, b: Bounding) -> None:
         b.t[r] = 0.0
     for v in range(eta.size):
         if eta[v] != 0.0:
-            add_column(inst, v, eta[v], b.t)
+            duals.add_column(inst, v, eta[v], b.t)
 
 
 @kernel
@@ -169,7 +155,7 @@ def worst_vertex(inst: Instance, b: Bounding, g: FloatArray) -> tuple[int, float
     """Active vertex of the smallest value, and g . eta."""
     worst, lowest, total = 0, np.inf, 0.0
     for k in range(b.state.n_active):
-        value = linear_of_vertex(inst, g, b.vertices[k])
+        value = duals.linear_of_vertex(inst, g, b.vertices[k])
         total += b.share[k] * value
         if value < lowest:
             worst, lowest = k, value
@@ -181,7 +167,7 @@ def linear_of_active(inst: Instance, b: Bounding, g: FloatArray) -> float:
     """g . eta of the convex combination."""
     total = 0.0
     for k in range(b.state.n_active):
-        total += b.share[k] * linear_of_vertex(inst, g, b.vertices[k])
+        total += b.share[k] * duals.linear_of_vertex(inst, g, b.vertices[k])
     return total
 
 
@@ -201,11 +187,10 @@ def _step(
     plus, minus, direction = balance.margins[into], balance.margins[worst], balance.direction
     for r in range(direction.size):
         direction[r] = plus[r] - minus[r]
-    linear = linear_of_vertex(inst, inst.linear, b.vertices[into]) - linear_of_vertex(
-        inst, inst.linear, b.vertices[worst]
-    )
+    linear = duals.linear_of_vertex(inst, inst.linear, b.vertices[into])
+    linear -= duals.linear_of_vertex(inst, inst.linear, b.vertices[worst])
     largest = b.share[worst]
-    s = step_length(
+    s = duals.step_length(
         inst, b.t, direction, b.state.smoothing, slope, linear, largest, balance.changed
     )
     for r in range(direction.size):
@@ -224,7 +209,7 @@ def correct(inst: Instance, b: Bounding, balance: Balance, gap: float, time: flo
     level, margins = balance.level, balance.margins
     time = min(time, MOST_STEPS * ROW_TIME * balance.p.size)
     while time > 0.0:
-        count, _ = update_duals(
+        count, _ = duals.update_duals(
             inst, b.t, b.state.smoothing, STALE, balance.p, balance.changed, balance.delta
         )
         best, worst = 0, 0
@@ -269,7 +254,7 @@ def _find_vertex(inst: Instance, b: Bounding, balance: Balance, target: IntArray
             return k
     k = b.state.n_active
     b.state.n_active = k + 1
-    copy_array(target, b.vertices[k])
+    records.copy_array(target, b.vertices[k])
     b.share[k] = 0.0
     _load_vertex(inst, b, balance, k)
     return int(k)
@@ -280,8 +265,8 @@ def _remove_vertex(b: Bounding, balance: Balance, k: int) -> None:
     """Drop an active vertex; the last one takes its place."""
     last = b.state.n_active - 1
     if k != last:
-        copy_array(b.vertices[last], b.vertices[k])
-        copy_array(balance.margins[last], balance.margins[k])
+        records.copy_array(b.vertices[last], b.vertices[k])
+        records.copy_array(balance.margins[last], balance.margins[k])
         b.share[k] = b.share[last]
         balance.level[k] = balance.level[last]
     b.state.n_active = last

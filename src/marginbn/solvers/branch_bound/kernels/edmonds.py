@@ -15,13 +15,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from marginbn.solvers.branch_bound.kernels.records import (
-    FORBIDDEN,
-    MISSING,
-    FloatArray,
-    IntArray,
-    Tree,
-)
+from marginbn.solvers.branch_bound.kernels import records
+from marginbn.solvers.branch_bound.kernels.records import FloatArray, IntArray, Tree
 from marginbn.solvers.compile import kernel
 
 UNVISITED, ON_PATH, DONE = 0, 1, 2
@@ -58,7 +53,7 @@ def _greedy(weights: FloatArray, k: int, tree: Tree) -> bool:
         for j in range(k):
             if weights[i, j] > best and j != i:
                 best, tail = weights[i, j], j
-        if best <= MISSING:
+        if best <= records.MISSING:
             return False
         tree.parent[i], tree.price[i], tree.above[i] = tail, best, -1
     return True
@@ -105,7 +100,7 @@ def _grow_all(weights: FloatArray, k: int, tree: Tree) -> bool:
 def _load(weights: FloatArray, k: int, work: Growth, root: int) -> None:
     for i in range(k):
         for j in range(k):
-            work.weight[i, j] = weights[i, j] if i != j else FORBIDDEN
+            work.weight[i, j] = weights[i, j] if i != j else records.FORBIDDEN
             work.ends[0, i, j] = j
             work.ends[1, i, j] = i
         work.weight[i, root] = weights[i, k]
@@ -123,7 +118,7 @@ def _grow(start: int, n_active: int, tree: Tree, work: Growth, root: int) -> int
     while True:
         h = work.path[length - 1]
         u = _choose(h, n_active, tree, work, root)
-        if tree.price[h] <= MISSING:
+        if tree.price[h] <= records.MISSING:
             return -1
         if u == root or work.state[u] == DONE:
             break
@@ -183,10 +178,10 @@ def _contract(begin: int, length: int, n_active: int, tree: Tree, work: Growth, 
 @kernel
 def _merge_into(x: int, v: int, begin: int, length: int, tree: Tree, work: Growth) -> None:
     """w[x, v] = max over the cycle of w[c, v] - price_c."""
-    best, which = FORBIDDEN, work.path[begin]
+    best, which = records.FORBIDDEN, work.path[begin]
     for p in range(begin, length):
         c = work.path[p]
-        if work.weight[c, v] > MISSING and work.weight[c, v] - tree.price[c] > best:
+        if work.weight[c, v] > records.MISSING and work.weight[c, v] - tree.price[c] > best:
             best, which = work.weight[c, v] - tree.price[c], c
     work.weight[x, v] = best
     work.ends[0, x, v] = work.ends[0, which, v]
@@ -196,7 +191,7 @@ def _merge_into(x: int, v: int, begin: int, length: int, tree: Tree, work: Growt
 @kernel
 def _merge_from(x: int, v: int, begin: int, length: int, work: Growth) -> None:
     """w[v, x] = max over the cycle of w[v, c]."""
-    best, which = FORBIDDEN, work.path[begin]
+    best, which = records.FORBIDDEN, work.path[begin]
     for p in range(begin, length):
         c = work.path[p]
         if work.weight[v, c] > best:

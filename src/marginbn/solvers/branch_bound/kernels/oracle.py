@@ -49,6 +49,7 @@ from marginbn.solvers.branch_bound.kernels.records import (
     column_of,
     copy_array,
     new_graph,
+    set_class,
 )
 from marginbn.solvers.compile import entry, kernel
 
@@ -118,11 +119,7 @@ def _cut_base(inst: Instance, box: Box, g: FloatArray, base: float, oracle: Orac
     if best <= MISSING:
         return -np.inf
     copy_array(oracle.base[:n], oracle.vertex[:n])
-    oracle.vertex[n] = which
-    if inst.first[which] >= 0:
-        oracle.vertex[inst.first[which]] = n + 1
-    if inst.second[which] >= 0:
-        oracle.vertex[inst.second[which]] = n + 1
+    set_class(inst, oracle.vertex, which)
     return best
 
 

@@ -42,7 +42,6 @@ FORBIDDEN = -1e30
 MISSING = -1e29
 """Anything at or below this is a forbidden weight, possibly after subtracting prices."""
 
-
 R = TypeVar("R")
 
 
@@ -227,6 +226,16 @@ def only_true(flags: BoolArray) -> int:
                 return -1
             found = a
     return found
+
+
+@kernel
+def set_class(inst: Instance, vertex: IntArray, s: int) -> None:
+    """Use class set s and give its members the slot {}."""
+    n = inst.n_features
+    vertex[n] = s
+    for j in (inst.first[s], inst.second[s]):
+        if j >= 0:
+            vertex[j] = n + 1
 
 
 @kernel

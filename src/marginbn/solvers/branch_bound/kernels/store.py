@@ -13,18 +13,10 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from marginbn.solvers.branch_bound.kernels import records
 from marginbn.solvers.branch_bound.kernels.box import propagate
 from marginbn.solvers.branch_bound.kernels.combination import Bounding
-from marginbn.solvers.branch_bound.kernels.records import (
-    Box,
-    FloatArray,
-    Instance,
-    IntArray,
-    column_of,
-    copy_array,
-    new_box,
-    new_record,
-)
+from marginbn.solvers.branch_bound.kernels.records import Box, FloatArray, Instance, IntArray
 from marginbn.solvers.compile import entry, kernel, shared
 
 
@@ -68,7 +60,7 @@ FAMILY_FIELDS = Pool._fields[Pool._fields.index("gradient") : Pool._fields.index
 
 def words_per_box(n: int, n_class_sets: int) -> int:
     """64-bit words of a packed box."""
-    return -(-(column_of(n, n, n_class_sets) + n * n + n) // 64)
+    return -(-(records.column_of(n, n, n_class_sets) + n * n + n) // 64)
 
 
 def new_pool(inst: Instance, nodes: int, families: int, kept: int) -> Pool:
@@ -90,7 +82,7 @@ def new_pool(inst: Instance, nodes: int, families: int, kept: int) -> Pool:
         n_vertices=np.zeros(families, dtype=np.int64),
         references=np.zeros(families, dtype=np.int64),
         free_families=np.arange(families, dtype=np.int64),
-        state=new_record(
+        state=records.new_record(
             PoolState, free_nodes=nodes, free_families=families, floor=-np.inf, root_bound=np.inf
         ),
     )
@@ -174,10 +166,10 @@ def _unpack(words: npt.NDArray[np.uint64], place: int, flags: npt.NDArray[np.boo
 @kernel
 def copy_box(source: Box, target: Box) -> None:
     """Copy the description of a box (not its components)."""
-    copy_array(source.allowed, target.allowed)
-    copy_array(source.classes, target.classes)
-    copy_array(source.edges, target.edges)
-    copy_array(source.relevant, target.relevant)
+    records.copy_array(source.allowed, target.allowed)
+    records.copy_array(source.classes, target.classes)
+    records.copy_array(source.edges, target.edges)
+    records.copy_array(source.relevant, target.relevant)
 
 
 @entry
@@ -280,17 +272,17 @@ def _copy_node(source: Pool, node: int, target: Pool) -> None:
     state.free_families -= 1
     family = target.free_families[state.free_families]
     own = source.family[node]
-    copy_array(source.gradient[own], target.gradient[family])
+    records.copy_array(source.gradient[own], target.gradient[family])
     target.constant[family] = source.constant[own]
     target.unused[family] = source.unused[own]
     target.smoothing[family] = source.smoothing[own]
-    copy_array(source.vertices[own], target.vertices[family])
-    copy_array(source.share[own], target.share[family])
+    records.copy_array(source.vertices[own], target.vertices[family])
+    records.copy_array(source.share[own], target.share[family])
     target.n_vertices[family] = source.n_vertices[own]
     target.references[family] = 1
     state.free_nodes -= 1
     place = target.free_nodes[state.free_nodes]
-    copy_array(source.words[node], target.words[place])
+    records.copy_array(source.words[node], target.words[place])
     target.bound[place] = source.bound[node]
     target.family[place] = family
     target.spent[place] = source.spent[node]
@@ -322,21 +314,19 @@ def new_family(pool: Pool, b: Bounding) -> int:
     pool.state.free_families -= 1
     family = pool.free_families[pool.state.free_families]
     pool.references[family] = 1
-    copy_array(b.best_g, pool.gradient[family])
+    records.copy_array(b.best_g, pool.gradient[family])
     pool.constant[family] = b.state.constant
     pool.unused[family] = b.state.unused
     pool.smoothing[family] = b.state.smoothing
     count = b.state.n_active
     kept = min(count, pool.share.shape[1])
-    for a in range(
-        kept
-    ):  # selection sort of the heaviest to the front; the order does not matter to eta
+    for a in range(kept):  # the heaviest to the front; the order does not matter to eta
         heaviest = a
         for k in range(a + 1, count):
             if b.share[k] > b.share[heaviest]:
                 heaviest = k
         _swap_vertices(b, a, heaviest)
-        copy_array(b.vertices[a], pool.vertices[family, a])
+        records.copy_array(b.vertices[a], pool.vertices[family, a])
         pool.share[family, a] = b.share[a]
     pool.n_vertices[family] = kept
     return int(family)
@@ -362,7 +352,7 @@ def push_all(
 ) -> None:
     """Cut boxes to the root, tighten them and add those that are not empty."""
     n = inst.n_features
-    box = new_box(n, inst.first.size)
+    box = records.new_box(n, inst.first.size)
     for node in range(bound.size):
         unpack_box(words[node], box)
         for i in range(n):

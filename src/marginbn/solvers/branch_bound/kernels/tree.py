@@ -15,6 +15,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from marginbn.solvers.branch_bound.kernels import records, store
 from marginbn.solvers.branch_bound.kernels.bound import (
     EMPTY,
     PAUSED,
@@ -26,33 +27,12 @@ from marginbn.solvers.branch_bound.kernels.bound import (
     offer_vertex,
 )
 from marginbn.solvers.branch_bound.kernels.box import fix_box, is_member, propagate
-from marginbn.solvers.branch_bound.kernels.combination import (
-    Bounding,
-    load_margins,
-)
+from marginbn.solvers.branch_bound.kernels.combination import Bounding, load_margins
 from marginbn.solvers.branch_bound.kernels.duals import objective_of_vertex
 from marginbn.solvers.branch_bound.kernels.oracle import maximise
-from marginbn.solvers.branch_bound.kernels.records import (
-    Box,
-    Instance,
-    IntArray,
-    Oracle,
-    copy_array,
-    new_box,
-    only_true,
-)
+from marginbn.solvers.branch_bound.kernels.records import Box, Instance, IntArray, Oracle
 from marginbn.solvers.branch_bound.kernels.split import NONE, apply_split, choose_split
-from marginbn.solvers.branch_bound.kernels.store import (
-    Pool,
-    copy_box,
-    drop_family,
-    new_family,
-    pop,
-    pop_lowest,
-    push,
-    release,
-    unpack_box,
-)
+from marginbn.solvers.branch_bound.kernels.store import Pool
 from marginbn.solvers.compile import entry, kernel, shared
 
 EXHAUSTED, BATCH_DONE, NODE_LIMIT, POOL_FULL, IMPROVED, STOPPED = 0, 1, 2, 3, 4, 5
@@ -115,16 +95,16 @@ def run_batch(
         if state.free_nodes < PLACES or state.free_families < PLACES:
             return POOL_FULL
         free = min(state.free_nodes, state.free_families)
-        node = pop_lowest(pool) if free < reserve else pop(pool)
+        node = store.pop_lowest(pool) if free < reserve else store.pop(pool)
         bound = pool.bound[node]
         if bound <= cutoff_of(incumbent.value[0], settings.gap):
             _discard(pool, bound)
         else:
-            unpack_box(pool.words[node], work.box)
+            store.unpack_box(pool.words[node], work.box)
             propagate(inst, work.box)  # restores the components
             grant = max(SMALLEST_GRANT, iteration_limit - state.iterations)
             _bound_and_split(inst, full, coarse, settings, pool, work, incumbent, node, grant, stop)
-        release(pool, node)
+        store.release(pool, node)
 
 
 @kernel
@@ -164,9 +144,9 @@ def _bound_and_split(
         pool.state.nodes += 1
         _discard(pool, b.state.bound)
     elif outcome == PAUSED and spent < largest:
-        family = new_family(pool, b)
-        push(pool, work.box, b.state.bound, family, spent)
-        drop_family(pool, family)
+        family = store.new_family(pool, b)
+        store.push(pool, work.box, b.state.bound, family, spent)
+        store.drop_family(pool, family)
     else:
         pool.state.nodes += 1
         if is_root:
@@ -197,7 +177,7 @@ def _prefer_inherited(pool: Pool, node: int, b: Bounding) -> None:
         if pool.constant[family] < np.inf:
             b.state.constant = pool.constant[family]
             b.state.unused = pool.unused[family]
-            copy_array(pool.gradient[family], b.best_g)
+            records.copy_array(pool.gradient[family], b.best_g)
 
 
 @kernel
@@ -215,7 +195,7 @@ def _load_vertices(
     b.state.smoothing = min(largest, settings.smoothing_reset * pool.smoothing[family])
     count, total = 0, 0.0
     for k in range(pool.n_vertices[family]):
-        copy_array(pool.vertices[family, k], b.vertices[count])
+        records.copy_array(pool.vertices[family, k], b.vertices[count])
         if contains(inst, work.box, b.vertices[count]):
             b.share[count] = pool.share[family, k]
             total += b.share[count]
@@ -224,7 +204,7 @@ def _load_vertices(
         upper, _ = maximise(inst, work.box, pool.gradient[family], settings.cap, work.oracle)
         if upper == -np.inf:
             return False
-        copy_array(work.oracle.vertex, b.vertices[0])
+        records.copy_array(work.oracle.vertex, b.vertices[0])
         b.share[0], count, total = 1.0, 1, 1.0
     for k in range(count):
         b.share[k] /= total
@@ -275,10 +255,10 @@ def _split(
     if kind == NONE:
         _evaluate_leaf(full, pool, work, incumbent)
         return
-    family = new_family(pool, b)
-    child = new_box(inst.n_features, inst.first.size)
+    family = store.new_family(pool, b)
+    child = records.new_box(inst.n_features, inst.first.size)
     for first in (True, False):
-        copy_box(work.box, child)
+        store.copy_box(work.box, child)
         apply_split(inst, child, kind, i, j, first)
         if propagate(inst, child):
             upper, _ = maximise(inst, child, b.best_g, settings.cap, work.oracle)
@@ -286,14 +266,14 @@ def _split(
             if bound <= cutoff:
                 _discard(pool, bound)
             else:
-                push(pool, child, bound, family, 0)
-    drop_family(pool, family)
+                store.push(pool, child, bound, family, 0)
+    store.drop_family(pool, family)
 
 
 @kernel
 def _is_decided(box: Box) -> bool:
     for i in range(box.allowed.shape[0]):  # noqa: SIM110 (generators are not compiled)
-        if only_true(box.allowed[i]) < 0:
+        if records.only_true(box.allowed[i]) < 0:
             return False
     return True
 
@@ -304,7 +284,7 @@ def _evaluate_leaf(full: Instance, pool: Pool, work: Workspace, incumbent: Incum
     n = full.n_features
     vertex = work.oracle.other
     for i in range(n):
-        vertex[i] = only_true(work.box.allowed[i])
+        vertex[i] = records.only_true(work.box.allowed[i])
     for s in range(work.box.classes.size):
         if work.box.classes[s]:
             vertex[n] = s

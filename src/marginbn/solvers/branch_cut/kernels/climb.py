@@ -21,14 +21,11 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
-from marginbn.solvers.branch_cut.arrays import FloatArray, Instance, IntArray
+from marginbn.solvers.branch_cut.arrays import BoolArray, FloatArray, Instance, IntArray
 from marginbn.solvers.branch_cut.kernels.propagate import holds, holds_any
 from marginbn.solvers.branch_cut.kernels.separation import next_random
 from marginbn.solvers.compile import entry as kernel
-
-BoolArray = npt.NDArray[np.bool_]
 
 ANY = -1
 """In place of a parent that a candidate must or must not have: no condition."""

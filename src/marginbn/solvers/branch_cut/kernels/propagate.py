@@ -15,12 +15,9 @@ parent of the class.
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 
+from marginbn.solvers.branch_cut.arrays import BoolArray, IntArray
 from marginbn.solvers.compile import entry as kernel
-
-IntArray = npt.NDArray[np.int64]
-BoolArray = npt.NDArray[np.bool_]
 
 
 @kernel

@@ -17,13 +17,9 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
+from marginbn.solvers.branch_cut.arrays import BoolArray, FloatArray, IntArray
 from marginbn.solvers.compile import entry as kernel
-
-FloatArray = npt.NDArray[np.float64]
-IntArray = npt.NDArray[np.int64]
-BoolArray = npt.NDArray[np.bool_]
 
 FULL = 1.0 - 1e-9
 """A flow of this much leaves no violated cut."""
