@@ -80,14 +80,14 @@ class Column:
                 f"column {name!r} holds {floats[row]} in row {row} (the first row is 0); numeric "
                 "columns must be finite: replace inf, for instance by NaN for missing"
             )
-        return cls(name, "numeric", _frozen(floats), _frozen(np.empty(0, np.int32)), ())
+        return cls(name, "numeric", frozen(floats), frozen(np.empty(0, np.int32)), ())
 
     @classmethod
     def categorical(cls, name: str, codes: NDArray[Any], categories: Iterable[Scalar]) -> Column:
         """Categorical column of `codes` (-1 for missing) into `categories`."""
         codes = np.ascontiguousarray(codes, dtype=np.int32)
         return cls(
-            name, "categorical", _frozen(np.empty(0, np.float64)), _frozen(codes), tuple(categories)
+            name, "categorical", frozen(np.empty(0, np.float64)), frozen(codes), tuple(categories)
         )
 
     @property
@@ -118,8 +118,8 @@ class Column:
     def take(self, rows: NDArray[Any]) -> Column:
         """Only the given rows (indices or a mask), in that order."""
         if self.kind == "numeric":
-            return replace(self, numbers=_frozen(self.numbers[rows]))
-        return replace(self, codes=_frozen(self.codes[rows]))
+            return replace(self, numbers=frozen(self.numbers[rows]))
+        return replace(self, codes=frozen(self.codes[rows]))
 
     def renamed(self, name: str) -> Column:
         """Equal column under another name."""
@@ -186,8 +186,9 @@ def whole_as_int(value: int | float) -> int | float:
     return int(value) if isinstance(value, float) and value.is_integer() else value
 
 
-def _frozen(array: NDArray[Any]) -> NDArray[Any]:
-    view = array.view()  # the caller's own array stays writeable
+def frozen(array: NDArray[Any]) -> NDArray[Any]:
+    """Read-only view of an array; the caller's own stays writeable."""
+    view = array.view()
     view.flags.writeable = False
     return view
 

@@ -21,7 +21,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from marginbn.data.columns import Column, Kind, Scalar
+from marginbn.data.columns import Column, Kind, Scalar, frozen
 from marginbn.data.discretize import assign_bins, mdlp_cuts, name_bins
 from marginbn.data.labelled import LabelledTable
 from marginbn.data.table import Table
@@ -93,9 +93,7 @@ class EncodedData:
         if len(codes) and ((codes < 0).any() or (codes >= self.arities).any()):
             raise InputError("codes must lie between 0 and the arity of their variable minus one")
         for name, array in (("codes", codes), ("weights", weights)):
-            view = array.view()  # the caller's own array stays writeable
-            view.flags.writeable = False
-            object.__setattr__(self, name, view)
+            object.__setattr__(self, name, frozen(array))
 
     @cached_property
     def arities(self) -> NDArray[np.int64]:

@@ -13,7 +13,7 @@ import importlib
 import io
 import re
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from importlib.util import find_spec
 from os import PathLike
@@ -211,27 +211,23 @@ def _checked_header(row: Sequence[str], path: str, line: int) -> tuple[str, ...]
 
 def _read_parquet(path: Path, kinds: Kinds) -> Table:
     """The table of a Parquet file; a damaged one can be found out as late as at its cells."""
-    content = _load_parquet(path)
+    read = _parquet_reader(path)
     try:
-        return as_table(content, kinds=kinds)
+        return as_table(read(path), kinds=kinds)
     except MarginBNError:
         raise
-    except Exception as error:
+    except Exception as error:  # pyarrow and polars have their own family of errors each
         reason = f"not a readable Parquet file: {error}"
         raise format_error(str(path), None, reason) from error
 
 
-def _load_parquet(path: Path) -> Any:
-    """pyarrow or polars table, whichever package is there."""
+def _parquet_reader(path: Path) -> Callable[[Path], Any]:
+    """A function that gives a pyarrow or polars table, whichever package is there."""
     if not path.is_file():
         raise InputError(f"cannot read {str(path)!r}: there is no such file")
     for package, read in (("pyarrow", _read_with_pyarrow), ("polars", _read_with_polars)):
         if find_spec(package) is not None:
-            try:
-                return read(path)
-            except Exception as error:  # both packages have their own family of errors
-                reason = f"not a readable Parquet file: {error}"
-                raise format_error(str(path), None, reason) from error
+            return read
     raise MissingDependencyError(
         'reading Parquet needs pyarrow; install it with: pip install "marginbn[parquet]"'
     )

@@ -54,19 +54,24 @@ def format_error(path: str, line: int | None, reason: str) -> FormatError:
 
 def load_text(path: Path) -> str:
     """Text of a UTF-8 file, unpacked if its name ends in .gz, without byte order mark."""
-    data = load_bytes(path)
-    try:
-        text = data.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        line = data.count(b"\n", 0, error.start) + 1
-        reason = f"byte 0x{data[error.start]:02x} is not UTF-8; save the file as UTF-8"
-        raise format_error(str(path), line, reason) from error
+    text = decode_text(load_bytes(path), str(path))
     if "\0" in text:
         line = text.count("\n", 0, text.index("\0")) + 1
         raise format_error(str(path), line, "there is a NUL byte; this is not a text file")
     if not text.strip():
         raise format_error(str(path), None, "the file is empty")
     return text
+
+
+def decode_text(data: bytes, path: str, encoding: str = "utf-8-sig") -> str:
+    """The text, or an error that names the line of the first byte that is none."""
+    try:
+        return data.decode(encoding)
+    except UnicodeDecodeError as error:
+        line = data.count(b"\n", 0, error.start) + 1
+        name = encoding.upper().removesuffix("-SIG")
+        reason = f"byte 0x{data[error.start]:02x} is not {name}; save the file as UTF-8"
+        raise format_error(path, line, reason) from None
 
 
 def load_bytes(path: Path) -> bytes:

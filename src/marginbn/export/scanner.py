@@ -24,7 +24,7 @@ from functools import cache, cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from marginbn.data.text import format_error, numbers_of_texts
+from marginbn.data.text import decode_text, format_error, numbers_of_texts
 from marginbn.exceptions import FormatError
 from marginbn.files import PathLike, read_bytes, shorten
 
@@ -302,14 +302,3 @@ def _is_finite_number(text: str) -> bool:
 def read_text(path: PathLike) -> str:
     """Text of a UTF-8 file of sane size, without byte order mark."""
     return decode_text(read_bytes(path), os.fspath(path))
-
-
-def decode_text(data: bytes, path: str, encoding: str = "utf-8-sig") -> str:
-    """The text, or an error that names the line of the first byte that is none."""
-    try:
-        return data.decode(encoding)
-    except UnicodeDecodeError as error:
-        line = data.count(b"\n", 0, error.start) + 1
-        name = encoding.upper().removesuffix("-SIG")
-        reason = f"byte 0x{data[error.start]:02x} is not {name}; save the file as UTF-8"
-        raise format_error(path, line, reason) from None

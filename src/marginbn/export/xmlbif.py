@@ -27,9 +27,9 @@ from xml.parsers import expat
 from xml.sax.saxutils import escape as escape_xml
 
 from marginbn.data.encode import Variable
-from marginbn.data.text import format_error
+from marginbn.data.text import decode_text, format_error
 from marginbn.export.assembly import Assembly, to_probabilities, write_row
-from marginbn.export.scanner import UNPRINTABLE_XML, decode_text, escape, parse_numbers, unescape
+from marginbn.export.scanner import UNPRINTABLE_XML, escape, parse_numbers, unescape
 from marginbn.files import PathLike, read_bytes, shorten
 from marginbn.network.network import BayesianNetwork
 

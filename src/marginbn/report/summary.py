@@ -21,7 +21,6 @@ from marginbn.network import wording
 from marginbn.network.layout import isolated_features
 from marginbn.network.network import BayesianNetwork
 from marginbn.network.wording import counted, percent, seconds
-from marginbn.problem.structure import Structure
 from marginbn.solvers.result import Status
 
 _ENDINGS = {
@@ -96,7 +95,7 @@ def summarise(
         "constant_features": constant_features(network),
         "ignored_features": ignored_features(network),
         "n_parameters": network.n_parameters,
-        "structure": parents_by_name(network.names, network.structure),
+        "structure": parents_by_name(network),
         "accuracy": {
             line.name: {
                 "value": line.value,
@@ -247,16 +246,19 @@ def ignored_features(network: BayesianNetwork) -> list[str]:
     return [network.names[i] for i in isolated_features(network.structure)]
 
 
-def parents_by_name(names: Sequence[str], structure: Structure) -> dict[str, list[str]]:
+def parents_by_name(network: BayesianNetwork) -> dict[str, list[str]]:
     """Names of the parents of each variable."""
-    return {names[i]: [names[p] for p in parents] for i, parents in enumerate(structure.parents)}
+    names = network.names
+    return {
+        names[i]: [names[p] for p in parents] for i, parents in enumerate(network.structure.parents)
+    }
 
 
 def describe_structure(network: BayesianNetwork, width: int = 80) -> list[str]:
     """Lines such as ``petal length <- class, petal width``; equal parents share a line."""
     ignored = ignored_features(network)
     groups: dict[tuple[str, ...], list[str]] = {}
-    for child, parents in parents_by_name(network.names, network.structure).items():
+    for child, parents in parents_by_name(network).items():
         if child not in ignored:
             groups.setdefault(tuple(parents), []).append(child)
     lines: list[str] = []
