@@ -39,17 +39,7 @@ class Arborescence:
 
 
 def maximum_arborescence(weights: npt.ArrayLike) -> tuple[IntArray, float]:
-    """Return the parents and the value of a maximum arborescence.
-
-    Parameters
-    ----------
-    weights : (n, n + 1), weight of the arc ``j -> i`` at ``[i, j]``, of the root arc at ``[i, n]``;
-    ``-inf`` forbids
-
-    Returns
-    -------
-    parent : (n,) int64, ``n`` where the node hangs on the root
-    value : sum of the chosen weights
+    """Parents, ``n`` where a node hangs on the root, and value of a maximum arborescence.
 
     Raises
     ------

@@ -59,34 +59,18 @@ Poll = Callable[[], None]
 
 @dataclass(frozen=True)
 class MILP:
-    """Maximise ``cost @ x`` with ``row_lower <= matrix @ x <= row_upper``, ``lower <= x <= upper``.
+    """Maximise ``cost @ x``: ``row_lower <= matrix @ x <= row_upper``, ``lower <= x <= upper``."""
 
-    Parameters
-    ----------
-    matrix
-        CSR float64 (n_rows, n_columns), no explicit zeros.
-    cost, lower, upper
-        float64 (n_columns,).
-    row_lower, row_upper
-        float64 (n_rows,).
-    candidates
-        The candidates behind the first columns; these columns are the integer ones.
-    n_samples, n_rivals
-        Number of tau columns and of margin rows for each of them.
-    delta
-        Upper bound of the order columns.
-    """
-
-    matrix: sparse.csr_array
-    cost: NDArray[np.float64]
+    matrix: sparse.csr_array  # float64 (n_rows, n_columns), no explicit zeros
+    cost: NDArray[np.float64]  # (n_columns,)
     lower: NDArray[np.float64]
     upper: NDArray[np.float64]
-    row_lower: NDArray[np.float64]
+    row_lower: NDArray[np.float64]  # (n_rows,)
     row_upper: NDArray[np.float64]
-    candidates: CandidateSets
-    n_samples: int
-    n_rivals: int
-    delta: float
+    candidates: CandidateSets  # behind the first columns, which are the integer ones
+    n_samples: int  # number of tau columns
+    n_rivals: int  # margin rows for each of them
+    delta: float  # upper bound of the order columns
 
     @property
     def n_rows(self) -> int:
@@ -155,16 +139,10 @@ def why_too_large(problem: StructureProblem) -> str | None:
 def formulate(
     problem: StructureProblem, *, delta: float | None = None, poll: Poll | None = None
 ) -> MILP:
-    """Problem (19) in matrix form.
+    """Problem (19) in matrix form; see :func:`count_nonzeros` for the size of the matrix.
 
-    Parameters
-    ----------
-    problem
-        Any problem; see :func:`count_nonzeros` for the size of its matrix.
-    delta
-        Delta of the order constraints; ``None`` stands for the number of variables.
-    poll
-        Called for every column of margins; an exception from it ends the work.
+    ``delta`` ``None`` stands for the number of variables. ``poll`` is called for every column of
+    margins; an exception from it ends the work.
     """
     n, k, m = problem.n_variables, problem.candidates.n_candidates, problem.n_samples
     width = float(n) if delta is None else float(delta)

@@ -143,9 +143,8 @@ class ForestRelaxation(Relaxation):
         if self.inst.weights.size == 0:
             value = maximise(self.inst, self.box, self.inst.linear, UNLIMITED, self.oracle)[0]
             return Visit(float(value), Proof())
-        margins = (
-            self.inst.columns[records.columns_of(vertex)].sum(axis=0).reshape(-1, self._n_rivals)
-        )
+        chosen = self.inst.columns[records.columns_of(vertex)]
+        margins = chosen.sum(axis=0).reshape(-1, self._n_rivals)
         majorant = self._majorant(record.exact_shares(margins, self.inst.gamma), 1)
         return Visit(majorant.bound, majorant.proof)
 
@@ -245,9 +244,7 @@ class ForestRelaxation(Relaxation):
         kind, i, j = split.choose_split(inst, self.box, self.settings, b, self._seed)
         heaviest = np.argsort(-b.share[: b.state.n_active], kind="stable")[:KEPT_VERTICES]
         vertices, share = b.vertices[heaviest].astype(np.int16), b.share[heaviest].copy()
-        if (
-            kind == split.NONE
-        ):  # every feature is decided: split on the first parent set of the class
+        if kind == split.NONE:  # every feature is decided: split on the first class parent set
             j = int(np.flatnonzero(self.box.classes)[0])
         sides = []
         for with_it in (False, True):
@@ -256,9 +253,8 @@ class ForestRelaxation(Relaxation):
             if kind == split.NONE:
                 self.child.classes[:] &= (np.arange(self.child.classes.size) == j) == with_it
             else:
-                split.apply_split(
-                    inst, self.child, kind, i, j, with_it != (kind == split.RELEVANCE)
-                )
+                first = with_it != (kind == split.RELEVANCE)
+                split.apply_split(inst, self.child, kind, i, j, first)
             bound = -math.inf
             if propagate(inst, self.child):
                 values = majorant.values

@@ -32,25 +32,12 @@ from marginbn.solvers.result import Majorant, SolveResult, Status, TracePoint
 
 @dataclass(frozen=True)
 class Limits:
-    """Limits of one solve; ``None`` means no limit.
+    """Limits of one solve; ``None`` means no limit."""
 
-    Parameters
-    ----------
-    time
-        Wall-clock seconds.
-    nodes
-        Nodes of the search tree.
-    memory
-        Bytes that the solve may take (:mod:`marginbn.solvers.memory`); ``None`` means most of what
-        the machine has left.
-    gap
-        Relative gap (:func:`marginbn.solvers.result.relative_gap`) at which the search may stop.
-    """
-
-    time: float | None = None
-    nodes: int | None = None
-    gap: float = 1e-6
-    memory: int | None = None
+    time: float | None = None  # wall-clock seconds
+    nodes: int | None = None  # of the search tree
+    gap: float = 1e-6  # relative gap at which the search may stop
+    memory: int | None = None  # bytes; None means most of what the machine has left
 
     def __post_init__(self) -> None:
         if self.time is not None and not self.time > 0:
@@ -156,31 +143,16 @@ class Run:
 
     Objectives only rise, bounds only fall. Every incumbent is re-scored from the definition and
     checked acyclic here, outside the solver that claims it.
-
-    Parameters
-    ----------
-    problem, limits
-        What to solve, and when to stop at the latest.
-    start
-        A selection to begin with.
-    neighbour
-        What is known of the same problem at another gamma.
-    seed, n_jobs
-        Seed of the heuristics; workers on one search tree.
-    callback
-        Called at every improvement; a true return value asks the solver to stop.
-    checkpoint
-        Where the state is kept, and that of an earlier call is found.
     """
 
     problem: StructureProblem
     limits: Limits = field(default_factory=Limits)
-    start: NDArray[np.int64] | None = None
-    neighbour: Majorant | None = None
-    seed: int = 0
-    n_jobs: int = 1
+    start: NDArray[np.int64] | None = None  # a selection to begin with
+    neighbour: Majorant | None = None  # what is known of the same problem at another gamma
+    seed: int = 0  # of the heuristics
+    n_jobs: int = 1  # workers on one search tree
     callback: Callback | None = None
-    checkpoint: Checkpoint | None = None
+    checkpoint: Checkpoint | None = None  # where the state is kept, that of an earlier call too
 
     def __post_init__(self) -> None:
         self.deadline = Deadline(self.limits)

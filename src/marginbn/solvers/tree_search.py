@@ -219,19 +219,13 @@ class TreeSolver(Solver):
 
 @dataclass(frozen=True)
 class Engine(TreeSolver):
-    """One of our own solvers.
-
-    Parameters
-    ----------
-    heuristics
-        Whether local search and points of the relaxation may supply incumbents. Without them only
-        evaluated leaves do; meant for tests.
-    random_splits
-        Split on random objects instead of the best ones; meant for tests.
-    """
+    """One of our own solvers; what can be set is meant for tests."""
 
     heuristics: bool = True
+    """Local search and points of the relaxation may supply incumbents, not only leaves."""
+
     random_splits: bool = False
+    """Split on random objects instead of the best ones."""
 
 
 # ---------------------------------------------------------------------- checkpoints

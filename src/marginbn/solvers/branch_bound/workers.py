@@ -113,9 +113,8 @@ class Worker:
         """Double the store, or from now on search depth first where little room is left."""
         if self.reserve == 0 and 2 * nbytes(self.pool) <= budget:
             with suppress(MemoryError):  # less than was promised: make do with what there is
-                self.pool = store.grown(
-                    self.pool, 2 * self.pool.bound.size, 2 * self.pool.constant.size
-                )
+                size = 2 * self.pool.bound.size, 2 * self.pool.constant.size
+                self.pool = store.grown(self.pool, *size)
                 return
         self.pool = store.with_room(self.pool, 2 * RESERVE)
         self.reserve = RESERVE

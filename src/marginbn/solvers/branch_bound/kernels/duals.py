@@ -40,15 +40,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from marginbn.solvers.branch_bound.kernels.records import (
-    Box,
-    FloatArray,
-    Instance,
-    IntArray,
-    column_of,
-    copy_array,
-    only_true,
-)
+from marginbn.solvers.branch_bound.kernels import records
+from marginbn.solvers.branch_bound.kernels.records import Box, FloatArray, Instance, IntArray
 from marginbn.solvers.compile import kernel
 
 EPS = 2.0**-53
@@ -219,7 +212,7 @@ def add_vertex_margins(inst: Instance, vertex: IntArray, scale: float, t: FloatA
     """t += scale * (margins of a vertex)."""
     n = inst.n_features
     for i in range(n + 1):
-        add_column(inst, column_of(n, i, vertex[i]), scale, t)
+        add_column(inst, records.column_of(n, i, vertex[i]), scale, t)
 
 
 @kernel
@@ -234,9 +227,9 @@ def add_column(inst: Instance, v: int, scale: float, t: FloatArray) -> None:
 def linear_of_vertex(inst: Instance, g: FloatArray, vertex: IntArray) -> float:
     """g . eta of a vertex."""
     n = inst.n_features
-    total = g[column_of(n, n, vertex[n])]
+    total = g[records.column_of(n, n, vertex[n])]
     for i in range(n):
-        total += g[column_of(n, i, vertex[i])]
+        total += g[records.column_of(n, i, vertex[i])]
     return float(total)
 
 
@@ -391,8 +384,8 @@ def prepare_columns(inst: Instance, box: Box, spans: IntArray, fixed: FloatArray
     fixed[:] = 0.0
     count, barrier = 0, 0
     for i in range(n):
-        offset = column_of(n, i, 0)
-        only = only_true(box.allowed[i])
+        offset = records.column_of(n, i, 0)
+        only = records.only_true(box.allowed[i])
         if only >= 0:
             add_column(inst, offset + only, 1.0, fixed)
             barrier = offset + n + 2
@@ -400,13 +393,13 @@ def prepare_columns(inst: Instance, box: Box, spans: IntArray, fixed: FloatArray
         for s in range(n + 2):
             if box.allowed[i, s]:
                 count = _extend(spans, count, offset + s, barrier)
-    only = only_true(box.classes)
+    only = records.only_true(box.classes)
     if only >= 0:
-        add_column(inst, column_of(n, n, only), 1.0, fixed)
+        add_column(inst, records.column_of(n, n, only), 1.0, fixed)
         return count
     for s in range(box.classes.size):
         if box.classes[s]:
-            count = _extend(spans, count, column_of(n, n, s), barrier)
+            count = _extend(spans, count, records.column_of(n, n, s), barrier)
     return count
 
 
@@ -475,7 +468,7 @@ def fresh_gradient(
     g: FloatArray,
 ) -> float:
     """g from scratch; ends the drift of the incremental updates."""
-    copy_array(inst.linear, g)
+    records.copy_array(inst.linear, g)
     count = 0
     for r in range(u.size):
         if u[r] != 0.0:
