@@ -290,16 +290,10 @@ def test_the_rule_makes_the_package_s_candidates(restricted: bool, max_parents: 
     candidates = enumerate_candidates(
         5, max_parents, class_restricted=restricted, forbidden=[(1, 2), (0, 3)], constant=[4]
     )
-    made, _ = define_candidates(replace_candidates(problem, candidates))
-    assert made.rule is not None
+    made = Candidates(candidates.rule, (), np.zeros(0, dtype=bool))
     space = build_space(define_data(problem.margins.data), made)
     assert space.parents == list(candidates.parents)
     assert space.child.tolist() == candidates.child.tolist()
-
-
-def replace_candidates(problem: StructureProblem, candidates: object) -> StructureProblem:
-    count = candidates.n_candidates  # type: ignore[attr-defined]
-    return StructureProblem(candidates, np.zeros(count), problem.variables)  # type: ignore[arg-type]
 
 
 # ---------------------------------------------------------------------------------- forests

@@ -1,4 +1,9 @@
-"""The problem of a certificate, rebuilt from its definition: candidates, values, acyclicity."""
+"""The problem of a certificate: its form, and its candidates, rebuilt from their definition.
+
+A file is read strictly, but a certificate may also be made in memory. :func:`check_form` asks the
+same of both: plain numbers and arrays of the right type and shape, within their ranges. Everything
+after it may rely on that.
+"""
 
 from __future__ import annotations
 
@@ -7,12 +12,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import combinations
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from marginbn.proof.certificate import Candidates, Data
+from marginbn.proof.certificate import LARGEST_BITS, Candidates, Certificate, Data
 
 if TYPE_CHECKING:
     from marginbn.problem.candidates import CandidateRule
@@ -29,6 +34,108 @@ Sets = list[tuple[int, ...]]
 
 class RefutedError(Exception):
     """The certificate does not prove what it claims; the message says what is wrong and where."""
+
+
+# ---------------------------------------------------------------------------------- form
+
+
+def check_form(certificate: Certificate) -> None:
+    """Everything is of the type, shape and range that a file would have it in."""
+    data, score = certificate.data, certificate.score
+    _check_data(data)
+    names = ("gamma", "smoothing", "equivalent_sample_size")
+    numbers = {name: getattr(score, name) for name in names}
+    numbers |= {"objective": certificate.objective, "bound": certificate.bound}
+    for name, value in numbers.items():
+        _demand(_is_number(value), f"{name} must be a finite number, it is {value!r}")
+    _demand(type(score.name) is str, "the score must be given by its name")
+    _demand(type(certificate.grid) is int, "the grid must be a whole number")
+    _demand(_is_array(certificate.tree, "i4", 1), "the tree must be an array of 32-bit integers")
+    _demand(all(map(_are_whole, certificate.incumbent)), "the incumbent must hold whole numbers")
+    _check_choice(certificate.candidates, data)
+    _check_duals(certificate)
+    for number, row in enumerate(certificate.rows):
+        proper = type(row.kind) is str and _are_whole(row.members)
+        _demand(proper, f"row {number} must be a kind and variables")
+    for number, own in enumerate(certificate.multipliers):
+        proper = _are_whole(own.rows) and all(type(y) is float for y in own.values)
+        _demand(proper and len(own.rows) == len(own.values), f"multipliers {number} make no sense")
+
+
+def _demand(holds: bool, otherwise: str) -> None:
+    if not holds:
+        raise RefutedError(otherwise)
+
+
+def _is_number(value: Any) -> bool:
+    return type(value) in (float, int, np.float64) and math.isfinite(value)
+
+
+def _are_whole(values: Any) -> bool:
+    return type(values) is tuple and all(type(v) is int for v in values)
+
+
+def _is_array(array: Any, kind: str, n_dimensions: int) -> bool:
+    return (
+        type(array) is np.ndarray and array.dtype == np.dtype(kind) and array.ndim == n_dimensions
+    )
+
+
+def _check_data(data: Data) -> None:
+    n = len(data.names)
+    texts = [data.names, *data.states]
+    _demand(n > 0 and len(data.states) == n, "every variable needs a name and states")
+    proper = all(type(own) is tuple and all(type(t) is str for t in own) for own in texts)
+    _demand(proper, "names and states must be texts")
+    shaped = _is_array(data.codes, "i4", 2) and data.codes.shape[1] == n and len(data.codes) > 0
+    _demand(shaped, f"codes must be 32-bit integers, at least one row of {n}")
+    inside = (data.codes >= 0).all() and (data.codes < np.array(data.arities)).all()
+    _demand(bool(inside), "codes must lie between 0 and the number of states minus one")
+    shaped = _is_array(data.weights, "f8", 1) and len(data.weights) == len(data.codes)
+    _demand(shaped, "weights must be one double-precision number per row")
+    positive = np.isfinite(data.weights) & (data.weights > 0)
+    _demand(bool(positive.all()), "weights must be positive and finite")
+
+
+def _check_choice(candidates: Candidates, data: Data) -> None:
+    """A rule or a list, and nothing is called constant that is not."""
+    _demand(_is_array(candidates.dropped, "bool", 1), "dropped candidates must be marked by bits")
+    rule, n = candidates.rule, len(data.names)
+    if rule is None:
+        whole = all(_are_whole(parents) for own in candidates.listed for parents in own)
+        _demand(whole, "listed candidates must hold whole numbers")
+        return
+    _demand(not candidates.listed, "candidates are given by a rule and by a list: which one holds?")
+    arcs = (*rule.required, *rule.forbidden)
+    whole = _are_whole((rule.max_parents, *rule.constant)) and all(map(_are_whole, arcs))
+    _demand(whole and rule.max_parents >= 0, "the rule of the candidates must hold whole numbers")
+    _demand(type(rule.class_restricted) is bool, "class_restricted must be true or false")
+    for arc in arcs:
+        joined = len(arc) == 2 and arc[0] != arc[1] and all(0 <= v < n for v in arc)
+        _demand(joined, f"the rule of the candidates names the arc {arc}, which cannot be")
+    for v in rule.constant:
+        _demand(0 <= v < n, f"variable {v} is called constant, but does not exist")
+        _demand(
+            data.arities[v] == 1,
+            f"variable {v} is called constant, but has {data.arities[v]} states",
+        )
+
+
+def _check_duals(certificate: Certificate) -> None:
+    if not certificate.score.is_margin:
+        return  # there nobody looks at them
+    rivals = 1 if certificate.score.name == "binary" else certificate.data.arities[0] - 1
+    shape = (len(certificate.data.codes), rivals)
+    for number, dual in enumerate(certificate.duals):
+        proper = type(dual.bits) is int and 1 <= dual.bits <= LARGEST_BITS
+        _demand(proper, f"dual weights {number}: bits must lie between 1 and {LARGEST_BITS}")
+        proper = any(_is_array(dual.parts, kind, 2) for kind in ("u1", "u2", "u4"))
+        _demand(proper, f"dual weights {number}: parts must be unsigned whole numbers")
+        shaped = dual.parts.shape == shape
+        _demand(shaped, f"dual weights {number}: parts must have the shape {shape}")
+
+
+# ---------------------------------------------------------------------------------- candidates
 
 
 @dataclass(frozen=True, eq=False)

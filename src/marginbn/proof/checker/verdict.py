@@ -1,10 +1,12 @@
 """Checks a certificate step by step; see :mod:`marginbn.proof.certificate` for what it says.
 
-1. The data: the fingerprint is theirs, the numbers of the score make sense.
+1. The form and the data: plain numbers in their ranges, the fingerprint is that of the data, the
+   numbers of the score make sense.
 2. The candidates: rebuilt from their rule; dropped ones are dominated by a kept subset.
 3. The incumbent: made of candidates, acyclic, its score from the definition, rounded down, is at
    least the claimed objective.
 4. The tree: complete, and the bound of every leaf, rounded up, is at most the claimed bound.
+5. The claim does not contradict itself: the objective is not above the bound.
 
 Nothing here is shared with the search: coefficients, scores, arborescences and bounds are computed
 again, in exact or outward-rounded arithmetic.
@@ -34,6 +36,7 @@ from marginbn.proof.checker.statement import (
     RefutedError,
     Space,
     build_space,
+    check_form,
     is_acyclic,
     proper_subsets,
 )
@@ -100,11 +103,13 @@ def check(certificate: Certificate, progress: Progress | None = None) -> Verdict
     """Check everything; never raises on a certificate that is merely wrong."""
     n_leaves = 0
     try:
+        check_form(certificate)
         check_definition(certificate)
         space = build_space(certificate.data, certificate.candidates)
         checker = Checker(certificate, space)
         checker.check_incumbent()
         n_leaves = checker.check_tree(progress)
+        check_order(certificate)
     except (RefutedError, NotCheckableError) as refuted:
         return Verdict(False, str(refuted), certificate.objective, certificate.bound)
     return Verdict(
@@ -128,6 +133,17 @@ def check_definition(certificate: Certificate) -> None:
         raise RefutedError("margins need two classes")
     if not -300 <= certificate.grid <= 64:
         raise RefutedError(f"the grid 2^{certificate.grid} makes no sense")
+
+
+def check_order(certificate: Certificate) -> None:
+    """Step 5. Follows from 3 and 4, and is looked at all the same: were one of them wrong, a claim
+    that contradicts itself would give it away.
+    """
+    if certificate.objective > certificate.bound:
+        raise RefutedError(
+            f"the claimed objective {certificate.objective!r} exceeds the claimed bound "
+            f"{certificate.bound!r}: both cannot hold"
+        )
 
 
 @dataclass(frozen=True, eq=False)
