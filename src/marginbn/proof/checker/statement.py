@@ -1,13 +1,17 @@
-"""The problem of a certificate: its form, and its candidates, rebuilt from their definition.
+"""The problem of a certificate: its size, its form, its candidates, rebuilt from their definition.
 
-A file is read strictly, but a certificate may also be made in memory. :func:`check_form` asks the
-same of both: plain numbers and arrays of the right type and shape, within their ranges. Everything
-after it may rely on that.
+**Size.** What a check takes is known from the header: :func:`needed` bounds memory and work from
+above before anything is done, and :func:`admit` refuses what is more than allowed.
+
+**Form.** A file is read strictly, but a certificate may also be made in memory. :func:`check_form`
+asks the same of both: plain numbers and arrays of the right type and shape, within their ranges.
+Everything after it may rely on that.
 """
 
 from __future__ import annotations
 
 import math
+import os
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
@@ -17,7 +21,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from marginbn.proof.certificate import LARGEST_BITS, Candidates, Certificate, Data
+from marginbn.exceptions import ProblemTooLargeError
+from marginbn.proof.certificate import LARGEST_BITS, Candidates, Certificate, Data, Extent
+from marginbn.proof.format import TooMuchMemoryError
 
 if TYPE_CHECKING:
     from marginbn.problem.candidates import CandidateRule
@@ -34,6 +40,94 @@ Sets = list[tuple[int, ...]]
 
 class RefutedError(Exception):
     """The certificate does not prove what it claims; the message says what is wrong and where."""
+
+
+# ---------------------------------------------------------------------------------- size
+
+MOST_WORK = 10**15
+"""More elementary operations than this, weeks of them, are not begun."""
+
+FEW_STATES = 256
+"""Joint states up to so many are counted whether they occur or not."""
+
+MOST_LOGARITHMS = 200_000
+"""So many of each kind are remembered."""
+
+DEFAULT_MEMORY = 4_000_000_000
+"""Bytes that a check may take where the machine does not say how many it has."""
+
+
+@dataclass(frozen=True)
+class Needs:
+    """At most so many bytes, levels of the tree and elementary operations."""
+
+    memory: int
+    depth: int
+    work: int
+
+
+def needed(extent: Extent) -> Needs:
+    """What a check takes. With K candidates of up to s of n variables, M samples with R margin rows
+    and C classes, T entries of the tree and at most L leaves, all of them in bytes:
+
+    - the candidates as sets, in tables and by number: K (500 + 8 s + n);
+    - of one candidate the joint states and classes, at most max(M, 256) C of them, each as a few
+      whole numbers: 250, and 300 for every logarithm that is remembered;
+    - the coefficients of one candidate and the weights and values of one majorant, with everything
+      on the way: 12 numbers of 8 for each of the rows and of the candidates;
+    - the way down the tree: 10 T, as a level takes 4 entries and 40 bytes, and 4 for each entry
+      of a list of leaves.
+
+    What is left beyond that is used to do more at a time and to keep more (:mod:`.bounds`). Work is
+    a product and a sum per leaf, margin row and candidate, and an arborescence per leaf.
+    """
+    n, rows = len(extent.arities), extent.n_samples * max(1, extent.n_rivals)
+    count, most = count_candidates(extent)
+    classes = extent.arities[0] if extent.score.is_margin else 1
+    joint = math.prod(sorted(extent.arities, reverse=True)[: most + 1])
+    cells = min(joint, max(extent.n_samples, FEW_STATES)) * classes
+    leaves = extent.n_entries // 4 + 1
+    memory = count * (500 + 8 * most + n) + 96 * (rows + count) + 14 * extent.n_entries
+    memory += 250 * cells + 300 * min(2 * MOST_LOGARITHMS, 2 * count * cells)
+    memory += 64 * extent.n_samples * (classes + 1) + 100_000
+    work = leaves * (rows * count + n**3) + 100 * count * (cells + extent.n_samples)
+    return Needs(memory, leaves, work)
+
+
+def count_candidates(extent: Extent) -> tuple[int, int]:
+    """How many there are at the most, and the size of the largest."""
+    n, rule = len(extent.arities), extent.rule
+    if rule is None:
+        sizes = [len(parents) for own in extent.listed for parents in own]
+        return len(sizes), max(sizes, default=0)
+    most = min(rule.max_parents, n - 1)
+    of_class = sum(math.comb(n - 1, size) for size in range(most + 1))
+    if not rule.class_restricted:
+        return n * of_class, most
+    of_feature = 1 + sum(math.comb(n - 2, size - 1) for size in range(1, most + 1))
+    return of_class + (n - 1) * of_feature, most
+
+
+def default_memory() -> int:
+    """Half of the memory of the machine."""
+    try:
+        return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 2
+    except (AttributeError, ValueError, OSError):  # not on every system
+        return DEFAULT_MEMORY
+
+
+def admit(extent: Extent, max_memory: int, in_arrays: int = 0) -> Needs:
+    """Refuse what takes more than allowed; ``in_arrays`` bytes are in the file besides."""
+    needs = needed(extent)
+    memory = needs.memory + 3 * in_arrays
+    if memory > max_memory:
+        raise TooMuchMemoryError("checking this certificate", memory, max_memory)
+    if needs.work > MOST_WORK:
+        raise ProblemTooLargeError(
+            f"checking this certificate may take {needs.work:.1e} operations, more than "
+            f"{MOST_WORK:.0e}: write one with a smaller tree (a larger gap_tolerance)"
+        )
+    return needs
 
 
 # ---------------------------------------------------------------------------------- form

@@ -33,15 +33,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from marginbn.proof.certificate import Data, Score
+from marginbn.proof.checker.statement import FEW_STATES, MOST_LOGARITHMS
 
 SHIFT = 44
 """Values are whole numbers of 2^-44."""
 
 _EXACT = Context(prec=60, rounding=ROUND_HALF_EVEN)
 _UNIT = Decimal(2**SHIFT)
-
-MOST_LOGARITHMS = 200_000
-"""So many of each kind are remembered."""
 
 _BERNOULLI = [Fraction(b) for b in (
     "1/6", "-1/30", "1/42", "-1/30", "5/66", "-691/2730", "7/6", "-3617/510", "43867/798",
@@ -102,9 +100,6 @@ def _in_units(value: Decimal, context: Context) -> int:
 
 LIMB = 26
 """Bits of a piece of a weight: sums of fewer than 2^27 of them are exact in double precision."""
-
-FEW_STATES = 256
-"""Joint states up to so many are counted whether they occur or not."""
 
 SLACK = 4
 """A coefficient is the sum of at most four logarithms, each off by less than one unit."""
