@@ -86,8 +86,9 @@ def test_the_tightest_bound_one_can_check_by_hand() -> None:
         ({"tree": np.array([FOREST, 1], dtype=np.int32)}, "dual weights 1 do not exist"),
         ({"tree": np.array([9, 0], dtype=np.int32)}, "kind 9 does not exist"),
         ({"tree": np.array([CLUSTERS, 0, 0], dtype=np.int32)}, "multipliers 0 do not exist"),
-        ({"tree": np.array([CANDIDATE, 4], dtype=np.int32)}, "candidate 4 does not exist"),
-        ({"tree": np.array([ARC, 1, 1], dtype=np.int32)}, "cannot be joined"),
+        ({"tree": np.array([CANDIDATE, 4], dtype=np.int32)}, "not complete"),
+        ({"tree": np.array([CANDIDATE, 4, 3, 0, 3, 0], dtype=np.int32)}, "candidate 4 does not"),
+        ({"tree": np.array([ARC, 1, 1, 3, 0, 3, 0], dtype=np.int32)}, "cannot be joined"),
         ({"grid": -200}, "too fine"),
         ({"grid": 10**6}, "makes no sense"),
         ({"score": Score("multiclass", -1.0)}, "gamma must be positive"),
@@ -289,16 +290,10 @@ def test_the_rule_makes_the_package_s_candidates(restricted: bool, max_parents: 
     candidates = enumerate_candidates(
         5, max_parents, class_restricted=restricted, forbidden=[(1, 2), (0, 3)], constant=[4]
     )
-    made, _ = define_candidates(replace_candidates(problem, candidates))
-    assert made.rule is not None
+    made = Candidates(candidates.rule, (), np.zeros(0, dtype=bool))
     space = build_space(define_data(problem.margins.data), made)
     assert space.parents == list(candidates.parents)
     assert space.child.tolist() == candidates.child.tolist()
-
-
-def replace_candidates(problem: StructureProblem, candidates: object) -> StructureProblem:
-    count = candidates.n_candidates  # type: ignore[attr-defined]
-    return StructureProblem(candidates, np.zeros(count), problem.variables)  # type: ignore[arg-type]
 
 
 # ---------------------------------------------------------------------------------- forests

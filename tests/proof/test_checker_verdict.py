@@ -12,6 +12,7 @@ import pytest
 from test_format import tiny_certificate
 
 from certificates import sealed, verify_certificate
+from marginbn.problem.candidates import enumerate_candidates
 from marginbn.proof.certificate import (
     ARC,
     CANDIDATE,
@@ -25,9 +26,9 @@ from marginbn.proof.certificate import (
     Score,
 )
 from marginbn.proof.checker import Verdict
-from marginbn.proof.checker.statement import RefutedError, build_space
+from marginbn.proof.checker.statement import RefutedError, Space, build_space
 from marginbn.proof.checker.values import SHIFT, SLACK
-from marginbn.proof.checker.verdict import Checker, check_definition
+from marginbn.proof.checker.verdict import Branch, Checker, check_definition
 
 # ---------------------------------------------------------------------------------- verdicts
 
@@ -181,14 +182,14 @@ def test_what_dropping_costs_by_hand(dropped: tuple[int, ...], loss: int) -> Non
     """{} scores 10 to 12, {0} 20 to 22, {1} 13 to 17, {0, 1} 30 to 33: upper end of a dropped set
     minus lower end of its best kept subset, the worst of all.
     """
-    root, found = checker_of_scores(dropped, SCORES).root()
-    assert found == loss
-    assert np.flatnonzero(~root.allowed).tolist() == [k + 2 for k in dropped]
+    checker = checker_of_scores(dropped, SCORES)
+    assert checker.loss() == loss
+    assert np.flatnonzero(~checker.kept).tolist() == [k + 2 for k in dropped]
 
 
 def test_a_gain_of_dropping_is_not_passed_on() -> None:
     """A dropped set that is far worse than its subsets costs nothing, and brings nothing."""
-    assert checker_of_scores((3,), [*SCORES[:3], (-9, -8)]).root()[1] == 0
+    assert checker_of_scores((3,), [*SCORES[:3], (-9, -8)]).loss() == 0
 
 
 def test_the_incumbent_has_the_lower_end_of_its_scores() -> None:
@@ -250,23 +251,65 @@ def test_progress_is_told_after_every_leaf() -> None:
 
 
 def test_both_sides_keep_what_was_decided_before() -> None:
-    """Class {}, {x}; x {}, {class}: candidates only ever leave, edges only ever come."""
+    """Class {}, {x}; x {}, {class}: candidates only ever leave on the way down, edges only ever
+    come, and on the way up all is as it was.
+    """
     certificate = tiny_certificate()
-    checker = Checker(certificate, build_space(certificate.data, certificate.candidates))
-    root, _ = checker.root()
-    without, with_it = checker._children(root, CANDIDATE, [1])
-    assert without.allowed.tolist() == [True, False, True, True]
-    assert with_it.allowed.tolist() == [False, True, True, True]
-    without, with_it = checker._children(without, ARC, [1, 0])
-    assert without.allowed.tolist() == [True, False, True, False]
-    assert with_it.allowed.tolist() == [True, False, False, True]
-    assert with_it.where() == "no candidate 1, arc 0 -> 1"
-    without, with_it = checker._children(with_it, EDGE, [1, 0])
-    assert without.allowed.tolist() == [True, False, False, False]
-    assert with_it.allowed.tolist() == [True, False, False, True]
-    assert (without.present, with_it.present) == (frozenset(), {(0, 1)})
-    for side in checker._children(with_it, CANDIDATE, [2]):
-        assert side.present == {(0, 1)}
+    space = build_space(certificate.data, certificate.candidates)
+    branch = Branch(space, np.ones(4, dtype=bool))
+    branch.split(CANDIDATE, (1,))
+    assert branch.allowed.tolist() == [True, False, True, True]
+    branch.split(ARC, (1, 0))
+    assert branch.allowed.tolist() == [True, False, True, False]
+    assert branch.turn()
+    assert branch.allowed.tolist() == [True, False, False, True]
+    assert branch.where() == "no candidate 1, arc 0 -> 1"
+    branch.split(EDGE, (1, 0))
+    assert branch.allowed.tolist() == [True, False, False, False]
+    assert branch.turn()
+    assert branch.allowed.tolist() == [True, False, False, True]
+    assert branch.present == {(0, 1)}
+    branch.split(EDGE, (0, 1))  # decided once more: it stays when this is left
+    assert branch.turn()
+    branch.split(CANDIDATE, (2,))
+    assert branch.present == {(0, 1)}
+    assert branch.turn()
+    assert branch.allowed.tolist() == [True, False, False, False]
+    assert branch.where().endswith("edge 0 - 1, edge 0 - 1, candidate 2")
+    assert branch.turn()
+    assert branch.where() == "candidate 1"
+    assert branch.allowed.tolist() == [False, True, True, True]
+    assert branch.present == set()
+    assert not branch.turn()
+    assert branch.allowed.all()
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_every_structure_is_in_exactly_one_leaf(seed: int) -> None:
+    """Random decisions on four variables, walked with taking away and returning, against the
+    definition of the objects.
+    """
+    rng = np.random.default_rng(seed)
+    candidates = enumerate_candidates(4, 2)
+    space = Space(4, candidates.child.astype(np.int64), list(candidates.parents))
+    branch = Branch(space, np.ones(len(space.parents), dtype=bool))
+    chosen = [
+        [int(rng.choice(np.flatnonzero(space.child == i))) for i in range(4)] for _ in range(60)
+    ]
+    homes = [0] * len(chosen)
+    more, splits = True, 0
+    while more:
+        if splits < 25 and rng.random() < 0.7:
+            kind = int(rng.choice([EDGE, ARC, CANDIDATE]))
+            pair = tuple(int(v) for v in rng.permutation(4)[:2])
+            branch.split(kind, (int(rng.integers(len(space.parents))),) if kind == 2 else pair)
+            splits += 1
+            continue
+        for number, own in enumerate(chosen):
+            joined = {(min(i, p), max(i, p)) for i, k in enumerate(own) for p in space.parents[k]}
+            homes[number] += bool(branch.allowed[own].all() and branch.present <= joined)
+        more = branch.turn()
+    assert homes == [1] * len(chosen)
 
 
 def test_a_leaf_names_its_weights_and_its_multipliers() -> None:
@@ -285,13 +328,3 @@ def test_a_leaf_names_its_weights_and_its_multipliers() -> None:
         verdict = verify_certificate(replace(certificate, tree=tree))
         assert verdict.verified == ((dual, multiplier) == (1, 1))
         assert verdict.n_dual_weights == 2 * verdict.verified
-
-
-def test_too_deep_trees_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Two nodes of four candidates wait at the same time: eight bytes, and not one less."""
-    tree = np.array([EDGE, 0, 1, FOREST, 0, FOREST, 0], dtype=np.int32)
-    certificate = replace(tiny_certificate(), tree=tree)
-    monkeypatch.setattr("marginbn.proof.checker.verdict.DEEPEST_BYTES", 8)
-    assert verify_certificate(certificate)
-    monkeypatch.setattr("marginbn.proof.checker.verdict.DEEPEST_BYTES", 7)
-    assert "too deep" in verify_certificate(certificate).reason

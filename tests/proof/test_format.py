@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import tracemalloc
 import zlib
 from dataclasses import replace
 from pathlib import Path
@@ -26,6 +27,7 @@ from marginbn.proof.certificate import (
     Certificate,
     Data,
     DualWeights,
+    Extent,
     Multipliers,
     NamedRow,
     Score,
@@ -123,10 +125,37 @@ def test_too_much_is_refused_with_the_remedy(monkeypatch: pytest.MonkeyPatch) ->
 
 
 def test_a_bomb_is_not_unfolded() -> None:
-    """A kilobyte that unfolds to more than the limit is refused."""
-    bomb = MAGIC + zlib.compress(bytes(10_000_000))
-    with pytest.raises(MisfitError, match="unfolds to more than 1000000 bytes"):
-        decode_certificate(bomb, 1_000_000)
+    """Kilobytes that unfold to more than the limit, or than the header says, are left folded."""
+    length = (20_000_000).to_bytes(8, "little")
+    bomb = MAGIC + zlib.compress(length + bytes(20_000_000))
+    unfolded = zlib.decompress(encode_certificate(tiny_certificate())[len(MAGIC) :])
+    behind = MAGIC + zlib.compress(unfolded + bytes(20_000_000))
+    with_header(tiny_certificate())  # whatever is imported on the way
+    for content, reason in (
+        (bomb, "the header: the content unfolds to more than 1000000 bytes"),
+        (behind, "more bytes follow the last array"),
+        (with_header(tiny_certificate(), tree=10**9), "tree: the content unfolds to more than"),
+    ):
+        tracemalloc.start()
+        with pytest.raises(MisfitError, match=reason):
+            decode_certificate(content, 1_000_000)
+        _, peak = tracemalloc.get_traced_memory()
+        tracemalloc.stop()
+        assert peak < 1_000_000
+
+
+def test_the_reader_hears_of_the_size_before_the_arrays() -> None:
+    """What it refuses then is not read, however the arrays may be."""
+    heard: list[tuple[int, int]] = []
+
+    def refuse(extent: Extent, n_bytes: int) -> None:
+        heard.append((extent.n_rivals, n_bytes))
+        raise ProblemTooLargeError("enough")
+
+    content = with_header(tiny_certificate(), n_samples=1000)
+    with pytest.raises(ProblemTooLargeError, match="enough"):
+        decode_certificate(content, admit=refuse)
+    assert heard == [(1, 1000 * (2 * 4 + 8) + 2 * 4 + 1000)]
 
 
 @pytest.mark.parametrize(
@@ -134,7 +163,7 @@ def test_a_bomb_is_not_unfolded() -> None:
     [
         (b"", "no certificate"),
         (b"marginbn certificate 2\n", "no certificate"),
-        (MAGIC, "does not end"),
+        (MAGIC, "length of the header should have 1 entries, but the content ends"),
         (MAGIC + b"nonsense", "broken"),
         (MAGIC + zlib.compress(b""), "length of the header"),
         (MAGIC + zlib.compress((2**62).to_bytes(8, "little")), "the header"),
@@ -241,7 +270,7 @@ def with_header(certificate: Certificate, **changes: object) -> bytes:
         ({"tree": 1}, "bytes follow the last array"),
         ({"tree": 3}, "ends before|entries"),
         ({"tree": -1}, "tree"),
-        ({"duals": []}, "2 bytes follow the last array"),
+        ({"duals": []}, "more bytes follow the last array"),
         ({"duals": [[0, -1]]}, "bits or reference out of range"),
         ({"duals": [[25, -1]]}, "bits or reference out of range"),
         ({"duals": [[1, 0]]}, "bits or reference out of range"),

@@ -111,12 +111,22 @@ def test_random_problems_are_certified(seed: int, tmp_path: Path) -> None:
         assert brute_optimum(problem) == pytest.approx(optimum, rel=1e-9, abs=1e-9)
 
 
+def test_what_varies_is_not_called_constant(tmp_path: Path) -> None:
+    """A variable that was left out although it has several states: the candidates are listed."""
+    data = random_table(np.random.default_rng(0), 30, 3, 3).encoded()
+    candidates = enumerate_candidates(4, 2, constant=[3])
+    certificate = certified(margin_problem(data, candidates), tmp_path)
+    assert certificate.candidates.rule is None
+    assert certificate.candidates.listed[3] == ((),)
+    assert verify_certificate(certificate)
+
+
 @pytest.mark.parametrize("seed", range(3))
 def test_constraints_are_part_of_the_definition(seed: int, tmp_path: Path) -> None:
     """Required, forbidden and constant variables come back from the file."""
     table = random_table(np.random.default_rng(seed), 30, 4, 3)
-    rows = [[*row[:4], 0] for row in table.rows]
-    data = replace(table, rows=rows, arities=[*table.arities[:4], 1]).encoded()
+    rows, arities = [[*row[:4], 0] for row in table.rows], [*table.arities[:4], 1]
+    data = replace(table, rows=rows, arities=arities).encoded()
     candidates = enumerate_candidates(
         5, 2, required=[(1, 2)], forbidden=[(0, 3), (2, 1)], constant=[4]
     )

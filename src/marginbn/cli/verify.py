@@ -55,6 +55,14 @@ def verify(
     ] = None,
     seed: Annotated[int, typer.Option(metavar="N", help="As given to `marginbn fit`.", min=0)] = 0,
     delimiter: DelimiterOption = None,
+    max_memory: Annotated[
+        str | None,
+        typer.Option(
+            metavar="BYTES",
+            help="Memory for the check, like 2GB; what needs more is refused before it begins. "
+            "[default: half of the machine's]",
+        ),
+    ] = None,
     json: JsonOption = False,
     quiet: QuietOption = False,
 ) -> int:
@@ -63,17 +71,19 @@ def verify(
     Prints VERIFIED with the proven gap, or what is wrong and where (exit code 1).
     """
     from marginbn.cli.data import load_rows
-    from marginbn.proof.checker import verify_certificate
-    from marginbn.proof.format import read_certificate
+    from marginbn.proof.checker import read_within, verify_certificate
+    from marginbn.solvers.memory import parse_memory
 
-    content = read_certificate(certificate)
+    allowed = parse_memory(max_memory, "max_memory")
+    content = read_within(certificate, allowed)
     problem = None
     if data is not None:
         name = target or content.data.names[0]
         rows = load_rows(TableOptions(data, name, kind, None, delimiter))
         shares = (0.0, DEFAULT_HOLDOUT) if holdout is None else (holdout,)
         problem = compare_data(content.data, rows, missing, shares, seed)
-    verdict = verify_certificate(content, progress=progress_on_stderr(quiet or json))
+    progress = progress_on_stderr(quiet or json)
+    verdict = verify_certificate(content, progress=progress, max_memory=allowed)
     reason = problem or verdict.reason
     if json:
         print_json(summarise(verdict, reason, data is not None))

@@ -133,6 +133,23 @@ class Multipliers:
 
 
 @dataclass(frozen=True, eq=False)
+class Extent:
+    """How much there is, as the header of a file tells before anything else is read."""
+
+    n_samples: int
+    arities: tuple[int, ...]
+    score: Score
+    rule: CandidateRule | None
+    listed: tuple[tuple[tuple[int, ...], ...], ...]
+    n_entries: int  # of the tree
+
+    @property
+    def n_rivals(self) -> int:
+        """Parts that a sample has in dual weights."""
+        return {"binary": 1, "multiclass": self.arities[0] - 1}.get(self.score.name, 0)
+
+
+@dataclass(frozen=True, eq=False)
 class Certificate:
     """See the module's docstring."""
 
@@ -148,3 +165,15 @@ class Certificate:
     duals: tuple[DualWeights, ...] = ()
     rows: tuple[NamedRow, ...] = ()
     multipliers: tuple[Multipliers, ...] = ()
+
+    @property
+    def extent(self) -> Extent:
+        """How much there is."""
+        return Extent(
+            len(self.data.codes),
+            self.data.arities,
+            self.score,
+            self.candidates.rule,
+            self.candidates.listed,
+            len(self.tree),
+        )

@@ -71,10 +71,10 @@ def define_candidates(problem: StructureProblem) -> tuple[Candidates, NDArray[np
     """The candidates, and the number that each candidate of the problem has in the certificate.
 
     A rule describes them where it makes the same list, apart from candidates that a kept subset
-    dominates; everything else is listed.
+    dominates, and calls nothing constant that has several states; everything else is listed.
     """
     own = problem.candidates
-    if own.rule is not None:
+    if own.rule is not None and all(problem.variables[v].arity == 1 for v in own.rule.constant):
         full = enumerate_candidates(
             own.n_variables,
             own.rule.max_parents,

@@ -9,16 +9,16 @@
 those who want to write a checker of their own; ``exact.py`` reads the file by that page alone. What
 changes here changes there.
 
-Reading builds plain values and arrays only, so nothing in a file is executed. Every length is
-checked before memory is taken, and a stream that unfolds to more than the limit is refused before
-it is unfolded.
+Reading builds plain values and arrays only, so nothing in a file is executed. The stream is
+unfolded array by array, as far as the header says and no further: after the header it is known how
+much there is, and whoever reads may refuse it then. Every length is checked before memory is taken.
 """
 
 from __future__ import annotations
 
 import json
 import zlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Annotated, Any
@@ -45,6 +45,7 @@ from marginbn.proof.certificate import (
     Certificate,
     Data,
     DualWeights,
+    Extent,
     Multipliers,
     NamedRow,
     RowKind,
@@ -58,6 +59,15 @@ MAX_BYTES = 2**30
 
 MAX_HEADER = 2**25
 """Largest header: text unfolds to much larger values than arrays do."""
+
+CHUNK = 2**14
+"""The compressed stream is handed over in pieces of this size."""
+
+HEADER_COST, MULTIPLIER_COST = 64, 100
+"""Bytes in memory at the most for a byte of the header, and for a row and value of multipliers."""
+
+Admit = Callable[[Extent, int], None]
+"""Hears after the header how much there is and how many bytes of arrays; may refuse by raising."""
 
 Indices = tuple[Count, ...]
 Arcs = tuple[tuple[Count, Count], ...]
@@ -169,41 +179,66 @@ def _arrays(c: Certificate) -> Iterator[bytes]:
     yield np.array([y for m in c.multipliers for y in m.values], dtype="<f8").tobytes()
 
 
-def read_certificate(path: PathLike, max_bytes: int = MAX_BYTES) -> Certificate:
+class TooMuchMemoryError(ProblemTooLargeError):
+    """Something would take more memory than is allowed."""
+
+    def __init__(self, what: str, memory: int, max_memory: int) -> None:
+        super().__init__(
+            f"{what} may take {memory / 1e6:.0f} MB of memory, more than the "
+            f"{max_memory / 1e6:.0f} MB allowed: raise max_memory (--max-memory)"
+        )
+
+
+def read_certificate(
+    path: PathLike,
+    max_bytes: int = MAX_BYTES,
+    admit: Admit | None = None,
+    max_memory: int | None = None,
+) -> Certificate:
     """Read a certificate; whatever is not as the format demands is a :class:`FormatError`."""
     content = read_bytes(path, max_bytes)
     with naming_file(path):
-        return decode_certificate(content, max_bytes)
+        return decode_certificate(content, max_bytes, admit, max_memory)
 
 
-def decode_certificate(content: bytes, max_bytes: int = MAX_BYTES) -> Certificate:
+def decode_certificate(
+    content: bytes,
+    max_bytes: int = MAX_BYTES,
+    admit: Admit | None = None,
+    max_memory: int | None = None,
+) -> Certificate:
     """The certificate in the bytes of a file; raises :class:`MisfitError`."""
     if not content.startswith(MAGIC):
         kind = MAGIC.decode().strip()
         raise MisfitError(
             f"this is no certificate that can be read: the first line is not {kind!r}"
         )
-    cursor = Cursor(_unpack(content[len(MAGIC) :], max_bytes))
+    cursor = Cursor(memoryview(content)[len(MAGIC) :], max_bytes, max_memory)
     length = int(cursor.take("<i8", 1, "the length of the header")[0])
     if length > MAX_HEADER:
         raise MisfitError(f"the header would be longer than {MAX_HEADER} bytes")
+    cursor.reserve(HEADER_COST * length, "reading the header")
     header = _read_header(cursor.take("<u1", length, "the header").tobytes())
+    if admit is not None:
+        admit(_extent(header), _bytes_of_arrays(header))
     certificate = _build(header, cursor)
     cursor.finish()
     return certificate
 
 
-def _unpack(content: bytes, max_bytes: int) -> bytes:
-    unpacker = zlib.decompressobj()
-    try:
-        unfolded = unpacker.decompress(content, max_bytes)
-    except zlib.error as error:
-        raise MisfitError(f"the compressed content is broken: {error}") from None
-    if unpacker.unconsumed_tail:
-        raise MisfitError(f"the content unfolds to more than {max_bytes} bytes")
-    if not unpacker.eof or unpacker.unused_data:
-        raise MisfitError("the compressed content does not end where the file ends")
-    return unfolded
+def _extent(header: _Header) -> Extent:
+    arities = tuple(len(states) for _, states in header.variables)
+    shape = header.candidates
+    rule = None if shape.rule is None else CandidateRule(**vars(shape.rule))
+    return Extent(header.n_samples, arities, header.score, rule, shape.listed, header.tree)
+
+
+def _bytes_of_arrays(header: _Header) -> int:
+    """What the header says about all arrays but the rows and values of the multipliers."""
+    extent = _extent(header)
+    rows = header.n_samples * (4 * len(extent.arities) + 8)
+    parts = header.n_samples * extent.n_rivals * sum(part_type(b).itemsize for b, _ in header.duals)
+    return rows + header.candidates.dropped // 8 + 4 * (header.tree + header.multipliers) + parts
 
 
 def _read_header(text: bytes) -> _Header:
@@ -216,34 +251,67 @@ def _read_header(text: bytes) -> _Header:
 
 
 class Cursor:
-    """Takes array after array from the unfolded content, never more than there is."""
+    """Unfolds array after array, never more than is asked for and never more than the limit."""
 
-    def __init__(self, content: bytes) -> None:
+    def __init__(self, content: memoryview, max_bytes: int, max_memory: int | None = None) -> None:
         self._content = content
-        self._place = 0
+        self._max_memory = max_memory
+        self._left = self._most = max_bytes
+        self._unpacker = zlib.decompressobj()
+        self._fed = 0
 
     def take(self, dtype: Any, count: int, what: str) -> NDArray[Any]:
         """The next ``count`` numbers."""
         kind = np.dtype(dtype)
-        left = len(self._content) - self._place
-        if not 0 <= count * kind.itemsize <= left:
+        size = count * kind.itemsize
+        if size > self._left:
+            raise MisfitError(f"{what}: the content unfolds to more than {self._most} bytes")
+        self._left -= size
+        content = self._unfold(size) if size >= 0 else b""
+        if len(content) != size:
             raise MisfitError(f"{what} should have {count} entries, but the content ends before")
-        array = np.frombuffer(self._content, kind, count, self._place)
-        self._place += count * kind.itemsize
-        return array
+        return np.frombuffer(content, kind, count)
+
+    def reserve(self, memory: int, what: str) -> None:
+        """Refuse what would become larger in memory than is allowed."""
+        if self._max_memory is not None and memory > self._max_memory:
+            raise TooMuchMemoryError(what, memory, self._max_memory)
+
+    def _unfold(self, size: int) -> bytes:
+        """So many bytes, or what is left."""
+        pieces = []
+        try:
+            while size > 0 and not self._unpacker.eof:
+                piece = self._unpacker.decompress(self._next(), size)
+                if not piece and self._fed == len(self._content):
+                    break
+                pieces.append(piece)
+                size -= len(piece)
+        except zlib.error as error:
+            raise MisfitError(f"the compressed content is broken: {error}") from None
+        return pieces[0] if len(pieces) == 1 else b"".join(pieces)
+
+    def _next(self) -> bytes | memoryview:
+        """What was handed over and not used, or the next piece."""
+        if self._unpacker.unconsumed_tail:
+            return self._unpacker.unconsumed_tail
+        piece = self._content[self._fed : self._fed + CHUNK]
+        self._fed += len(piece)
+        return piece
 
     def finish(self) -> None:
-        """Nothing may be left over."""
-        left = len(self._content) - self._place
-        if left:
-            raise MisfitError(f"{left} bytes follow the last array")
+        """Nothing may be left over, and the sum over everything must be right."""
+        if self._unfold(1):
+            raise MisfitError("more bytes follow the last array")
+        unused = self._unpacker.unused_data or self._fed < len(self._content)
+        if not self._unpacker.eof or unused:
+            raise MisfitError("the compressed content does not end where the file ends")
 
 
 def _build(header: _Header, cursor: Cursor) -> Certificate:
     data = _data(header, cursor)
     candidates = _candidates(header.candidates, cursor)
     tree = cursor.take("<i4", header.tree, "tree")
-    rivals = {"binary": 1, "multiclass": len(data.states[0]) - 1}.get(header.score.name, 0)
     return Certificate(
         fingerprint=header.fingerprint,
         data=data,
@@ -254,7 +322,7 @@ def _build(header: _Header, cursor: Cursor) -> Certificate:
         bound=header.bound,
         grid=header.grid,
         tree=tree,
-        duals=_duals(header.duals, (len(data.codes), rivals), cursor),
+        duals=_duals(header.duals, (len(data.codes), _extent(header).n_rivals), cursor),
         rows=tuple(NamedRow(*row) for row in header.rows),
         multipliers=_multipliers(header.multipliers, cursor),
     )
@@ -302,6 +370,7 @@ def _multipliers(count: int, cursor: Cursor) -> tuple[Multipliers, ...]:
     if (lengths < 0).any():
         raise MisfitError("multipliers: lengths must not be negative")
     ends = np.concatenate([[0], np.cumsum(lengths)])
+    cursor.reserve(MULTIPLIER_COST * (int(ends[-1]) + count), "reading the multipliers")
     rows = cursor.take("<i4", int(ends[-1]), "rows of the multipliers").tolist()
     values = cursor.take("<f8", int(ends[-1]), "values of the multipliers").tolist()
     return tuple(

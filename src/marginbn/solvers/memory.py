@@ -46,7 +46,7 @@ class Needs:
     full: int
 
 
-def parse_memory(value: int | float | str | None) -> int | None:
+def parse_memory(value: int | float | str | None, name: str = "memory_limit") -> int | None:
     """Bytes of a limit given as a number or as text; None stays None.
 
     Examples
@@ -69,8 +69,7 @@ def parse_memory(value: int | float | str | None) -> int | None:
             amount = math.nan
     if not 1 <= amount < 2**62:
         raise InputError(
-            "memory_limit must be a positive number of bytes, text like '2 GB' or None, "
-            f"got {value!r}"
+            f"{name} must be a positive number of bytes, text like '2 GB' or None, got {value!r}"
         )
     return int(amount)
 

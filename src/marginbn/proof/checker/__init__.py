@@ -9,15 +9,19 @@ the claim follows. Besides Python it needs NumPy alone, and nothing is compiled.
 from __future__ import annotations
 
 from marginbn.files import PathLike
-from marginbn.proof.certificate import Certificate
+from marginbn.proof.certificate import Certificate, Extent
+from marginbn.proof.checker.statement import admit, default_memory
 from marginbn.proof.checker.verdict import Progress, Verdict, check
-from marginbn.proof.format import read_certificate
+from marginbn.proof.format import MAX_BYTES, read_certificate
 
 __all__ = ["Verdict", "verify_certificate"]
 
 
 def verify_certificate(
-    certificate: PathLike | Certificate, *, progress: Progress | None = None
+    certificate: PathLike | Certificate,
+    *,
+    progress: Progress | None = None,
+    max_memory: int | None = None,
 ) -> Verdict:
     """Check whether a certificate proves what it claims.
 
@@ -27,6 +31,9 @@ def verify_certificate(
         A file written by a search with ``certificate=...``, or its content.
     progress
         Called now and then with the number of tree entries checked and their total.
+    max_memory
+        Bytes that the check may take. What it needs is known from the header of the file, and more
+        than this is refused before anything is done. By default half of the machine's memory.
 
     Returns
     -------
@@ -37,6 +44,8 @@ def verify_certificate(
     ------
     FormatError
         If the file is not a certificate at all, or a broken one.
+    ProblemTooLargeError
+        If the check could take more memory than ``max_memory``, or weeks.
 
     Examples
     --------
@@ -56,5 +65,15 @@ def verify_certificate(
     True
     """
     if not isinstance(certificate, Certificate):
-        certificate = read_certificate(certificate)
-    return check(certificate, progress)
+        certificate = read_within(certificate, max_memory)
+    return check(certificate, progress, max_memory)
+
+
+def read_within(path: PathLike, max_memory: int | None = None) -> Certificate:
+    """Read a certificate unless reading or checking it could take more memory than allowed."""
+    allowed = default_memory() if max_memory is None else max_memory
+
+    def look(extent: Extent, in_arrays: int) -> None:
+        admit(extent, allowed, in_arrays)
+
+    return read_certificate(path, min(MAX_BYTES, allowed), look, allowed)

@@ -33,10 +33,11 @@ g . eta.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 from fractions import Fraction
-from functools import cached_property, lru_cache
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -54,10 +55,37 @@ from marginbn.proof.checker.values import (
 )
 
 BLOCK_BYTES = 64_000_000
-"""Coefficients and dual weights are handled in blocks of about this size."""
+"""Coefficients, dual weights and majorants are handled in blocks of about this size."""
 
 DENSE_BYTES = 1_000_000_000
 """All coefficients are kept if they take no more."""
+
+ROW_BYTES = 500_000_000
+"""Rows that are kept once made."""
+
+
+@dataclass(frozen=True)
+class Spare:
+    """Memory beyond what the check needs: eight blocks of all kinds together, a quarter for
+    coefficients that are kept, an eighth for rows.
+    """
+
+    memory: int = 2**62
+
+    @property
+    def block(self) -> int:
+        """Bytes of a block."""
+        return min(BLOCK_BYTES, self.memory // 16)
+
+    @property
+    def dense(self) -> int:
+        """Bytes of coefficients that are kept."""
+        return min(DENSE_BYTES, self.memory // 4)
+
+    @property
+    def rows(self) -> int:
+        """Bytes of rows that are kept."""
+        return min(ROW_BYTES, self.memory // 8)
 
 
 def room(n: int) -> tuple[int, int, int]:
@@ -81,7 +109,11 @@ class IntegerMajorant:
 
 
 class Majorants:
-    """Majorants of dual weights by number, computed block by block."""
+    """Majorants of dual weights by number, computed block by block.
+
+    A block is made of the weights that come next (:meth:`prepare`), so every leaf costs the work of
+    one majorant at the most, in whatever order a tree names them.
+    """
 
     def __init__(
         self,
@@ -89,14 +121,17 @@ class Majorants:
         space: Space,
         counts: ExactCounts,
         kept: NDArray[np.bool_],
+        spare: Spare | None = None,
     ) -> None:
         self._certificate = certificate
+        self._spare = spare or Spare()
         self._kept_ones = kept
         self._space = space
         self._counts = counts
         n_rows = len(certificate.data.codes) * max(1, certificate.data.arities[0] - 1)
-        self._per_block = max(1, min(512, BLOCK_BYTES // (8 * n_rows)))
-        self._block = lru_cache(maxsize=8)(self._compute_block)
+        longest = max(n_rows, len(space.parents))
+        self._per_block = max(1, min(512, self._spare.block // (8 * longest)))
+        self._block: dict[int, IntegerMajorant] = {}
 
     @property
     def count(self) -> int:
@@ -106,8 +141,20 @@ class Majorants:
     def __getitem__(self, number: int) -> IntegerMajorant:
         if not self._certificate.score.is_margin:
             return self._linear
-        block = self._block(number // self._per_block)
-        return block[number % self._per_block]
+        if number not in self._block:
+            self.prepare([number])
+        return self._block[number]
+
+    def prepare(self, numbers: Sequence[int]) -> None:
+        """Make those that are needed next, in the order of the leaves that name them, unless the
+        first one is there.
+        """
+        if not self._certificate.score.is_margin or numbers[0] in self._block:
+            return
+        named = dict.fromkeys(n for n in numbers[: 4 * self._per_block] if 0 <= n < self.count)
+        block = list(named)[: self._per_block]
+        self._block = {}  # before the next one is made
+        self._block = dict(zip(block, self._compute_block(block), strict=True))
 
     # ------------------------------------------------------------------ decomposable scores
 
@@ -149,7 +196,7 @@ class Majorants:
     def _pieces(self) -> list[tuple[int, int]]:
         """Ranges of candidates whose coefficients make a block."""
         n_rows = len(self._certificate.data.codes) * self.margins.n_rivals
-        width = max(1, BLOCK_BYTES // (8 * n_rows))
+        width = max(1, self._spare.block // (8 * n_rows))
         total = len(self._space.parents)
         return [(a, min(a + width, total)) for a in range(0, total, width)]
 
@@ -161,15 +208,16 @@ class Majorants:
         if piece in self._kept:
             return self._kept[piece]
         columns = self._columns(*piece)
-        if columns.nbytes * len(self._pieces) <= DENSE_BYTES:
+        if columns.nbytes * len(self._pieces) <= self._spare.dense:
             self._kept[piece] = columns
         return columns
 
-    def _compute_block(self, block: int) -> list[IntegerMajorant]:
-        first = block * self._per_block
-        duals = self._certificate.duals[first : first + self._per_block]
+    def _compute_block(self, block: list[int]) -> list[IntegerMajorant]:
+        if not block:
+            return []
+        duals = [self._certificate.duals[number] for number in block]
         weights = self._certificate.data.weights
-        u = np.stack([self._weights(first + a, dual) for a, dual in enumerate(duals)])
+        u = np.stack([self._weights(a, dual) for a, dual in zip(block, duals, strict=True)])
         values = np.empty((len(duals), len(self._space.parents)))
         with np.errstate(all="ignore"):  # what overflows is refused below
             for begin, end in self._pieces:
@@ -220,10 +268,7 @@ def _checked(values: list[int] | NDArray[np.float64], n_variables: int) -> Integ
 NOTHING = -(2**62)
 """Value of a leaf without structures."""
 
-ROW_BYTES = 500_000_000
-"""Rows that are kept once made."""
-
-Edges = frozenset[tuple[int, int]]
+Edges = AbstractSet[tuple[int, int]]
 
 
 # ---------------------------------------------------------------------------------- forests
@@ -329,6 +374,7 @@ class Clusters:
 
     space: Space
     certificate: Certificate
+    spare: Spare = Spare()
     _kept: dict[int, NDArray[np.bool_]] = field(default_factory=dict)
 
     @cached_property
@@ -354,7 +400,7 @@ class Clusters:
     def _counted(self, number: int, rule: RowRule) -> NDArray[np.bool_]:
         """Candidates that a row counts, kept for the next leaf."""
         if number not in self._kept:
-            if len(self._kept) * len(self.space.parents) > ROW_BYTES:
+            if len(self._kept) * len(self.space.parents) > self.spare.rows:
                 self._kept.clear()
             self._kept[number] = rule.counts(self.space, self.certificate.rows[number].members)
         return self._kept[number]

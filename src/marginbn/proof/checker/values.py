@@ -33,6 +33,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from marginbn.proof.certificate import Data, Score
+from marginbn.proof.checker.statement import FEW_STATES, MOST_LOGARITHMS
 
 SHIFT = 44
 """Values are whole numbers of 2^-44."""
@@ -40,11 +41,13 @@ SHIFT = 44
 _EXACT = Context(prec=60, rounding=ROUND_HALF_EVEN)
 _UNIT = Decimal(2**SHIFT)
 
-_STIRLING = [Fraction(b) for b in (
+_BERNOULLI = [Fraction(b) for b in (
     "1/6", "-1/30", "1/42", "-1/30", "5/66", "-691/2730", "7/6", "-3617/510", "43867/798",
     "-174611/330", "854513/138",
 )]  # fmt: skip
-"""Bernoulli numbers B_2, B_4, ..., B_22."""
+"""B_2, B_4, ..., B_22."""
+
+_STIRLING = [b / (2 * j * (2 * j - 1)) for j, b in enumerate(_BERNOULLI, 1)]
 
 _LARGE = 40
 """From here on the series below is exact to far more digits than needed."""
@@ -52,13 +55,13 @@ _LARGE = 40
 _PI = Decimal("3.14159265358979323846264338327950288419716939937510582097494459")
 
 
-@lru_cache(maxsize=1_000_000)
+@lru_cache(maxsize=MOST_LOGARITHMS)
 def log_units(number: int) -> int:
     """The natural logarithm of a positive whole number, in units of 2^-44."""
-    return int((_EXACT.multiply(_EXACT.ln(Decimal(number)), _UNIT)).to_integral_value())
+    return _in_units(_EXACT.ln(Decimal(number)), _EXACT)
 
 
-@lru_cache(maxsize=1_000_000)
+@lru_cache(maxsize=MOST_LOGARITHMS)
 def log_gamma_units(x: Fraction) -> int:
     """The logarithm of the gamma function of a positive number, in units of 2^-44.
 
@@ -67,34 +70,36 @@ def log_gamma_units(x: Fraction) -> int:
         log Gamma(x) = (x - 1/2) log x - x + log(2 pi) / 2 + sum_j B_2j / (2j (2j - 1) x^(2j - 1))
 
     alternates, and its error is smaller than the first term left out: less than 1e-30 here.
+
+    The terms are as large as x log x while their sum may be wanted to the last unit, so the
+    precision grows with x: d digits before the point and 60 more. Then x itself, every term and
+    every factor is off by at most 10^(-59 - d) of its size, a hundred of them by less than
+    100 x log x 10^(-59 - d) < 1e-50 for all x below 10^1000.
     """
-    steps = max(0, _LARGE - int(x))
-    product = Fraction(1)
-    for step in range(steps):
-        product *= x + step
-    far = x + steps
-    rest = sum(
-        (b / (2 * j * (2 * j - 1) * far ** (2 * j - 1)) for j, b in enumerate(_STIRLING, 1)),
-        Fraction(0),
-    )
-    value = _EXACT.multiply(_decimal(far - Fraction(1, 2)), _EXACT.ln(_decimal(far)))
-    value = _EXACT.add(value, _decimal(rest - far))
-    value = _EXACT.add(
-        value, _EXACT.divide(_EXACT.ln(_EXACT.multiply(Decimal(2), _PI)), Decimal(2))
-    )
-    value = _EXACT.subtract(value, _EXACT.ln(_decimal(product)))
-    return int(_EXACT.multiply(value, _UNIT).to_integral_value())
+    context = Context(prec=60 + len(str(int(x))), rounding=ROUND_HALF_EVEN)
+    near = _decimal(x, context)
+    with localcontext(context):
+        product, far = Decimal(1), near
+        for _ in range(max(0, _LARGE - int(x))):
+            product *= far
+            far += 1
+        value = (far - Decimal("0.5")) * far.ln() - far + (2 * _PI).ln() / 2 - product.ln()
+        for j, coefficient in enumerate(_STIRLING, 1):
+            value += _decimal(coefficient, context) / far ** (2 * j - 1)
+        return _in_units(value, context)
 
 
-def _decimal(number: Fraction) -> Decimal:
-    return _EXACT.divide(Decimal(number.numerator), Decimal(number.denominator))
+def _decimal(number: Fraction, context: Context = _EXACT) -> Decimal:
+    return context.divide(Decimal(number.numerator), Decimal(number.denominator))
+
+
+def _in_units(value: Decimal, context: Context) -> int:
+    """The nearest whole number of 2^-44."""
+    return int(context.multiply(value, _UNIT).to_integral_value(ROUND_HALF_EVEN))
 
 
 LIMB = 26
 """Bits of a piece of a weight: sums of fewer than 2^27 of them are exact in double precision."""
-
-FEW_STATES = 256
-"""Joint states up to so many are counted whether they occur or not."""
 
 SLACK = 4
 """A coefficient is the sum of at most four logarithms, each off by less than one unit."""

@@ -1,10 +1,12 @@
 """Checks a certificate step by step; see :mod:`marginbn.proof.certificate` for what it says.
 
-1. The data: the fingerprint is theirs, the numbers of the score make sense.
+1. The form and the data: plain numbers in their ranges, the fingerprint is that of the data, the
+   numbers of the score make sense.
 2. The candidates: rebuilt from their rule; dropped ones are dominated by a kept subset.
 3. The incumbent: made of candidates, acyclic, its score from the definition, rounded down, is at
    least the claimed objective.
 4. The tree: complete, and the bound of every leaf, rounded up, is at most the claimed bound.
+5. The claim does not contradict itself: the objective is not above the bound.
 
 Nothing here is shared with the search: coefficients, scores, arborescences and bounds are computed
 again, in exact or outward-rounded arithmetic.
@@ -13,6 +15,7 @@ again, in exact or outward-rounded arithmetic.
 from __future__ import annotations
 
 import math
+from array import array
 from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
@@ -20,6 +23,7 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
+from marginbn.exceptions import ProblemTooLargeError
 from marginbn.proof.certificate import (
     ARC,
     ARGUMENTS,
@@ -29,11 +33,21 @@ from marginbn.proof.certificate import (
     FOREST,
     Certificate,
 )
-from marginbn.proof.checker.bounds import NOTHING, Clusters, Edges, Forests, Majorants, ceil_to_grid
+from marginbn.proof.checker.bounds import (
+    NOTHING,
+    Clusters,
+    Forests,
+    Majorants,
+    Spare,
+    ceil_to_grid,
+)
 from marginbn.proof.checker.statement import (
     RefutedError,
     Space,
+    admit,
     build_space,
+    check_form,
+    default_memory,
     is_acyclic,
     proper_subsets,
 )
@@ -41,6 +55,7 @@ from marginbn.proof.checker.values import (
     SHIFT,
     SLACK,
     ExactCounts,
+    Integers,
     MarginValues,
     NotCheckableError,
     decomposable_scores,
@@ -49,8 +64,8 @@ from marginbn.proof.checker.values import (
 SMALLEST, LARGEST = 1e-100, 1e100
 """Numbers outside of this range are not checked."""
 
-DEEPEST_BYTES = 2**31
-"""Memory for the nodes on the way to a leaf."""
+LOOK_AHEAD = 2048
+"""So many leaves are told to the majorants in advance."""
 
 Progress = Callable[[int, int], None]
 """Called with the number of tree entries read and their total."""
@@ -96,20 +111,32 @@ class Verdict:
         return self.verified
 
 
-def check(certificate: Certificate, progress: Progress | None = None) -> Verdict:
-    """Check everything; never raises on a certificate that is merely wrong."""
-    n_leaves = 0
+def check(
+    certificate: Certificate, progress: Progress | None = None, max_memory: int | None = None
+) -> Verdict:
+    """Check everything; raises nothing on a certificate that is merely wrong, and
+    :class:`ProblemTooLargeError` on one that asks for more memory or work than is allowed.
+    """
+    allowed = default_memory() if max_memory is None else max_memory
     try:
+        check_form(certificate)
+        needs = admit(certificate.extent, allowed)
         check_definition(certificate)
+        shape = read_shape(certificate.tree)
         space = build_space(certificate.data, certificate.candidates)
-        checker = Checker(certificate, space)
+        checker = Checker(certificate, space, Spare(allowed - needs.memory))
         checker.check_incumbent()
-        n_leaves = checker.check_tree(progress)
+        checker.check_tree(shape, progress)
+        check_order(certificate)
     except (RefutedError, NotCheckableError) as refuted:
         return Verdict(False, str(refuted), certificate.objective, certificate.bound)
-    return Verdict(
-        True, "", certificate.objective, certificate.bound, n_leaves, len(certificate.duals)
-    )
+    except MemoryError:
+        raise ProblemTooLargeError(
+            "there is not enough memory to check this certificate: free some, or lower max_memory "
+            "(--max-memory), so that less is kept"
+        ) from None
+    n_duals = len(certificate.duals)
+    return Verdict(True, "", certificate.objective, certificate.bound, shape.n_leaves, n_duals)
 
 
 def check_definition(certificate: Certificate) -> None:
@@ -130,36 +157,163 @@ def check_definition(certificate: Certificate) -> None:
         raise RefutedError(f"the grid 2^{certificate.grid} makes no sense")
 
 
-@dataclass(frozen=True, eq=False)
-class CheckedNode:
-    """Structures made of allowed candidates with certain edges, and the way to them."""
+def check_order(certificate: Certificate) -> None:
+    """Step 5. Follows from 3 and 4, and is looked at all the same: were one of them wrong, a claim
+    that contradicts itself would give it away.
+    """
+    if certificate.objective > certificate.bound:
+        raise RefutedError(
+            f"the claimed objective {certificate.objective!r} exceeds the claimed bound "
+            f"{certificate.bound!r}: both cannot hold"
+        )
 
-    allowed: NDArray[np.bool_]
-    present: Edges
-    path: tuple[CheckedNode, str] | None
+
+@dataclass(frozen=True, eq=False)
+class TreeShape:
+    """The number of leaves, of levels at the same time open, and the weights that leaves name."""
+
+    n_leaves: int
+    depth: int
+    duals: array[int]
+
+
+def read_shape(tree: NDArray[np.int32]) -> TreeShape:
+    """Look at the stream once: it is a complete tree of kinds that exist, and nothing follows.
+
+    Every inner node leaves its second side waiting, so the stream is complete exactly if it ends
+    with nothing waiting.
+    """
+    place, waiting, depth = 0, 1, 1
+    duals = array("i")
+    while waiting:
+        if place >= len(tree):
+            raise RefutedError("the tree is not complete: a node has no children")
+        kind = int(tree[place])
+        if kind not in ARGUMENTS:
+            raise RefutedError(f"tree entry {place}: a node of kind {kind} does not exist")
+        if place + ARGUMENTS[kind] >= len(tree):
+            raise RefutedError("the tree is not complete: the last node is cut off")
+        if kind in (FOREST, CLUSTERS):
+            duals.append(tree[place + 1])
+            waiting -= 1
+        else:
+            waiting += 1
+            depth = max(depth, waiting)
+        place += 1 + ARGUMENTS[kind]
+    if place != len(tree):
+        raise RefutedError(f"the tree ends at entry {place}, {len(tree)} are given")
+    return TreeShape(len(duals), depth, duals)
+
+
+@dataclass(eq=False)
+class Decision:
+    """An object of the tree, the side that is open, and what that side took away."""
+
+    kind: int
+    arguments: tuple[int, ...]
+    with_it: bool = False
+    removed: Integers | None = None
+    joins: bool = False  # whether its edge is present because of it
+
+    def __str__(self) -> str:
+        if self.kind == CANDIDATE:
+            text = f"candidate {self.arguments[0]}"
+        elif self.kind == ARC:
+            text = f"arc {self.arguments[1]} -> {self.arguments[0]}"
+        else:
+            text = f"edge {min(self.arguments)} - {max(self.arguments)}"
+        return text if self.with_it else f"no {text}"
+
+
+class Branch:
+    """The structures of one node: allowed candidates, edges that are present, and the way there.
+
+    Going down takes candidates away and going back up returns them, so that all levels together
+    hold every candidate once.
+    """
+
+    def __init__(self, space: Space, allowed: NDArray[np.bool_]) -> None:
+        self.space = space
+        self.allowed = allowed.copy()
+        self.present: set[tuple[int, int]] = set()
+        self.path: list[Decision] = []
+        self._starts = np.searchsorted(space.child, np.arange(space.n_variables + 1)).tolist()
 
     def where(self) -> str:
-        """The decisions that lead here, newest last."""
-        texts, node = [], self
-        while node.path is not None:
-            node, text = node.path
-            texts.append(text)
-        return ", ".join(reversed(texts[:20])) or "the root"
+        """The last decisions that lead here, newest last."""
+        return ", ".join(map(str, self.path[-20:])) or "the root"
+
+    def split(self, kind: int, arguments: tuple[int, ...]) -> None:
+        """Go to the structures without an object."""
+        n = self.space.n_variables
+        if kind == CANDIDATE:
+            [k] = arguments
+            if not 0 <= k < len(self.space.parents):
+                raise RefutedError(f"candidate {k} does not exist (at {self.where()})")
+        elif not all(0 <= v < n for v in arguments) or arguments[0] == arguments[1]:
+            i, j = arguments
+            raise RefutedError(f"variables {i} and {j} cannot be joined (at {self.where()})")
+        self.path.append(Decision(kind, arguments))
+        self._enter(self.path[-1])
+
+    def turn(self) -> bool:
+        """After a leaf: go to the next side that is left; False if there is none."""
+        while self.path:
+            last = self.path[-1]
+            self._leave(last)
+            if not last.with_it:
+                last.with_it = True
+                self._enter(last)
+                return True
+            self.path.pop()
+        return False
+
+    def _enter(self, decision: Decision) -> None:
+        kind, arguments = decision.kind, decision.arguments
+        if kind == EDGE and decision.with_it:
+            pair = (min(arguments), max(arguments))
+            decision.joins = pair not in self.present
+            self.present.add(pair)
+            return
+        arcs = [arguments] if kind != EDGE else [arguments, arguments[::-1]]
+        found = [self._without(decision, arc) for arc in arcs]
+        decision.removed = np.concatenate(found)
+        self.allowed[decision.removed] = False
+
+    def _without(self, decision: Decision, arc: tuple[int, ...]) -> Integers:
+        """Allowed candidates of one child that do not belong to the side."""
+        child = int(self.space.child[arc[0]]) if decision.kind == CANDIDATE else arc[0]
+        begin, end = self._starts[child], self._starts[child + 1]
+        if decision.kind == CANDIDATE:
+            has_it = np.arange(begin, end) == arc[0]
+        else:
+            has_it = self.space.member[begin:end, arc[1]]
+        goes = self.allowed[begin:end] & (has_it != decision.with_it)
+        return np.asarray(np.flatnonzero(goes) + begin, dtype=np.int64)
+
+    def _leave(self, decision: Decision) -> None:
+        if decision.removed is not None:
+            self.allowed[decision.removed] = True
+            decision.removed = None
+        if decision.joins:
+            self.present.discard((min(decision.arguments), max(decision.arguments)))
+            decision.joins = False
 
 
 class Checker:
     """Steps 2 to 4."""
 
-    def __init__(self, certificate: Certificate, space: Space) -> None:
+    def __init__(self, certificate: Certificate, space: Space, spare: Spare | None = None) -> None:
+        spare = spare or Spare()
         self.certificate = certificate
         self.space = space
         self.counts = ExactCounts(certificate.data)
         dropped = certificate.candidates.dropped
         every = np.ones(len(space.parents), dtype=bool)
         self.kept = ~dropped if len(dropped) == len(every) else every
-        self.majorants = Majorants(certificate, space, self.counts, self.kept)
+        self.majorants = Majorants(certificate, space, self.counts, self.kept, spare)
         self.forests = Forests(space, self.kept)
-        self.clusters = Clusters(space, certificate)
+        self.clusters = Clusters(space, certificate, spare)
 
     # ------------------------------------------------------------------ the incumbent
 
@@ -199,15 +353,14 @@ class Checker:
 
     # ------------------------------------------------------------------ the tree
 
-    def root(self) -> tuple[CheckedNode, int]:
-        """All structures of kept candidates, and what dropping the others may cost (step 2)."""
+    def loss(self) -> int:
+        """What leaving out the dropped candidates may cost (step 2), in units of 2^-44."""
         dropped = self.certificate.candidates.dropped
         if len(dropped) == 0:
-            return CheckedNode(self.kept, frozenset(), None), 0
+            return 0
         if len(dropped) != len(self.space.parents) or self.certificate.score.is_margin:
             raise RefutedError("these candidates cannot be dropped")
-        losses = [self._loss(i, dropped) for i in range(self.space.n_variables)]
-        return CheckedNode(self.kept, frozenset(), None), sum(losses)
+        return sum(self._loss(i, dropped) for i in range(self.space.n_variables))
 
     def _loss(self, variable: int, dropped: NDArray[np.bool_]) -> int:
         """How much a dropped candidate may score above its best kept subset, in units of 2^-44.
@@ -227,104 +380,49 @@ class Checker:
                 worst = max(worst, scores[k][1] - max(lower))
         return worst
 
-    def check_tree(self, progress: Progress | None = None) -> int:
-        """Step 4; returns the number of leaves.
-
-        The stream is read in preorder. Every inner node leaves its second child waiting, so the
-        stream is a complete tree exactly if it ends with nothing waiting.
-        """
-        root, loss = self.root()
-        grid = self.certificate.grid
+    def check_tree(self, shape: TreeShape, progress: Progress | None = None) -> None:
+        """Step 4: the bound of every leaf, in the order of the stream."""
+        grid, tree = self.certificate.grid, self.certificate.tree
         limit = math.floor(Fraction(self.certificate.bound) / Fraction(2) ** grid)
-        limit -= ceil_to_grid(Fraction(loss, 2**SHIFT), grid)
-        stream = self.certificate.tree.tolist()
-        waiting, place, leaves = [root], 0, 0
-        while waiting:
-            node = waiting.pop()
-            kind, arguments = self._read(stream, place)
+        limit -= ceil_to_grid(Fraction(self.loss(), 2**SHIFT), grid)
+        branch = Branch(self.space, self.kept)
+        place, leaf, more = 0, 0, True
+        while more:
+            kind = int(tree[place])
+            arguments = tuple(tree[place + 1 : place + 1 + ARGUMENTS[kind]].tolist())
             place += 1 + len(arguments)
             if kind in (EDGE, ARC, CANDIDATE):
-                without, with_it = self._children(node, kind, arguments)
-                waiting += [with_it, without]
-                if len(waiting) * len(root.allowed) > DEEPEST_BYTES:
-                    raise RefutedError("the tree is too deep to be checked")
-            else:
-                self._check_leaf(node, kind, arguments, limit, leaves)
-                leaves += 1
-                if progress is not None:
-                    progress(place, len(stream))
-        if place != len(stream):
-            raise RefutedError(f"the tree ends at entry {place}, {len(stream)} are given")
-        return leaves
-
-    def _read(self, stream: list[int], place: int) -> tuple[int, list[int]]:
-        if place >= len(stream):
-            raise RefutedError("the tree is not complete: a node has no children")
-        kind = stream[place]
-        if kind not in ARGUMENTS:
-            raise RefutedError(f"tree entry {place}: a node of kind {kind} does not exist")
-        arguments = stream[place + 1 : place + 1 + ARGUMENTS[kind]]
-        if len(arguments) < ARGUMENTS[kind]:
-            raise RefutedError("the tree is not complete: the last node is cut off")
-        return kind, arguments
-
-    def _children(
-        self, node: CheckedNode, kind: int, arguments: list[int]
-    ) -> tuple[CheckedNode, CheckedNode]:
-        """Structures of the node without the object, and with it."""
-        if kind == CANDIDATE:
-            [k] = arguments
-            if not 0 <= k < len(self.space.parents):
-                raise RefutedError(f"candidate {k} does not exist (at {node.where()})")
-            of_child = self.space.child == self.space.child[k]
-            holding = np.zeros(len(of_child), dtype=bool)
-            holding[k] = True
-            text = f"candidate {k}"
-        else:
-            i, j = arguments
-            if not (0 <= i < self.space.n_variables and 0 <= j < self.space.n_variables) or i == j:
-                raise RefutedError(f"variables {i} and {j} cannot be joined (at {node.where()})")
-            if kind == EDGE:
-                return self._edge_children(node, min(i, j), max(i, j))
-            of_child = self.space.child == i
-            holding = self.space.holding(i, j)
-            text = f"arc {j} -> {i}"
-        without, with_it = node.allowed & ~holding, node.allowed & (holding | ~of_child)
-        return (
-            CheckedNode(without, node.present, (node, f"no {text}")),
-            CheckedNode(with_it, node.present, (node, text)),
-        )
-
-    def _edge_children(self, node: CheckedNode, i: int, j: int) -> tuple[CheckedNode, CheckedNode]:
-        without = node.allowed & ~self.space.joining(i, j)
-        return (
-            CheckedNode(without, node.present, (node, f"no edge {i} - {j}")),
-            CheckedNode(node.allowed, node.present | {(i, j)}, (node, f"edge {i} - {j}")),
-        )
+                branch.split(kind, arguments)
+                continue
+            self.majorants.prepare(shape.duals[leaf : leaf + LOOK_AHEAD])
+            try:
+                self._check_leaf(branch, kind, arguments, limit)
+            except RefutedError as refuted:
+                raise RefutedError(f"leaf {leaf} ({branch.where()}): {refuted}") from None
+            leaf += 1
+            if progress is not None:
+                progress(place, len(tree))
+            more = branch.turn()
 
     def _check_leaf(
-        self, node: CheckedNode, kind: int, arguments: list[int], limit: int, number: int
+        self, branch: Branch, kind: int, arguments: tuple[int, ...], limit: int
     ) -> None:
-        where = f"leaf {number} ({node.where()})"
         if not 0 <= arguments[0] < self.majorants.count:
-            raise RefutedError(f"{where}: dual weights {arguments[0]} do not exist")
+            raise RefutedError(f"dual weights {arguments[0]} do not exist")
         majorant = self.majorants[arguments[0]]
-        try:
-            if kind == FOREST:
-                if self.forests.reason is not None:
-                    raise RefutedError(f"forests bound nothing here: {self.forests.reason}")
-                bound = self.forests.bound(majorant, node.allowed, node.present, limit)
-            else:
-                assert kind == CLUSTERS
-                if not 0 <= arguments[1] < len(self.certificate.multipliers):
-                    raise RefutedError(f"multipliers {arguments[1]} do not exist")
-                multipliers = self.certificate.multipliers[arguments[1]]
-                bound = self.clusters.bound(majorant, multipliers, node.allowed, node.present)
-        except RefutedError as refuted:
-            raise RefutedError(f"{where}: {refuted}") from None
+        if kind == FOREST:
+            if self.forests.reason is not None:
+                raise RefutedError(f"forests bound nothing here: {self.forests.reason}")
+            bound = self.forests.bound(majorant, branch.allowed, branch.present, limit)
+        else:
+            assert kind == CLUSTERS
+            if not 0 <= arguments[1] < len(self.certificate.multipliers):
+                raise RefutedError(f"multipliers {arguments[1]} do not exist")
+            multipliers = self.certificate.multipliers[arguments[1]]
+            bound = self.clusters.bound(majorant, multipliers, branch.allowed, branch.present)
         if bound > limit and bound != NOTHING:
             value = float(bound * Fraction(2) ** self.certificate.grid)
             raise RefutedError(
-                f"{where}: structures may score up to {value!r}, "
+                f"structures may score up to {value!r}, "
                 f"more than the claimed bound {self.certificate.bound!r}"
             )
