@@ -125,7 +125,9 @@ def test_names_are_shown_escaped_not_left_out(model: Path) -> None:
 
 def test_the_text_of_the_library_is_clean_too() -> None:
     """A notebook or a script prints it to the same terminals."""
-    check_clean(describe(NaiveBayesClassifier().fit([[CLEAR], [TITLE]], [FORGED, "b"])))
+    classifier = NaiveBayesClassifier().fit([[CLEAR], [TITLE]], [FORGED, "b"])
+    check_clean(describe(classifier))
+    check_clean(str(classifier.explain([[CLEAR]])[0]))
 
 
 def test_other_scripts_stay_as_they_are() -> None:
