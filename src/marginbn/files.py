@@ -4,7 +4,11 @@
 takes the place of the old file in one step; then the folder itself is flushed, so that a power
 failure cannot undo the step. Whatever goes wrong, the old file stays as it was and no temporary
 file is left behind (unless the process is killed on the way: :func:`remove_leftovers`). Every file
-that the package writes goes through :func:`replacing`.
+that the package writes goes through :func:`replacing`, and every step on the way through
+:data:`disk`, in whose place a test puts one that fails.
+
+**Folders of one's own.** What is read from a cache of machine code is run. :func:`own_folder` gives
+a folder in which nobody but this user and root can put a file.
 
 **Reading JSON.** Only plain values are ever built, so a hostile file runs nothing; whatever plain
 JSON does not allow is refused with the place in the file. What a file must hold is declared once,
@@ -16,10 +20,17 @@ from __future__ import annotations
 
 import contextlib
 import glob
+import hashlib
+import io
 import json
 import math
 import os
+import platform
+import re
 import secrets
+import stat
+import sys
+import time
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sized
 from contextlib import contextmanager
@@ -35,6 +46,55 @@ PathLike = str | os.PathLike[str]
 Reader = Callable[[object, str], Any]
 
 
+class Disk:
+    """Every step that changes the disk; a test puts one in its place whose k-th step fails."""
+
+    def write(self, handle: int, content: Any) -> int:
+        """Write a part of a file; how many bytes were taken."""
+        return os.write(handle, content)
+
+    def fsync(self, handle: int) -> None:
+        """Wait until what was written is on the disk."""
+        os.fsync(handle)
+
+    def replace(self, source: str, target: str) -> None:
+        """Give a file another name, in one step, whatever had that name."""
+        os.replace(source, target)
+
+    def link(self, source: str, target: str) -> None:
+        """Give a file a second name."""
+        os.link(source, target)
+
+    def unlink(self, path: str) -> None:
+        """Take a name from a file."""
+        os.unlink(path)
+
+
+disk = Disk()
+"""The disk that all files are written to."""
+
+
+class _NewFile(io.FileIO):
+    """A file that did not exist before, written through :data:`disk`."""
+
+    def __init__(self, path: str, mode: int) -> None:
+        super().__init__(path, "x", opener=lambda name, flags: os.open(name, flags, mode))
+
+    def write(self, content: Any) -> int:
+        return disk.write(self.fileno(), content)
+
+
+def open_new(path: str, mode: int = 0o666) -> io.BufferedWriter:
+    """Open a file that must not exist yet, for bytes; ``mode`` before the user's mask."""
+    return io.BufferedWriter(_NewFile(path, mode))
+
+
+def flush(file: io.BufferedWriter) -> None:
+    """Wait until all that was written to a file is on the disk."""
+    file.flush()
+    disk.fsync(file.fileno())
+
+
 @contextmanager
 def replacing(path: PathLike, suffix: str = "") -> Iterator[str]:
     """Name of a temporary file to write; it becomes ``path`` when the block ends without error.
@@ -48,11 +108,11 @@ def replacing(path: PathLike, suffix: str = "") -> Iterator[str]:
     """
     target = os.path.realpath(path)  # a link keeps pointing where it did
     folder, name = os.path.split(target)
-    temporary = os.path.join(folder, f".{name[:100]}.{secrets.token_hex(6)}.tmp{suffix}")
+    temporary = os.path.join(folder, f".{name[:100]}.{_writer_mark()}.tmp{suffix}")
     try:
         yield temporary
         _sync(temporary, os.O_RDWR)
-        os.replace(temporary, target)
+        disk.replace(temporary, target)
         sync_folder(folder)
     except OSError as error:
         raise InputError(
@@ -61,12 +121,12 @@ def replacing(path: PathLike, suffix: str = "") -> Iterator[str]:
         ) from error
     finally:
         with contextlib.suppress(OSError):
-            os.unlink(temporary)
+            disk.unlink(temporary)
 
 
-def write_atomic(path: PathLike, content: bytes) -> None:
+def write_atomic(path: PathLike, content: bytes, mode: int = 0o666) -> None:
     """Write a file all or nothing."""
-    with replacing(path) as temporary, open(temporary, "xb") as file:
+    with replacing(path) as temporary, open_new(temporary, mode) as file:
         file.write(content)
 
 
@@ -81,12 +141,74 @@ def write_text(path: PathLike, text: str) -> None:
     write_atomic(path, content)
 
 
+def keep_as(path: str, second: str) -> None:
+    """Give a file a second name, whatever had it before; where files have one name, move it."""
+    spare = f"{second}.new"
+    with contextlib.suppress(OSError):
+        disk.unlink(spare)
+    try:
+        disk.link(path, spare)
+    except OSError:  # a file system without second names: for a moment only this one is left
+        disk.replace(path, second)
+        return
+    try:
+        disk.replace(spare, second)
+    finally:  # renaming between two names of one file does nothing and leaves both
+        with contextlib.suppress(OSError):
+            disk.unlink(spare)
+
+
+ABANDONED_AFTER = 86_400.0
+"""Seconds without a write after which a temporary file is nobody's, on whatever machine."""
+
+_WRITER = re.compile(r"\.([0-9a-f]{8})-(\d{1,9})-[0-9a-f]{12}\.tmp$")
+
+
 def remove_leftovers(path: PathLike) -> None:
-    """Remove temporary files of ``path`` that killed processes left in its folder."""
+    """Remove temporary files of ``path`` that killed processes left in its folder.
+
+    Their names say which process on which machine writes them: those of a living process stay.
+    """
     folder, name = os.path.split(os.path.realpath(path))
     for leftover in glob.glob(f"{glob.escape(os.path.join(folder, '.' + name[:100]))}.*.tmp"):
         with contextlib.suppress(OSError):
-            os.unlink(leftover)
+            if _is_abandoned(leftover):
+                os.unlink(leftover)
+
+
+def _writer_mark() -> str:
+    """Machine, process and a number that nobody else has."""
+    return f"{_machine()}-{os.getpid()}-{secrets.token_hex(6)}"
+
+
+def _is_abandoned(temporary: str) -> bool:
+    """Whether nobody writes a temporary file any more; where in doubt, somebody does."""
+    writer = _WRITER.search(temporary)
+    if writer and writer[1] == _machine() and not _is_alive(int(writer[2])):
+        return True
+    return time.time() - os.stat(temporary).st_mtime > ABANDONED_AFTER
+
+
+def _is_alive(process: int) -> bool:
+    if sys.platform == "win32":  # there, asking by a signal would end it
+        return True
+    try:
+        os.kill(process, 0)
+    except ProcessLookupError:
+        return False
+    except OSError:  # somebody else's, but there
+        return True
+    return True
+
+
+@cache
+def _machine() -> str:
+    """A mark of what process numbers refer to: this machine, or this container on it."""
+    try:
+        numbers = os.readlink("/proc/self/ns/pid")
+    except OSError:  # not on Linux
+        numbers = ""
+    return hashlib.sha256(f"{platform.node()} {numbers}".encode()).hexdigest()[:8]
 
 
 def sync_folder(folder: str) -> None:
@@ -98,9 +220,76 @@ def sync_folder(folder: str) -> None:
 def _sync(path: str, mode: int) -> None:
     handle = os.open(path, mode)
     try:
-        os.fsync(handle)
+        disk.fsync(handle)
     finally:
         os.close(handle)
+
+
+def own_folder(path: PathLike) -> Path:
+    """The folder, made if need be, once it is sure that nobody else can put files there.
+
+    It and everything above it must belong to this user or to root, and nobody else may write in
+    it. Above it there may be a folder such as ``/tmp``, writable for all but sticky: there nobody
+    can rename or remove what belongs to others. On systems without such owners nothing is checked.
+
+    Raises
+    ------
+    PermissionError
+        If others could change what is in the folder; the message says where and why.
+    OSError
+        If the folder cannot be made.
+    """
+    folder = Path(os.path.realpath(path))
+    missing = [place for place in (folder, *folder.parents) if not place.exists()]
+    if missing:
+        _check_owners(missing[-1].parent, is_above=True)
+    for place in reversed(missing):
+        with contextlib.suppress(FileExistsError):
+            os.mkdir(place, 0o755)
+    _check_owners(folder, is_above=False)
+    return folder
+
+
+def _check_owners(folder: Path, is_above: bool) -> None:
+    if not folder.is_dir():
+        raise NotADirectoryError(f"{str(folder)!r} is no folder")
+    for place in (folder, *folder.parents):
+        reason = why_not_mine(os.stat(place), is_above)
+        if reason:
+            raise PermissionError(f"{str(place)!r} {reason}")
+        is_above = True
+
+
+def why_not_mine(status: os.stat_result, is_above: bool = False) -> str | None:
+    """How somebody else could change a file or folder; None if only this user and root can.
+
+    A mask of access control lists shows as the rights of the group, so these count as well.
+    """
+    if not hasattr(os, "geteuid"):
+        return None
+    if status.st_uid not in (0, os.geteuid()):
+        return f"belongs to another user (number {status.st_uid})"
+    if is_above and status.st_mode & stat.S_ISVTX:
+        return None
+    if status.st_mode & stat.S_IWOTH:
+        return "can be written by everybody"
+    if status.st_mode & stat.S_IWGRP and not _is_private_group(status.st_gid):
+        return f"can be written by its group (number {status.st_gid})"
+    return None
+
+
+def _is_private_group(number: int) -> bool:
+    """Whether a group has this user alone: many systems make one of the user's name."""
+    try:
+        import grp
+        import pwd
+
+        user, group = pwd.getpwuid(os.geteuid()), grp.getgrgid(number)
+    except (ImportError, KeyError):
+        return False
+    if number == 0 or user.pw_gid != number:  # containers give group 0 to users without a name
+        return False
+    return group.gr_name == user.pw_name and set(group.gr_mem) <= {user.pw_name}
 
 
 MAX_BYTES = 2**32

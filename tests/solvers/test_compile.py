@@ -125,7 +125,7 @@ def test_without_a_place_to_write_it_still_works(tmp_path: Path) -> None:
     obstacle = tmp_path / "file"
     obstacle.write_text("")
     assert run_fourth(package, obstacle) == "16.0"
-    assert not list(package.rglob("*.nbi"))
+    assert not [*package.rglob("*.nbi"), *package.rglob("*.code")]
 
 
 @with_drafts

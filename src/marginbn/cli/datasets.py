@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import sys
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from marginbn.cli.options import JsonOption, OutputOption
-from marginbn.cli.running import print_json
+from marginbn.cli.running import data_stream, print_json, print_text
 from marginbn.exceptions import InputError
 from marginbn.network.wording import align
 
@@ -36,7 +35,7 @@ def datasets(
     if name is not None:
         part = _load_part(name, test)
         rows = zip(*(column.values.tolist() for column in part.columns), strict=True)
-        write_csv(sys.stdout if output is None else output, part.names, rows)
+        write_csv(data_stream() if output is None else output, part.names, rows)
         return
     listed = list_datasets()
     if json:
@@ -44,7 +43,7 @@ def datasets(
         return
     widest = max(len(info.description) for info in listed)
     table = [[info.name, info.origin, info.description.ljust(widest)] for info in listed]
-    typer.echo("\n".join(align(table)))
+    print_text("\n".join(align(table)))
 
 
 def _load_part(name: str, test: bool) -> Table:

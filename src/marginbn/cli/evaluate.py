@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from marginbn.cli import options
-from marginbn.cli.running import DONE, OPEN_GAP, note, print_json
+from marginbn.cli.running import DONE, OPEN_GAP, note, print_json, print_text
 from marginbn.network.wording import align, percent, seconds
 
 if TYPE_CHECKING:
@@ -46,7 +46,7 @@ def evaluate(
     if json:
         print_json({"n_rows": rows.n_rows, "folds": folds, "methods": _records(scores)})
     else:
-        typer.echo(_describe(scores, rows, folds))
+        print_text(_describe(scores, rows, folds))
     return DONE if scores[problem.method].all_proved else OPEN_GAP
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -10,7 +9,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from marginbn.cli import options
-from marginbn.cli.running import note, print_json, print_verdict, text_width
+from marginbn.cli.running import (
+    data_stream,
+    note,
+    print_json,
+    print_text,
+    print_verdict,
+    text_width,
+)
 from marginbn.exceptions import InputError
 from marginbn.network.wording import percent, seconds
 
@@ -25,6 +31,14 @@ def predict(
     table: options.TableArgument,
     proba: Annotated[
         bool, typer.Option("--proba", help="Add a column with the probability of each class.")
+    ] = False,
+    safe_csv: Annotated[
+        bool,
+        typer.Option(
+            "--safe-csv",
+            help="For spreadsheets: labels that could be formulas (= + - @ in front) get an "
+            "apostrophe before them.",
+        ),
     ] = False,
     output: options.OutputOption = None,
     json: options.JsonOption = False,
@@ -49,7 +63,9 @@ def predict(
     if json:
         print_json(dict(zip(names, columns, strict=True)))
     if output is not None or not json:
-        write_csv(sys.stdout if output is None else output, names, zip(*columns, strict=True))
+        rows = zip(*columns, strict=True)
+        target = data_stream() if output is None else output
+        write_csv(target, names, rows, for_spreadsheets=safe_csv)
 
 
 def show(
@@ -72,7 +88,7 @@ def show(
     text = describe(classifier, (), text_width())
     print_verdict(text, proved=classifier.result_.is_optimal)
     if tables:
-        typer.echo(f"\n{describe_tables(classifier.network_, text_width())}")
+        print_text(f"\n{describe_tables(classifier.network_, text_width())}")
 
 
 def report(
@@ -224,6 +240,6 @@ def export(
         ) from None
     network = load_model(model).network_
     if output is None:
-        typer.echo(chosen.to_text(network), nl=False)
+        data_stream().write(chosen.to_text(network))
     else:
         chosen.save(network, output)

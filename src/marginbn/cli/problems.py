@@ -10,8 +10,16 @@ import typer
 
 from marginbn.cli import options
 from marginbn.cli.options import SearchOptions
-from marginbn.cli.running import DONE, OPEN_GAP, ProgressLine, note, print_json, print_verdict
-from marginbn.network.wording import align, counted, number, percent, seconds
+from marginbn.cli.running import (
+    DONE,
+    OPEN_GAP,
+    ProgressLine,
+    note,
+    print_json,
+    print_text,
+    print_verdict,
+)
+from marginbn.network.wording import align, counted, number, percent, seconds, visible
 
 if TYPE_CHECKING:
     from marginbn.problem.problem import ProblemSize, StructureProblem
@@ -54,7 +62,7 @@ def size(
         counted = {"n_rows": rows.n_rows, "n_classes": data.n_classes, **asdict(needed)}
         print_json({**counted, "least_bytes": memory.least, "full_bytes": memory.full})
     else:
-        typer.echo(_describe(needed, memory, rows.n_rows, data.n_classes))
+        print_text(_describe(needed, memory, rows.n_rows, data.n_classes))
 
 
 def _describe(needed: ProblemSize, memory: Needs, n_rows: int, n_classes: int) -> str:
@@ -201,7 +209,7 @@ def describe_result(problem: StructureProblem, result: SolveResult) -> str:
         ["candidates", counted(problem.candidates.n_candidates, "parent set")],
     ]
     arcs = [
-        f"  {child} <- {', '.join(parents)}" if parents else f"  {child}: no parents"
+        visible(f"  {child} <- {', '.join(parents)}" if parents else f"  {child}: no parents")
         for child, parents in _parents_by_name(problem, result).items()
     ]
     return "\n".join([verdict, "", *align(facts), "", "Structure", *arcs])

@@ -11,16 +11,16 @@ import sys
 import threading
 import time
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import MISSING, fields, is_dataclass
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, get_type_hints
+from typing import TYPE_CHECKING, Any, TextIO, cast, get_type_hints
 
 import typer
 
 from marginbn.exceptions import MarginBNError
-from marginbn.network.wording import number, percent
+from marginbn.network.wording import number, percent, visible
 
 if TYPE_CHECKING:
     from marginbn.solvers.result import TracePoint
@@ -28,7 +28,8 @@ if TYPE_CHECKING:
 
 def print_json(value: object) -> None:
     """One JSON object on stdout, numbers with all their digits."""
-    typer.echo(json.dumps(value, allow_nan=False, default=_plain))
+    text = json.dumps(value, allow_nan=False, default=_plain)  # ASCII, control characters escaped
+    typer.echo(text.replace("\x7f", "\\u007f"))
 
 
 def _plain(value: Any) -> Any:
@@ -38,16 +39,45 @@ def _plain(value: Any) -> Any:
 
 def print_verdict(text: str, *, proved: bool) -> None:
     """Text whose first line stands out on a terminal: green if proved, yellow if not."""
-    first, _, rest = text.partition("\n")
+    first, _, rest = harmless(text).partition("\n")
     if sys.stdout.isatty() and not os.environ.get("NO_COLOR"):
         first = typer.style(first, bold=True, fg="green" if proved else "yellow")
     typer.echo(f"{first}\n{rest}")
 
 
+def harmless(text: str) -> str:
+    """Lines that a terminal shows as they are: control characters in names are escaped.
+
+    Everything that the commands print goes through here; a file or a pipe gets data as they are.
+    """
+    return "\n".join(map(visible, text.split("\n")))
+
+
+def print_text(text: str) -> None:
+    """Text for people on stdout."""
+    typer.echo(harmless(text))
+
+
 def note(text: str, quiet: bool = False) -> None:
     """A line for people on stderr."""
     if not quiet:
-        typer.echo(text, err=True)
+        typer.echo(harmless(text), err=True)
+
+
+def data_stream() -> TextIO:
+    """stdout for data: as they are into a pipe, harmless on a terminal."""
+    return cast(TextIO, _Screen()) if sys.stdout.isatty() else sys.stdout
+
+
+class _Screen:
+    """The part of a text stream that writers of data use."""
+
+    def write(self, text: str) -> int:
+        return sys.stdout.write(harmless(text))
+
+    def writelines(self, lines: Iterable[str]) -> None:
+        for line in lines:
+            self.write(line)
 
 
 def text_width() -> int:
@@ -233,7 +263,7 @@ def clean_warnings() -> Iterator[None]:
 def print_message(message: str) -> None:
     """One line on stderr with the program's name; a progress line on it is wiped first."""
     wipe = "\r\x1b[K" if sys.stderr.isatty() else ""
-    typer.echo(f"{wipe}marginbn: {' '.join(message.split())}", err=True)
+    typer.echo(f"{wipe}marginbn: {visible(' '.join(message.split()))}", err=True)
 
 
 def _silence_stdout() -> None:

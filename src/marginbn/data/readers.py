@@ -14,6 +14,7 @@ import io
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
 from importlib.util import find_spec
 from os import PathLike
@@ -24,7 +25,7 @@ from marginbn.data.arff import parse_arff
 from marginbn.data.table import Kinds, Table, as_table, resolve_kinds
 from marginbn.data.text import Origin, column_from_text, format_error, load_text
 from marginbn.exceptions import InputError, MarginBNError, MissingDependencyError
-from marginbn.files import replacing
+from marginbn.files import open_new, replacing
 
 _DELIMITERS = {".csv": ",;\t|", ".tsv": "\t", ".txt": "\t,;|"}
 """Delimiters by file extension; the first that occurs in the header is taken."""
@@ -99,19 +100,51 @@ def read_delimited(path: Path, *, delimiter: str | None = None) -> TextTable:
 
 
 def write_csv(
-    target: str | PathLike[str] | TextIO, names: Sequence[str], rows: Iterable[Sequence[Any]]
+    target: str | PathLike[str] | TextIO,
+    names: Sequence[str],
+    rows: Iterable[Sequence[Any]],
+    *,
+    for_spreadsheets: bool = False,
 ) -> None:
-    """Write a CSV file (or to an open text stream); None and NaN become empty fields."""
+    """Write a CSV file (or to an open text stream); None and NaN become empty fields.
+
+    With ``for_spreadsheets`` a text that a spreadsheet could take for a formula gets an apostrophe
+    in front (:func:`as_plain_text`), in the header too.
+    """
+    if for_spreadsheets:
+        names = [as_plain_text(name) for name in names]
+        rows = ([as_plain_text(value) for value in row] for row in rows)
     if not isinstance(target, (str, PathLike)):
         target.write(_csv_line(names))
         target.writelines(map(_csv_line, rows))
         return
-    opener = gzip.open if str(target).lower().endswith(".gz") else open
     with (
         replacing(target) as temporary,
-        opener(temporary, "wt", encoding="utf-8", newline="") as stream,
+        open_new(temporary) as file,
+        _packed(file) if str(target).lower().endswith(".gz") else nullcontext(file) as plain,
+        io.TextIOWrapper(plain, encoding="utf-8", newline="") as stream,
     ):
         write_csv(stream, names, rows)
+
+
+def _packed(file: io.BufferedWriter) -> gzip.GzipFile:
+    return gzip.GzipFile("", "wb", fileobj=file)
+
+
+FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r", "\n", "＝", "＋", "－", "＠")
+"""What spreadsheets take for the beginning of a formula, or skip before one."""
+
+
+def as_plain_text(value: Any) -> Any:
+    """A text as a spreadsheet shows it without computing anything; numbers stay numbers.
+
+    Examples
+    --------
+    >>> as_plain_text("=1+1"), as_plain_text("red"), as_plain_text(-1)
+    ("'=1+1", 'red', -1)
+    """
+    is_risky = isinstance(value, str) and value.startswith(FORMULA_STARTS)
+    return f"'{value}" if is_risky else value
 
 
 def _csv_line(values: Sequence[Any]) -> str:

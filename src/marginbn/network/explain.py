@@ -45,7 +45,7 @@ from marginbn.exceptions import InputError
 from marginbn.network.class_joint import CLASS, IntArray
 from marginbn.network.elimination import FloatArray
 from marginbn.network.network import BayesianNetwork, as_count
-from marginbn.network.wording import align, counted, shorten
+from marginbn.network.wording import align, counted, shorten, visible
 
 _MISSING = -1
 _NUMBER = r"[-+]?[\d.]+(?:e[-+]?\d+)?"
@@ -171,7 +171,7 @@ class Explanation:
         title = f"row {self.row}: {self.label} (p = {self.probability:.4g}) against {self.rival}"
         if self.label != self.predicted:
             title += f", predicted {self.predicted}"
-        return "\n".join([f"{title}, odds {_odds(self.log_margin)}", *align(rows)])
+        return "\n".join([visible(f"{title}, odds {_odds(self.log_margin)}"), *align(rows)])
 
     def __str__(self) -> str:
         return self.text()

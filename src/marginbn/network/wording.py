@@ -13,6 +13,7 @@ from collections.abc import Sequence
 
 ELLIPSIS = "…"
 _GLUE = "\0"  # stands for a space at which no line may end
+_JOINERS = "\u200c\u200d"
 _NARROW = frozenset(" !'(),.:;I[]fijlt|/\\")
 _BROAD = frozenset("MWmw@%#&+<=>~")
 
@@ -56,7 +57,8 @@ def listing(names: Sequence[str], most: int = 12, more: str = "") -> str:
 
 
 def align(table: Sequence[Sequence[str]], indent: int = 2) -> list[str]:
-    """Lines of a text table: first column left, all others right."""
+    """Lines of a text table: first column left, all others right; control characters escaped."""
+    table = [[visible(cell) for cell in row] for row in table]
     widths = column_widths(table)
     lines = []
     for row in table:
@@ -74,9 +76,13 @@ def column_widths(table: Sequence[Sequence[str]]) -> list[int]:
 def hanging(label: str, parts: str | Sequence[str], width: int) -> list[str]:
     """Wrapped text with the label in front and the rest below its beginning.
 
-    Text is wrapped at any space; of a sequence of parts every part stays in one piece.
+    Text is wrapped at any space; of a sequence of parts every part stays in one piece. Control
+    characters are escaped.
     """
-    pieces = [parts] if isinstance(parts, str) else [p.replace(" ", _GLUE) for p in parts]
+    if isinstance(parts, str):
+        pieces = [visible(parts)]
+    else:
+        pieces = [visible(part).replace(" ", _GLUE) for part in parts]
     lines = textwrap.wrap(
         " ".join(pieces),
         max(width, 40),
@@ -86,6 +92,27 @@ def hanging(label: str, parts: str | Sequence[str], width: int) -> list[str]:
         break_on_hyphens=False,
     )
     return [line.replace(_GLUE, " ") for line in lines]
+
+
+def visible(text: str) -> str:
+    """The text with control characters as escapes: what a terminal may show of names and labels.
+
+    Line ends are among them, and so are the marks that change the direction of writing: nothing in
+    a name may look like something we say. Only the two joiners of letters stay, which some scripts
+    need.
+
+    Examples
+    --------
+    >>> print(visible("red" + chr(27) + "[2J" + chr(10) + "Optimal, proven"))
+    red\\x1b[2J\\nOptimal, proven
+    """
+    if text.isascii() and text.isprintable():
+        return text
+    return "".join(_escape(c) if _is_control(c) and c not in _JOINERS else c for c in text)
+
+
+def _escape(character: str) -> str:
+    return character.encode("unicode_escape").decode()
 
 
 def one_line(text: str) -> str:

@@ -20,7 +20,7 @@ from marginbn.classifiers.evaluation import accuracy, binomial_interval
 from marginbn.network import wording
 from marginbn.network.layout import isolated_features
 from marginbn.network.network import BayesianNetwork
-from marginbn.network.wording import counted, percent, seconds
+from marginbn.network.wording import counted, percent, seconds, visible
 from marginbn.solvers.result import Status
 
 _ENDINGS = {
@@ -286,11 +286,11 @@ def describe_tables(network: BayesianNetwork, width: int = 80) -> str:
 def _describe_table(network: BayesianNetwork, i: int, width: int) -> str:
     """Rows are states of the parents, columns states of the variable, entries probabilities."""
     parents = network.structure.parents[i]
-    given = ", ".join(network.names[p] for p in parents)
-    title = f"P({network.names[i]}{' | ' + given if given else ''})"
+    given = ", ".join(visible(network.names[p]) for p in parents)
+    title = f"P({visible(network.names[i])}{' | ' + given if given else ''})"
     table = network.log_tables[i].reshape(-1, network.arities[i])
     contexts = map(", ".join, product(*(network.variables[p].states for p in parents)))
-    header = ["", *network.variables[i].states]
+    header = ["", *map(visible, network.variables[i].states)]
     body = [
         [context, *(f"{math.exp(v):.4f}" for v in row)]
         for context, row in zip(contexts, table, strict=True)

@@ -26,7 +26,6 @@ the problem and the checksum guard against accidents, not against forgery.
 
 from __future__ import annotations
 
-import contextlib
 import hashlib
 import json
 import math
@@ -42,7 +41,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from marginbn.exceptions import CheckpointWarning, InputError
-from marginbn.files import PathLike, remove_leftovers, replacing
+from marginbn.files import PathLike, flush, keep_as, open_new, remove_leftovers, replacing
 from marginbn.problem.problem import StructureProblem
 from marginbn.solvers.result import fingerprint
 
@@ -306,23 +305,28 @@ class Checkpoint:
                 )
                 return
             self._write(pack(_frame_of(saved, self._fingerprint)))
-        except (OSError, InputError) as error:
+        except (OSError, InputError, MemoryError) as error:
             if not self._has_warned:
                 self._has_warned = True
-                self._warn(f"{error}; the search goes on, and so do the attempts to save it")
+                reason = "out of memory" if isinstance(error, MemoryError) else error
+                self._warn(f"{reason}; the search goes on, and so do the attempts to save it")
         finally:
             now = time.perf_counter()
             self._next = now + max(self._interval, (now - begin) / LARGEST_SHARE)
 
     def _write(self, parts: Iterable[bytes | memoryview]) -> None:
         """Only when the new file is complete on the disk does the old one become the previous."""
-        with replacing(self.path) as temporary:
-            with open(temporary, "xb") as file:
-                file.writelines(parts)
-                file.flush()
-                os.fsync(file.fileno())
-            self._keep_previous()
-        self._stamp = _stamp(self.path)
+        written = None
+        try:
+            with replacing(self.path) as temporary:
+                with open_new(temporary) as file:
+                    file.writelines(parts)
+                    flush(file)
+                written = _stamp(temporary)
+                self._keep_previous()
+        finally:  # a failure after the last step must not make our own file a stranger's
+            if written == _stamp(self.path):
+                self._stamp = written
 
     def _is_foreign(self) -> bool:
         """Whether somebody else has written the file since we last read or wrote it."""
@@ -332,15 +336,7 @@ class Checkpoint:
         """Give the present file a second name; it keeps its own until the new one is complete."""
         if self._stamp is None or not os.path.exists(self.path):
             return  # nothing there, or nothing complete
-        spare = f"{self.previous}.new"
-        with contextlib.suppress(OSError):
-            os.unlink(spare)
-        try:
-            os.link(self.path, spare)
-        except OSError:  # a file system without second names: for a moment only this one is left
-            os.replace(self.path, self.previous)
-        else:
-            os.replace(spare, self.previous)
+        keep_as(self.path, self.previous)
 
     @staticmethod
     def _warn(message: str) -> None:

@@ -12,6 +12,15 @@ processor. Another text is another name; what nobody used for :data:`KEPT_DAYS` 
 something new is made. All this lies in ``$MARGINBN_CACHE`` or in the user's cache folder; where
 that cannot be written everything is compiled again in every process.
 
+**Foreign machine code.** What is loaded is run, with all rights of the user. So a folder is used
+only if nobody but the user and root can put a file there (:func:`marginbn.files.own_folder`), and a
+file only if it is theirs too. Otherwise everything is compiled in memory, and stderr says why.
+
+**Damaged machine code.** numba's own cache trusts its files: after a power cut an empty one ends
+every later run, and a flipped bit may end in wrong numbers. So the files are our own
+(:class:`Shelf`), one per function and types of arguments, written all or nothing and with a
+checksum. One that is not whole, or that numba cannot make a function of, is removed and made anew.
+
 **Compile time.** Only an :func:`entry` becomes machine code, with everything it calls inside; a
 :func:`kernel` is analysed once and then linked into its callers. So a call costs nothing, a further
 entry costs the machine code of all that is behind it, and its wrapper for Python grows with the
@@ -35,11 +44,11 @@ from __future__ import annotations
 import gc
 import hashlib
 import os
+import pickle
 import platform
 import re
 import shutil
 import sys
-import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -53,6 +62,8 @@ import llvmlite
 import numba
 from llvmlite.binding import get_host_cpu_name
 from numba import njit
+
+from marginbn.files import own_folder, why_not_mine, write_atomic
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -76,8 +87,8 @@ _FOLDER = re.compile(r"\w+-[0-9a-f]{24}")
 _lock = threading.RLock()
 _folders: dict[str, Path | None] = {}  # of machine code, by the package of the kernels
 _prepared: set[str] = set()
+_told: set[str] = set()  # what stderr has been told
 
-_config: Any = numba.config  # its attributes are made at run time
 _compile: Any = njit  # its annotations know neither NamedTuple arguments nor all options
 
 
@@ -114,29 +125,149 @@ def _cached(function: F) -> F:
     folder = machine_code_folder(source.parent) if source.is_file() else None
     with _lock:
         _folders[function.__module__.rpartition(".")[0]] = folder
-        before = _config.CACHE_DIR
-        _config.CACHE_DIR = "" if folder is None else str(folder)  # read while decorating
-        try:
-            compiled: F = _compile(cache=folder is not None, **OPTIONS)(function)
-        finally:
-            _config.CACHE_DIR = before
-    return compiled
+    compiled: Any = _compile(**OPTIONS)(function)
+    if folder is not None and function.__closure__ is None:  # a closure has no text of its own
+        compiled._cache = Shelf(function, folder)
+    return cast(F, compiled)
 
 
 @cache
 def machine_code_folder(sources: Path) -> Path | None:
     """Where the machine code of a folder of kernels is; None if there is no place to keep it."""
     try:
-        folder = cache_root() / f"{sources.parent.name}-{fingerprint(sources)}"
+        root = own_folder(cache_root())
+        folder = root / f"{sources.parent.name}-{fingerprint(sources)}"
         is_new = not folder.exists()
-        folder.mkdir(parents=True, exist_ok=True)
-        tempfile.TemporaryFile(dir=folder).close()
-        os.utime(folder)
-    except OSError:
+        own_folder(folder)
+    except OSError as error:
+        _tell_not_kept(_reason(error))
         return None
-    if is_new:
-        remove_old_folders(folder.parent)
+    with suppress(OSError):  # others may have made it for all to read
+        os.utime(folder)
+        if is_new:
+            remove_old_folders(root)
     return folder
+
+
+def _reason(error: OSError) -> str:
+    if error.filename is None:
+        return str(error)
+    return f"{str(error.filename)!r}: {error.strerror}"
+
+
+def _tell_not_kept(reason: str) -> None:
+    _tell(
+        "not_kept",
+        f"compiled code is not kept on disk, so that every process compiles anew: {reason}; "
+        "set MARGINBN_CACHE to a folder that only you can write",
+    )
+
+
+def _tell(what: str, message: str) -> None:
+    """A line on stderr, once per process."""
+    if what not in _told:
+        _told.add(what)
+        sys.stderr.write(f"marginbn: {message}\n")
+        sys.stderr.flush()
+
+
+_MAGIC = b"marginbn machine code 1\n"
+_DIGEST = 32
+
+
+class DamagedError(Exception):
+    """A file of machine code that is not as it was written."""
+
+
+class Shelf:
+    """The machine code of one function on the disk; what numba asks for as a cache.
+
+    Whatever goes wrong, the answer is that there is nothing: the function is compiled.
+
+    Parameters
+    ----------
+    function
+        The Python function.
+    folder
+        Where the files are; nobody else can write there.
+    """
+
+    def __init__(self, function: Callable[..., Any], folder: Path) -> None:
+        code = function.__code__
+        self._folder = folder
+        self._name = function.__name__
+        self._identity = f"{function.__module__} {function.__qualname__} {code.co_firstlineno}"
+
+    @property
+    def cache_path(self) -> str:
+        """The folder, for numba's statistics."""
+        return str(self._folder)
+
+    def flush(self) -> None:
+        """Forget everything; numba calls it when a function is to be compiled anew."""
+        for path in self._folder.glob(f"{self._name}-*.code"):
+            with suppress(OSError):
+                path.unlink()
+
+    def load_overload(self, signature: Any, target: Any) -> Any:
+        """The function for these types of arguments; None if it must be compiled."""
+        target.refresh()
+        path = self._path(signature, target.codegen())
+        try:
+            return _rebuild(_read_sealed(path), signature, target)
+        except (OSError, MemoryError):  # not there, or gone while we look
+            return None
+        except Exception as error:  # numba makes of damaged data whatever error it likes
+            with suppress(OSError):
+                path.unlink()
+            _tell("damaged", f"compiled code in {str(path)!r} is not usable ({error}): made anew")
+            return None
+
+    def save_overload(self, signature: Any, compiled: Any) -> None:
+        """Keep a function; if that fails it is compiled again by the next process."""
+        path = self._path(signature, compiled.codegen)
+        try:
+            content = _reduce(compiled, signature)
+            if content is not None:
+                write_atomic(path, _MAGIC + hashlib.sha256(content).digest() + content, 0o644)
+        except Exception as error:
+            _tell_not_kept(str(error))
+
+    def _path(self, signature: Any, codegen: Any) -> Path:
+        what = f"{self._identity}\0{signature}\0{codegen.magic_tuple()}"
+        return self._folder / f"{self._name}-{hashlib.sha256(what.encode()).hexdigest()[:24]}.code"
+
+
+def _read_sealed(path: Path) -> bytes:
+    """The content of a file of machine code, if it is ours and whole."""
+    with open(path, "rb") as file:
+        reason = why_not_mine(os.fstat(file.fileno()))
+        if reason:
+            raise DamagedError(f"it {reason}")
+        whole = file.read()
+    start = len(_MAGIC) + _DIGEST
+    content = whole[start:]
+    if whole[:start] != _MAGIC + hashlib.sha256(content).digest():
+        raise DamagedError("it is cut off or damaged")
+    return content
+
+
+def _reduce(compiled: Any, signature: Any) -> bytes | None:
+    """A compiled function as bytes; None for what lives in one process only."""
+    dumps: Any = import_module("numba.core.serialize").dumps  # without it nothing is kept
+
+    if compiled.library.has_dynamic_globals or any(not part.can_cache for part in compiled.lifted):
+        return None
+    content: bytes = dumps((signature, compiled._reduce()))
+    return content
+
+
+def _rebuild(content: bytes, signature: Any, target: Any) -> Any:
+    kept_for, parts = pickle.loads(content)
+    if kept_for != signature:  # two records may have the same name
+        return None
+    result: Any = import_module("numba.core.compiler").CompileResult
+    return result._rebuild(target, *parts)
 
 
 def cache_root() -> Path:

@@ -29,7 +29,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from marginbn.exceptions import InputError, MissingDependencyError, SolverError
-from marginbn.files import replacing
+from marginbn.files import open_new, replacing
 from marginbn.problem import formulation
 from marginbn.problem.formulation import MILP
 from marginbn.problem.problem import StructureProblem
@@ -148,7 +148,11 @@ def _write(highs: Any, target: Path, suffix: str) -> None:
     ):
         draft = os.path.join(folder, f"formulation{plain}")
         _write_plain(highs, draft, target)
-        with open(draft, "rb") as source, gzip.open(packed, "wb") as stream:
+        with (
+            open(draft, "rb") as source,
+            open_new(packed) as file,
+            gzip.GzipFile("", "wb", fileobj=file) as stream,
+        ):
             shutil.copyfileobj(source, stream)
 
 

@@ -1,0 +1,207 @@
+"""What names and labels hold reaches a terminal as letters, and a spreadsheet as text."""
+
+from __future__ import annotations
+
+import csv
+import json
+import os
+import subprocess
+import sys
+import unicodedata
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner, Result
+
+from marginbn import NaiveBayesClassifier, describe
+from marginbn.cli import app
+from marginbn.cli.running import harmless
+from marginbn.data.readers import write_csv
+from marginbn.network.wording import visible
+
+CLEAR, TITLE, FORGED = "\x1b[2J", "\x1b]0;title\x07", "x\nOptimal, proven: every structure"
+FEATURES = (f"a{CLEAR}", FORGED, "b\u202egnp.exe", "c\x9b31m", "d\x7f\r")
+CLASS = f"y{TITLE}"
+EXACT = ["--solver", "exhaustive", "--max-parents", "1"]
+
+
+def run(*args: object) -> Result:
+    """Run a command in this process."""
+    return CliRunner().invoke(app, [str(a) for a in args])
+
+
+@pytest.fixture
+def table(tmp_path: Path) -> Path:
+    """A table whose names and labels attack whoever looks at them."""
+    path = tmp_path / "t.csv"
+    states = [CLEAR, TITLE, "\u2066left"]
+    rows = [
+        [states[(i * k) % 3] for k in range(1, len(FEATURES) + 1)]
+        + [f"no{CLEAR}\n" if i % 2 else "yes"]
+        for i in range(24)
+    ]
+    write_csv(path, [*FEATURES, CLASS], rows)
+    return path
+
+
+@pytest.fixture
+def model(table: Path) -> Path:
+    """A classifier learned from it."""
+    path = table.with_name("m.json")
+    assert run("fit", table, "-t", CLASS, "-o", path, "--quiet", *EXACT).exit_code == 0
+    return path
+
+
+def check_clean(text: str) -> None:
+    """Nothing but letters and line ends; and no line that a name has begun."""
+    controls = {c for c in text if unicodedata.category(c) in ("Cc", "Cf", "Cs", "Zl", "Zp")}
+    assert controls <= {"\n"}
+    assert not [line for line in text.splitlines() if line.startswith("Optimal, proven: every")]
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "fit {t} -t {y} -o {d}/n.json --certificate {d}/p.cert",
+        "fit {t} -t {y} --json",
+        "fit {t} -t {y} --method max-margin-cv --holdout 0",
+        "show {m}",
+        "show {m} --tables",
+        "show {m} --tables --json",
+        "evaluate {t} -t {y} --folds 2",
+        "size {t} -t {y}",
+        "report {m} -o {d}/{esc}.html",
+        "formulate {t} -t {y} --method generative -o {d}/s{esc}.jkl",
+        "fit {t} -t {esc}",
+        "fit {t} -t {y} --drop {esc}",
+        "fit {esc}.csv -t y",
+        "show {esc}.json",
+        "verify {esc}.cert",
+        "solve {esc}.jkl",
+    ],
+)
+def test_terminals_see_no_control_characters(
+    table: Path, model: Path, tmp_path: Path, command: str
+) -> None:
+    """On stdout and stderr, whatever the command and however it ends."""
+    words = {"t": table, "m": model, "d": tmp_path, "y": CLASS, "esc": f"z{CLEAR}{TITLE}"}
+    args = [word.format(**words) for word in command.split()]
+    if args[0] == "fit":
+        args += EXACT if "max-margin-cv" not in args else ["--max-parents", "1", "--p", "0.9"]
+    if args[0] == "evaluate":
+        args += EXACT
+    result = run(*args)
+    assert result.exception is None or isinstance(result.exception, SystemExit), result.exception
+    assert result.output
+    check_clean(result.stdout)
+    check_clean(result.stderr)
+
+
+def test_a_proof_and_scores_are_shown_clean(table: Path, tmp_path: Path) -> None:
+    """The commands that read what others wrote."""
+    proof, scores = tmp_path / "p.cert", tmp_path / "s.jkl"
+    run("fit", table, "-t", CLASS, "--holdout", 0, "--certificate", proof, "--max-parents", 1)
+    generative = ["--method", "generative", "--max-parents", 1]
+    run("formulate", table, "-t", CLASS, "-o", scores, *generative)
+    for args in (
+        ["verify", proof],
+        ["verify", proof, "--data", table],
+        ["verify", proof, "--data", table, "-t", FEATURES[0]],
+        ["solve", scores, "--quiet"],
+    ):
+        result = run(*args)
+        assert result.output
+        check_clean(result.stdout)
+        check_clean(result.stderr)
+
+
+def test_names_are_shown_escaped_not_left_out(model: Path) -> None:
+    """So that one sees what is in a table."""
+    shown = run("show", model, "--tables").stdout
+    for part in (r"a\x1b[2J", r"x\nOptimal", r"b\u202egnp", r"c\x9b31m", r"d\x7f", r"no\x1b[2J"):
+        assert part in shown
+
+
+def test_the_text_of_the_library_is_clean_too() -> None:
+    """A notebook or a script prints it to the same terminals."""
+    classifier = NaiveBayesClassifier().fit([[CLEAR], [TITLE]], [FORGED, "b"])
+    check_clean(describe(classifier))
+    check_clean(str(classifier.explain([[CLEAR]])[0]))
+
+
+def test_other_scripts_stay_as_they_are() -> None:
+    """Letters of all kinds, marks and the joiners that some scripts need."""
+    for text in ("Größe", "می‌خواهم", "क्ष", "👩‍🔬", "日本語", "e\u0301"):
+        assert visible(text) == text
+    assert visible("\ud800") == r"\ud800"
+    assert visible("\u2028") == r"\u2028"
+    assert harmless(f"one\ntwo{CLEAR}") == "one\ntwo\\x1b[2J"
+
+
+@pytest.mark.skipif(not hasattr(os, "openpty"), reason="needs a terminal of one's own")
+@pytest.mark.parametrize("command", ["predict {m} {t} --proba", "export {m} --format dot"])
+def test_data_are_clean_on_a_terminal_and_as_they_are_in_a_pipe(
+    table: Path, model: Path, command: str
+) -> None:
+    """A file must hold the labels themselves, a screen must not obey them."""
+    args = [word.format(m=model, t=table) for word in command.split()]
+    whole = [sys.executable, "-m", "marginbn", *args]
+    piped = subprocess.run(whole, capture_output=True, check=True).stdout.decode()
+    assert CLEAR in piped
+    ours, theirs = os.openpty()
+    process = subprocess.Popen(whole, stdout=theirs)
+    os.close(theirs)
+    seen = b""
+    while part := _read(ours):
+        seen += part
+    os.close(ours)
+    assert process.wait() == 0
+    check_clean(seen.decode().replace("\r\n", "\n"))
+    assert r"\x1b[2J" in seen.decode()
+
+
+def _read(handle: int) -> bytes:
+    try:
+        return os.read(handle, 65536)
+    except OSError:  # how Linux says that the other side has closed
+        return b""
+
+
+# ---------------------------------------------------------------------- spreadsheets
+
+LABELS = ["=1+1", "+1", "-x", "@SUM(A1)", "\tx", "＝1", "plain"]
+
+
+def learn(folder: Path, labels: list[Any], name: str = "=name") -> tuple[Path, Path]:
+    rows = [[str(i), label] for i, label in enumerate(labels)] * 3
+    table, model = folder / "t.csv", folder / "m.json"
+    write_csv(table, ["x", name], rows)
+    args = ["--method", "naive-bayes", "--holdout", 0, "--kind", "x=categorical", "--quiet"]
+    done = run("fit", table, "-t", name, "-o", model, *args)
+    assert done.exit_code == 0, done.output
+    return model, table
+
+
+def test_formulas_are_text_for_spreadsheets(tmp_path: Path) -> None:
+    """An apostrophe in front, in the header too; without the option labels are as they are."""
+    model, table = learn(tmp_path, LABELS)
+    for option, mark in (([], ""), (["--safe-csv"], "'")):
+        target = tmp_path / "p.csv"
+        assert run("predict", model, table, "--proba", "-o", target, *option).exit_code == 0
+        with open(target, newline="", encoding="utf-8") as file:
+            header, *rows = csv.reader(file)
+        assert header[0] == f"{mark}=name"
+        assert header[1].startswith("P(")
+        found = {row[0] for row in rows}
+        stripped = [label.strip() for label in LABELS]  # readers drop surrounding spaces
+        assert found == {label if label[0].isalpha() else mark + label for label in stripped}
+    printed = run("predict", model, table, "--safe-csv").stdout
+    assert printed.splitlines()[0] == "'=name"
+
+
+def test_numbers_stay_numbers_for_spreadsheets(tmp_path: Path) -> None:
+    """A class -1 is no formula."""
+    model, table = learn(tmp_path, [-1, 1], "y")
+    assert run("predict", model, table, "--safe-csv").stdout.split() == ["y", *["-1", "1"] * 3]
+    assert json.loads(run("predict", model, table, "--json", "--safe-csv").stdout)["y"][0] == -1
