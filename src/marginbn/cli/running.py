@@ -12,7 +12,7 @@ import threading
 import time
 import warnings
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import MISSING, fields, is_dataclass
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, get_type_hints
@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any, get_type_hints
 import typer
 
 from marginbn.exceptions import MarginBNError
+from marginbn.interrupts import REQUESTS, listening, undisguised
 from marginbn.network.wording import number, percent
 
 if TYPE_CHECKING:
@@ -47,7 +48,8 @@ def print_verdict(text: str, *, proved: bool) -> None:
 def note(text: str, quiet: bool = False) -> None:
     """A line for people on stderr."""
     if not quiet:
-        typer.echo(text, err=True)
+        with suppress(OSError):  # the terminal may be gone
+            typer.echo(text, err=True)
 
 
 def text_width() -> int:
@@ -119,15 +121,15 @@ class ProgressLine:
 
 
 def _write(text: str) -> None:
-    sys.stderr.write(text)
-    sys.stderr.flush()
+    with suppress(OSError):  # the terminal may be gone
+        sys.stderr.write(text)
+        sys.stderr.flush()
 
 
 DONE = 0
 ERROR = 1
 USAGE = 2  # given by typer
 OPEN_GAP = 3
-INTERRUPTED = 130  # 128 + SIGINT, as shells count
 BROKEN_PIPE = 141  # 128 + SIGPIPE: the reader had enough, as with "| head"
 
 EXIT_CODES_HELP = """\b
@@ -135,8 +137,9 @@ Exit codes:
   0    done; a search ended with a proof of optimality
   1    unusable input or another error, told in one line
   2    wrong options
-  3    a search stopped with a gap (limit or Ctrl-C); the best found is used
-  130  interrupted before there was a result"""
+  3    a search stopped with a gap (a limit, Ctrl-C, SIGTERM or SIGHUP); the
+       best found is used, and all files are written
+  130  interrupted before there was a result; 143 by SIGTERM, 129 by SIGHUP"""
 
 
 def command(function: Callable[..., int | None]) -> Callable[..., None]:
@@ -151,7 +154,7 @@ def command(function: Callable[..., int | None]) -> Callable[..., None]:
     def run(**values: Any) -> None:
         for name, group in groups.items():
             values[name] = group(**{f.name: values.pop(f.name) for f in fields(group)})
-        with clean_endings(), clean_warnings():
+        with listening(), clean_endings(), clean_warnings():
             code = function(**values)
             sys.stdout.flush()
         raise typer.Exit(code or DONE)
@@ -195,7 +198,8 @@ def _fields_as_parameters(group: type[Any]) -> list[inspect.Parameter]:
 def clean_endings() -> Iterator[None]:
     """Errors in one line and the documented exit codes; bugs keep their traceback."""
     try:
-        yield
+        with undisguised():
+            yield
     except BrokenPipeError:
         _silence_stdout()
         raise typer.Exit(BROKEN_PIPE) from None
@@ -212,8 +216,8 @@ def clean_endings() -> Iterator[None]:
         print_message("error: out of memory; `marginbn size` tells what a problem needs")
         raise typer.Exit(ERROR) from None
     except KeyboardInterrupt:
-        print_message("interrupted before there was a result")
-        raise typer.Exit(INTERRUPTED) from None
+        print_message(REQUESTS.words)
+        raise typer.Exit(REQUESTS.exit_code) from None
 
 
 @contextmanager
@@ -233,7 +237,8 @@ def clean_warnings() -> Iterator[None]:
 def print_message(message: str) -> None:
     """One line on stderr with the program's name; a progress line on it is wiped first."""
     wipe = "\r\x1b[K" if sys.stderr.isatty() else ""
-    typer.echo(f"{wipe}marginbn: {' '.join(message.split())}", err=True)
+    with suppress(OSError):  # the terminal may be gone
+        typer.echo(f"{wipe}marginbn: {' '.join(message.split())}", err=True)
 
 
 def _silence_stdout() -> None:

@@ -20,6 +20,7 @@ from itertools import count
 
 from marginbn.exceptions import CertificateWarning, InputError
 from marginbn.files import PathLike
+from marginbn.interrupts import REQUESTS
 from marginbn.proof.certificate import Certificate
 from marginbn.proof.clusters import ClusterRelaxation
 from marginbn.proof.definition import Definition
@@ -156,11 +157,8 @@ def solve_with_certificate(solver: Solver, run: Run, path: PathLike) -> SolveRes
     clock = Deadline(limits)
     share = None if limits.time is None else SEARCH_SHARE * limits.time
     found = solve_with(solver, run.within(replace(limits, time=share)))
-    if found.status is Status.INTERRUPTED:
-        rest = replace(limits, nodes=1)  # the user wants an end: the root alone
-    elif limits.time is None:
-        rest = limits
-    else:
+    rest = limits
+    if limits.time is not None:
         rest = replace(limits, time=max(clock.remaining(), SHORTEST_PROOF))
     callback = _continued(run.callback, found)
     return certify(
@@ -181,6 +179,8 @@ def certify(definition: Definition, found: SolveResult, path: PathLike, run: Run
     """Prove what a search has found, write the certificate, and combine both results."""
     solver = CertifyingSolver(definition)
     with run.ending():
+        if found.status is Status.INTERRUPTED or REQUESTS.asked:
+            run.limits = replace(run.limits, nodes=1)  # the user wants an end: the root alone
         run.offer(found.selection)
         run.improve_bound(initial_bound(run.problem))
         run.stopped = solver.run(run)

@@ -54,6 +54,8 @@ import numba
 from llvmlite.binding import get_host_cpu_name
 from numba import njit
 
+from marginbn.interrupts import REQUESTS
+
 F = TypeVar("F", bound=Callable[..., Any])
 
 KEPT_DAYS = 30
@@ -205,6 +207,7 @@ def prepare(package: str, exercise: Callable[[], object], hint: str) -> None:
         try:
             with nullcontext() if ready else _rare_collections():
                 exercise()
+            REQUESTS.raise_if_asked()  # an exercise that was cut short has not compiled everything
         except BaseException:
             _prepared.discard(package)
             raise
