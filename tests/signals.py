@@ -2,7 +2,8 @@
 
 Each trial starts ``marginbn fit`` with a model, a checkpoint and a certificate to write, sends one
 Ctrl-C (to the whole group, as a terminal does) or one SIGTERM after a random time, and looks at
-what is left. Trials go over both signals, a cold and a warm kernel cache, one and two workers. Every
+what is left. Trials go over both signals, a cold and a warm kernel cache, one and two workers.
+Every
 trial is a line of the file; the same command again goes on where the last one ended.
 """
 
@@ -25,7 +26,7 @@ from pathlib import Path
 import numpy as np
 
 CELLS = tuple(product(("SIGINT", "SIGTERM"), ("warm", "cold"), (1, 2)))
-LONGEST = {"warm": 12.0, "cold": 60.0}
+LONGEST = {"warm": 25.0, "cold": 90.0}
 """Seconds within which the signal is sent: start, loading or compiling, search and proof."""
 
 PROMPT, IGNORED = 2.0, 15.0
@@ -221,6 +222,8 @@ def main() -> None:
     parser.add_argument("--each", type=int, default=10, help="trials of each of the 8 cells")
     parser.add_argument("--cache", choices=("warm", "cold"), help="this kind of cell only")
     options = parser.parse_args()
+    for name in ("SIGINT", "SIGTERM", "SIGHUP"):  # ignored in the background, and inherited so
+        signal.signal(getattr(signal, name), signal.SIG_DFL)
     for turn in range(options.each):
         for cell, (name, cache, jobs) in enumerate(CELLS):
             done = read_trials(options.results)

@@ -18,7 +18,16 @@ from marginbn.cli.options import (
     TableArgument,
     TableOptions,
 )
-from marginbn.cli.running import note, print_json, print_verdict, text_width
+from marginbn.cli.running import (
+    DONE,
+    ERROR,
+    note,
+    print_json,
+    print_verdict,
+    text_width,
+    try_outputs,
+    write_output,
+)
 from marginbn.exceptions import InputError
 from marginbn.network.wording import percent, seconds
 
@@ -37,7 +46,7 @@ def predict(
     output: OutputOption = None,
     json: JsonOption = False,
     delimiter: DelimiterOption = None,
-) -> None:
+) -> int:
     """Predict the class of every row of TABLE, as CSV.
 
     Columns are matched by name; others, such as the class itself, are ignored. Missing values are
@@ -47,6 +56,7 @@ def predict(
     from marginbn.cli.data import load_table
     from marginbn.data.readers import write_csv
 
+    try_outputs(output=output)
     classifier = load_model(model)
     features = load_table(table, delimiter)
     names = [classifier.network_.names[0]]
@@ -56,8 +66,10 @@ def predict(
         columns += classifier.predict_proba(features).T.tolist()
     if json:
         print_json(dict(zip(names, columns, strict=True)))
-    if output is not None or not json:
-        write_csv(sys.stdout if output is None else output, names, zip(*columns, strict=True))
+    saved = write_output(output, lambda path: write_csv(path, names, zip(*columns, strict=True)))
+    if not json and (output is None or not saved):
+        write_csv(sys.stdout, names, zip(*columns, strict=True))
+    return DONE if saved else ERROR
 
 
 def show(
@@ -137,6 +149,7 @@ def report(
     from marginbn.report.page import write_report
 
     check_options(data, test, folds, fold_time)
+    try_outputs(output=output)
     classifier = load_model(model)
     rows, test_rows = load_rows(classifier, data, test, target, delimiter)
     if rows is not None and test_rows is None and folds:

@@ -24,7 +24,15 @@ from marginbn.cli.options import (
     TableOptions,
     build_classifier,
 )
-from marginbn.cli.running import DONE, OPEN_GAP, ProgressLine, note, print_json, print_verdict
+from marginbn.cli.running import (
+    DONE,
+    OPEN_GAP,
+    ProgressLine,
+    note,
+    print_json,
+    print_verdict,
+    try_outputs,
+)
 from marginbn.network.wording import align, counted, number, percent, seconds
 
 if TYPE_CHECKING:
@@ -119,6 +127,7 @@ def formulate(
     as_scores = output.suffix.lower() == ".jkl"
     if as_scores and problem.method is not Method.GENERATIVE:
         raise typer.BadParameter("local scores need --method generative", param_hint="--method")
+    try_outputs(output=output)
     classifier = build_classifier(problem)
     built = classifier._problem(encode_rows(load_rows(table), classifier.missing))
     write = save_scores if as_scores else write_formulation

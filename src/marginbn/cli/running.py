@@ -14,6 +14,7 @@ import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import MISSING, fields, is_dataclass
+from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, get_type_hints
 
@@ -50,6 +51,31 @@ def note(text: str, quiet: bool = False) -> None:
     if not quiet:
         with suppress(OSError):  # the terminal may be gone
             typer.echo(text, err=True)
+
+
+def try_outputs(**paths: Path | None) -> None:
+    """Refuse files that cannot be written before the work for them begins."""
+    from marginbn.files import try_writing
+
+    for option, path in paths.items():
+        if path is not None:
+            try_writing(path, f"--{option}")
+
+
+def write_output(path: Path | None, write: Callable[[str], None]) -> bool:
+    """Write a result; whether it is where it should be. If not, a line says where it is."""
+    from marginbn.files import write_or_rescue
+
+    if path is None:
+        return True
+    try:
+        rescued = write_or_rescue(path, write)
+    except MarginBNError as error:
+        print_message(f"error: {error}")
+        return False
+    if rescued is not None:
+        print_message(f"error: {rescued}")
+    return rescued is None
 
 
 def text_width() -> int:

@@ -43,7 +43,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from marginbn.exceptions import CheckpointWarning, InputError
-from marginbn.files import PathLike, remove_leftovers, replacing
+from marginbn.files import PathLike, remove_leftovers, replacing, try_writing
 from marginbn.problem.problem import StructureProblem
 from marginbn.solvers.result import fingerprint
 
@@ -365,6 +365,7 @@ def _check_place(path: str) -> None:
         raise InputError(f"checkpoint must name a file, but {path} is a folder")
     if not os.path.isdir(os.path.dirname(path)):
         raise InputError(f"checkpoint must lie in an existing folder, got {path}")
+    try_writing(path, "checkpoint")
 
 
 def _stamp(path: str) -> tuple[int, ...] | None:
