@@ -26,7 +26,7 @@ from pathlib import Path
 import numpy as np
 
 CELLS = tuple(product(("SIGINT", "SIGTERM"), ("warm", "cold"), (1, 2)))
-LONGEST = {"warm": 25.0, "cold": 90.0}
+LONGEST = {"warm": 25.0, "cold": 60.0}
 """Seconds within which the signal is sent: start, loading or compiling, search and proof."""
 
 PROMPT, IGNORED = 2.0, 15.0

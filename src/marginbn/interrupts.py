@@ -32,7 +32,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from typing import Any
 
-PATIENCE = 1.5
+PATIENCE = 1.0
 """Seconds that a program without a result has to end by itself."""
 
 HURRY = 1.0

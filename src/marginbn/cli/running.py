@@ -181,6 +181,7 @@ def command(function: Callable[..., int | None]) -> Callable[..., None]:
         for name, group in groups.items():
             values[name] = group(**{f.name: values.pop(f.name) for f in fields(group)})
         with listening(), clean_endings(), clean_warnings():
+            refuse_if_confined()
             code = function(**values)
             sys.stdout.flush()
         raise typer.Exit(code or DONE)
@@ -229,6 +230,11 @@ def clean_endings() -> Iterator[None]:
     except BrokenPipeError:
         _silence_stdout()
         raise typer.Exit(BROKEN_PIPE) from None
+    except (ImportError, RuntimeError) as error:
+        if not is_out_of_space(error):
+            raise
+        print_message(f"error: {OUT_OF_SPACE}")
+        raise typer.Exit(ERROR) from None
     except (MarginBNError, OSError) as error:
         print_message(f"error: {error}")
         raise typer.Exit(ERROR) from None
@@ -244,6 +250,34 @@ def clean_endings() -> Iterator[None]:
     except KeyboardInterrupt:
         print_message(REQUESTS.words)
         raise typer.Exit(REQUESTS.exit_code) from None
+
+
+LEAST_SPACE = 400_000_000
+"""Bytes; with less, a library waits for ever instead of failing."""
+
+OUT_OF_SPACE = (
+    "out of memory: the address space of this process is limited (ulimit -v), and the libraries do "
+    "not fit into it; 1.5 GB do for most problems"
+)
+
+
+def is_out_of_space(error: Exception) -> bool:
+    """Whether a library could not be loaded, or a thread not be started, for want of room."""
+    text = str(error)
+    return any(
+        sign in text
+        for sign in ("failed to map segment", "cannot allocate memory", "can't start new thread")
+    )
+
+
+def refuse_if_confined() -> None:
+    """Refuse to load libraries where they do not fit: some of them would wait for ever."""
+    try:
+        import resource
+    except ImportError:  # not on Windows
+        return
+    if 0 <= resource.getrlimit(resource.RLIMIT_AS)[0] < LEAST_SPACE:  # negative: no limit
+        raise MarginBNError(OUT_OF_SPACE)
 
 
 @contextmanager

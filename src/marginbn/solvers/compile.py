@@ -200,7 +200,7 @@ def prepare(package: str, exercise: Callable[[], object], hint: str) -> None:
         if package in _prepared:
             return
         _prepared.add(package)  # first: the exercise itself may come back here
-        ready = _is_ready(package)
+        ready = is_ready(package)
         if not ready:
             sys.stderr.write(f"marginbn: compiling {hint}\n")
             sys.stderr.flush()
@@ -228,7 +228,8 @@ def _rare_collections() -> Iterator[None]:
         gc.set_threshold(*before)
 
 
-def _is_ready(package: str) -> bool:
+def is_ready(package: str) -> bool:
+    """Whether the machine code of all kernels of a package is on disk."""
     folder = _folders.get(f"{package}.kernels")
     return folder is not None and (folder / READY).exists()
 

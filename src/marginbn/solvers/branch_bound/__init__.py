@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from marginbn.problem.problem import StructureProblem
-from marginbn.solvers.memory import BranchBoundShape, Needs
+from marginbn.solvers.memory import LOADING, BranchBoundShape, Needs, refuse_if_confined
 from marginbn.solvers.run import Run
 from marginbn.solvers.tree_search import SearchTree, TreeSolver
 
@@ -52,6 +52,7 @@ class BranchBoundSolver(TreeSolver):
         """Compile the kernels (the first time on a machine, up to a minute, announced on stderr) or
         load them.
         """
+        refuse_if_confined(LOADING, "loading the search engine")
         from marginbn.solvers.branch_bound.engine import warm_up
 
         warm_up(BranchBoundSolver())
