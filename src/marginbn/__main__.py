@@ -1,6 +1,23 @@
-"""``python -m marginbn``: the command line."""
+"""``python -m marginbn`` and the script ``marginbn``: the command line, deaf to no signal."""
 
-from marginbn.cli import main
+from __future__ import annotations
+
+import os
+
+try:
+    from marginbn.interrupts import start_up
+except KeyboardInterrupt:  # the first moments of a process
+    os.write(2, b"marginbn: interrupted before there was a result\n")
+    os._exit(130)
+
+
+def main() -> None:
+    """Entry point. Signals are heard before anything else is imported."""
+    start_up()
+    from marginbn.cli import main as run
+
+    run()
+
 
 if __name__ == "__main__":
     main()

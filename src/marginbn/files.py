@@ -30,6 +30,7 @@ import re
 import secrets
 import stat
 import sys
+import tempfile
 import time
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sized
@@ -383,6 +384,73 @@ def write_json_atomic(path: PathLike, obj: object) -> None:
     except (TypeError, ValueError, RecursionError) as error:
         raise InputError(f"cannot write {os.fspath(path)} as JSON: {error}") from None
     write_atomic(path, content)
+
+
+def try_writing(path: PathLike, name: str) -> None:
+    """Refuse before a long work what could not be written after it; nothing is left behind.
+
+    Raises
+    ------
+    InputError
+        That names the argument, if the path is a folder or no file can be made beside it.
+    """
+    target = os.path.realpath(path)
+    folder, file = os.path.split(target)
+    if os.path.isdir(target):
+        reason = "it is a folder"
+    elif not os.path.isdir(folder):
+        reason = f"there is no folder {folder}"
+    elif os.path.exists(target) and not os.path.isfile(target):
+        return  # a device such as /dev/null tells when it is written
+    else:
+        try:
+            tempfile.TemporaryFile(prefix=f".{file[:100]}.", suffix=".tmp", dir=folder).close()
+            return
+        except OSError as error:
+            reason = error.strerror or str(error)
+    raise InputError(
+        f"cannot write {os.fspath(path)}: {reason}; {name} must be a file in a folder "
+        "that can be written"
+    )
+
+
+@dataclass(frozen=True)
+class Rescued:
+    """A file that could not be written where it should be."""
+
+    path: str
+    reason: str
+
+    def __str__(self) -> str:
+        return f"{self.reason}; written to {self.path} instead"
+
+
+def write_or_rescue(path: PathLike, write: Callable[[str], None]) -> Rescued | None:
+    """Write a result of long work; if that fails, into the working folder or that for temporary
+    files, under a name of its own.
+
+    Returns
+    -------
+    Rescued or None
+        Where it is instead, None if all went well.
+
+    Raises
+    ------
+    InputError
+        If it cannot be written there either.
+    """
+    try:
+        write(os.fspath(path))
+        return None
+    except InputError as error:
+        failed = error
+    base, suffix = os.path.splitext(os.path.basename(path))
+    for folder in (os.getcwd(), tempfile.gettempdir()):
+        other = os.path.join(folder, f"{base}-{secrets.token_hex(4)}{suffix}")
+        with contextlib.suppress(InputError):
+            write(other)
+            return Rescued(other, str(failed))
+    raise failed
 
 
 @dataclass(frozen=True)

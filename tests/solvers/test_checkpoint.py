@@ -209,19 +209,24 @@ def test_going_on_keeps_the_checkpoint_it_came_from(tmp_path: Path) -> None:
 
 
 def test_saving_is_due_now_and_then(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Every 30 seconds; after a write of 3 seconds not before 150 more have passed."""
+    """After a second, then at growing intervals up to 30 seconds; a write of 3 seconds means that
+    the next one waits for 150 more.
+    """
     now = [0.0]
     monkeypatch.setattr("marginbn.solvers.checkpoint.time.perf_counter", lambda: now[0])
     kept = Checkpoint(tmp_path / "c", problem())
-    now[0] = 29.9
-    assert not kept.is_due
-    now[0] = 30.0
-    assert kept.is_due
+    monkeypatch.setattr(kept, "_write", lambda parts: None)
+    for interval in (1.0, 2.0, 4.0, 8.0, 16.0, 30.0, 30.0):
+        now[0] += interval - 0.1
+        assert not kept.is_due
+        now[0] += 0.1
+        assert kept.is_due
+        kept.save(some_state())
     monkeypatch.setattr(kept, "_write", lambda parts: now.__setitem__(0, now[0] + 3.0))
     kept.save(some_state())
-    now[0] = 33.0 + 149.0
+    now[0] += 149.0
     assert not kept.is_due
-    now[0] = 33.0 + 151.0
+    now[0] += 2.0
     assert kept.is_due
 
 

@@ -18,12 +18,15 @@ from marginbn.cli.options import (
 )
 from marginbn.cli.running import (
     DONE,
+    ERROR,
     OPEN_GAP,
     ProgressLine,
     note,
     print_json,
     print_verdict,
     text_width,
+    try_outputs,
+    write_output,
 )
 
 if TYPE_CHECKING:
@@ -78,6 +81,7 @@ def fit(
 
     check_holdout(holdout, test)
     classifier = build_classifier(problem, search)
+    try_outputs(output=output, checkpoint=checkpoint, certificate=certificate)
     for name, path in (("checkpoint", checkpoint), ("certificate", certificate)):
         if path is not None:
             set_file(classifier, name, path, problem.method)
@@ -88,8 +92,7 @@ def fit(
         note(describe_split(train, held_out, is_share), quiet)
     learn(classifier, train, quiet)
     accuracies = measure(classifier, train, held_out)
-    if output is not None:
-        save_model(classifier, output)
+    saved = write_output(output, lambda path: save_model(classifier, path))
     if json:
         print_json(summarise(classifier, accuracies))
     else:
@@ -97,10 +100,12 @@ def fit(
         print_verdict(text, proved=classifier.result_.is_optimal)
     if output is None:
         note("Not saved; add --output model.json to keep it for `marginbn predict`.", quiet or json)
-    else:
+    elif saved:
         note(f"Saved in {output}.", quiet)
     if certificate is not None and certificate.exists():
         note(f"Proof in {certificate}; check it with `marginbn verify {certificate}`.", quiet)
+    if not saved:
+        return ERROR
     return DONE if classifier.result_.is_optimal else OPEN_GAP
 
 

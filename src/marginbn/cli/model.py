@@ -10,12 +10,16 @@ import typer
 
 from marginbn.cli import options
 from marginbn.cli.running import (
+    DONE,
+    ERROR,
     data_stream,
     note,
     print_json,
     print_text,
     print_verdict,
     text_width,
+    try_outputs,
+    write_output,
 )
 from marginbn.exceptions import InputError
 from marginbn.network.wording import percent, seconds
@@ -43,7 +47,7 @@ def predict(
     output: options.OutputOption = None,
     json: options.JsonOption = False,
     delimiter: options.DelimiterOption = None,
-) -> None:
+) -> int:
     """Predict the class of every row of TABLE, as CSV.
 
     Columns are matched by name; others, such as the class itself, are ignored. Missing values are
@@ -53,6 +57,7 @@ def predict(
     from marginbn.cli.data import load_table
     from marginbn.data.readers import write_csv
 
+    try_outputs(output=output)
     classifier = load_model(model)
     features = load_table(table, delimiter)
     names = [classifier.network_.names[0]]
@@ -62,10 +67,14 @@ def predict(
         columns += classifier.predict_proba(features).T.tolist()
     if json:
         print_json(dict(zip(names, columns, strict=True)))
-    if output is not None or not json:
+    saved = write_output(
+        output,
+        lambda path: write_csv(path, names, zip(*columns, strict=True), for_spreadsheets=safe_csv),
+    )
+    if not json and (output is None or not saved):
         rows = zip(*columns, strict=True)
-        target = data_stream() if output is None else output
-        write_csv(target, names, rows, for_spreadsheets=safe_csv)
+        write_csv(data_stream(), names, rows, for_spreadsheets=safe_csv)
+    return DONE if saved else ERROR
 
 
 def show(
@@ -145,6 +154,7 @@ def report(
     from marginbn.report.page import write_report
 
     check_options(data, test, folds, fold_time)
+    try_outputs(output=output)
     classifier = load_model(model)
     rows, test_rows = load_rows(classifier, data, test, target, delimiter)
     if rows is not None and test_rows is None and folds:

@@ -18,6 +18,7 @@ from marginbn.cli.running import (
     print_json,
     print_text,
     print_verdict,
+    try_outputs,
 )
 from marginbn.network.wording import align, counted, number, percent, seconds, visible
 
@@ -113,6 +114,7 @@ def formulate(
     as_scores = output.suffix.lower() == ".jkl"
     if as_scores and problem.method is not options.Method.GENERATIVE:
         raise typer.BadParameter("local scores need --method generative", param_hint="--method")
+    try_outputs(output=output)
     classifier = options.build_classifier(problem)
     built = classifier._problem(encode_rows(load_rows(table), classifier.missing))
     write = save_scores if as_scores else write_formulation

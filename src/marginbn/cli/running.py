@@ -12,14 +12,16 @@ import threading
 import time
 import warnings
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import MISSING, fields, is_dataclass
+from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, TextIO, cast, get_type_hints
 
 import typer
 
 from marginbn.exceptions import MarginBNError
+from marginbn.interrupts import REQUESTS, listening, undisguised
 from marginbn.network.wording import number, percent, visible
 
 if TYPE_CHECKING:
@@ -61,7 +63,8 @@ def print_text(text: str) -> None:
 def note(text: str, quiet: bool = False) -> None:
     """A line for people on stderr."""
     if not quiet:
-        typer.echo(harmless(text), err=True)
+        with suppress(OSError):  # the terminal may be gone
+            typer.echo(harmless(text), err=True)
 
 
 def data_stream() -> TextIO:
@@ -78,6 +81,31 @@ class _Screen:
     def writelines(self, lines: Iterable[str]) -> None:
         for line in lines:
             self.write(line)
+
+
+def try_outputs(**paths: Path | None) -> None:
+    """Refuse files that cannot be written before the work for them begins."""
+    from marginbn.files import try_writing
+
+    for option, path in paths.items():
+        if path is not None:
+            try_writing(path, f"--{option}")
+
+
+def write_output(path: Path | None, write: Callable[[str], None]) -> bool:
+    """Write a result; whether it is where it should be. If not, a line says where it is."""
+    from marginbn.files import write_or_rescue
+
+    if path is None:
+        return True
+    try:
+        rescued = write_or_rescue(path, write)
+    except MarginBNError as error:
+        print_message(f"error: {error}")
+        return False
+    if rescued is not None:
+        print_message(f"error: {rescued}")
+    return rescued is None
 
 
 def text_width() -> int:
@@ -149,15 +177,15 @@ class ProgressLine:
 
 
 def _write(text: str) -> None:
-    sys.stderr.write(text)
-    sys.stderr.flush()
+    with suppress(OSError):  # the terminal may be gone
+        sys.stderr.write(text)
+        sys.stderr.flush()
 
 
 DONE = 0
 ERROR = 1
 USAGE = 2  # given by typer
 OPEN_GAP = 3
-INTERRUPTED = 130  # 128 + SIGINT, as shells count
 BROKEN_PIPE = 141  # 128 + SIGPIPE: the reader had enough, as with "| head"
 
 EXIT_CODES_HELP = """\b
@@ -165,8 +193,9 @@ Exit codes:
   0    done; a search ended with a proof of optimality
   1    unusable input or another error, told in one line
   2    wrong options
-  3    a search stopped with a gap (limit or Ctrl-C); the best found is used
-  130  interrupted before there was a result"""
+  3    a search stopped with a gap (a limit, Ctrl-C, SIGTERM or SIGHUP); the
+       best found is used, and all files are written
+  130  interrupted before there was a result; 143 by SIGTERM, 129 by SIGHUP"""
 
 
 def command(function: Callable[..., int | None]) -> Callable[..., None]:
@@ -181,7 +210,8 @@ def command(function: Callable[..., int | None]) -> Callable[..., None]:
     def run(**values: Any) -> None:
         for name, group in groups.items():
             values[name] = group(**{f.name: values.pop(f.name) for f in fields(group)})
-        with clean_endings(), clean_warnings():
+        with listening(), clean_endings(), clean_warnings():
+            refuse_if_confined()
             code = function(**values)
             sys.stdout.flush()
         raise typer.Exit(code or DONE)
@@ -225,10 +255,16 @@ def _fields_as_parameters(group: type[Any]) -> list[inspect.Parameter]:
 def clean_endings() -> Iterator[None]:
     """Errors in one line and the documented exit codes; bugs keep their traceback."""
     try:
-        yield
+        with undisguised():
+            yield
     except BrokenPipeError:
         _silence_stdout()
         raise typer.Exit(BROKEN_PIPE) from None
+    except (ImportError, RuntimeError) as error:
+        if not is_out_of_space(error):
+            raise
+        print_message(f"error: {OUT_OF_SPACE}")
+        raise typer.Exit(ERROR) from None
     except (MarginBNError, OSError) as error:
         print_message(f"error: {error}")
         raise typer.Exit(ERROR) from None
@@ -242,8 +278,36 @@ def clean_endings() -> Iterator[None]:
         print_message("error: out of memory; `marginbn size` tells what a problem needs")
         raise typer.Exit(ERROR) from None
     except KeyboardInterrupt:
-        print_message("interrupted before there was a result")
-        raise typer.Exit(INTERRUPTED) from None
+        print_message(REQUESTS.words)
+        raise typer.Exit(REQUESTS.exit_code) from None
+
+
+LEAST_SPACE = 400_000_000
+"""Bytes; with less, a library waits for ever instead of failing."""
+
+OUT_OF_SPACE = (
+    "out of memory: the address space of this process is limited (ulimit -v), and the libraries do "
+    "not fit into it; 1.5 GB do for most problems"
+)
+
+
+def is_out_of_space(error: Exception) -> bool:
+    """Whether a library could not be loaded, or a thread not be started, for want of room."""
+    text = str(error)
+    return any(
+        sign in text
+        for sign in ("failed to map segment", "cannot allocate memory", "can't start new thread")
+    )
+
+
+def refuse_if_confined() -> None:
+    """Refuse to load libraries where they do not fit: some of them would wait for ever."""
+    try:
+        import resource
+    except ImportError:  # not on Windows
+        return
+    if 0 <= resource.getrlimit(resource.RLIMIT_AS)[0] < LEAST_SPACE:  # negative: no limit
+        raise MarginBNError(OUT_OF_SPACE)
 
 
 @contextmanager
@@ -263,7 +327,8 @@ def clean_warnings() -> Iterator[None]:
 def print_message(message: str) -> None:
     """One line on stderr with the program's name; a progress line on it is wiped first."""
     wipe = "\r\x1b[K" if sys.stderr.isatty() else ""
-    typer.echo(f"{wipe}marginbn: {visible(' '.join(message.split()))}", err=True)
+    with suppress(OSError):  # the terminal may be gone
+        typer.echo(f"{wipe}marginbn: {visible(' '.join(message.split()))}", err=True)
 
 
 def _silence_stdout() -> None:

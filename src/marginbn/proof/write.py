@@ -11,7 +11,6 @@ search does, a warning says so.
 
 from __future__ import annotations
 
-import os
 import warnings
 from collections.abc import Callable
 from dataclasses import replace
@@ -21,7 +20,8 @@ from itertools import count
 import numpy as np
 
 from marginbn.exceptions import CertificateWarning, InputError
-from marginbn.files import PathLike
+from marginbn.files import PathLike, try_writing, write_or_rescue
+from marginbn.interrupts import REQUESTS
 from marginbn.proof.certificate import Certificate
 from marginbn.proof.clusters import ClusterRelaxation
 from marginbn.proof.definition import Definition
@@ -153,16 +153,13 @@ class CertifyingSolver(TreeSolver):
 
 def solve_with_certificate(solver: Solver, run: Run, path: PathLike) -> SolveResult:
     """Let the solver work within its share of the limits, then prove and write what it found."""
-    check_path(path)
+    try_writing(path, "certificate")
     definition, limits = Definition.of(run.problem), run.limits
     clock = Deadline(limits)
     share = None if limits.time is None else SEARCH_SHARE * limits.time
     found = solve_with(solver, run.within(replace(limits, time=share)))
-    if found.status is Status.INTERRUPTED:
-        rest = replace(limits, nodes=1)  # the user wants an end: the root alone
-    elif limits.time is None:
-        rest = limits
-    else:
+    rest = limits
+    if limits.time is not None:
         rest = replace(limits, time=max(clock.remaining(), SHORTEST_PROOF))
     callback = _continued(run.callback, found)
     return certify(
@@ -170,19 +167,12 @@ def solve_with_certificate(solver: Solver, run: Run, path: PathLike) -> SolveRes
     )
 
 
-def check_path(path: PathLike) -> None:
-    """Refuse before the search what could not be written after it."""
-    folder = os.path.dirname(os.path.realpath(path))
-    if not os.path.isdir(folder) or not os.access(folder, os.W_OK) or os.path.isdir(path):
-        raise InputError(
-            f"certificate must be a file in a folder that can be written, got {os.fspath(path)!r}"
-        )
-
-
 def certify(definition: Definition, found: SolveResult, path: PathLike, run: Run) -> SolveResult:
     """Prove what a search has found, write the certificate, and combine both results."""
     solver = CertifyingSolver(definition)
     with run.ending():
+        if found.status is Status.INTERRUPTED or REQUESTS.asked:
+            run.limits = replace(run.limits, nodes=1)  # the user wants an end: the root alone
         run.offer(found.selection)
         run.improve_bound(initial_bound(run.problem))
         run.stopped = solver.run(run)
@@ -191,7 +181,9 @@ def certify(definition: Definition, found: SolveResult, path: PathLike, run: Run
         return found
     certificate = make_certificate(definition, solver.search)
     try:
-        write_certificate(path, certificate)
+        rescued = write_or_rescue(path, lambda name: write_certificate(name, certificate))
+        if rescued is not None:
+            _warn(f"the certificate is not where it should be: {rescued}", 4)
     except InputError as error:
         _warn(f"there is no certificate: {error}", 4)
     stopped = run.stopped

@@ -29,7 +29,7 @@ from marginbn.classifiers import BaseBNClassifier
 from marginbn.classifiers.validation import check_count, check_positive
 from marginbn.data.labelled import LabelledTable
 from marginbn.exceptions import InputError
-from marginbn.files import PathLike, write_text
+from marginbn.files import PathLike, write_or_rescue, write_text
 from marginbn.network.network import BayesianNetwork
 from marginbn.network.wording import counted
 from marginbn.report import comparison, sections
@@ -125,7 +125,10 @@ def write_report(
             return None
         return comparison.compare_by_folds(classifier, rows, folds, fold_time_limit, on_fold)
 
-    write_text(path, render(gather(classifier, rows, test, title, compare)))
+    page = render(gather(classifier, rows, test, title, compare))
+    rescued = write_or_rescue(path, lambda name: write_text(name, page))
+    if rescued is not None:
+        raise InputError(str(rescued))
 
 
 def _check_arguments(

@@ -15,8 +15,9 @@ makes the reader take more memory than its own length.
 What a long solve keeps on disk, so that its end costs nothing.
 
 A checkpoint holds the incumbent, the bound and, where the solver has one, the search tree. It
-is written every :data:`INTERVAL` seconds (less often if writing takes long) and when the solve
-ends for whatever reason. Each one is written next to the file and takes its place in one step; the
+is written after :data:`FIRST` second, then after twice as long and so on up to every
+:data:`INTERVAL` seconds (less often if writing takes long), and when the solve ends for whatever
+reason. Each one is written next to the file and takes its place in one step; the
 one before stays as ``<name>.previous``. So at every moment a complete checkpoint is on the disk,
 and a process that is killed, a full disk or a power failure costs at most the time since.
 
@@ -41,7 +42,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from marginbn.exceptions import CheckpointWarning, InputError
-from marginbn.files import PathLike, flush, keep_as, open_new, remove_leftovers, replacing
+from marginbn.files import (
+    PathLike,
+    flush,
+    keep_as,
+    open_new,
+    remove_leftovers,
+    replacing,
+    try_writing,
+)
 from marginbn.problem.problem import StructureProblem
 from marginbn.solvers.result import fingerprint
 
@@ -158,8 +167,8 @@ def _parse_shape(name: Any, dtype: Any, shape: Any) -> tuple[str, np.dtype[Any],
     return name, np.dtype(dtype), tuple(shape)
 
 
-INTERVAL = 30.0
-"""Seconds between two checkpoints."""
+FIRST, INTERVAL = 1.0, 30.0
+"""Seconds before the first checkpoint, and between two of a long search; doubled on the way."""
 
 LARGEST_SHARE = 0.02
 """Part of the time that writing may take; after a slow write the next one waits longer."""
@@ -215,14 +224,15 @@ class Checkpoint:
     problem
         The problem to solve; a checkpoint of another one is refused.
     interval
-        Seconds between two writes.
+        Seconds between two writes of a long search.
     """
 
     def __init__(
         self, path: PathLike, problem: StructureProblem, interval: float = INTERVAL
     ) -> None:
         self.path = os.path.realpath(path)
-        self._interval = interval
+        self._longest = interval
+        self._interval = min(FIRST, interval)
         self._problem = problem
         self._fingerprint = fingerprint(problem)
         self._stamp: tuple[int, ...] | None = None  # of the file while it is complete
@@ -231,7 +241,7 @@ class Checkpoint:
         _check_place(self.path)
         remove_leftovers(self.path)
         self.saved = self._load()
-        self._next = time.perf_counter() + interval
+        self._next = time.perf_counter() + self._interval
 
     @property
     def previous(self) -> str:
@@ -312,6 +322,7 @@ class Checkpoint:
                 self._warn(f"{reason}; the search goes on, and so do the attempts to save it")
         finally:
             now = time.perf_counter()
+            self._interval = min(2.0 * self._interval, self._longest)
             self._next = now + max(self._interval, (now - begin) / LARGEST_SHARE)
 
     def _write(self, parts: Iterable[bytes | memoryview]) -> None:
@@ -358,6 +369,7 @@ def _check_place(path: str) -> None:
         raise InputError(f"checkpoint must name a file, but {path} is a folder")
     if not os.path.isdir(os.path.dirname(path)):
         raise InputError(f"checkpoint must lie in an existing folder, got {path}")
+    try_writing(path, "checkpoint")
 
 
 def _stamp(path: str) -> tuple[int, ...] | None:

@@ -64,6 +64,7 @@ from llvmlite.binding import get_host_cpu_name
 from numba import njit
 
 from marginbn.files import own_folder, why_not_mine, write_atomic
+from marginbn.interrupts import REQUESTS
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -329,13 +330,14 @@ def prepare(package: str, exercise: Callable[[], object], hint: str) -> None:
         if package in _prepared:
             return
         _prepared.add(package)  # first: the exercise itself may come back here
-        ready = _is_ready(package)
+        ready = is_ready(package)
         if not ready:
             sys.stderr.write(f"marginbn: compiling {hint}\n")
             sys.stderr.flush()
         try:
             with nullcontext() if ready else _rare_collections():
                 exercise()
+            REQUESTS.raise_if_asked()  # an exercise that was cut short has not compiled everything
         except BaseException:
             _prepared.discard(package)
             raise
@@ -356,7 +358,8 @@ def _rare_collections() -> Iterator[None]:
         gc.set_threshold(*before)
 
 
-def _is_ready(package: str) -> bool:
+def is_ready(package: str) -> bool:
+    """Whether the machine code of all kernels of a package is on disk."""
     folder = _folders.get(f"{package}.kernels")
     return folder is not None and (folder / READY).exists()
 

@@ -297,6 +297,28 @@ def available_memory() -> float:
     return max(0.0, min(_machine(), _control_groups(), _address_space()))
 
 
+LOADING, COMPILING = 400_000_000, 600_000_000
+"""Address space that loading the compiler and its machine code takes, and compiling all kernels."""
+
+
+def refuse_if_confined(needed: int, purpose: str) -> None:
+    """Say so where the address space (``ulimit -v``) is too small: a compiler that gets no memory
+    ends the process.
+
+    Raises
+    ------
+    ProblemTooLargeError
+        With the limit that would do.
+    """
+    left = _address_space()
+    if left < needed:
+        raise ProblemTooLargeError(
+            f"{purpose} takes {describe_bytes(needed)} of address space, and the limit of this "
+            f"process leaves {describe_bytes(max(left, 0.0))}; raise it (ulimit -v) by "
+            f"{describe_bytes(needed - left)}, or use a solver without compiled code (dp, highs)"
+        )
+
+
 def _machine() -> float:
     """What the system counts as available, or all there is where it does not count."""
     try:

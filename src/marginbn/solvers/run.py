@@ -23,6 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from marginbn.exceptions import InputError, SolverError
+from marginbn.interrupts import REQUESTS
 from marginbn.problem.problem import StructureProblem
 from marginbn.solvers import result
 from marginbn.solvers.checkpoint import Checkpoint, Saved, SearchState
@@ -73,18 +74,21 @@ class Deadline:
 
     @contextmanager
     def ringing(self, ring: Callable[[], None]) -> Iterator[None]:
-        """Call ``ring`` from a thread of its own when the time is up while the block still runs."""
+        """Call ``ring`` from a thread of its own when the time is up, or a signal asks for the end,
+        while the block still runs.
+        """
         remaining = self.remaining()
-        if remaining == float("inf"):
-            yield
-            return
-        timer = threading.Timer(remaining, ring)
-        timer.daemon = True
-        timer.start()
-        try:
-            yield
-        finally:
-            timer.cancel()
+        with REQUESTS.bell(ring):
+            if remaining == float("inf"):
+                yield
+                return
+            timer = threading.Timer(remaining, ring)
+            timer.daemon = True
+            timer.start()
+            try:
+                yield
+            finally:
+                timer.cancel()
 
 
 NAME = "marginbn worker"
@@ -168,6 +172,7 @@ class Run:
         self.snapshot: Callable[[], SearchState] = self._earlier_search
         """How far the search is, for a checkpoint; solvers with a tree set it."""
         self._trace: list[TracePoint] = []
+        self._heard = REQUESTS.count  # signals that are no business of this run
 
     @cached_property
     def memory(self) -> Memory:
@@ -263,7 +268,7 @@ class Run:
     @property
     def limit(self) -> Status | None:
         """Why the work should end now, if the callback or the clock says so."""
-        if self.stop_requested:
+        if self.stop_requested or REQUESTS.count > self._heard:  # should its exception be lost
             return Status.INTERRUPTED
         return Status.TIME_LIMIT if self.deadline.expired() else None
 
@@ -280,7 +285,9 @@ class Run:
         ``stopped`` says so.
         """
         try:
-            yield
+            with REQUESTS.heeding():
+                self._heard = REQUESTS.count
+                yield
         except (KeyboardInterrupt, SystemError) as error:
             if not _is_interrupt(error):
                 raise

@@ -15,12 +15,13 @@ from joblib import effective_n_jobs
 
 from marginbn.exceptions import InputError, MissingDependencyError, ProblemTooLargeError
 from marginbn.files import PathLike
+from marginbn.interrupts import REQUESTS
 from marginbn.problem.problem import StructureProblem
 from marginbn.problem.structure import Structure
 from marginbn.solvers.checkpoint import Checkpoint, Saved
 from marginbn.solvers.memory import Memory, parse_memory
-from marginbn.solvers.result import Majorant, SolveResult, check_result, relative_gap
-from marginbn.solvers.run import Callback, Limits, Run, Solver
+from marginbn.solvers.result import Majorant, SolveResult, Status, check_result, relative_gap
+from marginbn.solvers.run import Callback, Limits, Run, Solver, Stopped
 from marginbn.solvers.start import begin
 
 # name -> (module, class, module that must be installed)
@@ -216,9 +217,13 @@ def solve_with(solver: Solver, run: Run) -> SolveResult:
     ):
         return _finished_earlier(solver, run, saved)
     solver.prepare()
+    REQUESTS.raise_if_asked()
     run.start_clock()
     with run.ending():
         begin(run)
+        REQUESTS.has_result = True
+        if REQUESTS.asked:  # by a signal that came before: the first structure must do
+            raise Stopped(Status.INTERRUPTED)
         run.stopped = solver.run(run)
     return run.finish(solver.name)
 

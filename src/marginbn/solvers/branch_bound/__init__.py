@@ -6,7 +6,7 @@ Importing this package is cheap; numba and the kernels are loaded when a solve s
 from __future__ import annotations
 
 from marginbn.problem.problem import StructureProblem
-from marginbn.solvers.memory import BranchBoundShape, Needs
+from marginbn.solvers.memory import LOADING, BranchBoundShape, Needs, refuse_if_confined
 from marginbn.solvers.run import Run
 from marginbn.solvers.tree_search import Engine, SearchTree
 
@@ -37,6 +37,7 @@ class BranchBoundSolver(Engine):
         """Compile the kernels (the first time on a machine, up to a minute, announced on stderr) or
         load them.
         """
+        refuse_if_confined(LOADING, "loading the search engine")
         from marginbn.solvers.branch_bound.engine import warm_up
 
         warm_up(BranchBoundSolver())

@@ -29,8 +29,13 @@ from marginbn.solvers.branch_bound.saved_tree import gather, load, parse
 from marginbn.solvers.branch_bound.schedule import Schedule, settings_for, simple_starts
 from marginbn.solvers.branch_bound.workers import UNLIMITED, Team, Worker
 from marginbn.solvers.checkpoint import SearchState
-from marginbn.solvers.compile import prepare
-from marginbn.solvers.memory import KEPT_VERTICES, BranchBoundShape
+from marginbn.solvers.compile import is_ready, prepare
+from marginbn.solvers.memory import (
+    COMPILING,
+    KEPT_VERTICES,
+    BranchBoundShape,
+    refuse_if_confined,
+)
 from marginbn.solvers.result import Majorant, Status, name_without_gamma
 from marginbn.solvers.run import Run
 from marginbn.solvers.start import begin
@@ -51,6 +56,8 @@ NO_KICKS = 1
 
 def warm_up(solver: BranchBoundSolver) -> None:
     """Compile or load every kernel by solving a tiny problem; later calls return at once."""
+    if not is_ready(__package__):
+        refuse_if_confined(COMPILING, "compiling the search engine")
     prepare(
         __package__,
         lambda: _solve_tiny(solver),

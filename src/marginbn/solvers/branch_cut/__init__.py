@@ -6,7 +6,7 @@ Importing this package is cheap; numba and HiGHS are loaded when a solve starts.
 from __future__ import annotations
 
 from marginbn.problem.problem import StructureProblem
-from marginbn.solvers.memory import BranchCutShape, Needs
+from marginbn.solvers.memory import LOADING, BranchCutShape, Needs, refuse_if_confined
 from marginbn.solvers.run import Run
 from marginbn.solvers.tree_search import Engine, SearchTree
 
@@ -21,6 +21,10 @@ class BranchCutSolver(Engine):
     def needs(self, problem: StructureProblem, n_jobs: int = 1) -> Needs:
         """Memory for linear programmes, some open nodes and the coefficients."""
         return BranchCutShape.of(problem).needs(n_jobs)
+
+    def prepare(self) -> None:
+        """Kernels are compiled when they are first used."""
+        refuse_if_confined(LOADING, "loading the search engine")
 
     def tree(self, run: Run) -> SearchTree:
         """Nodes with a linear programme each."""

@@ -1,0 +1,148 @@
+"""Requests to end: when they raise, when they wait, and that none gets lost."""
+
+from __future__ import annotations
+
+import signal
+import sys
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+from marginbn import interrupts
+from marginbn.interrupts import Requests, undisguised
+from marginbn.solvers import compile as compiling
+from marginbn.solvers.result import Status
+from marginbn.solvers.run import Run
+from marginbn.solvers.solve import get_solver, solve_with
+from problems import small_margin_problem
+
+
+@pytest.fixture
+def requests(monkeypatch: pytest.MonkeyPatch) -> Requests:
+    """Those of a process of its own."""
+    fresh = Requests()
+    for module in ("interrupts", "solvers.run", "solvers.solve", "solvers.compile", "proof.write"):
+        monkeypatch.setattr(f"marginbn.{module}.REQUESTS", fresh)
+    return fresh
+
+
+@pytest.mark.parametrize(("name", "code"), [("SIGINT", 130), ("SIGTERM", 143), ("SIGHUP", 129)])
+def test_a_signal_before_a_result_raises(requests: Requests, name: str, code: int) -> None:
+    """There is nothing to lose; the exit code is that of shells."""
+    with pytest.raises(KeyboardInterrupt):
+        requests.hear(getattr(signal, name))
+    assert requests.exit_code == code
+    with pytest.raises(KeyboardInterrupt):
+        requests.raise_if_asked()
+
+
+def test_a_signal_after_the_search_waits(requests: Requests) -> None:
+    """A result that is being written is written."""
+    requests.has_result = True
+    requests.hear(signal.SIGTERM)
+    requests.raise_if_asked()
+    assert requests.asked
+
+
+def test_a_search_is_interrupted_once(requests: Requests) -> None:
+    """So that its end is not disturbed."""
+    requests.has_result = True
+    with requests.heeding():
+        with pytest.raises(KeyboardInterrupt):
+            requests.hear(signal.SIGINT)
+        requests.hear(signal.SIGTERM)
+        requests.hear(signal.SIGINT)
+
+
+def test_a_second_ctrl_c_is_a_hurry(requests: Requests, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Unless it is the first one, passed on by another program; SIGTERM stays patient."""
+    now = [0.0]
+    monkeypatch.setattr(interrupts.time, "perf_counter", lambda: now[0])
+    requests.has_result = True
+    requests.hear(signal.SIGINT)
+    now[0] = 0.5
+    requests.hear(signal.SIGINT)
+    now[0] = 5.0
+    requests.hear(signal.SIGTERM)
+    with pytest.raises(KeyboardInterrupt):
+        requests.hear(signal.SIGINT)
+
+
+def test_what_python_forgets_is_remembered(
+    requests: Requests, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A KeyboardInterrupt inside a finaliser is raised again; other errors are told as ever."""
+    with pytest.raises(KeyboardInterrupt):
+        requests.hear(signal.SIGTERM)
+    requests.forgot(SimpleNamespace(exc_type=KeyboardInterrupt))
+    with pytest.raises(KeyboardInterrupt):
+        requests.hear(signal.SIGTERM)
+    requests.hear(signal.SIGTERM)
+    assert capsys.readouterr().err == ""
+
+
+def test_bells_ring_while_they_are_there(requests: Requests) -> None:
+    """Compiled code comes back at once."""
+    rung: list[str] = []
+    with requests.bell(lambda: rung.append("outer")):
+        with requests.bell(lambda: rung.append("inner")):
+            requests.ring()
+        requests.ring()
+    requests.ring()
+    assert rung == ["outer", "inner", "outer"]
+
+
+def test_a_disguised_interrupt_is_one(requests: Requests) -> None:
+    """Extension modules turn a KeyboardInterrupt into an ImportError."""
+    with pytest.raises(ImportError), undisguised():
+        raise ImportError
+    requests.number = signal.SIGINT
+    with pytest.raises(KeyboardInterrupt), undisguised():
+        raise ImportError
+    requests.has_result = True
+    with pytest.raises(ImportError), undisguised():
+        raise ImportError
+
+
+def test_a_later_search_ends_with_its_first_structure(requests: Requests) -> None:
+    """The request came between two searches of one command."""
+    requests.has_result = True
+    requests.hear(signal.SIGTERM)
+    result = solve_with(get_solver("branch_bound"), Run(small_margin_problem()))
+    assert result.status is Status.INTERRUPTED
+    assert result.nodes == 0
+
+
+def test_a_lost_exception_still_ends_a_search(requests: Requests) -> None:
+    """The search looks by itself, too."""
+
+    def hear(_: object) -> None:
+        requests.count += 1  # as if the exception had been swallowed
+
+    result = solve_with(get_solver("branch_bound"), Run(small_margin_problem(), callback=hear))
+    assert result.status is Status.INTERRUPTED
+
+
+def test_an_interrupted_warm_up_is_not_ready(
+    requests: Requests, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """A signal whose exception got lost ends the command; half the machine code is not all."""
+    monkeypatch.setitem(compiling._folders, "some.kernels", tmp_path)
+
+    def swallow() -> None:
+        with pytest.raises(KeyboardInterrupt):
+            requests.hear(signal.SIGINT)
+
+    with pytest.raises(KeyboardInterrupt):
+        compiling.prepare("some", swallow, "nothing")
+    assert list(tmp_path.iterdir()) == []
+    assert "some" not in compiling._prepared
+
+
+def test_the_library_leaves_signals_alone() -> None:
+    """Only a program listens; here Ctrl-C stays Python's."""
+    before = [signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)]
+    with interrupts.listening():
+        assert [signal.getsignal(n) for n in (signal.SIGINT, signal.SIGTERM)] == before
+    assert sys.unraisablehook is not interrupts.REQUESTS.forgot
