@@ -56,6 +56,7 @@ from marginbn.problem.problem import (
 )
 from marginbn.problem.structure import Structure
 from marginbn.proof.checker import Verdict, verify_certificate
+from marginbn.proof.theorem import Statement
 from marginbn.report.page import write_report
 from marginbn.report.summary import describe
 from marginbn.solvers import (
@@ -96,6 +97,7 @@ __all__ = [
     "RankedStructure",
     "SolveResult",
     "SolverError",
+    "Statement",
     "Status",
     "Structure",
     "StructureProblem",
