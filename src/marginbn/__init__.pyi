@@ -7,7 +7,7 @@ from marginbn.classifiers import (
     NaiveBayesClassifier,
     TANClassifier,
 )
-from marginbn.classifiers.model_file import load_model, save_model
+from marginbn.classifiers.model_file import load_model, save_model, verify_model
 from marginbn.data.discretize import MDLPDiscretizer
 from marginbn.data.encode import EncodedData, Variable
 from marginbn.data.readers import read_table
@@ -135,6 +135,7 @@ __all__ = [
     "to_pgmpy",
     "to_pyagrum",
     "verify_certificate",
+    "verify_model",
     "what_if",
     "write_formulation",
     "write_report",
