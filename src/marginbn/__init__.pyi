@@ -7,7 +7,7 @@ from marginbn.classifiers import (
     NaiveBayesClassifier,
     TANClassifier,
 )
-from marginbn.classifiers.model_file import load_model, save_model
+from marginbn.classifiers.model_file import load_model, save_model, verify_model
 from marginbn.data.discretize import MDLPDiscretizer
 from marginbn.data.encode import EncodedData, Variable
 from marginbn.data.readers import read_table
@@ -56,6 +56,7 @@ from marginbn.problem.problem import (
 )
 from marginbn.problem.structure import Structure
 from marginbn.proof.checker import Verdict, verify_certificate
+from marginbn.proof.theorem import Statement
 from marginbn.report.page import write_report
 from marginbn.report.summary import describe
 from marginbn.solvers import (
@@ -96,6 +97,7 @@ __all__ = [
     "RankedStructure",
     "SolveResult",
     "SolverError",
+    "Statement",
     "Status",
     "Structure",
     "StructureProblem",
@@ -133,6 +135,7 @@ __all__ = [
     "to_pgmpy",
     "to_pyagrum",
     "verify_certificate",
+    "verify_model",
     "what_if",
     "write_formulation",
     "write_report",

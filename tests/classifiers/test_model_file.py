@@ -89,7 +89,7 @@ def test_a_tiny_file_reads_as_documented(tmp_path: Path) -> None:
     """Names, codings, labels and the result stand in the file in plain sight."""
     classifier = tiny(tmp_path / "m.json")
     data = json.loads((tmp_path / "m.json").read_text(encoding="utf-8"))
-    assert (data["format"], data["version"], data["package"]) == ("marginbn-model", 1, __version__)
+    assert (data["format"], data["version"], data["package"]) == ("marginbn-model", 2, __version__)
     assert data["estimator"] == "NaiveBayesClassifier"
     assert data["classes"] == {"dtype": "str", "labels": ["a", "b"]}
     assert data["coding"][0] == {
@@ -243,7 +243,7 @@ def setter(*path: Any, value: Any) -> Edit:
 
 HOSTILE: list[tuple[Edit, str]] = [
     (setter("format", value="pickle"), r"\$\.format: must be 'marginbn-model'"),
-    (setter("version", value=2), "newer marginbn"),
+    (setter("version", value=3), "newer marginbn"),
     (setter("version", value="1"), r"\$\.version"),
     (lambda d: d.pop("network"), "the key 'network' is missing"),
     (setter("extra", value=1), "unknown keys"),

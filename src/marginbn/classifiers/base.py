@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Sequence
-from typing import Any, ClassVar, Self, get_args
+from dataclasses import dataclass
+from typing import Any, ClassVar, Literal, Self, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,7 +27,23 @@ from marginbn.network.explain import Explanations, as_rows, explain_codes
 from marginbn.network.network import BayesianNetwork
 from marginbn.problem.scores import log_likelihood
 from marginbn.problem.structure import Structure
+from marginbn.proof.checker.verdict import Verdict
 from marginbn.solvers.result import SolveResult, Status, TracePoint
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """Why one should believe what a classifier says about its optimality.
+
+    ``search``: the search ran in this process. ``file``: a model file claims it, and anybody can
+    write a file. ``certificate``: a certificate of this very claim was checked.
+    """
+
+    source: Literal["search", "file", "certificate"] = "search"
+    data_sha256: str | None = None  # of the rows learned from, as in a certificate
+    total_weight: float | None = None  # of these rows
+    certificate_sha256: str | None = None  # of the file that was written beside
+    verdict: Verdict | None = None  # of the checker
 
 
 class BaseBNClassifier(ClassifierMixin, BaseEstimator):
@@ -55,6 +72,9 @@ class BaseBNClassifier(ClassifierMixin, BaseEstimator):
         Training rows used.
     n_dropped_ : int
         Training rows left out because of missing values.
+    evidence_ : Evidence
+        Whether optimality was proven by this search, is claimed by a model file, or was verified
+        with a certificate; and the SHA-256 of data and certificate.
 
     Examples
     --------
@@ -149,6 +169,7 @@ class BaseBNClassifier(ClassifierMixin, BaseEstimator):
         self.classes_ = training.classes
         self.coding_ = training.coding
         self.network_ = BayesianNetwork.fit(training.data, result.structure, self.smoothing)
+        self.evidence_ = self._evidence(training.data)
         return self._set_result(result)
 
     def _set_result(self, result: SolveResult) -> Self:
@@ -156,6 +177,10 @@ class BaseBNClassifier(ClassifierMixin, BaseEstimator):
         self.objective_, self.bound_, self.gap_ = result.objective, result.bound, result.gap
         self.status_, self.trace_ = str(result.status), result.trace
         return self
+
+    def _evidence(self, data: EncodedData) -> Evidence:
+        """What a later reader can compare with."""
+        return Evidence(total_weight=float(data.total_weight))
 
     def _read_features(self, X: Any) -> Table:
         """Rows to predict, read with the columns and kinds of training."""

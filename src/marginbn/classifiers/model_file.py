@@ -2,7 +2,7 @@
 
 ::
 
-    {"format": "marginbn-model", "version": 1, "package": "0.1.0",
+    {"format": "marginbn-model", "version": 2, "package": "0.1.0",
      "estimator": "MaxMarginBNClassifier",       one of five names and nothing else
      "params": {"gamma": 2.197, ...},            constructor parameters that are plain values
      "classes": {"dtype": "str", "labels": [...]},
@@ -12,18 +12,23 @@
      "n_samples": 150 or null, "n_dropped": 0,
      "result": {"objective": ..., "bound": ..., "status": "optimal", "trace": [...], ...},
      "validation": null or {"gamma": ..., "max_parents": ..., "best_score": ..., ...},
+     "evidence": {"total_weight": 150.0, "data_sha256": ..., "certificate_sha256": ...},
      "network": {"format": "marginbn-network", ...}}
 
 Variable 0 of the network is the class; its name is the target's. Numbers that JSON does not have
 are written "inf", "-inf" and "nan". A reader trusts nothing: types, sizes and names are checked,
 codings and classes must fit the network, and an error names the file and the place in it.
+
+What a file says about optimality is a claim, whoever wrote it. :func:`verify_model` checks a
+certificate of that claim: of the model's data, score, candidates and structure. An objective that
+no structure can have is refused when the file is read. Version 1 knew no evidence.
 """
 
 from __future__ import annotations
 
 import re
 import warnings
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Annotated, Any, Literal
 
@@ -32,19 +37,31 @@ from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from marginbn import __version__, files
-from marginbn.classifiers.base import BaseBNClassifier
+from marginbn.classifiers.base import BaseBNClassifier, Evidence
 from marginbn.classifiers.max_margin_cv import MaxMarginBNClassifierCV
 from marginbn.classifiers.naive_bayes import NaiveBayesClassifier, TANClassifier
-from marginbn.classifiers.search import GenerativeBNClassifier, MaxMarginBNClassifier
-from marginbn.data.encode import Coding, TableCoding
+from marginbn.classifiers.search import (
+    GenerativeBNClassifier,
+    MaxMarginBNClassifier,
+    resolve_arcs,
+)
+from marginbn.data.encode import Coding, EncodedData, TableCoding
 from marginbn.exceptions import InputError
 from marginbn.export.native import network_from_dict, network_to_dict
 from marginbn.files import Count, MisfitError, Number, Plain, encode_number, shorten
 from marginbn.network.network import BayesianNetwork
+from marginbn.problem.scores import SCORES
+from marginbn.proof.certificate import Certificate, Data
+from marginbn.proof.checker import Verdict, read_within, verify_certificate
+from marginbn.proof.checker.verdict import Progress
+from marginbn.proof.theorem import NamedArcs, Statement
 from marginbn.solvers.result import SolveResult, Status, TracePoint
 
 FORMAT = "marginbn-model"
-VERSION = 1
+VERSION = 2
+
+ROUNDING = 1e-9
+"""Part of the total weight by which an objective may exceed what it can be."""
 
 _ESTIMATORS: dict[str, type[BaseBNClassifier]] = {
     cls.__name__: cls
@@ -114,6 +131,19 @@ class _Validation:
     results: dict[str, list]  # type: ignore[type-arg]  # integers or numbers, by the key
 
 
+_Digest = Annotated[
+    str,
+    files.Must("be 64 hexadecimal digits", lambda text: bool(re.fullmatch("[0-9a-f]{64}", text))),
+]
+
+
+@dataclass(frozen=True)
+class _Evidence:
+    total_weight: Annotated[float, files.Must("be positive", lambda weight: weight > 0)] | None
+    data_sha256: _Digest | None
+    certificate_sha256: _Digest | None
+
+
 @dataclass(frozen=True)
 class _Model:
     format: str
@@ -128,6 +158,7 @@ class _Model:
     n_dropped: Count
     result: _Result
     validation: object  # depends on the estimator
+    evidence: _Evidence
     network: object  # a format of its own
 
 
@@ -156,6 +187,7 @@ def save_model(classifier: BaseBNClassifier, path: files.PathLike) -> None:
         "n_dropped": classifier.n_dropped_,
         "result": _write_result(classifier.result_),
         "validation": _write_validation(classifier),
+        "evidence": _write_evidence(getattr(classifier, "evidence_", Evidence())),
         "network": network_to_dict(classifier.network_),
     }
     files.write_json_atomic(path, record)
@@ -184,7 +216,7 @@ def load_model(path: files.PathLike) -> BaseBNClassifier:
     """
     data = files.read_json(path)
     with files.naming_file(path):
-        shape: _Model = files.read_document(_Model, data, FORMAT, VERSION)
+        shape: _Model = files.read_document(_Model, _as_version_2(data), FORMAT, VERSION)
         classifier = _read_estimator(shape.estimator, shape.params)
         network = network_from_dict(shape.network, path=path, location="$.network")
         classifier.network_ = network
@@ -196,7 +228,140 @@ def load_model(path: files.PathLike) -> BaseBNClassifier:
         _set_feature_names(classifier, shape.feature_names)
         classifier._set_result(_read_result(shape.result, network))
         _set_validation(classifier, shape.validation)
+        classifier.evidence_ = Evidence("file", **vars(shape.evidence))
+        _check_objective(classifier)
     return classifier
+
+
+def verify_model(
+    classifier: BaseBNClassifier,
+    certificate: files.PathLike | Certificate,
+    *,
+    progress: Progress | None = None,
+    expect: Statement | None = None,
+    max_memory: int | None = None,
+) -> Verdict:
+    """Check that a certificate proves what a classifier says about its structure.
+
+    The certificate must be of the classifier's data, score, candidates and structure, and its proof
+    must hold. If so, ``classifier.evidence_`` says so, and the classifier is *verified* instead of
+    *claimed* optimal wherever it is described. ``expect`` is asked for besides.
+
+    Examples
+    --------
+    >>> import os, tempfile
+    >>> from marginbn import MaxMarginBNClassifier, describe, load_model, save_model, verify_model
+    >>> X, y = [["red"], ["red"], ["blue"]] * 9, ["a", "a", "b"] * 9
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     model, proof = os.path.join(folder, "model.json"), os.path.join(folder, "proof.cert")
+    ...     save_model(MaxMarginBNClassifier(certificate=proof).fit(X, y), model)
+    ...     clf = load_model(model)
+    ...     print(describe(clf).split(":")[0])
+    ...     verify_model(clf, proof).verified
+    ...     print(describe(clf).split(":")[0])
+    Claimed optimal, not checked
+    True
+    Verified optimal
+    """
+    wanted = [statement_of(classifier), expect or Statement()]
+    content = certificate
+    if not isinstance(content, Certificate):
+        content = read_within(content, max_memory)
+    verdict = verify_certificate(content, expect=wanted, progress=progress, max_memory=max_memory)
+    if verdict and not _has_tables_of(classifier, content.data):
+        verdict = replace(
+            verdict,
+            verified=False,
+            reason="the certificate proves another statement: its data do not give the tables of "
+            "the model",
+        )
+    if verdict:
+        evidence = getattr(classifier, "evidence_", Evidence())
+        classifier.evidence_ = replace(evidence, source="certificate", verdict=verdict)
+    return verdict
+
+
+def _has_tables_of(classifier: BaseBNClassifier, data: Data) -> bool:
+    """Whether the parameters are those of the data: no certificate speaks of them."""
+    network = classifier.network_
+    if data.states != tuple(variable.states for variable in network.variables):
+        return False
+    rows = EncodedData(data.codes, data.weights, network.variables)
+    fitted = BayesianNetwork.fit(rows, network.structure, classifier.smoothing)
+    pairs = zip(fitted.log_tables, network.log_tables, strict=True)
+    return all(np.allclose(own, given, rtol=1e-9, atol=1e-9) for own, given in pairs)
+
+
+def statement_of(classifier: BaseBNClassifier) -> Statement:
+    """What a certificate of this classifier must prove; refused where nothing was searched."""
+    check_is_fitted(classifier)
+    network, params = classifier.network_, classifier.get_params(deep=False)
+    if "certificate" not in params or classifier.result_.solver == "single_class":
+        raise InputError(
+            f"there is no certificate for a {type(classifier).__name__} with "
+            f"{network.n_classes} classes: nothing was searched"
+        )
+    names = network.names
+    return Statement(
+        target=names[0],
+        classes=network.variables[0].states,
+        features=names[1:],
+        data=getattr(classifier, "evidence_", Evidence()).data_sha256,
+        max_parents=getattr(classifier, "max_parents_", params["max_parents"]),
+        class_restricted=params.get("class_restricted", True),
+        required=_named_arcs(params["required_arcs"], network, "required_arcs"),
+        forbidden=_named_arcs(params["forbidden_arcs"], network, "forbidden_arcs"),
+        structure=tuple(
+            (names[i], tuple(names[p] for p in parents))
+            for i, parents in enumerate(network.structure.parents)
+        ),
+        objective=classifier.result_.objective,
+        **_score_of(params, gamma=getattr(classifier, "gamma_", params.get("gamma"))),
+    )
+
+
+def _score_of(params: dict[str, Any], gamma: float | None) -> dict[str, Any]:
+    """The score by the name that certificates have for it, and its numbers."""
+    if gamma is not None:
+        return {"score": params["margin"], "gamma": gamma, "smoothing": float(params["smoothing"])}
+    size = float(params["equivalent_sample_size"]) if params["score"] == "bdeu" else None
+    return {"score": SCORES[params["score"]].certificate, "equivalent_sample_size": size}
+
+
+def _named_arcs(arcs: Any, network: BayesianNetwork, name: str) -> NamedArcs:
+    names = network.names
+    return tuple((names[p], names[c]) for p, c in resolve_arcs(arcs, names, name))
+
+
+def _as_version_2(data: Any) -> Any:
+    """Files of version 1 say nothing about evidence."""
+    if not isinstance(data, dict) or data.get("version") != 1 or "evidence" in data:
+        return data
+    return {**data, "evidence": dict.fromkeys(_Evidence.__dataclass_fields__)}
+
+
+def _write_evidence(evidence: Evidence) -> dict[str, object]:
+    return {name: getattr(evidence, name) for name in _Evidence.__dataclass_fields__}
+
+
+def _check_objective(classifier: BaseBNClassifier) -> None:
+    """Refuse an objective that no structure can have.
+
+    A soft margin counts every row with gamma at most, so W rows with gamma W; all other scores are
+    logarithms of probabilities, so 0.
+    """
+    weight = classifier.evidence_.total_weight
+    if weight is None:
+        return
+    params = classifier.get_params(deep=False)
+    gamma = getattr(classifier, "gamma_", params.get("gamma")) or 0.0
+    room = ROUNDING * weight * max(gamma, 1.0) + ROUNDING * params.get("equivalent_sample_size", 0)
+    largest = gamma * weight
+    if classifier.result_.objective > largest + room:
+        raise MisfitError(
+            f"$.result.objective: {classifier.result_.objective!r} is more than {largest:.10g}, "
+            "which no structure can exceed on data of this weight; the file was changed"
+        )
 
 
 def _write_classes(classes: NDArray[Any]) -> dict[str, object]:

@@ -5,20 +5,25 @@ The generative baseline maximises a decomposable score, the classifier of the pa
 
 from __future__ import annotations
 
+import hashlib
 import math
+import os
 import sys
 import warnings
 from abc import abstractmethod
+from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any, ClassVar, get_args
 
 import numpy as np
 from sklearn.utils import check_random_state
 
 from marginbn.classifiers import validation
-from marginbn.classifiers.base import BaseBNClassifier, fixed_structure_result
+from marginbn.classifiers.base import BaseBNClassifier, Evidence, fixed_structure_result
 from marginbn.data.columns import as_input_errors
 from marginbn.data.encode import EncodedData
 from marginbn.exceptions import InputError, OptimalityWarning
+from marginbn.files import PathLike
 from marginbn.problem.candidates import Arc, CandidateSets, enumerate_candidates
 from marginbn.problem.margins import MarginKind
 from marginbn.problem.problem import (
@@ -30,6 +35,7 @@ from marginbn.problem.problem import (
 )
 from marginbn.problem.scores import get_local_score
 from marginbn.problem.structure import Structure
+from marginbn.proof.definition import define_data
 from marginbn.solvers import solve_structure, solver_names
 from marginbn.solvers.memory import parse_memory
 from marginbn.solvers.result import SolveResult, Status, TracePoint
@@ -80,13 +86,14 @@ class SearchingBNClassifier(BaseBNClassifier):
             data.n_variables,
             self.max_parents,
             class_restricted=class_restricted,
-            required=resolve_arcs(self.required_arcs, data, "required_arcs"),
-            forbidden=resolve_arcs(self.forbidden_arcs, data, "forbidden_arcs"),
+            required=resolve_arcs(self.required_arcs, data.names, "required_arcs"),
+            forbidden=resolve_arcs(self.forbidden_arcs, data.names, "forbidden_arcs"),
             constant=data.constant,
         )
 
     def _search(self, problem: StructureProblem, start: Structure | None = None) -> SolveResult:
         """Solve within the limits; a limit is a normal ending, reported by a warning."""
+        before = _stamp(self.certificate)
         result = solve_structure(
             problem,
             self.solver,
@@ -100,8 +107,19 @@ class SearchingBNClassifier(BaseBNClassifier):
             checkpoint=self.checkpoint,
             certificate=self.certificate,
         )
+        if (
+            _stamp(self.certificate) != before
+        ):  # else it is the file of another fit, or there is none
+            self._written = sha256_of(self.certificate)
         warn_if_open(result, stacklevel=5)  # the caller of fit
         return result
+
+    def _evidence(self, data: EncodedData) -> Evidence:
+        return replace(
+            super()._evidence(data),
+            data_sha256=define_data(data).fingerprint(),
+            certificate_sha256=self.__dict__.pop("_written", None),
+        )
 
     def _listener(self) -> Callback | None:
         """The user's callback and the console, whichever are wanted."""
@@ -116,7 +134,21 @@ class SearchingBNClassifier(BaseBNClassifier):
         return both
 
 
-def resolve_arcs(arcs: Any, data: EncodedData, name: str) -> tuple[Arc, ...]:
+def sha256_of(path: PathLike) -> str:
+    """SHA-256 of a file, in hexadecimal digits."""
+    with open(path, "rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def _stamp(path: PathLike | None) -> tuple[int, int] | None:
+    """Changes when a file is written again; None where there is none."""
+    if path is None or not os.path.isfile(path):
+        return None
+    status = os.stat(path)
+    return status.st_ino, status.st_mtime_ns
+
+
+def resolve_arcs(arcs: Any, names: Sequence[str], name: str) -> tuple[Arc, ...]:
     """Arcs given as (parent, child) by name, or by index with the class at 0."""
     if arcs is None:
         return ()
@@ -124,17 +156,17 @@ def resolve_arcs(arcs: Any, data: EncodedData, name: str) -> tuple[Arc, ...]:
         pairs = [(parent, child) for parent, child in arcs]
     except (TypeError, ValueError):
         raise InputError(f"{name} must be pairs (parent, child), got {arcs!r}") from None
-    return tuple((_resolve(p, data, name), _resolve(c, data, name)) for p, c in pairs)
+    return tuple((_resolve(p, names, name), _resolve(c, names, name)) for p, c in pairs)
 
 
-def _resolve(variable: Any, data: EncodedData, name: str) -> int:
-    if isinstance(variable, str) and variable in data.names:
-        return data.names.index(variable)
-    if isinstance(variable, (int, np.integer)) and 0 <= variable < data.n_variables:
+def _resolve(variable: Any, names: Sequence[str], name: str) -> int:
+    if isinstance(variable, str) and variable in names:
+        return names.index(variable)
+    if isinstance(variable, (int, np.integer)) and 0 <= variable < len(names):
         return int(variable)
     raise InputError(
-        f"{name} names the variable {variable!r}; known are {list(data.names)} "
-        f"and the indices 0 (the class) to {data.n_variables - 1}"
+        f"{name} names the variable {variable!r}; known are {list(names)} "
+        f"and the indices 0 (the class) to {len(names) - 1}"
     )
 
 

@@ -30,6 +30,27 @@ if TYPE_CHECKING:
     from marginbn.data.labelled import LabelledTable
 
 
+CertificateOption = Annotated[
+    Path | None,
+    typer.Option(
+        metavar="FILE",
+        help="Check this proof of the model first; without it optimality is a claim of the file.",
+    ),
+]
+
+
+def load_checked(model: Path, certificate: Path | None) -> BaseBNClassifier:
+    """The classifier of a file, verified if there is a certificate; refused if that fails."""
+    from marginbn.classifiers.model_file import load_model, verify_model
+
+    classifier = load_model(model)
+    if certificate is not None:
+        verdict = verify_model(classifier, certificate)
+        if not verdict:
+            raise InputError(f"{certificate} does not prove what {model} claims: {verdict.reason}")
+    return classifier
+
+
 def predict(
     model: options.ModelArgument,
     table: options.TableArgument,
@@ -45,20 +66,23 @@ def predict(
         ),
     ] = False,
     output: options.OutputOption = None,
+    certificate: CertificateOption = None,
     json: options.JsonOption = False,
     delimiter: options.DelimiterOption = None,
+    quiet: options.QuietOption = False,
 ) -> int:
     """Predict the class of every row of TABLE, as CSV.
 
     Columns are matched by name; others, such as the class itself, are ignored. Missing values are
     summed out, and so are categories that training never saw.
     """
-    from marginbn.classifiers.model_file import load_model
     from marginbn.cli.data import load_table
     from marginbn.data.readers import write_csv
+    from marginbn.report.summary import verdict
 
     try_outputs(output=output)
-    classifier = load_model(model)
+    classifier = load_checked(model, certificate)
+    note(f"{model}: {verdict(classifier)}", quiet)
     features = load_table(table, delimiter)
     names = [classifier.network_.names[0]]
     columns = [classifier.predict(features).tolist()]
@@ -82,20 +106,20 @@ def show(
     tables: Annotated[
         bool, typer.Option("--tables", help="Also print the conditional probability tables.")
     ] = False,
+    certificate: CertificateOption = None,
     json: options.JsonOption = False,
 ) -> None:
     """Summarise a saved classifier: verdict, numbers, structure."""
-    from marginbn.classifiers.model_file import load_model
     from marginbn.export.native import network_to_dict
-    from marginbn.report.summary import describe, describe_tables, summarise
+    from marginbn.report.summary import describe, describe_tables, is_proved, summarise
 
-    classifier = load_model(model)
+    classifier = load_checked(model, certificate)
     if json:
         network = {"network": network_to_dict(classifier.network_)} if tables else {}
         print_json(summarise(classifier) | network)
         return
     text = describe(classifier, (), text_width())
-    print_verdict(text, proved=classifier.result_.is_optimal)
+    print_verdict(text, proved=is_proved(classifier))
     if tables:
         print_text(f"\n{describe_tables(classifier.network_, text_width())}")
 
@@ -141,6 +165,7 @@ def report(
             help="Seconds for the search in a fold, if it had no less in training.",
         ),
     ] = 10.0,
+    certificate: CertificateOption = None,
     delimiter: options.DelimiterOption = None,
     quiet: options.QuietOption = False,
 ) -> None:
@@ -150,12 +175,11 @@ def report(
     settings; states can be clicked and all posteriors follow. Ctrl-C while the accuracy is
     measured writes the page without it.
     """
-    from marginbn.classifiers.model_file import load_model
     from marginbn.report.page import write_report
 
     check_options(data, test, folds, fold_time)
     try_outputs(output=output)
-    classifier = load_model(model)
+    classifier = load_checked(model, certificate)
     rows, test_rows = load_rows(classifier, data, test, target, delimiter)
     if rows is not None and test_rows is None and folds:
         note(f"Cross-validation in {folds} folds; Ctrl-C leaves it out.", quiet)

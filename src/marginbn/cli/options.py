@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Protocol
 
 import typer
 
@@ -89,6 +89,18 @@ class TableOptions:
         typer.Option(metavar="COL", help="Leave a column out; may be repeated."),
     ] = None
     delimiter: DelimiterOption = None
+
+
+class GammaOptions(Protocol):
+    """Options that name gamma, in one of two ways."""
+
+    @property
+    def gamma(self) -> float | None:
+        """The log margin."""
+
+    @property
+    def p(self) -> float | None:
+        """The probability."""
 
 
 @dataclass(frozen=True)
@@ -247,7 +259,7 @@ def _given_parameters(problem: ProblemOptions, search: SearchOptions | None) -> 
     return given
 
 
-def resolve_gamma(problem: ProblemOptions) -> float | None:
+def resolve_gamma(problem: GammaOptions) -> float | None:
     """gamma as given, or as a probability."""
     if problem.p is None:
         return problem.gamma

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+import textwrap
+from collections.abc import Iterator
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -12,17 +14,81 @@ from marginbn.cli.options import (
     DEFAULT_HOLDOUT,
     DelimiterOption,
     JsonOption,
+    Margin,
     Missing,
     QuietOption,
+    Score,
     TableOptions,
+    parse_arcs,
+    resolve_gamma,
 )
-from marginbn.cli.running import DONE, ERROR, note, print_json, print_verdict
+from marginbn.cli.running import DONE, ERROR, note, print_json, print_verdict, text_width
+from marginbn.network.wording import counted, hanging, listing
 
 if TYPE_CHECKING:
     from marginbn.data.labelled import LabelledTable
-    from marginbn.proof.certificate import Data
+    from marginbn.proof.certificate import Certificate, Data
     from marginbn.proof.checker import Verdict
     from marginbn.proof.checker.verdict import Progress
+    from marginbn.proof.theorem import Statement
+
+PROOF_TOLERANCE = 1e-6
+"""As in marginbn.solvers.result, which is too heavy for --help; a test compares them."""
+
+
+@dataclass(frozen=True)
+class WantedOptions:
+    """The statement that the certificate must prove, in the words of ``marginbn fit``."""
+
+    model: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="MODEL",
+            help="The proof must be about this saved classifier: its rows, score, rule, structure.",
+        ),
+    ] = None
+    score: Annotated[Score | None, typer.Option(help="The score must be this one.")] = None
+    margin: Annotated[Margin | None, typer.Option(help="The margin must be this one.")] = None
+    gamma: Annotated[float | None, typer.Option(metavar="G", help="gamma must be this number.")] = (
+        None
+    )
+    p: Annotated[
+        float | None,
+        typer.Option("--p", metavar="P", help="The same: gamma must be log(p / (1 - p))."),
+    ] = None
+    smoothing: Annotated[
+        float | None, typer.Option(metavar="S", help="The margin's smoothing must be this one.")
+    ] = None
+    max_parents: Annotated[
+        int | None,
+        typer.Option(metavar="K", help="All sets of K parents at most must be candidates."),
+    ] = None
+    unrestricted: Annotated[
+        bool, typer.Option("--unrestricted", help="Also sets without the class.")
+    ] = False
+    require: Annotated[
+        list[str] | None,
+        typer.Option(metavar='"A->B"', help="Exactly these arcs may be required."),
+    ] = None
+    forbid: Annotated[
+        list[str] | None,
+        typer.Option(metavar='"A->B"', help="Exactly these arcs may be forbidden."),
+    ] = None
+    drop: Annotated[
+        list[str] | None,
+        typer.Option(metavar="COL", help="Exactly these columns of --data may be left out."),
+    ] = None
+    gap: Annotated[
+        float | None, typer.Option(metavar="G", help="The proven gap must not be larger.")
+    ] = None
+    strict: Annotated[
+        bool,
+        typer.Option(
+            "--strict",
+            help="Whatever is not said here must be as `marginbn fit` has it by default: nothing "
+            "required, forbidden or left out.",
+        ),
+    ] = False
 
 
 def verify(
@@ -30,6 +96,7 @@ def verify(
         Path,
         typer.Argument(metavar="CERTIFICATE", help="File written by `marginbn fit --certificate`."),
     ],
+    wanted: WantedOptions,
     data: Annotated[
         str | None,
         typer.Option(
@@ -66,74 +133,264 @@ def verify(
     json: JsonOption = False,
     quiet: QuietOption = False,
 ) -> int:
-    """Check a CERTIFICATE without trusting the search that wrote it.
+    """Check a CERTIFICATE without trusting the search that wrote it, and say what it proves.
 
-    Prints VERIFIED with the proven gap, or what is wrong and where (exit code 1).
+    Prints VERIFIED with the statement that is proved, or what is wrong and where (exit code 1).
+    With --data, --model, --gamma and the like the statement comes from you: a proof of another one
+    is REFUTED.
     """
     from marginbn.cli.data import load_rows
-    from marginbn.proof.checker import read_within, verify_certificate
+    from marginbn.proof.checker import read_within
+    from marginbn.proof.theorem import Statement
     from marginbn.solvers.memory import parse_memory
 
-    allowed = parse_memory(max_memory, "max_memory")
+    expected, allowed = expected_statement(wanted), parse_memory(max_memory, "max_memory")
     content = read_within(certificate, allowed)
-    problem = None
+    match = None
     if data is not None:
         name = target or content.data.names[0]
         rows = load_rows(TableOptions(data, name, kind, None, delimiter))
         shares = (0.0, DEFAULT_HOLDOUT) if holdout is None else (holdout,)
-        problem = compare_data(content.data, rows, missing, shares, seed)
+        match = compare_data(content.data, rows, missing, shares, seed)
     progress = progress_on_stderr(quiet or json)
-    verdict = verify_certificate(content, progress=progress, max_memory=allowed)
-    reason = problem or verdict.reason
+    checked = Checked(
+        certificate=certificate,
+        statement=Statement.of(content),
+        table=data,
+        match=match,
+        asked=asked_options(wanted),
+        refuted=[] if match is None else table_differences(match, wanted),
+        verdict=judge(content, expected, wanted.model, progress, allowed),
+    )
     if json:
-        print_json(summarise(verdict, reason, data is not None))
+        print_json(summarise(checked))
     else:
-        print_verdict(describe(verdict, reason, data), proved=not reason)
-    return ERROR if reason else DONE
+        print_verdict(describe(checked, text_width()), proved=not checked.reason)
+    return ERROR if checked.reason else DONE
 
 
-def summarise(verdict: Verdict, reason: str, data_checked: bool) -> dict[str, object]:
+@dataclass(frozen=True)
+class TableMatch:
+    """How the rows of a table and of a certificate belong together."""
+
+    difference: str | None  # None: they do
+    n_used: int
+    n_rows: int
+    left_out: tuple[str, ...]  # columns
+
+
+@dataclass(frozen=True)
+class Checked:
+    """A verdict, and what it is about."""
+
+    certificate: Path
+    statement: Statement
+    table: str | None
+    match: TableMatch | None
+    asked: list[str]
+    refuted: list[str]  # differences to the table
+    verdict: Verdict
+
+    @property
+    def is_refuted(self) -> bool:
+        """Whether the certificate is about something else than was asked for."""
+        return bool(self.refuted) or "proves another statement" in self.verdict.reason
+
+    @property
+    def reason(self) -> str:
+        """Why it is not verified, or nothing."""
+        return "; ".join([*self.refuted, *filter(None, [self.verdict.reason])])
+
+
+def expected_statement(wanted: WantedOptions) -> Statement:
+    """The statement that the options describe; None in it stands for what nobody asked for."""
+    from marginbn.problem.scores import SCORES
+    from marginbn.proof.theorem import Statement
+
+    if wanted.score is not None and wanted.margin is not None:
+        raise typer.BadParameter("give either --score or --margin", param_hint="--margin")
+    name = None if wanted.margin is None else str(wanted.margin)
+    if wanted.score is not None:
+        name = SCORES[str(wanted.score)].certificate
+    said = Statement(
+        score=name,
+        gamma=resolve_gamma(wanted),
+        smoothing=wanted.smoothing,
+        max_parents=wanted.max_parents,
+        class_restricted=False if wanted.unrestricted else None,
+        required=_arcs(wanted.require, "--require"),
+        forbidden=_arcs(wanted.forbid, "--forbid"),
+        gap=wanted.gap,
+    )
+    return with_defaults(said) if wanted.strict else said
+
+
+def with_defaults(said: Statement) -> Statement:
+    """What is not said is as ``marginbn fit`` has it."""
+    from marginbn.classifiers import GenerativeBNClassifier, MaxMarginBNClassifier
+
+    margin = MaxMarginBNClassifier().get_params(deep=False)
+    usual: dict[str, Any] = {"score": margin["margin"], "class_restricted": True}
+    usual |= {"required": (), "forbidden": (), "max_parents": margin["max_parents"]}
+    score = said.score or usual["score"]
+    if score in ("multiclass", "binary"):
+        usual |= {name: margin[name] for name in ("gamma", "smoothing")}
+    elif score == "bdeu":
+        size = GenerativeBNClassifier().get_params(deep=False)["equivalent_sample_size"]
+        usual["equivalent_sample_size"] = size
+    missing = {name: value for name, value in usual.items() if getattr(said, name) is None}
+    return replace(said, **missing)
+
+
+def _arcs(texts: list[str] | None, option: str) -> tuple[tuple[str, str], ...] | None:
+    arcs = parse_arcs(texts, option)
+    return None if arcs is None else tuple(arcs)
+
+
+def asked_options(wanted: WantedOptions) -> list[str]:
+    """The options that say what is to be proved, as they are written."""
+    given = [f.name for f in fields(wanted) if getattr(wanted, f.name) not in (None, False, [])]
+    return [f"--{name.replace('_', '-')}" for name in given]
+
+
+def judge(
+    content: Certificate,
+    expected: Statement,
+    model: Path | None,
+    progress: Progress,
+    max_memory: int | None,
+) -> Verdict:
+    """The verdict about the statement, and about the model if there is one."""
+    from marginbn.classifiers.model_file import load_model, verify_model
+    from marginbn.proof.checker import verify_certificate
+
+    if model is None:
+        return verify_certificate(
+            content, progress=progress, expect=expected, max_memory=max_memory
+        )
+    classifier = load_model(model)
+    return verify_model(
+        classifier, content, progress=progress, expect=expected, max_memory=max_memory
+    )
+
+
+def table_differences(match: TableMatch, wanted: WantedOptions) -> list[str]:
+    """What is wrong with the table, and with the columns that were left out of it."""
+    if match.difference is not None:
+        return [match.difference]
+    allowed = wanted.drop or ([] if wanted.strict else list(match.left_out))
+    others = [name for name in match.left_out if name not in allowed]
+    used = [name for name in allowed if name not in match.left_out]
+    told = [f"the columns {others} of the table are left out of the proof"] if others else []
+    return [*told, *([f"the columns {used} are not left out of the proof"] if used else [])]
+
+
+def summarise(checked: Checked) -> dict[str, object]:
     """The verdict for programs."""
+    verdict, match = checked.verdict, checked.match
     return {
-        "verified": not reason,
-        "reason": reason,
+        "verified": not checked.reason,
+        "reason": checked.reason,
         "objective": verdict.objective,
         "bound": verdict.bound,
         "gap": verdict.gap,
+        "tolerance": PROOF_TOLERANCE,
+        "optimal": not checked.reason and verdict.gap <= PROOF_TOLERANCE,
         "leaves": verdict.n_leaves,
-        "data_checked": data_checked,
+        "data_checked": match is not None,
+        "asked": checked.asked,
+        "statement": checked.statement.record()
+        | {
+            "table_rows": None if match is None else match.n_rows,
+            "table_rows_used": None if match is None else match.n_used,
+            "left_out": None if match is None else list(match.left_out),
+        },
     }
 
 
-def describe(verdict: Verdict, reason: str, data: str | None) -> str:
-    """The verdict in words."""
-    if reason:
-        return f"NOT VERIFIED\n{reason}"
-    about = "the data in the certificate" if data is None else f"the rows of {data}"
-    return (
-        f"VERIFIED, gap {100 * verdict.gap:.2g} %\n"
-        f"The structure in the certificate scores at least {verdict.objective!r} on {about},\n"
-        f"and no structure scores more than {verdict.bound!r}: "
-        f"{verdict.n_leaves} cases checked one by one."
+def describe(checked: Checked, width: int = 80) -> str:
+    """The verdict in words, and the statement."""
+    verdict = checked.verdict
+    if checked.reason:
+        head = ["REFUTED" if checked.is_refuted else "NOT VERIFIED", checked.reason]
+        title = "What the certificate claims"
+    else:
+        head = [f"VERIFIED, gap {100 * verdict.gap:.2g} %", *_theorem(checked, width)]
+        title = "What is proved"
+    lines = [*head, "", title]
+    for label, text in statement_lines(checked):
+        lines += hanging(f"{label:<12}", text, width)
+    return "\n".join([*lines, "", *textwrap.wrap(_origin(checked), width)])
+
+
+def _theorem(checked: Checked, width: int) -> list[str]:
+    verdict, table = checked.verdict, checked.table
+    about = "the rows in the certificate" if table is None else rows_text(checked)
+    return textwrap.wrap(
+        f"The structure in the certificate scores at least {verdict.objective!r} on {about}, and "
+        f"no structure that the candidates below allow scores more than {verdict.bound!r}: "
+        f"{counted(verdict.n_leaves, 'case')} checked one by one.",
+        width,
+        break_long_words=False,
+        break_on_hyphens=False,
     )
+
+
+def rows_text(checked: Checked) -> str:
+    """``320 of the 400 rows of t.csv``, or ``all 400 rows of t.csv``."""
+    match = checked.match
+    assert match is not None  # there is a table
+    share = "all" if match.n_used == match.n_rows else f"{match.n_used} of"
+    return f"{share} the {match.n_rows} rows of {checked.table}"
+
+
+def statement_lines(checked: Checked) -> Iterator[tuple[str, str]]:
+    """Lines of the statement, with what only the table can tell."""
+    match, verdict = checked.match, checked.verdict
+    known = match is not None and match.difference is None
+    for label, text in checked.statement.lines():
+        if label == "rows" and known:
+            yield label, f"{rows_text(checked)}, {text}"
+        else:
+            yield label, text
+        if label == "features" and known and match is not None and match.left_out:
+            yield "LEFT OUT", f"{len(match.left_out)} columns: {listing(match.left_out)}"
+    text = f"a gap of at most {PROOF_TOLERANCE:g} counts as optimal"
+    if not checked.reason:
+        text += f": this structure {'is' if verdict.gap <= PROOF_TOLERANCE else 'may not be'}"
+    yield "tolerance", text
+
+
+def _origin(checked: Checked) -> str:
+    """Who said what is to be proved."""
+    given = checked.asked if checked.table is None else ["--data", *checked.asked]
+    if not given:
+        return (
+            "All of this is what the certificate says of itself. Compare it with what you want to "
+            "be proved, or say it: --data, --model, --gamma, --max-parents, ..., --strict."
+        )
+    return f"Checked against what you gave: {', '.join(given)}."
 
 
 def compare_data(
     wanted: Data, rows: LabelledTable, missing: Missing, shares: tuple[float, ...], seed: int
-) -> str | None:
-    """None if the table gives the data of the certificate, else what differs."""
+) -> TableMatch:
+    """Whether the table, or the part of it that is not held out, is the data of the certificate."""
     from marginbn.cli.data import encode_rows, hold_out
     from marginbn.proof.definition import define_data
 
-    difference = None
+    difference, n_used = None, 0
+    names = rows.features.names
+    left_out = tuple(name for name in names if name not in wanted.names[1:])
     rows = _known_columns(rows, wanted)
     for share in shares:
         train, _ = hold_out(rows, share, seed)
-        found = define_data(encode_rows(train, missing.value))
+        encoded = encode_rows(train, missing.value)
+        found = define_data(encoded)
         if found.fingerprint() == wanted.fingerprint():
-            return None
+            return TableMatch(None, encoded.n_samples, rows.n_rows, left_out)
         difference = difference or _difference(wanted, found)
-    return difference
+    return TableMatch(difference, n_used, rows.n_rows, left_out)
 
 
 def _known_columns(rows: LabelledTable, wanted: Data) -> LabelledTable:

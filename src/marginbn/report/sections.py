@@ -18,7 +18,7 @@ from marginbn.network.wording import counted, number, seconds
 from marginbn.report import charts
 from marginbn.report.charts import Child, Markup, element, join
 from marginbn.report.comparison import Comparison, MethodAccuracy
-from marginbn.report.summary import facts, settings, verdict
+from marginbn.report.summary import facts, is_proved, settings, verdict
 from marginbn.solvers.result import PROOF_TOLERANCE, read_trace
 
 N_SAMPLES = 6
@@ -120,8 +120,8 @@ def order_by_information(information: Sequence[float] | None, n_variables: int) 
 def write_header(report: Report) -> Markup:
     """Title, verdict, and the numbers one looks for first."""
     result, sentence = report.classifier.result_, verdict(report.classifier)
-    kind, sign = ("proven", "✓") if result.is_optimal else ("open", "≈")
-    if result.is_optimal and not sentence.startswith("Optimal"):
+    kind, sign = ("proven", "✓") if is_proved(report.classifier) else ("open", "≈")
+    if kind == "proven" and not sentence.startswith(("Optimal", "Verified")):
         kind, sign = "fixed", "•"  # there was nothing to search
     mark = element("span", sign, class_="mark", aria_hidden="true")
     tiles = [

@@ -16,12 +16,14 @@ import numpy as np
 
 from marginbn import classifiers
 from marginbn.classifiers import BaseBNClassifier
+from marginbn.classifiers.base import Evidence
 from marginbn.classifiers.evaluation import accuracy, binomial_interval
 from marginbn.network import wording
 from marginbn.network.layout import isolated_features
 from marginbn.network.network import BayesianNetwork
 from marginbn.network.wording import counted, percent, seconds, visible
-from marginbn.solvers.result import Status
+from marginbn.proof.checker import Verdict
+from marginbn.solvers.result import PROOF_TOLERANCE, Status
 
 _ENDINGS = {
     Status.OPTIMAL: "optimal",
@@ -82,7 +84,8 @@ def summarise(
         "bound": _finite(result.bound),
         "gap": _finite(result.gap),
         "status": str(result.status),
-        "proved": result.is_optimal,
+        "proved": is_proved(classifier),
+        "evidence": evidence_record(classifier),
         "seconds": result.seconds,
         "solver": result.solver,
         "nodes": int(result.nodes),
@@ -127,8 +130,42 @@ def describe(
     return "\n".join(lines)
 
 
+def evidence_of(classifier: BaseBNClassifier) -> Evidence:
+    """What stands behind the claim; a classifier without any comes from an older version."""
+    return getattr(classifier, "evidence_", Evidence("file"))
+
+
+def is_proved(classifier: BaseBNClassifier) -> bool:
+    """Whether the search that ran here, or a certificate that was checked here, proves optimality.
+
+    A structure that is fixed needs no proof.
+    """
+    evidence, result = evidence_of(classifier), classifier.result_
+    if evidence.verdict is not None:
+        return evidence.verdict.gap <= PROOF_TOLERANCE
+    nothing_to_search = isinstance(classifier, classifiers.NaiveBayesClassifier) or (
+        result.solver == _SINGLE_CLASS
+    )
+    return result.is_optimal and (nothing_to_search or evidence.source == "search")
+
+
+def evidence_record(classifier: BaseBNClassifier) -> dict[str, Any]:
+    """For programs: who says so, and what the certificate that was checked proves."""
+    evidence = evidence_of(classifier)
+    record: dict[str, Any] = {
+        "source": evidence.source,
+        "data_sha256": evidence.data_sha256,
+        "certificate_sha256": evidence.certificate_sha256,
+    }
+    if evidence.verdict is not None:
+        found = evidence.verdict
+        record |= {"objective": found.objective, "bound": found.bound, "gap": found.gap}
+    return record
+
+
 def verdict(classifier: BaseBNClassifier) -> str:
-    """One sentence: proven optimal, or how far from it at most.
+    """One sentence: optimal, or how far from it at most; and whether that is proven by the search
+    that ran here, claimed by a file, or verified with a certificate.
 
     The gap is relative to the larger of objective and bound, see
     :func:`marginbn.solvers.result.relative_gap`.
@@ -138,15 +175,30 @@ def verdict(classifier: BaseBNClassifier) -> str:
         return "There is only one class, so there is nothing to separate."
     if isinstance(classifier, classifiers.NaiveBayesClassifier):
         return "Naive Bayes: the structure is fixed, there was nothing to search."
-    name = _short_score_name(classifier)
-    if isinstance(classifier, classifiers.TANClassifier):
-        return f"Optimal, proven: no tree over the features has a higher {name}."
+    name, evidence = _short_score_name(classifier), evidence_of(classifier)
+    if evidence.verdict is not None:
+        return _verified(evidence.verdict, name)
+    claimed = evidence.source == "file"
     if result.is_optimal:
-        return f"Optimal, proven: no allowed structure has a higher {name}."
+        words = "Claimed optimal, not checked" if claimed else "Optimal, proven"
+        family = "tree over the features" if _is_tree(classifier) else "allowed structure"
+        return f"{words}: no {family} has a higher {name}."
     ending = _ENDINGS[result.status]
     if not math.isfinite(result.gap):
         return f"No bound is known yet ({ending}): the structure may be far from the best."
-    return f"Within {percent(result.gap)} of the best possible {name} ({ending})."
+    words = "Claimed, not checked: within" if claimed else "Within"
+    return f"{words} {percent(result.gap)} of the best possible {name} ({ending})."
+
+
+def _verified(found: Verdict, name: str) -> str:
+    """What a certificate says counts, whatever the model says."""
+    if found.gap <= PROOF_TOLERANCE:
+        return f"Verified optimal: by its certificate no allowed structure has a higher {name}."
+    return f"Verified: by its certificate within {percent(found.gap)} of the best possible {name}."
+
+
+def _is_tree(classifier: BaseBNClassifier) -> bool:
+    return isinstance(classifier, classifiers.TANClassifier)
 
 
 def score_name(classifier: BaseBNClassifier) -> str:
@@ -203,6 +255,7 @@ def facts(
         ("bound", wording.number(result.bound)),
         ("gap", percent(result.gap)),
         ("search", _search_text(classifier)),
+        ("certificate", _certificate_text(classifier)),
         ("classes", f"{network.n_classes}: {wording.listing(network.variables[0].states)}"),
         ("rows", _rows_text(classifier)),
         ("features", _features_text(network)),
@@ -216,6 +269,14 @@ def _search_text(classifier: BaseBNClassifier) -> str:
     result = classifier.result_
     nodes = f", {counted(result.nodes, 'node')}" if result.nodes else ""
     return f"{_ENDINGS[result.status]} after {seconds(result.seconds)}, {result.solver}{nodes}"
+
+
+def _certificate_text(classifier: BaseBNClassifier) -> str:
+    found = evidence_of(classifier).verdict
+    if found is None:
+        return ""
+    numbers = f"objective {wording.number(found.objective)}, bound {wording.number(found.bound)}"
+    return f"checked: {numbers}, gap {percent(found.gap)}, {counted(found.n_leaves, 'case')}"
 
 
 def _rows_text(classifier: BaseBNClassifier) -> str:

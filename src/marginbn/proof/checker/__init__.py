@@ -8,11 +8,15 @@ the claim follows. Besides Python it needs NumPy alone, and nothing is compiled.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import replace
+
 from marginbn.files import PathLike
 from marginbn.proof.certificate import Certificate, Extent
 from marginbn.proof.checker.statement import admit, default_memory
 from marginbn.proof.checker.verdict import Progress, Verdict, check
 from marginbn.proof.format import MAX_BYTES, read_certificate
+from marginbn.proof.theorem import Statement, differences
 
 __all__ = ["Verdict", "verify_certificate"]
 
@@ -22,6 +26,7 @@ def verify_certificate(
     *,
     progress: Progress | None = None,
     max_memory: int | None = None,
+    expect: Statement | Sequence[Statement] = (),
 ) -> Verdict:
     """Check whether a certificate proves what it claims.
 
@@ -34,6 +39,9 @@ def verify_certificate(
     max_memory
         Bytes that the check may take. What it needs is known from the header of the file, and more
         than this is refused before anything is done. By default half of the machine's memory.
+    expect
+        What the certificate must prove; without it anything true will do, so read
+        :meth:`Statement.of`. A certificate of another statement is refuted before its tree is read.
 
     Returns
     -------
@@ -52,8 +60,8 @@ def verify_certificate(
     >>> import os, tempfile
     >>> import numpy as np
     >>> from marginbn import (
-    ...     EncodedData, Variable, enumerate_candidates, margin_problem, solve_structure,
-    ...     verify_certificate,
+    ...     EncodedData, Statement, Variable, enumerate_candidates, margin_problem,
+    ...     solve_structure, verify_certificate,
     ... )
     >>> variables = (Variable("class", ("0", "1")), Variable("x", ("0", "1")))
     >>> data = EncodedData(np.array([[0, 0], [1, 1]] * 9), np.ones(18), variables)
@@ -62,11 +70,26 @@ def verify_certificate(
     ...     path = os.path.join(folder, "proof.certificate")
     ...     result = solve_structure(problem, certificate=path)
     ...     verify_certificate(path).verified
+    ...     verify_certificate(path, expect=Statement(gamma=3.0)).reason
     True
+    'the certificate proves another statement: gamma is 2.0, not 3.0'
     """
     if not isinstance(certificate, Certificate):
         certificate = read_within(certificate, max_memory)
-    return check(certificate, progress, max_memory)
+    wanted = [expect] if isinstance(expect, Statement) else list(expect)
+    others = differences(certificate, wanted)
+    if others:
+        return Verdict(False, _another(others), certificate.objective, certificate.bound)
+    verdict = check(certificate, progress, max_memory)
+    numbers = (verdict.objective, verdict.bound, verdict.gap)
+    unmet = [text for statement in wanted for text in statement.unmet_by(*numbers)]
+    if verdict and unmet:
+        return replace(verdict, verified=False, reason=_another(unmet))
+    return verdict
+
+
+def _another(told: list[str]) -> str:
+    return f"the certificate proves another statement: {'; '.join(told)}"
 
 
 def read_within(path: PathLike, max_memory: int | None = None) -> Certificate:

@@ -1,0 +1,333 @@
+"""What a certificate proves, said aloud, and compared with what somebody wanted to be proved.
+
+A certificate carries its own problem: score, rows, candidates. Whoever checks it therefore learns
+that *something* is true; a proof over one listed structure, or of a smaller gamma, is a proof too.
+So the statement is read off the certificate in words and numbers (:meth:`Statement.of`), and it can
+be given from outside: every field of a :class:`Statement` that is not None must be met.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, fields
+from typing import Any
+
+from marginbn.proof.certificate import Candidates, Certificate, Data, Score
+
+NamedArcs = tuple[tuple[str, str], ...]
+NamedParents = tuple[tuple[str, tuple[str, ...]], ...]
+
+SAME_NUMBER = 1e-12
+"""Relative difference of two numbers that mean the same, as log 9 and log(0.9 / 0.1) do."""
+
+USUAL_PARENTS = 2
+"""A list of candidates is counted against all sets of at least so many parents."""
+
+MOST_SHOWN = 8
+
+_RULE = ("max_parents", "class_restricted", "required", "forbidden")
+
+
+@dataclass(frozen=True)
+class Statement:
+    """What is proved. None stands for "not said": nothing is asked for, or nothing is there.
+
+    Parameters
+    ----------
+    score
+        ``multiclass`` or ``binary`` for soft margins, else ``mdl`` (also called BIC), ``aic``,
+        ``loglik``, ``bdeu`` or ``k2``.
+    gamma, smoothing
+        Of a soft margin.
+    equivalent_sample_size
+        Of BDeu.
+    target, classes, features
+        Name and labels of the class, names of the features in order.
+    data
+        SHA-256 of names, labels, rows and weights.
+    distinct_rows, total_weight
+        Rows that differ from one another, and the sum of all weights: the number of rows where
+        every row counts once.
+    max_parents, class_restricted
+        The rule of the candidate parent sets: all sets of so many parents at most; if restricted,
+        features have no parents or the class among them.
+    listed
+        Instead of a rule: the number of parent sets in a custom list.
+    required, forbidden
+        Arcs (parent, child) by name.
+    constant
+        Features that the rule leaves without parents and children for having one state.
+    structure
+        Every variable's name with the names of its parents.
+    objective
+        Only asked for: a score that the structure may have by the proof.
+    gap
+        Only asked for: the largest gap that is good enough.
+
+    Examples
+    --------
+    >>> from marginbn import Statement
+    >>> wanted = Statement(score="multiclass", gamma=2.0, max_parents=2)
+    >>> wanted.differences_of(Statement(score="multiclass", gamma=0.01, max_parents=2))
+    ['gamma is 0.01, not 2.0']
+    """
+
+    score: str | None = None
+    gamma: float | None = None
+    smoothing: float | None = None
+    equivalent_sample_size: float | None = None
+    target: str | None = None
+    classes: tuple[str, ...] | None = None
+    features: tuple[str, ...] | None = None
+    data: str | None = None
+    distinct_rows: int | None = None
+    total_weight: float | None = None
+    max_parents: int | None = None
+    class_restricted: bool | None = None
+    listed: int | None = None
+    required: NamedArcs | None = None
+    forbidden: NamedArcs | None = None
+    constant: tuple[str, ...] | None = None
+    structure: NamedParents | None = None
+    objective: float | None = None
+    gap: float | None = None
+
+    @classmethod
+    def of(cls, certificate: Certificate) -> Statement:
+        """The statement of a certificate, before anything about it is checked."""
+        data = certificate.data
+        parents = zip(data.names, certificate.incumbent, strict=False)
+        return cls(
+            target=data.names[0],
+            classes=data.states[0],
+            features=data.names[1:],
+            data=certificate.fingerprint,
+            distinct_rows=len(data.codes),
+            total_weight=math.fsum(data.weights.tolist()),
+            structure=tuple((name, _names(data, own)) for name, own in parents),
+            **_score_fields(certificate.score),
+            **_candidate_fields(data, certificate.candidates),
+        )
+
+    def differences_of(self, found: Statement) -> list[str]:
+        """Where a statement that was found is not the one that is wanted here."""
+        told = []
+        for field in fields(self):
+            name, wanted = field.name, getattr(self, field.name)
+            if wanted is None or name in ("objective", "gap"):
+                continue
+            if name in _RULE and found.listed is not None:
+                continue  # told once, below
+            if not _same(name, wanted, getattr(found, name)):
+                told.append(_difference(name, wanted, getattr(found, name)))
+        if self._asks_for_a_rule and found.listed is not None:
+            told.append(f"the candidates are a custom list of {found.listed} parent sets, no rule")
+        return told
+
+    @property
+    def _asks_for_a_rule(self) -> bool:
+        return self.listed is None and any(getattr(self, name) is not None for name in _RULE)
+
+    def unmet_by(self, objective: float, bound: float, gap: float) -> list[str]:
+        """Where the proven numbers are not those that are wanted here."""
+        told = []
+        if self.objective is not None and not objective <= self.objective <= bound:
+            told.append(
+                f"the score of the structure lies between {objective!r} and {bound!r}, "
+                f"it is not {self.objective!r}"
+            )
+        if self.gap is not None and not gap <= self.gap:
+            told.append(f"the proven gap is {gap!r}, larger than {self.gap!r}")
+        return told
+
+    def record(self) -> dict[str, Any]:
+        """For programs: everything that is said, with arcs and parents by name."""
+        record = {f.name: getattr(self, f.name) for f in fields(self)}
+        del record["objective"], record["gap"]
+        if self.gamma is not None:
+            record["p"] = probability(self.gamma)
+        if self.listed is not None:
+            record["possible"], record["possible_max_parents"] = self._possible()
+        if self.structure is not None:
+            record["structure"] = {name: list(parents) for name, parents in self.structure}
+        return record | {"candidates": self.candidate_text()}
+
+    # --------------------------------------------------------------------------------- in words
+
+    def lines(self) -> Iterator[tuple[str, str]]:
+        """For people: label and text, most important first."""
+        yield "score", self.score_text()
+        yield "classes", f"{len(self.classes or ())} of {self.target}: {shown(self.classes)}"
+        yield "features", f"{len(self.features or ())}: {shown(self.features)}"
+        if self.constant:
+            yield "constant", f"{shown(self.constant)} (no parents, nobody's parent)"
+        yield "rows", f"total weight {self.total_weight:.15g}, {self.distinct_rows} distinct"
+        yield "candidates", self.candidate_text()
+        if self.listed is None:
+            yield "required", _arcs_text(self.required)
+            yield "forbidden", _arcs_text(self.forbidden)
+        arcs = sum(len(parents) for _, parents in self.structure or ())
+        yield "structure", f"{arcs} arcs (in full with --json)"
+
+    def score_text(self) -> str:
+        """The score with its numbers, all digits."""
+        if self.gamma is not None:
+            kind = "soft margin" if self.score == "multiclass" else "binary soft margin"
+            p = probability(self.gamma)
+            return f"{kind}, gamma = {self.gamma!r} (p = {p:.6g}), smoothing {self.smoothing!r}"
+        size = self.equivalent_sample_size
+        text = str(self.score).upper()
+        return text if size is None else f"{text}, equivalent sample size {size!r}"
+
+    def candidate_text(self) -> str:
+        """The rule, or how much of all parent sets the list is."""
+        if self.listed is not None:
+            possible, most = self._possible()
+            return (
+                f"A CUSTOM LIST: {self.listed} of {_grouped(possible)} possible sets of at most "
+                f"{most} parents; structures outside of it are not spoken of"
+            )
+        text = f"all sets of at most {self.max_parents} parent{'s' * (self.max_parents != 1)}"
+        if self.class_restricted:
+            text += ", for features none or with the class among them"
+        return text
+
+    def _possible(self) -> tuple[int, int]:
+        """The number of sets that a rule would make, and its limit of parents."""
+        n, most = 1 + len(self.features or ()), max(self.max_parents or 0, USUAL_PARENTS)
+        if not self.class_restricted:
+            return n * _subsets(n - 1, most), most
+        return _subsets(n - 1, most) + (n - 1) * (1 + _subsets(n - 2, most - 1)), most
+
+
+def _subsets(n: int, largest: int) -> int:
+    """Number of subsets of n things with at most ``largest`` members."""
+    return sum(math.comb(n, size) for size in range(min(n, largest) + 1))
+
+
+def probability(gamma: float) -> float:
+    """The posterior ratio p : 1 - p that gamma = log(p / (1 - p)) stands for."""
+    return 1 / (1 + math.exp(-gamma)) if gamma > -700 else 0.0
+
+
+def differences(certificate: Certificate, wanted: Iterable[Statement]) -> list[str]:
+    """Where the statement of a certificate is not what is wanted, each difference once."""
+    found = Statement.of(certificate)
+    told = [text for statement in wanted for text in statement.differences_of(found)]
+    names = certificate.data.names
+    if len(set(names)) < len(names) and any(_goes_by_name(s) for s in wanted):
+        told.append("two variables have the same name, so that names say nothing")
+    return list(dict.fromkeys(told))
+
+
+def _goes_by_name(statement: Statement) -> bool:
+    named = (statement.features, statement.required, statement.forbidden, statement.structure)
+    return any(part is not None for part in named)
+
+
+def _score_fields(score: Score) -> dict[str, Any]:
+    """The numbers that the score depends on, and no others."""
+    if score.is_margin:
+        return {"score": score.name, "gamma": score.gamma, "smoothing": score.smoothing}
+    size = score.equivalent_sample_size if score.name == "bdeu" else None
+    return {"score": score.name, "equivalent_sample_size": size}
+
+
+def _candidate_fields(data: Data, candidates: Candidates) -> dict[str, Any]:
+    """The rule, or the size of the list with the smallest rule that it would fit in."""
+    rule = candidates.rule
+    if rule is None:
+        every = [(i, own) for i, sets in enumerate(candidates.listed) for own in sets]
+        return {
+            "listed": len(every),
+            "max_parents": max((len(own) for _, own in every), default=0),
+            "class_restricted": all(i == 0 or not own or 0 in own for i, own in every),
+        }
+    return {
+        "max_parents": rule.max_parents,
+        "class_restricted": rule.class_restricted,
+        "required": tuple(_arc(data, arc) for arc in rule.required),
+        "forbidden": tuple(_arc(data, arc) for arc in rule.forbidden),
+        "constant": _names(data, rule.constant),
+    }
+
+
+def _arc(data: Data, arc: tuple[int, int]) -> tuple[str, str]:
+    parent, child = _names(data, arc)
+    return parent, child
+
+
+def _names(data: Data, variables: Iterable[int]) -> tuple[str, ...]:
+    """Names; a number that no variable has is shown, for the checker to refute."""
+    n = len(data.names)
+    return tuple(data.names[i] if 0 <= i < n else f"variable {i}?" for i in variables)
+
+
+def _same(name: str, wanted: Any, found: Any) -> bool:
+    if name in ("required", "forbidden", "constant"):
+        return found is not None and set(wanted) == set(found)
+    if name == "structure":
+        return found is not None and _as_sets(wanted) == _as_sets(found)
+    if isinstance(wanted, float) and found is not None:
+        return math.isclose(wanted, found, rel_tol=SAME_NUMBER)
+    return bool(wanted == found)
+
+
+def _as_sets(structure: NamedParents) -> dict[str, frozenset[str]]:
+    return {name: frozenset(parents) for name, parents in structure}
+
+
+_WORDS = {
+    "required": "required arcs",
+    "forbidden": "forbidden arcs",
+    "data": "fingerprint of the data",
+    "class_restricted": "class restriction (features without parents or with the class)",
+}
+
+
+def _difference(name: str, wanted: Any, found: Any) -> str:
+    words = _WORDS.get(name, name.replace("_", " "))
+    if found is None:
+        return f"{words} is no part of the statement, {wanted!r} was asked for"
+    if name == "structure":
+        return _structure_difference(_as_sets(wanted), _as_sets(found))
+    if isinstance(wanted, tuple):
+        parts = [
+            (f"{shown(left)} {verb}")
+            for left, verb in (
+                (_texts(x for x in found if x not in set(wanted)), "not asked for"),
+                (_texts(x for x in wanted if x not in set(found)), "missing"),
+            )
+            if left
+        ]
+        return f"{words}: {'; '.join(parts) or 'the order is another one'}"
+    return f"{words} is {found!r}, not {wanted!r}"
+
+
+def _structure_difference(wanted: dict[str, frozenset[str]], found: dict[str, Any]) -> str:
+    names = [n for n in {**wanted, **found} if wanted.get(n) != found.get(n)]
+    first = names[0]
+    return (
+        f"the structure is another one: {first} has the parents {sorted(found.get(first, ()))}, "
+        f"not {sorted(wanted.get(first, ()))} ({len(names)} variables differ)"
+    )
+
+
+def _texts(items: Iterable[Any]) -> list[str]:
+    return [" -> ".join(item) if isinstance(item, tuple) else str(item) for item in items]
+
+
+def _arcs_text(arcs: NamedArcs | None) -> str:
+    return f"{len(arcs)} arcs: {shown(_texts(arcs))}" if arcs else "no arcs"
+
+
+def shown(names: Sequence[str] | None) -> str:
+    """The first names, and how many more there are."""
+    names = names or ()
+    more = f" and {len(names) - MOST_SHOWN} more" if len(names) > MOST_SHOWN else ""
+    return ", ".join(names[:MOST_SHOWN]) + more
+
+
+def _grouped(number: int) -> str:
+    return f"{number:,}".replace(",", " ")
