@@ -331,10 +331,10 @@ def _difference(name: str, wanted: Any, found: Any) -> str:
 
 def _structure_difference(wanted: dict[str, frozenset[str]], found: dict[str, Any]) -> str:
     names = [n for n in {**wanted, **found} if wanted.get(n) != found.get(n)]
-    first = names[0]
+    own, asked = (sorted(structure.get(names[0], ())) for structure in (found, wanted))
     return (
-        f"the structure is another one: {printable(first)} has the parents {sorted(found.get(first, ()))}, "
-        f"not {sorted(wanted.get(first, ()))} ({len(names)} variables differ)"
+        f"the structure is another one: {printable(names[0])} has the parents {own}, not {asked} "
+        f"({len(names)} variables differ)"
     )
 
 
