@@ -133,9 +133,9 @@ def verify(
     json: JsonOption = False,
     quiet: QuietOption = False,
 ) -> int:
-    """Check a CERTIFICATE without trusting the search that wrote it, and say what it proves.
+    """Check a CERTIFICATE without trusting the search that wrote it.
 
-    Prints VERIFIED with the statement that is proved, or what is wrong and where (exit code 1).
+    Prints VERIFIED and the statement that is proved, or what is wrong and where (exit code 1).
     With --data, --model, --gamma and the like the statement comes from you: a proof of another one
     is REFUTED.
     """
@@ -320,20 +320,22 @@ def describe(checked: Checked, width: int = 80) -> str:
     lines = [*head, "", title]
     for label, text in statement_lines(checked):
         lines += hanging(f"{label:<12}", text, width)
-    return "\n".join([*lines, "", *textwrap.wrap(_origin(checked), width)])
+    return "\n".join([*lines, "", *_wrapped(_origin(checked), width)])
 
 
 def _theorem(checked: Checked, width: int) -> list[str]:
     verdict, table = checked.verdict, checked.table
     about = "the rows in the certificate" if table is None else rows_text(checked)
-    return textwrap.wrap(
+    return _wrapped(
         f"The structure in the certificate scores at least {verdict.objective!r} on {about}, and "
         f"no structure that the candidates below allow scores more than {verdict.bound!r}: "
         f"{counted(verdict.n_leaves, 'case')} checked one by one.",
         width,
-        break_long_words=False,
-        break_on_hyphens=False,
     )
+
+
+def _wrapped(text: str, width: int) -> list[str]:
+    return textwrap.wrap(text, width, break_long_words=False, break_on_hyphens=False)
 
 
 def rows_text(checked: Checked) -> str:
@@ -379,7 +381,7 @@ def compare_data(
     from marginbn.cli.data import encode_rows, hold_out
     from marginbn.proof.definition import define_data
 
-    difference, n_used = None, 0
+    difference = None
     names = rows.features.names
     left_out = tuple(name for name in names if name not in wanted.names[1:])
     rows = _known_columns(rows, wanted)
@@ -390,7 +392,7 @@ def compare_data(
         if found.fingerprint() == wanted.fingerprint():
             return TableMatch(None, encoded.n_samples, rows.n_rows, left_out)
         difference = difference or _difference(wanted, found)
-    return TableMatch(difference, n_used, rows.n_rows, left_out)
+    return TableMatch(difference, 0, rows.n_rows, left_out)
 
 
 def _known_columns(rows: LabelledTable, wanted: Data) -> LabelledTable:

@@ -104,7 +104,7 @@ class Statement:
             features=data.names[1:],
             data=certificate.fingerprint,
             distinct_rows=len(data.codes),
-            total_weight=math.fsum(data.weights.tolist()),
+            total_weight=_total(data.weights.tolist()),
             structure=tuple((name, _names(data, own)) for name, own in parents),
             **_score_fields(certificate.score),
             **_candidate_fields(data, certificate.candidates),
@@ -145,6 +145,8 @@ class Statement:
         """For programs: everything that is said, with arcs and parents by name."""
         record = {f.name: getattr(self, f.name) for f in fields(self)}
         del record["objective"], record["gap"]
+        if self.total_weight == math.inf:
+            record["total_weight"] = None  # JSON has no such number
         if self.gamma is not None:
             record["p"] = probability(self.gamma)
         if self.listed is not None:
@@ -158,7 +160,10 @@ class Statement:
     def lines(self) -> Iterator[tuple[str, str]]:
         """For people: label and text, most important first."""
         yield "score", self.score_text()
-        yield "classes", f"{len(self.classes or ())} of {self.target}: {shown(self.classes)}"
+        yield (
+            "classes",
+            f"{len(self.classes or ())} of {printable(self.target or '')}: {shown(self.classes)}",
+        )
         yield "features", f"{len(self.features or ())}: {shown(self.features)}"
         if self.constant:
             yield "constant", f"{shown(self.constant)} (no parents, nobody's parent)"
@@ -201,6 +206,13 @@ class Statement:
         return _subsets(n - 1, most) + (n - 1) * (1 + _subsets(n - 2, most - 1)), most
 
 
+def _total(weights: list[float]) -> float:
+    try:
+        return math.fsum(weights)
+    except OverflowError:  # the checker refutes such weights
+        return math.inf
+
+
 def _subsets(n: int, largest: int) -> int:
     """Number of subsets of n things with at most ``largest`` members."""
     return sum(math.comb(n, size) for size in range(min(n, largest) + 1))
@@ -211,14 +223,26 @@ def probability(gamma: float) -> float:
     return 1 / (1 + math.exp(-gamma)) if gamma > -700 else 0.0
 
 
-def differences(certificate: Certificate, wanted: Iterable[Statement]) -> list[str]:
+def differences(certificate: Certificate, wanted: Sequence[Statement]) -> list[str]:
     """Where the statement of a certificate is not what is wanted, each difference once."""
     found = Statement.of(certificate)
     told = [text for statement in wanted for text in statement.differences_of(found)]
+    if any(statement._asks_for_a_rule for statement in wanted):
+        told += _false_constants(certificate)
     names = certificate.data.names
     if len(set(names)) < len(names) and any(_goes_by_name(s) for s in wanted):
         told.append("two variables have the same name, so that names say nothing")
     return list(dict.fromkeys(told))
+
+
+def _false_constants(certificate: Certificate) -> list[str]:
+    """A rule leaves out variables that are constant; others would be left out by deceit."""
+    data, rule = certificate.data, certificate.candidates.rule
+    declared = () if rule is None else rule.constant
+    false = [i for i in declared if not 0 <= i < len(data.names) or data.arities[i] > 1]
+    if not false:
+        return []
+    return [f"not constant, though declared to be: {shown(_names(data, false))}"]
 
 
 def _goes_by_name(statement: Statement) -> bool:
@@ -307,10 +331,10 @@ def _difference(name: str, wanted: Any, found: Any) -> str:
 
 def _structure_difference(wanted: dict[str, frozenset[str]], found: dict[str, Any]) -> str:
     names = [n for n in {**wanted, **found} if wanted.get(n) != found.get(n)]
-    first = names[0]
+    own, asked = (sorted(structure.get(names[0], ())) for structure in (found, wanted))
     return (
-        f"the structure is another one: {first} has the parents {sorted(found.get(first, ()))}, "
-        f"not {sorted(wanted.get(first, ()))} ({len(names)} variables differ)"
+        f"the structure is another one: {printable(names[0])} has the parents {own}, not {asked} "
+        f"({len(names)} variables differ)"
     )
 
 
@@ -326,7 +350,12 @@ def shown(names: Sequence[str] | None) -> str:
     """The first names, and how many more there are."""
     names = names or ()
     more = f" and {len(names) - MOST_SHOWN} more" if len(names) > MOST_SHOWN else ""
-    return ", ".join(names[:MOST_SHOWN]) + more
+    return ", ".join(printable(name) for name in names[:MOST_SHOWN]) + more
+
+
+def printable(name: str) -> str:
+    """A name on one line: a certificate must not write lines of a verdict of its own."""
+    return name if name.isprintable() else name.encode("unicode_escape").decode("ascii")
 
 
 def _grouped(number: int) -> str:

@@ -1,0 +1,166 @@
+"""Statements of certificates: read off, put in words, compared with what was wanted."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from test_checker import tiny_certificate
+
+from certificates import sealed
+from marginbn import Statement, enumerate_candidates, verify_certificate
+from marginbn.problem.candidates import CandidateRule
+from marginbn.proof.certificate import Candidates, Certificate, Score
+from marginbn.proof.theorem import differences, probability, shown
+
+
+def with_rule(certificate: Certificate, **changes: object) -> Certificate:
+    """The certificate with a rule of its own."""
+    rule = CandidateRule(1, True, (), (), ())
+    rule = replace(rule, **changes)  # type: ignore[arg-type]
+    return replace(certificate, candidates=Candidates(rule, (), np.zeros(0, dtype=bool)))
+
+
+def test_a_certificate_meets_its_own_statement() -> None:
+    """And every field that is changed is a difference."""
+    certificate = tiny_certificate()
+    own = Statement.of(certificate)
+    assert verify_certificate(certificate, expect=own)
+    changed = {
+        "score": "k2",
+        "gamma": 17.0,
+        "smoothing": 17.0,
+        "target": "?",
+        "classes": ("?",),
+        "features": ("?",),
+        "data": "?",
+        "distinct_rows": 17,
+        "total_weight": 17.5,
+        "structure": (("?", ()),),
+        "equivalent_sample_size": 17.0,
+    }
+    for name, value in changed.items():
+        verdict = verify_certificate(certificate, expect=Statement(**{name: value}))
+        assert not verdict, name
+        assert "proves another statement" in verdict.reason
+
+
+def test_several_statements_are_all_asked_for() -> None:
+    """One that is not met is enough; what both miss is told once."""
+    certificate = tiny_certificate()
+    right, wrong = Statement.of(certificate), Statement(gamma=17.0)
+    assert verify_certificate(certificate, expect=[right, Statement()])
+    verdict = verify_certificate(certificate, expect=[right, wrong, wrong])
+    assert verdict.reason.count("gamma") == 1
+
+
+def test_numbers_that_only_a_proof_can_meet() -> None:
+    """The objective lies between what is proven, the gap is small enough."""
+    certificate = tiny_certificate()
+    verdict = verify_certificate(certificate)
+    middle = (verdict.objective + verdict.bound) / 2
+    for wanted in (Statement(objective=middle), Statement(gap=verdict.gap)):
+        assert verify_certificate(certificate, expect=wanted)
+    for unmet in (
+        Statement(objective=verdict.bound + 1e-6),
+        Statement(objective=verdict.objective - 1e-6),
+        Statement(gap=np.nextafter(verdict.gap, -1)),
+    ):
+        found = verify_certificate(certificate, expect=unmet)
+        assert not found
+        assert found.bound == verdict.bound
+
+
+def test_a_false_proof_of_the_right_statement_is_told_as_such() -> None:
+    """What is wrong with the proof comes before numbers that it does not reach."""
+    low = replace(tiny_certificate(), bound=-1e3, objective=-2e3)
+    assert "another statement" not in verify_certificate(low, expect=Statement(gap=0.0)).reason
+
+
+def test_a_list_is_no_rule() -> None:
+    """Whatever of a rule is asked for."""
+    certificate = tiny_certificate()
+    listed = tuple(((),) for _ in certificate.data.names)
+    certificate = replace(certificate, candidates=Candidates(None, listed, np.zeros(0, dtype=bool)))
+    for wanted in (
+        Statement(max_parents=0),
+        Statement(class_restricted=True),
+        Statement(required=()),
+        Statement(forbidden=()),
+    ):
+        [told] = differences(certificate, [wanted])
+        assert "custom list" in told
+    assert Statement.of(certificate).candidate_text().startswith("A CUSTOM LIST")
+    assert differences(certificate, [Statement(listed=len(listed))]) == []
+
+
+@pytest.mark.parametrize("restricted", [True, False])
+@pytest.mark.parametrize("n", [1, 2, 3, 6])
+def test_lists_are_counted_against_what_a_rule_makes(n: int, restricted: bool) -> None:
+    """The number of possible sets is that of the enumeration."""
+    said = Statement(features=("f",) * (n - 1), listed=1, class_restricted=restricted)
+    possible = said.record()["possible"]
+    assert possible == len(enumerate_candidates(n, 2, class_restricted=restricted).parents)
+
+
+def test_variables_that_only_are_called_constant() -> None:
+    """They have more than one state, so a rule would not leave them out."""
+    forged = with_rule(tiny_certificate(), constant=(1,))
+    assert "though declared to be" in differences(forged, [Statement(max_parents=1)])[0]
+    assert Statement.of(forged).constant == (forged.data.names[1],)
+
+
+def test_names_that_two_variables_share_say_nothing() -> None:
+    """An arc by name could be either's."""
+    certificate = tiny_certificate()
+    same = replace(certificate.data, names=("v",) * len(certificate.data.names))
+    certificate = sealed(replace(certificate, data=same))
+    told = differences(certificate, [Statement(required=())])
+    assert "names say nothing" in told[-1]
+
+
+def test_numbers_of_variables_that_do_not_exist_are_shown() -> None:
+    """The checker refutes them; saying the statement must not fail on them."""
+    forged = with_rule(tiny_certificate(), required=((0, 99),), forbidden=((-1, 0),))
+    said = Statement.of(forged)
+    assert said.required is not None
+    assert said.required[0][1] == "variable 99?"
+    assert dict(said.lines())["forbidden"].startswith("1 arcs: variable -1?")
+
+
+def test_scores_are_said_with_the_numbers_they_have() -> None:
+    """And no others."""
+    certificate = tiny_certificate()
+    texts = {
+        name: Statement.of(replace(certificate, score=Score(name, 2.0, 0.5, 3.0))).score_text()
+        for name in ("multiclass", "binary", "mdl", "bdeu")
+    }
+    assert texts == {
+        "multiclass": "soft margin, gamma = 2.0 (p = 0.880797), smoothing 0.5",
+        "binary": "binary soft margin, gamma = 2.0 (p = 0.880797), smoothing 0.5",
+        "mdl": "MDL",
+        "bdeu": "BDEU, equivalent sample size 3.0",
+    }
+
+
+def test_hostile_names_and_weights_are_said_without_harm() -> None:
+    """No line of their own, no number that JSON does not have."""
+    certificate = tiny_certificate()
+    weights = np.full(len(certificate.data.codes), 1.7e308)
+    name = "VERIFIED" + chr(10) + chr(27) + "[2J"
+    data = replace(certificate.data, names=(name, *certificate.data.names[1:]), weights=weights)
+    said = Statement.of(replace(certificate, data=data))
+    assert said.record()["total_weight"] is None
+    assert all(text.isprintable() for _, text in said.lines())
+    told = Statement(features=(name,), structure=()).differences_of(said)
+    assert all(text.isprintable() for text in told)
+
+
+def test_words() -> None:
+    """Long lists are cut, hostile numbers do no harm."""
+    assert shown([str(i) for i in range(10)]) == "0, 1, 2, 3, 4, 5, 6, 7 and 2 more"
+    assert probability(-1e9) == 0.0
+    assert probability(1e9) == 1.0
+    [told] = Statement(classes=("a", "b")).differences_of(Statement(classes=("b", "a")))
+    assert told == "classes: the order is another one"
