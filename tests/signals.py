@@ -19,6 +19,7 @@ import tempfile
 import threading
 import time
 from collections import Counter
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 from itertools import product
 from pathlib import Path
@@ -53,8 +54,14 @@ class Trial:
     stderr: str
 
     @property
+    def is_unborn(self) -> bool:
+        """Whether the signal came before the interpreter could hear any."""
+        return self.code == -getattr(signal, self.signal) and self.stderr == ""
+
+    @property
     def defects(self) -> list[str]:
         """What must not happen."""
+        number = getattr(signal, self.signal)
         found = {
             "ignored": self.seconds > IGNORED,
             "traceback": any(word in self.stderr for word in ("Traceback", "Exception ignored")),
@@ -62,7 +69,7 @@ class Trial:
             "stray file": bool(self.stray_files),
             "lost": self.searched
             and not (self.code in (0, 3) and {"m.json", "c", "p"} <= {*self.wrote}),
-            "exit code": self.code not in (0, 3, 128 + getattr(signal, self.signal)),
+            "exit code": self.code not in (0, 3, 128 + number) and not self.is_unborn,
         }
         return [name for name, is_there in found.items() if is_there]
 
@@ -93,14 +100,16 @@ def attempt(name: str, cache: str, jobs: int, delay: float | None) -> Trial:
         if delay is None:
             reported.wait()
         else:
-            with _suppress_timeout():
+            with suppress(subprocess.TimeoutExpired):
                 process.wait(delay)
-        searched = reported.is_set()
+        searched = any("objective" in line for line in lines)
         sent = time.perf_counter()
         _send(process, name)
         stdout, _ = _collect(process, lines)
         taken = time.perf_counter() - sent
-        time.sleep(0.2)
+        process.stdout.close()  # type: ignore[union-attr]
+        process.stderr.close()  # type: ignore[union-attr]
+        time.sleep(0.2)  # for processes that end with it
         return Trial(
             signal=name,
             cache=cache,
@@ -116,14 +125,6 @@ def attempt(name: str, cache: str, jobs: int, delay: float | None) -> Trial:
         )
 
 
-class _suppress_timeout:  # noqa: N801  (reads as a statement)
-    def __enter__(self) -> None:
-        return None
-
-    def __exit__(self, kind: type[BaseException] | None, *_: object) -> bool:
-        return kind is not None and issubclass(kind, subprocess.TimeoutExpired)
-
-
 def _follow(process: subprocess.Popen[str]) -> tuple[list[str], threading.Event]:
     """Lines of stderr as they come, and an event for the first with a structure."""
     lines: list[str] = []
@@ -135,7 +136,7 @@ def _follow(process: subprocess.Popen[str]) -> tuple[list[str], threading.Event]
             lines.append(line)
             if "objective" in line:
                 reported.set()
-        reported.set() if process.poll() == 0 else None
+        reported.set()  # nobody needs to wait any longer
 
     thread = threading.Thread(target=read, daemon=True)
     thread.start()

@@ -137,7 +137,7 @@ def test_an_interrupted_warm_up_is_not_ready(
     with pytest.raises(KeyboardInterrupt):
         compiling.prepare("some", swallow, "nothing")
     assert list(tmp_path.iterdir()) == []
-    assert "some" not in compiling._prepared
+    assert ("some", compiling.READY) not in compiling._prepared
 
 
 def test_the_library_leaves_signals_alone() -> None:

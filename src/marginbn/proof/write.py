@@ -19,19 +19,24 @@ from itertools import count
 
 import numpy as np
 
+from marginbn.data.encode import EncodedData, Variable
 from marginbn.exceptions import CertificateWarning, InputError
 from marginbn.files import PathLike, try_writing, write_or_rescue
 from marginbn.interrupts import REQUESTS
+from marginbn.problem.candidates import enumerate_candidates
+from marginbn.problem.problem import margin_problem
 from marginbn.proof.certificate import Certificate
 from marginbn.proof.clusters import ClusterRelaxation
 from marginbn.proof.definition import Definition
 from marginbn.proof.forest import ForestRelaxation
 from marginbn.proof.format import write_certificate
 from marginbn.proof.record import Claim, Cutoff, Relaxation, TreeNode, leaves, write_tree
+from marginbn.solvers.branch_bound import BranchBoundSolver
+from marginbn.solvers.compile import prepare
 from marginbn.solvers.result import SolveResult, Status, TracePoint, relative_gap
-from marginbn.solvers.run import Callback, Deadline, Run, Solver
+from marginbn.solvers.run import Callback, Deadline, Limits, Run, Solver
 from marginbn.solvers.solve import solve_with
-from marginbn.solvers.start import initial_bound
+from marginbn.solvers.start import begin, initial_bound
 from marginbn.solvers.tree_search import SearchTree, TreeSolver
 
 PROOF_BYTES = 500_000_000
@@ -155,6 +160,9 @@ def solve_with_certificate(solver: Solver, run: Run, path: PathLike) -> SolveRes
     """Let the solver work within its share of the limits, then prove and write what it found."""
     try_writing(path, "certificate")
     definition, limits = Definition.of(run.problem), run.limits
+    solver.prepare()
+    if definition.is_forest:
+        warm_up()
     clock = Deadline(limits)
     share = None if limits.time is None else SEARCH_SHARE * limits.time
     found = solve_with(solver, run.within(replace(limits, time=share)))
@@ -165,6 +173,30 @@ def solve_with_certificate(solver: Solver, run: Run, path: PathLike) -> SolveRes
     return certify(
         definition, found, path, Run(run.problem, rest, seed=run.seed, callback=callback)
     )
+
+
+def warm_up() -> None:
+    """Compile or load what a proof needs beyond the engine, by writing a tiny one. Before the
+    search: afterwards whoever asks for an end would wait for the compiler.
+    """
+    prepare(
+        BranchBoundSolver.__module__,
+        _prove_tiny,
+        "the search for proofs, once; this takes up to a minute",
+        mark="ready-proof",
+    )
+
+
+def _prove_tiny() -> None:
+    """Large enough for some splits of every kind."""
+    rng = np.random.default_rng(0)
+    codes = rng.integers(0, 2, (24, 6)).astype(np.int32)
+    names = ("class", "a", "b", "c", "d", "e")
+    variables = tuple(Variable(name, ("0", "1")) for name in names)
+    problem = margin_problem(EncodedData(codes, np.ones(24), variables), enumerate_candidates(6, 2))
+    run = Run(problem, Limits(nodes=12))
+    begin(run)
+    CertifyingSolver(Definition.of(problem)).run(run)
 
 
 def certify(definition: Definition, found: SolveResult, path: PathLike, run: Run) -> SolveResult:

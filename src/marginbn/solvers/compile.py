@@ -87,7 +87,7 @@ _FOLDER = re.compile(r"\w+-[0-9a-f]{24}")
 
 _lock = threading.RLock()
 _folders: dict[str, Path | None] = {}  # of machine code, by the package of the kernels
-_prepared: set[str] = set()
+_prepared: set[tuple[str, str]] = set()
 _told: set[str] = set()  # what stderr has been told
 
 _compile: Any = njit  # its annotations know neither NamedTuple arguments nor all options
@@ -321,16 +321,17 @@ def fingerprint(folder: Path) -> str:
     return digest.hexdigest()[:24]
 
 
-def prepare(package: str, exercise: Callable[[], object], hint: str) -> None:
+def prepare(package: str, exercise: Callable[[], object], hint: str, mark: str = READY) -> None:
     """Compile the kernels of a package before a clock starts, by running ``exercise`` once.
 
-    Says so on stderr if the machine code is not yet on disk. Later calls return at once.
+    Says so on stderr if the machine code is not yet on disk. Later calls return at once. Another
+    use of the same kernels has an exercise and a ``mark`` of its own.
     """
     with _lock:
-        if package in _prepared:
+        if (package, mark) in _prepared:
             return
-        _prepared.add(package)  # first: the exercise itself may come back here
-        ready = is_ready(package)
+        _prepared.add((package, mark))  # first: the exercise itself may come back here
+        ready = is_ready(package, mark)
         if not ready:
             sys.stderr.write(f"marginbn: compiling {hint}\n")
             sys.stderr.flush()
@@ -339,10 +340,10 @@ def prepare(package: str, exercise: Callable[[], object], hint: str) -> None:
                 exercise()
             REQUESTS.raise_if_asked()  # an exercise that was cut short has not compiled everything
         except BaseException:
-            _prepared.discard(package)
+            _prepared.discard((package, mark))
             raise
         if not ready:
-            _mark_ready(package)
+            _mark_ready(package, mark)
 
 
 @contextmanager
@@ -358,17 +359,17 @@ def _rare_collections() -> Iterator[None]:
         gc.set_threshold(*before)
 
 
-def is_ready(package: str) -> bool:
+def is_ready(package: str, mark: str = READY) -> bool:
     """Whether the machine code of all kernels of a package is on disk."""
     folder = _folders.get(f"{package}.kernels")
-    return folder is not None and (folder / READY).exists()
+    return folder is not None and (folder / mark).exists()
 
 
-def _mark_ready(package: str) -> None:
+def _mark_ready(package: str, mark: str) -> None:
     folder = _folders.get(f"{package}.kernels")
     if folder is not None:
         with suppress(OSError):
-            (folder / READY).touch()
+            (folder / mark).touch()
 
 
 if AVAILABLE:
