@@ -34,7 +34,7 @@ from marginbn.proof.format import write_certificate
 from marginbn.report.page import write_report
 from marginbn.solvers.checkpoint import Checkpoint, Saved, SearchState
 from marginbn.solvers.milp import write_formulation
-from marginbn.solvers.start import initial_selection
+from marginbn.solvers.tree_search import initial_selection
 from problems import small_linear_problem, small_margin_problem
 
 STEPS = ("write", "fsync", "replace", "link", "unlink")

@@ -59,8 +59,9 @@ def textbook_score(
         return textbook_dirichlet(cells, 1.0)
     if name == "bdeu":
         return textbook_dirichlet(cells, size / (len(cells) * r))
-    penalty = {"loglik": 0.0, "aic": 1.0}.get(name, 0.5 * math.log(sum(data.weights.tolist())))
-    return textbook_loglik(cells) - penalty * free
+    half_log = 0.5 * math.log(sum(data.weights.tolist()))
+    penalty = {"loglik": 0.0, "aic": 1.0, "bic": half_log, "mdl": half_log}
+    return textbook_loglik(cells) - penalty[name] * free
 
 
 def general_scores(data: EncodedData, name: str, size: float = 1.0) -> Callable[[Structure], float]:

@@ -20,6 +20,7 @@ from marginbn.proof.checker.values import (
     ExactCounts,
     MarginValues,
     NotCheckableError,
+    decomposable_scores,
     local_score,
 )
 from marginbn.proof.definition import define_data
@@ -146,9 +147,9 @@ def exact_score(data: Data, score: Score, child: int, parents: Sequence[int]) ->
         return value - sum(log(prior * arity + i) for n in rows for i in range(int(n)))
     value = sum((n * log(Fraction(n)) for n in cells), Fraction(0))
     value -= sum(n * log(Fraction(n)) for n in rows)
-    price = {"loglik": Fraction(0), "aic": Fraction(1)}.get(score.name)
-    price = log(Fraction(sum(rows))) / 2 if price is None else price
-    return value - states * (arity - 1) * price
+    half_log = log(Fraction(sum(rows))) / 2
+    price = {"loglik": Fraction(0), "aic": Fraction(1), "bic": half_log, "mdl": half_log}
+    return value - states * (arity - 1) * price[score.name]
 
 
 def documented_error(data: Data, name: str, child: int, parents: Sequence[int]) -> float:
@@ -160,7 +161,7 @@ def documented_error(data: Data, name: str, child: int, parents: Sequence[int]) 
     return 2 * data.weights.sum() + parameters
 
 
-@pytest.mark.parametrize("name", ["loglik", "aic", "bic", "mdl", "k2", "bdeu"])
+@pytest.mark.parametrize("name", sorted(decomposable_scores()))
 def test_scores_are_enclosed(name: str) -> None:
     """The true score lies between the two ends, which keep the documented distance."""
     score = Score(name, equivalent_sample_size=2.5)

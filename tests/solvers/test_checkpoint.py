@@ -36,7 +36,7 @@ from marginbn.solvers.checkpoint import (
 from marginbn.solvers.result import fingerprint
 from marginbn.solvers.run import Limits, Run
 from marginbn.solvers.solve import solve_with
-from marginbn.solvers.start import initial_selection
+from marginbn.solvers.tree_search import initial_selection
 from problems import small_linear_problem, small_margin_problem
 
 

@@ -10,7 +10,7 @@ import pytest
 from marginbn.solvers.milp import Cancelled, Channel, follow
 from marginbn.solvers.result import Status
 from marginbn.solvers.run import Limits, Run
-from marginbn.solvers.start import begin, initial_bound
+from marginbn.solvers.tree_search import begin, initial_bound
 from problems import small_linear_problem
 
 

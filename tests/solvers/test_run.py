@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from marginbn.exceptions import InputError, SolverError
 from marginbn.solvers.result import SolveResult, Status, TracePoint, paper_gap, relative_gap
 from marginbn.solvers.run import Limits, Run
-from marginbn.solvers.start import initial_bound, initial_selection
+from marginbn.solvers.tree_search import initial_bound, initial_selection
 from problems import small_linear_problem
 
 FINITE = st.floats(-1e9, 1e9, allow_nan=False)

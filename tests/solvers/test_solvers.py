@@ -18,7 +18,7 @@ from marginbn.solvers import available_solvers, get_solver, solve_structure, sol
 from marginbn.solvers.result import PROOF_TOLERANCE, SolveResult, Status, check_result
 from marginbn.solvers.run import Limits, Run
 from marginbn.solvers.solve import Solver, solve_with
-from marginbn.solvers.start import feasible_selection
+from marginbn.solvers.tree_search import feasible_selection
 from problems import (
     Case,
     linear_case,

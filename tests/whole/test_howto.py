@@ -70,8 +70,10 @@ def add_score(monkeypatch: pytest.MonkeyPatch, certificate: bool) -> None:
     for name, made in entry("add_score.rst", caption, scores, hannan_quinn=function).items():
         monkeypatch.setitem(SCORES, name, made)
     caption = "PENALTIES in src/marginbn/proof/checker/values.py"
-    for name, made in entry("add_score.rst", caption, values).items() if certificate else ():
-        monkeypatch.setitem(values.PENALTIES, name, made)
+    for name, made in entry("add_score.rst", caption, values).items():
+        monkeypatch.delitem(values.PENALTIES, name, raising=False)
+        if certificate:
+            monkeypatch.setitem(values.PENALTIES, name, made)
 
 
 @pytest.mark.parametrize("max_parents", [2, 3])  # bounds by forests and by clusters
@@ -113,7 +115,7 @@ def test_a_penalty_that_is_not_defined_is_refuted(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The logarithm of a logarithm has no value for a total weight of one or less."""
-    add_score(monkeypatch, certificate=True)
+    monkeypatch.setitem(values.PENALTIES, "hq", lambda total: total.ln().ln())
     for total in ("1", "0.5"):
         with pytest.raises(values.NotCheckableError, match="not defined for a total weight"):
             values._penalty("hq", values.Fraction(total))

@@ -144,7 +144,8 @@ def test_help_gives_the_defaults_of_the_classifiers(option: str, parameter: str)
     searching = (marginbn.MaxMarginBNClassifier, marginbn.GenerativeBNClassifier)
     default = {k: v for cls in searching for k, v in defaults_of(cls).items()}[parameter]
     text = default_in_help(option_help(evaluate.evaluate, option))
-    assert text == default if isinstance(default, str) else float(text) == default
+    given: object = text if isinstance(default, str) else float(text)
+    assert given == default, f"the help of --{option} in cli/options.py"
 
 
 def test_help_gives_the_defaults_that_have_no_number() -> None:

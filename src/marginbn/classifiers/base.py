@@ -19,8 +19,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from marginbn.classifiers import validation
 from marginbn.data import encode
-from marginbn.data.counts import contingency
-from marginbn.data.encode import EncodedData, EncodedTraining
+from marginbn.data.encode import EncodedData, EncodedTraining, contingency
 from marginbn.data.labelled import LabelledTable
 from marginbn.data.table import Table
 from marginbn.network.explain import Explanations, as_rows, explain_codes

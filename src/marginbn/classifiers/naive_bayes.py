@@ -18,8 +18,7 @@ from numpy.typing import NDArray
 from scipy.special import xlogy
 
 from marginbn.classifiers.base import BaseBNClassifier, fixed_structure_result
-from marginbn.data.counts import contingency
-from marginbn.data.encode import EncodedData
+from marginbn.data.encode import EncodedData, contingency
 from marginbn.problem.arborescence import maximum_arborescence
 from marginbn.solvers.result import SolveResult
 

@@ -199,8 +199,8 @@ class GenerativeBNClassifier(SearchingBNClassifier):
 
     Parameters
     ----------
-    score : {"mdl", "bic", "aic", "loglik", "bdeu", "k2"}, default="mdl"
-        The score to maximise. (``clf.score(X, y)`` is scikit-learn's accuracy all the same.)
+    score : str, default="mdl"
+        The score to maximise, a name in ``marginbn.problem.scores.SCORES``. (``clf.score(X, y)`` is scikit-learn's accuracy all the same.)
     max_parents : int, default=2
         Parents per variable, the class counted.
     class_restricted : bool, default=True

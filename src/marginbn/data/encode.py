@@ -9,11 +9,14 @@ column is cut into bins (Fayyad-Irani, on the training rows only); a categorical
 has the categories seen in training. Code -1 stands for "not known": a missing value, or a
 category that training never saw. With the policy ``missing="state"`` a column that has missing
 values in training gets one more state for them.
+
+Contingency tables are counted here and nowhere else.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Literal
@@ -25,7 +28,7 @@ from marginbn.data.columns import Column, Kind, Scalar, frozen
 from marginbn.data.discretize import assign_bins, mdlp_cuts, name_bins
 from marginbn.data.labelled import LabelledTable
 from marginbn.data.table import Table
-from marginbn.exceptions import InputError
+from marginbn.exceptions import InputError, ProblemTooLargeError
 
 
 @dataclass(frozen=True)
@@ -285,3 +288,36 @@ def encode_training(rows: LabelledTable, missing: MissingPolicy) -> EncodedTrain
     codes = np.column_stack([class_codes.astype(np.int32), coding.encode(rows.features)])
     variables = (Variable(rows.target, tuple(str(c) for c in classes)), *coding.variables)
     return EncodedTraining(coding, classes, EncodedData(codes, rows.weights, variables))
+
+
+MAX_JOINT_STATES = 2**31
+"""A table with more cells than this is refused: it could neither be stored nor estimated."""
+
+
+def check_joint_states(data: EncodedData, columns: Sequence[int]) -> int:
+    """Number of joint states of ``columns``, refused above :data:`MAX_JOINT_STATES`."""
+    size = math.prod(int(data.arities[c]) for c in columns)
+    if size > MAX_JOINT_STATES:
+        names = ", ".join(repr(data.names[c]) for c in columns)
+        raise ProblemTooLargeError(
+            f"the table over {names} would have {size} joint states, more than 2^31; "
+            "reduce max_parents, or the number of states of these columns"
+        )
+    return size
+
+
+def joint_codes(data: EncodedData, columns: Sequence[int]) -> NDArray[np.int64]:
+    """Mixed-radix code of the joint state of ``columns`` in every sample, last column fastest."""
+    check_joint_states(data, columns)
+    code = np.zeros(data.n_samples, dtype=np.int64)
+    for column in columns:
+        code *= int(data.arities[column])
+        code += data.codes[:, column]
+    return code
+
+
+def contingency(data: EncodedData, columns: Sequence[int]) -> NDArray[np.float64]:
+    """Weighted counts of the joint states of ``columns``; shape ``arities[columns]``."""
+    size = check_joint_states(data, columns)
+    counts = np.bincount(joint_codes(data, columns), weights=data.weights, minlength=size)
+    return counts.astype(np.float64, copy=False).reshape([int(data.arities[c]) for c in columns])

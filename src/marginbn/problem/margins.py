@@ -30,8 +30,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
-from marginbn.data.counts import contingency, joint_codes
-from marginbn.data.encode import EncodedData
+from marginbn.data.encode import EncodedData, contingency, joint_codes
 from marginbn.problem.candidates import CandidateSets
 from marginbn.problem.structure import Structure
 

@@ -18,8 +18,7 @@ from itertools import combinations
 import numpy as np
 from numpy.typing import NDArray
 
-from marginbn.data.counts import check_joint_states
-from marginbn.data.encode import EncodedData, Variable
+from marginbn.data.encode import EncodedData, Variable, check_joint_states
 from marginbn.exceptions import InputError
 from marginbn.problem.candidates import CandidateSets, count_candidates
 from marginbn.problem.margins import MarginKind, MarginRows

@@ -24,8 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import gammaln, xlogy
 
-from marginbn.data.counts import contingency
-from marginbn.data.encode import EncodedData
+from marginbn.data.encode import EncodedData, contingency
 from marginbn.exceptions import InputError
 from marginbn.problem.candidates import CandidateSets
 

@@ -36,8 +36,7 @@ from marginbn.solvers.compile import prepare
 from marginbn.solvers.result import SolveResult, Status, TracePoint, relative_gap
 from marginbn.solvers.run import Callback, Deadline, Limits, Run, Solver
 from marginbn.solvers.solve import solve_with
-from marginbn.solvers.start import begin, initial_bound
-from marginbn.solvers.tree_search import SearchTree, TreeSolver
+from marginbn.solvers.tree_search import SearchTree, TreeSolver, begin, initial_bound
 
 PROOF_BYTES = 500_000_000
 """Weights kept in memory; beyond it the search ends with a memory limit."""

@@ -17,7 +17,7 @@ from marginbn.problem.problem import StructureProblem
 from marginbn.solvers.memory import Needs, margin_needs
 from marginbn.solvers.result import Status
 from marginbn.solvers.run import Run, Solver
-from marginbn.solvers.start import box_bound
+from marginbn.solvers.tree_search import box_bound
 
 MAX_SELECTIONS = 5_000_000
 """Some minutes of work."""

@@ -37,7 +37,7 @@ from marginbn.problem.structure import is_acyclic
 from marginbn.solvers.memory import Needs, milp_needs
 from marginbn.solvers.result import Status
 from marginbn.solvers.run import Run, Solver
-from marginbn.solvers.start import box_bound
+from marginbn.solvers.tree_search import box_bound
 
 SUFFIXES = (".mps", ".lp", ".mps.gz", ".lp.gz")
 """File formats that :func:`write_formulation` writes."""

@@ -22,7 +22,7 @@ from marginbn.solvers.checkpoint import Checkpoint, Saved
 from marginbn.solvers.memory import Memory, parse_memory
 from marginbn.solvers.result import Majorant, SolveResult, Status, check_result, relative_gap
 from marginbn.solvers.run import Callback, Limits, Run, Solver, Stopped
-from marginbn.solvers.start import begin
+from marginbn.solvers.tree_search import begin
 
 # name -> (module, class, module that must be installed)
 _REGISTRY: dict[str, tuple[str, str, str]] = {

@@ -38,8 +38,7 @@ from marginbn.solvers.memory import (
 )
 from marginbn.solvers.result import Majorant, Status, name_without_gamma
 from marginbn.solvers.run import Run
-from marginbn.solvers.start import begin
-from marginbn.solvers.tree_search import SearchTree, saved_tree
+from marginbn.solvers.tree_search import SearchTree, begin, saved_tree
 
 if TYPE_CHECKING:
     from marginbn.solvers.branch_bound import BranchBoundSolver

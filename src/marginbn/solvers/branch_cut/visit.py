@@ -33,8 +33,7 @@ from marginbn.solvers.branch_cut.warm import Warm, cold_start, labels_at
 from marginbn.solvers.memory import BranchCutShape, Division, Memory
 from marginbn.solvers.result import Status
 from marginbn.solvers.run import Deadline, Limits, Stopped
-from marginbn.solvers.start import feasible_selection, initial_selection
-from marginbn.solvers.tree_search import REST
+from marginbn.solvers.tree_search import REST, feasible_selection, initial_selection
 from marginbn.solvers.tree_search import Team as BaseTeam
 
 if TYPE_CHECKING:

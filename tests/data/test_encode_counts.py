@@ -10,8 +10,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from marginbn.data.counts import MAX_JOINT_STATES, check_joint_states, contingency, joint_codes
-from marginbn.data.encode import EncodedData
+from marginbn.data.encode import (
+    MAX_JOINT_STATES,
+    EncodedData,
+    check_joint_states,
+    contingency,
+    joint_codes,
+)
 from marginbn.exceptions import InputError, ProblemTooLargeError
 from strategies import encoded_data, make_data, make_variables
 

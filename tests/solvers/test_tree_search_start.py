@@ -10,7 +10,12 @@ from marginbn.problem.candidates import enumerate_candidates
 from marginbn.solvers.exhaustive import ExhaustiveSolver
 from marginbn.solvers.run import Run
 from marginbn.solvers.solve import solve_with
-from marginbn.solvers.start import box_bound, feasible_selection, initial_bound, initial_selection
+from marginbn.solvers.tree_search import (
+    box_bound,
+    feasible_selection,
+    initial_bound,
+    initial_selection,
+)
 from problems import small_linear_problem, small_margin_problem
 
 
