@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 
 try:
-    from marginbn.interrupts import start_up
+    from marginbn.interrupts import end_quickly, start_up
 except KeyboardInterrupt:  # the first moments of a process
     os.write(2, b"marginbn: interrupted before there was a result\n")
     os._exit(130)
@@ -16,7 +16,11 @@ def main() -> None:
     start_up()
     from marginbn.cli import main as run
 
-    run()
+    try:
+        run()
+    except SystemExit as end:
+        end_quickly(end.code)
+        raise
 
 
 if __name__ == "__main__":

@@ -23,6 +23,7 @@ that has no result to lose.
 from __future__ import annotations
 
 import _thread
+import atexit
 import os
 import signal
 import sys
@@ -53,7 +54,9 @@ class Requests:
         self.has_result = False
         """Whether there is a structure to write down."""
         self.is_over = False
-        """Whether the program is about to end anyway."""
+        """Whether the program has done its work and is about to end."""
+        self.is_told = False
+        """Whether the last line is written."""
         self._first = 0.0
         self._may_raise = False  # inside a block that a KeyboardInterrupt ends normally
         self._is_forgotten = False  # Python has dropped a KeyboardInterrupt
@@ -164,8 +167,9 @@ def leave(requests: Requests) -> None:
     if children is not None:
         for child in children.active_children():
             child.kill()
-    with suppress(OSError):
-        os.write(2, f"marginbn: {requests.words}\n".encode())
+    if not requests.is_told:
+        with suppress(OSError):
+            os.write(2, f"marginbn: {requests.words}\n".encode())
     os._exit(requests.exit_code)
 
 
@@ -198,6 +202,16 @@ def start_up() -> None:
     _handle(leave_at_once)
 
 
+def end_quickly(code: object) -> None:
+    """End a program that was asked to: taking an interpreter with a compiler in it apart lasts."""
+    if REQUESTS.asked and isinstance(code, int):
+        for stream in (sys.stdout, sys.stderr):
+            with suppress(OSError, ValueError):
+                stream.flush()
+        atexit._run_exitfuncs()
+        os._exit(code)
+
+
 @contextmanager
 def listening() -> Iterator[None]:
     """Hear signals as described above; afterwards the process is about to end and hears none."""
@@ -213,8 +227,8 @@ def listening() -> Iterator[None]:
     _handle(REQUESTS.hear)
     try:
         yield
-    finally:
         REQUESTS.is_over = True
+    finally:
         _handle(signal.SIG_IGN)
 
 

@@ -200,7 +200,8 @@ class GenerativeBNClassifier(SearchingBNClassifier):
     Parameters
     ----------
     score : str, default="mdl"
-        The score to maximise, a name in ``marginbn.problem.scores.SCORES``. (``clf.score(X, y)`` is scikit-learn's accuracy all the same.)
+        The score to maximise, a name in ``marginbn.problem.scores.SCORES``.
+        (``clf.score(X, y)`` is scikit-learn's accuracy all the same.)
     max_parents : int, default=2
         Parents per variable, the class counted.
     class_restricted : bool, default=True

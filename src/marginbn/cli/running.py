@@ -279,6 +279,7 @@ def clean_endings() -> Iterator[None]:
         raise typer.Exit(ERROR) from None
     except KeyboardInterrupt:
         print_message(REQUESTS.words)
+        REQUESTS.is_told = True
         raise typer.Exit(REQUESTS.exit_code) from None
 
 
