@@ -203,6 +203,11 @@ def test_chains_are_walked_in_linear_memory() -> None:
             branch.split(EDGE, (0, 1))
             branch.turn()
     assert len(branch.path) == 1500
+    deep = chain(1000)
+    memory = needed(deep.extent).memory
+    verify_certificate(deep)  # so that only the walk is measured
+    with peak_below(memory):
+        assert verify_certificate(deep, max_memory=memory).n_leaves == 1001
 
 
 def test_where_a_leaf_is_nobody_asks_unless_it_fails(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -136,11 +136,11 @@ def test_nobody_else_imports_by_string(module: str) -> None:
 
 
 def test_the_checker_shares_no_code_with_the_search() -> None:
-    """It imports its own modules, the file format and what is proved; of others only NumPy."""
+    """It imports its own modules, the file format, what is proved and errors; of others only NumPy."""
     own = {n: p for n, p in MODULES.items() if n.startswith("marginbn.proof.checker")}
     assert len(own) >= 6
     proof = {f"marginbn.proof.{name}" for name in ("certificate", "format", "theorem")}
-    format_ = {*proof, "marginbn.files"}
+    format_ = {*proof, "marginbn.files", "marginbn.exceptions"}
     for path in own.values():
         source = path.read_text(encoding="utf-8")
         assert set(read_imports(source, MODULES)) <= own.keys() | format_

@@ -75,8 +75,8 @@ def needed(extent: Extent) -> Needs:
       whole numbers: 250, and 300 for every logarithm that is remembered;
     - the coefficients of one candidate and the weights and values of one majorant, with everything
       on the way: 12 numbers of 8 for each of the rows and of the candidates;
-    - the way down the tree: 10 T, as a level takes 4 entries and 40 bytes, and 4 for each entry
-      of a list of leaves.
+    - the way down the tree: 124 T, as a level takes 4 entries at the least and 480 bytes, and the
+      list of leaves 4 for each.
 
     What is left beyond that is used to do more at a time and to keep more (:mod:`.bounds`). Work is
     a product and a sum per leaf, margin row and candidate, and an arborescence per leaf.
@@ -87,7 +87,7 @@ def needed(extent: Extent) -> Needs:
     joint = math.prod(sorted(extent.arities, reverse=True)[: most + 1])
     cells = min(joint, max(extent.n_samples, FEW_STATES)) * classes
     leaves = extent.n_entries // 4 + 1
-    memory = count * (500 + 8 * most + n) + 96 * (rows + count) + 14 * extent.n_entries
+    memory = count * (500 + 8 * most + n) + 96 * (rows + count) + 124 * extent.n_entries
     memory += 250 * cells + 300 * min(2 * MOST_LOGARITHMS, 2 * count * cells)
     memory += 64 * extent.n_samples * (classes + 1) + 100_000
     work = leaves * (rows * count + n**3) + 100 * count * (cells + extent.n_samples)

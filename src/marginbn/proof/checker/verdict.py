@@ -205,7 +205,7 @@ def read_shape(tree: NDArray[np.int32]) -> TreeShape:
     return TreeShape(len(duals), depth, duals)
 
 
-@dataclass(eq=False)
+@dataclass(eq=False, slots=True)
 class Decision:
     """An object of the tree, the side that is open, and what that side took away."""
 
