@@ -136,7 +136,7 @@ def test_nobody_else_imports_by_string(module: str) -> None:
 
 
 def test_the_checker_shares_no_code_with_the_search() -> None:
-    """It imports its own modules, the file format, what is proved and errors; of others only NumPy."""
+    """Its own modules, the file format, what is proved, errors; of other packages only NumPy."""
     own = {n: p for n, p in MODULES.items() if n.startswith("marginbn.proof.checker")}
     assert len(own) >= 6
     proof = {f"marginbn.proof.{name}" for name in ("certificate", "format", "theorem")}
