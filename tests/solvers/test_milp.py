@@ -192,7 +192,7 @@ def test_a_failed_solver_is_a_solver_error(monkeypatch: pytest.MonkeyPatch, name
         form = formulate(problem, poll=poll)
         return replace(form, row_lower=form.row_lower + 1e6, row_upper=np.full(form.n_rows, 1e7))
 
-    monkeypatch.setattr(milp, "formulate", impossible)
+    monkeypatch.setattr(milp.formulation, "formulate", impossible)
     with pytest.raises(SolverError, match="ended with the status"):
         solve_with(get_solver(name), Run(small_linear_problem(0)))
 

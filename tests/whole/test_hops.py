@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from marginbn import MaxMarginBNClassifier
-from marginbn.solvers.branch_bound import engine
+from marginbn.solvers.branch_bound.kernels import tree
 
 MOST = 8
 """With ``fit`` and the compiled call."""
@@ -17,7 +17,7 @@ MOST = 8
 
 def test_few_calls_from_fit_to_the_compiled_batch(monkeypatch: pytest.MonkeyPatch) -> None:
     """A reader who follows them meets one idea at each."""
-    run_batch, stacks = engine.run_batch, []
+    run_batch, stacks = tree.run_batch, []
 
     def watched(*args: Any) -> int:
         frame: FrameType | None = inspect.currentframe()
@@ -31,7 +31,7 @@ def test_few_calls_from_fit_to_the_compiled_batch(monkeypatch: pytest.MonkeyPatc
     X = [[str(i % 3), str(i % 5), str(i * i % 7)] for i in range(60)]
     y = [str(i * 7 % 11 % 3) for i in range(60)]
     MaxMarginBNClassifier().fit(X, y)  # kernels are loaded
-    monkeypatch.setattr(engine, "run_batch", watched)
+    monkeypatch.setattr(tree, "run_batch", watched)
     MaxMarginBNClassifier().fit(X, y)
     assert stacks
     for names in stacks:

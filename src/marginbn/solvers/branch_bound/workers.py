@@ -25,7 +25,7 @@ from marginbn.solvers.branch_bound.kernels import records, store
 from marginbn.solvers.branch_bound.kernels.bound import Incumbent
 from marginbn.solvers.branch_bound.kernels.combination import new_bounding
 from marginbn.solvers.branch_bound.kernels.records import Box, Instance, IntArray
-from marginbn.solvers.branch_bound.kernels.store import Pool
+from marginbn.solvers.branch_bound.kernels.store import Pool, grown
 from marginbn.solvers.branch_bound.kernels.tree import EXHAUSTED, POOL_FULL, Workspace
 from marginbn.solvers.branch_bound.saved_tree import OpenNodes, load
 from marginbn.solvers.memory import KEPT_VERTICES
@@ -114,7 +114,7 @@ class Worker:
         if self.reserve == 0 and 2 * nbytes(self.pool) <= budget:
             with suppress(MemoryError):  # less than was promised: make do with what there is
                 size = 2 * self.pool.bound.size, 2 * self.pool.constant.size
-                self.pool = store.grown(self.pool, *size)
+                self.pool = grown(self.pool, *size)
                 return
         self.pool = store.with_room(self.pool, 2 * RESERVE)
         self.reserve = RESERVE
