@@ -180,8 +180,8 @@ def later():
 @pytest.mark.parametrize(
     ("importer", "imported", "allowed"),
     [
-        ("marginbn.data.encode", "marginbn.data.encode", True),
-        ("marginbn.data.encode", "marginbn.data.encode", False),
+        ("marginbn.data.encode", "marginbn.data.table", True),
+        ("marginbn.data.table", "marginbn.data.encode", False),
         ("marginbn.solvers.solve", "marginbn.problem.problem", True),
         ("marginbn.problem.problem", "marginbn.solvers.solve", False),
         ("marginbn.solvers.solve", "marginbn.solvers.result", True),
