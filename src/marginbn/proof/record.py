@@ -266,7 +266,7 @@ class Cutoff:
     @property
     def value(self) -> float:
         """Nodes with a bound up to this are leaves; a fifth of the gap is left for rounding."""
-        return self.objective + 0.8 * self.gap * max(1.0, abs(self.objective))
+        return self.objective + 0.8 * self.gap * max(self.run.problem.scale, abs(self.objective))
 
     def offer(self, selection: NDArray[np.int64]) -> None:
         """Hand a selection to the run, which scores it from the definition."""

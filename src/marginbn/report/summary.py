@@ -44,6 +44,7 @@ _ENDINGS = {
     Status.NODE_LIMIT: "stopped by the node limit",
     Status.MEMORY_LIMIT: "stopped by the memory limit",
     Status.INTERRUPTED: "interrupted",
+    Status.ROUNDING: "nothing is left to search, but rounding moves the scores by as much",
 }
 _LABEL_WIDTH = 12
 _SINGLE_CLASS = "single_class"  # the solver's name where there was nothing to separate
@@ -144,7 +145,7 @@ def describe(
 def verdict(classifier: BaseBNClassifier) -> str:
     """One sentence: proven optimal, or how far from it at most.
 
-    The gap is relative to the larger of objective and bound, see
+    The gap is relative to the larger of objective and bound, in any unit of weight, see
     :func:`marginbn.solvers.result.relative_gap`.
     """
     result = classifier.result_

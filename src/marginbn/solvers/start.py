@@ -125,4 +125,4 @@ def begin(run: Run) -> None:
     run.offer(initial_selection(run.problem))
     run.improve_bound(initial_bound(run.problem))
     if run.saved is not None:
-        run.improve_bound(run.saved.bound)
+        run.recall_bound(run.saved.bound)

@@ -240,7 +240,7 @@ def saved_tree(
     except BrokenFileError as error:
         warn_unused(f"the checkpoint's tree cannot be used: {error}")
         return None
-    if relative_gap(run.objective, given_up(nodes)) > run.limits.gap:
+    if relative_gap(run.objective, given_up(nodes), run.problem.scale) > run.limits.gap:
         warn_unused("the checkpoint's tree was searched with a wider gap_tolerance")
         return None
     return nodes, saved.search.nodes

@@ -132,6 +132,8 @@ class Instance:
         The margin matrix.
     magnitude
         G of :mod:`marginbn.solvers.branch_cut.lagrangian`.
+    scale
+        Of the problem: what values near zero are measured by.
     """
 
     candidates: CandidateSets
@@ -145,6 +147,7 @@ class Instance:
     constant: float
     coefficients: Coefficients
     magnitude: float
+    scale: float = 1.0
 
     @property
     def restricted(self) -> bool:
@@ -229,4 +232,5 @@ def build_instance(
         constant=float(idle),
         coefficients=coefficients,
         magnitude=float(np.maximum.reduceat(sizes, candidates.offsets[:-1]).sum()),
+        scale=problem.scale,
     )

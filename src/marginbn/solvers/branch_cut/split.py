@@ -193,7 +193,7 @@ class PseudoCosts:
 
 def score(losses: tuple[float, float], scale: float) -> float:
     """Product score; ``scale`` is a loss that counts as nothing."""
-    floor = 1e-4 * scale + 1e-12
+    floor = 1e-4 * scale
     return max(losses[0], floor) * max(losses[1], floor)
 
 
