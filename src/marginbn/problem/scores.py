@@ -238,8 +238,18 @@ def scores_with_errors(
 
 
 def _counts_are_exact(data: EncodedData) -> bool:
-    """Whether weights are integers with a sum that has no rounding."""
-    return bool(data.total_weight < 2.0**53 and (data.weights == np.floor(data.weights)).all())
+    """Whether sums of weights have no rounding: all are multiples of a power of two that goes less
+    than 2^53 times into the total.
+    """
+    fraction, exponent = np.frexp(data.weights)
+    digits = np.ldexp(fraction, 53).astype(np.int64)  # of weights times 2^(53 - exponent)
+    lowest = exponent + np.frexp((digits & -digits).astype(np.float64))[1] - 54
+    return math.frexp(data.total_weight)[1] - int(lowest.min()) <= 53
+
+
+def is_dirichlet(score: LocalScore) -> bool:
+    """Whether a score is a log marginal likelihood."""
+    return (score.func if isinstance(score, partial) else score) in (bdeu, k2)
 
 
 def _with_size(score: LocalScore, counts: NDArray[np.float64], total: float) -> tuple[float, float]:
@@ -249,7 +259,7 @@ def _with_size(score: LocalScore, counts: NDArray[np.float64], total: float) -> 
         function, options = score.func, score.keywords
     if function not in LOCAL_SCORES.values():
         return score(counts, total), 0.0
-    if function in (bdeu, k2):
+    if is_dirichlet(score):
         size = options.get("equivalent_sample_size", 1.0) / counts.size if function is bdeu else 1.0
         value, terms = _marginal_likelihood(counts, size)
         cells = np.count_nonzero(counts) + np.count_nonzero(counts.sum(axis=1))

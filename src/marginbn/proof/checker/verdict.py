@@ -70,6 +70,9 @@ class Verdict:
         The incumbent scores at least ``objective``, no structure more than ``bound``.
     n_leaves, n_dual_weights
         Size of the proof.
+    scale
+        What the gap is relative to where objective and bound are small: a hundredth of what the
+        objective can be, from the data and the score alone.
 
     Examples
     --------
@@ -85,12 +88,13 @@ class Verdict:
     bound: float
     n_leaves: int = 0
     n_dual_weights: int = 0
+    scale: float = 1.0
 
     @property
     def gap(self) -> float:
         """How far the incumbent can be off at most, see :func:`marginbn.relative_gap`."""
         width = max(0.0, self.bound - self.objective)
-        return width / max(1.0, abs(self.bound), abs(self.objective))
+        return width and width / max(self.scale, abs(self.bound), abs(self.objective))
 
     def __bool__(self) -> bool:
         return self.verified
@@ -98,17 +102,18 @@ class Verdict:
 
 def check(certificate: Certificate, progress: Progress | None = None) -> Verdict:
     """Check everything; never raises on a certificate that is merely wrong."""
-    n_leaves = 0
+    n_leaves, scale = 0, 1.0
     try:
         check_definition(certificate)
         space = build_space(certificate.data, certificate.candidates)
         checker = Checker(certificate, space)
         checker.check_incumbent()
         n_leaves = checker.check_tree(progress)
+        scale = checker.scale()
     except (RefutedError, NotCheckableError) as refuted:
         return Verdict(False, str(refuted), certificate.objective, certificate.bound)
     return Verdict(
-        True, "", certificate.objective, certificate.bound, n_leaves, len(certificate.duals)
+        True, "", certificate.objective, certificate.bound, n_leaves, len(certificate.duals), scale
     )
 
 
@@ -196,6 +201,19 @@ class Checker:
         cap = math.floor(Fraction(self.certificate.score.gamma) * 2**SHIFT)
         pairs = zip(self.counts.weights, total.min(axis=1).tolist(), strict=True)
         return Fraction(sum(w * min(cap, s) for w, s in pairs), self.counts.scale)
+
+    def scale(self) -> float:
+        """A hundredth of what the objective can be: the total weight times gamma (at most one nat),
+        or the larger of the scores of the smallest parent sets and of the best ones.
+        """
+        score = self.certificate.score
+        if score.is_margin:
+            return 0.01 * math.fsum(self.certificate.data.weights) * min(score.gamma, 1.0)
+        first = best = 0
+        for i in range(self.space.n_variables):
+            values = [self.majorants.scores[k][1] for k in np.flatnonzero(self.space.child == i)]
+            first, best = first + values[0], best + max(values)
+        return 0.01 * max(abs(first), abs(best)) / 2**SHIFT
 
     # ------------------------------------------------------------------ the tree
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import threading
 from collections import OrderedDict
 from collections.abc import Callable
@@ -148,6 +149,11 @@ class Instance:
     coefficients: Coefficients
     magnitude: float
     scale: float = 1.0
+
+    @property
+    def unit(self) -> float:
+        """The power of two below the scale: for numbers that cannot do without a unit."""
+        return math.ldexp(1.0, math.frexp(self.scale)[1] - 1) if self.scale > 0 else 1.0
 
     @property
     def restricted(self) -> bool:

@@ -11,7 +11,6 @@ Both are exact: weights in another unit give the same programmes.
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
 
@@ -74,7 +73,7 @@ class Program:
 
     def __init__(self, instance: Instance, pool: RowPool) -> None:
         self._instance = instance
-        self._unit = 2.0 ** (math.frexp(instance.scale)[1] - 1) if instance.scale > 0 else 1.0
+        self._unit = instance.unit
         self._pool = pool
         self._module = load_highspy()
         self._highs = self._module.Highs()

@@ -134,7 +134,9 @@ def prepare(
     division = BranchCutShape.of(reduced).divide(memory or Memory.probe(None), n_jobs)
     instance = build_instance(reduced, division.dense, poll, division.cache)
     pool = RowPool(instance)
-    return Shared(reduced, _positions(reduced, problem), division, instance, pool, PseudoCosts())
+    return Shared(
+        reduced, _positions(reduced, problem), division, instance, pool, PseudoCosts(instance.unit)
+    )
 
 
 def _positions(reduced: StructureProblem, original: StructureProblem) -> IntArray:
