@@ -208,12 +208,14 @@ class Checker:
         """
         score = self.certificate.score
         if score.is_margin:
-            return 0.01 * math.fsum(self.certificate.data.weights) * min(score.gamma, 1.0)
+            return 0.01 * math.fsum(self.certificate.data.weights.tolist()) * min(score.gamma, 1.0)
         first = best = 0
         for i in range(self.space.n_variables):
-            values = [self.majorants.scores[k][1] for k in np.flatnonzero(self.space.child == i)]
+            values = [
+                self.majorants.scores[k][1] for k in np.flatnonzero(self.space.child == i).tolist()
+            ]
             first, best = first + values[0], best + max(values)
-        return 0.01 * max(abs(first), abs(best)) / 2**SHIFT
+        return float(Fraction(max(abs(first), abs(best)), 100 * 2**SHIFT))
 
     # ------------------------------------------------------------------ the tree
 
