@@ -11,6 +11,7 @@ from dataclasses import replace
 from decimal import Decimal, localcontext
 from fractions import Fraction
 from functools import partial
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -24,6 +25,7 @@ from marginbn import (
     enumerate_candidates,
     linear_problem,
     solve_structure,
+    verify_certificate,
 )
 from marginbn.classifiers.search import warn_if_open
 from marginbn.exceptions import OptimalityWarning
@@ -162,11 +164,22 @@ def test_an_error_beyond_the_tolerance_is_said(solver: str) -> None:
         warn_if_open(result, 2)
 
 
-def test_an_error_survives_a_checkpoint_once(tmp_path: object) -> None:
+def test_an_error_survives_a_checkpoint_once(tmp_path: Path) -> None:
     """A saved bound counts it already."""
     problem = linear_problem(two_hundred_rows(), enumerate_candidates(4, 1), get_local_score("k2"))
-    path = f"{tmp_path}/search"
+    path = tmp_path / "search"
     first = solve_structure(replace(problem, error=0.5), checkpoint=path)
     again = solve_structure(replace(problem, error=0.5), checkpoint=path)
     assert again.bound == first.bound
     assert again.status is Status.ROUNDING
+
+
+@pytest.mark.parametrize("weight", [1e9, 1e14, 1e18])
+def test_certificates_of_heavy_rows_are_tight(weight: float, tmp_path: Path) -> None:
+    """The checker's log-gammas are exact to a unit, whatever the weight."""
+    problem = linear_problem(one_row(weight), enumerate_candidates(2, 1), get_local_score("k2"))
+    solve_structure(problem, certificate=tmp_path / "proof")
+    verdict = verify_certificate(tmp_path / "proof")
+    assert verdict
+    assert verdict.gap < 1e-9
+    assert verdict.scale == pytest.approx(problem.scale)
