@@ -118,8 +118,8 @@ def relative_gap(objective: float, bound: float, scale: float = 1.0) -> float:
     0.01
     >>> relative_gap(0.0, 0.0)
     0.0
-    >>> relative_gap(99e-9, 100e-9, scale=1e-9)
-    0.01
+    >>> relative_gap(0.0, 0.5, scale=2.0)
+    0.25
     """
     if bound <= objective:
         return 0.0
