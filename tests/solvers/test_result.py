@@ -115,14 +115,25 @@ def test_statuses_read_as_plain_words() -> None:
         "node_limit",
         "memory_limit",
         "interrupted",
+        "rounding",
     }
 
 
 def test_the_allowance_grows_with_the_value() -> None:
-    """1e-9 of the value, at least of one; nothing for unknown values."""
-    assert allowance(0.5) == 1e-9
-    assert allowance(-2000.0) == pytest.approx(2e-6)
-    assert allowance(math.inf) == 0.0
+    """1e-9 of the value, at least the problem's rounding; nothing for unknown values."""
+    assert allowance(0.5, 1e-9) == 1e-9
+    assert allowance(-2000.0, 1e-9) == pytest.approx(2e-6)
+    assert allowance(math.inf, 1e-9) == 0.0
+
+
+def test_small_gaps_are_relative_to_the_scale() -> None:
+    """The same numbers in another unit have the same gap; without a scale a nat is the least."""
+    assert relative_gap(1e-3, 2e-3) == 1e-3
+    assert relative_gap(0.0, 2e-3, scale=1e-2) == pytest.approx(0.2)
+    for unit in (2.0**-60, 1.0, 2.0**60):
+        assert relative_gap(3.0 * unit, 4.0 * unit, scale=0.1 * unit) == 0.25
+    assert relative_gap(0.0, 0.0, scale=0.0) == 0.0
+    assert relative_gap(0.0, 1e-300, scale=0.0) == 1.0
 
 
 @pytest.fixture(name="problem")

@@ -89,7 +89,8 @@ def test_objectives_rise_and_bounds_fall() -> None:
     assert not run.improve_bound(bound + 2)
     assert run.improve_bound(bound)
     result = ended(run, Status.TIME_LIMIT)
-    assert [point.bound for point in result.trace] == [math.inf, bound + 1, bound]
+    error = 2.0 * run.problem.error
+    assert [point.bound for point in result.trace] == [math.inf, bound + 1 + error, bound + error]
     assert {point.objective for point in result.trace} == {result.objective}
     np.testing.assert_array_equal(result.selection, first)
 

@@ -121,6 +121,7 @@ class _Result:
     solver: str
     selection: tuple[Count, ...]
     trace: tuple[tuple[Number, Number, Number], ...]
+    scale: Annotated[float, files.Must("not be negative", lambda scale: scale >= 0)]
 
 
 @dataclass(frozen=True)
@@ -216,7 +217,9 @@ def load_model(path: files.PathLike) -> BaseBNClassifier:
     """
     data = files.read_json(path)
     with files.naming_file(path):
-        shape: _Model = files.read_document(_Model, _as_version_2(data), FORMAT, VERSION)
+        shape: _Model = files.read_document(
+            _Model, _with_scale(_as_version_2(data)), FORMAT, VERSION
+        )
         classifier = _read_estimator(shape.estimator, shape.params)
         network = network_from_dict(shape.network, path=path, location="$.network")
         classifier.network_ = network
@@ -429,7 +432,15 @@ def _write_result(result: SolveResult) -> dict[str, object]:
         "trace": [
             [encode_number(v) for v in (p.seconds, p.objective, p.bound)] for p in result.trace
         ],
+        "scale": encode_number(result.scale),
     }
+
+
+def _with_scale(data: Any) -> Any:
+    """Older files do not say what gaps are relative to: they were to at least one nat."""
+    if isinstance(data, dict) and isinstance(data.get("result"), dict):
+        data["result"].setdefault("scale", 1.0)
+    return data
 
 
 def _read_result(shape: _Result, network: BayesianNetwork) -> SolveResult:
@@ -439,7 +450,7 @@ def _read_result(shape: _Result, network: BayesianNetwork) -> SolveResult:
         raise MisfitError("$.result.bound: must not lie below the objective")
     values = vars(shape) | {
         "selection": np.array(shape.selection, np.int64),
-        "trace": tuple(TracePoint(*point) for point in shape.trace),
+        "trace": tuple(TracePoint(*point, shape.scale) for point in shape.trace),
     }
     return SolveResult(structure=network.structure, **values)
 

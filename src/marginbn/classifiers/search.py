@@ -184,11 +184,14 @@ def warn_if_open(result: SolveResult, stacklevel: int) -> None:
     """Say what is known when the search ended before the proof."""
     if result.status in (Status.OPTIMAL, Status.GAP_LIMIT):
         return
+    remedy = "a larger time_limit narrows the gap"
+    if result.status is Status.ROUNDING:
+        remedy = "the scores cannot be computed more exactly: use smaller weights"
     warnings.warn(
         f"the search ended after {result.seconds:.1f} s ({result.status.replace('_', ' ')}) "
         f"before optimality was proven: objective {result.objective:.6g}, bound "
         f"{result.bound:.6g}, gap {100 * result.gap:.2g} %. The structure is the best found; "
-        "a larger time_limit narrows the gap",
+        f"{remedy}",
         OptimalityWarning,
         stacklevel=stacklevel,
     )

@@ -5,6 +5,9 @@ arity r, the Laplace-smoothed maximum-likelihood parameter (eq. 2 with n + 1 for
 
     theta(j | h) = (n(h, j) + s) / (n(h) + s r),        n(h) = sum_j n(h, j).
 
+Counts and smoothing are divided by the power of two below s first, which is exact: rows weighed in
+another unit (weights and s times 2^k) have the same parameters, digit by digit.
+
 Margin coefficients: eq. 10 to 13 (soft margin) and eq. 20 to 25 (binary soft margin).
 
 For candidate k = (i, S) let F be the features among {X_i} and S, f their joint state in a sample
@@ -22,6 +25,7 @@ both kinds give the same numbers: theta_1 and theta_2 are then the parameters of
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -37,9 +41,16 @@ from marginbn.problem.structure import Structure
 
 def smoothed_log_table(counts: NDArray[np.float64], smoothing: float) -> NDArray[np.float64]:
     """Log parameters from counts; the child's states are the last axis, rows sum to one."""
-    smoothed = counts + smoothing
+    smoothed = _smoothed(counts, smoothing)
     table: NDArray[np.float64] = np.log(smoothed) - np.log(smoothed.sum(axis=-1, keepdims=True))
     return table
+
+
+def _smoothed(counts: NDArray[np.float64], smoothing: float) -> NDArray[np.float64]:
+    """n + s in units of the power of two below s, or of as small a one as has room."""
+    room = 1000 - math.frexp(counts.max(initial=0.0))[1]
+    exponent = min(1 - math.frexp(smoothing)[1], room)
+    return np.ldexp(counts, exponent) + math.ldexp(smoothing, exponent)
 
 
 def estimate_log_tables(
@@ -74,7 +85,7 @@ def binary_table(
     counts = contingency(data, axes)
     rest = _sum_of_others(counts, axes.index(0))
     if child == 0:  # P(C = 1 | S): two states after merging the other classes
-        odds = np.log(counts + smoothing) - np.log(rest + smoothing)
+        odds = np.log(_smoothed(counts, smoothing)) - np.log(_smoothed(rest, smoothing))
     else:
         odds = smoothed_log_table(counts, smoothing) - smoothed_log_table(rest, smoothing)
     return _class_last(odds, axes, data)

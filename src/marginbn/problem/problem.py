@@ -6,6 +6,12 @@ over one candidate k_i per variable such that the graph is acyclic. Decomposable
 margin rows; the soft margin has one row per rival class and the binary margin one row per
 sample, both with a zero linear part. Code above this file knows data and no solver, code below
 knows matrices and graphs and no data.
+
+**What small means.** Units of weight are the user's: a gap is small, or a difference rounding, only
+beside what the objective can be (:attr:`StructureProblem.scale`). Margins can reach W min(gamma, 1)
+with total weight W: the cap, or one nat where the cap is out of reach. Linear scores lie between
+those of the smallest parent sets and of the best ones. A hundredth of that counts as the size of
+any objective near zero.
 """
 
 from __future__ import annotations
@@ -13,6 +19,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from itertools import combinations
 
 import numpy as np
@@ -22,8 +29,11 @@ from marginbn.data.encode import EncodedData, Variable, check_joint_states
 from marginbn.exceptions import InputError
 from marginbn.problem.candidates import CandidateSets, count_candidates
 from marginbn.problem.margins import MarginKind, MarginRows
-from marginbn.problem.scores import LocalScore, local_scores
+from marginbn.problem.scores import LocalScore, scores_with_errors
 from marginbn.problem.structure import Structure
+
+NEAR_ZERO = 0.01
+"""Objectives below this part of what they can be are taken for so large."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,6 +58,8 @@ class StructureProblem:
     origin
         Data and score behind ``linear`` where it comes from a decomposable score: a certificate
         states both, and its checker makes the numbers again. Solvers do not look at it.
+    error
+        How far rounding can have moved the linear score of a structure; counted in every bound.
 
     Examples
     --------
@@ -85,12 +97,15 @@ class StructureProblem:
     weights: NDArray[np.float64] | None = None
     gamma: float = math.inf
     origin: tuple[EncodedData, LocalScore] | None = None
+    error: float = 0.0
 
     def __post_init__(self) -> None:
         if self.linear.shape != (self.candidates.n_candidates,):
             raise InputError("linear must hold one score per candidate")
         if not np.isfinite(self.linear).all():
             raise InputError("linear scores must be finite")
+        if not 0 <= self.error < math.inf:
+            raise InputError(f"error must be a number of at least 0, got {self.error}")
         if self.margins is not None:
             if not (self.gamma > 0 and math.isfinite(self.gamma)):
                 raise InputError(f"gamma must be a positive finite number, got {self.gamma}")
@@ -121,6 +136,27 @@ class StructureProblem:
     def sample_weights(self) -> NDArray[np.float64]:
         """Weights of the samples; empty for a linear problem."""
         return np.zeros(0) if self.weights is None else self.weights
+
+    @cached_property
+    def scale(self) -> float:
+        """What a small objective is measured by, see the module text; proportional to weights."""
+        return NEAR_ZERO * (self._linear_size + min(self.gamma, 1.0) * self._total_weight)
+
+    @cached_property
+    def rounding(self) -> float:
+        """How far two sums of one objective may be apart where the objective is small."""
+        return 1e-9 * max(self.scale, 1e-3 * self._total_weight)
+
+    @cached_property
+    def _total_weight(self) -> float:
+        return math.fsum(self.sample_weights)
+
+    @property
+    def _linear_size(self) -> float:
+        """The larger of the best and the smallest parent sets' scores, without their signs."""
+        first = self.candidates.offsets[:-1]
+        best = math.fsum(np.maximum.reduceat(self.linear, first))
+        return max(abs(best), abs(math.fsum(self.linear[first])))
 
     def with_gamma(self, gamma: float) -> StructureProblem:
         """The same problem with another cap; everything else is shared."""
@@ -178,11 +214,13 @@ def linear_problem(
     """Decomposable score: no margin rows. There is an example in :class:`StructureProblem`."""
     _check_match(data, candidates)
     merged = data.merged()
+    linear, errors = scores_with_errors(merged, candidates, score)
     return StructureProblem(
         candidates=candidates,
-        linear=local_scores(merged, candidates, score),
+        linear=linear,
         variables=merged.variables,
         origin=(merged, score),
+        error=math.fsum(np.maximum.reduceat(errors, candidates.offsets[:-1])),
     )
 
 

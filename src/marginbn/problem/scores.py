@@ -11,18 +11,33 @@ Bayesian-Dirichlet scores are log marginal likelihoods. With prior counts a(h, j
     sum_h [ lgamma(a(h)) - lgamma(a(h) + n(h)) + sum_j lgamma(a(h, j) + n(h, j)) - lgamma(a(h, j)) ]
 
 BDeu has a(h, j) = s / (q r) for an equivalent sample size s; K2 has a(h, j) = 1.
+
+**Without cancellation.** Four log-gammas of size x log x differ by far less than their own rounding
+where counts or prior are large. Stirling's formula, lgamma(x) = (x - 1/2) log x - x + const + d(x),
+gives one parent state the score
+
+    E  -  (1/2) (sum_j log(x_j / a) - log(X / A))  +  sum_j (d(x_j) - d(a))  -  (d(X) - d(A))
+
+with x_j = a + n_j, A = r a, N = sum_j n_j, X = A + N, and E written in either of two ways:
+
+    E = sum_j x_j log(x_j / X) + A log r          where the counts outweigh the prior,
+    E = sum_j x_j log(r x_j / X) - N log r        where the prior outweighs the counts.
+
+In the first the largest x_j has log(x_j / X) = log1p(-(sum of the others) / X), in the second
+r x_j / X = 1 + (r n_j - N) / X. No term is then much larger than what the data say, and the sum of
+the terms' sizes times a few roundings bounds the error (:func:`scores_with_errors`).
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import gammaln, xlogy
+from scipy.special import gammaln
 
 from marginbn.data.encode import EncodedData, contingency
 from marginbn.exceptions import InputError
@@ -34,8 +49,9 @@ LocalScore = Callable[[NDArray[np.float64], float], float]
 
 def log_likelihood(counts: NDArray[np.float64], total: float) -> float:
     """Maximised log likelihood of a (q, r) table; ``total`` is not used."""
-    rows = counts.sum(axis=1)
-    return float(xlogy(counts, counts).sum() - xlogy(rows, rows).sum())
+    used = counts > 0
+    rows = np.broadcast_to(counts.sum(axis=1, keepdims=True), counts.shape)[used]
+    return float((counts[used] * np.log(counts[used] / rows)).sum())
 
 
 def free_parameters(counts: NDArray[np.float64]) -> int:
@@ -55,18 +71,85 @@ def bic(counts: NDArray[np.float64], total: float) -> float:
 
 def bdeu(counts: NDArray[np.float64], total: float, equivalent_sample_size: float = 1.0) -> float:
     """BDeu score; ``total`` is not used."""
-    return _marginal_likelihood(counts, equivalent_sample_size / counts.size)
+    return _marginal_likelihood(counts, equivalent_sample_size / counts.size)[0]
 
 
 def k2(counts: NDArray[np.float64], total: float) -> float:
     """K2 score; ``total`` is not used."""
-    return _marginal_likelihood(counts, 1.0)
+    return _marginal_likelihood(counts, 1.0)[0]
 
 
-def _marginal_likelihood(counts: NDArray[np.float64], prior: float) -> float:
-    rows, row_prior = counts.sum(axis=1), prior * counts.shape[1]
-    cells = gammaln(counts + prior).sum() - counts.size * gammaln(prior)
-    return float(cells + len(rows) * gammaln(row_prior) - gammaln(rows + row_prior).sum())
+def _marginal_likelihood(counts: NDArray[np.float64], prior: float) -> tuple[float, float]:
+    """The Dirichlet score with a(h, j) = ``prior``, and the size of its terms, all added up."""
+    r = counts.shape[1]
+    counts = counts[counts.any(axis=1)]  # a parent state without rows scores exactly zero
+    rows, row_prior = counts.sum(axis=1, keepdims=True), prior * r
+    heavy = (rows > row_prior).ravel()
+    parts = [
+        *_likely(counts[heavy] + prior, row_prior),
+        *_unlikely(counts[~heavy], rows[~heavy], prior),
+        -0.5 * _log_ratio(counts, prior),
+        0.5 * _log_ratio(rows, row_prior),
+        *_remainders(counts, prior),
+        *(-part for part in _remainders(rows, row_prior)),
+    ]
+    value, size = sum(part.sum() for part in parts), sum(np.abs(part).sum() for part in parts)
+    return float(value), float(size)
+
+
+def _likely(x: NDArray[np.float64], row_prior: float) -> Iterator[NDArray[np.float64]]:
+    """The terms of E where counts outweigh the prior."""
+    if len(x) == 0:
+        return
+    total = x.sum(axis=1, keepdims=True)
+    largest = np.zeros(x.shape, dtype=bool)
+    largest[np.arange(len(x)), x.argmax(axis=1)] = True
+    others = np.where(largest, 0.0, x).sum(axis=1, keepdims=True)
+    yield x * np.where(largest, np.log1p(-others / total), np.log(x / total))
+    yield np.full(len(x), row_prior * math.log(x.shape[1]))
+
+
+def _unlikely(
+    counts: NDArray[np.float64], rows: NDArray[np.float64], prior: float
+) -> Iterator[NDArray[np.float64]]:
+    """The terms of E where the prior outweighs the counts."""
+    r = counts.shape[1]
+    yield (prior + counts) * np.log1p((r * counts - rows) / (r * prior + rows))
+    yield -rows * math.log(r)
+
+
+def _log_ratio(counts: NDArray[np.float64], prior: float) -> NDArray[np.float64]:
+    """log((a + n) / a)."""
+    light = counts <= prior
+    ratio: NDArray[np.float64] = np.where(
+        light,
+        np.log1p(np.where(light, counts, 0.0) / prior),
+        np.log(counts + prior) - math.log(prior),
+    )
+    return ratio
+
+
+def _remainders(counts: NDArray[np.float64], prior: float) -> Iterator[NDArray[np.float64]]:
+    """d(a + n) and -d(a), for counts that are not zero: the others have a difference of zero."""
+    counts = counts[counts > 0]
+    yield _stirling_remainder(counts + prior)
+    yield np.full(len(counts), -_stirling_remainder(np.array([prior]))[0])
+
+
+SMALL = 16.0
+"""Below this Stirling's series has too few digits, and log-gamma itself loses none."""
+
+HALF_LOG_TWO_PI = 0.5 * math.log(2.0 * math.pi)
+
+
+def _stirling_remainder(x: NDArray[np.float64]) -> NDArray[np.float64]:
+    """d(x) = lgamma(x) - ((x - 1/2) log x - x + log(2 pi) / 2); the series errs below 1e-17."""
+    near, square = np.minimum(x, SMALL), np.maximum(x, SMALL) ** -2.0
+    direct = gammaln(near) - (near - 0.5) * np.log(near) + near - HALF_LOG_TWO_PI
+    series = 1 / 1260 - square * (1 / 1680 - square * (1 / 1188 - square * (691 / 360360)))
+    series = (1 / 12 - square * (1 / 360 - square * series)) / np.maximum(x, SMALL)
+    remainder: NDArray[np.float64] = np.where(x < SMALL, direct, series)
+    return remainder
 
 
 @dataclass(frozen=True)
@@ -120,5 +203,65 @@ def candidate_score(
     data: EncodedData, candidates: CandidateSets, k: int, score: LocalScore
 ) -> float:
     """Score of one candidate."""
+    return score(_table(data, candidates, k), data.total_weight)
+
+
+def _table(data: EncodedData, candidates: CandidateSets, k: int) -> NDArray[np.float64]:
+    """Counts of a candidate, (parent states, child states)."""
     counts = contingency(data, (*candidates.parents[k], int(candidates.child[k])))
-    return score(counts.reshape(-1, counts.shape[-1]), data.total_weight)
+    return counts.reshape(-1, counts.shape[-1])
+
+
+# ---------------------------------------------------------------------- rounding
+
+ROUNDINGS = 64.0
+"""Roundings of a term: its factors, its logarithm, and a pairwise sum of any length."""
+
+DIRECT = 100.0
+"""Largest number inside d(x) below :data:`SMALL`: a term of its own in the size of a score."""
+
+
+def scores_with_errors(
+    data: EncodedData, candidates: CandidateSets, score: LocalScore
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Score of every candidate, and how far rounding can have moved it (both (K,)).
+
+    The formula of a user is taken at its word: its error is zero.
+    """
+    roundings = ROUNDINGS + (0.0 if _counts_are_exact(data) else 2.0 * data.n_samples)
+    values, errors = np.zeros((2, candidates.n_candidates))
+    for k in range(candidates.n_candidates):
+        values[k], size = _with_size(score, _table(data, candidates, k), data.total_weight)
+        errors[k] = 2.0**-53 * roundings * size
+    return values, errors
+
+
+def _counts_are_exact(data: EncodedData) -> bool:
+    """Whether sums of weights have no rounding: all are multiples of a power of two that goes less
+    than 2^53 times into the total.
+    """
+    fraction, exponent = np.frexp(data.weights)
+    digits = np.ldexp(fraction, 53).astype(np.int64)  # of weights times 2^(53 - exponent)
+    lowest = exponent + np.frexp((digits & -digits).astype(np.float64))[1] - 54
+    return math.frexp(data.total_weight)[1] - int(lowest.min()) <= 53
+
+
+def is_dirichlet(score: LocalScore) -> bool:
+    """Whether a score is a log marginal likelihood."""
+    return (score.func if isinstance(score, partial) else score) in (bdeu, k2)
+
+
+def _with_size(score: LocalScore, counts: NDArray[np.float64], total: float) -> tuple[float, float]:
+    """A score and the size of its terms, all added up; zero for formulas that are not ours."""
+    function, options = score, {}
+    if isinstance(score, partial):
+        function, options = score.func, score.keywords
+    if function not in LOCAL_SCORES.values():
+        return score(counts, total), 0.0
+    if is_dirichlet(score):
+        size = options.get("equivalent_sample_size", 1.0) / counts.size if function is bdeu else 1.0
+        value, terms = _marginal_likelihood(counts, size)
+        cells = np.count_nonzero(counts) + np.count_nonzero(counts.sum(axis=1))
+        return value, terms + 2.0 * DIRECT * cells
+    value = score(counts, total)
+    return value, abs(value)  # likelihood and penalty are both negative, term by term

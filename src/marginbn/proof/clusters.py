@@ -168,7 +168,9 @@ class ClusterRelaxation(Relaxation):
         cycle = violated_by_selection(parents)
         pairs: Pairs = ()
         if cycle is not None:
-            pairs = ((self.pool.cluster(cycle), max(1.0, 2.0 * abs(claim.bound)) * 4.0),)
+            pairs = (
+                (self.pool.cluster(cycle), max(self.problem.scale, 2.0 * abs(claim.bound)) * 4.0),
+            )
         shares = None
         if self.instance.n_samples:
             margins = self.instance.coefficients.margins_at(chosen, np.ones(len(chosen)))
@@ -188,7 +190,9 @@ class ClusterRelaxation(Relaxation):
         fall -= float(self.instance.group_maxima(np.where(allowed, values, -np.inf)).sum())
         if fall <= 0:
             return None
-        scale = 1.01 * (max(height, 0.0) + 1e-6 * (1.0 + abs(self.cutoff.value))) / fall
+        scale = (
+            1.01 * (max(height, 0.0) + 1e-6 * (self.problem.scale + abs(self.cutoff.value))) / fall
+        )
         scaled = tuple((number, scale * y) for number, y in ray)
         majorant = self._majorant(None, scaled, allowed)
         largest = max((y for _, y in scaled), default=0.0)

@@ -23,6 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from marginbn.problem.problem import StructureProblem
+from marginbn.problem.scores import is_dirichlet
 from marginbn.proof.certificate import CLUSTERS, FOREST, DualWeights, Multipliers, NamedRow
 from marginbn.proof.format import part_type
 from marginbn.solvers.run import Run
@@ -203,14 +204,15 @@ def rounding_slack(
     units = (2 * n + n_multipliers + 4) * 2.0**grid
     coefficients = 8.0 * n * weight * 2.0**-44
     sums = 2.0**-49 * (problem.n_rows + 64) * (n * largest + gamma * weight)
-    return units + coefficients + sums + n * _score_slack(problem)
+    return units + coefficients + sums + n * _score_slack(problem) + 2.0 * problem.error
 
 
 def _score_slack(problem: StructureProblem) -> float:
     """How far two computations of a decomposable local score may be apart.
 
     A checker has up to four logarithms or log-gammas per distinct row, each off by a unit of 2^-44
-    and, in likelihoods, times its count; ours has one of size 50 or less for every cell.
+    and, in likelihoods, times its count, and a penalty for every cell; ours are off by what the
+    problem says.
     """
     if problem.origin is None:
         return 0.0
@@ -220,8 +222,8 @@ def _score_slack(problem: StructureProblem) -> float:
         math.prod(int(data.arities[v]) for v in {int(child), *parents})
         for child, parents in zip(candidates.child, candidates.parents, strict=True)
     )
-    ours = 2.0**-50 * 50.0 * (cells + 8)
-    return (8.0 * data.n_samples + 4.0 * data.total_weight) * 2.0**-44 + ours
+    weight = 0.0 if is_dirichlet(problem.origin[1]) else data.total_weight
+    return (8.0 * data.n_samples + 4.0 * weight + cells + 8.0) * 2.0**-44
 
 
 SMALLEST_GAP = 1e-9
@@ -242,7 +244,7 @@ class Cutoff:
     def value(self) -> float:
         """Nodes with a bound up to this are leaves; a fifth of the gap is left for rounding."""
         objective = self.run.objective
-        return objective + 0.8 * self.gap * max(1.0, abs(objective))
+        return objective + 0.8 * self.gap * max(self.run.problem.scale, abs(objective))
 
 
 @dataclass(frozen=True, eq=False)

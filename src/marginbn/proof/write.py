@@ -236,7 +236,7 @@ def _continued(callback: Callback | None, found: SolveResult) -> Callback | None
     def hear(point: TracePoint) -> bool | None:
         best = max(point.objective, found.objective)
         bound = max(min(point.bound, found.bound), best)
-        return listener(TracePoint(found.seconds + point.seconds, best, bound))
+        return listener(TracePoint(found.seconds + point.seconds, best, bound, found.scale))
 
     return hear
 
@@ -265,19 +265,20 @@ def make_certificate(definition: Definition, search: CertifyingSearch) -> Certif
 
 def _combined(found: SolveResult, run: Run) -> SolveResult:
     """The better incumbent with the better bound."""
-    run.improve_bound(found.bound)
+    run.recall_bound(found.bound)
     run.nodes += found.nodes
     if found.status not in (Status.OPTIMAL, Status.GAP_LIMIT):
         run.stopped = found.status
     result = run.finish(found.solver)
-    last = TracePoint(found.seconds + result.seconds, result.objective, result.bound)
+    seconds = found.seconds + result.seconds
+    last = TracePoint(seconds, result.objective, result.bound, result.scale)
     trace = [p for p in found.trace if p.objective <= result.objective]
     return replace(result, trace=(*trace, last), seconds=last.seconds)
 
 
 def _warn_if_weaker(result: SolveResult, certificate: Certificate, stopped: Status) -> None:
     """Say so if the certificate proves less than the search."""
-    gap = relative_gap(certificate.objective, certificate.bound)
+    gap = relative_gap(certificate.objective, certificate.bound, result.scale)
     if gap <= result.gap + WORTH_A_WARNING:
         return
     reason = "its arithmetic is coarser, and the optimum is small beside the weights"

@@ -32,6 +32,7 @@ _ENDINGS = {
     Status.NODE_LIMIT: "stopped by the node limit",
     Status.MEMORY_LIMIT: "stopped by the memory limit",
     Status.INTERRUPTED: "interrupted",
+    Status.ROUNDING: "nothing is left to search, but rounding moves the scores by as much",
 }
 _LABEL_WIDTH = 12
 _SINGLE_CLASS = "single_class"  # the solver's name where there was nothing to separate
@@ -167,7 +168,7 @@ def verdict(classifier: BaseBNClassifier) -> str:
     """One sentence: optimal, or how far from it at most; and whether that is proven by the search
     that ran here, claimed by a file, or verified with a certificate.
 
-    The gap is relative to the larger of objective and bound, see
+    The gap is relative to the larger of objective and bound, in any unit of weight, see
     :func:`marginbn.solvers.result.relative_gap`.
     """
     result = classifier.result_

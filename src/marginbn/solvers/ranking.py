@@ -81,7 +81,7 @@ class _Search:
     def __init__(self, problem: StructureProblem, size: int, floor: float) -> None:
         self._problem = problem
         self._size = size
-        self._floor = floor - allowance(floor)
+        self._floor = floor - allowance(floor, problem.rounding)
         self._kept: list[tuple[float, tuple[int, ...]]] = []
         self._visits = 0
         self._order = np.argsort(np.diff(problem.candidates.offsets), kind="stable")
@@ -133,7 +133,7 @@ class _Search:
             margins = self._margins + self._margin_hope[depth]
             smallest = margins.min(axis=1, initial=self._problem.gamma)
             value += float(smallest @ self._problem.sample_weights)
-        return float(value + allowance(value))
+        return float(value + allowance(value, self._problem.rounding))
 
     def _threshold(self) -> float:
         """Value below which a structure cannot enter the list."""

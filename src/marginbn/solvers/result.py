@@ -3,12 +3,18 @@ checked again, from the problem's definition alone.
 
 **The gap.** With objective z (best structure found) and bound Z >= z (proven upper bound)
 
-    relative_gap = (Z - z) / max(1, |Z|, |z|)
+    relative_gap = (Z - z) / max(s, |Z|, |z|)
 
-which is sane for every sign: zero exactly when the bound is met, never more than 2, and an
-absolute gap in nats where both numbers are small (an optimum of 0 is an ordinary case). The
-paper's table 1 uses 100 (Z - z) / Z (:func:`paper_gap`), which is the same number in per cent
-whenever 0 <= z and Z >= 1.
+which is sane for every sign: zero exactly when the bound is met, never more than 2. An optimum of 0
+is an ordinary case; s, the scale of the problem (:attr:`StructureProblem.scale`), says what small
+means there, and grows with the weights as z and Z do: no unit of weight makes a gap look smaller.
+The paper's table 1 uses 100 (Z - z) / Z (:func:`paper_gap`), which is the same number in per cent
+whenever 0 <= z and Z >= s.
+
+**Scores with an error.** Where rounding can have moved the scores of two structures by e each
+(:attr:`StructureProblem.error`), Z is 2 e above the bound for the rounded scores: it bounds the
+exact optimum, and the gap the exact loss. If nothing is left to search and the gap is too wide all
+the same, the status is ROUNDING.
 
 **What one gamma knows about the next.** For dual weights u >= 0 with sum_c u_mc <= w_m every
 structure has
@@ -24,7 +30,7 @@ from __future__ import annotations
 
 import hashlib
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Any
 
@@ -89,8 +95,11 @@ def name_without_gamma(problem: StructureProblem) -> str:
     return fingerprint(problem if problem.is_linear else problem.with_gamma(1.0))
 
 
-def relative_gap(objective: float, bound: float) -> float:
-    """Gap between objective and bound, relative to the larger of the two in size (at least 1).
+def relative_gap(objective: float, bound: float, scale: float = 1.0) -> float:
+    """Gap between objective and bound, relative to the larger of the two in size.
+
+    ``scale`` is the least size to divide by: that of the problem (``problem.scale``,
+    ``result.scale``). The default is right for two numbers in nats of which nothing else is known.
 
     Examples
     --------
@@ -100,12 +109,14 @@ def relative_gap(objective: float, bound: float) -> float:
     0.01
     >>> relative_gap(0.0, 0.0)
     0.0
+    >>> relative_gap(0.0, 0.5, scale=2.0)
+    0.25
     """
     if bound <= objective:
         return 0.0
     if not (math.isfinite(objective) and math.isfinite(bound)):
         return math.inf
-    return (bound - objective) / max(1.0, abs(bound), abs(objective))
+    return (bound - objective) / max(scale, abs(bound), abs(objective))
 
 
 def paper_gap(objective: float, bound: float) -> float:
@@ -139,20 +150,29 @@ class Status(StrEnum):
     NODE_LIMIT = "node_limit"
     MEMORY_LIMIT = "memory_limit"
     INTERRUPTED = "interrupted"
+    ROUNDING = "rounding"
 
 
 PROOF_TOLERANCE = 1e-6
 """A relative gap of at most this much is called optimal; a larger requested gap is a gap limit."""
 
 
-def allowance(value: float) -> float:
-    """How far two computations of the same objective may differ by rounding."""
-    return 1e-9 * max(1.0, abs(value)) if math.isfinite(value) else 0.0
+SCORE_TOLERANCE = 1e-9
+"""Relative difference allowed between a claimed and a recomputed objective: float summation."""
+
+
+def allowance(value: float, rounding: float) -> float:
+    """How far two computations of the same objective may differ by rounding; ``rounding`` is that
+    of the problem (:attr:`StructureProblem.rounding`).
+    """
+    return max(SCORE_TOLERANCE * abs(value), rounding) if math.isfinite(value) else 0.0
 
 
 @dataclass(frozen=True)
 class TracePoint:
     """Best objective and bound known ``seconds`` after the start; infinite while unknown.
+
+    ``scale`` is that of the problem, see :func:`relative_gap`.
 
     Examples
     --------
@@ -164,11 +184,12 @@ class TracePoint:
     seconds: float
     objective: float
     bound: float
+    scale: float = 1.0
 
     @property
     def gap(self) -> float:
         """Relative gap at this moment."""
-        return relative_gap(self.objective, self.bound)
+        return relative_gap(self.objective, self.bound, self.scale)
 
 
 @dataclass(frozen=True, eq=False)
@@ -191,6 +212,8 @@ class SolveResult:
         all calls.
     majorant
         What the solver knows about the same problem at other gammas, where it knows something.
+    scale
+        What the gap is relative to where objective and bound are small (:func:`relative_gap`).
 
     Examples
     --------
@@ -215,20 +238,17 @@ class SolveResult:
     solver: str
     nodes: int = 0
     majorant: Majorant | None = None
+    scale: float = 1.0
 
     @property
     def gap(self) -> float:
         """Relative gap, see :func:`relative_gap`."""
-        return relative_gap(self.objective, self.bound)
+        return relative_gap(self.objective, self.bound, self.scale)
 
     @property
     def is_optimal(self) -> bool:
         """Whether optimality is proven."""
         return self.status is Status.OPTIMAL
-
-
-SCORE_TOLERANCE = 1e-9
-"""Relative difference allowed between a claimed and a recomputed objective: float summation."""
 
 
 def check_result(problem: StructureProblem, result: SolveResult) -> None:
@@ -243,7 +263,7 @@ def check_result(problem: StructureProblem, result: SolveResult) -> None:
         raise SolverError(f"solver {result.solver!r} returned a cyclic graph")
     _check_selection(problem, result)
     recomputed = problem.score(result.structure)
-    if abs(recomputed - result.objective) > SCORE_TOLERANCE * max(1.0, abs(recomputed)):
+    if abs(recomputed - result.objective) > allowance(recomputed, problem.rounding):
         raise SolverError(
             f"solver {result.solver!r} claims the objective {result.objective}, "
             f"the definition gives {recomputed}"
@@ -253,12 +273,13 @@ def check_result(problem: StructureProblem, result: SolveResult) -> None:
             f"solver {result.solver!r} claims the bound {result.bound}, "
             f"which lies below the objective {result.objective}"
         )
-    if result.status is Status.OPTIMAL and result.gap > PROOF_TOLERANCE:
+    gap = relative_gap(result.objective, result.bound, problem.scale)
+    if result.status is Status.OPTIMAL and gap > PROOF_TOLERANCE:
         raise SolverError(
             f"solver {result.solver!r} claims an optimal structure, but objective "
-            f"{result.objective} and bound {result.bound} leave a gap of {result.gap:.3g}"
+            f"{result.objective} and bound {result.bound} leave a gap of {gap:.3g}"
         )
-    _check_trace(result)
+    _check_trace(result, problem.rounding)
 
 
 def _check_selection(problem: StructureProblem, result: SolveResult) -> None:
@@ -273,17 +294,17 @@ def _check_selection(problem: StructureProblem, result: SolveResult) -> None:
         )
 
 
-def _check_trace(result: SolveResult) -> None:
+def _check_trace(result: SolveResult, rounding: float) -> None:
     seconds, objective, bound = 0.0, -math.inf, math.inf
     for point in result.trace:
-        falls = point.bound <= bound + allowance(bound)
+        falls = point.bound <= bound + allowance(bound, rounding)
         # every comparison with NaN is false, so a NaN is refused here as well
         if not (point.seconds >= seconds and falls and objective <= point.objective <= point.bound):
             raise SolverError(f"solver {result.solver!r} has an inconsistent trace at {point}")
         seconds, objective, bound = point.seconds, point.objective, point.bound
-    if objective > result.objective + allowance(objective):
+    if objective > result.objective + allowance(objective, rounding):
         raise SolverError(f"solver {result.solver!r} once had a better structure: {objective}")
-    if bound < result.objective - allowance(bound):
+    if bound < result.objective - allowance(bound, rounding):
         raise SolverError(f"solver {result.solver!r} once claimed a bound that was too low")
 
 
@@ -301,5 +322,5 @@ def read_trace(source: Any) -> tuple[TracePoint, ...]:
         )
     end = getattr(result, "seconds", 0.0)
     if end > trace[-1].seconds:
-        trace = (*trace, TracePoint(end, trace[-1].objective, trace[-1].bound))
+        trace = (*trace, replace(trace[-1], seconds=end))
     return trace

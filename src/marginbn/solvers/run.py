@@ -205,7 +205,13 @@ class Run:
         return True
 
     def improve_bound(self, bound: float) -> bool:
-        """Take a proven upper bound if it is smaller; never below the incumbent."""
+        """Take an upper bound that a solver has proven for the scores as they are rounded, if it is
+        smaller; never below the incumbent.
+        """
+        return self.recall_bound(bound + 2.0 * self.problem.error)
+
+    def recall_bound(self, bound: float) -> bool:
+        """The same with a bound that a run has given: it counts the error of the scores already."""
         self._refute(self.objective, bound)
         value = max(bound, self.objective)  # equal up to rounding
         if not value < self.bound:
@@ -214,10 +220,9 @@ class Run:
         self._record()
         return True
 
-    @staticmethod
-    def _refute(objective: float, bound: float) -> None:
+    def _refute(self, objective: float, bound: float) -> None:
         """A bound is a claim about every structure; an incumbent above it refutes the claim."""
-        if objective > bound + result.allowance(bound):
+        if objective > bound + result.allowance(bound, self.problem.rounding):
             raise SolverError(
                 f"a structure reaches {objective}, but {bound} was claimed as an upper bound"
             )
@@ -225,15 +230,21 @@ class Run:
     @property
     def gap(self) -> float:
         """Relative gap at this moment."""
-        return result.relative_gap(self.objective, self.bound)
+        return result.relative_gap(self.objective, self.bound, self.problem.scale)
 
     @property
     def is_closed(self) -> bool:
         """Whether the gap is within the requested tolerance."""
         return self.gap <= self.limits.gap
 
+    @property
+    def _is_searched(self) -> bool:
+        """Whether the gap would be within the tolerance if the scores were exact."""
+        exact = self.bound - 2.0 * self.problem.error
+        return result.relative_gap(self.objective, exact, self.problem.scale) <= self.limits.gap
+
     def _record(self) -> None:
-        point = TracePoint(self.deadline.elapsed(), self.objective, self.bound)
+        point = TracePoint(self.deadline.elapsed(), self.objective, self.bound, self.problem.scale)
         self._trace.append(point)
         if self.callback is not None and self.callback(point):
             self.stop_requested = True
@@ -299,7 +310,8 @@ class Run:
         """The result of what is known now.
 
         The status is OPTIMAL whenever the gap is at most ``PROOF_TOLERANCE``, whatever stopped
-        the search; a gap closed to a wider requested tolerance is a GAP_LIMIT.
+        the search; a gap closed to a wider requested tolerance is a GAP_LIMIT. Where the search is
+        done and only the error of the scores leaves a wider one, it is ROUNDING.
         """
         if self.selection is None and self.stopped is Status.INTERRUPTED:
             raise KeyboardInterrupt  # so early that there is nothing to return
@@ -311,6 +323,8 @@ class Run:
             status = Status.OPTIMAL
         elif self.is_closed:
             status = Status.GAP_LIMIT
+        elif self._is_searched:
+            status = Status.ROUNDING
         elif self.stopped is not Status.OPTIMAL:
             status = self.stopped
         else:
@@ -329,6 +343,7 @@ class Run:
             solver=solver,
             nodes=self.nodes,
             majorant=self.majorant,
+            scale=self.problem.scale,
         )
 
 

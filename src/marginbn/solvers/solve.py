@@ -211,11 +211,11 @@ def _neighbour(solver: Solver, problem: StructureProblem, result: SolveResult) -
 
 def solve_with(solver: Solver, run: Run) -> SolveResult:
     """Let a solver work on a run, unless an earlier call has closed the gap that is asked for."""
-    saved = run.saved
-    if saved is not None and (
-        relative_gap(run.problem.evaluate(saved.selection), saved.bound) <= run.limits.gap
-    ):
-        return _finished_earlier(solver, run, saved)
+    saved, problem = run.saved, run.problem
+    if saved is not None:
+        gap = relative_gap(problem.evaluate(saved.selection), saved.bound, problem.scale)
+        if gap <= run.limits.gap:
+            return _finished_earlier(solver, run, saved)
     solver.prepare()
     REQUESTS.raise_if_asked()
     run.start_clock()
@@ -232,6 +232,6 @@ def _finished_earlier(solver: Solver, run: Run, saved: Saved) -> SolveResult:
     """The result that a checkpoint holds; there is nothing new to save."""
     known = replace(run, checkpoint=None)
     known.offer(saved.selection)
-    known.improve_bound(saved.bound)
+    known.recall_bound(saved.bound)
     known.nodes = saved.search.nodes
     return known.finish(saved.search.solver or solver.name)

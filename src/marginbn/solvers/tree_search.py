@@ -140,7 +140,7 @@ def begin(run: Run) -> None:
     run.offer(initial_selection(run.problem))
     run.improve_bound(initial_bound(run.problem))
     if run.saved is not None:
-        run.improve_bound(run.saved.bound)
+        run.recall_bound(run.saved.bound)
 
 
 REST = 0.02
@@ -366,7 +366,7 @@ def saved_tree(
     except BrokenFileError as error:
         warn_unused(f"the checkpoint's tree cannot be used: {error}")
         return None
-    if relative_gap(run.objective, given_up(nodes)) > run.limits.gap:
+    if relative_gap(run.objective, given_up(nodes), run.problem.scale) > run.limits.gap:
         warn_unused("the checkpoint's tree was searched with a wider gap_tolerance")
         return None
     return nodes, saved.search.nodes

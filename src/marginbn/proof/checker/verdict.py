@@ -85,6 +85,9 @@ class Verdict:
         The incumbent scores at least ``objective``, no structure more than ``bound``.
     n_leaves, n_dual_weights
         Size of the proof.
+    scale
+        What the gap is relative to where objective and bound are small: a hundredth of what the
+        objective can be, from the data and the score alone.
 
     Examples
     --------
@@ -100,12 +103,13 @@ class Verdict:
     bound: float
     n_leaves: int = 0
     n_dual_weights: int = 0
+    scale: float = 1.0
 
     @property
     def gap(self) -> float:
         """How far the incumbent can be off at most, see :func:`marginbn.relative_gap`."""
         width = max(0.0, self.bound - self.objective)
-        return width / max(1.0, abs(self.bound), abs(self.objective))
+        return width and width / max(self.scale, abs(self.bound), abs(self.objective))
 
     def __bool__(self) -> bool:
         return self.verified
@@ -128,6 +132,7 @@ def check(
         checker.check_incumbent()
         checker.check_tree(shape, progress)
         check_order(certificate)
+        scale = checker.scale()
     except (RefutedError, NotCheckableError) as refuted:
         return Verdict(False, str(refuted), certificate.objective, certificate.bound)
     except MemoryError:
@@ -136,7 +141,9 @@ def check(
             "(--max-memory), so that less is kept"
         ) from None
     n_duals = len(certificate.duals)
-    return Verdict(True, "", certificate.objective, certificate.bound, shape.n_leaves, n_duals)
+    return Verdict(
+        True, "", certificate.objective, certificate.bound, shape.n_leaves, n_duals, scale
+    )
 
 
 def check_definition(certificate: Certificate) -> None:
@@ -350,6 +357,21 @@ class Checker:
         cap = math.floor(Fraction(self.certificate.score.gamma) * 2**SHIFT)
         pairs = zip(self.counts.weights, total.min(axis=1).tolist(), strict=True)
         return Fraction(sum(w * min(cap, s) for w, s in pairs), self.counts.scale)
+
+    def scale(self) -> float:
+        """A hundredth of what the objective can be: the total weight times gamma (at most one nat),
+        or the larger of the scores of the smallest parent sets and of the best ones.
+        """
+        score = self.certificate.score
+        if score.is_margin:
+            return 0.01 * math.fsum(self.certificate.data.weights.tolist()) * min(score.gamma, 1.0)
+        first = best = 0
+        for i in range(self.space.n_variables):
+            values = [
+                self.majorants.scores[k][1] for k in np.flatnonzero(self.space.child == i).tolist()
+            ]
+            first, best = first + values[0], best + max(values)
+        return float(Fraction(max(abs(first), abs(best)), 100 * 2**SHIFT))
 
     # ------------------------------------------------------------------ the tree
 

@@ -83,6 +83,7 @@ def encode(problem: StructureProblem, dense_bytes: int | None = None) -> Encodin
         np.arange(weights.size + 1, dtype=np.int64) * max(rivals, 1),
         first,
         second,
+        problem.scale,
     )
     return Encoding(
         instance, constant, candidate_of, structure_magnitude(magnitude, n), _slot_discount(problem)

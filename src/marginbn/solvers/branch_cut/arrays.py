@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import threading
 from collections import OrderedDict
 from dataclasses import dataclass
@@ -126,6 +127,12 @@ class Instance:
     constant: float  # samples without rivals: they have no row
     coefficients: Coefficients
     magnitude: float  # G of ``lagrangian.py``
+    scale: float = 1.0  # of the problem: what values near zero are measured by
+
+    @property
+    def unit(self) -> float:
+        """The power of two below the scale: for numbers that cannot do without a unit."""
+        return math.ldexp(1.0, math.frexp(self.scale)[1] - 1) if self.scale > 0 else 1.0
 
     @property
     def restricted(self) -> bool:
@@ -210,4 +217,5 @@ def build_instance(
         constant=float(idle),
         coefficients=coefficients,
         magnitude=float(np.maximum.reduceat(sizes, candidates.offsets[:-1]).sum()),
+        scale=problem.scale,
     )

@@ -55,7 +55,7 @@ class Search(SearchTree):
         run.poll()
         self.shared = prepare(run.problem, run.memory, run.n_jobs, run.poll)
         budget = self.shared.memory.tree
-        super().__init__(run, Team(Tree(budget), run.limits, budget, run.n_jobs))
+        super().__init__(run, Team(Tree(budget), run.limits, budget, run.n_jobs, run.problem.scale))
         self.name = solver.name
         self.heuristics = solver.heuristics
         first = FirstVisitor(self.shared, self.team, run.deadline, solver, run.seed)

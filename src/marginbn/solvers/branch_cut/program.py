@@ -3,6 +3,10 @@
 HiGHS copies and scales the whole matrix in every run anyway, and the programmes are small, so
 building costs little and spares all book-keeping. The programme is a minimisation;
 :class:`Solution` speaks of the maximisation again. Nothing here is trusted as a bound.
+
+HiGHS has absolute tolerances, so it sees the objective divided by the power of two below the
+problem's scale, and whatever is in the unit of the objective is multiplied by it on the way back.
+Both are exact: weights in another unit give the same programmes.
 """
 
 from __future__ import annotations
@@ -60,6 +64,7 @@ class Program:
 
     def __init__(self, instance: Instance, pool: RowPool) -> None:
         self._instance = instance
+        self._unit = instance.unit
         self._pool = pool
         self._module = load_highspy()
         self._highs = self._module.Highs()
@@ -89,6 +94,7 @@ class Program:
         n, n_eta = self._instance.n_variables, len(warm.active)
         n_columns, n_rows = n_eta + len(samples), len(lengths)
         cost = -np.concatenate([warm.cost[warm.active], self._instance.weights[samples]])
+        cost /= self._unit
         lower = np.concatenate([np.zeros(n_eta), np.full(len(samples), -np.inf)])
         upper = np.full(n_columns, self._instance.gamma)
         upper[:n_eta] = np.where(allowed[warm.active], np.inf, 0.0)
@@ -182,12 +188,13 @@ class Program:
     def _read(self, outcome: Outcome) -> Solution:
         solution = self._highs.getSolution()
         values, duals = np.array(solution.col_value), np.array(solution.row_dual)
+        duals *= self._unit
         at = self._blocks()
         if len(values) < at.eta.stop or len(duals) < at.structural.stop:
             return self._nothing(outcome)
         return Solution(
             outcome,
-            -float(self._highs.getObjectiveValue()),
+            -float(self._highs.getObjectiveValue()) * self._unit,
             values[at.eta],
             values[at.tau],
             -duals[at.convexity],
@@ -269,7 +276,7 @@ class Program:
         solution = self.run(seconds, iterations)
         multiplier = 0.0
         if row is not None and solution.outcome != "infeasible" and len(solution.eta):
-            multiplier = float(highs.getSolution().row_dual[row])
+            multiplier = float(highs.getSolution().row_dual[row]) * self._unit
         highs.changeColsBounds(len(columns), columns, none, np.full(len(columns), np.inf))
         if row is not None:
             highs.changeRowBounds(row, -np.inf, np.inf)

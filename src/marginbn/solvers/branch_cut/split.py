@@ -158,8 +158,12 @@ class _Average:
 
 @dataclass
 class PseudoCosts:
-    """Observed losses per unit, by object and side, with averages by kind; for all workers."""
+    """Observed losses per unit, by object and side, with averages by kind; for all workers.
 
+    ``unknown`` is the loss of a kind of which nothing is known.
+    """
+
+    unknown: float = 1.0
     of_split: dict[tuple[Split, int], _Average] = field(
         default_factory=lambda: defaultdict(_Average)
     )
@@ -188,12 +192,12 @@ class PseudoCosts:
         if own.count:
             return own.mean
         kind = self.of_kind[split.kind, side]
-        return kind.mean if kind.count else 1.0
+        return kind.mean if kind.count else self.unknown
 
 
 def score(losses: tuple[float, float], scale: float) -> float:
     """Product score; ``scale`` is a loss that counts as nothing."""
-    floor = 1e-4 * scale + 1e-12
+    floor = 1e-4 * scale
     return max(losses[0], floor) * max(losses[1], floor)
 
 

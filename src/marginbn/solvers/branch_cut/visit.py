@@ -111,7 +111,9 @@ def prepare(
     division = BranchCutShape.of(reduced).divide(memory or Memory.probe(None), n_jobs)
     instance = arrays.build_instance(reduced, division.dense, poll, division.cache)
     pool = RowPool(instance)
-    return Shared(reduced, _positions(reduced, problem), division, instance, pool, PseudoCosts())
+    return Shared(
+        reduced, _positions(reduced, problem), division, instance, pool, PseudoCosts(instance.unit)
+    )
 
 
 def _positions(reduced: StructureProblem, original: StructureProblem) -> IntArray:
@@ -125,8 +127,11 @@ def _positions(reduced: StructureProblem, original: StructureProblem) -> IntArra
 class Team(BaseTeam[IntArray]):
     """The tree that workers share; they find selections."""
 
-    def __init__(self, tree: Tree, limits: Limits, budget: int, n_workers: int = 1) -> None:
+    def __init__(
+        self, tree: Tree, limits: Limits, budget: int, n_workers: int = 1, scale: float = 1.0
+    ) -> None:
         super().__init__(n_workers)
+        self.scale = scale
         self.patience = PATIENCE
         self.tree = tree
         self.limits = limits
@@ -147,7 +152,8 @@ class Team(BaseTeam[IntArray]):
         value = self.value
         if not math.isfinite(value):
             return -math.inf
-        return value + CUTOFF_SHARE * max(self.limits.gap, SMALLEST_GAP) * abs(value)
+        gap = max(self.limits.gap, SMALLEST_GAP)
+        return value + CUTOFF_SHARE * gap * max(self.scale, abs(value))
 
     def adopt(self, value: float, chosen: IntArray) -> None:
         """Prune with a selection of that value from now on, if it is the best."""
@@ -302,7 +308,7 @@ class Visitor:
     def offer(self, chosen: IntArray) -> None:
         """A selection is scored from the definition if it may be better than the best."""
         best = self.team.value
-        if self.instance.value(chosen) > best - ROUNDING * abs(best):
+        if self.instance.value(chosen) > best - ROUNDING * max(self.team.scale, abs(best)):
             self.adopt(self.shared.problem.evaluate(chosen), chosen)
 
     def _evaluate_leaf(self, chosen: IntArray) -> list[Node]:

@@ -177,11 +177,11 @@ def _new_scratch(inst: Instance) -> Scratch:
 
 
 @kernel
-def cutoff_of(value: float, gap: float) -> float:
-    """Boxes at or below this need no search."""
+def cutoff_of(value: float, gap: float, scale: float) -> float:
+    """Boxes at or below this need no search; ``scale`` is that of the problem."""
     if value == -np.inf:
         return value
-    return value + USED_GAP * gap * abs(value)
+    return value + USED_GAP * gap * max(scale, abs(value))
 
 
 @kernel
@@ -201,7 +201,7 @@ def try_vertex(
     for nearly all structures that nothing more need be computed.
     """
     value = duals.objective_of_vertex(inst, vertex, margins)
-    slack = SAME_VALUE * (1.0 + abs(value))
+    slack = SAME_VALUE * (inst.scale + abs(value))
     if value + slack > incumbent.value[0]:
         if inst.rows.shape[0] < full.rows.shape[0]:
             value = duals.objective_of_vertex(full, vertex, np.empty(full.rows.shape[0]))
@@ -245,7 +245,7 @@ def bound_box(
         _keep_best(inst, b, work.g, upper, operations)
         if settings.evaluate and (iteration % EVALUATE == EVALUATE - 1 or inst.weights.size == 0):
             try_vertex(inst, full, oracle.vertex, balance.direction, incumbent)
-        cutoff = cutoff_of(incumbent.value[0], settings.gap)
+        cutoff = cutoff_of(incumbent.value[0], settings.gap, inst.scale)
         if b.state.bound <= cutoff:
             return PRUNED
         if stop[0] != 0:

@@ -297,8 +297,8 @@ def is_below(vertex: IntArray, j: int, i: int) -> bool:
 
 
 @kernel
-def _least_gain(climber: Climber) -> float:
-    return float(SMALLEST_GAIN * (1.0 + abs(climber.state.value)))
+def _least_gain(inst: Instance, climber: Climber) -> float:
+    return float(SMALLEST_GAIN * (inst.scale + abs(climber.state.value)))
 
 
 @kernel
@@ -310,7 +310,7 @@ def _improve_slot(inst: Instance, box: Box, climber: Climber, i: int) -> bool:
         return False
     offset = column_of(n, i, 0)
     old = vertex[i]
-    least = climber.g[offset + old] + _least_gain(climber)
+    least = climber.g[offset + old] + _least_gain(inst, climber)
     best, slot, loaded, linear = climber.state.value, old, False, 0.0
     for s in range(n + 2):
         if s == old or not box.allowed[i, s] or climber.g[offset + s] <= least:
@@ -324,7 +324,7 @@ def _improve_slot(inst: Instance, box: Box, climber: Climber, i: int) -> bool:
             loaded = True
         climber.state.effort += 1
         value = linear + inst.linear[offset + s] + _value_with(inst, climber, offset + s)
-        if value - best > _least_gain(climber):
+        if value - best > _least_gain(inst, climber):
             best, slot = value, s
             least = climber.g[offset + old] + (best - climber.state.value)
     if slot == old:
@@ -342,7 +342,7 @@ def _improve_class(inst: Instance, box: Box, climber: Climber) -> bool:
     """Best class set whose new members may have {}."""
     n = inst.n_features
     vertex = climber.vertex
-    best, which = climber.state.value + _least_gain(climber), -1
+    best, which = climber.state.value + _least_gain(inst, climber), -1
     for s in range(inst.first.size):
         if s == vertex[n] or not _class_set_possible(inst, box, s):
             continue
@@ -409,7 +409,7 @@ def _improve_route(inst: Instance, box: Box, climber: Climber) -> bool:
         i = (begin + a) % n
         if is_member(inst, i, vertex[n]):
             continue
-        move = (_least_gain(climber), -1, 0, -1, 0)
+        move = (_least_gain(inst, climber), -1, 0, -1, 0)
         for s in range(n):
             if s != i and s != vertex[i] and box.allowed[i, s] and is_below(vertex, s, i):
                 move = _best_route(inst, box, climber, i, s, move)

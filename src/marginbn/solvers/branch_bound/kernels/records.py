@@ -89,6 +89,7 @@ class Instance(NamedTuple):
     starts: IntArray  # (M + 1,) first row of every sample
     first: IntArray  # (n_class_sets,)
     second: IntArray  # (n_class_sets,)
+    scale: float = 1.0  # of the problem: what values near zero are measured by
 
 
 class Box(NamedTuple):

@@ -247,7 +247,7 @@ def _score(
         work.delta[:] = 0.0
         linear, step = _condition_class(inst, work, i, False), 1.0
     second = here - value_along(inst, step * linear, b.t, step, work.delta)
-    tiny = TINY * (1.0 + abs(here))
+    tiny = TINY * (inst.scale + abs(here))
     return max(first, tiny) * max(second, tiny)
 
 

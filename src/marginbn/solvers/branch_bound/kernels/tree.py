@@ -97,7 +97,7 @@ def run_batch(
         free = min(state.free_nodes, state.free_families)
         node = store.pop_lowest(pool) if free < reserve else store.pop(pool)
         bound = pool.bound[node]
-        if bound <= cutoff_of(incumbent.value[0], settings.gap):
+        if bound <= cutoff_of(incumbent.value[0], settings.gap, inst.scale):
             _discard(pool, bound)
         else:
             store.unpack_box(pool.words[node], work.box)
@@ -140,7 +140,9 @@ def _bound_and_split(
     if outcome == EMPTY:
         return
     _prefer_inherited(pool, node, b)
-    if outcome == PRUNED or b.state.bound <= cutoff_of(incumbent.value[0], settings.gap):
+    if outcome == PRUNED or b.state.bound <= cutoff_of(
+        incumbent.value[0], settings.gap, inst.scale
+    ):
         pool.state.nodes += 1
         _discard(pool, b.state.bound)
     elif outcome == PAUSED and spent < largest:
@@ -241,7 +243,7 @@ def _split(
 ) -> None:
     """Fix, choose an object, and push the sides that survive the present majorant."""
     b = work.bounding
-    cutoff = cutoff_of(incumbent.value[0], settings.gap)
+    cutoff = cutoff_of(incumbent.value[0], settings.gap, inst.scale)
     possible, removed = fix_box(inst, work.box, b.state.constant, b.best_g, cutoff, work.oracle)
     _discard(pool, removed)
     if not possible or not propagate(inst, work.box):
