@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 import shutil
 import subprocess
 import sys
@@ -14,6 +13,7 @@ import pytest
 
 from marginbn.solvers import compile as compiling
 from marginbn.solvers.compile import AVAILABLE
+from rooms import MODULES, read_imports
 
 PACKAGE = Path(compiling.__file__).parents[1]
 
@@ -61,8 +61,8 @@ def test_kernels_import_nothing_that_the_fingerprint_leaves_out(engine: str) -> 
     covered = compiling.kernel_sources(folder)
     assert len(covered) > len(list(folder.glob("*.py")))
     for path in folder.glob("*.py"):
-        for name in re.findall(r"^\s*(?:from|import) marginbn\.?([\w.]*)", path.read_text(), re.M):
-            assert PACKAGE.joinpath(*name.split(".")).with_suffix(".py") in covered, (path, name)
+        for name in read_imports(path.read_text(), MODULES):
+            assert MODULES[name] in covered, (path, name)
 
 
 def test_the_fingerprint_does_not_depend_on_place_or_time(tmp_path: Path) -> None:
