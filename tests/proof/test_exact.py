@@ -33,7 +33,7 @@ from marginbn.proof.certificate import (
     Data,
     DualWeights,
     Multipliers,
-    Row,
+    NamedRow,
     Score,
 )
 from marginbn.proof.checker import verify_certificate
@@ -105,7 +105,7 @@ def test_rows_by_hand() -> None:
         tiny_certificate(3.0, share=2, objective=score - 1e-9, bound=score + 1e-6),
         tree=np.array([CLUSTERS, 0, 0], dtype=np.int32),
         multipliers=(Multipliers((0,), (score,)),),
-        rows=(Row("cluster", (0, 1)), Row("edge", (0, 1))),
+        rows=(NamedRow("cluster", (0, 1)), NamedRow("edge", (0, 1))),
         grid=-30,
     )
     assert second_opinion(helped) == ""

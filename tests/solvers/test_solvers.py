@@ -87,6 +87,10 @@ def assert_proves(result: SolveResult, best: float) -> None:
     size = max(1.0, abs(best))
     assert result.objective == pytest.approx(best, rel=1e-9, abs=1e-9)
     assert result.bound >= best - 1e-9 * size
+    if result.status is Status.GAP_LIMIT:  # their own tolerances do not shrink with the objective
+        assert result.solver in ("highs", "scip")
+        assert result.bound - best <= PROOF_TOLERANCE * size
+        return
     assert result.status is Status.OPTIMAL
     assert result.gap <= PROOF_TOLERANCE
 

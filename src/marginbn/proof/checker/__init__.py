@@ -13,7 +13,7 @@ from dataclasses import replace
 
 from marginbn.files import PathLike
 from marginbn.proof.certificate import Certificate, Extent
-from marginbn.proof.checker.statement import admit, default_memory
+from marginbn.proof.checker.statement import RefutedError, admit, check_form, default_memory
 from marginbn.proof.checker.verdict import Progress, Verdict, check
 from marginbn.proof.format import MAX_BYTES, read_certificate
 from marginbn.proof.theorem import Statement, differences
@@ -77,7 +77,7 @@ def verify_certificate(
     if not isinstance(certificate, Certificate):
         certificate = read_within(certificate, max_memory)
     wanted = [expect] if isinstance(expect, Statement) else list(expect)
-    others = differences(certificate, wanted)
+    others = differences(certificate, wanted) if wanted and _has_form(certificate) else []
     if others:
         return Verdict(False, _another(others), certificate.objective, certificate.bound)
     verdict = check(certificate, progress, max_memory)
@@ -90,6 +90,15 @@ def verify_certificate(
 
 def _another(told: list[str]) -> str:
     return f"the certificate proves another statement: {'; '.join(told)}"
+
+
+def _has_form(certificate: Certificate) -> bool:
+    """Whether a statement can be read off it; what has no form the check itself refutes."""
+    try:
+        check_form(certificate)
+    except RefutedError:
+        return False
+    return True
 
 
 def read_within(path: PathLike, max_memory: int | None = None) -> Certificate:
