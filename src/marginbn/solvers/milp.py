@@ -206,6 +206,10 @@ Work = Callable[[Channel], Status]
 """Ends with the limit that the solver ran into; GAP_LIMIT if it thinks that it is done."""
 
 
+SMALLEST_GAMMA = 1e-3
+"""Costs are not raised beyond what this gamma asks for: the solvers lose digits."""
+
+
 class MilpSolver(Solver):
     """Formulation (19), solved by foreign code on one thread."""
 
@@ -252,7 +256,9 @@ class Formulated:
         channel.post(box_bound(problem, channel.poll))
         self.channel = channel
         self.milp = formulation.formulate(problem, poll=channel.poll)
-        self.scale = formulation.objective_scale(self.milp, solver.largest_cost)
+        self.scale = formulation.objective_scale(
+            self.milp, solver.largest_cost / _smallness(problem)
+        )
         self.point = formulation.point_of(problem, self.milp, first)
         self._allowance = formulation.bound_allowance(
             self.milp,
@@ -273,6 +279,11 @@ class Formulated:
         if bound < self._best_bound:
             self._best_bound = bound
             self.channel.post(bound * self.scale + self._allowance)
+
+
+def _smallness(problem: StructureProblem) -> float:
+    """Objectives are small where gamma is; larger costs tighten the tolerances by as much."""
+    return 1.0 if problem.is_linear else min(1.0, max(problem.gamma, SMALLEST_GAMMA))
 
 
 def follow(work: Work, run: Run) -> Status:
