@@ -5,7 +5,7 @@ everything else relies on; ``mutation/REPORT.md`` lists what survived and why it
 
 **Why not mutmut.** Its release 3.8 leaves decorated functions alone: compiled kernels, properties
 and cached properties, which is where most of the arithmetic of these modules is (6 mutants of
-``proof/checker/forests.py`` as it was, instead of 114), and constants of modules. It also asks pytest for something
+``verify/forests.py`` instead of 114), and constants of modules. It also asks pytest for something
 that pytest 9.2 no longer has. What is needed here is little: mutants come from the syntax tree
 (:mod:`mutation.mutants`), each is judged by a forked process in which the module is replaced in
 memory (:mod:`mutation.trial`), no file is ever changed.
