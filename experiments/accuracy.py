@@ -17,7 +17,7 @@ import time
 import traceback
 import warnings
 from collections.abc import Callable, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from functools import lru_cache
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -43,16 +43,27 @@ SVM_ROWS = 2000
 PACKAGES = ("marginbn", "scikit-learn", "numpy", "scipy", "lightgbm", "catboost", "interpret-core")
 COMPILED = ("bn", "bn-average", "sm-laplace", "sm-conditional")
 
-Measure = Callable[[Unit, Task], Record]
+
+@dataclass(frozen=True)
+class Comparison:
+    """What is done with every unit.
+
+    ``measure`` fits and judges; ``asked`` is what a record depends on, as JSON values: records that
+    differ in it do not share a journal.
+    """
+
+    measure: Callable[[Unit, Task], Record]
+    settings: Settings
+    asked: dict[str, Any]
 
 
-def make_settings(seed: int = SEED) -> Settings:
+def compare_accuracy(seed: int = SEED) -> Comparison:
+    settings = make_settings(seed)
+    return Comparison(measure_accuracy, settings, {"seed": seed, "svm_rows": settings.svm_rows})
+
+
+def make_settings(seed: int) -> Settings:
     return Settings(seed=seed, svm_rows=SVM_ROWS)
-
-
-def describe_settings(settings: Settings) -> dict[str, Any]:
-    """What a record depends on; records that differ in it do not share a journal."""
-    return {"seed": settings.seed, "svm_rows": settings.svm_rows}
 
 
 def plan(specs: dict[str, Spec], methods: Sequence[str], settings: Settings) -> list[Unit]:
@@ -77,15 +88,14 @@ def run(
     specs: dict[str, Spec],
     folder: Path,
     journal: Path,
-    settings: Settings,
-    measure: Measure,
+    comparison: Comparison,
     stream: TextIO = sys.stderr,
 ) -> list[Unit]:
     """Run what the journal lacks, the cheapest unit first; returns the units that failed."""
     for method in {unit.method: None for unit in units}:
         CONTENDERS[method].require(method)
     cut_torn_line(journal)
-    waiting = unfinished(units, journal, describe_settings(settings))
+    waiting = unfinished(units, journal, comparison.asked)
     sizes = read_sizes(folder, {unit.dataset for unit in waiting})
     costs = {u: estimate_seconds(u, sizes[u.dataset]) for u in waiting}
     waiting.sort(key=lambda unit: (costs[unit], unit))
@@ -93,7 +103,7 @@ def run(
     n_done = len(units) - len(waiting)
     progress.say(f"{len(units)} units, {n_done} of them finished before; {progress.left()}")
     for unit in waiting:
-        record = do_unit(unit, specs[unit.dataset], folder, settings, measure)
+        record = do_unit(unit, specs[unit.dataset], folder, comparison)
         if "error" not in record:
             append_record(record, journal)
         progress.report(record)
@@ -102,17 +112,25 @@ def run(
     return progress.failed
 
 
-def do_unit(unit: Unit, spec: Spec, folder: Path, settings: Settings, measure: Measure) -> Record:
+def do_unit(unit: Unit, spec: Spec, folder: Path, comparison: Comparison) -> Record:
     """The record of a unit, or one with an "error" entry; never raises but for Ctrl-C."""
     try:
         with threadpool_limits(1), warnings.catch_warnings():
             warnings.simplefilter("ignore")  # nobody reads the warnings of a thousand units
             if unit.method in COMPILED:
                 warm_up()
-            record = measure(unit, make_comparison_task(load(spec, folder), unit.fold, settings))
+            task = make_comparison_task(load(spec, folder), unit.fold, comparison.settings)
+            measured = comparison.measure(unit, task)
     except Exception:
         return {"unit": asdict(unit), "error": traceback.format_exc()}
-    return record | {"versions": versions(), "machine": describe_machine()}
+    return {
+        "unit": asdict(unit),
+        "settings": comparison.asked,
+        "split": describe_split(task),
+        **measured,
+        "versions": versions(),
+        "machine": describe_machine(),
+    }
 
 
 def make_comparison_task(data: Data, fold: int, settings: Settings) -> Task:
@@ -128,9 +146,6 @@ def measure_accuracy(unit: Unit, task: Task) -> Record:
     end = time.perf_counter()
     seconds = {"fit": trained - start, "predict": end - trained, "total": end - start}
     return {
-        "unit": asdict(unit),
-        "settings": describe_settings(task.settings),
-        "split": describe_split(task),
         **judge(fitted, answer, task.test_labels),
         "seconds": {k: round(v, 3) for k, v in seconds.items()},
         "chosen": fitted.chosen,

@@ -10,12 +10,15 @@ from __future__ import annotations
 
 import argparse
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from experiments import accuracy
+from experiments import accuracy, accuracy_table, missing_features
 from experiments.contenders import CONTENDERS
+from experiments.journal import read_journals
 from experiments.protocol import HERE, wanted_specs
+from marginbn.exceptions import InputError
 
 RESULTS = HERE / "results" / "accuracy"
 
@@ -25,15 +28,30 @@ def add_commands(commands: Any) -> None:
     parser = commands.add_parser(
         "accuracy", help="accuracy and log loss of networks and today's classifiers"
     )
-    _add_running(parser, "accuracy.jsonl", tuple(CONTENDERS))
-    parser.set_defaults(command=_accuracy)
+    _add_running(parser, "accuracy.jsonl", tuple(CONTENDERS), None)
+    parser.set_defaults(command=_run, compare=accuracy.compare_accuracy)
+    parser = commands.add_parser("accuracy-table", help="the accuracy comparison as Markdown")
+    _add_reading(parser)
+    parser.set_defaults(command=_render, render=accuracy_table.render)
+    parser = commands.add_parser(
+        "missing-features", help="the same with test features removed at random"
+    )
+    _add_running(parser, "missing.jsonl", missing_features.METHODS, missing_features.SETS)
+    parser.set_defaults(command=_run, compare=missing_features.compare_missing)
+    parser = commands.add_parser("missing-table", help="that comparison as Markdown")
+    _add_reading(parser)
+    parser.set_defaults(command=_render, render=missing_features.render)
 
 
-def _add_running(parser: argparse.ArgumentParser, journal: str, methods: tuple[str, ...]) -> None:
+def _add_running(
+    parser: argparse.ArgumentParser, journal: str, methods: Sequence[str], sets: Any
+) -> None:
     parser.add_argument("--data", type=Path, required=True, help="folder of data sets")
-    parser.add_argument("--sets", nargs="+", metavar="NAME", help="only these data sets")
     parser.add_argument(
-        "--methods", nargs="+", choices=methods, default=methods, help="only these methods"
+        "--sets", nargs="+", metavar="NAME", default=sets, help="only these data sets"
+    )
+    parser.add_argument(
+        "--methods", nargs="+", choices=CONTENDERS, default=methods, help="only these methods"
     )
     parser.add_argument(
         "--records", type=Path, default=RESULTS / journal, help="JSON Lines file to go on with"
@@ -41,10 +59,28 @@ def _add_running(parser: argparse.ArgumentParser, journal: str, methods: tuple[s
     parser.add_argument("--seed", type=int, default=accuracy.SEED, help="of all splits")
 
 
-def _accuracy(options: argparse.Namespace) -> int:
-    specs, settings = wanted_specs(options.sets), accuracy.make_settings(options.seed)
-    units = accuracy.plan(specs, options.methods, settings)
-    failed = accuracy.run(
-        units, specs, options.data, options.records, settings, accuracy.measure_accuracy
+def _add_reading(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("records", type=Path, nargs="+", help="JSON Lines files")
+    parser.add_argument(
+        "--methods", nargs="+", choices=CONTENDERS, help="only these, in this order (default: all)"
     )
+    parser.add_argument(
+        "--of", choices=CONTENDERS, metavar="METHOD", help="whose wins are counted (default: first)"
+    )
+
+
+def _run(options: argparse.Namespace) -> int:
+    specs, comparison = wanted_specs(options.sets), options.compare(options.seed)
+    units = accuracy.plan(specs, options.methods, comparison.settings)
+    failed = accuracy.run(units, specs, options.data, options.records, comparison)
     return 1 if failed else 0
+
+
+def _render(options: argparse.Namespace) -> int:
+    records = read_journals(options.records)
+    found = {unit.method for unit in records}
+    methods = options.methods or [name for name in CONTENDERS if name in found]
+    if not methods:
+        raise InputError(f"RECORDS: no record in {', '.join(map(str, options.records))}")
+    sys.stdout.write(options.render(records, methods, options.of or methods[0]))
+    return 0

@@ -14,7 +14,7 @@ Networks get the table as it is and discretise it themselves.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from importlib.util import find_spec
 from typing import Any
 
@@ -27,42 +27,20 @@ from experiments.outcome import require_finished
 from experiments.protocol import Task
 from marginbn.exceptions import InputError, MissingDependencyError
 
-SEARCH_SECONDS = 60.0
-
 
 @dataclass(frozen=True)
-class Contender:
-    """A method and what it needs.
+class Network:
+    """One of marginbn's estimators by name, with its options; called with a task it fits."""
 
-    ``needs`` is the package it is made of, ``uses`` the name in marginbn; either may be empty.
-    ``cost`` is a rough factor for its time beside the others.
-    """
+    class_name: str
+    options: dict[str, Any] = field(default_factory=dict)
 
-    label: str
-    fit: Callable[[Task], Fitted]
-    cost: float
-    needs: str = ""
-    uses: str = ""
+    def make(self) -> Any:
+        """A new estimator; AttributeError or TypeError if this version of marginbn lacks it."""
+        return getattr(marginbn, self.class_name)(**self.options)
 
-    def require(self, name: str) -> None:
-        """Say what is missing, before any work is done."""
-        if self.needs and find_spec(self.needs) is None:
-            raise MissingDependencyError(
-                f'the method {name} needs {self.needs}: pip install "marginbn[experiments]", '
-                "or name other methods with --methods"
-            )
-        if self.uses and not hasattr(marginbn, self.uses):
-            raise InputError(
-                f"the method {name} needs marginbn.{self.uses}, which this version lacks; "
-                "name other methods with --methods"
-            )
-
-
-def network(class_name: str, **options: Any) -> Callable[[Task], Fitted]:
-    """Fit one of marginbn's estimators."""
-
-    def fit(task: Task) -> Fitted:
-        classifier = getattr(marginbn, class_name)(**options)
+    def __call__(self, task: Task) -> Fitted:
+        classifier = self.make()
         if "random_state" in classifier.get_params():
             classifier.set_params(random_state=task.settings.seed)
         classifier.fit(task.train, task.labels)
@@ -70,7 +48,31 @@ def network(class_name: str, **options: Any) -> Callable[[Task], Fitted]:
         classes = np.asarray(classifier.classes_).astype(str)
         return Fitted(classes, classifier.predict_proba, _chosen(classifier))
 
-    return fit
+
+@dataclass(frozen=True)
+class Contender:
+    """A method: its name in tables, a rough factor of its time, the package it is made of."""
+
+    label: str
+    fit: Callable[[Task], Fitted]
+    cost: float
+    needs: str = ""
+
+    def require(self, name: str) -> None:
+        """Say what is missing, before any work is done."""
+        remedy = "or name other methods with --methods"
+        if self.needs and find_spec(self.needs) is None:
+            raise MissingDependencyError(
+                f"the method {name} needs {self.needs}: "
+                f'pip install "marginbn[experiments]", {remedy}'
+            )
+        if isinstance(self.fit, Network):
+            try:
+                self.fit.make()
+            except (AttributeError, TypeError) as error:
+                raise InputError(
+                    f"the method {name} needs a newer marginbn ({error}): upgrade, {remedy}"
+                ) from error
 
 
 def _chosen(classifier: Any) -> dict[str, Any]:
@@ -85,10 +87,6 @@ def _plain(value: Any) -> Any:
     return value if type(value) in (bool, int, float, str) else str(value)
 
 
-def _margin(**options: Any) -> Callable[[Task], Fitted]:
-    return network("MaxMarginBNClassifier", time_limit=SEARCH_SECONDS, **options)
-
-
 RIVALS = {
     "hgb": Contender("HistGradientBoosting", modern.hist_boosting, 0.5),
     "lightgbm": Contender("LightGBM", modern.light_boosting, 0.3, "lightgbm"),
@@ -99,17 +97,16 @@ RIVALS = {
     "catboost": Contender("CatBoost", modern.cat_boosting, 20.0, "catboost"),
     "ebm": Contender("EBM", modern.explainable_boosting, 30.0, "interpret"),
 }
+_CONDITIONAL = {"parameters": "conditional", "bins": "ordinal"}
 NETWORKS = {
-    "bn": Contender("BN", network("BNClassifier"), 5.0, uses="BNClassifier"),
-    "bn-average": Contender(
-        "BN average", network("BNClassifier", average=True), 5.0, uses="BNClassifier"
-    ),
-    "sm-laplace": Contender("SM Laplace", _margin(), 10.0),
+    "bn": Contender("BN", Network("BNClassifier"), 5.0),
+    "bn-average": Contender("BN average", Network("BNClassifier", {"average": True}), 5.0),
+    "sm-laplace": Contender("SM Laplace", Network("MaxMarginBNClassifier"), 10.0),
     "sm-conditional": Contender(
-        "SM conditional", _margin(parameters="conditional", bins="ordinal"), 10.0
+        "SM conditional", Network("MaxMarginBNClassifier", _CONDITIONAL), 10.0
     ),
-    "tan": Contender("TAN", network("TANClassifier"), 0.1),
-    "nb": Contender("NB", network("NaiveBayesClassifier"), 0.1),
-    "a1de": Contender("A1DE", network("A1DEClassifier"), 0.2, uses="A1DEClassifier"),
+    "tan": Contender("TAN", Network("TANClassifier"), 0.1),
+    "nb": Contender("NB", Network("NaiveBayesClassifier"), 0.1),
+    "a1de": Contender("A1DE", Network("A1DEClassifier"), 0.2),
 }
 CONTENDERS = NETWORKS | RIVALS
