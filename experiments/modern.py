@@ -2,6 +2,7 @@
 
     logistic        numbers standardised, categories as indicators; C validated by log loss
     svm             RBF kernel on the same matrix; sigma and C validated by accuracy, no posterior
+    svm-states      the paper's: the same on indicators of discretised features
     hgb             scikit-learn's HistGradientBoostingClassifier, defaults, categories declared
     lightgbm        LightGBM, defaults, categories declared
     lightgbm-tuned  learning rate 0.05; 4, 15 or 31 leaves, categories declared or as indicators,
@@ -28,11 +29,12 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 from sklearn.svm import SVC
 
-from experiments.encoding import Matrix, MixedMatrix
+from experiments.encoding import Matrix, MixedMatrix, StateIndicators
 from experiments.forecast import Fitted, judge
-from experiments.outcome import short
+from experiments.outcome import Labels, short
 from experiments.protocol import Task
 from experiments.rivals import KERNEL_CACHE_MEGABYTES, cut_for_svm, smoothness
+from marginbn import Table
 
 LOGISTIC_PENALTIES = (1.0, 0.1, 10.0, 0.01, 100.0, 0.001, 1000.0)
 """The default first: ties go to the earlier entry."""
@@ -89,37 +91,61 @@ def _by_kind(matrix: MixedMatrix, numbers: Any, codes: Any) -> ColumnTransformer
     )
 
 
-def support_vectors(task: Task) -> Fitted:
-    """The paper's grid of sigma and C on standardised numbers; gamma = 1 / (2 sigma^2)."""
-    matrix, values = _matrix(task)
-    grid = [(s, c) for s in task.settings.sigmas for c in task.settings.penalties]
-    hits = np.zeros((len(grid), len(task.inner)))
+Encoder = Callable[[Table, Labels], Callable[[Table], Matrix]]
+"""Learns from a table and its labels how tables become matrices."""
+
+
+def support_vectors(encode: Encoder) -> Callable[[Task], Fitted]:
+    """The paper's grid of sigma and C on the matrices of `encode`; gamma = 1 / (2 sigma^2)."""
+
+    def fit(task: Task) -> Fitted:
+        grid = [{"sigma": s, "C": c} for s in task.settings.sigmas for c in task.settings.penalties]
+        scores, notes = _validated_machines(task, grid, encode)
+        ties = [g for g, score in zip(grid, scores, strict=True) if score == max(scores)]
+        best = min(ties, key=smoothness)
+        to_matrix = encode(task.train, task.labels)
+        machine = _machine(**best).fit(to_matrix(task.train), task.labels)
+        return Fitted(
+            machine.classes_,
+            lambda table: machine.predict(to_matrix(table)),
+            {**best, "validated": short(max(scores))},
+            notes,
+            gives_labels=True,
+        )
+
+    return fit
+
+
+def _validated_machines(
+    task: Task, grid: list[dict[str, float]], encode: Encoder
+) -> tuple[list[float], list[str]]:
+    """Mean accuracy of every machine over the inner splits, and what was saved."""
+    hits = np.zeros((len(task.inner), len(grid)))
     notes: list[str] = []
     for k, split in enumerate(task.inner):
         fit_rows, held_out = cut_for_svm(task, split, notes)
-        scale = standardised(matrix).fit(values[fit_rows])
-        seen, unseen = (_dense(scale.transform(values[rows])) for rows in (fit_rows, held_out))
+        to_matrix = encode(task.train.take(fit_rows), task.labels[fit_rows])
+        seen, unseen = (to_matrix(task.train.take(rows)) for rows in (fit_rows, held_out))
         for i, setting in enumerate(grid):
-            machine = _machine(*setting).fit(seen, task.labels[fit_rows])
-            hits[i, k] = np.mean(machine.predict(unseen) == task.labels[held_out])
-    scores = hits.mean(axis=1)
-    ties = [
-        {"sigma": s, "C": c} for (s, c), v in zip(grid, scores, strict=True) if v == max(scores)
-    ]
-    best = min(ties, key=smoothness)
-    scale = standardised(matrix).fit(values)
-    machine = _machine(best["sigma"], best["C"]).fit(_dense(scale.transform(values)), task.labels)
-    return Fitted(
-        machine.classes_,
-        lambda table: machine.predict(_dense(scale.transform(matrix.transform(table)))),
-        {**best, "validated": short(max(scores))},
-        notes,
-        gives_labels=True,
-    )
+            machine = _machine(**setting).fit(seen, task.labels[fit_rows])
+            hits[k, i] = np.mean(machine.predict(unseen) == task.labels[held_out])
+    return hits.mean(axis=0).tolist(), notes
 
 
-def _machine(sigma: float, penalty: float) -> SVC:
-    return SVC(C=penalty, gamma=1 / (2 * sigma**2), cache_size=KERNEL_CACHE_MEGABYTES)
+def raw_inputs(table: Table, labels: Labels) -> Callable[[Table], Matrix]:
+    """Standardised numbers and indicators of categories."""
+    matrix = MixedMatrix().fit(table)
+    scale = standardised(matrix).fit(matrix.transform(table))
+    return lambda new: _dense(scale.transform(matrix.transform(new)))
+
+
+def state_inputs(table: Table, labels: Labels) -> Callable[[Table], Matrix]:
+    """What the networks see, as in the paper: indicators of the discretised features."""
+    return StateIndicators().fit(table, labels).transform
+
+
+def _machine(sigma: float, C: float) -> SVC:
+    return SVC(C=C, gamma=1 / (2 * sigma**2), cache_size=KERNEL_CACHE_MEGABYTES)
 
 
 def _dense(values: Any) -> Matrix:

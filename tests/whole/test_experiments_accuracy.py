@@ -11,6 +11,8 @@ import numpy as np
 import pytest
 from sklearn.metrics import log_loss as sklearn_log_loss
 from sklearn.model_selection import GridSearchCV
+from sklearn.pipeline import make_pipeline
+from sklearn.svm import SVC
 
 from marginbn import as_table
 from marginbn.exceptions import InputError, MissingDependencyError
@@ -123,7 +125,7 @@ def test_new_rows(folder):
 # --- rivals ---
 
 
-@pytest.mark.parametrize("name", ["nb", "tan", "hgb", "forest", "logistic", "svm"])
+@pytest.mark.parametrize("name", ["nb", "tan", "hgb", "forest", "logistic", "svm", "svm-states"])
 @pytest.mark.parametrize("dataset", ["corral", "iris"])
 def test_method(name, dataset, folder):
     """Methods of scikit-learn and the baselines give a posterior over classes, or classes."""
@@ -178,9 +180,30 @@ def test_logistic_penalty(folder):
     assert chosen["validated"] == pytest.approx(-search.best_score_, abs=1e-6)
 
 
+def test_machine_settings(folder):
+    """sigma and C score best in scikit-learn's own grid search on the same splits."""
+    task = make_task(folder)
+    matrix = MixedMatrix().fit(task.train)
+    widths = {1 / (2 * sigma**2): sigma for sigma in task.settings.sigmas}
+    search = GridSearchCV(
+        make_pipeline(modern.standardised(matrix), SVC()),
+        {"svc__C": task.settings.penalties, "svc__gamma": list(widths)},
+        cv=task.inner,
+    ).fit(matrix.transform(task.train), task.labels)
+    chosen = CONTENDERS["svm"].fit(task).chosen
+    scores = {
+        (widths[p["svc__gamma"]], p["svc__C"]): score
+        for p, score in zip(
+            search.cv_results_["params"], search.cv_results_["mean_test_score"], strict=True
+        )
+    }
+    assert scores[chosen["sigma"], chosen["C"]] == search.best_score_
+    assert chosen["validated"] == pytest.approx(search.best_score_, abs=1e-6)
+
+
 def test_machine_on_fewer_rows(folder):
     """A grid validated on a part of the rows is told in the record."""
-    fitted = modern.support_vectors(make_task(folder, svm_rows=8))
+    fitted = CONTENDERS["svm"].fit(make_task(folder, svm_rows=8))
     assert "validated with 8 of" in fitted.notes[0]
 
 
