@@ -139,12 +139,13 @@ def make_comparison_task(data: Data, fold: int, settings: Settings) -> Task:
 
 def measure_accuracy(unit: Unit, task: Task) -> Record:
     """Fit, predict the test rows, judge."""
-    start = time.perf_counter()
+    start, cpu_start = time.perf_counter(), time.process_time()
     fitted = CONTENDERS[unit.method].fit(task)
     trained = time.perf_counter()
     answer = fitted.answer(task.test)
     end = time.perf_counter()
     seconds = {"fit": trained - start, "predict": end - trained, "total": end - start}
+    seconds["cpu"] = time.process_time() - cpu_start  # what counts where the machine is shared
     return {
         **judge(fitted, answer, task.test_labels),
         "seconds": {k: round(v, 3) for k, v in seconds.items()},
