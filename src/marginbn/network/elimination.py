@@ -300,7 +300,7 @@ def draw_back(trail: Sequence[Step], codes: NDArray[np.int32], rng: np.random.Ge
 
 def draw_states(
     log_table: FloatArray,
-    given: tuple[NDArray[np.int32], ...],
+    given: tuple[NDArray[np.integer], ...],
     n: int,
     rng: np.random.Generator,
 ) -> NDArray[np.int32]:

@@ -2,6 +2,7 @@
 
 The joint distribution is P(x) = prod_i P(x_i | parents of i). Tables are kept as logarithms in the
 layout of ``parameters.py``: one axis per parent in increasing order, the variable itself last.
+A parent may be seen by its children in groups of states (``groups.py``).
 
 All questions are answered exactly: the tables are conditioned on the evidence, what cannot matter
 is dropped, and the other variables are eliminated (``elimination.py``). A variable that is neither
@@ -21,10 +22,11 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from marginbn.data.encode import EncodedData, Variable
-from marginbn.exceptions import InputError
+from marginbn.exceptions import InputError, ProblemTooLargeError
 from marginbn.network import elimination
 from marginbn.network.class_joint import ClassJoint
 from marginbn.network.elimination import Factor, FloatArray, Step, check_cells, max_out, sum_out
+from marginbn.network.groups import Groups, check_groups, count_groups, equal_groups, expand
 from marginbn.network.svg import draw_figure
 from marginbn.network.wording import listing
 from marginbn.problem.margins import estimate_log_tables
@@ -35,6 +37,9 @@ Evidence = Mapping[str | int, str]
 
 _ROW_SUM_TOLERANCE = 1e-9
 """How far a row of probabilities may be from one; log and exp of a float cost about 1e-16."""
+
+MAX_DENSE_CELLS = 2**24
+"""Largest table that is expanded from groups to states: 128 MiB."""
 
 _LISTED = 20
 """Names shown in an error message before the rest is left out."""
@@ -53,7 +58,10 @@ class BayesianNetwork:
     log_tables
         ``log_tables[i]`` is float64 with one axis per parent of i, in increasing order, and i
         itself on the last axis; it holds log P(i | parents), ``-inf`` for a probability of zero.
-        The tables are copied and made read-only.
+        The tables are copied and made read-only. The axis of a parent is over its groups.
+    groups
+        None, or one entry per variable: for each of its states the group in which its children see
+        it, whole numbers 0, 1, ... that are all used; None where every state is seen as it is.
 
     Examples
     --------
@@ -65,21 +73,35 @@ class BayesianNetwork:
     >>> network = BayesianNetwork(Structure(((), (0,))), (rain, grass), tables)
     >>> network.posterior("rain", {"grass": "wet"}).round(3).tolist()
     [0.348, 0.652]
+
+    Of three states of rain the grass sees two groups, whether it rains or not:
+
+    >>> shower = Variable("rain", ("none", "light", "heavy"))
+    >>> tables = np.log([0.8, 0.15, 0.05]), np.log([[0.9, 0.1], [0.25, 0.75]])
+    >>> grouped = BayesianNetwork(
+    ...     Structure(((), (0,))), (shower, grass), tables, groups=([0, 1, 1], None)
+    ... )
+    >>> grouped.posterior("rain", {"grass": "wet"}).round(3).tolist()
+    [0.348, 0.489, 0.163]
     """
 
     structure: Structure
     variables: tuple[Variable, ...]
     log_tables: tuple[FloatArray, ...]
+    groups: Groups | None = None
 
     def __post_init__(self) -> None:
         variables = tuple(self.variables)
         tables = tuple(np.array(t, dtype=np.float64, order="C") for t in self.log_tables)
         _check_lengths(self.structure, variables, tables)
         _check_labels(variables)
+        groups = check_groups(self.groups, variables)
+        seen = count_groups(groups, [v.arity for v in variables])
         for i, table in enumerate(tables):
-            family = (*self.structure.parents[i], i)
-            _check_table(variables[i].name, table, tuple(variables[v].arity for v in family))
+            shape = (*(seen[p] for p in self.structure.parents[i]), variables[i].arity)
+            _check_table(variables[i].name, table, shape)
             table.flags.writeable = False
+        object.__setattr__(self, "groups", groups)
         object.__setattr__(self, "variables", variables)
         object.__setattr__(self, "log_tables", tables)
 
@@ -136,6 +158,46 @@ class BayesianNetwork:
         """Number of free parameters: each row of a table has one less than it has entries."""
         return sum(t.size // t.shape[-1] * (t.shape[-1] - 1) for t in self.log_tables)
 
+    @property
+    def n_table_cells(self) -> int:
+        """Number of entries of all tables."""
+        return sum(t.size for t in self.log_tables)
+
+    @cached_property
+    def group_counts(self) -> tuple[int, ...]:
+        """How many values each variable has as a parent: its groups, or its states without any."""
+        return count_groups(self.groups, self.arities)
+
+    def group_codes(self, variable: int, codes: NDArray[np.integer]) -> NDArray[np.integer]:
+        """Groups of states of one variable, as its children see them.
+
+        Examples
+        --------
+        >>> grouped.group_codes(0, np.array([2, 0])).tolist()
+        [1, 0]
+        """
+        groups = None if self.groups is None else self.groups[variable]
+        return codes if groups is None else groups[codes]
+
+    def dense_table(self, variable: str | int) -> FloatArray:
+        """Log table of a variable with an axis of *states* for each parent; read-only.
+
+        Without groups this is the table itself, otherwise equal entries repeat inside a group.
+
+        Examples
+        --------
+        >>> np.exp(grouped.dense_table("grass")).round(2).tolist()
+        [[0.9, 0.1], [0.25, 0.75], [0.25, 0.75]]
+        """
+        i = self.variable_index(variable)
+        if self.groups is None:
+            return self.log_tables[i]
+        parents = self.structure.parents[i]
+        check_dense(math.prod(self.arities[v] for v in (*parents, i)), self.names[i])
+        table = expand(self.log_tables[i], [self.groups[p] for p in parents])
+        table.flags.writeable = False
+        return table
+
     def log_joint(self, codes: ArrayLike) -> FloatArray:
         """Log probability of complete rows: codes (n, n_variables) -> float64 (n,).
 
@@ -154,7 +216,8 @@ class BayesianNetwork:
         for i, (parents, table) in enumerate(
             zip(self.structure.parents, self.log_tables, strict=True)
         ):
-            total += table[tuple(checked[:, v] for v in (*parents, i))]
+            given = (self.group_codes(p, checked[:, p]) for p in parents)
+            total += table[(*given, checked[:, i])]
         return total
 
     def log_joint_per_class(self, codes: ArrayLike) -> FloatArray:
@@ -221,7 +284,7 @@ class BayesianNetwork:
             elimination.draw_back(trail, codes, rng)
             return codes
         for i in self.structure.order:
-            parents = tuple(codes[:, p] for p in self.structure.parents[i])
+            parents = tuple(self.group_codes(p, codes[:, p]) for p in self.structure.parents[i])
             codes[:, i] = elimination.draw_states(self.log_tables[i], parents, len(codes), rng)
         return codes
 
@@ -309,10 +372,9 @@ class BayesianNetwork:
         codes, unique = elimination.trace_back(self._full_trail(observed, max_out), observed)
         if not unique:
             codes = self._first_explanation(observed)
-        families = enumerate(self.structure.parents)
-        terms = (self.log_tables[i][tuple(codes[v] for v in (*p, i))] for i, p in families)
         states = {v.name: v.states[codes[i]] for i, v in enumerate(self.variables)}
-        return states, math.fsum(float(term) for term in terms)
+        terms = (self._entry(i, codes) for i in range(self.n_variables))
+        return states, math.fsum(terms)
 
     def variable_index(self, variable: str | int) -> int:
         """Index of a variable given by name (or by index, which is only checked).
@@ -357,11 +419,13 @@ class BayesianNetwork:
         return observed
 
     def __eq__(self, other: object) -> bool:
-        """Equal structure and variables, and every table entry the same float."""
+        """Equal structure, variables and groups, and every table entry the same float."""
         if not isinstance(other, BayesianNetwork):
             return NotImplemented
-        return (self.structure, self.variables) == (other.structure, other.variables) and all(
-            np.array_equal(a, b) for a, b in zip(self.log_tables, other.log_tables, strict=True)
+        return (
+            (self.structure, self.variables) == (other.structure, other.variables)
+            and equal_groups(self.groups, other.groups)
+            and all(map(np.array_equal, self.log_tables, other.log_tables))
         )
 
     def __hash__(self) -> int:
@@ -379,7 +443,7 @@ class BayesianNetwork:
 
     def __reduce__(self) -> tuple[object, ...]:
         # Through the constructor: a copy is checked and read-only again, and carries no caches.
-        return BayesianNetwork, (self.structure, self.variables, self.log_tables)
+        return BayesianNetwork, (self.structure, self.variables, self.log_tables, self.groups)
 
     @cached_property
     def _index(self) -> dict[str, int]:
@@ -387,7 +451,12 @@ class BayesianNetwork:
 
     @cached_property
     def _class_joint(self) -> ClassJoint:
-        return ClassJoint.build(self.structure, self.arities, self.log_tables)
+        return ClassJoint.build(self.structure, self.arities, self.log_tables, self.groups)
+
+    def _entry(self, i: int, codes: Mapping[int, int]) -> float:
+        """Log P(i | parents) at a joint state."""
+        given = (self.group_codes(p, np.array(codes[p])) for p in self.structure.parents[i])
+        return float(self.log_tables[i][(*given, codes[i])])
 
     def _checked_codes(self, codes: ArrayLike) -> NDArray[np.integer]:
         array = np.asarray(codes)
@@ -408,10 +477,20 @@ class BayesianNetwork:
 
     def _factors(self, observed: Mapping[int, int], variables: Iterable[int]) -> list[Factor]:
         """The tables of some variables where they agree with the evidence."""
-        parents = self.structure.parents
-        return [
-            elimination.condition((*parents[i], i), self.log_tables[i], observed) for i in variables
+        return [self._factor(observed, i) for i in variables]
+
+    def _factor(self, observed: Mapping[int, int], i: int) -> Factor:
+        parents = self.structure.parents[i]
+        groups = self.groups or (None,) * self.n_variables
+        # The evidence comes first: only what is left of the table is expanded.
+        index = [
+            slice(None) if p not in observed else observed[p] if g is None else int(g[observed[p]])
+            for p in parents
+            for g in (groups[p],)
         ]
+        free = [p for p in parents if p not in observed]
+        table = expand(self.log_tables[i][tuple(index)], [groups[p] for p in free])
+        return elimination.condition((*free, i), table, observed)
 
     def _plan(self, factors: Sequence[Factor], keep: Sequence[int]) -> elimination.Plan:
         return elimination.plan_elimination((f.scope for f in factors), self.arities, keep)
@@ -449,6 +528,17 @@ class BayesianNetwork:
             best = elimination.eliminate(factors, plan.order, max_out)
             codes[variable] = int(elimination.near_best(best.values[..., 0])[0])
         return codes
+
+
+def check_dense(cells: int, name: str) -> None:
+    """Refuse to write out a table over states that is far larger than the one over groups."""
+    if cells > MAX_DENSE_CELLS:
+        raise ProblemTooLargeError(
+            f"the table of {name!r} over the states of its parents, in place of their groups, "
+            f"would have {elimination.describe_cells(cells)} cells, more than the limit of "
+            f"{MAX_DENSE_CELLS}; keep the groups (the native format does), or fit with fewer bins "
+            f"or a structure with fewer parents"
+        )
 
 
 def _ancestors(structure: Structure, variables: Iterable[int]) -> set[int]:
