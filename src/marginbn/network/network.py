@@ -27,7 +27,7 @@ from marginbn.network.elimination import FloatArray, check_cells
 from marginbn.network.groups import Groups, check_groups, count_groups, equal_groups, expand
 from marginbn.network.inference import Inference, refuse_impossible
 from marginbn.network.svg import draw_figure
-from marginbn.network.wording import listing
+from marginbn.network.wording import listing, name_group
 from marginbn.problem.margins import estimate_log_tables
 from marginbn.problem.structure import Structure
 
@@ -178,6 +178,17 @@ class BayesianNetwork:
         groups = None if self.groups is None else self.groups[variable]
         return codes if groups is None else groups[codes]
 
+    def group_labels(self, variable: str | int) -> tuple[str, ...]:
+        """Names of the groups in which its children see a variable; of its states without groups.
+
+        Examples
+        --------
+        >>> grouped.group_labels("rain")
+        ('none', 'light or heavy')
+        """
+        i = self.variable_index(variable)
+        return self._group_labels[i]
+
     def dense_table(self, variable: str | int) -> FloatArray:
         """Log table of a variable with an axis of *states* for each parent; read-only.
 
@@ -192,10 +203,34 @@ class BayesianNetwork:
         if self.groups is None:
             return self.log_tables[i]
         parents = self.structure.parents[i]
-        check_dense(math.prod(self.arities[v] for v in (*parents, i)), self.names[i])
+        check_dense(
+            math.prod(self.arities[v] for v in (*parents, i)), f"table of {self.names[i]!r}"
+        )
         table = expand(self.log_tables[i], [self.groups[p] for p in parents])
         table.flags.writeable = False
         return table
+
+    def without_groups(self) -> BayesianNetwork:
+        """The same distribution with plain tables, for whatever knows no groups.
+
+        Where the tables together would have more than 2**24 cells this is refused.
+
+        Examples
+        --------
+        >>> plain = grouped.without_groups()
+        >>> plain.groups is None, plain.n_table_cells, grouped.n_table_cells
+        (True, 9, 7)
+        """
+        if self.groups is None:
+            return self
+        sizes = [
+            math.prod(self.arities[v] for v in (*parents, i))
+            for i, parents in enumerate(self.structure.parents)
+        ]
+        largest = max(range(self.n_variables), key=sizes.__getitem__)
+        check_dense(sum(sizes), f"tables, the largest that of {self.names[largest]!r},")
+        tables = tuple(self.dense_table(i) for i in range(self.n_variables))
+        return BayesianNetwork(self.structure, self.variables, tables)
 
     def log_joint(self, codes: ArrayLike) -> FloatArray:
         """Log probability of complete rows: codes (n, n_variables) -> float64 (n,).
@@ -440,6 +475,18 @@ class BayesianNetwork:
         return {name: i for i, name in enumerate(self.names)}
 
     @cached_property
+    def _group_labels(self) -> tuple[tuple[str, ...], ...]:
+        groups = self.groups or (None,) * self.n_variables
+        return tuple(
+            variable.states
+            if g is None
+            else tuple(
+                name_group([variable.states[s] for s in np.flatnonzero(g == k)]) for k in range(n)
+            )
+            for variable, g, n in zip(self.variables, groups, self.group_counts, strict=True)
+        )
+
+    @cached_property
     def _class_joint(self) -> ClassJoint:
         return ClassJoint.build(self.structure, self.arities, self.log_tables, self.groups)
 
@@ -466,14 +513,14 @@ class BayesianNetwork:
         return asked
 
 
-def check_dense(cells: int, name: str) -> None:
-    """Refuse to write out a table over states that is far larger than the one over groups."""
+def check_dense(cells: int, what: str) -> None:
+    """Refuse to write out over states what is far smaller over groups."""
     if cells > MAX_DENSE_CELLS:
         raise ProblemTooLargeError(
-            f"the table of {name!r} over the states of its parents, in place of their groups, "
-            f"would have {elimination.describe_cells(cells)} cells, more than the limit of "
-            f"{MAX_DENSE_CELLS}; keep the groups (the native format does), or fit with fewer bins "
-            f"or a structure with fewer parents"
+            f"the {what} would have {elimination.describe_cells(cells)} cells with the states of "
+            f"the parents in place of their groups, more than the limit of {MAX_DENSE_CELLS}; keep "
+            f"the groups (files in the native format, .json, do), or learn with fewer bins or "
+            f"fewer parents"
         )
 
 
