@@ -95,7 +95,7 @@ def name_group(states: Sequence[str]) -> str:
     for state in states:
         limits = _limits(state)
         last = pieces[-1] if pieces else None
-        if limits and isinstance(last, tuple) and last[1] == limits[0]:
+        if limits and isinstance(last, tuple) and limits[0] == last[1] != "":
             pieces[-1] = (last[0], limits[1])
         else:
             pieces.append(limits or state)
