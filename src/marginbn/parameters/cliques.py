@@ -98,9 +98,7 @@ def potentials_of(scores: ClassScores, cliques: Cliques) -> Tables:
     return {v: t - t.mean(axis=0) for v, t in tables.items()}
 
 
-def _terms(
-    scores: ClassScores, cliques: Cliques
-) -> Iterator[tuple[tuple[int, ...], FloatArray]]:
+def _terms(scores: ClassScores, cliques: Cliques) -> Iterator[tuple[tuple[int, ...], FloatArray]]:
     """Bias, interactions, and the main effects of the parents of the class, as messages."""
     yield (), scores.bias
     for v in cliques.plan.parents[CLASS]:

@@ -172,7 +172,7 @@ class Fit:
         return distances
 
     def _step(self, edge: int | None, source: int, clique: int) -> float:
-        """Go from one clique to the next; the first visit of a clique (``edge`` is None) fits it."""
+        """Go from one clique to the next; without an edge the clique is new and gets fitted."""
         if edge is None:
             return self._fit(clique)
         self._carry(edge, source, clique)

@@ -185,7 +185,7 @@ def _eliminate(
     """
     neighbours = _interaction_graph(scores, structure, below)
     parents_below = (p for i in below for p in structure.parents[i])
-    children = Counter({i: 0 for i in below})
+    children = Counter(dict.fromkeys(below, 0))
     children.update(p for p in parents_below if p in below)
     sizes = [group_count(scores, groups, v) for v in range(structure.n_variables)]
 
