@@ -105,8 +105,10 @@ def _terms(scores: ClassScores, cliques: Cliques) -> Iterator[tuple[tuple[int, .
         yield (v,), scores.effects[v - 1][:, cliques.first_states(v)]
     for family, table in speaking_tables(scores).items():
         # The groups of the plan may be finer than those of the scores.
-        seen = [scores.group_codes(v, cliques.first_states(v)) for v in family]
-        yield family, table[:, *np.ix_(*seen)]
+        for axis, v in enumerate(family, start=1):
+            seen = scores.group_codes(v, cliques.first_states(v))
+            table = np.take(table, seen, axis)
+        yield family, table
 
 
 def sum_out(potentials: Mapping[int, FloatArray], cliques: Cliques) -> Tables:

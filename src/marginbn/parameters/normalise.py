@@ -106,7 +106,6 @@ def _check_input(scores: ClassScores, structure: Structure, data: EncodedData) -
             f"structure must have the {len(scores.variables)} variables of the scores, "
             f"got {structure.n_variables}"
         )
-    if not all(
-        np.isfinite(t).all() for t in (scores.bias, *scores.effects, *scores.tables.values())
-    ):
+    numbers = (scores.bias, *scores.effects, *scores.tables.values())
+    if not all(np.isfinite(values).all() for values in numbers):
         raise InputError("scores must be finite; train with a positive penalty")
