@@ -68,6 +68,18 @@ def grouped_network(
     return BayesianNetwork(plain.structure, plain.variables, tuple(tables), tuple(groups))
 
 
+def pair_states(network: BayesianNetwork, seed: int = 0) -> BayesianNetwork:
+    """Another network with the same variables and arcs; children see states of a feature in pairs."""
+    rng = np.random.default_rng(seed)
+    groups = [None, *(np.arange(arity) // 2 for arity in network.arities[1:])]
+    seen = [network.n_classes, *((arity + 1) // 2 for arity in network.arities[1:])]
+    tables = [
+        _random_table(rng, [*(seen[p] for p in parents), arity], 0.0)
+        for arity, parents in zip(network.arities, network.structure.parents, strict=True)
+    ]
+    return BayesianNetwork(network.structure, network.variables, tuple(tables), tuple(groups))
+
+
 def ungrouped(network: BayesianNetwork) -> BayesianNetwork:
     """The same distribution with plain tables, entry by entry from the definition of groups."""
     tables = []

@@ -4,9 +4,7 @@ The joint distribution is P(x) = prod_i P(x_i | parents of i). Tables are kept a
 layout of ``parameters.py``: one axis per parent in increasing order, the variable itself last.
 A parent may be seen by its children in groups of states (``groups.py``).
 
-All questions are answered exactly: the tables are conditioned on the evidence, what cannot matter
-is dropped, and the other variables are eliminated (``elimination.py``). A variable that is neither
-asked for nor observed nor an ancestor of such a variable sums to one; it is barren and left out.
+All questions are answered exactly (``inference.py``).
 """
 
 from __future__ import annotations
@@ -25,10 +23,11 @@ from marginbn.data.encode import EncodedData, Variable
 from marginbn.exceptions import InputError, ProblemTooLargeError
 from marginbn.network import elimination
 from marginbn.network.class_joint import ClassJoint
-from marginbn.network.elimination import Factor, FloatArray, Step, check_cells, max_out, sum_out
+from marginbn.network.elimination import FloatArray, check_cells
 from marginbn.network.groups import Groups, check_groups, count_groups, equal_groups, expand
+from marginbn.network.inference import Inference, refuse_impossible
 from marginbn.network.svg import draw_figure
-from marginbn.network.wording import listing
+from marginbn.network.wording import listing, name_group
 from marginbn.problem.margins import estimate_log_tables
 from marginbn.problem.structure import Structure
 
@@ -179,6 +178,17 @@ class BayesianNetwork:
         groups = None if self.groups is None else self.groups[variable]
         return codes if groups is None else groups[codes]
 
+    def group_labels(self, variable: str | int) -> tuple[str, ...]:
+        """Names of the groups in which its children see a variable; of its states without groups.
+
+        Examples
+        --------
+        >>> grouped.group_labels("rain")
+        ('none', 'light or heavy')
+        """
+        i = self.variable_index(variable)
+        return self._group_labels[i]
+
     def dense_table(self, variable: str | int) -> FloatArray:
         """Log table of a variable with an axis of *states* for each parent; read-only.
 
@@ -193,10 +203,34 @@ class BayesianNetwork:
         if self.groups is None:
             return self.log_tables[i]
         parents = self.structure.parents[i]
-        check_dense(math.prod(self.arities[v] for v in (*parents, i)), self.names[i])
+        check_dense(
+            math.prod(self.arities[v] for v in (*parents, i)), f"table of {self.names[i]!r}"
+        )
         table = expand(self.log_tables[i], [self.groups[p] for p in parents])
         table.flags.writeable = False
         return table
+
+    def without_groups(self) -> BayesianNetwork:
+        """The same distribution with plain tables, for whatever knows no groups.
+
+        Where the tables together would have more than 2**24 cells this is refused.
+
+        Examples
+        --------
+        >>> plain = grouped.without_groups()
+        >>> plain.groups is None, plain.n_table_cells, grouped.n_table_cells
+        (True, 9, 7)
+        """
+        if self.groups is None:
+            return self
+        sizes = [
+            math.prod(self.arities[v] for v in (*parents, i))
+            for i, parents in enumerate(self.structure.parents)
+        ]
+        largest = max(range(self.n_variables), key=sizes.__getitem__)
+        check_dense(sum(sizes), f"tables, the largest that of {self.names[largest]!r},")
+        tables = tuple(self.dense_table(i) for i in range(self.n_variables))
+        return BayesianNetwork(self.structure, self.variables, tables)
 
     def log_joint(self, codes: ArrayLike) -> FloatArray:
         """Log probability of complete rows: codes (n, n_variables) -> float64 (n,).
@@ -278,11 +312,7 @@ class BayesianNetwork:
         rng = _as_generator(random_state)
         if evidence:
             observed = self.encode_evidence(evidence)
-            trail = self._full_trail(observed, sum_out)
-            for variable, state in observed.items():
-                codes[:, variable] = state
-            elimination.draw_back(trail, codes, rng)
-            return codes
+            return self._inference.draw(len(codes), observed, rng)
         for i in self.structure.order:
             parents = tuple(self.group_codes(p, codes[:, p]) for p in self.structure.parents[i])
             codes[:, i] = elimination.draw_states(self.log_tables[i], parents, len(codes), rng)
@@ -316,8 +346,7 @@ class BayesianNetwork:
         shape = [self.variables[v].arity for v in sorted(asked)]
         check_cells(math.prod(shape))
         free = sorted(v for v in asked if v not in observed)
-        factors, plan = self._prepare(observed, keep=free)
-        joint = elimination.eliminate(factors, plan.order).values[..., 0]
+        joint = self._inference.log_joint_of(free, observed)
         result = np.zeros(shape)
         result[tuple(observed.get(v, slice(None)) for v in sorted(asked))] = _normalised(joint)
         return np.ascontiguousarray(np.transpose(result, np.argsort(np.argsort(asked))))
@@ -331,7 +360,7 @@ class BayesianNetwork:
         {'rain': [0.8, 0.2], 'grass': [0.77, 0.23]}
         """
         observed = self.encode_evidence(evidence)
-        log_marginals = elimination.marginalise_trail(self._full_trail(observed, sum_out))
+        log_marginals = self._inference.log_marginals(observed)
         return {
             variable.name: np.eye(variable.arity)[observed[i]]
             if i in observed
@@ -347,8 +376,7 @@ class BayesianNetwork:
         >>> round(float(np.exp(network.log_evidence({"grass": "wet"}))), 3)
         0.23
         """
-        factors, plan = self._prepare(self.encode_evidence(evidence), keep=())
-        return float(elimination.eliminate(factors, plan.order).values[0])
+        return float(self._inference.log_joint_of((), self.encode_evidence(evidence)))
 
     def most_probable_explanation(
         self, evidence: Evidence | None = None
@@ -368,12 +396,9 @@ class BayesianNetwork:
         >>> network.most_probable_explanation({"grass": "wet"})[0]
         {'rain': 'yes', 'grass': 'wet'}
         """
-        observed = self.encode_evidence(evidence)
-        codes, unique = elimination.trace_back(self._full_trail(observed, max_out), observed)
-        if not unique:
-            codes = self._first_explanation(observed)
+        codes = self._inference.most_probable(self.encode_evidence(evidence))
         states = {v.name: v.states[codes[i]] for i, v in enumerate(self.variables)}
-        terms = (self._entry(i, codes) for i in range(self.n_variables))
+        terms = (self._inference.entry(i, codes) for i in range(self.n_variables))
         return states, math.fsum(terms)
 
     def variable_index(self, variable: str | int) -> int:
@@ -450,13 +475,25 @@ class BayesianNetwork:
         return {name: i for i, name in enumerate(self.names)}
 
     @cached_property
+    def _group_labels(self) -> tuple[tuple[str, ...], ...]:
+        groups = self.groups or (None,) * self.n_variables
+        return tuple(
+            variable.states
+            if g is None
+            else tuple(
+                name_group([variable.states[s] for s in np.flatnonzero(g == k)]) for k in range(n)
+            )
+            for variable, g, n in zip(self.variables, groups, self.group_counts, strict=True)
+        )
+
+    @cached_property
     def _class_joint(self) -> ClassJoint:
         return ClassJoint.build(self.structure, self.arities, self.log_tables, self.groups)
 
-    def _entry(self, i: int, codes: Mapping[int, int]) -> float:
-        """Log P(i | parents) at a joint state."""
-        given = (self.group_codes(p, np.array(codes[p])) for p in self.structure.parents[i])
-        return float(self.log_tables[i][(*given, codes[i])])
+    @cached_property
+    def _inference(self) -> Inference:
+        groups = self.groups or (None,) * self.n_variables
+        return Inference(self.structure, self.arities, self.log_tables, groups)
 
     def _checked_codes(self, codes: ArrayLike) -> NDArray[np.integer]:
         array = np.asarray(codes)
@@ -475,97 +512,23 @@ class BayesianNetwork:
             )
         return asked
 
-    def _factors(self, observed: Mapping[int, int], variables: Iterable[int]) -> list[Factor]:
-        """The tables of some variables where they agree with the evidence."""
-        return [self._factor(observed, i) for i in variables]
 
-    def _factor(self, observed: Mapping[int, int], i: int) -> Factor:
-        parents = self.structure.parents[i]
-        groups = self.groups or (None,) * self.n_variables
-        # The evidence comes first: only what is left of the table is expanded.
-        index = [
-            slice(None) if p not in observed else observed[p] if g is None else int(g[observed[p]])
-            for p in parents
-            for g in (groups[p],)
-        ]
-        free = [p for p in parents if p not in observed]
-        table = expand(self.log_tables[i][tuple(index)], [groups[p] for p in free])
-        return elimination.condition((*free, i), table, observed)
-
-    def _plan(self, factors: Sequence[Factor], keep: Sequence[int]) -> elimination.Plan:
-        return elimination.plan_elimination((f.scope for f in factors), self.arities, keep)
-
-    def _prepare(
-        self, observed: Mapping[int, int], keep: Sequence[int]
-    ) -> tuple[list[Factor], elimination.Plan]:
-        """Conditioned factors of all variables that matter, and an affordable elimination order."""
-        factors = self._factors(observed, sorted(_ancestors(self.structure, (*keep, *observed))))
-        plan = self._plan(factors, keep)
-        check_cells(plan.largest)
-        return factors, plan
-
-    def _full_trail(
-        self, observed: Mapping[int, int], reduction: elimination.Reduction
-    ) -> list[Step]:
-        """The steps that eliminate every unobserved variable; refuses impossible evidence."""
-        factors = self._factors(observed, range(self.n_variables))
-        plan = self._plan(factors, ())
-        check_cells(plan.total)  # all products are kept until the way back
-        trail: list[Step] = []
-        rest = elimination.eliminate(factors, plan.order, reduction, trail)
-        _refuse_impossible(float(rest.values[0]))
-        return trail
-
-    def _first_explanation(self, observed: Mapping[int, int]) -> dict[int, int]:
-        """Lexicographically first explanation: one variable after the other at its best state."""
-        codes = dict(observed)
-        for variable in range(self.n_variables):
-            if variable in codes:
-                continue
-            factors = self._factors(codes, range(self.n_variables))
-            plan = self._plan(factors, (variable,))
-            check_cells(plan.largest)
-            best = elimination.eliminate(factors, plan.order, max_out)
-            codes[variable] = int(elimination.near_best(best.values[..., 0])[0])
-        return codes
-
-
-def check_dense(cells: int, name: str) -> None:
-    """Refuse to write out a table over states that is far larger than the one over groups."""
+def check_dense(cells: int, what: str) -> None:
+    """Refuse to write out over states what is far smaller over groups."""
     if cells > MAX_DENSE_CELLS:
         raise ProblemTooLargeError(
-            f"the table of {name!r} over the states of its parents, in place of their groups, "
-            f"would have {elimination.describe_cells(cells)} cells, more than the limit of "
-            f"{MAX_DENSE_CELLS}; keep the groups (the native format does), or fit with fewer bins "
-            f"or a structure with fewer parents"
+            f"the {what} would have {elimination.describe_cells(cells)} cells with the states of "
+            f"the parents in place of their groups, more than the limit of {MAX_DENSE_CELLS}; keep "
+            f"the groups (files in the native format, .json, do), or learn with fewer bins or "
+            f"fewer parents"
         )
-
-
-def _ancestors(structure: Structure, variables: Iterable[int]) -> set[int]:
-    """The variables and everything upstream of them."""
-    found: set[int] = set()
-    waiting = list(variables)
-    while waiting:
-        v = waiting.pop()
-        if v not in found:
-            found.add(v)
-            waiting.extend(structure.parents[v])
-    return found
 
 
 def _normalised(log_values: FloatArray) -> FloatArray:
     peak = float(log_values.max())
-    _refuse_impossible(peak)
+    refuse_impossible(peak)
     values = np.exp(log_values - peak)
     return np.asarray(values / values.sum())
-
-
-def _refuse_impossible(log_probability: float) -> None:
-    if log_probability == -math.inf:
-        raise InputError(
-            "evidence has probability zero under this network, so nothing can be conditioned on "
-            "it; check the labels, or estimate the parameters with smoothing > 0"
-        )
 
 
 def _check_lengths(
