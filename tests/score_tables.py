@@ -74,3 +74,25 @@ def posterior_error(network: BayesianNetwork, scores: ClassScores, rows: np.ndar
     log_joint = network.log_joint_per_class(rows)
     log_posterior = log_joint - np.logaddexp.reduce(log_joint, axis=1, keepdims=True)
     return float(np.abs(log_posterior - scores.log_posterior(rows)).max())
+
+
+GROUPS = (None, np.array([0, 0, 1, 1, 1]), None, np.array([1, 0, 1, 0]), None)
+"""Groups of the states of ``dependent_rows``."""
+
+
+def dependent_rows(n: int = 200, seed: int = 0) -> EncodedData:
+    """Features that depend on the class and on the one before, with weights."""
+    rng = np.random.default_rng(seed)
+    arities = (3, 5, 3, 4, 2)
+    columns = [rng.integers(0, arities[0], n)]
+    for arity in arities[1:]:
+        columns.append((columns[-1] + rng.integers(0, 2, n) + columns[0]) % arity)
+    codes = np.column_stack(columns)
+    return EncodedData(codes, rng.uniform(0.5, 2.0, n), make_variables(arities))
+
+
+def hide_features(codes: np.ndarray, share: float, seed: int = 1) -> np.ndarray:
+    """Codes with features hidden at random."""
+    hidden = np.random.default_rng(seed).random(codes.shape) < share
+    hidden[:, 0] = False
+    return np.where(hidden, -1, codes)

@@ -147,7 +147,8 @@ class MissingFeatures:
         result = np.empty((len(rows), self.network.n_classes))
         result[~hidden] = self._complete(rows[~hidden])
         expected, generative = self.experts(rows[hidden])
-        result[hidden] = blended(expected, generative, self._weight(rows[hidden]))
+        weight = weight_of_twin(rows[hidden], self.most, self.half)
+        result[hidden] = blended(expected, generative, weight)
         return result
 
     def experts(self, codes: NDArray[np.integer]) -> tuple[FloatArray, FloatArray]:
@@ -164,10 +165,6 @@ class MissingFeatures:
                 some = {i: likelihood[~few] for i, likelihood in below.items()}
                 expected[rows[~few]] = self._draw(codes[rows[~few]], posterior[~few], some)
         return expected, generative
-
-    def _weight(self, codes: NDArray[np.integer]) -> FloatArray:
-        share = (codes[:, 1:] < 0).mean(axis=1)
-        return weight_of_twin(share, self.most, self.half)
 
     def _complete(self, codes: NDArray[np.integer]) -> FloatArray:
         return _normalised(self.network.log_joint_per_class(codes))
@@ -203,10 +200,9 @@ class MissingFeatures:
         if not len(codes):
             return MOST[len(MOST) // 2], HALF[1]
         expected, generative = self.experts(codes)
-        share = (codes[:, 1:] < 0).mean(axis=1)
 
         def loss(pair: tuple[float, float]) -> float:
-            log_posterior = blended(expected, generative, weight_of_twin(share, *pair))
+            log_posterior = blended(expected, generative, weight_of_twin(codes, *pair))
             return -float(weights @ log_posterior[np.arange(len(labels)), labels])
 
         return min(itertools.product(MOST, HALF), key=loss)
@@ -242,9 +238,10 @@ class MissingFeatures:
         return np.array(self.network.arities)
 
 
-def weight_of_twin(share: FloatArray, most: float, half: float) -> FloatArray:
-    """Weight of the generative posterior at a share of missing features."""
-    return most * share / (share + half)
+def weight_of_twin(codes: NDArray[np.integer], most: float, half: float) -> FloatArray:
+    """Weight of the generative posterior: by the share of missing features of each row."""
+    share = (codes[:, 1:] < 0).sum(axis=1) / max(1, codes.shape[1] - 1)
+    return np.asarray(most * share / (share + half))
 
 
 def blended(expected: FloatArray, generative: FloatArray, weight: FloatArray) -> FloatArray:
