@@ -157,6 +157,19 @@ def test_a_table_that_is_too_large_is_refused(monkeypatch: pytest.MonkeyPatch) -
         normalised_network(scores, structure, sample_data((2, 3, 3)))
 
 
+def test_arcs_without_interaction_give_way_to_the_limit(monkeypatch: pytest.MonkeyPatch) -> None:
+    """An effect of a feature with two parents marries them, unless that makes a table too large."""
+    structure = Structure(((), (0,), (0,), (1, 2), (0, 1)))
+    arities = (2, 3, 3, 3, 3)
+    scores = make_scores(structure, arities)
+    kept = normalised_network(scores, structure, sample_data(arities))
+    assert set(kept.structure.arcs) == {*structure.arcs, (1, 2), (0, 3)}
+    monkeypatch.setattr(marrying, "MAX_TABLE_CELLS", 18)
+    network = normalised_network(scores, structure, sample_data(arities))
+    assert network.structure.arcs == ((0, 1), (0, 2), (0, 3), (0, 4), (1, 4))
+    assert posterior_error(network, scores, all_rows(scores)) < 1e-10
+
+
 def test_unusable_input_is_refused() -> None:
     """Other variables, another number of them, infinite scores."""
     structure = Structure(((), (0,)))

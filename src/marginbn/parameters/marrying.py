@@ -12,9 +12,11 @@ depends on the order. Here the order is chosen:
 
 Ancestors of the class are never summed out. What is said about them ends in the table of the class
 given its parents, whose normaliser is a function of the features alone: it changes no posterior.
-So every ancestor that the scores mention becomes a parent of the class. If that table would be too
-large, the arcs into the class are turned around: the class comes first, its ancestors are ordinary
-features.
+So every ancestor that the scores mention becomes a parent of the class.
+
+Where a table would be too large, first the arcs into the class are turned around: the class comes
+first, its ancestors are ordinary features. If that is not enough, arcs between features that share
+no interaction are given up as well; they say nothing about the class.
 
 A feature that no score mentions, nor any message, needs no arc from the class.
 """
@@ -38,7 +40,7 @@ CLASS = 0
 MAX_TABLE_CELLS = 2**24
 """Cells of the largest table of a network that is built from scores: 128 MiB of floats."""
 
-MAX_CLASS_CELLS = 2**20
+MAX_CLASS_CELLS = 2**16
 """The class keeps its parents while its table has at most this many cells."""
 
 Neighbours = dict[int, set[int]]
@@ -75,20 +77,18 @@ class Plan:
 
 
 def plan_marrying(scores: ClassScores, structure: Structure) -> Plan:
-    """The plan for some scores; it has all given arcs unless the class must come first."""
-    plan = _plan(scores, structure)
-    if structure.parents[CLASS]:
-        class_cells = _cells(plan, scores, CLASS)
-        if class_cells > MAX_CLASS_CELLS or _largest(plan, scores)[0] > MAX_TABLE_CELLS:
-            plan = _plan(scores, class_first(structure))
-    cells, variable = _largest(plan, scores)
-    if cells > MAX_TABLE_CELLS:
-        raise ProblemTooLargeError(
-            f"the table of {scores.variables[variable].name!r} given its parents would have "
-            f"{cells} cells, more than {MAX_TABLE_CELLS}; use a structure with fewer parents, "
-            "fewer interactions or coarser groups of states"
-        )
-    return plan
+    """The first plan whose tables are small enough; see above for what it may give up."""
+    turned = class_first(structure)
+    for arcs in (structure, turned, _arcs_of_scores(scores, turned)):
+        plan = _plan(scores, arcs)
+        cells, variable = _largest(plan, scores)
+        if cells <= MAX_TABLE_CELLS and _keeps_class_small(plan, scores):
+            return plan
+    raise ProblemTooLargeError(
+        f"the table of {scores.variables[variable].name!r} given its parents would have "
+        f"{cells} cells, more than {MAX_TABLE_CELLS}; use a structure with fewer parents, "
+        "fewer interactions or coarser groups of states"
+    )
 
 
 def class_first(structure: Structure) -> Structure:
@@ -100,6 +100,21 @@ def class_first(structure: Structure) -> Structure:
             for i, p in enumerate(structure.parents)
         )
     )
+
+
+def _arcs_of_scores(scores: ClassScores, structure: Structure) -> Structure:
+    """Only the arcs that come from the class, or join features of an interaction."""
+    families = [set(family) for family in speaking_tables(scores)]
+    return Structure(
+        tuple(
+            tuple(p for p in parents if p == CLASS or any({p, i} <= f for f in families))
+            for i, parents in enumerate(structure.parents)
+        )
+    )
+
+
+def _keeps_class_small(plan: Plan, scores: ClassScores) -> bool:
+    return not plan.parents[CLASS] or _cells(plan, scores, CLASS) <= MAX_CLASS_CELLS
 
 
 def speaking_tables(scores: ClassScores) -> dict[tuple[int, ...], FloatArray]:

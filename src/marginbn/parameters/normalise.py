@@ -51,8 +51,9 @@ def normalised_network(
         What the posterior is the softmax of.
     structure
         Arcs that the network shall have. Those that the scores need are added: from the class to
-        features with an effect, and between features that must be married. Arcs into the class are
-        turned around where its table would have more than 2^20 cells.
+        features with an effect, and between features that must be married. Arcs are turned around
+        or given up only where a table would be too large: the class with its parents above 2^16
+        cells, any table above 2^24; see :mod:`marginbn.parameters.marrying`.
     data
         Where the distribution of the features comes from.
     fit_marginals
@@ -62,8 +63,8 @@ def normalised_network(
     Returns
     -------
     BayesianNetwork
-        Parents are seen in the groups of the scores; see :mod:`marginbn.parameters.marrying` for
-        parents of the class.
+        Parents are seen in the groups of the scores; a parent of the class as finely as its main
+        effect demands.
 
     Examples
     --------
