@@ -150,3 +150,4 @@ __all__ = [
     "write_formulation",
     "write_report",
 ]
+__version__: str

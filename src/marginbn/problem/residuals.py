@@ -104,7 +104,8 @@ class ResidualScore:
         """The gain of a family of features, and how far rounding can have moved it."""
         n_cells = math.prod(int(data.arities[v]) for v in family)
         sums = _cell_sums(joint_codes(data, family), n_cells, self._columns)
-        gain, size = _gain_and_size(*np.hsplit(sums, 2), self.ridge, self.price)
+        g, h = np.hsplit(sums, 2)
+        gain, size = _gain_and_size(g, h, self.ridge, self.price)
         return gain, 2.0**-53 * ROUNDINGS * size
 
     @cached_property
@@ -154,8 +155,7 @@ def residual_score(
         raise InputError("curvatures must not be negative: p (1 - p) of every row and class")
     first, group = distinct_rows(data.codes, data.arities)
     columns = np.hstack([r, h]) * data.weights[:, None]
-    sums = np.column_stack([np.bincount(group, column, len(first)) for column in columns.T])
-    rounded = _rounded(sums)
+    rounded = _rounded(_cell_sums(group, len(first), columns))
     score = ResidualScore(
         rounded[:, : data.n_classes], rounded[:, data.n_classes :], float(ridge), float(price)
     )
@@ -209,5 +209,6 @@ def pair_gains(
     for i in range(d):
         for j in range(i):
             sums = _cell_sums(wide[i] * sizes[j] + wide[j], sizes[i] * sizes[j], columns)
-            gains[i, j] = gains[j, i] = residual_gain(*np.hsplit(sums, 2), ridge, price)
+            g, h = np.hsplit(sums, 2)
+            gains[i, j] = gains[j, i] = residual_gain(g, h, ridge, price)
     return gains
