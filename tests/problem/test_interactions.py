@@ -9,12 +9,14 @@ import pytest
 from scipy.sparse import csr_array
 from scipy.sparse.csgraph import minimum_spanning_tree
 
-from marginbn.data.encode import EncodedData
+from marginbn.data.encode import EncodedData, Variable
 from marginbn.exceptions import InputError
+from marginbn.problem import interactions
 from marginbn.problem.candidates import enumerate_candidates
 from marginbn.problem.interactions import (
     FamilyGains,
     features_of,
+    forest_of,
     gain_problem,
     residual_forest,
     residual_problem,
@@ -46,13 +48,13 @@ def best_by_listing(
         ]
         for i in features
     }
-    gain = {
-        (i, s): score.gain_and_error(merged, tuple(sorted((i, *s))))[0] if s else 0.0
-        for i in features
-        for s in sets[i]
-    }
+
+    def gain(*family: int) -> float:
+        return score.gain_and_error(merged, sorted(family))[0] if len(family) > 1 else 0.0
+
+    worth = {(i, s): gain(i, *s) - max(0.0, gain(*s)) for i in features for s in sets[i]}
     return max(
-        sum(gain[i, s] for i, s in zip(features, choice, strict=True))
+        sum(worth[i, s] for i, s in zip(features, choice, strict=True))
         for choice in itertools.product(*sets.values())
         if is_acyclic([(), *choice])
     )
@@ -98,7 +100,8 @@ def test_every_parent_set_of_a_two_tree_is_married() -> None:
     """Two feature parents are joined by an arc."""
     found = 0
     for seed in range(8):
-        structure = two_tree(*residual_case(seed, n_features=6, n_rows=200)).structure
+        case = residual_case(seed, n_features=6, n_rows=200)
+        structure = two_tree(*case, ridge=0.01, price=0.0).structure
         for own in structure.parents:
             features = [p for p in own if p > 0]
             assert len(features) <= 2
@@ -142,13 +145,50 @@ def test_nothing_is_lost_by_a_class_without_parents() -> None:
 
 
 def test_families_need_the_class_and_two_features() -> None:
-    """Others have no table beyond main effects."""
-    assert features_of(2, (0, 1)) == (1, 2)
-    assert features_of(0, (3, 1)) == (1, 3)
-    assert features_of(2, (1,)) == ()  # without the class
-    data, residuals, curvatures = residual_case(0)
-    gains = FamilyGains(*residual_score(data, residuals, curvatures))
-    assert gains[(2,)] == gains[()] == 0.0
+    """Others have no table beyond main effects; a table is worth what it adds."""
+    assert features_of((2, 0, 1)) == (1, 2)
+    assert features_of((2, 1)) == ()  # without the class
+    gains = FamilyGains(*residual_score(*residual_case(0)))
+    assert gains.local_score(2, (0,)) == gains.local_score(2, (1, 3)) == (0.0, 0.0)
+    pair, triple = gains.with_error((1, 3))[0], gains.with_error((1, 2, 3))[0]
+    assert gains.local_score(3, (0, 1))[0] == gains.local_score(0, (1, 3))[0] == pair
+    assert gains.local_score(2, (0, 1, 3))[0] == pytest.approx(triple - max(0.0, pair))
+
+
+def test_a_two_tree_finds_three_features_of_which_no_two_gain() -> None:
+    """The parity of three bits: two of them are married although their table gains nothing."""
+    bits = np.array(list(itertools.product((0, 1), repeat=4)) * 20)
+    codes = np.column_stack([bits[:, :3].sum(axis=1) % 2, bits])
+    variables = tuple(Variable(name, ("0", "1")) for name in "cxyzn")
+    data = EncodedData(codes, np.ones(len(codes)), variables)
+    p = np.full((len(codes), 2), 0.5)
+    found = two_tree(data, np.eye(2)[codes[:, 0]] - p, p * (1 - p))
+    assert sorted(len(own) for own in found.structure.parents) == [0, 1, 1, 2, 3]
+    assert found.structure.parents[4] == (0,)
+    assert residual_forest(data, np.eye(2)[codes[:, 0]] - p, p * (1 - p)).gain == 0.0
+
+
+def test_few_triples_or_all_of_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    """With many features only triples around the forest are looked at: no better, and a 2-tree."""
+    case = residual_case(3, n_features=6, n_rows=300)
+    every = two_tree(*case, price=0.1)
+    monkeypatch.setattr(interactions, "MOST_TRIPLES", 0)
+    some = two_tree(*case, price=0.1)
+    assert residual_forest(*case, price=0.1).gain <= some.gain <= every.gain + 1e-9
+
+
+def test_a_strong_pair_is_counted_once() -> None:
+    """With two feature parents allowed, a third feature of pure noise gains nothing by the pair."""
+    rng = np.random.default_rng(0)
+    codes = np.column_stack([np.zeros(2000, int), rng.integers(0, 2, (2000, 5))])
+    codes[:, 0] = codes[:, 1] ^ codes[:, 2]
+    variables = tuple(Variable(name, ("0", "1")) for name in "cabdef")
+    data = EncodedData(codes, np.ones(2000), variables)
+    p = np.full((2000, 2), 0.5)
+    case = data, np.eye(2)[codes[:, 0]] - p, p * (1 - p)
+    best = solve_structure(residual_problem(*case, 3))
+    assert best.objective == pytest.approx(residual_forest(*case).gain, rel=0.01)
+    assert two_tree(*case).gain == pytest.approx(best.objective, rel=0.01)
 
 
 def test_no_arcs_where_nothing_gains() -> None:
@@ -170,8 +210,6 @@ def test_no_arcs_where_nothing_gains() -> None:
 def test_constant_features_stay_out() -> None:
     """One state says nothing: no parents, nobody's parent."""
     data, residuals, curvatures = residual_case(4)
-    from marginbn.data.encode import Variable
-
     codes = np.column_stack([data.codes, np.zeros(data.n_samples, int)])
     more = EncodedData(codes, data.weights, (*data.variables, Variable("one", ("x",))))
     forest = residual_forest(more, residuals, curvatures)
@@ -186,7 +224,5 @@ def test_wrong_arguments_are_named() -> None:
         residual_problem(*case, 0)
     with pytest.raises(InputError, match="two_tree starts from a forest"):
         two_tree(*case, required=[(1, 3), (2, 3)])
-    from marginbn.problem.interactions import forest_of
-
     with pytest.raises(InputError, match="a forest needs max_parents=2"):
         forest_of(small_residual_problem(max_parents=3))

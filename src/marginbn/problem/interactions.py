@@ -2,7 +2,8 @@
 
 The class is a parent of every feature and has no parents itself; what is chosen are the features'
 other parents. Nothing is lost by that: a class with the parents S has one table over S, and so has
-a member of S with the class and the rest of S as parents.
+a member of S with the class and the rest of S as parents; what the rest gains alone, which is taken
+off there, is gained by one of its members.
 
 * One feature parent at most: forests. The gain of a pair is the same both ways round, and Edmonds'
   arborescence finds the optimum in polynomial time, with arcs required or forbidden as well.
@@ -14,7 +15,7 @@ a member of S with the class and the rest of S as parents.
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterator
+from collections.abc import Collection
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import combinations
@@ -27,7 +28,7 @@ from marginbn.exceptions import InputError
 from marginbn.problem.arborescence import maximum_arborescence
 from marginbn.problem.candidates import Arc, CandidateSets, enumerate_candidates
 from marginbn.problem.problem import StructureProblem
-from marginbn.problem.residuals import PRICE, RIDGE, ResidualScore, residual_score
+from marginbn.problem.residuals import PRICE, RIDGE, FloatArray, ResidualScore, residual_score
 from marginbn.problem.structure import Structure
 
 Family = tuple[int, ...]
@@ -64,10 +65,9 @@ def residual_candidates(
     )
 
 
-def features_of(child: int, parents: Collection[int]) -> Family:
-    """The features whose table a parent set adds; fewer than two of them add none."""
-    members = {child, *parents}
-    return tuple(sorted(members - {0})) if 0 in members else ()
+def features_of(variables: Collection[int]) -> Family:
+    """The features that have a table together with the class, if it is there."""
+    return tuple(sorted({*variables} - {0})) if 0 in variables else ()
 
 
 @dataclass(frozen=True, eq=False)
@@ -89,8 +89,11 @@ class FamilyGains:
             self._known[family] = self.score.gain_and_error(self.data, family)
         return self._known[family]
 
-    def __getitem__(self, family: Family) -> float:
-        return self.with_error(family)[0]
+    def local_score(self, child: int, parents: Collection[int]) -> tuple[float, float]:
+        """What a parent set adds to the table that the parents have, and its rounding error."""
+        gain, error = self.with_error(features_of({child, *parents}))
+        before, other = self.with_error(features_of(parents))
+        return gain - max(0.0, before), error + other + 2.0**-52 * abs(gain)
 
 
 def residual_problem(
@@ -143,7 +146,7 @@ def residual_problem(
 def gain_problem(gains: FamilyGains, candidates: CandidateSets) -> StructureProblem:
     """The gains of all candidates; for residuals that are merged already, or lists of one's own."""
     pairs = zip(candidates.child.tolist(), candidates.parents, strict=True)
-    found = [gains.with_error(features_of(child, parents)) for child, parents in pairs]
+    found = [gains.local_score(child, parents) for child, parents in pairs]
     linear, errors = np.array(found).reshape(-1, 2).T
     return StructureProblem(
         candidates=candidates,
@@ -246,12 +249,11 @@ def two_tree(
 ) -> ResidualStructure:
     """At most two feature parents each, which are married: the best forest, extended greedily.
 
-    A feature with one feature parent may get a second one that is joined to the first, a feature
-    without any may get two that are joined to one another; what gains most goes first, until
-    nothing gains. Every parent set is a clique, so the network keeps its class posterior when its
-    tables are normalised. There is no bound, and three features of which no two gain anything are
-    not found; ``solve_structure(residual_problem(..., max_parents=3))`` finds them, and has a
-    bound, for parents married or not.
+    A feature with one feature parent may get a second one, a feature without any may get two; both
+    parents are joined already, or one of them that has no feature parent gets the other. What adds
+    most goes first, until nothing adds anything. Every parent set is a clique, so the network keeps
+    its class posterior when its tables are normalised. There is no bound;
+    ``solve_structure(residual_problem(..., max_parents=3))`` has one, for parents married or not.
 
     Parameters as in :func:`residual_problem`.
 
@@ -279,42 +281,78 @@ def two_tree(
             "required_arcs give a feature two feature parents: two_tree starts from a forest"
         )
     forest = forest_of(gain_problem(gains, small)).structure
-    parents = _extended([set(p) for p in forest.parents], gains, candidates)
-    structure = Structure(tuple(tuple(sorted(p)) for p in parents))
-    total = math.fsum(gains[features_of(i, p)] for i, p in enumerate(structure.parents))
+    structure = _TwoTree(forest, gains, candidates).grow()
+    total = math.fsum(gains.local_score(i, p)[0] for i, p in enumerate(structure.parents))
     return ResidualStructure(structure, total)
 
 
-def _extended(
-    parents: list[set[int]], gains: FamilyGains, candidates: CandidateSets
-) -> list[set[int]]:
-    """Add married parents while there is a gain; gains change only through new marriages."""
-    allowed = set(zip(candidates.child.tolist(), candidates.parents, strict=True))
-    while True:
-        best, choice = 0.0, None
-        below = _descendants(parents)
-        for child, larger in _extensions(parents):
-            if (child, larger) in allowed and not below[child, list(larger)].any():
-                gain = gains[features_of(child, larger)] - gains[features_of(child, parents[child])]
-                if gain > best:
-                    best, choice = gain, (child, larger)
-        if choice is None:
-            return parents
-        parents[choice[0]] = set(choice[1])
+MOST_TRIPLES = 10_000
+"""With more triples than this, a 2-tree looks only at those that hold an arc of the forest."""
 
 
-def _extensions(parents: list[set[int]]) -> Iterator[tuple[int, tuple[int, ...]]]:
-    """Every feature with the larger parent sets that a 2-tree allows: its own and a clique."""
-    n = len(parents)
-    joined = [{*own, *(c for c in range(1, n) if v in parents[c])} - {0} for v, own in
-              enumerate(parents)]  # fmt: skip
-    edges = [(a, b) for a, b in combinations(range(1, n), 2) if b in joined[a]]
-    for child in range(1, n):
-        own = parents[child] - {0}
-        if 0 in parents[child] and len(own) < 2:
-            for pair in edges:
-                if child not in pair and own <= set(pair):
-                    yield child, (0, *pair)
+class _TwoTree:
+    """A structure whose parent sets are cliques, and every way to make one of them larger.
+
+    A move gives a child c the feature parents p and q. It adds score(c, {p, q}) instead of what c
+    has; if p and q are not joined, p gets q as well and adds score(p, {q}).
+    """
+
+    def __init__(self, forest: Structure, gains: FamilyGains, candidates: CandidateSets) -> None:
+        n = forest.n_variables
+        self.parents = [set(p) for p in forest.parents]
+        self.worth = np.array([gains.local_score(i, p)[0] for i, p in enumerate(forest.parents)])
+        self.pair = np.full((n, n), -np.inf)  # score(child, {parent})
+        moves = []
+        triples = _triples(forest)
+        for child, own in zip(candidates.child.tolist(), candidates.parents, strict=True):
+            if len(own) == 2 and own[0] == 0:
+                self.pair[child, own[1]] = gains.local_score(child, own)[0]
+            elif len(own) == 3 and own[0] == 0 and tuple(sorted((child, *own[1:]))) in triples:
+                value = gains.local_score(child, own)[0]
+                moves += [(child, own[1], own[2], value), (child, own[2], own[1], value)]
+        table = np.array(moves).reshape(-1, 4)
+        self.child, self.first, self.second = table[:, :3].T.astype(np.int64)
+        self.value = table[:, 3]
+
+    def grow(self) -> Structure:
+        """Make the best move until none adds anything."""
+        while len(self.value):
+            added = self._added()
+            best = int(added.argmax())
+            if not added[best] > 0:
+                break
+            child, p, q = int(self.child[best]), int(self.first[best]), int(self.second[best])
+            if q not in self.parents[p] and p not in self.parents[q]:
+                self.parents[p].add(q)
+                self.worth[p] = self.pair[p, q]
+            self.parents[child] = {0, p, q}
+            self.worth[child] = self.value[best]
+        return Structure(tuple(tuple(sorted(p)) for p in self.parents))
+
+    def _added(self) -> FloatArray:
+        """What every move adds; minus infinity where it is not one."""
+        n, c, p, q = len(self.parents), self.child, self.first, self.second
+        arc = np.zeros((n, n), dtype=bool)  # [child, parent]
+        for i, own in enumerate(self.parents):
+            arc[i, list(own)] = True
+        count = arc[:, 1:].sum(axis=1)
+        below = _descendants(self.parents)
+        inside = count[c] == 0
+        inside |= (count[c] == 1) & (arc[c, p] | arc[c, q])
+        inside &= ~below[c, p] & ~below[c, q]
+        joined = arc[p, q] | arc[q, p]
+        free = (count[p] == 0) & ~below[p, q]  # p may get q
+        added = self.value - self.worth[c] + np.where(joined, 0.0, self.pair[p, q])
+        return np.where(inside & (joined | free), added, -np.inf)
+
+
+def _triples(forest: Structure) -> set[Family]:
+    """Three features at a time: all of them, or those with an arc of the forest."""
+    features = range(1, forest.n_variables)
+    if math.comb(len(features), 3) <= MOST_TRIPLES:
+        return set(combinations(features, 3))
+    arcs = [arc for arc in forest.arcs if 0 not in arc]
+    return {tuple(sorted((*arc, v))) for arc in arcs for v in features if v not in arc}
 
 
 def _descendants(parents: list[set[int]]) -> NDArray[np.bool_]:

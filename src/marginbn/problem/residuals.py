@@ -13,9 +13,15 @@ l), and the degrees of freedom that it spends, h / (h + l), each at the price ka
     gain(F) = sum_{c,cell} g^2 (h + 2 l) / (2 (h + l)^2)  -  kappa (C-1)/C sum_{c,cell} h / (h + l).
 
 Two classes have one column of scores, written twice: the gain is halved. A cell without rows adds
-nothing. A variable with its parents contributes the gain of its features if the class is among
-variable and parents, and 0 if it is not or if there are fewer than two features: main effects are
-there already. So this is a decomposable score, relative to the residuals it is given.
+nothing. For a set V of variables let G(V) be the gain of its features if V holds the class and two
+features or more, and 0 if it does not: main effects are there already. A variable with its parents
+scores what its table adds to the one that its parents have, if they have one that gains anything:
+
+    score(i, S) = G({i} + S)  -  max(0, G(S)).
+
+With one feature parent this is the gain of the pair. With more, a plain sum of gains would count a
+strong pair again in every family that it is part of. So this is a decomposable score, relative to
+the residuals it is given.
 
 **Sums without rounding.** Weighted residuals and curvatures are rounded once, to multiples of a
 power of two so small that every sum of them fits into 53 bits: from then on sums are exact in any

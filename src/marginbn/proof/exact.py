@@ -346,10 +346,10 @@ class Checker:
     @cache  # noqa: B019
     def local_score(self, k: int) -> Interval:
         """A decomposable score in units of 1 / (2 unit SCALE); absent states add nothing."""
-        if self.score == "residual":
-            has_class = 0 in (self.candidates[k][0], *self.candidates[k][1])
-            return self.gain(self.family(k)) if has_class and len(self.family(k)) > 1 else (0, 0)
         (i, parents), u, table = self.candidates[k], self.unit, dict[Set, list[int]]()
+        if self.score == "residual":
+            (lo, hi), (least, most) = self.gain((i, *parents)), self.gain(parents)
+            return lo - max(0, most), hi - max(0, least)
         r, q = self.arities[i], math.prod(self.arities[p] for p in parents)
         penalties = {"mdl": log(sum(self.weights), u), "aic": (2 * SCALE, 2 * SCALE)}
         terms = [(-q * (r - 1) * u, penalties.get(self.score, (0, 0)))]
@@ -366,8 +366,11 @@ class Checker:
         return add(terms)
 
     @cache  # noqa: B019
-    def gain(self, family: Set) -> Interval:
-        """The residual score of a family of features, in the same units: a rational number."""
+    def gain(self, variables: Set) -> Interval:
+        """The gain on residuals of some features with the class, in the same units."""
+        family = tuple(v for v in variables if v > 0)
+        if len(family) in (0, 1, len(variables)):
+            return 0, 0
         lo, hi, ridge, classes = 0, 0, self.ridge * self.fine, self.arities[0]
         unit, price = self.unit * SCALE * (1 + (classes != 2)), self.price * (classes - 1) / classes
         for sums in self.sums(family, self.columns).values():

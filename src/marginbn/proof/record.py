@@ -219,7 +219,7 @@ def _score_slack(problem: StructureProblem) -> float:
         return 0.0
     data, score = problem.origin
     if isinstance(score, ResidualScore):
-        return 4.0 * 2.0**-44  # rational: a checker rounds once
+        return 8.0 * 2.0**-44  # rational: a checker rounds twice
     candidates = problem.candidates
     cells = max(
         math.prod(int(data.arities[v]) for v in {int(child), *parents})

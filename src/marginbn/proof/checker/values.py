@@ -382,10 +382,15 @@ class ResidualSums:
         return sum(sums, Fraction(0)) / 2
 
     def local_score(self, score: Score, child: int, parents: tuple[int, ...]) -> tuple[int, int]:
-        """(lower, upper) in units of 2^-44: the gain of the features, if the class is there too."""
-        members = {child, *parents}
-        family = tuple(sorted(members - {0}))
-        if 0 not in members or len(family) < 2:
+        """(lower, upper) in units of 2^-44: what a table adds to a gain that its parents have."""
+        low, high = self._known_gain(score, {child, *parents})
+        least, most = self._known_gain(score, {*parents})
+        return low - max(0, most), high - max(0, least)
+
+    def _known_gain(self, score: Score, variables: set[int]) -> tuple[int, int]:
+        """The gain of the features of a set, if the class is there too."""
+        family = tuple(sorted(variables - {0}))
+        if 0 not in variables or len(family) < 2:
             return 0, 0
         if family not in self._known:
             self._known[family] = self._gain(family, Fraction(score.ridge), Fraction(score.price))
