@@ -225,7 +225,7 @@ def forest_of(problem: StructureProblem) -> ResidualStructure:
     structure = Structure(((), *(_parents(candidates, i, int(t)) for i, t in enumerate(tails))))
     gain = problem.score(structure)
     finite = np.abs(weights[np.isfinite(weights)])
-    rounding = problem.error + 2.0**-50 * n * n * float(finite.max(initial=0.0))
+    rounding = 2.0 * problem.error + 2.0**-50 * n * n * float(finite.max(initial=0.0))
     return ResidualStructure(structure, gain, gain + rounding)
 
 

@@ -18,6 +18,8 @@ P(class = c, features) the number
 where h is the state of the features in S and x the state of the child; a feature without the class
 in S contributes the same to all classes. The coefficient of a sample of class c against its rival
 c' is the difference of the numbers of c and c', for the binary margin the number of c itself.
+
+The residual score needs no logarithm (:class:`ResidualSums`).
 """
 
 from __future__ import annotations
