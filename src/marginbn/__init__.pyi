@@ -46,6 +46,12 @@ from marginbn.network.explain import (
 )
 from marginbn.network.network import BayesianNetwork
 from marginbn.problem.candidates import CandidateSets, enumerate_candidates
+from marginbn.problem.interactions import (
+    ResidualStructure,
+    residual_forest,
+    residual_problem,
+    two_tree,
+)
 from marginbn.problem.problem import (
     ProblemSize,
     StructureProblem,
@@ -95,6 +101,7 @@ __all__ = [
     "ProblemSize",
     "ProblemTooLargeError",
     "RankedStructure",
+    "ResidualStructure",
     "SolveResult",
     "SolverError",
     "Statement",
@@ -126,6 +133,8 @@ __all__ = [
     "paper_gap",
     "read_table",
     "relative_gap",
+    "residual_forest",
+    "residual_problem",
     "save_model",
     "save_network",
     "save_scores",
@@ -134,6 +143,7 @@ __all__ = [
     "to_networkx",
     "to_pgmpy",
     "to_pyagrum",
+    "two_tree",
     "verify_certificate",
     "verify_model",
     "what_if",

@@ -33,7 +33,7 @@ FloatArray = NDArray[np.float64]
 Loss = Callable[[FloatArray, NDArray[np.intp], FloatArray], tuple[float, FloatArray]]
 """(scores (n, classes), classes (n,), weights (n,)) -> loss and its derivative by the scores"""
 
-RIDGES = tuple(100.0 * 0.25**k for k in range(7))
+RIDGES = tuple(192.0 * 0.25**k for k in range(8))
 """From a prior that leaves little of any effect to one for concepts without noise."""
 
 ITERATIONS = 150
@@ -129,10 +129,3 @@ def log_class_shares(data: EncodedData) -> FloatArray:
     weight = np.bincount(data.codes[:, 0], data.weights, data.n_classes) + 0.5
     shares: FloatArray = np.log(weight / weight.sum())
     return shares
-
-
-def log_losses(scores: FloatArray, classes: NDArray[np.integer]) -> FloatArray:
-    """Minus log posterior of the class of every row."""
-    own = scores[np.arange(len(scores)), classes]
-    losses: FloatArray = logsumexp(scores, axis=1) - own
-    return losses
