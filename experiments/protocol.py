@@ -21,13 +21,14 @@ from numpy.typing import NDArray
 from experiments.settings import Settings
 from marginbn import Table
 from marginbn.data.columns import Column
-from marginbn.data.labelled import stratified_folds, stratified_holdout, validation_splits
+from marginbn.data.labelled import LARGE_TRAINING_SET, stratified_folds, stratified_holdout
 from marginbn.data.table import as_column
 from marginbn.datasets import load_folder_dataset
 from marginbn.exceptions import InputError
 
 HERE = Path(__file__).parent
 N_FOLDS = 5
+VALIDATION_SHARE = 0.2
 SPLITS = ("folder", "holdout", "tail", "folds")
 TABLE1_SETS = (
     "letter", "satimage", "segment", "soybean-large", "vehicle", "adult", "spambase",
@@ -196,7 +197,9 @@ def outer_split(data: Data, fold: int, seed: int) -> RowSplit:
 
 def inner_splits(labels: NDArray[np.str_], small_folds: int, seed: int) -> list[RowSplit]:
     """20 % of the rows for validation if there are more than 1000, else five folds."""
-    return validation_splits(labels, seed, small_folds)
+    if len(labels) > LARGE_TRAINING_SET or small_folds == 1:
+        return [stratified_holdout(labels, VALIDATION_SHARE, seed)]
+    return stratified_folds(labels, small_folds, seed)
 
 
 def subsample(rows: Rows, labels: NDArray[np.str_], most: int | None, seed: int) -> Rows:
