@@ -371,7 +371,7 @@ def _describe_table(network: BayesianNetwork, i: int, width: int) -> str:
     given = ", ".join(visible(network.names[p]) for p in parents)
     title = f"P({visible(network.names[i])}{' | ' + given if given else ''})"
     table = network.log_tables[i].reshape(-1, network.arities[i])
-    contexts = map(", ".join, product(*(network.variables[p].states for p in parents)))
+    contexts = map(", ".join, product(*(network.group_labels(p) for p in parents)))
     header = ["", *map(visible, network.variables[i].states)]
     body = [
         [context, *(f"{math.exp(v):.4f}" for v in row)]
