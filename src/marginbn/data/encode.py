@@ -280,9 +280,16 @@ class EncodedTraining:
     data: EncodedData
 
 
-def encode_training(rows: LabelledTable, missing: MissingPolicy) -> EncodedTraining:
-    """Learn codings from the rows, discretising against the class, and encode; class first."""
-    classes, class_codes = np.unique(rows.labels, return_inverse=True)
+def encode_training(
+    rows: LabelledTable, missing: MissingPolicy, classes: NDArray[Any] | None = None
+) -> EncodedTraining:
+    """Learn codings from the rows, discretising against the class, and encode; class first.
+
+    ``classes`` are all that there are, sorted, if the rows may lack one.
+    """
+    if classes is None:
+        classes = np.unique(rows.labels)
+    class_codes = np.searchsorted(classes, rows.labels)
     arguments = class_codes, rows.weights, len(classes), missing
     coding = TableCoding(tuple(learn_coding(c, *arguments) for c in rows.features.columns))
     codes = np.column_stack([class_codes.astype(np.int32), coding.encode(rows.features)])

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from scipy.optimize import minimize
 from scipy.special import logsumexp
 
-from marginbn.data.encode import EncodedData
+from marginbn.data.labelled import Split
 from marginbn.data.ordinal import OrdinalData
 from marginbn.parameters.design import Design
 from marginbn.parameters.training import RIDGES, Loss, Trainer, conditional_loss
@@ -39,10 +39,14 @@ CAUTION = 0.25
 
 @dataclass(frozen=True, eq=False)
 class Part:
-    """Rows to train on, and rows to be judged by, in the same bins."""
+    """Rows to train on, and rows to be judged by, in the same bins.
+
+    ``codes`` (n, n_variables) have the class first and -1 for what training never saw.
+    """
 
     train: OrdinalData
-    held_out: EncodedData
+    codes: NDArray[np.integer]
+    weights: FloatArray
 
 
 @dataclass(frozen=True, eq=False)
@@ -68,6 +72,12 @@ class ValidatedModel:
         return trainer
 
 
+def take_parts(rows: OrdinalData, splits: Sequence[Split]) -> list[Part]:
+    """Parts of rows that keep their bins."""
+    data = rows.data
+    return [Part(rows.take(a).merged(), data.codes[b], data.weights[b]) for a, b in splits]
+
+
 def validate_model(
     model: Model, parts: Sequence[Part], loss: Loss = conditional_loss
 ) -> ValidatedModel:
@@ -80,7 +90,7 @@ def validate_model(
         for trainer in trainers:
             trainer.step(ridge)
         pairs = zip(trainers, parts, strict=True)
-        scores = np.concatenate([t.scores(part.held_out.codes) for t, part in pairs])
+        scores = np.concatenate([t.scores(part.codes) for t, part in pairs])
         found = _path_loss(scores, judges, loss)
         losses.append(found)
         if found < best:
@@ -115,9 +125,8 @@ class Judges:
 
 def held_out(parts: Sequence[Part]) -> Judges:
     """The rows that judge."""
-    rows = [part.held_out for part in parts]
-    classes = np.concatenate([part.codes[:, 0] for part in rows]).astype(np.intp)
-    return Judges(classes, np.concatenate([part.weights for part in rows]))
+    classes = np.concatenate([part.codes[:, 0] for part in parts]).astype(np.intp)
+    return Judges(classes, np.concatenate([part.weights for part in parts]))
 
 
 @dataclass(frozen=True, eq=False)
