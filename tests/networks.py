@@ -69,7 +69,7 @@ def grouped_network(
 
 
 def pair_states(network: BayesianNetwork, seed: int = 0) -> BayesianNetwork:
-    """Another network with the same variables and arcs; children see states of a feature in pairs."""
+    """Another network with these variables and arcs; children see states of a feature in pairs."""
     rng = np.random.default_rng(seed)
     groups = [None, *(np.arange(arity) // 2 for arity in network.arities[1:])]
     seen = [network.n_classes, *((arity + 1) // 2 for arity in network.arities[1:])]

@@ -151,6 +151,13 @@ def test_ties_go_to_the_first_state_of_any_group() -> None:
         Structure(((1,), ())), variables, tables, (None, np.array([1, 1, 0, 0]))
     )
     assert network.most_probable_explanation()[0] == {"class": "a", "x": "0"}
+    within = BayesianNetwork(
+        network.structure,
+        variables,
+        (np.log([[0.9, 0.1], [0.4, 0.6]]), np.log([0.1, 0.1, 0.4, 0.4])),
+        network.groups,
+    )
+    assert within.most_probable_explanation()[0] == {"class": "a", "x": "2"}
 
 
 def test_fine_states_of_many_parents_cost_no_more_than_their_groups() -> None:

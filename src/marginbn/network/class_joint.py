@@ -117,13 +117,17 @@ class ClassJoint:
         """
         result = np.empty((len(codes), self.arities[CLASS]))
         limits = np.array(self.arities)[:, np.newaxis]
+        n = len(self.arities)
+        buffer = np.empty((max(self.group_rows) + 1, min(_CHUNK, len(codes))), dtype=np.intp)
         for start in range(0, len(codes), _CHUNK):
-            columns = codes[start : start + _CHUNK].T.astype(np.intp, order="C")
+            rows = codes[start : start + _CHUNK]
+            columns = buffer[:, : len(rows)]
+            columns[:n] = rows.T
             columns[CLASS] = 0
-            missing = columns < 0
-            if (columns >= limits).any() or (columns < -1).any():
+            missing = columns[:n] < 0
+            if (columns[:n] >= limits).any() or (columns[:n] < -1).any():
                 raise _bad_code(columns, self.arities)
-            columns = self._with_groups(columns)
+            self._add_groups(columns)
             if missing.any():
                 log_joint = self._with_missing(columns, missing)
             else:
@@ -131,11 +135,12 @@ class ClassJoint:
             result[start : start + _CHUNK] = log_joint.T
         return result
 
-    def _with_groups(self, columns: IntArray) -> IntArray:
-        """The codes, and below them the group codes of the variables that have groups."""
-        # Code -1 is looked up at the end.
-        grouped = [np.append(g, -1)[columns[v]] for v, g in enumerate(self.groups) if g is not None]
-        return np.vstack([columns, *grouped]) if grouped else columns
+    def _add_groups(self, columns: IntArray) -> None:
+        """Below the codes fill in the group codes of the variables that have groups."""
+        for v, groups in enumerate(self.groups):
+            if groups is not None:  # code -1 is looked up at the end, where -1 stands
+                with_missing = np.append(groups, -1)
+                np.take(with_missing, columns[v], out=columns[self.group_rows[v]], mode="wrap")
 
     def _with_missing(self, columns: IntArray, missing: BoolArray) -> FloatArray:
         barren = _barren_entries(self.structure, missing)

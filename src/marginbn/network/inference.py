@@ -80,15 +80,16 @@ class Inference:
         """The most probable state of all variables, of several the lexicographically first."""
         trail = self._full_trail(observed, max_out)
         seen, unique = elimination.trace_back(trail, self._seen(observed))
+        if not unique:
+            return self._first_explanation(observed)
         codes = {v: observed.get(v, code) for v, code in seen.items()}
         for v in range(len(self.arities)):
             if self._is_coarse(v) and v not in observed:
                 members = self._members(v, seen[v])
                 row = self.log_tables[v][tuple(seen[p] for p in self.structure.parents[v])]
-                best = elimination.near_best(row[members])
-                codes[v] = int(members[best[0]])
-                unique = unique and len(best) == 1
-        return codes if unique else self._first_explanation(observed)
+                # Equally good states of a group are the same to all others: the first is taken.
+                codes[v] = int(members[elimination.near_best(row[members])[0]])
+        return codes
 
     def draw(self, n: int, observed: Codes, rng: np.random.Generator) -> NDArray[np.int32]:
         """Independent draws of all variables given the evidence, int32 (n, n_variables)."""

@@ -1,28 +1,28 @@
 // Exact posteriors of all variables of a network, given states of some of them.
 //
-// A network is {variables: [{name, states}], parents: [[index]], arities, logTables, groups}; a log
-// table has one axis per parent in increasing order and the variable itself last.
+// A network is {variables: [{name, states}], parents: [[index]], arities, logTables, groups,
+// seenArities}; a log table has one axis per parent in increasing order and the variable itself last.
 //
-// Children may see the states of a parent in groups, {codes, names}: then the parent's axis is over
-// groups. For inference the group is one more variable, numbered after all others, that follows
-// from its state; seenAs tells under which number children know a variable.
+// Children may see the states of a parent in groups, {codes, names}; then the parent's axis is over
+// groups. Such a variable is eliminated over its groups, because no child can tell two states of a
+// group apart. Its own table then tells how a group divides into states.
 
-import { eliminate, marginalise, planOrder } from "./elimination.js";
-import { condition, countCells } from "./factors.js";
+import { believe, eliminate, planOrder } from "./elimination.js";
+import { collapse, condition, countCells, divide, expand, multiply, sumTo } from "./factors.js";
 
 // The network as it is embedded in the page: tables are one row of 64-bit numbers in base64.
 export function readNetwork({ variables, parents, tables, groups }) {
   const arities = variables.map((v) => v.states.length);
-  const seenAs = groups.map((group, i) => (group ? arities.push(group.names.length) - 1 : i));
+  const seenArities = arities.map((arity, i) => groups[i]?.names.length ?? arity);
   const numbers = readNumbers(tables);
   let start = 0;
   const logTables = parents.map((family, i) => {
-    const end = start + countCells([...family.map((p) => seenAs[p]), i], arities);
+    const end = start + countCells(family, seenArities) * arities[i];
     const table = numbers.subarray(start, end);
     start = end;
     return table;
   });
-  return { variables, parents, arities, logTables, groups, seenAs };
+  return { variables, parents, arities, logTables, groups, seenArities };
 }
 
 function readNumbers(base64) {
@@ -37,41 +37,50 @@ function readNumbers(base64) {
 // Returns the log probability of the evidence and one array per variable; the arrays are null where
 // the evidence has probability zero. Throws TooLargeError where the products would be too large.
 export function infer(network, evidence) {
-  const { arities, variables } = network;
-  const factors = buildFactors(network, withGroups(network, evidence));
-  const order = planOrder(factors, arities);
-  const { steps, logTotal } = eliminate(factors, order, arities);
-  if (logTotal === -Infinity) return { logProbability: -Infinity, posteriors: null };
-  const marginals = marginalise(steps, arities);
-  const posteriors = variables.map((_, i) =>
-    evidence.has(i) ? certain(evidence.get(i), arities[i]) : normalise(marginals.get(i)),
+  const { arities, groups, seenArities } = network;
+  const tables = arities.map((_, i) => conditionTable(network, i, evidence));
+  const factors = tables.map((table, i) =>
+    groups[i] && !evidence.has(i)
+      ? collapse(table, i, groups[i].codes, aritiesOfTable(network, i))
+      : table,
   );
+  const order = planOrder(factors, seenArities);
+  const { steps, logTotal } = eliminate(factors, order, seenArities);
+  if (logTotal === -Infinity) return { logProbability: -Infinity, posteriors: null };
+  const beliefs = believe(steps, seenArities);
+  const posteriors = arities.map((arity, i) => {
+    if (evidence.has(i)) return certain(evidence.get(i), arity);
+    if (!groups[i]) return normalise(sumTo([i], beliefs.get(i), seenArities).values);
+    const first = order.find((v) => factors[i].scope.includes(v)); // its belief knows all of them
+    const belief = sumTo(factors[i].scope, beliefs.get(first), seenArities);
+    return normalise(divideGroups(network, i, divide(belief, factors[i]), tables[i]));
+  });
   return { logProbability: logTotal, posteriors };
 }
 
-// The evidence with the groups of the states in it.
-function withGroups({ groups, seenAs }, evidence) {
-  const known = new Map(evidence);
-  for (const [i, state] of evidence) if (groups[i]) known.set(seenAs[i], groups[i].codes[state]);
-  return known;
+// The table of a variable where it agrees with the evidence.
+function conditionTable(network, i, evidence) {
+  const family = network.parents[i];
+  const known = new Map();
+  for (const p of family) {
+    const state = evidence.get(p);
+    if (state !== undefined) known.set(p, network.groups[p]?.codes[state] ?? state);
+  }
+  if (evidence.has(i)) known.set(i, evidence.get(i));
+  return condition([...family, i], network.logTables[i], known, aritiesOfTable(network, i));
 }
 
-// All tables where they agree with the evidence, and what ties open variables to their groups.
-function buildFactors({ arities, groups, logTables, parents, seenAs }, known) {
-  const tables = parents.map((family, i) =>
-    condition([...family.map((p) => seenAs[p]), i], logTables[i], known, arities),
-  );
-  const open = groups.flatMap((group, i) => (group && !known.has(i) ? [i] : []));
-  return [...tables, ...open.map((i) => tie(i, seenAs[i], groups[i].codes, arities))];
+// How long the axes of a table are: groups of the parents, states of the variable itself.
+function aritiesOfTable({ arities, groups, seenArities }, i) {
+  return groups[i] ? Object.assign([...seenArities], { [i]: arities[i] }) : seenArities;
 }
 
-// One where the group is that of the state, else zero.
-function tie(variable, seen, codes, arities) {
-  const values = new Float64Array(codes.length * arities[seen]).fill(-Infinity);
-  codes.forEach((group, state) => {
-    values[state * arities[seen] + group] = 0;
-  });
-  return { scope: [variable, seen], values };
+// Log marginal of the states: P(group, parents, evidence) / P(group | parents), which is the ratio,
+// times P(state | parents), summed over the parents.
+function divideGroups(network, i, ratio, table) {
+  const arities = aritiesOfTable(network, i);
+  const told = expand(ratio, i, network.groups[i].codes, arities);
+  return sumTo([i], multiply([told, table], arities), arities).values;
 }
 
 function certain(state, arity) {
