@@ -32,7 +32,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from marginbn.exceptions import ProblemTooLargeError
-from marginbn.parameters.class_scores import ClassScores, FloatArray, Groups
+from marginbn.network.groups import Groups
+from marginbn.parameters.class_scores import ClassScores, FloatArray
 from marginbn.problem.structure import Structure
 
 CLASS = 0
