@@ -21,9 +21,8 @@ from numpy.typing import NDArray
 
 from experiments.settings import Settings
 from marginbn import Table
-from marginbn.classifiers.max_margin_cv import LARGE_TRAINING_SET
 from marginbn.data.columns import Column
-from marginbn.data.labelled import stratified_folds, stratified_holdout
+from marginbn.data.labelled import LARGE_TRAINING_SET, stratified_folds, stratified_holdout
 from marginbn.data.table import as_column
 from marginbn.datasets import load_folder_dataset
 from marginbn.exceptions import InputError

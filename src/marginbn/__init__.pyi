@@ -1,6 +1,7 @@
 """The public names and where they live: the one list, read by type checkers and by __init__.py."""
 
 from marginbn.classifiers import (
+    A1DEClassifier,
     GenerativeBNClassifier,
     MaxMarginBNClassifier,
     MaxMarginBNClassifierCV,
@@ -46,6 +47,12 @@ from marginbn.network.explain import (
 )
 from marginbn.network.network import BayesianNetwork
 from marginbn.problem.candidates import CandidateSets, enumerate_candidates
+from marginbn.problem.interactions import (
+    ResidualStructure,
+    residual_forest,
+    residual_problem,
+    two_tree,
+)
 from marginbn.problem.problem import (
     ProblemSize,
     StructureProblem,
@@ -72,6 +79,7 @@ from marginbn.solvers.milp import write_formulation
 from marginbn.solvers.ranking import RankedStructure, best_structures
 
 __all__ = [
+    "A1DEClassifier",
     "BayesianNetwork",
     "CandidateSets",
     "CertificateWarning",
@@ -95,6 +103,7 @@ __all__ = [
     "ProblemSize",
     "ProblemTooLargeError",
     "RankedStructure",
+    "ResidualStructure",
     "SolveResult",
     "SolverError",
     "Statement",
@@ -126,6 +135,8 @@ __all__ = [
     "paper_gap",
     "read_table",
     "relative_gap",
+    "residual_forest",
+    "residual_problem",
     "save_model",
     "save_network",
     "save_scores",
@@ -134,6 +145,7 @@ __all__ = [
     "to_networkx",
     "to_pgmpy",
     "to_pyagrum",
+    "two_tree",
     "verify_certificate",
     "verify_model",
     "what_if",

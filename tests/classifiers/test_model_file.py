@@ -17,6 +17,7 @@ from sklearn.exceptions import NotFittedError
 from sklearn.model_selection import KFold
 
 from marginbn import (
+    A1DEClassifier,
     GenerativeBNClassifier,
     MaxMarginBNClassifier,
     MaxMarginBNClassifierCV,
@@ -35,6 +36,8 @@ Edit = Callable[[dict[str, Any]], object]
 
 CLASSIFIERS: list[BaseBNClassifier] = [
     NaiveBayesClassifier(),
+    NaiveBayesClassifier(smoothing="auto"),
+    A1DEClassifier(smoothing=0.5),
     TANClassifier(smoothing=0.5, unseen="error"),
     GenerativeBNClassifier(
         score="bdeu", solver="dp", time_limit=None, required_arcs=[("class", "number")]
@@ -44,6 +47,9 @@ CLASSIFIERS: list[BaseBNClassifier] = [
         max_parents=1,
         random_state=3,
         column_kinds={2: "categorical", "real": "numeric"},
+    ),
+    MaxMarginBNClassifierCV(
+        solver="exhaustive", gammas=[0.5, 2.0], max_parents=(0, 1), cv=2, average=True
     ),
     MaxMarginBNClassifierCV(solver="highs", gammas=np.array([0.5, 2.0]), max_parents=(1,), cv=2),
 ]
@@ -244,7 +250,7 @@ def setter(*path: Any, value: Any) -> Edit:
 
 HOSTILE: list[tuple[Edit, str]] = [
     (setter("format", value="pickle"), r"\$\.format: must be 'marginbn-model'"),
-    (setter("version", value=3), "newer marginbn"),
+    (setter("version", value=4), "newer marginbn"),
     (setter("version", value="1"), r"\$\.version"),
     (lambda d: d.pop("network"), "the key 'network' is missing"),
     (setter("extra", value=1), "unknown keys"),

@@ -19,8 +19,8 @@ class NaiveBayesClassifier(BaseBNClassifier):
 
     Parameters
     ----------
-    smoothing : float, default=1.0
-        Added to every count.
+    smoothing : float or "auto", default=1.0
+        Added to every count; "auto" chooses it by validated log loss (``smoothing_``).
     missing : {"drop", "state", "error"}, default="drop"
         Training rows with missing values are left out, missing becomes a state, or an error.
     unseen : {"missing", "error"}, default="missing"

@@ -16,6 +16,7 @@ from dataclasses import replace
 from typing import Any, ClassVar, get_args
 
 import numpy as np
+from sklearn.base import clone
 from sklearn.utils import check_random_state
 
 from marginbn.classifiers import validation
@@ -24,7 +25,9 @@ from marginbn.data.columns import as_input_errors
 from marginbn.data.encode import EncodedData
 from marginbn.exceptions import InputError, OptimalityWarning
 from marginbn.files import PathLike
+from marginbn.parameters.main_effects import fit_main_effects
 from marginbn.problem.candidates import Arc, CandidateSets, enumerate_candidates
+from marginbn.problem.interactions import residual_problem
 from marginbn.problem.margins import MarginKind
 from marginbn.problem.problem import (
     StructureProblem,
@@ -33,13 +36,16 @@ from marginbn.problem.problem import (
     linear_problem,
     margin_problem,
 )
-from marginbn.problem.scores import get_local_score
+from marginbn.problem.scores import SCORES, get_local_score
 from marginbn.problem.structure import Structure
 from marginbn.proof.definition import define_data
 from marginbn.solvers import solve_structure, solver_names
 from marginbn.solvers.memory import parse_memory
 from marginbn.solvers.result import SolveResult, Status, TracePoint
 from marginbn.solvers.run import Callback, ConsoleListener
+
+VALIDATION_LIMIT = 5.0
+"""Seconds of a search on a validation split, at most."""
 
 
 def check_solver(name: str, value: Any) -> None:
@@ -91,13 +97,33 @@ class SearchingBNClassifier(BaseBNClassifier):
             constant=data.constant,
         )
 
-    def _search(self, problem: StructureProblem, start: Structure | None = None) -> SolveResult:
+    def _learn_quietly(self, data: EncodedData) -> Structure:
+        limit = min(self.time_limit or VALIDATION_LIMIT, VALIDATION_LIMIT)
+        settings = {"time_limit": limit, "callback": None, "verbose": 0}
+        files = {"checkpoint": None, "certificate": None}
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", OptimalityWarning)
+            quiet: SearchingBNClassifier = clone(self).set_params(**settings, **files)
+            result = quiet._learn_structure(data)
+        if result.status is Status.INTERRUPTED:
+            raise KeyboardInterrupt  # a validation must not go on by itself
+        return result.structure
+
+    def _seed(self) -> int:
+        return seed_of(self.random_state)
+
+    def _search(
+        self,
+        problem: StructureProblem,
+        start: Structure | SolveResult | None = None,
+        time_limit: float | None = None,
+    ) -> SolveResult:
         """Solve within the limits; a limit is a normal ending, reported by a warning."""
         before = _stamp(self.certificate)
         result = solve_structure(
             problem,
             self.solver,
-            time_limit=self.time_limit,
+            time_limit=time_limit or self.time_limit,
             gap_tolerance=self.gap_tolerance,
             start=start,
             callback=self._listener(),
@@ -198,12 +224,14 @@ def warn_if_open(result: SolveResult, stacklevel: int) -> None:
 
 
 class GenerativeBNClassifier(SearchingBNClassifier):
-    """Bayesian network of maximal generative score, used as a classifier.
+    """Bayesian network of maximal decomposable score, used as a classifier.
 
     Parameters
     ----------
     score : str, default="mdl"
-        The score to maximise, a name in ``marginbn.problem.scores.SCORES``.
+        The score to maximise, a name in ``marginbn.problem.scores.SCORES``. All are generative
+        but ``"residual"``: main effects are fitted first, and the structure has the feature arcs
+        that gain most on what these leave unexplained, with the class as a parent of every feature.
         (``clf.score(X, y)`` is scikit-learn's accuracy all the same.)
     max_parents : int, default=2
         Parents per variable, the class counted.
@@ -211,8 +239,9 @@ class GenerativeBNClassifier(SearchingBNClassifier):
         Features have no parents or the class among them; ``False`` learns a general network.
     equivalent_sample_size : float, default=1.0
         Strength of the prior of ``score="bdeu"``.
-    smoothing : float, default=1.0
-        Added to every count for the parameters (not for the score).
+    smoothing : float or "auto", default=1.0
+        Added to every count for the parameters (not for the score); "auto" chooses it by validated
+        log loss, with a search of at most 5 seconds on each validation split.
     solver, time_limit, gap_tolerance, random_state, n_jobs, verbose, callback, memory_limit, \
 checkpoint, certificate
         As in :class:`MaxMarginBNClassifier`.
@@ -237,7 +266,7 @@ checkpoint, certificate
         max_parents: int = 2,
         class_restricted: bool = True,
         equivalent_sample_size: float = 1.0,
-        smoothing: float = 1.0,
+        smoothing: Any = 1.0,
         solver: str = "auto",
         time_limit: float | None = 60.0,
         gap_tolerance: float = 1e-6,
@@ -272,9 +301,29 @@ checkpoint, certificate
         return {**super().get_params(deep), "score": self.__dict__["score"]}
 
     def _problem(self, data: EncodedData) -> StructureProblem:
-        local_score = get_local_score(self.__dict__["score"], self.equivalent_sample_size)
+        name = self.__dict__["score"]
+        if name in SCORES and SCORES[name].of_residuals:
+            return self._residual_problem(data)
+        local_score = get_local_score(name, self.equivalent_sample_size)
         candidates = self._candidates(data, class_restricted=self.class_restricted)
         return linear_problem(data, candidates, local_score)
+
+    def _residual_problem(self, data: EncodedData) -> StructureProblem:
+        """The gains on top of main effects."""
+        if not self.class_restricted:
+            raise InputError(
+                "class_restricted must be True with score='residual': without the class among "
+                "its parents a feature has no part in the posterior"
+            )
+        effects = fit_main_effects(data)
+        return residual_problem(
+            data,
+            effects.residuals,
+            effects.curvatures,
+            self.max_parents,
+            required=resolve_arcs(self.required_arcs, data.names, "required_arcs"),
+            forbidden=resolve_arcs(self.forbidden_arcs, data.names, "forbidden_arcs"),
+        )
 
     def _learn_structure(self, data: EncodedData) -> SolveResult:
         return self._search(drop_dominated(self._problem(data)))
@@ -351,6 +400,7 @@ class MaxMarginBNClassifier(SearchingBNClassifier):
     _CHECKS: ClassVar[dict[str, validation.Check]] = {
         **SearchingBNClassifier._CHECKS,
         "gamma": validation.check_positive,
+        "smoothing": validation.check_positive,  # it belongs to the margin, so to the problem
         "margin": validation.one_of(*get_args(MarginKind)),
     }
 

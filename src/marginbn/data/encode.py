@@ -137,12 +137,12 @@ class EncodedData:
         """Equal rows merged, weights added; rows come out in lexicographic order."""
         if self.n_samples == 0:
             return self
-        first, group = _distinct_rows(self.codes, self.arities)
+        first, group = distinct_rows(self.codes, self.arities)
         weights = np.bincount(group, self.weights, len(first)).astype(np.float64, copy=False)
         return EncodedData(self.codes[first], weights, self.variables)
 
 
-def _distinct_rows(
+def distinct_rows(
     codes: NDArray[np.int32], arities: NDArray[np.int64]
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Index of the first row of each distinct kind, and the kind of every row."""

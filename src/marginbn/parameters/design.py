@@ -213,6 +213,15 @@ class Design:
         weights = self.rows.data.weights / n_classes * (1.0 - 1.0 / n_classes)
         return np.asarray(squares.T @ weights)
 
+    def second_derivative(self, curvature: FloatArray, ridge: float) -> FloatArray:
+        """T' X' diag(curvature) X T + ridge, (parameters, parameters)."""
+        between_cells = (
+            self.transposed_cells @ self.cells.multiply(curvature[:, np.newaxis]).tocsr()
+        )
+        matrix = (self.transposed_basis @ between_cells @ self.basis).toarray()
+        matrix[np.diag_indices_from(matrix)] += ridge
+        return np.asarray(matrix)
+
     def tables(self, parameters: FloatArray) -> FloatArray:
         """All tables below each other, (cells of all tables, n_classes)."""
         tables: FloatArray = self.basis @ parameters
