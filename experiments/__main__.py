@@ -5,6 +5,10 @@ python -m experiments table1 --data FOLDER
 python -m experiments tables
 python -m experiments figures
 python -m experiments compare RECORDS RECORDS
+python -m experiments accuracy --data FOLDER [--methods NAME ...]
+python -m experiments accuracy-table RECORDS
+python -m experiments missing-features --data FOLDER [--methods NAME ...]
+python -m experiments missing-table RECORDS
 """
 
 from __future__ import annotations
@@ -14,9 +18,10 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from experiments import comparison_commands
 from experiments import settings as presets
 from experiments.methods import METHODS, TABLE1_METHODS
-from experiments.protocol import HERE, TABLE1_SETS, Spec, read_specs
+from experiments.protocol import HERE, TABLE1_SETS, Spec, wanted_specs
 from experiments.records import differences, read_records
 from experiments.run import plan_table1, plan_units, run
 from experiments.settings import Settings
@@ -54,6 +59,7 @@ def make_parser() -> argparse.ArgumentParser:
     compare.add_argument("first", type=Path)
     compare.add_argument("second", type=Path)
     compare.set_defaults(command=_compare)
+    comparison_commands.add_commands(commands)
     return parser
 
 
@@ -98,7 +104,7 @@ def _add_reading(parser: argparse.ArgumentParser, command: Any) -> None:
 
 def _run(options: argparse.Namespace) -> int:
     settings = _settings(options, inner_limit=options.inner_limit, final_limit=options.final_limit)
-    specs = _wanted(options.sets)
+    specs = wanted_specs(options.sets)
     units = plan_units(specs, options.methods or tuple(METHODS), settings)
     if settings.quick and not options.methods:
         units += plan_table1(specs)  # so that a quick run fills all three tables
@@ -107,7 +113,7 @@ def _run(options: argparse.Namespace) -> int:
 
 def _table1(options: argparse.Namespace) -> int:
     settings = _settings(options, table1_limit=options.limit)
-    specs = _wanted(options.sets or TABLE1_SETS)
+    specs = wanted_specs(options.sets or TABLE1_SETS)
     units = plan_table1(specs, options.methods or tuple(TABLE1_METHODS))
     return _start(units, specs, settings, options)
 
@@ -116,14 +122,6 @@ def _settings(options: argparse.Namespace, **limits: float | None) -> Settings:
     changes = {name: value for name, value in limits.items() if value is not None}
     make = presets.quick if options.quick else presets.full
     return make(seed=options.seed, **changes)
-
-
-def _wanted(names: Any) -> dict[str, Spec]:
-    specs = read_specs()
-    unknown = [name for name in names or () if name not in specs]
-    if unknown:
-        raise SystemExit(f"unknown data sets {unknown}; there are {', '.join(specs)}")
-    return {name: spec for name, spec in specs.items() if not names or name in names}
 
 
 def _start(

@@ -27,7 +27,10 @@ Matrix = NDArray[np.float64]
 
 
 class MixedMatrix:
-    """Numbers and category codes side by side; all tables must be rows of one and the same."""
+    """Numbers and category codes side by side; all tables must be rows of one and the same.
+
+    What is missing is not a number.
+    """
 
     def fit(self, table: Table) -> Self:
         self.categorical_ = np.array([c.kind == "categorical" for c in table.columns])
@@ -39,7 +42,7 @@ class MixedMatrix:
             raise InputError("the table must code its categories as the one that was learned from")
         return np.column_stack(
             [
-                c.codes.astype(np.float64) if is_code else c.numbers
+                np.where(c.missing, np.nan, c.codes) if is_code else c.numbers
                 for c, is_code in zip(table.columns, self.categorical_, strict=True)
             ]
         )

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import hashlib
 import tomllib
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
@@ -20,9 +21,8 @@ from numpy.typing import NDArray
 
 from experiments.settings import Settings
 from marginbn import Table
-from marginbn.classifiers.max_margin_cv import LARGE_TRAINING_SET
 from marginbn.data.columns import Column
-from marginbn.data.labelled import stratified_folds, stratified_holdout
+from marginbn.data.labelled import LARGE_TRAINING_SET, stratified_folds, stratified_holdout
 from marginbn.data.table import as_column
 from marginbn.datasets import load_folder_dataset
 from marginbn.exceptions import InputError
@@ -66,6 +66,15 @@ def read_specs(path: Path = HERE / "datasets.toml") -> dict[str, Spec]:
     return {
         name: _spec(name, content["defaults"] | entry) for name, entry in content["sets"].items()
     }
+
+
+def wanted_specs(names: Iterable[str] | None) -> dict[str, Spec]:
+    """The data sets of these names, in the paper's order; all if None."""
+    specs = read_specs()
+    unknown = [name for name in names or () if name not in specs]
+    if unknown:
+        raise SystemExit(f"unknown data sets {unknown}; there are {', '.join(specs)}")
+    return {name: spec for name, spec in specs.items() if not names or name in names}
 
 
 def _spec(name: str, entry: dict[str, Any]) -> Spec:
@@ -152,13 +161,15 @@ def n_folds(spec: Spec, settings: Settings) -> int:
     return min(settings.outer_folds, N_FOLDS) if spec.is_cross_validated else 1
 
 
-def make_task(data: Data, fold: int, settings: Settings) -> Task:
-    """The task of one outer fold."""
+def make_task(
+    data: Data, fold: int, settings: Settings, *, large: int = LARGE_TRAINING_SET
+) -> Task:
+    """The task of one outer fold; more than `large` training rows get one validation split."""
     train, test = outer_split(data, fold, settings.seed)
     train = subsample(train, data.labels, settings.max_train, settings.seed)
     test = subsample(test, data.labels, settings.max_test, settings.seed)
     labels = data.labels[train]
-    inner = inner_splits(labels, settings.validation_folds, settings.seed + 1)
+    inner = inner_splits(labels, settings.validation_folds, settings.seed + 1, large)
     about = {
         "split": data.spec.split,
         "fold": fold,
@@ -196,9 +207,11 @@ def outer_split(data: Data, fold: int, seed: int) -> RowSplit:
     return stratified_folds(data.labels, N_FOLDS, seed)[fold]
 
 
-def inner_splits(labels: NDArray[np.str_], small_folds: int, seed: int) -> list[RowSplit]:
-    """20 % of the rows for validation if there are more than 1000, else five folds."""
-    if len(labels) > LARGE_TRAINING_SET or small_folds == 1:
+def inner_splits(
+    labels: NDArray[np.str_], small_folds: int, seed: int, large: int = LARGE_TRAINING_SET
+) -> list[RowSplit]:
+    """20 % of the rows for validation if there are more than `large`, else five folds."""
+    if len(labels) > large or small_folds == 1:
         return [stratified_holdout(labels, VALIDATION_SHARE, seed)]
     return stratified_folds(labels, small_folds, seed)
 

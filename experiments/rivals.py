@@ -28,7 +28,7 @@ def support_vectors(task: Task) -> Outcome:
     scores: list[list[float]] = [[] for _ in grid]
     notes: list[str] = []
     for split in task.inner:
-        fit_rows, held_out = _cut_for_svm(task, split, notes)
+        fit_rows, held_out = cut_for_svm(task, split, notes)
         indicators = StateIndicators().fit(task.train.take(fit_rows), task.labels[fit_rows])
         seen, unseen = (
             indicators.transform(task.train.take(rows)) for rows in (fit_rows, held_out)
@@ -38,7 +38,7 @@ def support_vectors(task: Task) -> Outcome:
             its_scores.append(short(np.mean(machine.predict(unseen) == task.labels[held_out])))
     watch.lap("validate")
     entries = [{**g, "scores": s} for g, s in zip(grid, scores, strict=True)]
-    best = best_setting(sorted(entries, key=_smoothness))
+    best = best_setting(sorted(entries, key=smoothness))
     indicators = StateIndicators().fit(task.train, task.labels)
     machine = _machine(best["sigma"], best["C"])
     machine.fit(indicators.transform(task.train), task.labels)
@@ -53,12 +53,12 @@ def _machine(sigma: float, C: float) -> SVC:
     return SVC(C=C, gamma=1 / (2 * sigma**2), cache_size=KERNEL_CACHE_MEGABYTES)
 
 
-def _smoothness(entry: dict[str, Any]) -> tuple[float, float]:
+def smoothness(entry: dict[str, Any]) -> tuple[float, float]:
     """Ties go to the wider kernel, then to the smaller C."""
     return -entry["sigma"], entry["C"]
 
 
-def _cut_for_svm(task: Task, split: RowSplit, notes: list[str]) -> RowSplit:
+def cut_for_svm(task: Task, split: RowSplit, notes: list[str]) -> RowSplit:
     """The split, or random rows of it where fitting 99 machines to all would take hours."""
     settings, most = task.settings, task.settings.svm_rows
     cut = tuple(subsample(rows, task.labels, most, settings.seed) for rows in split)

@@ -53,9 +53,9 @@ def infer_in_javascript(
     return json.loads(run_javascript(f"JSON.stringify(answer({json.dumps(asked)}))"))
 
 
-def run_javascript(expression: str) -> str:
-    """Value of an expression after the scripts of the inference; a text."""
-    program = f"{ATOB}{join_scripts(INFERENCE)}{ASK}"
+def run_javascript(expression: str, *more_scripts: str) -> str:
+    """Value of an expression after the scripts of the inference and some others; a text."""
+    program = f"{ATOB}{join_scripts((*INFERENCE, *more_scripts))}{ASK}"
     if importlib.util.find_spec("py_mini_racer") is not None:
         from py_mini_racer import MiniRacer
 

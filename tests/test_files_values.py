@@ -209,7 +209,7 @@ class Header:
         ({"format": "y", "version": 1}, "must be 'x'"),
         ({"format": "x"}, "whole number"),
         ({"format": "x", "version": 3}, "newer marginbn"),
-        ({"format": "x", "version": 0}, "must be 2, got 0"),
+        ({"format": "x", "version": 0}, "must be 1 to 2, got 0"),
     ],
 )
 def test_headers_tell_format_and_version(header: dict[str, object], reason: str) -> None:

@@ -1,6 +1,7 @@
 """The public names and where they live: the one list, read by type checkers and by __init__.py."""
 
 from marginbn.classifiers import (
+    A1DEClassifier,
     GenerativeBNClassifier,
     MaxMarginBNClassifier,
     MaxMarginBNClassifierCV,
@@ -78,6 +79,7 @@ from marginbn.solvers.milp import write_formulation
 from marginbn.solvers.ranking import RankedStructure, best_structures
 
 __all__ = [
+    "A1DEClassifier",
     "BayesianNetwork",
     "CandidateSets",
     "CertificateWarning",

@@ -505,7 +505,8 @@ def read_document(
             f"this one reads up to {version}); upgrade marginbn to read it"
         )
     if written < 1:
-        raise MisfitError(f"{place}.version: must be {version}, got {shorten(written)}")
+        known = "1" if version == 1 else f"1 to {version}"
+        raise MisfitError(f"{place}.version: must be {known}, got {shorten(written)}")
     return read_as(shape, data, place)
 
 

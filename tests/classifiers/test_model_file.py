@@ -17,6 +17,7 @@ from sklearn.exceptions import NotFittedError
 from sklearn.model_selection import KFold
 
 from marginbn import (
+    A1DEClassifier,
     GenerativeBNClassifier,
     MaxMarginBNClassifier,
     MaxMarginBNClassifierCV,
@@ -29,11 +30,14 @@ from marginbn.classifiers.model_file import load_model, save_model
 from marginbn.data.table import Table, as_table
 from marginbn.exceptions import FormatError, InputError
 from marginbn.solvers.result import Status, TracePoint
+from networks import pair_states
 
 Edit = Callable[[dict[str, Any]], object]
 
 CLASSIFIERS: list[BaseBNClassifier] = [
     NaiveBayesClassifier(),
+    NaiveBayesClassifier(smoothing="auto"),
+    A1DEClassifier(smoothing=0.5),
     TANClassifier(smoothing=0.5, unseen="error"),
     GenerativeBNClassifier(
         score="bdeu", solver="dp", time_limit=None, required_arcs=[("class", "number")]
@@ -43,6 +47,9 @@ CLASSIFIERS: list[BaseBNClassifier] = [
         max_parents=1,
         random_state=3,
         column_kinds={2: "categorical", "real": "numeric"},
+    ),
+    MaxMarginBNClassifierCV(
+        solver="exhaustive", gammas=[0.5, 2.0], max_parents=(0, 1), cv=2, average=True
     ),
     MaxMarginBNClassifierCV(solver="highs", gammas=np.array([0.5, 2.0]), max_parents=(1,), cv=2),
 ]
@@ -243,7 +250,7 @@ def setter(*path: Any, value: Any) -> Edit:
 
 HOSTILE: list[tuple[Edit, str]] = [
     (setter("format", value="pickle"), r"\$\.format: must be 'marginbn-model'"),
-    (setter("version", value=3), "newer marginbn"),
+    (setter("version", value=4), "newer marginbn"),
     (setter("version", value="1"), r"\$\.version"),
     (lambda d: d.pop("network"), "the key 'network' is missing"),
     (setter("extra", value=1), "unknown keys"),
@@ -355,3 +362,17 @@ def test_a_failed_save_leaves_the_old_file(tmp_path: Path) -> None:
     assert path.read_bytes() == before
     with pytest.raises(InputError, match="cannot read"):
         load_model(tmp_path / "none.json")
+
+
+@pytest.mark.filterwarnings("ignore::marginbn.exceptions.DataWarning")
+def test_groups_of_states_are_saved(tmp_path: Path) -> None:
+    """The network inside is the same, and so is every probability, with missing values or not."""
+    saved = fitted(TANClassifier(), missing="drop")
+    saved.network_ = pair_states(saved.network_)
+    assert saved.network_.groups is not None
+    save_model(saved, tmp_path / "m.json")
+    loaded = load_model(tmp_path / "m.json")
+    assert loaded.network_ == saved.network_
+    table = mixed_table()
+    assert (loaded.predict_log_proba(table) == saved.predict_log_proba(table)).all()
+    assert str(loaded.explain(table)) == str(saved.explain(table))

@@ -20,6 +20,7 @@ from marginbn.export.interop import (
     to_pgmpy,
     to_pyagrum,
 )
+from networks import grouped_network
 
 EVIDENCE = {"grass": "wet"}
 
@@ -261,3 +262,17 @@ class TestPyAgrum:
         path.write_text(network_to_uai(garden(), "pyagrum"))
         found = from_pyagrum(gum.loadBN(str(path)))
         np.testing.assert_allclose(found.posterior(2), garden().posterior(2), atol=1e-6)
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("package", ["networkx", "pgmpy", "pyagrum"])
+def test_other_packages_get_tables_over_states(package: str) -> None:
+    """None of them knows groups; what comes back is the same distribution without."""
+    pytest.importorskip(package, exc_type=ImportError)
+    there = {"networkx": to_networkx, "pgmpy": to_pgmpy, "pyagrum": to_pyagrum}[package]
+    back = {"networkx": from_networkx, "pgmpy": from_pgmpy, "pyagrum": from_pyagrum}[package]
+    for seed in range(5):
+        network = grouped_network(seed, zeros=0.0)
+        found = back(there(network), target="x0")
+        assert found.groups is None
+        assert_same_posteriors(found, network, seed)

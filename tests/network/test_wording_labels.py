@@ -6,7 +6,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from marginbn.network.wording import columns, listing, one_line, shorten, text_width
+from marginbn.data.discretize import name_bins
+from marginbn.network.wording import (
+    assignment,
+    columns,
+    listing,
+    name_group,
+    one_line,
+    shorten,
+    text_width,
+)
 
 
 @pytest.mark.parametrize(
@@ -66,3 +75,37 @@ def test_long_lists_end_in_dots() -> None:
     assert listing(["red", "green", "blue"], 2) == "red, green, ..."
     assert listing(["red", "green", "blue"], 2, " (3 in all)") == "red, green, ... (3 in all)"
     assert listing([]) == ""
+
+
+CUTS = st.lists(st.floats(-1e9, 1e9), min_size=1, max_size=8, unique=True).map(sorted)
+
+
+@given(CUTS, st.data())
+def test_a_group_of_bins_is_the_bin_without_the_inner_cuts(
+    cuts: list[float], data: st.DataObject
+) -> None:
+    """Cutting less often gives the same names as joining what was cut."""
+    kept = sorted(data.draw(st.sets(st.sampled_from(cuts))))
+    fine, coarse = name_bins(cuts), name_bins(kept)
+    group = [sum(cut > k for k in kept) for cut in cuts] + [len(kept)]
+    for k, name in enumerate(coarse):
+        assert name_group([fine[i] for i, g in enumerate(group) if g == k]) == name
+
+
+@pytest.mark.parametrize(
+    ("states", "name", "sentence"),
+    [
+        (["red"], "red", "x = red"),
+        (["<= 1", "(2, 3]"], "<= 1 or (2, 3]", "x <= 1 or (2, 3]"),
+        (["(1, 2]", "> 5"], "(1, 2] or > 5", "x in (1, 2] or > 5"),
+        (["> 5", "(missing)"], "> 5 or (missing)", "x > 5 or (missing)"),
+        (["> 5", "<= 1"], "> 5 or <= 1", "x > 5 or <= 1"),
+        (list("abcdef"), "a … f (6 states)", "x = a … f (6 states)"),
+        ([f"({i}, {i + 1}]" for i in range(60)], "(0, 60]", "x in (0, 60]"),
+        (["(1e-05, 2]", "(2, 3e+20]"], "(1e-05, 3e+20]", "x in (1e-05, 3e+20]"),
+    ],
+)
+def test_groups_by_hand(states: list[str], name: str, sentence: str) -> None:
+    """Neighbouring bins are joined, gaps and categories are listed."""
+    assert name_group(states) == name
+    assert assignment("x", name) == sentence

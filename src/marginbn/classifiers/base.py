@@ -7,7 +7,7 @@ of its own parameters.
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal, Self, get_args
 
@@ -18,6 +18,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
 from marginbn.classifiers import validation
+from marginbn.classifiers.smoothing import Predictor, check_smoothing, choose_smoothing
 from marginbn.data import encode
 from marginbn.data.encode import EncodedData, EncodedTraining, contingency
 from marginbn.data.labelled import LabelledTable
@@ -71,6 +72,8 @@ class BaseBNClassifier(ClassifierMixin, BaseEstimator):
         Training rows used.
     n_dropped_ : int
         Training rows left out because of missing values.
+    smoothing_ : float
+        Smoothing of the tables: the one given, or the one chosen by ``smoothing="auto"``.
     evidence_ : Evidence
         Whether optimality was proven by this search, is claimed by a model file, or was verified
         with a certificate; and the SHA-256 of data and certificate.
@@ -96,7 +99,7 @@ class BaseBNClassifier(ClassifierMixin, BaseEstimator):
     """
 
     _CHECKS: ClassVar[dict[str, validation.Check]] = {
-        "smoothing": validation.check_positive,
+        "smoothing": check_smoothing,
         "missing": validation.one_of(*get_args(encode.MissingPolicy)),
         "unseen": validation.one_of(*get_args(encode.UnseenPolicy)),
     }
@@ -104,7 +107,7 @@ class BaseBNClassifier(ClassifierMixin, BaseEstimator):
     def __init__(
         self,
         *,
-        smoothing: float = 1.0,
+        smoothing: Any = 1.0,
         missing: str = "drop",
         unseen: str = "missing",
         column_kinds: Any = "auto",
@@ -128,6 +131,29 @@ class BaseBNClassifier(ClassifierMixin, BaseEstimator):
 
     def _choose_settings(self, rows: LabelledTable) -> None:
         """Choose by validation what is left open; most classifiers leave nothing open."""
+
+    def _choose_smoothing(self, rows: LabelledTable) -> float:
+        """The smoothing that was given, or the one of smallest validated log loss."""
+        if self.smoothing != "auto":
+            return float(self.smoothing)
+
+        def learn(data: EncodedData) -> Callable[[float], Predictor]:
+            structure = self._learn_quietly(data)
+            return lambda smoothing: self._estimate(data, structure, smoothing)
+
+        return choose_smoothing(rows, self.missing, self._seed(), learn)
+
+    def _learn_quietly(self, data: EncodedData) -> Structure:
+        """The structure of a part of the rows, for validation: no files, nothing is said."""
+        return self._learn_structure(data).structure
+
+    def _estimate(self, data: EncodedData, structure: Structure, smoothing: float) -> Predictor:
+        """What predicts, with its tables."""
+        return BayesianNetwork.fit(data, structure, smoothing)
+
+    def _seed(self) -> int:
+        """Of the splits of a validation."""
+        return 0
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Learn codings, structure and parameters.
@@ -160,6 +186,7 @@ class BaseBNClassifier(ClassifierMixin, BaseEstimator):
     def _encode_training(self, given: LabelledTable) -> EncodedTraining:
         rows = given.without_missing(self.missing, stacklevel=4)  # the caller of fit
         self.n_samples_, self.n_dropped_ = rows.n_rows, given.n_rows - rows.n_rows
+        self.smoothing_ = self._choose_smoothing(rows)
         self._choose_settings(rows)
         return encode.encode_training(rows, self.missing)
 
@@ -167,7 +194,7 @@ class BaseBNClassifier(ClassifierMixin, BaseEstimator):
         """Estimate parameters and set the fitted attributes."""
         self.classes_ = training.classes
         self.coding_ = training.coding
-        self.network_ = BayesianNetwork.fit(training.data, result.structure, self.smoothing)
+        self.network_ = BayesianNetwork.fit(training.data, result.structure, self.smoothing_)
         self.evidence_ = self._evidence(training.data)
         return self._set_result(result)
 

@@ -2,22 +2,28 @@
 
 from __future__ import annotations
 
+import math
 import sys
 import warnings
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from time import monotonic
+from typing import Any, ClassVar, Self
 
 import numpy as np
-from joblib import Parallel, delayed
+from joblib import Parallel, delayed, effective_n_jobs
 from numpy.typing import NDArray
-from sklearn.model_selection import ShuffleSplit, check_cv
+from sklearn.metrics import get_scorer
+from sklearn.model_selection import check_cv
 
-from marginbn.classifiers import search, validation
+from marginbn.classifiers import choosing, search, validation
+from marginbn.classifiers.choosing import SCORINGS, HeldOut, Scoring
+from marginbn.classifiers.committee import Committee, log_normalised
 from marginbn.classifiers.search import MaxMarginBNClassifier, SearchingBNClassifier
 from marginbn.data.encode import EncodedData, EncodedTraining, encode_training, with_class_column
-from marginbn.data.labelled import LabelledTable, Split, stratified_folds
+from marginbn.data.labelled import LabelledTable, Split, validation_splits
 from marginbn.exceptions import InputError, OptimalityWarning
 from marginbn.network.network import BayesianNetwork
 from marginbn.problem.problem import StructureProblem
@@ -25,18 +31,53 @@ from marginbn.solvers import solve_structure
 from marginbn.solvers.result import SolveResult, Status
 
 PAPER_PROBABILITIES = (0.501, 0.6, 0.7, 0.8, 0.9, 0.95, 0.99, 0.999)
-LARGE_TRAINING_SET = 1000
-"""Above this many rows a single 20 % validation split replaces the five folds (section 6)."""
+AVERAGED_PROBABILITY = 0.7
+"""Networks of a smaller gamma take no part in the average: on many sets they guess."""
+SHORTEST = 0.01
+"""Seconds that a solve gets when the time is over: enough for a first structure."""
+
+Setting = tuple[int, float]
+"""max_parents and gamma."""
 
 
 @dataclass(frozen=True)
 class FoldPath:
-    """Validation scores of one fold and one max_parents, along the whole gamma grid."""
+    """Validation scores of one fold and one max_parents, along the whole gamma grid.
+
+    ``weight`` and ``n_rows`` are those of the rows that were held out.
+    """
 
     max_parents: int
     fold: int
     scores: tuple[float, ...]
     gaps: tuple[float, ...]
+    weight: float = 1.0
+    n_rows: int = 1
+
+
+@dataclass(frozen=True)
+class Budget:
+    """Time that several solves share: each gets an even part of what the ones before it left.
+
+    ``deadline`` is a time of :func:`time.monotonic`, None if there is no end.
+    """
+
+    deadline: float | None
+
+    def left(self) -> float:
+        """Seconds until the end."""
+        return math.inf if self.deadline is None else self.deadline - monotonic()
+
+    def share(self, n_solves: int, most: float | None) -> float | None:
+        """Seconds for the next of so many solves, at most ``most``; None for no limit."""
+        seconds = min(self.left() / n_solves, math.inf if most is None else most)
+        return None if seconds == math.inf else max(seconds, SHORTEST)
+
+    def part(self, share: float) -> Budget:
+        """A budget that ends when this share of what is left is used up."""
+        if self.deadline is None:
+            return self
+        return Budget(self.deadline - (1.0 - share) * max(self.left(), 0.0))
 
 
 class MaxMarginBNClassifierCV(SearchingBNClassifier):
@@ -44,7 +85,11 @@ class MaxMarginBNClassifierCV(SearchingBNClassifier):
 
     Everything that does not depend on gamma is computed once per fold, and each solve starts
     from the answer of the neighbouring gamma. After the choice, the structure is learned again on
-    all rows.
+    all rows, along the same path: from the largest gamma down to the chosen one.
+
+    With ``average=True`` predictions average the networks of many settings. Then ``network_``, the
+    network of the chosen setting, is for reading: ``explain``, reports and exports are about it,
+    and so are objective, bound and certificate. ``networks_`` are for predicting.
 
     Parameters
     ----------
@@ -55,11 +100,24 @@ class MaxMarginBNClassifierCV(SearchingBNClassifier):
     max_parents : sequence of int, default=(1, 2)
         Grid.
     cv : int, splitter, iterable or None, default=None
-        None follows the paper: 20 % of the rows if there are more than 1000, else 5 folds.
+        None follows the paper: 20 % of the rows if there are more than 1000, else 5 folds, every
+        class in proportion. The only row of a class is never held out.
+    scoring : str or callable, default="accuracy"
+        What is best, larger being better. "accuracy": mean accuracy of the folds.
+        "pooled_accuracy": of all held-out rows, which counts large folds more. "log_loss": mean log
+        posterior of the true class. "ramp_margin": mean log margin, clipped to +-log 9.
+        "one_standard_error": the fewest parents, then the largest gamma, whose mean accuracy is
+        within one standard error of the best. Or a scorer of scikit-learn, by name or as it is.
+    average : bool, default=False
+        Predict with the average posterior of the networks of all settings with p of at least 0.7,
+        learned from all rows, instead of the one network of the chosen setting.
     inner_time_limit : float or None, default=5.0
-        Seconds for each validation solve.
+        Seconds for each validation solve, and for each solve on the path to the final one.
     time_limit : float or None, default=60.0
         Seconds for the final solve.
+    total_time_limit : float or None, default=None
+        Seconds for the whole fit, besides counting. Validation takes at most half of them, the path
+        to the final solve at most half of the rest.
     n_jobs : int or None, default=None
         Folds and parent limits solved in parallel (joblib).
 
@@ -78,12 +136,16 @@ missing, unseen, column_kinds, callback, memory_limit
     Attributes
     ----------
     gamma_, max_parents_
-        The choice: highest mean validation accuracy, ties to fewer parents, then larger gamma.
+        The choice: the highest score, ties to fewer parents, then larger gamma.
     best_score_ : float
-        Its mean validation accuracy.
+        Its score.
     cv_results_ : dict of arrays
         ``gamma``, ``max_parents``, ``mean_test_score``, ``std_test_score``, ``max_gap`` and
-        ``split<k>_test_score``, one entry per setting.
+        ``split<k>_test_score``, one entry per setting. Larger scores are better: of a loss, the
+        negative.
+    networks_, weights_
+        With ``average=True``: the networks that predict together, and their weights. Settings with
+        the same network share a member.
 
     Examples
     --------
@@ -100,8 +162,14 @@ missing, unseen, column_kinds, callback, memory_limit
         "margin": MaxMarginBNClassifier._CHECKS["margin"],
         "gammas": validation.optional(validation.each(validation.check_positive)),
         "max_parents": validation.each(validation.check_count),
+        "smoothing": MaxMarginBNClassifier._CHECKS["smoothing"],
         "inner_time_limit": validation.optional(validation.check_positive),
+        "total_time_limit": validation.optional(validation.check_positive),
+        "scoring": choosing.check_scoring,
+        "average": validation.check_flag,
     }
+    networks_: tuple[BayesianNetwork, ...]
+    weights_: NDArray[np.float64]
 
     def __init__(
         self,
@@ -110,10 +178,13 @@ missing, unseen, column_kinds, callback, memory_limit
         gammas: Sequence[float] | None = None,
         max_parents: Sequence[int] = (1, 2),
         cv: Any = None,
+        scoring: Any = "accuracy",
+        average: bool = False,
         smoothing: float = 1.0,
         solver: str = "auto",
         inner_time_limit: float | None = 5.0,
         time_limit: float | None = 60.0,
+        total_time_limit: float | None = None,
         gap_tolerance: float = 1e-6,
         random_state: Any = None,
         n_jobs: int | None = None,
@@ -148,21 +219,15 @@ missing, unseen, column_kinds, callback, memory_limit
         return self._with_setting(self.max_parents_, self.gamma_)._problem(data)
 
     def _solve_path(
-        self, data: EncodedData, max_parents: int
+        self, problem: StructureProblem, gammas: Sequence[float], budget: Budget
     ) -> Iterator[tuple[float, SolveResult]]:
         """Solve for every gamma, the largest (easiest) first, each from its neighbour's answer."""
-        grid = sorted(self._gamma_grid(), reverse=True)
-        without_rivals = search.single_class_result(data)
-        if without_rivals is not None:  # nothing to choose in such a fold
-            yield from ((gamma, without_rivals) for gamma in grid)
-            return
-        problem = self._with_setting(max_parents, grid[0])._problem(data)
         start: SolveResult | None = None
-        for gamma in grid:
+        for i, gamma in enumerate(sorted(gammas, reverse=True)):
             result = solve_structure(
                 problem.with_gamma(gamma),
                 self.solver,
-                time_limit=self.inner_time_limit,
+                time_limit=budget.share(len(gammas) - i, self.inner_time_limit),
                 gap_tolerance=self.gap_tolerance,
                 start=start,
                 seed=search.seed_of(self.random_state),
@@ -173,19 +238,20 @@ missing, unseen, column_kinds, callback, memory_limit
             start = result
             yield gamma, result
 
-    def _validate(self, rows: LabelledTable) -> list[FoldPath]:
+    # --- validation ---
+
+    def _validate(self, rows: LabelledTable, budget: Budget) -> list[FoldPath]:
         """All folds and parent limits, in parallel if asked to; Ctrl-C keeps the folds that are
         complete, if there are any.
         """
-        if self.cv is None:
-            splits = paper_splits(rows, search.seed_of(self.random_state))
-        else:
-            splits = given_splits(rows, self.cv)
+        splits = self._splits(rows)
         tasks = [(k, fold) for fold in range(len(splits)) for k in self._parent_grid()]
+        ends = task_budgets(len(tasks), effective_n_jobs(self.n_jobs), budget)
         paths: list[FoldPath] = []
         try:
             answers = Parallel(n_jobs=self.n_jobs, return_as="generator")(
-                delayed(self._validate_fold)(rows, *splits[fold], k, fold) for k, fold in tasks
+                delayed(self._validate_fold)(rows, *splits[fold], k, fold, end)
+                for (k, fold), end in zip(tasks, ends, strict=True)
             )
             for path in answers:
                 paths.append(path)
@@ -202,6 +268,11 @@ missing, unseen, column_kinds, callback, memory_limit
             )
         return sorted(paths, key=lambda path: (path.max_parents, path.fold))
 
+    def _splits(self, rows: LabelledTable) -> list[Split]:
+        if self.cv is None:
+            return validation_splits(rows.labels, search.seed_of(self.random_state))
+        return given_splits(rows, self.cv)
+
     def _validate_fold(
         self,
         rows: LabelledTable,
@@ -209,34 +280,84 @@ missing, unseen, column_kinds, callback, memory_limit
         test: NDArray[np.intp],
         max_parents: int,
         fold: int,
+        budget: Budget,
     ) -> FoldPath:
-        """Validation accuracy along the gamma grid on one training part."""
+        """Validation scores along the gamma grid on one training part."""
         grid = self._gamma_grid()
         training, held_out = encode_training(rows.take(train), self.missing), rows.take(test)
+        score = self._scorer(training, held_out, max_parents)
         scores, gaps = dict.fromkeys(grid, 0.0), dict.fromkeys(grid, 0.0)
-        for gamma, result in self._solve_path(training.data, max_parents):
-            network = BayesianNetwork.fit(training.data, result.structure, self.smoothing)
-            scores[gamma] = weighted_accuracy(training, network, held_out)
-            gaps[gamma] = result.gap
-        path = FoldPath(max_parents, fold, tuple(scores.values()), tuple(gaps.values()))
+        for gamma, result in self._fold_results(training.data, max_parents, budget):
+            scores[gamma], gaps[gamma] = score(gamma, result), result.gap
         if self.verbose:
             sys.stderr.write(
                 f"validation fold {fold}, max_parents {max_parents}: "
-                f"best accuracy {max(path.scores):.4f}\n"
+                f"best score {max(scores.values()):.4f}\n"
             )
-        return path
+        total, n_rows = float(held_out.weights.sum()), held_out.n_rows
+        values = tuple(scores.values()), tuple(gaps.values())
+        return FoldPath(max_parents, fold, *values, total, n_rows)
+
+    def _fold_results(
+        self, data: EncodedData, max_parents: int, budget: Budget
+    ) -> Iterator[tuple[float, SolveResult]]:
+        without_rivals = search.single_class_result(data)
+        if without_rivals is not None:  # nothing to choose in such a fold
+            return iter([(gamma, without_rivals) for gamma in self._gamma_grid()])
+        grid = self._gamma_grid()
+        problem = self._with_setting(max_parents, grid[0])._problem(data)
+        return self._solve_path(problem, grid, budget)
+
+    def _scorer(
+        self, training: EncodedTraining, held_out: LabelledTable, max_parents: int
+    ) -> Callable[[float, SolveResult], float]:
+        """What judges the structure of a gamma on the rows that were held out."""
+        if not isinstance(self.scoring, str) or self.scoring not in SCORINGS:
+            return self._scikit_learn_scorer(training, held_out, max_parents)
+        of_rows = SCORINGS[self.scoring].of_rows
+        codes = with_class_column(training.coding.encode(held_out.features))
+        truth = choosing.class_codes(held_out.labels, training.classes)
+
+        def score(gamma: float, result: SolveResult) -> float:
+            network = BayesianNetwork.fit(training.data, result.structure, self.smoothing)
+            posterior = log_normalised(network.log_joint_per_class(codes))
+            return float(np.average(of_rows(posterior, truth), weights=held_out.weights))
+
+        return score
+
+    def _scikit_learn_scorer(
+        self, training: EncodedTraining, held_out: LabelledTable, max_parents: int
+    ) -> Callable[[float, SolveResult], float]:
+        """The same with a scorer of scikit-learn, which wants a fitted classifier."""
+        scorer = self.scoring if callable(self.scoring) else get_scorer(self.scoring)
+        weighted = bool((held_out.weights != held_out.weights[0]).any())
+        weights = {"sample_weight": held_out.weights} if weighted else {}
+
+        def score(gamma: float, result: SolveResult) -> float:
+            fitted = self._with_setting(max_parents, gamma)
+            validation.set_feature_names(fitted, held_out.features)
+            fitted.smoothing_, fitted.n_dropped_ = float(self.smoothing), 0
+            fitted._finish(training, result)
+            return float(scorer(fitted, held_out.features, held_out.labels, **weights))
+
+        return score
 
     def _choose_settings(self, rows: LabelledTable) -> None:
         """Set gamma_, max_parents_, best_score_ and cv_results_."""
-        paths = self._validate(rows)
+        limit = self.total_time_limit
+        self._budget = Budget(None if limit is None else monotonic() + limit)
+        paths = self._validate(rows, self._budget.part(0.5))
         gammas, parents = self._gamma_grid(), self._parent_grid()
         settings = [(k, gamma) for k in parents for gamma in gammas]
         by_limit = [[path for path in paths if path.max_parents == k] for k in parents]
         scores = np.array([[path.scores for path in group] for group in by_limit])
         gaps = np.array([[path.gaps for path in group] for group in by_limit])
         table = scores.transpose(0, 2, 1).reshape(len(settings), -1)  # (settings, folds)
-        mean = table.mean(axis=1)
-        best = max(range(len(settings)), key=lambda s: (mean[s], -settings[s][0], settings[s][1]))
+        weights = np.array([path.weight for path in by_limit[0]])
+        held_out = HeldOut(table, weights, sum(path.n_rows for path in by_limit[0]))
+        rule = self._rule()
+        best = choosing.choose(held_out, rule, settings)
+        mean = held_out.means(rule.pooled)
         self.max_parents_, self.gamma_ = settings[best]
         self.best_score_ = float(mean[best])
         self.cv_results_ = {
@@ -248,21 +369,88 @@ missing, unseen, column_kinds, callback, memory_limit
             **{f"split{f}_test_score": table[:, f] for f in range(table.shape[1])},
         }
 
+    def _rule(self) -> Scoring:
+        """How to choose by the scores; those of scikit-learn by their mean."""
+        if isinstance(self.scoring, str) and self.scoring in SCORINGS:
+            return SCORINGS[self.scoring]
+        return SCORINGS["accuracy"]
+
+    # --- the network, and those that predict beside it ---
+
+    def _learn_structure(self, data: EncodedData) -> SolveResult:
+        without_rivals = search.single_class_result(data)
+        self._members: list[SolveResult] = []
+        if without_rivals is not None:
+            self._members.append(without_rivals)
+            return without_rivals
+        chosen, budget = (self.max_parents_, self.gamma_), self._budget
+        path = self._solve_companions(data, budget.part(0.5))
+        above = [gamma for k, gamma in path if k == self.max_parents_ and gamma > self.gamma_]
+        start = path[self.max_parents_, min(above)] if above else None
+        problem = self._problem(data)
+        path[chosen] = self._search(problem, start, budget.share(1, self.time_limit))
+        if self.average:
+            self._members += [path[s] for s in self._averaged_settings() if s in path]
+        return path[chosen]
+
+    def _solve_companions(self, data: EncodedData, budget: Budget) -> dict[Setting, SolveResult]:
+        """All rows at larger gammas than the chosen one, which lead to it, and at those that are
+        averaged. Ctrl-C ends this stage: what is there is used.
+        """
+        chosen = (self.max_parents_, self.gamma_)
+        wanted = {(self.max_parents_, g) for g in self._gamma_grid() if g > self.gamma_}
+        wanted |= {*self._averaged_settings()} if self.average else set()
+        results: dict[Setting, SolveResult] = {}
+        groups = [
+            (k, [g for limit, g in wanted - {chosen} if limit == k]) for k in self._parent_grid()
+        ]
+        groups = [(k, gammas) for k, gammas in groups if gammas]
+        with suppress(KeyboardInterrupt):
+            for i, (k, gammas) in enumerate(groups):
+                problem = self._with_setting(k, gammas[0])._problem(data)
+                share = budget.part(1 / (len(groups) - i))
+                for gamma, result in self._solve_path(problem, gammas, share):
+                    results[k, gamma] = result
+        return results
+
+    def _averaged_settings(self) -> list[Setting]:
+        """Settings of the average; all of them if every gamma of the grid is small."""
+        least = search.gamma_from_probability(AVERAGED_PROBABILITY) - 1e-9
+        grid = sorted(self._gamma_grid(), reverse=True)
+        gammas = [gamma for gamma in grid if gamma >= least] or grid
+        return [(k, gamma) for k in self._parent_grid() for gamma in gammas]
+
+    def _finish(self, training: EncodedTraining, result: SolveResult) -> Self:
+        members = self.__dict__.pop("_members")
+        del self._budget
+        super()._finish(training, result)
+        for name in ("networks_", "weights_"):  # of an earlier fit
+            self.__dict__.pop(name, None)
+        if self.average:
+            structures = [member.structure for member in members] or [result.structure]
+            committee = Committee.equal(
+                [BayesianNetwork.fit(training.data, s, self.smoothing_) for s in structures]
+            )
+            self.networks_, self.weights_ = committee.networks, committee.weights
+        return self
+
+    def _log_joint(self, X: Any) -> NDArray[np.float64]:
+        if not hasattr(self, "networks_"):
+            return super()._log_joint(X)
+        codes = with_class_column(self._encode(X))
+        return Committee(self.networks_, self.weights_).log_posterior(codes)
+
+
+def task_budgets(n_tasks: int, n_jobs: int, whole: Budget) -> list[Budget]:
+    """When each of the tasks, begun in this order by so many workers, has to end."""
+    rounds = math.ceil(n_tasks / n_jobs)
+    return [whole.part((task // n_jobs + 1) / rounds) for task in range(n_tasks)]
+
 
 def complete_folds(paths: list[FoldPath], n_limits: int) -> list[FoldPath]:
     """The paths of the folds on which every parent limit was tried: a fair comparison."""
     tried = Counter(path.fold for path in paths)
     return [path for path in paths if tried[path.fold] == n_limits]
-
-
-def paper_splits(rows: LabelledTable, seed: int) -> list[Split]:
-    """Section 6: 20 % for validation if there are more than 1000 rows, else five folds."""
-    if rows.n_rows < 2:
-        raise InputError("choosing by validation needs at least 2 rows, got n_samples = 1")
-    if rows.n_rows > LARGE_TRAINING_SET:
-        splitter = ShuffleSplit(1, test_size=0.2, random_state=seed)
-        return list(splitter.split(rows.labels))
-    return stratified_folds(rows.labels, 5, seed)
 
 
 def given_splits(rows: LabelledTable, cv: Any) -> list[Split]:
@@ -277,12 +465,3 @@ def given_splits(rows: LabelledTable, cv: Any) -> list[Split]:
             raise InputError("cv has a split without a usable training or validation row")
         splits.append((kept[0], kept[1]))
     return splits
-
-
-def weighted_accuracy(
-    training: EncodedTraining, network: BayesianNetwork, rows: LabelledTable
-) -> float:
-    """Accuracy of a network on held-out rows, by weight."""
-    codes = with_class_column(training.coding.encode(rows.features))
-    predicted = training.classes[network.log_joint_per_class(codes).argmax(axis=1)]
-    return float(np.average(predicted == rows.labels, weights=rows.weights))

@@ -3,7 +3,7 @@
 ::
 
     {"format": "marginbn-model", "version": 2, "package": "0.1.0",
-     "estimator": "MaxMarginBNClassifier",       one of five names and nothing else
+     "estimator": "MaxMarginBNClassifier",       one of six names and nothing else
      "params": {"gamma": 2.197, ...},            constructor parameters that are plain values
      "classes": {"dtype": "str", "labels": [...]},
      "feature_names": [...] or null,             null: fitted on an array without names
@@ -12,6 +12,8 @@
      "n_samples": 150 or null, "n_dropped": 0,
      "result": {"objective": ..., "bound": ..., "status": "optimal", "trace": [...], ...},
      "validation": null or {"gamma": ..., "max_parents": ..., "best_score": ..., ...},
+                   or {"smoothing": 0.3} of smoothing="auto",
+     "committee": {"networks": [...], "weights": [...]},   only where several networks predict
      "evidence": {"total_weight": 150.0, "data_sha256": ..., "certificate_sha256": ...},
      "network": {"format": "marginbn-network", ...}}
 
@@ -21,7 +23,8 @@ codings and classes must fit the network, and an error names the file and the pl
 
 What a file says about optimality is a claim, whoever wrote it. :func:`verify_model` checks a
 certificate of that claim: of the model's data, score, candidates and structure. An objective that
-no structure can have is refused when the file is read. Version 1 knew no evidence.
+no structure can have is refused when the file is read. Version 1 knew no evidence, version 2 no
+committee; a file without one is still written as version 2.
 """
 
 from __future__ import annotations
@@ -37,7 +40,9 @@ from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from marginbn import __version__, files
+from marginbn.classifiers.a1de import A1DEClassifier, super_parents
 from marginbn.classifiers.base import BaseBNClassifier, Evidence
+from marginbn.classifiers.committee import Committee
 from marginbn.classifiers.max_margin_cv import MaxMarginBNClassifierCV
 from marginbn.classifiers.naive_bayes import NaiveBayesClassifier, TANClassifier
 from marginbn.classifiers.search import (
@@ -59,7 +64,7 @@ from marginbn.proof.theorem import NamedArcs, Statement
 from marginbn.solvers.result import SolveResult, Status, TracePoint
 
 FORMAT = "marginbn-model"
-VERSION = 2
+VERSION = 3
 
 ROUNDING = 1e-9
 """Part of the total weight by which an objective may exceed what it can be."""
@@ -67,6 +72,7 @@ ROUNDING = 1e-9
 _ESTIMATORS: dict[str, type[BaseBNClassifier]] = {
     cls.__name__: cls
     for cls in (
+        A1DEClassifier,
         GenerativeBNClassifier,
         MaxMarginBNClassifier,
         MaxMarginBNClassifierCV,
@@ -133,6 +139,17 @@ class _Validation:
     results: dict[str, list]  # type: ignore[type-arg]  # integers or numbers, by the key
 
 
+@dataclass(frozen=True)
+class _Smoothing:
+    smoothing: Annotated[float, files.Must("be positive", lambda smoothing: smoothing > 0)]
+
+
+@dataclass(frozen=True)
+class _Committee:
+    networks: list  # type: ignore[type-arg]  # each a format of its own
+    weights: tuple[float, ...]
+
+
 _Digest = Annotated[
     str,
     files.Must("be 64 hexadecimal digits", lambda text: bool(re.fullmatch("[0-9a-f]{64}", text))),
@@ -162,6 +179,7 @@ class _Model:
     validation: object  # depends on the estimator
     evidence: _Evidence
     network: object  # a format of its own
+    committee: _Committee | None
 
 
 def save_model(classifier: BaseBNClassifier, path: files.PathLike) -> None:
@@ -176,9 +194,10 @@ def save_model(classifier: BaseBNClassifier, path: files.PathLike) -> None:
         raise InputError(f"classifier must be one of {sorted(_ESTIMATORS)}, got {name}")
     check_is_fitted(classifier)
     names = getattr(classifier, "feature_names_in_", None)
+    committee = _write_committee(classifier)
     record = {
         "format": FORMAT,
-        "version": VERSION,
+        "version": VERSION if committee else 2,
         "package": __version__,
         "estimator": name,
         "params": _plain_parameters(classifier),
@@ -191,7 +210,7 @@ def save_model(classifier: BaseBNClassifier, path: files.PathLike) -> None:
         "validation": _write_validation(classifier),
         "evidence": _write_evidence(getattr(classifier, "evidence_", Evidence())),
         "network": network_to_dict(classifier.network_),
-    }
+    } | committee
     files.write_json_atomic(path, record)
 
 
@@ -219,7 +238,7 @@ def load_model(path: files.PathLike) -> BaseBNClassifier:
     data = files.read_json(path)
     with files.naming_file(path):
         shape: _Model = files.read_document(
-            _Model, _with_scale(_as_version_2(data)), FORMAT, VERSION
+            _Model, _with_committee(_with_scale(_as_version_2(data))), FORMAT, VERSION
         )
         classifier = _read_estimator(shape.estimator, shape.params)
         network = network_from_dict(shape.network, path=path, location="$.network")
@@ -232,6 +251,7 @@ def load_model(path: files.PathLike) -> BaseBNClassifier:
         _set_feature_names(classifier, shape.feature_names)
         classifier._set_result(_read_result(shape.result, network))
         _set_validation(classifier, shape.validation)
+        _set_committee(classifier, shape.committee, path)
         classifier.evidence_ = Evidence("file", **vars(shape.evidence))
         _check_objective(classifier)
     return classifier
@@ -288,10 +308,10 @@ def verify_model(
 def _has_tables_of(classifier: BaseBNClassifier, data: Data) -> bool:
     """Whether the parameters are those of the data: no certificate speaks of them."""
     network = classifier.network_
-    if data.states != tuple(variable.states for variable in network.variables):
+    if network.groups is not None or data.states != tuple(v.states for v in network.variables):
         return False
     rows = EncodedData(data.codes, data.weights, network.variables)
-    fitted = BayesianNetwork.fit(rows, network.structure, classifier.smoothing)
+    fitted = BayesianNetwork.fit(rows, network.structure, classifier.smoothing_)
     pairs = zip(fitted.log_tables, network.log_tables, strict=True)
     return all(np.allclose(own, given, rtol=1e-9, atol=1e-9) for own, given in pairs)
 
@@ -477,7 +497,9 @@ def _read_result(shape: _Result, network: BayesianNetwork) -> SolveResult:
 
 
 def _write_validation(classifier: BaseBNClassifier) -> dict[str, object] | None:
-    """The choice by validation and its table; None for all other classifiers."""
+    """The choice by validation and its table; None where nothing was chosen."""
+    if classifier.smoothing == "auto":
+        return {"smoothing": classifier.smoothing_}
     if not isinstance(classifier, MaxMarginBNClassifierCV):
         return None
     return {
@@ -493,6 +515,11 @@ def _write_validation(classifier: BaseBNClassifier) -> dict[str, object] | None:
 
 def _set_validation(classifier: BaseBNClassifier, data: object) -> None:
     """Set what the choice by validation left behind; everybody else has nothing there."""
+    if classifier.smoothing == "auto":
+        chosen: _Smoothing = files.read_as(_Smoothing, data, "$.validation")
+        classifier.smoothing_ = chosen.smoothing
+        return
+    classifier.smoothing_ = float(classifier.smoothing)
     if not isinstance(classifier, MaxMarginBNClassifierCV):
         if data is not None:
             raise MisfitError(f"$.validation: must be null for {type(classifier).__name__}")
@@ -502,6 +529,55 @@ def _set_validation(classifier: BaseBNClassifier, data: object) -> None:
     classifier.max_parents_ = shape.max_parents
     classifier.best_score_ = shape.best_score
     classifier.cv_results_ = _read_results(shape.results, "$.validation.results")
+
+
+def _with_committee(data: Any) -> Any:
+    """Most classifiers, and all of older versions, predict with one network."""
+    if isinstance(data, dict):
+        data.setdefault("committee", None)
+    return data
+
+
+def _write_committee(classifier: BaseBNClassifier) -> dict[str, object]:
+    """The networks that predict together; nothing where there is one."""
+    networks = getattr(classifier, "networks_", None)
+    if networks is None:
+        return {}
+    weights = getattr(classifier, "weights_", np.full(len(networks), 1 / len(networks)))
+    return {
+        "committee": {
+            "networks": [network_to_dict(network) for network in networks],
+            "weights": weights.tolist(),
+        }
+    }
+
+
+def _set_committee(
+    classifier: BaseBNClassifier, shape: _Committee | None, path: files.PathLike
+) -> None:
+    """Set the networks that predict together, of a classifier that has some and no other."""
+    one_per_feature = isinstance(classifier, A1DEClassifier)
+    if (shape is None) == (one_per_feature or getattr(classifier, "average", False)):
+        words = "is missing" if shape is None else "must not be there"
+        raise MisfitError(f"$.committee: {words} for this {type(classifier).__name__}")
+    if shape is None:
+        return
+    networks = [
+        network_from_dict(network, path=path, location=f"$.committee.networks[{i}]")
+        for i, network in enumerate(shape.networks)
+    ]
+    try:
+        committee = Committee(tuple(networks), np.array(shape.weights))
+    except InputError as error:
+        raise MisfitError(f"$.committee: {error}") from None
+    if networks[0].variables != classifier.network_.variables:
+        raise MisfitError("$.committee.networks[0]: must have the variables of the network")
+    if isinstance(classifier, A1DEClassifier):
+        expected = max(len(super_parents(classifier.network_.arities)), 1)
+        files.check_length(networks, expected, "$.committee.networks")
+        classifier.networks_ = committee.networks
+    elif isinstance(classifier, MaxMarginBNClassifierCV):
+        classifier.networks_, classifier.weights_ = committee.networks, committee.weights
 
 
 def _read_results(results: dict[str, list[object]], place: str) -> dict[str, NDArray[Any]]:

@@ -16,6 +16,7 @@ from dataclasses import replace
 from typing import Any, ClassVar, get_args
 
 import numpy as np
+from sklearn.base import clone
 from sklearn.utils import check_random_state
 
 from marginbn.classifiers import validation
@@ -42,6 +43,9 @@ from marginbn.solvers import solve_structure, solver_names
 from marginbn.solvers.memory import parse_memory
 from marginbn.solvers.result import SolveResult, Status, TracePoint
 from marginbn.solvers.run import Callback, ConsoleListener
+
+VALIDATION_LIMIT = 5.0
+"""Seconds of a search on a validation split, at most."""
 
 
 def check_solver(name: str, value: Any) -> None:
@@ -93,13 +97,33 @@ class SearchingBNClassifier(BaseBNClassifier):
             constant=data.constant,
         )
 
-    def _search(self, problem: StructureProblem, start: Structure | None = None) -> SolveResult:
+    def _learn_quietly(self, data: EncodedData) -> Structure:
+        limit = min(self.time_limit or VALIDATION_LIMIT, VALIDATION_LIMIT)
+        settings = {"time_limit": limit, "callback": None, "verbose": 0}
+        files = {"checkpoint": None, "certificate": None}
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", OptimalityWarning)
+            quiet: SearchingBNClassifier = clone(self).set_params(**settings, **files)
+            result = quiet._learn_structure(data)
+        if result.status is Status.INTERRUPTED:
+            raise KeyboardInterrupt  # a validation must not go on by itself
+        return result.structure
+
+    def _seed(self) -> int:
+        return seed_of(self.random_state)
+
+    def _search(
+        self,
+        problem: StructureProblem,
+        start: Structure | SolveResult | None = None,
+        time_limit: float | None = None,
+    ) -> SolveResult:
         """Solve within the limits; a limit is a normal ending, reported by a warning."""
         before = _stamp(self.certificate)
         result = solve_structure(
             problem,
             self.solver,
-            time_limit=self.time_limit,
+            time_limit=time_limit or self.time_limit,
             gap_tolerance=self.gap_tolerance,
             start=start,
             callback=self._listener(),
@@ -215,8 +239,9 @@ class GenerativeBNClassifier(SearchingBNClassifier):
         Features have no parents or the class among them; ``False`` learns a general network.
     equivalent_sample_size : float, default=1.0
         Strength of the prior of ``score="bdeu"``.
-    smoothing : float, default=1.0
-        Added to every count for the parameters (not for the score).
+    smoothing : float or "auto", default=1.0
+        Added to every count for the parameters (not for the score); "auto" chooses it by validated
+        log loss, with a search of at most 5 seconds on each validation split.
     solver, time_limit, gap_tolerance, random_state, n_jobs, verbose, callback, memory_limit, \
 checkpoint, certificate
         As in :class:`MaxMarginBNClassifier`.
@@ -241,7 +266,7 @@ checkpoint, certificate
         max_parents: int = 2,
         class_restricted: bool = True,
         equivalent_sample_size: float = 1.0,
-        smoothing: float = 1.0,
+        smoothing: Any = 1.0,
         solver: str = "auto",
         time_limit: float | None = 60.0,
         gap_tolerance: float = 1e-6,
@@ -375,6 +400,7 @@ class MaxMarginBNClassifier(SearchingBNClassifier):
     _CHECKS: ClassVar[dict[str, validation.Check]] = {
         **SearchingBNClassifier._CHECKS,
         "gamma": validation.check_positive,
+        "smoothing": validation.check_positive,  # it belongs to the margin, so to the problem
         "margin": validation.one_of(*get_args(MarginKind)),
     }
 

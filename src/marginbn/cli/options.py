@@ -25,6 +25,7 @@ class Method(StrEnum):
     MAX_MARGIN_CV = "max-margin-cv"
     GENERATIVE = "generative"
     TAN = "tan"
+    A1DE = "a1de"
     NAIVE_BAYES = "naive-bayes"
 
 
@@ -137,8 +138,25 @@ class ProblemOptions:
         ),
     ] = False
     smoothing: Annotated[
-        float | None, typer.Option(metavar="S", help="Added to every count. [default: 1]")
+        str | None,
+        typer.Option(
+            metavar="S",
+            help='Added to every count; "auto" chooses it by validation, where the structure does '
+            "not depend on it. [default: 1]",
+        ),
     ] = None
+    scoring: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME",
+            help="What max-margin-cv chooses by: accuracy, pooled_accuracy, log_loss, ramp_margin, "
+            "one_standard_error, or a scorer of scikit-learn. [default: accuracy]",
+        ),
+    ] = None
+    average: Annotated[
+        bool,
+        typer.Option("--average", help="Let max-margin-cv predict with the average of networks."),
+    ] = False
     require: Annotated[
         list[str] | None,
         typer.Option(metavar='"A->B"', help="Arc that must be there; may be repeated."),
@@ -172,6 +190,13 @@ class SearchOptions:
         float | None,
         typer.Option(metavar="S", help="Seconds for the search, 0 for no limit. [default: 60]"),
     ] = None
+    total_time_limit: Annotated[
+        float | None,
+        typer.Option(
+            metavar="S",
+            help="Seconds for all of max-margin-cv, validation included. [default: none]",
+        ),
+    ] = None
     gap: Annotated[
         float | None,
         typer.Option(metavar="G", help="Relative gap at which to stop. [default: 1e-6]"),
@@ -194,6 +219,7 @@ _CLASSES = {
     Method.MAX_MARGIN_CV: "MaxMarginBNClassifierCV",
     Method.GENERATIVE: "GenerativeBNClassifier",
     Method.TAN: "TANClassifier",
+    Method.A1DE: "A1DEClassifier",
     Method.NAIVE_BAYES: "NaiveBayesClassifier",
 }
 _OPTION_NAMES = {
@@ -244,7 +270,9 @@ def _given_parameters(problem: ProblemOptions, search: SearchOptions | None) -> 
         "margin": _text(problem.margin),
         "score": _text(problem.score),
         "class_restricted": False if problem.unrestricted else None,
-        "smoothing": problem.smoothing,
+        "smoothing": parse_smoothing(problem.smoothing),
+        "scoring": problem.scoring,
+        "average": problem.average or None,
         "required_arcs": parse_arcs(problem.require, "--require"),
         "forbidden_arcs": parse_arcs(problem.forbid, "--forbid"),
         "missing": _text(problem.missing),
@@ -253,6 +281,7 @@ def _given_parameters(problem: ProblemOptions, search: SearchOptions | None) -> 
     if search is not None:
         given |= {"solver": search.solver, "gap_tolerance": search.gap}
         given |= {"n_jobs": search.jobs, "memory_limit": search.memory_limit}
+        given |= {"total_time_limit": search.total_time_limit}
     given = {name: value for name, value in given.items() if value is not None}
     if search is not None and search.time_limit is not None:
         given["time_limit"] = search.time_limit or None  # 0 stands for no limit
@@ -271,6 +300,18 @@ def resolve_gamma(problem: GammaOptions) -> float | None:
         return gamma_from_probability(problem.p)
     except InputError as error:
         raise typer.BadParameter(str(error), param_hint="--p") from None
+
+
+def parse_smoothing(text: str | None) -> float | str | None:
+    """A number, or "auto"."""
+    if text is None or text == "auto":
+        return text
+    try:
+        return float(text)
+    except ValueError:
+        raise typer.BadParameter(
+            f'must be a positive number or "auto", got {text!r}', param_hint="--smoothing"
+        ) from None
 
 
 def parse_arcs(texts: list[str] | None, option: str) -> list[tuple[str, str]] | None:

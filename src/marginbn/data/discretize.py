@@ -108,7 +108,7 @@ def mdlp_cuts(
         start, stop = parts.pop()
         at = _find_split(cases, start, stop, n_classes)
         if at is not None:
-            cuts.append(_midpoint(float(cases.values[at - 1]), float(cases.values[at])))
+            cuts.append(midpoint(float(cases.values[at - 1]), float(cases.values[at])))
             parts += [(start, at), (at, stop)]
     return np.array(sorted(cuts), dtype=np.float64)
 
@@ -198,7 +198,7 @@ def _log2_class_codes(k: int) -> float:
     return k * log2(3.0) + log1p(-2.0 * 3.0**-k) / log1p(1.0)
 
 
-def _midpoint(low: float, high: float) -> float:
+def midpoint(low: float, high: float) -> float:
     """The middle of low < high as a short decimal; always low <= middle < high.
 
     Halving first cannot overflow. Between neighbouring doubles (or infinities) there

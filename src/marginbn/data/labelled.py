@@ -180,6 +180,41 @@ def stratified_holdout(labels: NDArray[Any], fraction: float, seed: int = 0) -> 
     return np.setdiff1d(np.arange(n_rows), held_out), held_out
 
 
+LARGE_TRAINING_SET = 1000
+"""Above this many rows one 20 % validation split replaces the folds (section 6 of the paper)."""
+
+
+def validation_splits(labels: NDArray[Any], seed: int, n_folds: int = 5) -> list[Split]:
+    """Splits for choosing settings: stratified folds, above 1000 rows one stratified 20 % split.
+
+    With ``n_folds=1`` there is one split whatever the number of rows. The row of a class that has
+    no other is always learned from and never validated on: no choice could get it right.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> labels = np.array(["a"] * 9 + ["b"] * 5 + ["rare"])
+    >>> [len(held_out) for _, held_out in validation_splits(labels, seed=0)]
+    [3, 3, 3, 3, 2]
+    """
+    if len(labels) < 2:
+        raise InputError("choosing by validation needs at least 2 rows, got n_samples = 1")
+    if len(labels) > LARGE_TRAINING_SET or n_folds == 1:
+        splits = [stratified_holdout(labels, 0.2, seed)]
+    else:
+        splits = stratified_folds(labels, n_folds, seed)
+    return _without_singletons(splits, labels)
+
+
+def _without_singletons(splits: list[Split], labels: NDArray[Any]) -> list[Split]:
+    """Rows whose class has no other row move to the part that is learned from."""
+    _, classes, counts = np.unique(labels, return_inverse=True, return_counts=True)
+    alone = np.flatnonzero(counts[classes] == 1)
+    kept = [(np.union1d(train, alone), test[~np.isin(test, alone)]) for train, test in splits]
+    usable = [split for split in kept if len(split[1])]
+    return usable or splits  # every row a class of its own: then as they come
+
+
 def _shuffled_by_class(labels: NDArray[Any], seed: int) -> NDArray[np.intp]:
     """All rows, one class after the other, in random order within a class."""
     shuffled = np.random.default_rng(seed).permutation(len(labels))

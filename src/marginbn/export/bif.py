@@ -43,6 +43,7 @@ _PLAIN = re.compile(r"[A-Za-z0-9_.-]+")
 
 def network_to_bif(network: BayesianNetwork) -> str:
     """BIF text of a network; :func:`network_from_bif` is the inverse."""
+    network = network.without_groups()
     lines = ["network unknown {", "}"]
     for variable in network.variables:
         states = ", ".join(_name(s) for s in variable.states)

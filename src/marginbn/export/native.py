@@ -7,6 +7,10 @@
      "parents": [[], [0], ...],                 indices, increasing
      "log_tables": [[-0.223, -1.609], ...]}     row-major: parents' axes first, own states last
 
+A network whose children see the states of a parent in groups is written as version 2, with the key
+``"groups": [null, [0, 0, 1], ...]``: for each variable the group of each state, null where there
+are none. The axis of a parent in a table is over its groups. All others are written as version 1.
+
 Floats are written with the shortest digits that read back to the same float. JSON has no infinity,
 so log 0 is written ``null``. A reader trusts nothing: every key, type, index and size is checked
 before it is used, and an error names the file and the place in it.
@@ -29,11 +33,14 @@ from marginbn.data.encode import Variable
 from marginbn.exceptions import InputError
 from marginbn.files import MisfitError, PathLike, shorten
 from marginbn.network.elimination import MAX_AXES, MAX_CELLS, describe_cells
+from marginbn.network.groups import Groups, check_groups, count_groups
 from marginbn.network.network import BayesianNetwork
 from marginbn.problem.structure import Structure, is_acyclic
 
 FORMAT = "marginbn-network"
-VERSION = 1
+PLAIN_VERSION = 1
+VERSION = 2
+"""The newest version, that of networks with groups; what needs no groups is written without."""
 MAX_STATES = 100_000
 """Most states of one variable that a file may declare; no writer makes more."""
 
@@ -70,6 +77,11 @@ class _NetworkShape(NamesShape):
     log_tables: tuple[list, ...]  # type: ignore[type-arg]  # may be long: checked as a whole
 
 
+@dataclass(frozen=True)
+class _GroupedShape(_NetworkShape):
+    groups: tuple[tuple[files.Count, ...] | None, ...]
+
+
 def names_to_dict(network: BayesianNetwork, format_name: str, version: int) -> dict[str, object]:
     """Names and states as plain JSON values, under the header of a format."""
     check_writable(network)
@@ -80,10 +92,14 @@ def names_to_dict(network: BayesianNetwork, format_name: str, version: int) -> d
 def network_to_dict(network: BayesianNetwork) -> dict[str, object]:
     """The network as plain JSON values; :func:`network_from_dict` is the inverse."""
     tables = [table.ravel().tolist() for table in network.log_tables]
-    return names_to_dict(network, FORMAT, VERSION) | {
+    version = PLAIN_VERSION if network.groups is None else VERSION
+    record = names_to_dict(network, FORMAT, version) | {
         "parents": [list(p) for p in network.structure.parents],
         "log_tables": [[None if v == -math.inf else v for v in table] for table in tables],
     }
+    if network.groups is not None:
+        record["groups"] = [None if g is None else g.tolist() for g in network.groups]
+    return record
 
 
 def network_from_dict(
@@ -95,16 +111,20 @@ def network_from_dict(
     :class:`FormatError`.
     """
     with files.naming_file(path):
-        shape: _NetworkShape = files.read_document(_NetworkShape, data, FORMAT, VERSION, location)
+        is_grouped = isinstance(data, dict) and data.get("version") == VERSION
+        kind = _GroupedShape if is_grouped else _NetworkShape
+        shape: _NetworkShape = files.read_document(kind, data, FORMAT, VERSION, location)
         variables = shape.declared
         _check_parents(shape.parents, len(variables), f"{location}.parents")
         files.check_length(shape.log_tables, len(variables), f"{location}.log_tables")
+        groups = _parse_groups(shape, variables, f"{location}.groups")
+        seen = count_groups(groups, [v.arity for v in variables])
         tables = []
         for i, values in enumerate(shape.log_tables):
-            sizes = tuple(variables[v].arity for v in (*shape.parents[i], i))
+            sizes = (*(seen[p] for p in shape.parents[i]), variables[i].arity)
             tables.append(_parse_table(values, sizes, f"{location}.log_tables[{i}]"))
         try:
-            return BayesianNetwork(Structure(shape.parents), variables, tuple(tables))
+            return BayesianNetwork(Structure(shape.parents), variables, tuple(tables), groups)
         except InputError as error:  # the network's own checks, such as rows that sum to one
             raise MisfitError(f"{location}: {error}") from None
 
@@ -152,6 +172,15 @@ def _check_parents(parents: tuple[tuple[int, ...], ...], n_variables: int, place
             raise MisfitError(f"{place}[{i}]: parents must be increasing, got {shorten(own)}")
     if not is_acyclic(parents):
         raise MisfitError(f"{place}: the graph has a directed cycle")
+
+
+def _parse_groups(shape: _NetworkShape, variables: Sequence[Variable], place: str) -> Groups | None:
+    if not isinstance(shape, _GroupedShape):
+        return None
+    try:
+        return check_groups(shape.groups, variables)
+    except InputError as error:
+        raise MisfitError(f"{place}: {error}") from None
 
 
 def _parse_table(values: list[object], shape: tuple[int, ...], place: str) -> NDArray[np.float64]:

@@ -48,6 +48,7 @@ _KEYWORDS = frozenset({"net", "class", "node", "discrete", "continuous", "potent
 
 def network_to_net(network: BayesianNetwork) -> str:
     """NET text of a network; :func:`network_from_net` is the inverse."""
+    network = network.without_groups()
     names = _identifiers(network.names)
     lines = ["net {", f'  software = "{SOFTWARE}";', "}"]
     for name, variable in zip(names, network.variables, strict=True):

@@ -92,6 +92,7 @@ def _read_names(path: str) -> tuple[Variable, ...]:
 
 def network_to_uai(network: BayesianNetwork, layout: Layout = "standard") -> str:
     """UAI text of a network, without its names."""
+    network = network.without_groups()
     parents = network.structure.parents
     lines = ["BAYES", str(network.n_variables), " ".join(map(str, network.arities))]
     lines.append(str(network.n_variables))

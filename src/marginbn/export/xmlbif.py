@@ -45,6 +45,7 @@ _LATIN = {"iso-8859-1": "latin-1", "latin1": "latin-1", "windows-1252": "cp1252"
 
 def network_to_xmlbif(network: BayesianNetwork) -> str:
     """XMLBIF text of a network; :func:`network_from_xmlbif` is the inverse."""
+    network = network.without_groups()
     lines = ['<?xml version="1.0" encoding="UTF-8"?>', '<BIF VERSION="0.3">', "<NETWORK>"]
     lines.append("<NAME>network</NAME>")
     names = [_text(name) for name in network.names]

@@ -230,8 +230,8 @@ def eliminate(
     return multiply(remaining)
 
 
-def marginalise_trail(trail: Sequence[Step]) -> dict[int, FloatArray]:
-    """Unnormalised log marginal of every eliminated variable, from the steps of a full sum.
+def believe(trail: Sequence[Step]) -> dict[int, Factor]:
+    """What the steps of a full sum say in the end: by variable, the belief of its step.
 
     The products of the steps form a tree: a message goes to the first later step of a variable in
     its scope. From the roots of the tree down to its leaves, the belief of a step is
@@ -247,20 +247,22 @@ def marginalise_trail(trail: Sequence[Step]) -> dict[int, FloatArray]:
         belief = step.product
         if step.message.scope:
             receiver = min(step.message.scope, key=position.__getitem__)
-            target = _marginal(beliefs[receiver], step.message.scope)
-            belief = multiply([belief, _ratio(target, step.message)])
+            target = marginalise(beliefs[receiver], step.message.scope)
+            belief = multiply([belief, divide(target, step.message)])
         beliefs[step.variable] = belief
-    return {v: _marginal(belief, (v,)).values[:, 0] for v, belief in beliefs.items()}
+    return beliefs
 
 
-def _marginal(factor: Factor, scope: tuple[int, ...]) -> Factor:
+def marginalise(factor: Factor, scope: tuple[int, ...]) -> Factor:
+    """Sum over all variables that are not in ``scope``."""
     for variable in factor.scope:
         if variable not in scope:
             factor = sum_out(factor, variable)
     return factor
 
 
-def _ratio(numerator: Factor, denominator: Factor) -> Factor:
+def divide(numerator: Factor, denominator: Factor) -> Factor:
+    """Ratio of two factors of equal scope; 0 / 0 is 0."""
     zero = np.isneginf(denominator.values)
     values = np.where(zero, -np.inf, numerator.values - np.where(zero, 0.0, denominator.values))
     return Factor(numerator.scope, values)
@@ -300,7 +302,7 @@ def draw_back(trail: Sequence[Step], codes: NDArray[np.int32], rng: np.random.Ge
 
 def draw_states(
     log_table: FloatArray,
-    given: tuple[NDArray[np.int32], ...],
+    given: tuple[NDArray[np.integer], ...],
     n: int,
     rng: np.random.Generator,
 ) -> NDArray[np.int32]:

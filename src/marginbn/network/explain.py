@@ -30,7 +30,6 @@ questions that users ask.
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any, Protocol, overload
@@ -45,12 +44,9 @@ from marginbn.exceptions import InputError
 from marginbn.network.class_joint import CLASS, IntArray
 from marginbn.network.elimination import FloatArray
 from marginbn.network.network import BayesianNetwork, as_count
-from marginbn.network.wording import align, counted, shorten, visible
+from marginbn.network.wording import align, assignment, counted, shorten, visible
 
 _MISSING = -1
-_NUMBER = r"[-+]?[\d.]+(?:e[-+]?\d+)?"
-_HALF_LINE = re.compile(rf"(?:<=|>) {_NUMBER}")  # bins of a discretised column
-_INTERVAL = re.compile(rf"\({_NUMBER}, {_NUMBER}\]")
 
 _LINES = 12
 """Contributions printed before the rest is added up in one line."""
@@ -68,7 +64,8 @@ class Contribution:
 
     ``state`` is the label of its observed state, None if it is missing; for the class variable
     it is the class argued for. ``parents`` holds name and state of its parents other than the
-    class, which is compared in two states.
+    class, which is compared in two states. Where the network sees a parent in groups of states,
+    the group is named in place of the state.
 
     Examples
     --------
@@ -86,12 +83,12 @@ class Contribution:
     @property
     def assignment(self) -> str:
         """As in ``grass = wet``."""
-        return _assignment(self.variable, self.state)
+        return assignment(self.variable, self.state)
 
     @property
     def given(self) -> str:
         """As in ``sprinkler = off, rain = no``; empty without parents."""
-        return ", ".join(_assignment(*parent) for parent in self.parents)
+        return ", ".join(assignment(*parent) for parent in self.parents)
 
     @property
     def condition(self) -> str:
@@ -276,12 +273,18 @@ class Explanations(Sequence[Explanation]):
                 self.network.names[i],
                 self._state(place, i),
                 float(values[i]),
-                tuple((self.network.names[p], self._state(place, p)) for p in parents),
+                tuple((self.network.names[p], self._group(place, p)) for p in parents),
             )
 
     def _state(self, place: int, i: int) -> str | None:
         code = self.labels[place] if i == CLASS else self.codes[place, i]
         return None if code < 0 else self.network.variables[i].states[code]
+
+    def _group(self, place: int, parent: int) -> str | None:
+        code = self.codes[place, parent]
+        if code < 0:
+            return None
+        return self.network.group_labels(parent)[self.network.group_codes(parent, code)]
 
     def __repr__(self) -> str:
         return f"Explanations({counted(len(self), 'row')})"
@@ -364,15 +367,6 @@ def sum_rest(rest: Sequence[Contribution]) -> list[tuple[str, float]]:
 def plain_label(label: Any) -> Any:
     """A class label without numpy around it."""
     return label.item() if isinstance(label, np.generic) else label
-
-
-def _assignment(variable: str, state: str | None) -> str:
-    """As in ``colour = red``, ``age > 40`` or ``age in (20, 40]``."""
-    if state is None:
-        return f"{variable} missing"
-    if _HALF_LINE.fullmatch(state):
-        return f"{variable} {state}"
-    return f"{variable} {'in' if _INTERVAL.fullmatch(state) else '='} {state}"
 
 
 def _odds(log_margin: float) -> str:
@@ -471,14 +465,16 @@ def _difference(
     rivals: IntArray,
 ) -> FloatArray:
     """log P(x_i | pa_i, c) - log P(x_i | pa_i, c') where the whole family is known."""
-    family = (*network.structure.parents[i], i)
-    if CLASS not in family:
+    parents = network.structure.parents[i]
+    if CLASS not in (*parents, i):
         return np.zeros(len(codes))
-    table = network.log_tables[i]
-    own = table[tuple(labels if v == CLASS else codes[:, v] for v in family)]
-    other = table[tuple(rivals if v == CLASS else codes[:, v] for v in family)]
-    difference: FloatArray = own - other
-    return difference
+
+    def look_up(classes: IntArray) -> FloatArray:
+        states = {v: classes if v == CLASS else codes[:, v] for v in (*parents, i)}
+        given = (network.group_codes(p, states[p]) for p in parents)
+        return np.asarray(network.log_tables[i][(*given, states[i])])
+
+    return look_up(labels) - look_up(rivals)
 
 
 def _eliminate(

@@ -2,10 +2,9 @@
 
 The joint distribution is P(x) = prod_i P(x_i | parents of i). Tables are kept as logarithms in the
 layout of ``parameters.py``: one axis per parent in increasing order, the variable itself last.
+A parent may be seen by its children in groups of states (``groups.py``).
 
-All questions are answered exactly: the tables are conditioned on the evidence, what cannot matter
-is dropped, and the other variables are eliminated (``elimination.py``). A variable that is neither
-asked for nor observed nor an ancestor of such a variable sums to one; it is barren and left out.
+All questions are answered exactly (``inference.py``).
 """
 
 from __future__ import annotations
@@ -21,12 +20,14 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from marginbn.data.encode import EncodedData, Variable
-from marginbn.exceptions import InputError
+from marginbn.exceptions import InputError, ProblemTooLargeError
 from marginbn.network import elimination
 from marginbn.network.class_joint import ClassJoint
-from marginbn.network.elimination import Factor, FloatArray, Step, check_cells, max_out, sum_out
+from marginbn.network.elimination import FloatArray, check_cells
+from marginbn.network.groups import Groups, check_groups, count_groups, equal_groups, expand
+from marginbn.network.inference import Inference, refuse_impossible
 from marginbn.network.svg import draw_figure
-from marginbn.network.wording import listing
+from marginbn.network.wording import listing, name_group
 from marginbn.problem.margins import estimate_log_tables
 from marginbn.problem.structure import Structure
 
@@ -35,6 +36,9 @@ Evidence = Mapping[str | int, str]
 
 _ROW_SUM_TOLERANCE = 1e-9
 """How far a row of probabilities may be from one; log and exp of a float cost about 1e-16."""
+
+MAX_DENSE_CELLS = 2**24
+"""Largest table that is expanded from groups to states: 128 MiB."""
 
 _LISTED = 20
 """Names shown in an error message before the rest is left out."""
@@ -53,7 +57,10 @@ class BayesianNetwork:
     log_tables
         ``log_tables[i]`` is float64 with one axis per parent of i, in increasing order, and i
         itself on the last axis; it holds log P(i | parents), ``-inf`` for a probability of zero.
-        The tables are copied and made read-only.
+        The tables are copied and made read-only. The axis of a parent is over its groups.
+    groups
+        None, or one entry per variable: for each of its states the group in which its children see
+        it, whole numbers 0, 1, ... that are all used; None where every state is seen as it is.
 
     Examples
     --------
@@ -65,21 +72,35 @@ class BayesianNetwork:
     >>> network = BayesianNetwork(Structure(((), (0,))), (rain, grass), tables)
     >>> network.posterior("rain", {"grass": "wet"}).round(3).tolist()
     [0.348, 0.652]
+
+    Of three states of rain the grass sees two groups, whether it rains or not:
+
+    >>> shower = Variable("rain", ("none", "light", "heavy"))
+    >>> tables = np.log([0.8, 0.15, 0.05]), np.log([[0.9, 0.1], [0.25, 0.75]])
+    >>> grouped = BayesianNetwork(
+    ...     Structure(((), (0,))), (shower, grass), tables, groups=([0, 1, 1], None)
+    ... )
+    >>> grouped.posterior("rain", {"grass": "wet"}).round(3).tolist()
+    [0.348, 0.489, 0.163]
     """
 
     structure: Structure
     variables: tuple[Variable, ...]
     log_tables: tuple[FloatArray, ...]
+    groups: Groups | None = None
 
     def __post_init__(self) -> None:
         variables = tuple(self.variables)
         tables = tuple(np.array(t, dtype=np.float64, order="C") for t in self.log_tables)
         _check_lengths(self.structure, variables, tables)
         _check_labels(variables)
+        groups = check_groups(self.groups, variables)
+        seen = count_groups(groups, [v.arity for v in variables])
         for i, table in enumerate(tables):
-            family = (*self.structure.parents[i], i)
-            _check_table(variables[i].name, table, tuple(variables[v].arity for v in family))
+            shape = (*(seen[p] for p in self.structure.parents[i]), variables[i].arity)
+            _check_table(variables[i].name, table, shape)
             table.flags.writeable = False
+        object.__setattr__(self, "groups", groups)
         object.__setattr__(self, "variables", variables)
         object.__setattr__(self, "log_tables", tables)
 
@@ -136,6 +157,81 @@ class BayesianNetwork:
         """Number of free parameters: each row of a table has one less than it has entries."""
         return sum(t.size // t.shape[-1] * (t.shape[-1] - 1) for t in self.log_tables)
 
+    @property
+    def n_table_cells(self) -> int:
+        """Number of entries of all tables."""
+        return sum(t.size for t in self.log_tables)
+
+    @cached_property
+    def group_counts(self) -> tuple[int, ...]:
+        """How many values each variable has as a parent: its groups, or its states without any."""
+        return count_groups(self.groups, self.arities)
+
+    def group_codes(self, variable: int, codes: NDArray[np.integer]) -> NDArray[np.integer]:
+        """Groups of states of one variable, as its children see them.
+
+        Examples
+        --------
+        >>> grouped.group_codes(0, np.array([2, 0])).tolist()
+        [1, 0]
+        """
+        groups = None if self.groups is None else self.groups[variable]
+        return codes if groups is None else groups[codes]
+
+    def group_labels(self, variable: str | int) -> tuple[str, ...]:
+        """Names of the groups in which its children see a variable; of its states without groups.
+
+        Examples
+        --------
+        >>> grouped.group_labels("rain")
+        ('none', 'light or heavy')
+        """
+        i = self.variable_index(variable)
+        return self._group_labels[i]
+
+    def dense_table(self, variable: str | int) -> FloatArray:
+        """Log table of a variable with an axis of *states* for each parent; read-only.
+
+        Without groups this is the table itself, otherwise equal entries repeat inside a group.
+
+        Examples
+        --------
+        >>> np.exp(grouped.dense_table("grass")).round(2).tolist()
+        [[0.9, 0.1], [0.25, 0.75], [0.25, 0.75]]
+        """
+        i = self.variable_index(variable)
+        if self.groups is None:
+            return self.log_tables[i]
+        parents = self.structure.parents[i]
+        check_dense(
+            math.prod(self.arities[v] for v in (*parents, i)), f"table of {self.names[i]!r}"
+        )
+        table = expand(self.log_tables[i], [self.groups[p] for p in parents])
+        table.flags.writeable = False
+        return table
+
+    def without_groups(self) -> BayesianNetwork:
+        """The same distribution with plain tables, for whatever knows no groups.
+
+        Where the tables together would have more than 2**24 cells this is refused.
+
+        Examples
+        --------
+        >>> plain = grouped.without_groups()
+        >>> plain.groups is None, plain.n_table_cells, grouped.n_table_cells
+        (True, 9, 7)
+        """
+        if self.groups is None:
+            return self
+        sizes = [
+            math.prod(self.arities[v] for v in (*parents, i))
+            for i, parents in enumerate(self.structure.parents)
+        ]
+        largest = max(range(self.n_variables), key=sizes.__getitem__)
+        check_dense(sum(sizes), f"tables, the largest that of {self.names[largest]!r},")
+        tables = tuple(self.dense_table(i) for i in range(self.n_variables))
+        return BayesianNetwork(self.structure, self.variables, tables)
+
     def log_joint(self, codes: ArrayLike) -> FloatArray:
         """Log probability of complete rows: codes (n, n_variables) -> float64 (n,).
 
@@ -154,7 +250,8 @@ class BayesianNetwork:
         for i, (parents, table) in enumerate(
             zip(self.structure.parents, self.log_tables, strict=True)
         ):
-            total += table[tuple(checked[:, v] for v in (*parents, i))]
+            given = (self.group_codes(p, checked[:, p]) for p in parents)
+            total += table[(*given, checked[:, i])]
         return total
 
     def log_joint_per_class(self, codes: ArrayLike) -> FloatArray:
@@ -215,13 +312,9 @@ class BayesianNetwork:
         rng = _as_generator(random_state)
         if evidence:
             observed = self.encode_evidence(evidence)
-            trail = self._full_trail(observed, sum_out)
-            for variable, state in observed.items():
-                codes[:, variable] = state
-            elimination.draw_back(trail, codes, rng)
-            return codes
+            return self._inference.draw(len(codes), observed, rng)
         for i in self.structure.order:
-            parents = tuple(codes[:, p] for p in self.structure.parents[i])
+            parents = tuple(self.group_codes(p, codes[:, p]) for p in self.structure.parents[i])
             codes[:, i] = elimination.draw_states(self.log_tables[i], parents, len(codes), rng)
         return codes
 
@@ -253,8 +346,7 @@ class BayesianNetwork:
         shape = [self.variables[v].arity for v in sorted(asked)]
         check_cells(math.prod(shape))
         free = sorted(v for v in asked if v not in observed)
-        factors, plan = self._prepare(observed, keep=free)
-        joint = elimination.eliminate(factors, plan.order).values[..., 0]
+        joint = self._inference.log_joint_of(free, observed)
         result = np.zeros(shape)
         result[tuple(observed.get(v, slice(None)) for v in sorted(asked))] = _normalised(joint)
         return np.ascontiguousarray(np.transpose(result, np.argsort(np.argsort(asked))))
@@ -268,7 +360,7 @@ class BayesianNetwork:
         {'rain': [0.8, 0.2], 'grass': [0.77, 0.23]}
         """
         observed = self.encode_evidence(evidence)
-        log_marginals = elimination.marginalise_trail(self._full_trail(observed, sum_out))
+        log_marginals = self._inference.log_marginals(observed)
         return {
             variable.name: np.eye(variable.arity)[observed[i]]
             if i in observed
@@ -284,8 +376,7 @@ class BayesianNetwork:
         >>> round(float(np.exp(network.log_evidence({"grass": "wet"}))), 3)
         0.23
         """
-        factors, plan = self._prepare(self.encode_evidence(evidence), keep=())
-        return float(elimination.eliminate(factors, plan.order).values[0])
+        return float(self._inference.log_joint_of((), self.encode_evidence(evidence)))
 
     def most_probable_explanation(
         self, evidence: Evidence | None = None
@@ -305,14 +396,10 @@ class BayesianNetwork:
         >>> network.most_probable_explanation({"grass": "wet"})[0]
         {'rain': 'yes', 'grass': 'wet'}
         """
-        observed = self.encode_evidence(evidence)
-        codes, unique = elimination.trace_back(self._full_trail(observed, max_out), observed)
-        if not unique:
-            codes = self._first_explanation(observed)
-        families = enumerate(self.structure.parents)
-        terms = (self.log_tables[i][tuple(codes[v] for v in (*p, i))] for i, p in families)
+        codes = self._inference.most_probable(self.encode_evidence(evidence))
         states = {v.name: v.states[codes[i]] for i, v in enumerate(self.variables)}
-        return states, math.fsum(float(term) for term in terms)
+        terms = (self._inference.entry(i, codes) for i in range(self.n_variables))
+        return states, math.fsum(terms)
 
     def variable_index(self, variable: str | int) -> int:
         """Index of a variable given by name (or by index, which is only checked).
@@ -357,11 +444,13 @@ class BayesianNetwork:
         return observed
 
     def __eq__(self, other: object) -> bool:
-        """Equal structure and variables, and every table entry the same float."""
+        """Equal structure, variables and groups, and every table entry the same float."""
         if not isinstance(other, BayesianNetwork):
             return NotImplemented
-        return (self.structure, self.variables) == (other.structure, other.variables) and all(
-            np.array_equal(a, b) for a, b in zip(self.log_tables, other.log_tables, strict=True)
+        return (
+            (self.structure, self.variables) == (other.structure, other.variables)
+            and equal_groups(self.groups, other.groups)
+            and all(map(np.array_equal, self.log_tables, other.log_tables))
         )
 
     def __hash__(self) -> int:
@@ -379,15 +468,32 @@ class BayesianNetwork:
 
     def __reduce__(self) -> tuple[object, ...]:
         # Through the constructor: a copy is checked and read-only again, and carries no caches.
-        return BayesianNetwork, (self.structure, self.variables, self.log_tables)
+        return BayesianNetwork, (self.structure, self.variables, self.log_tables, self.groups)
 
     @cached_property
     def _index(self) -> dict[str, int]:
         return {name: i for i, name in enumerate(self.names)}
 
     @cached_property
+    def _group_labels(self) -> tuple[tuple[str, ...], ...]:
+        groups = self.groups or (None,) * self.n_variables
+        return tuple(
+            variable.states
+            if g is None
+            else tuple(
+                name_group([variable.states[s] for s in np.flatnonzero(g == k)]) for k in range(n)
+            )
+            for variable, g, n in zip(self.variables, groups, self.group_counts, strict=True)
+        )
+
+    @cached_property
     def _class_joint(self) -> ClassJoint:
-        return ClassJoint.build(self.structure, self.arities, self.log_tables)
+        return ClassJoint.build(self.structure, self.arities, self.log_tables, self.groups)
+
+    @cached_property
+    def _inference(self) -> Inference:
+        groups = self.groups or (None,) * self.n_variables
+        return Inference(self.structure, self.arities, self.log_tables, groups)
 
     def _checked_codes(self, codes: ArrayLike) -> NDArray[np.integer]:
         array = np.asarray(codes)
@@ -406,76 +512,23 @@ class BayesianNetwork:
             )
         return asked
 
-    def _factors(self, observed: Mapping[int, int], variables: Iterable[int]) -> list[Factor]:
-        """The tables of some variables where they agree with the evidence."""
-        parents = self.structure.parents
-        return [
-            elimination.condition((*parents[i], i), self.log_tables[i], observed) for i in variables
-        ]
 
-    def _plan(self, factors: Sequence[Factor], keep: Sequence[int]) -> elimination.Plan:
-        return elimination.plan_elimination((f.scope for f in factors), self.arities, keep)
-
-    def _prepare(
-        self, observed: Mapping[int, int], keep: Sequence[int]
-    ) -> tuple[list[Factor], elimination.Plan]:
-        """Conditioned factors of all variables that matter, and an affordable elimination order."""
-        factors = self._factors(observed, sorted(_ancestors(self.structure, (*keep, *observed))))
-        plan = self._plan(factors, keep)
-        check_cells(plan.largest)
-        return factors, plan
-
-    def _full_trail(
-        self, observed: Mapping[int, int], reduction: elimination.Reduction
-    ) -> list[Step]:
-        """The steps that eliminate every unobserved variable; refuses impossible evidence."""
-        factors = self._factors(observed, range(self.n_variables))
-        plan = self._plan(factors, ())
-        check_cells(plan.total)  # all products are kept until the way back
-        trail: list[Step] = []
-        rest = elimination.eliminate(factors, plan.order, reduction, trail)
-        _refuse_impossible(float(rest.values[0]))
-        return trail
-
-    def _first_explanation(self, observed: Mapping[int, int]) -> dict[int, int]:
-        """Lexicographically first explanation: one variable after the other at its best state."""
-        codes = dict(observed)
-        for variable in range(self.n_variables):
-            if variable in codes:
-                continue
-            factors = self._factors(codes, range(self.n_variables))
-            plan = self._plan(factors, (variable,))
-            check_cells(plan.largest)
-            best = elimination.eliminate(factors, plan.order, max_out)
-            codes[variable] = int(elimination.near_best(best.values[..., 0])[0])
-        return codes
-
-
-def _ancestors(structure: Structure, variables: Iterable[int]) -> set[int]:
-    """The variables and everything upstream of them."""
-    found: set[int] = set()
-    waiting = list(variables)
-    while waiting:
-        v = waiting.pop()
-        if v not in found:
-            found.add(v)
-            waiting.extend(structure.parents[v])
-    return found
+def check_dense(cells: int, what: str) -> None:
+    """Refuse to write out over states what is far smaller over groups."""
+    if cells > MAX_DENSE_CELLS:
+        raise ProblemTooLargeError(
+            f"the {what} would have {elimination.describe_cells(cells)} cells with the states of "
+            f"the parents in place of their groups, more than the limit of {MAX_DENSE_CELLS}; keep "
+            f"the groups (files in the native format, .json, do), or learn with fewer bins or "
+            f"fewer parents"
+        )
 
 
 def _normalised(log_values: FloatArray) -> FloatArray:
     peak = float(log_values.max())
-    _refuse_impossible(peak)
+    refuse_impossible(peak)
     values = np.exp(log_values - peak)
     return np.asarray(values / values.sum())
-
-
-def _refuse_impossible(log_probability: float) -> None:
-    if log_probability == -math.inf:
-        raise InputError(
-            "evidence has probability zero under this network, so nothing can be conditioned on "
-            "it; check the labels, or estimate the parameters with smoothing > 0"
-        )
 
 
 def _check_lengths(

@@ -7,6 +7,7 @@ ones and emoji, none for marks that combine with the character before.
 from __future__ import annotations
 
 import math
+import re
 import textwrap
 import unicodedata
 from collections.abc import Sequence
@@ -16,6 +17,12 @@ _GLUE = "\0"  # stands for a space at which no line may end
 _JOINERS = "\u200c\u200d"
 _NARROW = frozenset(" !'(),.:;I[]fijlt|/\\")
 _BROAD = frozenset("MWmw@%#&+<=>~")
+_NUMBER = r"[-+]?(?:[\d.]+(?:e[-+]?\d+)?|inf)"
+_HALF_LINE = re.compile(rf"(?:<=|>) {_NUMBER}")  # bins of a discretised column
+_INTERVAL = re.compile(rf"\({_NUMBER}, {_NUMBER}\]")
+_OR = " or "
+_LISTED_STATES = 4
+"""States of a group that are listed one by one."""
 
 
 def number(value: float) -> str:
@@ -54,6 +61,64 @@ def listing(names: Sequence[str], most: int = 12, more: str = "") -> str:
     """The first names; where some are left out, dots and what is said of the rest."""
     shown = ", ".join(names[:most])
     return shown if len(names) <= most else f"{shown}, ...{more}"
+
+
+def assignment(variable: str, state: str | None) -> str:
+    """A state, or a group of states, of a variable.
+
+    Examples
+    --------
+    >>> assignment("colour", "red"), assignment("age", "> 40"), assignment("age", "(20, 40]")
+    ('colour = red', 'age > 40', 'age in (20, 40]')
+    """
+    if state is None:
+        return f"{variable} missing"
+    first = state.partition(_OR)[0]
+    if _HALF_LINE.fullmatch(first):
+        return f"{variable} {state}"
+    return f"{variable} {'in' if _INTERVAL.fullmatch(first) else '='} {state}"
+
+
+def name_group(states: Sequence[str]) -> str:
+    """One label for several states: neighbouring bins by their outer limits, others listed.
+
+    Examples
+    --------
+    >>> name_group(["(20, 35]", "(35, 40]", "(40, 50]"]), name_group(["(35, 50]", "> 50"])
+    ('(20, 50]', '> 35')
+    >>> name_group(["<= 5", "> 5", "(missing)"]), name_group(["red", "blue"])
+    ('all or (missing)', 'red or blue')
+    >>> name_group(["Monday", "Tuesday", "Wednesday", "Thursday", "Friday"])
+    'Monday … Friday (5 states)'
+    """
+    pieces: list[str | tuple[str, str]] = []
+    for state in states:
+        limits = _limits(state)
+        last = pieces[-1] if pieces else None
+        if limits and isinstance(last, tuple) and limits[0] == last[1] != "":
+            pieces[-1] = (last[0], limits[1])
+        else:
+            pieces.append(limits or state)
+    if len(pieces) > _LISTED_STATES:
+        return f"{states[0]} {ELLIPSIS} {states[-1]} ({len(states)} states)"
+    return _OR.join(piece if isinstance(piece, str) else _name_bin(*piece) for piece in pieces)
+
+
+def _limits(state: str) -> tuple[str, str] | None:
+    """Lower and upper limit of a bin, empty where there is none; None if it is no bin."""
+    if _HALF_LINE.fullmatch(state):
+        sign, _, limit = state.partition(" ")
+        return (limit, "") if sign == ">" else ("", limit)
+    if _INTERVAL.fullmatch(state):
+        low, _, high = state[1:-1].partition(", ")
+        return low, high
+    return None
+
+
+def _name_bin(low: str, high: str) -> str:
+    if low and high:
+        return f"({low}, {high}]"
+    return f"> {low}" if low else f"<= {high}" if high else "all"
 
 
 def align(table: Sequence[Sequence[str]], indent: int = 2) -> list[str]:

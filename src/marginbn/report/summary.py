@@ -144,8 +144,8 @@ def is_proved(classifier: BaseBNClassifier) -> bool:
     evidence, result = evidence_of(classifier), classifier.result_
     if evidence.verdict is not None:
         return evidence.verdict.gap <= PROOF_TOLERANCE
-    nothing_to_search = isinstance(classifier, classifiers.NaiveBayesClassifier) or (
-        result.solver == _SINGLE_CLASS
+    nothing_to_search = result.solver == _SINGLE_CLASS or isinstance(
+        classifier, classifiers.NaiveBayesClassifier | classifiers.A1DEClassifier
     )
     return result.is_optimal and (nothing_to_search or evidence.source == "search")
 
@@ -176,6 +176,8 @@ def verdict(classifier: BaseBNClassifier) -> str:
         return "There is only one class, so there is nothing to separate."
     if isinstance(classifier, classifiers.NaiveBayesClassifier):
         return "Naive Bayes: the structure is fixed, there was nothing to search."
+    if isinstance(classifier, classifiers.A1DEClassifier):
+        return "A1DE: the average of fixed structures, there was nothing to search."
     name, evidence = _short_score_name(classifier), evidence_of(classifier)
     if evidence.verdict is not None:
         return _verified(evidence.verdict, name)
@@ -240,6 +242,12 @@ def settings(classifier: BaseBNClassifier) -> dict[str, Any]:
             "validation_accuracy": float(classifier.best_score_),
         }
         del params["gammas"]
+        if not isinstance(classifier.scoring, str):
+            params["scoring"] = "a scorer of one's own"
+        if classifier.scoring not in ("accuracy", "pooled_accuracy", "one_standard_error"):
+            params["validation_score"] = params.pop("validation_accuracy")
+    if classifier.smoothing == "auto":
+        params["smoothing"] = classifier.smoothing_
     return params
 
 
@@ -250,8 +258,12 @@ def facts(
     result, network = classifier.result_, classifier.network_
     lines = [("score", score_name(classifier))]
     if isinstance(classifier, classifiers.MaxMarginBNClassifierCV):
-        chosen = f"{classifier.max_parents_} parents at most, gamma {classifier.gamma_:.4g}"
-        lines.append(("chosen", f"{chosen} (validation {percent(classifier.best_score_)})"))
+        lines.append(("chosen", _choice_text(classifier)))
+    if classifier.smoothing == "auto":
+        lines.append(("smoothing", f"{classifier.smoothing_:g}, chosen by validated log loss"))
+    if hasattr(classifier, "networks_"):
+        together = counted(len(classifier.networks_), "network")
+        lines.append(("predicts", f"the average of {together}; below is one of them, to read"))
     lines += [
         ("objective", wording.number(result.objective)),
         ("bound", wording.number(result.bound)),
@@ -265,6 +277,14 @@ def facts(
     ]
     lines += [(line.name, line.text()) for line in accuracies]
     return [(label, text) for label, text in lines if text]
+
+
+def _choice_text(classifier: classifiers.MaxMarginBNClassifierCV) -> str:
+    chosen = f"{classifier.max_parents_} parents at most, gamma {classifier.gamma_:.4g}"
+    if classifier.scoring in ("accuracy", "pooled_accuracy", "one_standard_error"):
+        return f"{chosen} (validation {percent(classifier.best_score_)})"
+    by = classifier.scoring if isinstance(classifier.scoring, str) else "a scorer of one's own"
+    return f"{chosen} (validation {classifier.best_score_:.4g} by {by})"
 
 
 def _search_text(classifier: BaseBNClassifier) -> str:
@@ -352,7 +372,7 @@ def _describe_table(network: BayesianNetwork, i: int, width: int) -> str:
     given = ", ".join(visible(network.names[p]) for p in parents)
     title = f"P({visible(network.names[i])}{' | ' + given if given else ''})"
     table = network.log_tables[i].reshape(-1, network.arities[i])
-    contexts = map(", ".join, product(*(network.variables[p].states for p in parents)))
+    contexts = map(", ".join, product(*(network.group_labels(p) for p in parents)))
     header = ["", *map(visible, network.variables[i].states)]
     body = [
         [context, *(f"{math.exp(v):.4f}" for v in row)]

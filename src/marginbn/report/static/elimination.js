@@ -73,24 +73,23 @@ export function eliminate(factors, order, arities) {
   return { steps, logTotal: multiply(remaining, arities).values[0] };
 }
 
-// Log marginal of every eliminated variable, up to a constant.
+// What the steps say in the end: by variable, the belief of its step.
 //
 // A message goes to the first later step that has a variable of its scope. Read backwards, the
 // belief of a step is its product times (belief of the receiver, summed to the message's scope)
 // over the message: all factors together with everything else summed out.
-export function marginalise(steps, arities) {
+export function believe(steps, arities) {
   const position = new Map(steps.map((step, place) => [step.variable, place]));
-  const beliefs = [];
-  const marginals = new Map();
-  for (let place = steps.length - 1; place >= 0; place--) {
-    const { variable, product, message } = steps[place];
-    beliefs[place] = product;
+  const beliefs = new Map();
+  for (const { variable, product, message } of [...steps].reverse()) {
+    let belief = product;
     if (message.scope.length > 0) {
       const receiver = Math.min(...message.scope.map((v) => position.get(v)));
-      const told = divide(sumTo(message.scope, beliefs[receiver], arities), message);
-      beliefs[place] = multiply([product, told], arities);
+      const known = beliefs.get(steps[receiver].variable);
+      const told = divide(sumTo(message.scope, known, arities), message);
+      belief = multiply([product, told], arities);
     }
-    marginals.set(variable, sumTo([variable], beliefs[place], arities).values);
+    beliefs.set(variable, belief);
   }
-  return marginals;
+  return beliefs;
 }

@@ -67,17 +67,53 @@ export function divide(factor, divisor) {
   return { scope: factor.scope, values };
 }
 
-// Sum over all variables that are not in the scope: log sum exp, with the peak taken out first.
+// Sum over all variables that are not in the scope.
 export function sumTo(scope, factor, arities) {
   const places = placesIn(stridesOf(scope, arities), factor.scope, arities);
-  const peaks = new Float64Array(countCells(scope, arities)).fill(-Infinity);
-  factor.values.forEach((value, cell) => {
+  return { scope, values: addUp(factor.values, places, countCells(scope, arities)) };
+}
+
+// The factor with one entry per group of a variable's states: the sum of them.
+export function collapse(factor, variable, codes, arities) {
+  const places = placesOfGroups(factor.scope, variable, codes, arities);
+  const cells = (factor.values.length / codes.length) * countGroups(codes);
+  return { scope: factor.scope, values: addUp(factor.values, places, cells) };
+}
+
+// The inverse: every state has the entry of its group.
+export function expand(factor, variable, codes, arities) {
+  const places = placesOfGroups(factor.scope, variable, codes, arities);
+  return { scope: factor.scope, values: Float64Array.from(places, (place) => factor.values[place]) };
+}
+
+export function countGroups(codes) {
+  return codes.reduce((most, code) => Math.max(most, code), -1) + 1;
+}
+
+// For every joint state its place in the array where groups stand for the states of one variable;
+// the arities are those of states.
+function placesOfGroups(scope, variable, codes, arities) {
+  const stride = stridesOf(scope, arities).get(variable);
+  const count = countGroups(codes);
+  const places = new Uint32Array(countCells(scope, arities));
+  let cell = 0;
+  for (let first = 0; cell < places.length; first += count) {
+    for (const code of codes) {
+      for (let after = 0; after < stride; after++) places[cell++] = (first + code) * stride + after;
+    }
+  }
+  return places;
+}
+
+// log sum exp of the values that go to the same place, with the peak taken out first.
+function addUp(logValues, places, cells) {
+  const peaks = new Float64Array(cells).fill(-Infinity);
+  logValues.forEach((value, cell) => {
     if (value > peaks[places[cell]]) peaks[places[cell]] = value;
   });
-  const sums = new Float64Array(peaks.length);
-  factor.values.forEach((value, cell) => {
+  const sums = new Float64Array(cells);
+  logValues.forEach((value, cell) => {
     if (value > -Infinity) sums[places[cell]] += Math.exp(value - peaks[places[cell]]);
   });
-  const values = sums.map((sum, cell) => (sum > 0 ? Math.log(sum) + peaks[cell] : -Infinity));
-  return { scope, values };
+  return sums.map((sum, cell) => (sum > 0 ? Math.log(sum) + peaks[cell] : -Infinity));
 }

@@ -1,23 +1,28 @@
 // Exact posteriors of all variables of a network, given states of some of them.
 //
-// A network is {variables: [{name, states}], parents: [[index]], arities, logTables}; a log table
-// has one axis per parent in increasing order and the variable itself last.
+// A network is {variables: [{name, states}], parents: [[index]], arities, logTables, groups,
+// seenArities}; a log table has one axis per parent in increasing order and the variable itself last.
+//
+// Children may see the states of a parent in groups, {codes, names}; then the parent's axis is over
+// groups. Such a variable is eliminated over its groups, because no child can tell two states of a
+// group apart. Its own table then tells how a group divides into states.
 
-import { eliminate, marginalise, planOrder } from "./elimination.js";
-import { condition, countCells } from "./factors.js";
+import { believe, eliminate, planOrder } from "./elimination.js";
+import { collapse, condition, countCells, divide, expand, multiply, sumTo } from "./factors.js";
 
 // The network as it is embedded in the page: tables are one row of 64-bit numbers in base64.
-export function readNetwork({ variables, parents, tables }) {
+export function readNetwork({ variables, parents, tables, groups }) {
   const arities = variables.map((v) => v.states.length);
+  const seenArities = arities.map((arity, i) => groups[i]?.names.length ?? arity);
   const numbers = readNumbers(tables);
   let start = 0;
   const logTables = parents.map((family, i) => {
-    const end = start + countCells([...family, i], arities);
+    const end = start + countCells(family, seenArities) * arities[i];
     const table = numbers.subarray(start, end);
     start = end;
     return table;
   });
-  return { variables, parents, arities, logTables };
+  return { variables, parents, arities, logTables, groups, seenArities };
 }
 
 function readNumbers(base64) {
@@ -32,18 +37,50 @@ function readNumbers(base64) {
 // Returns the log probability of the evidence and one array per variable; the arrays are null where
 // the evidence has probability zero. Throws TooLargeError where the products would be too large.
 export function infer(network, evidence) {
-  const { arities, logTables, parents } = network;
-  const factors = parents.map((family, i) =>
-    condition([...family, i], logTables[i], evidence, arities),
+  const { arities, groups, seenArities } = network;
+  const tables = arities.map((_, i) => conditionTable(network, i, evidence));
+  const factors = tables.map((table, i) =>
+    groups[i] && !evidence.has(i)
+      ? collapse(table, i, groups[i].codes, aritiesOfTable(network, i))
+      : table,
   );
-  const order = planOrder(factors, arities);
-  const { steps, logTotal } = eliminate(factors, order, arities);
+  const order = planOrder(factors, seenArities);
+  const { steps, logTotal } = eliminate(factors, order, seenArities);
   if (logTotal === -Infinity) return { logProbability: -Infinity, posteriors: null };
-  const marginals = marginalise(steps, arities);
-  const posteriors = arities.map((arity, i) =>
-    evidence.has(i) ? certain(evidence.get(i), arity) : normalise(marginals.get(i)),
-  );
+  const beliefs = believe(steps, seenArities);
+  const posteriors = arities.map((arity, i) => {
+    if (evidence.has(i)) return certain(evidence.get(i), arity);
+    if (!groups[i]) return normalise(sumTo([i], beliefs.get(i), seenArities).values);
+    const first = order.find((v) => factors[i].scope.includes(v)); // its belief knows all of them
+    const belief = sumTo(factors[i].scope, beliefs.get(first), seenArities);
+    return normalise(divideGroups(network, i, divide(belief, factors[i]), tables[i]));
+  });
   return { logProbability: logTotal, posteriors };
+}
+
+// The table of a variable where it agrees with the evidence.
+function conditionTable(network, i, evidence) {
+  const family = network.parents[i];
+  const known = new Map();
+  for (const p of family) {
+    const state = evidence.get(p);
+    if (state !== undefined) known.set(p, network.groups[p]?.codes[state] ?? state);
+  }
+  if (evidence.has(i)) known.set(i, evidence.get(i));
+  return condition([...family, i], network.logTables[i], known, aritiesOfTable(network, i));
+}
+
+// How long the axes of a table are: groups of the parents, states of the variable itself.
+function aritiesOfTable({ arities, groups, seenArities }, i) {
+  return groups[i] ? Object.assign([...seenArities], { [i]: arities[i] }) : seenArities;
+}
+
+// Log marginal of the states: P(group, parents, evidence) / P(group | parents), which is the ratio,
+// times P(state | parents), summed over the parents.
+function divideGroups(network, i, ratio, table) {
+  const arities = aritiesOfTable(network, i);
+  const told = expand(ratio, i, network.groups[i].codes, arities);
+  return sumTo([i], multiply([told, table], arities), arities).values;
 }
 
 function certain(state, arity) {

@@ -1,0 +1,284 @@
+"""The classifiers that people reach for today, as rivals of the networks in accuracy.
+
+    logistic        numbers standardised, categories as indicators; C validated by log loss
+    svm             RBF kernel on the same matrix; sigma and C validated by accuracy, no posterior
+    svm-states      the paper's: the same on indicators of discretised features
+    hgb             scikit-learn's HistGradientBoostingClassifier, defaults, categories declared
+    lightgbm        LightGBM, defaults, categories declared
+    lightgbm-tuned  learning rate 0.05; 4, 15 or 31 leaves, categories declared or as indicators,
+                    up to 1000 rounds, all by validated log loss
+    catboost        CatBoost, defaults, categories declared
+    forest          500 trees, categories as indicators
+    ebm             InterpretML's explainable boosting, defaults (14 bags), categories declared
+
+Each is a function from a :class:`Task` to a :class:`Fitted`; all choices use ``task.inner``. One
+thread each. Packages outside scikit-learn are imported by the function that needs them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from sklearn.compose import ColumnTransformer
+from sklearn.ensemble import HistGradientBoostingClassifier, RandomForestClassifier
+from sklearn.impute import SimpleImputer
+from sklearn.linear_model import LogisticRegression
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import OneHotEncoder, StandardScaler
+from sklearn.svm import SVC
+
+from experiments.encoding import Matrix, MixedMatrix, StateIndicators
+from experiments.forecast import Fitted, judge
+from experiments.outcome import Labels, short
+from experiments.protocol import Task
+from experiments.rivals import KERNEL_CACHE_MEGABYTES, cut_for_svm, smoothness
+from marginbn import Table
+
+LOGISTIC_PENALTIES = (1.0, 0.1, 10.0, 0.01, 100.0, 0.001, 1000.0)
+"""The default first: ties go to the earlier entry."""
+TREES = 500
+LEAVES = (4, 15, 31)
+LEARNING_RATE = 0.05
+MOST_ROUNDS = 1000
+PATIENCE = 50
+"""Rounds without a better validated log loss after which boosting stops."""
+
+
+def logistic(task: Task) -> Fitted:
+    matrix, values = _matrix(task)
+    losses = [_validated_loss(task, matrix, values, c) for c in LOGISTIC_PENALTIES]
+    best = int(np.argmin(losses))
+    pipeline = _logistic(matrix, LOGISTIC_PENALTIES[best]).fit(values, task.labels)
+    chosen = {"C": LOGISTIC_PENALTIES[best], "validated": short(losses[best])}
+    return _fitted(pipeline, matrix, chosen)
+
+
+def _validated_loss(task: Task, matrix: MixedMatrix, values: Matrix, penalty: float) -> float:
+    losses = []
+    for fit_rows, held_out in task.inner:
+        pipeline = _logistic(matrix, penalty).fit(values[fit_rows], task.labels[fit_rows])
+        known = Fitted(pipeline.classes_, lambda table: None)
+        answer = pipeline.predict_proba(values[held_out])
+        losses.append(judge(known, answer, task.labels[held_out])["log_loss"])
+    return float(np.mean(np.array(losses, dtype=float)))
+
+
+def _logistic(matrix: MixedMatrix, penalty: float) -> Any:
+    return make_pipeline(standardised(matrix), LogisticRegression(C=penalty, max_iter=1000))
+
+
+def standardised(matrix: MixedMatrix) -> ColumnTransformer:
+    """Numbers standardised, one indicator per category; mean or mode for what is missing."""
+    numbers = make_pipeline(SimpleImputer(), StandardScaler())
+    codes = make_pipeline(
+        SimpleImputer(strategy="most_frequent"), OneHotEncoder(handle_unknown="ignore")
+    )
+    return _by_kind(matrix, numbers, codes)
+
+
+def indicators(matrix: MixedMatrix) -> ColumnTransformer:
+    """Numbers as they are, one indicator per category."""
+    encoder = OneHotEncoder(handle_unknown="ignore", sparse_output=False)
+    return _by_kind(matrix, "passthrough", encoder)
+
+
+def _by_kind(matrix: MixedMatrix, numbers: Any, codes: Any) -> ColumnTransformer:
+    is_code = matrix.categorical_
+    return ColumnTransformer(
+        [("numbers", numbers, np.flatnonzero(~is_code)), ("codes", codes, np.flatnonzero(is_code))]
+    )
+
+
+Encoder = Callable[[Table, Labels], Callable[[Table], Matrix]]
+"""Learns from a table and its labels how tables become matrices."""
+
+
+def support_vectors(encode: Encoder) -> Callable[[Task], Fitted]:
+    """The paper's grid of sigma and C on the matrices of `encode`; gamma = 1 / (2 sigma^2)."""
+
+    def fit(task: Task) -> Fitted:
+        grid = [{"sigma": s, "C": c} for s in task.settings.sigmas for c in task.settings.penalties]
+        scores, notes = _validated_machines(task, grid, encode)
+        ties = [g for g, score in zip(grid, scores, strict=True) if score == max(scores)]
+        best = min(ties, key=smoothness)
+        to_matrix = encode(task.train, task.labels)
+        machine = _machine(**best).fit(to_matrix(task.train), task.labels)
+        return Fitted(
+            machine.classes_,
+            lambda table: machine.predict(to_matrix(table)),
+            {**best, "validated": short(max(scores))},
+            notes,
+            gives_labels=True,
+        )
+
+    return fit
+
+
+def _validated_machines(
+    task: Task, grid: list[dict[str, float]], encode: Encoder
+) -> tuple[list[float], list[str]]:
+    """Mean accuracy of every machine over the inner splits, and what was saved."""
+    hits = np.zeros((len(task.inner), len(grid)))
+    notes: list[str] = []
+    for k, split in enumerate(task.inner):
+        fit_rows, held_out = cut_for_svm(task, split, notes)
+        to_matrix = encode(task.train.take(fit_rows), task.labels[fit_rows])
+        seen, unseen = (to_matrix(task.train.take(rows)) for rows in (fit_rows, held_out))
+        for i, setting in enumerate(grid):
+            machine = _machine(**setting).fit(seen, task.labels[fit_rows])
+            hits[k, i] = np.mean(machine.predict(unseen) == task.labels[held_out])
+    return hits.mean(axis=0).tolist(), notes
+
+
+def raw_inputs(table: Table, labels: Labels) -> Callable[[Table], Matrix]:
+    """Standardised numbers and indicators of categories."""
+    matrix = MixedMatrix().fit(table)
+    scale = standardised(matrix).fit(matrix.transform(table))
+    return lambda new: _dense(scale.transform(matrix.transform(new)))
+
+
+def state_inputs(table: Table, labels: Labels) -> Callable[[Table], Matrix]:
+    """What the networks see, as in the paper: indicators of the discretised features."""
+    return StateIndicators().fit(table, labels).transform
+
+
+def _machine(sigma: float, C: float) -> SVC:
+    return SVC(C=C, gamma=1 / (2 * sigma**2), cache_size=KERNEL_CACHE_MEGABYTES)
+
+
+def _dense(values: Any) -> Matrix:
+    dense: Matrix = values.toarray() if hasattr(values, "toarray") else values
+    return dense
+
+
+def hist_boosting(task: Task) -> Fitted:
+    matrix, values = _matrix(task)
+    classifier = HistGradientBoostingClassifier(
+        categorical_features=matrix.categorical_, random_state=task.settings.seed
+    )
+    return _fitted(classifier.fit(values, task.labels), matrix)
+
+
+def random_forest(task: Task) -> Fitted:
+    matrix, values = _matrix(task)
+    forest = RandomForestClassifier(TREES, n_jobs=1, random_state=task.settings.seed)
+    pipeline = make_pipeline(indicators(matrix), forest)
+    return _fitted(pipeline.fit(values, task.labels), matrix)
+
+
+def light_boosting(task: Task) -> Fitted:
+    from lightgbm import LGBMClassifier
+
+    matrix, values = _matrix(task)
+    classifier = LGBMClassifier(n_jobs=1, verbose=-1, random_state=task.settings.seed)
+    return _fitted(_fit_light(classifier, values, task, matrix.categorical_), matrix)
+
+
+def _fit_light(classifier: Any, values: Matrix, task: Task, is_code: Any) -> Any:
+    declared = np.flatnonzero(is_code).tolist()
+    return classifier.fit(values, task.labels, categorical_feature=declared)
+
+
+def tuned_light_boosting(task: Task) -> Fitted:
+    """Leaves, coding of categories and rounds by the mean log loss over the inner splits."""
+    from lightgbm import LGBMClassifier
+
+    matrix, values = _matrix(task)
+    codings = {"declared": (values, matrix.categorical_)}
+    transformer = indicators(matrix).fit(values)
+    if matrix.categorical_.any():
+        columns = transformer.transform(values)
+        codings["indicators"] = columns, np.zeros(columns.shape[1], dtype=bool)
+    entries = [
+        {"coding": coding, "leaves": leaves, **_validated_rounds(task, *codings[coding], leaves)}
+        for coding in codings
+        for leaves in LEAVES
+    ]
+    best = min(entries, key=lambda entry: entry["validated"])
+    classifier = LGBMClassifier(
+        n_estimators=best["rounds"],
+        num_leaves=best["leaves"],
+        learning_rate=LEARNING_RATE,
+        n_jobs=1,
+        verbose=-1,
+        random_state=task.settings.seed,
+    )
+    _fit_light(classifier, codings[best["coding"]][0], task, codings[best["coding"]][1])
+    if best["coding"] == "declared":
+        return _fitted(classifier, matrix, best)
+    return _fitted(classifier, matrix, best, transformer.transform)
+
+
+def _validated_rounds(task: Task, values: Matrix, is_code: Any, leaves: int) -> dict[str, Any]:
+    """Rounds with the best log loss and that loss; all splits are boosted side by side."""
+    import lightgbm
+
+    classes, labels = np.unique(task.labels, return_inverse=True)
+    several = {"objective": "multiclass", "num_class": len(classes), "metric": "multi_logloss"}
+    parameters = {
+        "learning_rate": LEARNING_RATE,
+        "num_leaves": leaves,
+        "early_stopping_round": PATIENCE,
+        "num_threads": 1,
+        "verbose": -1,
+        "seed": task.settings.seed,
+        **(several if len(classes) > 2 else {"objective": "binary", "metric": "binary_logloss"}),
+    }
+    rows = lightgbm.Dataset(
+        values,
+        labels,
+        categorical_feature=np.flatnonzero(is_code).tolist(),
+        params={"verbose": -1, "num_threads": 1},
+        free_raw_data=False,
+    )
+    curves = lightgbm.cv(parameters, rows, MOST_ROUNDS, folds=task.inner)
+    curve = next(values for name, values in curves.items() if name.endswith("-mean"))
+    return {"rounds": len(curve), "validated": short(curve[-1])}
+
+
+def cat_boosting(task: Task) -> Fitted:
+    from catboost import CatBoostClassifier, Pool
+
+    matrix, values = _matrix(task)
+    declared = np.flatnonzero(matrix.categorical_).tolist()
+
+    def pool(values: Matrix, labels: Any = None) -> Any:
+        cells = values.astype(object)
+        cells[:, declared] = values[:, declared].astype(int)
+        return Pool(cells, labels, cat_features=declared)
+
+    classifier = CatBoostClassifier(
+        thread_count=1, verbose=False, allow_writing_files=False, random_seed=task.settings.seed
+    )
+    return _fitted(classifier.fit(pool(values, task.labels)), matrix, prepare=pool)
+
+
+def explainable_boosting(task: Task) -> Fitted:
+    from interpret.glassbox import ExplainableBoostingClassifier
+
+    matrix, values = _matrix(task)
+    kinds = ["nominal" if is_code else "continuous" for is_code in matrix.categorical_]
+    classifier = ExplainableBoostingClassifier(
+        feature_types=kinds, n_jobs=1, random_state=task.settings.seed
+    )
+    return _fitted(classifier.fit(values, task.labels), matrix)
+
+
+def _matrix(task: Task) -> tuple[MixedMatrix, Matrix]:
+    matrix = MixedMatrix().fit(task.train)
+    return matrix, matrix.transform(task.train)
+
+
+def _fitted(
+    classifier: Any,
+    matrix: MixedMatrix,
+    chosen: dict[str, Any] | None = None,
+    prepare: Callable[[Matrix], Any] = np.asarray,
+) -> Fitted:
+    return Fitted(
+        np.asarray(classifier.classes_).astype(str),
+        lambda table: classifier.predict_proba(prepare(matrix.transform(table))),
+        chosen or {},
+    )

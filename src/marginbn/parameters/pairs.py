@@ -1,0 +1,172 @@
+"""Which pairs of features deserve a table, and where their states are cut.
+
+Given the posteriors p_nc of a model of main effects, a table over a pair of features is judged by
+one Newton step on it. With residuals r_nc = [y_n = c] - p_nc and curvatures h_nc = p_nc (1 - p_nc),
+per class and cell g = sum w_n r_nc and h = sum w_n h_nc,
+
+    gain = sum_{c, cell} g^2 (h + 2 ridge) / (2 (h + ridge)^2)  -  price (C - 1)/C h / (h + ridge).
+
+The first term is what the step gains in likelihood, the second what it is expected to gain from
+noise alone. For two classes both say the same, so one is counted.
+
+Numbers are cut *for the pair*: a feature whose own effect is nil can still matter together with
+another. Candidates are the coarse bins and eight quantiles; ``kernels/cuts.py`` chooses.
+
+The pairs kept form a tree of cliques (a *k-tree*): every feature joins with at most k features that
+are joined to each other already, so the network that has these tables needs no further arcs. With
+k = 1 it is the forest of highest gain, found exactly; with more, the next feature and its clique
+are always those that gain most.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from marginbn.data.encode import EncodedData
+from marginbn.data.ordinal import OrdinalData
+from marginbn.parameters.design import Interaction, coarse_groups, pair_interaction
+from marginbn.parameters.kernels.cuts import best_cuts
+
+FloatArray = NDArray[np.float64]
+IntArray = NDArray[np.intp]
+
+RIDGE = 3.0
+PRICE = 0.5
+GRID = 8
+MOST_GROUPS = 5
+
+
+@dataclass(frozen=True, eq=False)
+class Pairs:
+    """Gain of every pair of features and the groups at which it has this gain.
+
+    ``gains[i, j]`` is symmetric and counts features from 0; ``groups[i, j]`` for i < j.
+    """
+
+    gains: FloatArray
+    groups: dict[tuple[int, int], tuple[IntArray, IntArray]]
+
+
+def find_pairs(rows: OrdinalData, posterior: FloatArray) -> Pairs:
+    """All pairs of features on top of a model with these posteriors (n, n_classes)."""
+    data = rows.data
+    n_features = data.n_variables - 1
+    grids = [_grid(rows, v) for v in range(1, data.n_variables)]
+    sizes = [int(grid.max()) + 1 for grid in grids]
+    cells = np.column_stack([g[data.codes[:, i + 1]] for i, g in enumerate(grids)])
+    slopes, curvatures, starts = _pair_sums(cells, sizes, data, posterior)
+    gains = np.full((n_features, n_features), -np.inf)
+    groups = {}
+    free = [positions is not None for positions in rows.positions[1:]]
+    price = PRICE * (1.0 - 1.0 / data.n_classes)
+    for i in range(n_features):
+        for j in range(i + 1, n_features):
+            if min(sizes[i], sizes[j]) < 2:
+                continue
+            block = np.s_[:, starts[i] : starts[i + 1], starts[j] : starts[j + 1]]
+            g, h = (np.ascontiguousarray(sums[block]) for sums in (slopes, curvatures))
+            gain, *cuts = best_cuts(g, h, free[i], free[j], MOST_GROUPS, RIDGE, price)
+            gains[i, j] = gains[j, i] = gain
+            own = [np.concatenate([[0], np.cumsum(c)]).astype(np.intp) for c in cuts]
+            groups[i, j] = own[0][grids[i]], own[1][grids[j]]
+    return Pairs(gains, groups)
+
+
+def _grid(rows: OrdinalData, variable: int) -> IntArray:
+    """Candidate groups of the states: coarse bins and quantiles for numbers, states otherwise."""
+    positions = rows.positions[variable]
+    coarse = coarse_groups(rows, variable)
+    if positions is None:
+        return coarse
+    data = rows.data
+    weight = np.bincount(data.codes[:, variable], data.weights, len(coarse))
+    number = ~np.isnan(positions)
+    reached = np.cumsum(weight[number])
+    shares = np.arange(1, GRID) * (reached[-1] / GRID)
+    edges = np.abs(reached[:, np.newaxis] - shares).argmin(axis=0)  # a cut after these states
+    cut = np.zeros(len(coarse), dtype=bool)
+    cut[edges + 1 if number.all() else np.minimum(edges + 1, len(coarse) - 1)] = True
+    cut[1:] |= np.diff(coarse) > 0
+    cut[0] = False
+    return np.cumsum(cut).astype(np.intp)
+
+
+def _pair_sums(
+    cells: NDArray[np.integer], sizes: list[int], data: EncodedData, posterior: FloatArray
+) -> tuple[FloatArray, FloatArray, IntArray]:
+    """g and h of all pairs of cells, (classes, cells of all features, cells of all features)."""
+    starts = np.cumsum([0, *sizes])
+    n_rows, classes = len(cells), data.codes[:, 0]
+    indicator = np.zeros((n_rows, int(starts[-1])))
+    indicator[np.arange(n_rows)[:, np.newaxis], cells + starts[:-1]] = 1.0
+    counted = range(1 if data.n_classes == 2 else data.n_classes)
+    sums = np.empty((2, len(counted), starts[-1], starts[-1]))
+    for c in counted:
+        p = posterior[:, c]
+        for k, values in enumerate(((classes == c) - p, p * (1.0 - p))):
+            sums[k, c] = indicator.T @ (indicator * (data.weights * values)[:, np.newaxis])
+    return sums[0], sums[1], starts.astype(np.intp)
+
+
+def choose_interactions(rows: OrdinalData, pairs: Pairs, width: int) -> tuple[Interaction, ...]:
+    """The tables of the best k-tree of pairs with a positive gain, k = ``width``."""
+    chosen = []
+    for i, j in best_tree(pairs.gains, width):
+        pair = (i + 1, j + 1)
+        chosen.append(pair_interaction(rows, pair, pairs.groups[i, j]))
+    return tuple(chosen)
+
+
+def best_tree(gains: FloatArray, width: int) -> list[tuple[int, int]]:
+    """Pairs (i < j) of a k-tree with a high total gain; only pairs with a positive one.
+
+    Grown like Prim's tree: the next feature and the clique it joins are those of highest gain. With
+    ``width`` 1 this is the optimum.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> gains = np.array([[0, 3, 2, -1], [3, 0, 1, 0.5], [2, 1, 0, -1], [-1, 0.5, -1, 0]])
+    >>> best_tree(gains, 1), best_tree(gains, 2)
+    ([(0, 1), (0, 2), (1, 3)], [(0, 1), (0, 2), (1, 2), (1, 3)])
+    """
+    gains = np.where(gains > 0, gains, 0.0)
+    outside = set(range(len(gains)))
+    cliques: list[tuple[int, ...]] = []
+    pairs: list[tuple[int, int]] = []
+    while outside:
+        feature, clique = _best_joining(gains, sorted(outside), cliques)
+        if feature is None:  # a new tree, from its best pair
+            rest = sorted(outside)
+            among = gains[np.ix_(rest, rest)]
+            if among.max() <= 0:
+                break
+            feature = rest[int(among.argmax()) // len(rest)]
+        joined = [other for other in clique if gains[feature, other] > 0]
+        pairs += [(min(feature, other), max(feature, other)) for other in joined]
+        outside.remove(feature)
+        cliques += _new_cliques(feature, joined, width)
+    return pairs
+
+
+def _best_joining(
+    gains: FloatArray, outside: list[int], cliques: list[tuple[int, ...]]
+) -> tuple[int | None, tuple[int, ...]]:
+    """The feature outside and the clique inside that gain most together."""
+    best, choice = 0.0, None
+    for clique in cliques:
+        totals = gains[np.ix_(outside, clique)].sum(axis=1)
+        k = int(totals.argmax())
+        if totals[k] > best:
+            best, choice = float(totals[k]), (outside[k], clique)
+    return choice if choice is not None else (None, ())
+
+
+def _new_cliques(feature: int, joined: list[int], width: int) -> list[tuple[int, ...]]:
+    """Cliques of at most ``width`` features with the newcomer among them."""
+    if len(joined) < width:
+        return [(*joined, feature)]
+    return [(*(other for other in joined if other != left), feature) for left in joined]

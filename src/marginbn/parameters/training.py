@@ -1,0 +1,131 @@
+"""Parameters that maximise the conditional likelihood of the class, or its margin.
+
+With scores s_c(x) linear in v (``design.py``) and rows n of weight w_n and class y_n
+
+    conditional   J(v) = sum_n w_n [ log sum_c exp s_c(x_n) - s_{y_n}(x_n) ]   +  ridge/2 |v|^2
+    margin        J(v) = sum_n w_n hinge(1 - m_n)                              +  ridge/2 |v|^2,
+                  m_n = s_{y_n}(x_n) - max_{c != y_n} s_c(x_n)                 (the margin of eq. 9)
+
+The first is strictly convex: one minimum, whatever the structure, because the tables are not
+normalised yet (``normalise.py`` does that without changing the posterior). In the second hinge and
+maximum are rounded off so that it has a gradient; its scores know no scale, so they are divided by
+a temperature afterwards.
+
+Minimised by L-BFGS in parameters that are scaled by the curvature, along a path from a strong ridge
+to a weak one, each starting from the one before.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.optimize import minimize
+from scipy.special import logsumexp
+
+from marginbn.data.encode import EncodedData
+from marginbn.parameters.class_scores import ClassScores
+from marginbn.parameters.design import Design
+
+FloatArray = NDArray[np.float64]
+Loss = Callable[[FloatArray, NDArray[np.intp], FloatArray], tuple[float, FloatArray]]
+"""(scores (n, classes), classes (n,), weights (n,)) -> loss and its derivative by the scores"""
+
+RIDGES = tuple(192.0 * 0.25**k for k in range(8))
+"""From a prior that leaves little of any effect to one for concepts without noise."""
+
+ITERATIONS = 150
+MEMORY = 10
+
+
+def conditional_loss(
+    scores: FloatArray, classes: NDArray[np.intp], weights: FloatArray
+) -> tuple[float, FloatArray]:
+    """Minus the log posterior of the classes."""
+    rows = np.arange(len(scores))
+    shifted = scores - scores.max(axis=1, keepdims=True)
+    own = shifted[rows, classes]
+    joint = np.exp(shifted)
+    total = joint.sum(axis=1)
+    loss = float(weights @ (np.log(total) - own))
+    joint *= (weights / total)[:, np.newaxis]
+    joint[rows, classes] -= weights
+    return loss, joint
+
+
+SOFTENING = 0.1
+KNEE = 0.25
+
+
+def margin_loss(
+    scores: FloatArray, classes: NDArray[np.intp], weights: FloatArray
+) -> tuple[float, FloatArray]:
+    """What a margin lacks to one; the maximum is a soft one, the knee of the hinge a parabola."""
+    rows = np.arange(len(scores))
+    rivals = scores.copy()
+    rivals[rows, classes] = -np.inf
+    rival = SOFTENING * logsumexp(rivals / SOFTENING, axis=1)
+    lack = 1.0 - scores[rows, classes] + rival
+    slope = np.clip((lack + KNEE) / (2.0 * KNEE), 0.0, 1.0)
+    loss = np.where(lack > KNEE, lack, KNEE * slope**2)
+    derivative = np.exp((rivals - rival[:, np.newaxis]) / SOFTENING) * slope[:, np.newaxis]
+    derivative[rows, classes] = -slope
+    return float(weights @ loss), derivative * weights[:, np.newaxis]
+
+
+LOSSES: dict[str, Loss] = {"conditional": conditional_loss, "margin": margin_loss}
+TrainedParameters = Literal["conditional", "margin"]
+
+
+class Trainer:
+    """A design with its newest parameters; :meth:`step` goes on to the next ridge."""
+
+    def __init__(self, design: Design, loss: Loss = conditional_loss) -> None:
+        self.design = design
+        self.loss = loss
+        data = design.rows.data
+        self.offset = log_class_shares(data)
+        self.classes = data.codes[:, 0].astype(np.intp)
+        self.parameters = np.zeros((design.n_parameters, data.n_classes))
+
+    def step(self, ridge: float) -> None:
+        """Minimise J, starting from the newest parameters."""
+        design, weights = self.design, self.design.rows.data.weights
+        scale = 1.0 / np.sqrt(design.curvature + ridge)[:, np.newaxis]
+        shape = self.parameters.shape
+
+        def objective(point: FloatArray) -> tuple[float, FloatArray]:
+            parameters = point.reshape(shape) * scale
+            scores = design.cells @ (design.basis @ parameters) + self.offset
+            loss, residuals = self.loss(scores, self.classes, weights)
+            gradient = design.transposed_basis @ (design.transposed_cells @ residuals)
+            value = loss + 0.5 * ridge * float(np.vdot(parameters, parameters))
+            return value, ((gradient + ridge * parameters) * scale).ravel()
+
+        found = minimize(
+            objective,
+            (self.parameters / scale).ravel(),
+            jac=True,
+            method="L-BFGS-B",
+            options={"maxiter": ITERATIONS, "maxcor": MEMORY, "gtol": 1e-3, "ftol": 1e-7},
+        )
+        self.parameters = found.x.reshape(shape) * scale
+
+    def scores(self, codes: NDArray[np.integer] | None = None) -> FloatArray:
+        """Scores (n, n_classes) of rows of codes; of the training rows if none are given."""
+        cells = self.design.cells if codes is None else self.design.encode(codes)
+        scores: FloatArray = cells @ self.design.tables(self.parameters) + self.offset
+        return scores
+
+    def class_scores(self) -> ClassScores:
+        """The newest parameters as tables."""
+        return self.design.class_scores(self.parameters, self.offset)
+
+
+def log_class_shares(data: EncodedData) -> FloatArray:
+    """Logarithms of the class shares, half a row added to each."""
+    weight = np.bincount(data.codes[:, 0], data.weights, data.n_classes) + 0.5
+    shares: FloatArray = np.log(weight / weight.sum())
+    return shares

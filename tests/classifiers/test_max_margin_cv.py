@@ -1,0 +1,315 @@
+"""Choosing gamma and parents: splits, scorings, the path to the final solve, averages."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from sklearn.metrics import balanced_accuracy_score
+from sklearn.model_selection import StratifiedKFold
+
+from clock import Clock
+from marginbn import (
+    InputError,
+    MaxMarginBNClassifier,
+    MaxMarginBNClassifierCV,
+    describe,
+    load_model,
+    save_model,
+)
+from marginbn.classifiers import max_margin_cv
+from marginbn.classifiers.choosing import SCORINGS
+from marginbn.classifiers.max_margin_cv import SHORTEST, Budget, task_budgets
+from marginbn.solvers.solve import solve_structure
+
+GAMMAS = (0.5, 1.0, 2.0)
+
+
+def rows(n: int = 90, n_classes: int = 3) -> tuple[np.ndarray, np.ndarray]:
+    rng = np.random.default_rng(2)
+    y = rng.integers(n_classes, size=n)
+    noisy = rng.random((n, 3)) < 0.5
+    return np.where(noisy, y[:, None], rng.integers(n_classes, size=(n, 3))).astype(str), y
+
+
+def classifier(**changes: Any) -> MaxMarginBNClassifierCV:
+    settings: dict[str, Any] = {
+        "gammas": GAMMAS,
+        "max_parents": (1, 2),
+        "cv": 3,
+        "inner_time_limit": None,
+        "time_limit": None,
+    }
+    return MaxMarginBNClassifierCV(**settings | changes)
+
+
+def scores_by_hand(clf: MaxMarginBNClassifierCV, X: Any, y: Any, measure: Any) -> np.ndarray:
+    """Every setting fitted alone on every fold: (settings, folds)."""
+    folds = list(StratifiedKFold(3).split(X, y))
+    settings = zip(clf.cv_results_["max_parents"], clf.cv_results_["gamma"], strict=True)
+    table = []
+    for k, gamma in settings:
+        alone = MaxMarginBNClassifier(max_parents=int(k), gamma=float(gamma), time_limit=None)
+        table.append([measure(alone.fit(X[a], y[a]), X[b], y[b]) for a, b in folds])
+    return np.array(table)
+
+
+def mean_log_posterior(fitted: Any, X: Any, y: Any) -> float:
+    return float(fitted.predict_log_proba(X)[np.arange(len(y)), y].mean())
+
+
+def mean_ramp(fitted: Any, X: Any, y: Any) -> float:
+    margins = []
+    for posterior, truth in zip(fitted.predict_log_proba(X), y, strict=True):
+        margin = posterior[truth] - max(np.delete(posterior, truth))
+        margins.append(min(max(margin, -math.log(9)), math.log(9)))
+    return float(np.mean(margins))
+
+
+def balanced(fitted: Any, X: Any, y: Any) -> float:
+    return float(balanced_accuracy_score(y, fitted.predict(X)))
+
+
+def accuracy(fitted: Any, X: Any, y: Any) -> float:
+    return float(fitted.score(X, y))
+
+
+@pytest.mark.parametrize(
+    ("scoring", "measure"),
+    [
+        ("accuracy", accuracy),
+        ("log_loss", mean_log_posterior),
+        ("ramp_margin", mean_ramp),
+        ("balanced_accuracy", balanced),
+        (balanced, balanced),
+    ],
+    ids=str,
+)
+def test_scores_are_those_of_fits_one_by_one(scoring: Any, measure: Any) -> None:
+    """The path through gamma changes the time and nothing else (optima are unique here)."""
+    X, y = rows()
+    clf = classifier(scoring=scoring).fit(X, y)
+    table = scores_by_hand(clf, X, y, measure)
+    found = np.column_stack([clf.cv_results_[f"split{f}_test_score"] for f in range(3)])
+    np.testing.assert_allclose(found, table, rtol=1e-9)
+    assert clf.best_score_ == pytest.approx(table.mean(axis=1).max())
+
+
+def test_pooled_accuracy_is_that_of_all_rows() -> None:
+    """Folds of unequal size: 10, 10 and 70 rows."""
+    X, y = rows()
+    parts = np.split(np.arange(90), [10, 20])
+    cv = [(np.setdiff1d(np.arange(90), part), part) for part in parts]
+    clf = classifier(scoring="pooled_accuracy", cv=cv, max_parents=(1,)).fit(X, y)
+    hits = sum(len(p) * clf.cv_results_[f"split{i}_test_score"] for i, p in enumerate(parts))
+    np.testing.assert_allclose(clf.cv_results_["mean_test_score"], hits / 90)
+
+
+def test_the_simpler_network_within_one_standard_error() -> None:
+    """Never more parents than the best by mean accuracy, and a score within its error."""
+    X, y = rows()
+    best, simple = (classifier(scoring=s).fit(X, y) for s in ("accuracy", "one_standard_error"))
+    assert simple.max_parents_ <= best.max_parents_
+    folds = np.array([best.cv_results_[f"split{f}_test_score"] for f in range(3)])
+    chosen = best.cv_results_["mean_test_score"].argmax()
+    error = folds[:, chosen].std(ddof=1) / math.sqrt(3)
+    assert simple.best_score_ >= best.best_score_ - error - 1e-12
+
+
+def test_the_final_solve_starts_from_larger_gammas(monkeypatch: pytest.MonkeyPatch) -> None:
+    """All rows, the largest first, each from the answer before; the final one with its limit."""
+    X, y = rows()
+    calls: list[tuple[float, Any, Any]] = []
+
+    def solve(problem: Any, *args: Any, start: Any = None, **options: Any) -> Any:
+        result = solve_structure(problem, *args, start=start, **options)
+        calls.append((problem.gamma, start, result))
+        return result
+
+    for module in ("max_margin_cv", "search"):
+        monkeypatch.setattr(f"marginbn.classifiers.{module}.solve_structure", solve)
+    scores = {0.5: 1.0, 1.0: 0.0, 2.0: 0.0}  # the smallest gamma wins
+    monkeypatch.setattr(
+        MaxMarginBNClassifierCV, "_scorer", lambda *_: lambda gamma, result: scores[gamma]
+    )
+    clf = classifier(max_parents=(2,)).fit(X, y)
+    final = calls[-3:]
+    gammas, starts, results = zip(*final, strict=True)
+    assert gammas == (2.0, 1.0, 0.5)
+    assert len(calls) == 3 * 3 + 3
+    assert starts[0] is None
+    assert starts[1] is results[0]
+    assert starts[2] is results[1]
+    assert clf.result_ is results[2]
+
+
+def test_splits_are_stratified() -> None:
+    """Above 1000 rows 20 % of every class are held out; five folds otherwise."""
+    y = np.repeat([0, 1], [900, 300])
+    X = np.column_stack([y, np.arange(1200) % 2]).astype(str)
+    clf = classifier(cv=None, gammas=[1.0], max_parents=(1,))
+    seen: list[np.ndarray] = []
+    score = lambda fitted, X, y: float(len(seen.append(y) or y))  # noqa: E731
+    clf.set_params(scoring=score).fit(X, y)
+    assert [np.bincount(part).tolist() for part in seen] == [[180, 60]]
+    seen.clear()
+    clf.fit(X[:1000], y[:1000])
+    assert [np.bincount(part).tolist() for part in seen] == [[180, 20]] * 5
+
+
+def test_the_only_row_of_a_class_is_never_held_out() -> None:
+    """Every fold knows every class, and log loss is that of rows that can be right."""
+    X, y = rows(60, 2)
+    X, y = np.vstack([X, X[:1]]), np.append(y, 7)
+    clf = classifier(cv=None, scoring="log_loss", max_parents=(1,)).fit(X, y)
+    assert min(clf.cv_results_["mean_test_score"]) > -5
+
+
+# --- time ---
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
+    made = Clock()
+    monkeypatch.setattr(max_margin_cv, "monotonic", made)
+    return made
+
+
+def test_solves_share_what_is_left(clock: Clock) -> None:
+    """Ten seconds for four solves are 2.5 each; a quick one leaves more to the others."""
+    budget = Budget(clock.now + 10)
+    assert budget.share(4, None) == pytest.approx(2.5)
+    assert budget.share(4, 1.0) == 1.0
+    clock.now += 1
+    assert budget.share(3, None) == pytest.approx(3.0)
+    clock.now += 20
+    assert budget.share(2, 5.0) == SHORTEST
+    assert Budget(None).share(2, 5.0) == 5.0
+    assert Budget(None).share(2, None) is None
+
+
+def test_parts_of_a_budget(clock: Clock) -> None:
+    """Six tasks by two workers are three rounds."""
+    half = Budget(clock.now + 10).part(0.5)
+    assert half.left() == pytest.approx(5)
+    ends = [budget.left() for budget in task_budgets(6, 2, Budget(clock.now + 9))]
+    assert ends == pytest.approx([3, 3, 6, 6, 9, 9])
+    assert Budget(None).part(0.5).deadline is None
+
+
+def test_the_whole_fit_keeps_the_total_limit(clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every solve uses up what it is given: at the end no second is left and none was borrowed."""
+    X, y = rows()
+    begin, limits = clock.now, []
+
+    def solve(*args: Any, time_limit: float | None = None, **options: Any) -> Any:
+        limits.append(time_limit)
+        clock.now += time_limit or math.inf
+        return solve_structure(*args, time_limit=None, **options)
+
+    for module in ("max_margin_cv", "search"):
+        monkeypatch.setattr(f"marginbn.classifiers.{module}.solve_structure", solve)
+    classifier(gammas=(1.0, 2.0, 4.0), average=True, total_time_limit=60.0).fit(X, y)
+    assert len(limits) == 3 * 2 * 3 + 5 + 1
+    assert sum(limits[:18]) == pytest.approx(30)
+    assert sum(limits[18:-1]) == pytest.approx(15)
+    assert clock.now - begin == pytest.approx(60)
+
+
+# --- averages ---
+
+
+def test_the_average_is_that_of_fits_one_by_one() -> None:
+    """Mean posterior of every setting with p >= 0.7, each fitted alone on all rows."""
+    X, y = rows()
+    clf = classifier(gammas=(0.5, 1.0, 2.0, 4.0), average=True).fit(X, y)
+    expected = np.zeros((len(y), 3))
+    for k in (1, 2):
+        for gamma in (1.0, 2.0, 4.0):  # 0.5 is p = 0.62
+            alone = MaxMarginBNClassifier(max_parents=k, gamma=gamma, time_limit=None).fit(X, y)
+            expected += alone.predict_proba(X) / 6
+    np.testing.assert_allclose(clf.predict_proba(X), expected, rtol=1e-9)
+    np.testing.assert_allclose(clf.decision_function(X), np.log(expected), atol=1e-9)
+    assert (clf.predict(X) == expected.argmax(axis=1)).all()
+    assert clf.weights_.sum() == pytest.approx(1)
+    assert len(clf.networks_) == len(clf.weights_) <= 6
+
+
+def test_the_chosen_network_is_for_reading() -> None:
+    """explain is about it and sums up to its log margin; the description says who predicts."""
+    X, y = rows()
+    averaged, single = (classifier(average=flag).fit(X, y) for flag in (True, False))
+    assert averaged.network_ == single.network_
+    assert averaged.gamma_ == single.gamma_
+    ours, theirs = (clf.explain(X[:5]) for clf in (averaged, single))
+    assert [str(e) for e in ours] == [str(e) for e in theirs]
+    assert "the average of" in describe(averaged)
+    assert "the average of" not in describe(single)
+    assert not hasattr(averaged.set_params(average=False).fit(X, y), "networks_")
+
+
+def test_small_gammas_are_averaged_where_there_are_no_others() -> None:
+    """A grid below p = 0.7 is averaged as it is."""
+    X, y = rows()
+    clf = classifier(gammas=(0.1, 0.2), max_parents=(1,), average=True).fit(X, y)
+    assert 1 <= len(clf.networks_) <= 2
+
+
+def test_ctrl_c_on_the_path_averages_what_is_there(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two companions are solved, the third is interrupted, the final solve is not."""
+    X, y = rows()
+    calls = []
+
+    def interrupt(*args: Any, **options: Any) -> Any:
+        calls.append(args)
+        if len(calls) == 3 * 2 * 3 + 3:
+            options["callback"] = lambda point: True
+            options["solver"] = "exhaustive"
+            args = args[:1]
+        return solve_structure(*args, **options)
+
+    monkeypatch.setattr("marginbn.classifiers.max_margin_cv.solve_structure", interrupt)
+    clf = classifier(average=True).fit(X, y)
+    assert clf.status_ == "optimal"
+    assert 1 <= len(clf.networks_) <= 3
+
+
+def test_the_average_survives_in_a_file(tmp_path: Path) -> None:
+    """Networks and weights to the last bit; hostile weights are refused."""
+    X, y = rows()
+    clf = classifier(average=True).fit(X, y)
+    save_model(clf, tmp_path / "m.json")
+    loaded = load_model(tmp_path / "m.json")
+    assert isinstance(loaded, MaxMarginBNClassifierCV)
+    assert loaded.networks_ == clf.networks_
+    assert (loaded.weights_ == clf.weights_).all()
+    assert (loaded.predict_log_proba(X) == clf.predict_log_proba(X)).all()
+
+
+def test_one_class_alone() -> None:
+    """Nothing to separate, nothing to average; it predicts that class."""
+    clf = classifier(average=True, cv=2).fit([["a"], ["b"], ["a"]], [1, 1, 1])
+    assert clf.predict([["a"]]).tolist() == [1]
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"scoring": "accurate"}, "scoring must be one of"),
+        ({"average": "yes"}, "average must be True or False, got 'yes'"),
+        ({"total_time_limit": 0}, "total_time_limit must be a positive number"),
+    ],
+)
+def test_wrong_arguments_are_refused(changes: dict[str, Any], words: str) -> None:
+    """The message names the argument."""
+    with pytest.raises(InputError, match=words):
+        classifier(**changes).fit(*rows())
+
+
+def test_every_scoring_is_documented() -> None:
+    """The docstring names all of them."""
+    text = MaxMarginBNClassifierCV.__doc__ or ""
+    assert all(f'"{name}"' in text for name in SCORINGS)

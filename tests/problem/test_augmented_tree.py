@@ -1,0 +1,50 @@
+"""The tree over the features given the class: the likeliest of all."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+
+from marginbn.data.encode import EncodedData, contingency
+from marginbn.problem.augmented_tree import augmented_tree, conditional_mutual_information
+from marginbn.problem.scores import log_likelihood
+from marginbn.problem.structure import Structure, is_acyclic
+from score_tables import dependent_rows
+from strategies import make_variables
+
+
+def likelihood(data: EncodedData, structure: Structure) -> float:
+    """Largest log likelihood of a structure."""
+    total = 0.0
+    for child, parents in enumerate(structure.parents):
+        counts = contingency(data, (*parents, child))
+        total += log_likelihood(counts.reshape(-1, counts.shape[-1]), data.total_weight)
+    return total
+
+
+def test_no_other_tree_is_likelier() -> None:
+    """All trees over four features, every feature with the class as a parent."""
+    for seed in range(5):
+        data = dependent_rows(40, seed)
+        best = -np.inf
+        for tails in itertools.product(range(5), repeat=4):
+            parents = [(), *((0, t) if t else (0,) for t in tails)]
+            if all(i not in p for i, p in enumerate(parents)) and is_acyclic(parents):
+                best = max(best, likelihood(data, Structure(tuple(parents))))
+        assert likelihood(data, augmented_tree(data)) >= best - 1e-9
+
+
+def test_features_with_a_single_state_get_no_arc() -> None:
+    """They carry no information."""
+    codes = np.array([[0, 0, 0], [1, 0, 1], [1, 0, 0]])
+    data = EncodedData(codes, np.ones(3), make_variables((2, 1, 2)))
+    assert augmented_tree(data).parents == ((), (), (0,))
+
+
+def test_information_is_zero_where_features_are_independent_given_the_class() -> None:
+    """And positive where one is a copy of the other."""
+    rows = [(c, i, j, i) for c in range(2) for i in range(2) for j in range(3)]
+    data = EncodedData(np.array(rows), np.ones(len(rows)), make_variables((2, 2, 3, 2)))
+    assert abs(conditional_mutual_information(data, 1, 2)) < 1e-12
+    assert abs(conditional_mutual_information(data, 1, 3) - np.log(2)) < 1e-12
