@@ -160,7 +160,14 @@ def gain_problem(gains: FamilyGains, candidates: CandidateSets) -> StructureProb
 
 @dataclass(frozen=True)
 class ResidualStructure:
-    """A structure with its gain, and a number that no structure of its kind exceeds."""
+    """A structure with its gain, and a number that no structure of its kind exceeds.
+
+    Examples
+    --------
+    >>> from marginbn import ResidualStructure, Structure
+    >>> ResidualStructure(Structure(((), (0,), (0, 1))), gain=12.5).bound  # nothing is known
+    inf
+    """
 
     structure: Structure
     gain: float
