@@ -2,6 +2,7 @@
 
 from marginbn.classifiers import (
     A1DEClassifier,
+    BNClassifier,
     GenerativeBNClassifier,
     MaxMarginBNClassifier,
     MaxMarginBNClassifierCV,

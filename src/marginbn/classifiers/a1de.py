@@ -20,7 +20,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from marginbn.classifiers.base import BaseBNClassifier, fixed_structure_result
-from marginbn.data.encode import EncodedData, EncodedTraining, with_class_column
+from marginbn.data.encode import EncodedData, with_class_column
+from marginbn.data.ordinal import OrdinalTraining
 from marginbn.network.network import BayesianNetwork
 from marginbn.problem.structure import Structure
 from marginbn.solvers.result import SolveResult
@@ -116,8 +117,8 @@ class A1DEClassifier(BaseBNClassifier):
     ) -> OneDependenceAverage:
         return OneDependenceAverage.fit(data, smoothing)
 
-    def _finish(self, training: EncodedTraining, result: SolveResult) -> Self:
-        self.networks_ = OneDependenceAverage.fit(training.data, self.smoothing_).networks
+    def _finish(self, training: OrdinalTraining, result: SolveResult) -> Self:
+        self.networks_ = OneDependenceAverage.fit(training.coarse.data, self.smoothing_).networks
         return super()._finish(training, result)
 
     def _log_joint(self, X: object) -> NDArray[np.float64]:

@@ -18,13 +18,19 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
 from marginbn.classifiers import validation
+from marginbn.classifiers.committee import log_average
 from marginbn.classifiers.smoothing import Predictor, check_smoothing, choose_smoothing
 from marginbn.data import encode
-from marginbn.data.encode import EncodedData, EncodedTraining, contingency
-from marginbn.data.labelled import LabelledTable
+from marginbn.data.encode import EncodedData, contingency
+from marginbn.data.labelled import LabelledTable, validation_splits
+from marginbn.data.ordinal import Bins, OrdinalData, OrdinalTraining, encode_ordinal
 from marginbn.data.table import Table
+from marginbn.exceptions import InputError
 from marginbn.network.explain import Explanations, as_rows, explain_codes
 from marginbn.network.network import BayesianNetwork
+from marginbn.parameters.pooling import take_parts
+from marginbn.parameters.trained import TrainedNetwork, train_structure
+from marginbn.parameters.training import LOSSES
 from marginbn.problem.scores import log_likelihood
 from marginbn.problem.structure import Structure
 from marginbn.proof.checker.verdict import Verdict
@@ -102,12 +108,18 @@ class BaseBNClassifier(ClassifierMixin, BaseEstimator):
         "smoothing": check_smoothing,
         "missing": validation.one_of(*get_args(encode.MissingPolicy)),
         "unseen": validation.one_of(*get_args(encode.UnseenPolicy)),
+        "parameters": validation.one_of("smoothed", *LOSSES),
+        "bins": validation.one_of(*get_args(Bins)),
     }
+    trained_: tuple[TrainedNetwork, ...]
+    weights_: NDArray[np.float64]
 
     def __init__(
         self,
         *,
         smoothing: Any = 1.0,
+        parameters: str = "smoothed",
+        bins: str = "mdlp",
         missing: str = "drop",
         unseen: str = "missing",
         column_kinds: Any = "auto",
@@ -123,7 +135,13 @@ class BaseBNClassifier(ClassifierMixin, BaseEstimator):
         """Refuse parameters that no data could make sense of."""
         parameters = self.get_params(deep=False)
         for name, check in self._CHECKS.items():
-            check(name, parameters[name])
+            if name in parameters:
+                check(name, parameters[name])
+        if parameters.get("bins") == "ordinal" and parameters.get("parameters") == "smoothed":
+            raise InputError(
+                "bins='ordinal' needs trained parameters, because fine bins are too many to count: "
+                "set parameters='conditional' or bins='mdlp'"
+            )
 
     @abstractmethod
     def _learn_structure(self, data: EncodedData) -> SolveResult:
@@ -175,28 +193,54 @@ class BaseBNClassifier(ClassifierMixin, BaseEstimator):
         training = self._encode_training(
             validation.read_training_rows(self, X, y, sample_weight, kinds=self.column_kinds)
         )
-        return self._finish(training, self._learn_structure(training.data))
+        return self._finish(training, self._learn_structure(training.coarse.data))
 
     def _fit_table(self, rows: LabelledTable) -> Self:
         """Learn from rows that are read already, with parameters that are checked already."""
         validation.set_feature_names(self, rows.features)
         training = self._encode_training(rows)
-        return self._finish(training, self._learn_structure(training.data))
+        return self._finish(training, self._learn_structure(training.coarse.data))
 
-    def _encode_training(self, given: LabelledTable) -> EncodedTraining:
+    def _encode_training(self, given: LabelledTable) -> OrdinalTraining:
         rows = given.without_missing(self.missing, stacklevel=4)  # the caller of fit
         self.n_samples_, self.n_dropped_ = rows.n_rows, given.n_rows - rows.n_rows
         self.smoothing_ = self._choose_smoothing(rows)
         self._choose_settings(rows)
-        return encode.encode_training(rows, self.missing)
+        return encode_ordinal(rows, self.missing, getattr(self, "bins", "mdlp"))
 
-    def _finish(self, training: EncodedTraining, result: SolveResult) -> Self:
+    def _finish(self, training: OrdinalTraining, result: SolveResult) -> Self:
         """Estimate parameters and set the fitted attributes."""
+        for name in ("trained_", "weights_", "training_"):  # of an earlier fit
+            self.__dict__.pop(name, None)
         self.classes_ = training.classes
         self.coding_ = training.coding
-        self.network_ = BayesianNetwork.fit(training.data, result.structure, self.smoothing_)
-        self.evidence_ = self._evidence(training.data)
+        data = training.coarse.data
+        if self._is_trained() and data.n_classes > 1:
+            self._set_trained([self._train(training.fine, result.structure)])
+        else:
+            self.coding_ = training.coarse.coding
+            self.network_ = BayesianNetwork.fit(data, result.structure, self.smoothing_)
+        self.evidence_ = self._evidence(data)
         return self._set_result(result)
+
+    def _is_trained(self) -> bool:
+        """Whether the parameters are trained for the posterior instead of counted."""
+        return bool(self.get_params(deep=False).get("parameters", "smoothed") != "smoothed")
+
+    def _train(self, rows: OrdinalData, structure: Structure) -> TrainedNetwork:
+        """The network of a structure with trained parameters; sets ``training_``."""
+        splits = validation_splits(rows.data.codes[:, 0], self._seed())
+        loss = LOSSES[self.parameters]
+        pooled, scores = train_structure(rows, take_parts(rows, splits), structure, loss)
+        self.training_ = pooled.describe()
+        return TrainedNetwork.of(scores, structure, rows)
+
+    def _set_trained(
+        self, members: Sequence[TrainedNetwork], weights: Sequence[float] = (1.0,)
+    ) -> None:
+        """What predicts; the first member is the network to read."""
+        self.trained_, self.weights_ = tuple(members), np.array(weights)
+        self.network_ = members[0].network
 
     def _set_result(self, result: SolveResult) -> Self:
         self.result_, self.structure_ = result, result.structure
@@ -221,6 +265,9 @@ class BaseBNClassifier(ClassifierMixin, BaseEstimator):
     def _log_joint(self, X: Any) -> NDArray[np.float64]:
         """log P(c, known features) for every row and class; unknown features are summed out."""
         codes = encode.with_class_column(self._encode(X))
+        if hasattr(self, "trained_"):
+            answers = (member.log_posterior(codes) for member in self.trained_)
+            return log_average(answers, self.weights_)
         return self.network_.log_joint_per_class(codes)
 
     def predict(self, X: Any) -> NDArray[Any]:

@@ -24,9 +24,11 @@ from marginbn.classifiers.committee import Committee, log_normalised
 from marginbn.classifiers.search import MaxMarginBNClassifier, SearchingBNClassifier
 from marginbn.data.encode import EncodedData, EncodedTraining, encode_training, with_class_column
 from marginbn.data.labelled import LabelledTable, Split, validation_splits
+from marginbn.data.ordinal import OrdinalData, OrdinalTraining
 from marginbn.exceptions import InputError, OptimalityWarning
 from marginbn.network.network import BayesianNetwork
 from marginbn.problem.problem import StructureProblem
+from marginbn.problem.structure import Structure
 from marginbn.solvers import solve_structure
 from marginbn.solvers.result import SolveResult, Status
 
@@ -181,6 +183,8 @@ missing, unseen, column_kinds, callback, memory_limit
         scoring: Any = "accuracy",
         average: bool = False,
         smoothing: float = 1.0,
+        parameters: str = "smoothed",
+        bins: str = "mdlp",
         solver: str = "auto",
         inner_time_limit: float | None = 5.0,
         time_limit: float | None = 60.0,
@@ -335,9 +339,10 @@ missing, unseen, column_kinds, callback, memory_limit
 
         def score(gamma: float, result: SolveResult) -> float:
             fitted = self._with_setting(max_parents, gamma)
+            fitted.set_params(parameters="smoothed", bins="mdlp")  # trained only once, at the end
             validation.set_feature_names(fitted, held_out.features)
             fitted.smoothing_, fitted.n_dropped_ = float(self.smoothing), 0
-            fitted._finish(training, result)
+            fitted._finish(OrdinalTraining.plain(training), result)
             return float(scorer(fitted, held_out.features, held_out.labels, **weights))
 
         return score
@@ -420,18 +425,28 @@ missing, unseen, column_kinds, callback, memory_limit
         gammas = [gamma for gamma in grid if gamma >= least] or grid
         return [(k, gamma) for k in self._parent_grid() for gamma in gammas]
 
-    def _finish(self, training: EncodedTraining, result: SolveResult) -> Self:
+    def _finish(self, training: OrdinalTraining, result: SolveResult) -> Self:
         members = self.__dict__.pop("_members")
         del self._budget
+        self.__dict__.pop("networks_", None)  # of an earlier fit
         super()._finish(training, result)
-        for name in ("networks_", "weights_"):  # of an earlier fit
-            self.__dict__.pop(name, None)
         if self.average:
             structures = [member.structure for member in members] or [result.structure]
+            if hasattr(self, "trained_"):
+                return self._average_trained(training.fine, structures)
             committee = Committee.equal(
-                [BayesianNetwork.fit(training.data, s, self.smoothing_) for s in structures]
+                [BayesianNetwork.fit(training.coarse.data, s, self.smoothing_) for s in structures]
             )
             self.networks_, self.weights_ = committee.networks, committee.weights
+        return self
+
+    def _average_trained(self, rows: OrdinalData, structures: Sequence[Structure]) -> Self:
+        """One trained network per structure, with a vote for every setting that has it."""
+        votes = Counter(structures)
+        chosen = self.network_  # stays the one to read
+        members = [self._train(rows, structure) for structure in votes]
+        self._set_trained(members, [count / len(structures) for count in votes.values()])
+        self.network_ = chosen
         return self
 
     def _log_joint(self, X: Any) -> NDArray[np.float64]:

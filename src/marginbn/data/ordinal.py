@@ -66,6 +66,19 @@ class OrdinalData:
         part = EncodedData(data.codes[rows], data.weights[rows], data.variables)
         return replace(self, data=part)
 
+    def coarse(self) -> EncodedData:
+        """The rows in coarse bins, whose labels are numbers."""
+        columns = []
+        variables = []
+        for i, (groups, variable) in enumerate(zip(self.groups, self.data.variables, strict=True)):
+            column = self.data.codes[:, i]
+            columns.append(column if groups is None else groups[column])
+            if groups is not None:
+                states = tuple(str(g) for g in range(int(groups.max()) + 1))
+                variable = Variable(variable.name, states)
+            variables.append(variable)
+        return EncodedData(np.column_stack(columns), self.data.weights, tuple(variables))
+
     def merged(self) -> Self:
         """Equal rows as one, with the sum of their weights."""
         return replace(self, data=self.data.merged())
@@ -78,6 +91,13 @@ class OrdinalTraining:
     coarse: EncodedTraining
     coding: TableCoding
     fine: OrdinalData
+
+    @classmethod
+    def plain(cls, coarse: EncodedTraining) -> Self:
+        """Coarse bins only."""
+        n = coarse.data.n_variables
+        same = OrdinalData(coarse.data, (None,) * n, (None,) * n)
+        return cls(coarse, coarse.coding, same)
 
     @property
     def classes(self) -> NDArray[Any]:
@@ -96,10 +116,8 @@ def encode_ordinal(
     ``classes`` are all that there are, sorted, if the rows may lack one.
     """
     coarse = encode_training(rows, missing, classes)
-    n = coarse.data.n_variables
     if bins == "mdlp":
-        same = OrdinalData(coarse.data, (None,) * n, (None,) * n)
-        return OrdinalTraining(coarse, coarse.coding, same)
+        return OrdinalTraining.plain(coarse)
     columns, weights = rows.features.columns, rows.weights
     pairs = list(zip(coarse.coding.columns, columns, strict=True))
     fine = [_refined(coding, column, weights) for coding, column in pairs]

@@ -87,11 +87,9 @@ def _grid(rows: OrdinalData, variable: int) -> IntArray:
     reached = np.cumsum(weight[number])
     shares = np.arange(1, GRID) * (reached[-1] / GRID)
     edges = np.abs(reached[:, np.newaxis] - shares).argmin(axis=0)  # a cut after these states
-    cut = np.zeros(len(coarse), dtype=bool)
-    cut[edges + 1 if number.all() else np.minimum(edges + 1, len(coarse) - 1)] = True
-    cut[1:] |= np.diff(coarse) > 0
-    cut[0] = False
-    return np.cumsum(cut).astype(np.intp)
+    cut = np.append(np.diff(coarse) > 0, False)  # whether one lies after each state
+    cut[edges] = True
+    return np.concatenate([[0], np.cumsum(cut[:-1])]).astype(np.intp)
 
 
 def _pair_sums(
@@ -109,6 +107,15 @@ def _pair_sums(
         for k, values in enumerate(((classes == c) - p, p * (1.0 - p))):
             sums[k, c] = indicator.T @ (indicator * (data.weights * values)[:, np.newaxis])
     return sums[0], sums[1], starts.astype(np.intp)
+
+
+def tree_bound(pairs: Pairs, width: int) -> float:
+    """No k-tree over d features gains more: it has at most k d - k (k + 1)/2 pairs."""
+    d = len(pairs.gains)
+    k = min(width, max(d - 1, 0))
+    most = k * d - k * (k + 1) // 2
+    gains = pairs.gains[np.triu_indices(d, 1)]
+    return float(np.sort(np.maximum(gains, 0.0))[::-1][:most].sum())
 
 
 def choose_interactions(rows: OrdinalData, pairs: Pairs, width: int) -> tuple[Interaction, ...]:

@@ -58,6 +58,7 @@ class ValidatedModel:
     """
 
     model: Model
+    name: str
     loss: Loss
     ridge: float
     scores: FloatArray
@@ -79,7 +80,7 @@ def take_parts(rows: OrdinalData, splits: Sequence[Split]) -> list[Part]:
 
 
 def validate_model(
-    model: Model, parts: Sequence[Part], loss: Loss = conditional_loss
+    model: Model, name: str, parts: Sequence[Part], loss: Loss = conditional_loss
 ) -> ValidatedModel:
     """Go along the path of ridges, in all parts side by side; two rises of the loss end it."""
     trainers = [Trainer(model(part.train), loss) for part in parts]
@@ -99,7 +100,7 @@ def validate_model(
             rises += 1
         if rises == 2 and ridge <= FIRST_STOP:
             break
-    return ValidatedModel(model, loss, *chosen, tuple(losses))
+    return ValidatedModel(model, name, loss, *chosen, tuple(losses))
 
 
 def _path_loss(scores: FloatArray, judges: Judges, loss: Loss) -> float:

@@ -18,8 +18,8 @@ from typing import Self
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import softmax
 
-from marginbn.data.encode import EncodedData
 from marginbn.data.ordinal import OrdinalData
 from marginbn.network.network import BayesianNetwork
 from marginbn.parameters.class_scores import ClassScores, weighted_sum
@@ -43,7 +43,7 @@ from marginbn.parameters.pooling import (
     pool,
     validate_model,
 )
-from marginbn.parameters.training import Loss, conditional_loss
+from marginbn.parameters.training import Loss, Trainer, conditional_loss
 from marginbn.problem.structure import Structure
 
 FloatArray = NDArray[np.float64]
@@ -78,17 +78,38 @@ def profiles_for(rows: OrdinalData) -> tuple[Profile, ...]:
     return (LINES, STEPS) if numbers else (STEPS,)
 
 
+MAIN_RIDGES = (48.0, 3.0)
+"""The short path to the main effects that interactions are sought on top of."""
+
+
+def main_posterior(rows: OrdinalData) -> FloatArray:
+    """Posteriors (n, n_classes) of the rows under main effects alone, the mean of the profiles."""
+    scores = []
+    for profile in profiles_for(rows):
+        trainer = Trainer(Design(rows, profile))
+        for ridge in MAIN_RIDGES:
+            trainer.step(ridge)
+        scores.append(trainer.scores())
+    posterior: FloatArray = softmax(np.mean(scores, axis=0), axis=1)
+    return posterior
+
+
 def _design(find: FindInteractions, profile: Profile, rows: OrdinalData) -> Design:
     return Design(rows, profile, find(rows))
 
 
-def validate_profiles(
-    find: FindInteractions, parts: Sequence[Part], rows: OrdinalData, loss: Loss = conditional_loss
-) -> list[ValidatedModel]:
-    """The model of some interactions, in every profile."""
+def model_tasks(
+    name: str,
+    find: FindInteractions,
+    parts: Sequence[Part],
+    loss: Loss = conditional_loss,
+) -> list[Callable[[], ValidatedModel]]:
+    """What validates the model of some interactions, one task per profile."""
     return [
-        validate_model(partial(_design, find, profile), parts, loss)
-        for profile in profiles_for(rows)
+        partial(
+            validate_model, partial(_design, find, profile), f"{name}, {profile.name}", parts, loss
+        )
+        for profile in profiles_for(parts[0].train)
     ]
 
 
@@ -113,15 +134,28 @@ class PooledModels:
         scores = [self.models[k].refit(rows).class_scores() for k in used]
         return weighted_sum(scores, weights[used].tolist())
 
+    def describe(self) -> list[dict[str, object]]:
+        """Name, ridge, validated log loss and weight of every model."""
+        return [
+            {
+                "model": model.name,
+                "ridge": model.ridge,
+                "log_loss": min(model.losses),
+                "weight": float(weight),
+            }
+            for model, weight in zip(self.models, self.pool.weights, strict=True)
+        ]
+
 
 def train_structure(
     rows: OrdinalData, parts: Sequence[Part], structure: Structure, loss: Loss
 ) -> tuple[PooledModels, ClassScores]:
     """Parameters for a given structure."""
     find = partial(structure_interactions, structure=structure)
-    models = validate_profiles(no_interactions, parts, rows, loss)
+    tasks = model_tasks("main effects", no_interactions, parts, loss)
     if find(rows):
-        models += validate_profiles(find, parts, rows, loss)
+        tasks += model_tasks("structure", find, parts, loss)
+    models = [task() for task in tasks]
     pooled = PooledModels.of(models, held_out(parts))
     return pooled, pooled.refit(rows)
 
@@ -138,13 +172,15 @@ class TrainedNetwork:
     doubt: float
 
     @classmethod
-    def of(cls, scores: ClassScores, structure: Structure, data: EncodedData) -> Self:
+    def of(cls, scores: ClassScores, structure: Structure, rows: OrdinalData) -> Self:
         """The network of trained scores, with what it needs beside it."""
+        data = rows.data
         merged = data.merged()
         network = normalised_network(scores, structure, merged)
         shares = np.bincount(data.codes[:, 0], data.weights, data.n_classes) + 0.5
         doubt = 1.0 / (data.total_weight + 1.0)
-        return cls(MissingFeatures.fit(network, merged), shares / shares.sum(), doubt)
+        answers = MissingFeatures.fit(network, merged, groups=rows.groups)
+        return cls(answers, shares / shares.sum(), doubt)
 
     @property
     def network(self) -> BayesianNetwork:

@@ -32,6 +32,7 @@ _ENDINGS = {
     Status.NODE_LIMIT: "stopped by the node limit",
     Status.MEMORY_LIMIT: "stopped by the memory limit",
     Status.INTERRUPTED: "interrupted",
+    Status.HEURISTIC: "grown greedily, with a simple bound",
     Status.ROUNDING: "nothing is left to search, but rounding moves the scores by as much",
 }
 _LABEL_WIDTH = 12
