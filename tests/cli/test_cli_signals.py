@@ -86,11 +86,12 @@ def test_a_swallowed_interrupt_ends_a_program_without_a_result() -> None:
     assert (done.returncode, done.stdout, done.stderr) == (143, "", LINES["SIGTERM"])
 
 
-@pytest.mark.parametrize("name", ["SIGINT", "SIGTERM"])
-def test_signals_while_compiling(name: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize(("name", "parents"), [("SIGINT", 2), ("SIGTERM", 2), ("SIGINT", 3)])
+def test_signals_while_compiling(name: str, parents: int, tmp_path: Path) -> None:
     """With an empty cache of machine code; what is half done is not called ready."""
     environment = {**os.environ, "MARGINBN_CACHE": str(tmp_path)}
-    process = launch("fit", "waveform-21", "--time-limit", 600, "-q", env=environment)
+    options = ["--max-parents", parents, "--time-limit", 600, "-q"]
+    process = launch("fit", "waveform-21", *options, env=environment)
     assert process.stderr is not None
     line = process.stderr.readline()
     assert "compiling" in line
