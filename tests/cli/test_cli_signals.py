@@ -207,6 +207,8 @@ def test_other_outputs_are_tried_first_too(tmp_path: Path) -> None:
         ["predict", "no-model", "iris", "-o", absent],
         ["report", "no-model", "-o", absent],
         ["formulate", "no-such-table", "-o", absent],
+        ["export", "no-model", "-o", absent, "--format", "bif"],
+        ["datasets", "no-such-table", "-o", absent],
     ):
         assert "cannot write" in one_line_error(run(*args))
 
