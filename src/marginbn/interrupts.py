@@ -29,9 +29,9 @@ import signal
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
-from typing import Any
+from typing import Any, TypeVar
 
 PATIENCE = 1.0
 """Seconds that a program without a result has to end by itself."""
@@ -42,6 +42,8 @@ HURRY = 1.0
 _TICK = 0.05
 
 Bell = Callable[[], None]
+T = TypeVar("T")
+R = TypeVar("R")
 
 
 class Requests:
@@ -159,6 +161,32 @@ def undisguised() -> Iterator[None]:
         if REQUESTS.asked and not REQUESTS.has_result:
             raise KeyboardInterrupt from error
         raise
+
+
+def in_deaf_children(run: Callable[[Iterable[T]], R], tasks: Iterable[T]) -> R:
+    """``run(tasks)``; processes that it starts do not hear Ctrl-C, which a terminal sends to all:
+    whoever started them ends them. Otherwise each of them tells in its own words what happened,
+    over many lines while it is still starting.
+    """
+    if not hasattr(signal, "pthread_sigmask"):  # not on Windows
+        return run(tasks)
+    from multiprocessing import resource_tracker  # only where there are processes
+
+    is_starting = True
+
+    def one_by_one() -> Iterator[T]:
+        for task in tasks:
+            if is_starting:  # starting the helper of all pools unblocks it: so that comes first
+                resource_tracker.ensure_running()
+                signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+            yield task
+
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})  # children inherit it
+    try:
+        return run(one_by_one())
+    finally:
+        is_starting = False
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 def leave(requests: Requests) -> None:

@@ -11,6 +11,7 @@ import os
 import signal
 import subprocess
 import sys
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +23,7 @@ from marginbn.classifiers.model_file import load_model
 from marginbn.exceptions import InputError
 from marginbn.files import Rescued, try_writing, write_or_rescue
 from marginbn.solvers.checkpoint import read_frame
-from signals import Trial, attempt
+from signals import Cell, Trial, attempt, missing
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="signals of POSIX")
 
@@ -104,7 +105,7 @@ def test_signals_while_compiling(name: str, parents: int, tmp_path: Path) -> Non
 @pytest.mark.parametrize(("name", "jobs"), [("SIGINT", 2), ("SIGTERM", 1), ("SIGTERM", 2)])
 def test_signals_during_a_search_lose_nothing(name: str, jobs: int) -> None:
     """Model, checkpoint, certificate and summary are there; no process or file is left over."""
-    trial = attempt(name, "warm", jobs, None)
+    trial = attempt(name, Cell("fit", "warm", jobs, 1, 0.0), 0.0, after_report=True)
     assert trial.searched, trial.stderr
     assert (trial.defects, trial.code) == ([], 3), trial
     assert set(trial.wrote) >= {"m.json", "c", "p", "stdout"}
@@ -158,12 +159,21 @@ model_file.save_model = save_model
 
 def test_a_trial_tells_its_defects() -> None:
     """The harness counts what it should."""
-    good = Trial("SIGTERM", "warm", 1, 1.0, 0.5, 143, False, [], [], 0, "")
+    good = Trial("SIGTERM", "fit", "warm", 1, 1.0, 0.5, 143, False, [], [], 0, "")
     assert good.defects == []
-    bad = Trial("SIGINT", "warm", 1, 9.0, 99.0, 143, True, ["m.json"], ["x"], 1, "Traceback")
+    bad = Trial("SIGINT", "fit", "warm", 1, 9.0, 99.0, 143, True, ["m.json"], ["x"], 1, "Traceback")
     assert bad.defects == [
         "ignored", "traceback", "stray process", "stray file", "lost", "exit code",
     ]  # fmt: skip
+
+
+def test_trials_go_on_where_they_ended() -> None:
+    """200 for each signal; those that are on record are not done again."""
+    every = list(missing([], 1.0))
+    assert Counter(name for name, _, _ in every) == {"SIGINT": 200, "SIGTERM": 200}
+    name, cell, _ = every[0]
+    done = Trial(name, cell.command, cell.cache, cell.jobs, 1.0, 0.5, 143, False, [], [], 0, "")
+    assert list(missing([done], 1.0)) == every[1:]
 
 
 # --- small memory ---------------------------------------------------------------------------------

@@ -6,6 +6,7 @@ import sys
 import warnings
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from copy import copy
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -19,6 +20,7 @@ from marginbn.classifiers.search import MaxMarginBNClassifier, SearchingBNClassi
 from marginbn.data.encode import EncodedData, EncodedTraining, encode_training, with_class_column
 from marginbn.data.labelled import LabelledTable, Split, stratified_folds
 from marginbn.exceptions import InputError, OptimalityWarning
+from marginbn.interrupts import REQUESTS, in_deaf_children
 from marginbn.network.network import BayesianNetwork
 from marginbn.problem.problem import StructureProblem
 from marginbn.solvers import solve_structure
@@ -183,12 +185,18 @@ missing, unseen, column_kinds, callback, memory_limit
             splits = given_splits(rows, self.cv)
         tasks = [(k, fold) for fold in range(len(splits)) for k in self._parent_grid()]
         paths: list[FoldPath] = []
+        worker = copy(self)
+        worker.callback = None  # for the last search; it need not be fit for another process
         try:
-            answers = Parallel(n_jobs=self.n_jobs, return_as="generator")(
-                delayed(self._validate_fold)(rows, *splits[fold], k, fold) for k, fold in tasks
+            answers = in_deaf_children(
+                Parallel(n_jobs=self.n_jobs, return_as="generator"),
+                (delayed(worker._validate_fold)(rows, *splits[fold], k, fold) for k, fold in tasks),
             )
-            for path in answers:
-                paths.append(path)
+            with REQUESTS.heeding():
+                for path in answers:
+                    paths.append(path)
+                    if complete_folds(paths, len(self._parent_grid())):
+                        REQUESTS.has_result = True  # workers may have searched in other processes
         except KeyboardInterrupt:
             paths = complete_folds(paths, len(self._parent_grid()))
             if not paths:
