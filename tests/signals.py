@@ -62,15 +62,15 @@ class Cell:
 
 
 CELLS = (
-    Cell("fit", "warm", 1, 40, 12.0),
-    Cell("fit", "warm", 2, 40, 12.0),
-    Cell("fit", "cold", 1, 12, 60.0),
-    Cell("fit", "cold", 2, 12, 60.0),
+    Cell("fit", "warm", 1, 46, 12.0),
+    Cell("fit", "warm", 2, 46, 12.0),
+    Cell("fit", "cold", 1, 6, 60.0),
+    Cell("fit", "cold", 2, 6, 60.0),
     Cell("cv", "warm", 2, 24, 20.0),
     Cell("evaluate", "warm", 2, 24, 20.0),
-    Cell("evaluate", "cold", 2, 8, 60.0),
-    Cell("export", "warm", 1, 20, 2.0),
-    Cell("datasets", "warm", 1, 20, 2.0),
+    Cell("evaluate", "cold", 2, 4, 60.0),
+    Cell("export", "warm", 1, 22, 2.0),
+    Cell("datasets", "warm", 1, 22, 2.0),
 )
 AFTER_REPORT = 8.0
 """Seconds after the first structure was reported, at most."""
