@@ -189,12 +189,19 @@ def in_deaf_children(run: Callable[[Iterable[T]], R], tasks: Iterable[T]) -> R:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
+def _end_children() -> None:
+    """Of a process that ends at once: they have nothing left to do, and would wait for ever."""
+    processes = sys.modules.get("multiprocessing")
+    if processes is not None:
+        number = getattr(signal, "SIGKILL", signal.SIGTERM)  # which is as hard on Windows
+        for child in processes.active_children():
+            with suppress(OSError):  # it has ended, or is not ours
+                os.kill(child.pid, number)  # its own method is missing in some pools
+
+
 def leave(requests: Requests) -> None:
     """End the process here and now, with the line that tells why; whatever it waits for."""
-    children = sys.modules.get("multiprocessing")
-    if children is not None:
-        for child in children.active_children():
-            child.kill()
+    _end_children()
     if not requests.is_told:
         with suppress(OSError):
             os.write(2, f"marginbn: {requests.words}\n".encode())
@@ -236,6 +243,7 @@ def end_quickly(code: object) -> None:
         for stream in (sys.stdout, sys.stderr):
             with suppress(OSError, ValueError):
                 stream.flush()
+        _end_children()  # a pool is told to end by a step that is left out here
         atexit._run_exitfuncs()
         os._exit(code)
 

@@ -157,6 +157,24 @@ model_file.save_model = save_model
     assert json.loads(done.stdout)["objective"] == load_model(path).result_.objective
 
 
+def test_idle_workers_do_not_keep_a_program_alive(tmp_path: Path) -> None:
+    """A signal after the choice of gamma in other processes, when there is a result."""
+    script = """
+import signal
+import marginbn.classifiers.model_file as model_file
+save = model_file.save_model
+def save_model(*args):
+    signal.raise_signal(signal.SIGTERM)
+    save(*args)
+model_file.save_model = save_model
+"""
+    path = tmp_path / "m.json"
+    options = ["--method", "max-margin-cv", "--gamma", 1, "--jobs", 2, *EXACT]
+    done = run_script(script, "fit", "iris", "-q", "--json", "-o", path, *options)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert json.loads(done.stdout)["objective"] == load_model(path).result_.objective
+
+
 def test_a_trial_tells_its_defects() -> None:
     """The harness counts what it should."""
     good = Trial("SIGTERM", "fit", "warm", 1, 1.0, 0.5, 143, False, [], [], 0, "")
