@@ -8,6 +8,7 @@ import warnings
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
+from copy import copy
 from dataclasses import dataclass
 from time import monotonic
 from typing import Any, ClassVar, Self
@@ -26,6 +27,7 @@ from marginbn.data.encode import EncodedData, EncodedTraining, encode_training, 
 from marginbn.data.labelled import LabelledTable, Split, validation_splits
 from marginbn.data.ordinal import OrdinalData, OrdinalTraining
 from marginbn.exceptions import InputError, OptimalityWarning
+from marginbn.interrupts import REQUESTS, in_deaf_children
 from marginbn.network.network import BayesianNetwork
 from marginbn.problem.problem import StructureProblem
 from marginbn.problem.structure import Structure
@@ -252,13 +254,21 @@ missing, unseen, column_kinds, callback, memory_limit
         tasks = [(k, fold) for fold in range(len(splits)) for k in self._parent_grid()]
         ends = task_budgets(len(tasks), effective_n_jobs(self.n_jobs), budget)
         paths: list[FoldPath] = []
+        worker = copy(self)
+        worker.callback = None  # for the last search; it need not be fit for another process
         try:
-            answers = Parallel(n_jobs=self.n_jobs, return_as="generator")(
-                delayed(self._validate_fold)(rows, *splits[fold], k, fold, end)
-                for (k, fold), end in zip(tasks, ends, strict=True)
+            answers = in_deaf_children(
+                Parallel(n_jobs=self.n_jobs, return_as="generator"),
+                (
+                    delayed(worker._validate_fold)(rows, *splits[fold], k, fold, end)
+                    for (k, fold), end in zip(tasks, ends, strict=True)
+                ),
             )
-            for path in answers:
-                paths.append(path)
+            with REQUESTS.heeding():
+                for path in answers:
+                    paths.append(path)
+                    if complete_folds(paths, len(self._parent_grid())):
+                        REQUESTS.has_result = True  # workers may have searched in other processes
         except KeyboardInterrupt:
             paths = complete_folds(paths, len(self._parent_grid()))
             if not paths:

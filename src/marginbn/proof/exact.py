@@ -1,6 +1,9 @@
 """A second checker of certificates: one file, the standard library, no floating point in a bound.
 
-    python -m marginbn.proof.exact FILE         or, without marginbn,  python exact.py FILE
+    python -m marginbn.proof.exact FILE [WANTED]     or, without marginbn,  python exact.py FILE
+
+WANTED is the statement that must be proved, as JSON: any part of the header, say ``{"score":
+{"name": "multiclass", "gamma": 2.0}, "candidates": {"rule": {"max_parents": 2}}}``.
 
 Written from ``docs/theory`` (``certificate_format`` above all) and not from ``proof/checker``, so
 that an error in one of them is unlikely to be in the other. Slow and terse: the first one is for
@@ -172,6 +175,15 @@ def read(value: Any, form: Any) -> Any:
         readable(len(form) in (1, len(value)), f"header: {str(value)[:40]!a} is no pair")
         return tuple(map(read, value, form * max(1, len(value))))
     return value.encode().decode() if kind is str else value  # half a surrogate pair is no text
+
+
+def meets(found: Any, wanted: Any) -> bool:
+    """Whether a part of the header is what is wanted; objects may say less."""
+    if isinstance(wanted, dict) and isinstance(found, dict):
+        return all(key in found and meets(found[key], wanted[key]) for key in wanted)
+    if isinstance(wanted, list) and isinstance(found, tuple):
+        return len(found) == len(wanted) and all(map(meets, found, wanted))
+    return bool(found == wanted)
 
 
 class Checker:
@@ -551,9 +563,12 @@ class Checker:
 
 
 def main(arguments: list[str]) -> int:
-    """Check the file that is named and say what was found."""
+    """Check the file that is named, against a statement if there is one, and say what was found."""
     try:
+        wanted = json.loads(arguments[1], object_pairs_hook=unique) if arguments[1:] else {}
         checker = Checker(Path(arguments[0]).read_bytes())
+        other = [key for key, part in wanted.items() if not meets(checker.h.get(key), part)]
+        need(not other, f"another statement than the one asked for: {', '.join(other)} differ")
         lo, hi, most, leaves = checker.check()
     except Refuted as reason:
         print(f"NOT VERIFIED\n{reason}")  # noqa: T201
