@@ -252,7 +252,7 @@ class Checker:
         """Residuals and curvatures class by class, which become whole numbers of 1 / ``fine``."""
         classes = self.arities[0]
         columns = [self.take("d", size) for _ in range(2 * classes)]
-        readable(all(map(math.isfinite, chain(*columns))), "residuals: not finite")
+        readable(all(abs(x) < math.inf for x in chain(*columns)), "residuals: not finite")
         readable(min(chain(*columns[classes:])) >= 0, "curvatures: negative")
         self.fine = math.lcm(*(Fraction(x).denominator for x in chain(*columns)))
         self.columns = [[int(Fraction(x) * self.fine) for x in column] for column in columns]
@@ -389,7 +389,7 @@ class Checker:
             for g, h in zip(sums[:classes], sums[classes:], strict=True):
                 reward = g * g * (h + 2 * ridge) / (2 * (h + ridge) ** 2 * self.fine)
                 term = (reward - price * h / (h + ridge)) * unit
-                lo, hi = lo + math.floor(term), hi + math.ceil(term)
+                lo, hi = lo + math.floor(term), hi - math.floor(-term)
         return lo, hi
 
     def score_incumbent(self) -> tuple[Fraction, Fraction]:
