@@ -47,6 +47,12 @@ from marginbn.network.explain import (
 )
 from marginbn.network.network import BayesianNetwork
 from marginbn.problem.candidates import CandidateSets, enumerate_candidates
+from marginbn.problem.interactions import (
+    ResidualStructure,
+    residual_forest,
+    residual_problem,
+    two_tree,
+)
 from marginbn.problem.problem import (
     ProblemSize,
     StructureProblem,
@@ -97,6 +103,7 @@ __all__ = [
     "ProblemSize",
     "ProblemTooLargeError",
     "RankedStructure",
+    "ResidualStructure",
     "SolveResult",
     "SolverError",
     "Statement",
@@ -128,6 +135,8 @@ __all__ = [
     "paper_gap",
     "read_table",
     "relative_gap",
+    "residual_forest",
+    "residual_problem",
     "save_model",
     "save_network",
     "save_scores",
@@ -136,6 +145,7 @@ __all__ = [
     "to_networkx",
     "to_pgmpy",
     "to_pyagrum",
+    "two_tree",
     "verify_certificate",
     "verify_model",
     "what_if",

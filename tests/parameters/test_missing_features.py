@@ -14,6 +14,7 @@ from marginbn.network.network import BayesianNetwork
 from marginbn.parameters import missing_features
 from marginbn.parameters.missing_features import HALF, MOST, MissingFeatures
 from marginbn.parameters.normalise import normalised_network
+from marginbn.parameters.twin import fit_twin
 from marginbn.problem.structure import Structure
 from score_tables import GROUPS, dependent_rows, hide_features, make_scores
 from strategies import make_variables
@@ -125,6 +126,16 @@ def test_other_rows_can_be_used_for_validation() -> None:
     own = EncodedData(drawn, np.ones(300), DATA.variables)
     trusting = MissingFeatures.fit(network, DATA, unseen=own)
     assert trusting.most < MissingFeatures.fit(network, DATA).most
+
+
+def test_the_twin_may_have_groups_of_its_own() -> None:
+    """A network without interactions has no groups; its twin is estimated on those given."""
+    structure = Structure(((), (0,), (0,), (0,), (0,)))
+    scores = make_scores(structure, DATA.arities.tolist())
+    network = normalised_network(scores, structure, DATA)
+    assert network.groups is None
+    assert MissingFeatures.fit(network, DATA).twin == fit_twin(DATA, None)
+    assert MissingFeatures.fit(network, DATA, groups=GROUPS).twin == fit_twin(DATA, GROUPS)
 
 
 def test_features_that_cancel_are_no_trap() -> None:

@@ -8,7 +8,17 @@ from typing import Any
 import pytest
 
 import forgeries
-from forgeries import COUNT, FORGERS, KINDS, PER_SEED, Asked, judge, make, summary
+from forgeries import (
+    COUNT,
+    FORGERS,
+    KINDS,
+    PER_SEED,
+    RESIDUAL_COUNT,
+    Asked,
+    judge,
+    make,
+    summary,
+)
 
 
 def check(records: list[dict[str, Any]]) -> None:
@@ -25,23 +35,24 @@ def test_there_are_enough_of_them() -> None:
     pairs = {(make(seed).score, make(seed).solver) for seed in range(48)}
     assert len({score for score, _ in pairs}) == 8
     assert {solver for _, solver in pairs} == {"branch_bound", "branch_cut"}
+    assert make(COUNT).score == "residual"
 
 
-@pytest.mark.parametrize("seed", [0, 3, 5, 9, 14, 16])
+@pytest.mark.parametrize("seed", [0, 3, 5, 9, 14, 16, COUNT + 12])
 def test_forgeries_are_refused_and_honest_certificates_accepted(seed: int, tmp_path: Path) -> None:
     """A few seeds: margins and scores, forests and clusters, a fifth of all kinds each."""
     check([judge(seed, tmp_path)])
 
 
-@pytest.mark.parametrize("seed", [1, 2])
+@pytest.mark.parametrize("seed", [1, 2, COUNT, COUNT + 1])
 def test_every_kind_of_forgery_is_refused(
     seed: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """All kinds of claims and files on one certificate by forests and one by clusters."""
+    """All kinds of claims and files on certificates by forests and by clusters."""
     monkeypatch.setattr(forgeries, "PER_SEED", len(FORGERS))
     record = judge(seed, tmp_path)
     check([record])
-    assert len(record["tried"]) >= len(FORGERS) - 8  # type: ignore[arg-type]
+    assert len(record["tried"]) >= len(FORGERS) - 14  # type: ignore[arg-type]
 
 
 def test_a_checker_that_believes_everything_is_found_out(
@@ -65,7 +76,7 @@ def test_another_statement_is_not_the_one_asked_for() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("first", range(0, COUNT, 50))
+@pytest.mark.parametrize("first", range(0, COUNT + RESIDUAL_COUNT, 50))
 def test_thousands_of_forgeries_are_refused(first: int, tmp_path: Path) -> None:
     """All of them; ``tests/forgeries.py`` keeps a record and goes on where it was."""
     records = [judge(seed, tmp_path) for seed in range(first, first + 50)]

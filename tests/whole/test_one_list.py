@@ -23,7 +23,7 @@ from marginbn.cli.running import command
 from marginbn.data.encode import MissingPolicy, UnseenPolicy
 from marginbn.export import formats
 from marginbn.problem.margins import MarginKind
-from marginbn.problem.scores import LOCAL_SCORES
+from marginbn.problem.scores import SCORES
 from marginbn.report import page
 from marginbn.solvers import solver_names
 
@@ -31,7 +31,7 @@ CLASSIFIERS = [
     getattr(classifiers, name) for name in classifiers.__all__ if name != "BaseBNClassifier"
 ]
 NAMES = {
-    "score": tuple(LOCAL_SCORES),
+    "score": tuple(SCORES),
     "margin": get_args(MarginKind),
     "missing": get_args(MissingPolicy),
     "unseen": get_args(UnseenPolicy),

@@ -55,6 +55,7 @@ from marginbn.exceptions import InputError
 from marginbn.export.native import network_from_dict, network_to_dict
 from marginbn.files import Count, MisfitError, Number, Plain, encode_number, shorten
 from marginbn.network.network import BayesianNetwork
+from marginbn.problem.residuals import PRICE, RIDGE
 from marginbn.problem.scores import SCORES
 from marginbn.proof.certificate import Certificate, Data
 from marginbn.proof.checker import Verdict, read_within, verify_certificate
@@ -324,7 +325,7 @@ def statement_of(classifier: BaseBNClassifier) -> Statement:
             f"there is no certificate for a {type(classifier).__name__} with "
             f"{network.n_classes} classes: nothing was searched"
         )
-    names = network.names
+    names, arcs = network.names, _asked_arcs(params, network)
     return Statement(
         target=names[0],
         classes=network.variables[0].states,
@@ -332,8 +333,8 @@ def statement_of(classifier: BaseBNClassifier) -> Statement:
         data=getattr(classifier, "evidence_", Evidence()).data_sha256,
         max_parents=getattr(classifier, "max_parents_", params["max_parents"]),
         class_restricted=params.get("class_restricted", True),
-        required=_named_arcs(params["required_arcs"], network, "required_arcs"),
-        forbidden=_named_arcs(params["forbidden_arcs"], network, "forbidden_arcs"),
+        required=arcs["required_arcs"],
+        forbidden=arcs["forbidden_arcs"],
         structure=tuple(
             (names[i], tuple(names[p] for p in parents))
             for i, parents in enumerate(network.structure.parents)
@@ -347,8 +348,28 @@ def _score_of(params: dict[str, Any], gamma: float | None) -> dict[str, Any]:
     """The score by the name that certificates have for it, and its numbers."""
     if gamma is not None:
         return {"score": params["margin"], "gamma": gamma, "smoothing": float(params["smoothing"])}
+    if _is_residual(params):
+        return {"score": SCORES[params["score"]].certificate, "ridge": RIDGE, "price": PRICE}
     size = float(params["equivalent_sample_size"]) if params["score"] == "bdeu" else None
     return {"score": SCORES[params["score"]].certificate, "equivalent_sample_size": size}
+
+
+def _is_residual(params: dict[str, Any]) -> bool:
+    name = params.get("score")  # of a file: anything
+    return isinstance(name, str) and name in SCORES and SCORES[name].of_residuals
+
+
+def _asked_arcs(params: dict[str, Any], network: BayesianNetwork) -> dict[str, NamedArcs]:
+    """Required and forbidden arcs, but for those that a residual score takes for granted."""
+    arcs = {
+        name: _named_arcs(params[name], network, name)
+        for name in ("required_arcs", "forbidden_arcs")
+    }
+    if _is_residual(params):
+        target = network.names[0]
+        arcs["required_arcs"] = tuple(a for a in arcs["required_arcs"] if a[0] != target)
+        arcs["forbidden_arcs"] = tuple(a for a in arcs["forbidden_arcs"] if a[1] != target)
+    return arcs
 
 
 def _named_arcs(arcs: Any, network: BayesianNetwork, name: str) -> NamedArcs:
@@ -371,12 +392,12 @@ def _check_objective(classifier: BaseBNClassifier) -> None:
     """Refuse an objective that no structure can have.
 
     A soft margin counts every row with gamma at most, so W rows with gamma W; all other scores are
-    logarithms of probabilities, so 0.
+    logarithms of probabilities, so 0. Gains on residuals are not limited that simply.
     """
     weight = classifier.evidence_.total_weight
-    if weight is None:
-        return
     params = classifier.get_params(deep=False)
+    if weight is None or _is_residual(params):
+        return
     gamma = getattr(classifier, "gamma_", params.get("gamma")) or 0.0
     room = ROUNDING * weight * max(gamma, 1.0) + ROUNDING * params.get("equivalent_sample_size", 0)
     largest = gamma * weight

@@ -25,7 +25,9 @@ from marginbn.data.columns import as_input_errors
 from marginbn.data.encode import EncodedData
 from marginbn.exceptions import InputError, OptimalityWarning
 from marginbn.files import PathLike
+from marginbn.parameters.main_effects import fit_main_effects
 from marginbn.problem.candidates import Arc, CandidateSets, enumerate_candidates
+from marginbn.problem.interactions import residual_problem
 from marginbn.problem.margins import MarginKind
 from marginbn.problem.problem import (
     StructureProblem,
@@ -34,7 +36,7 @@ from marginbn.problem.problem import (
     linear_problem,
     margin_problem,
 )
-from marginbn.problem.scores import get_local_score
+from marginbn.problem.scores import SCORES, get_local_score
 from marginbn.problem.structure import Structure
 from marginbn.proof.definition import define_data
 from marginbn.solvers import solve_structure, solver_names
@@ -222,12 +224,14 @@ def warn_if_open(result: SolveResult, stacklevel: int) -> None:
 
 
 class GenerativeBNClassifier(SearchingBNClassifier):
-    """Bayesian network of maximal generative score, used as a classifier.
+    """Bayesian network of maximal decomposable score, used as a classifier.
 
     Parameters
     ----------
     score : str, default="mdl"
-        The score to maximise, a name in ``marginbn.problem.scores.SCORES``.
+        The score to maximise, a name in ``marginbn.problem.scores.SCORES``. All are generative
+        but ``"residual"``: main effects are fitted first, and the structure has the feature arcs
+        that gain most on what these leave unexplained, with the class as a parent of every feature.
         (``clf.score(X, y)`` is scikit-learn's accuracy all the same.)
     max_parents : int, default=2
         Parents per variable, the class counted.
@@ -297,9 +301,29 @@ checkpoint, certificate
         return {**super().get_params(deep), "score": self.__dict__["score"]}
 
     def _problem(self, data: EncodedData) -> StructureProblem:
-        local_score = get_local_score(self.__dict__["score"], self.equivalent_sample_size)
+        name = self.__dict__["score"]
+        if name in SCORES and SCORES[name].of_residuals:
+            return self._residual_problem(data)
+        local_score = get_local_score(name, self.equivalent_sample_size)
         candidates = self._candidates(data, class_restricted=self.class_restricted)
         return linear_problem(data, candidates, local_score)
+
+    def _residual_problem(self, data: EncodedData) -> StructureProblem:
+        """The gains on top of main effects."""
+        if not self.class_restricted:
+            raise InputError(
+                "class_restricted must be True with score='residual': without the class among "
+                "its parents a feature has no part in the posterior"
+            )
+        effects = fit_main_effects(data)
+        return residual_problem(
+            data,
+            effects.residuals,
+            effects.curvatures,
+            self.max_parents,
+            required=resolve_arcs(self.required_arcs, data.names, "required_arcs"),
+            forbidden=resolve_arcs(self.forbidden_arcs, data.names, "forbidden_arcs"),
+        )
 
     def _learn_structure(self, data: EncodedData) -> SolveResult:
         return self._search(drop_dominated(self._problem(data)))

@@ -32,7 +32,7 @@ class Method(StrEnum):
 # The names of registries, written down so that --help need not import the registries; a test
 # compares them with the registries, and the defaults in help texts with the classifiers' own.
 Margin = StrEnum("Margin", "MULTICLASS BINARY")
-Score = StrEnum("Score", "MDL BIC AIC LOGLIK BDEU K2")
+Score = StrEnum("Score", "MDL BIC AIC LOGLIK BDEU K2 RESIDUAL")
 Missing = StrEnum("Missing", "DROP STATE ERROR")
 Unseen = StrEnum("Unseen", "MISSING ERROR")
 

@@ -228,6 +228,7 @@ def expected_statement(wanted: WantedOptions) -> Statement:
 def with_defaults(said: Statement) -> Statement:
     """What is not said is as ``marginbn fit`` has it."""
     from marginbn.classifiers import GenerativeBNClassifier, MaxMarginBNClassifier
+    from marginbn.problem.residuals import PRICE, RIDGE
 
     margin = MaxMarginBNClassifier().get_params(deep=False)
     usual: dict[str, Any] = {"score": margin["margin"], "class_restricted": True}
@@ -235,6 +236,8 @@ def with_defaults(said: Statement) -> Statement:
     score = said.score or usual["score"]
     if score in ("multiclass", "binary"):
         usual |= {name: margin[name] for name in ("gamma", "smoothing")}
+    elif score == "residual":
+        usual |= {"ridge": RIDGE, "price": PRICE}
     elif score == "bdeu":
         size = GenerativeBNClassifier().get_params(deep=False)["equivalent_sample_size"]
         usual["equivalent_sample_size"] = size
@@ -389,7 +392,7 @@ def compare_data(
         train, _ = hold_out(rows, share, seed)
         encoded = encode_rows(train, missing.value)
         found = define_data(encoded)
-        if found.fingerprint() == wanted.fingerprint():
+        if found.fingerprint() == wanted.table_fingerprint():
             return TableMatch(None, encoded.n_samples, rows.n_rows, left_out)
         difference = difference or _difference(wanted, found)
     return TableMatch(difference, 0, rows.n_rows, left_out)

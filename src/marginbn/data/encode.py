@@ -137,12 +137,12 @@ class EncodedData:
         """Equal rows merged, weights added; rows come out in lexicographic order."""
         if self.n_samples == 0:
             return self
-        first, group = _distinct_rows(self.codes, self.arities)
+        first, group = distinct_rows(self.codes, self.arities)
         weights = np.bincount(group, self.weights, len(first)).astype(np.float64, copy=False)
         return EncodedData(self.codes[first], weights, self.variables)
 
 
-def _distinct_rows(
+def distinct_rows(
     codes: NDArray[np.int32], arities: NDArray[np.int64]
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Index of the first row of each distinct kind, and the kind of every row."""
@@ -280,9 +280,16 @@ class EncodedTraining:
     data: EncodedData
 
 
-def encode_training(rows: LabelledTable, missing: MissingPolicy) -> EncodedTraining:
-    """Learn codings from the rows, discretising against the class, and encode; class first."""
-    classes, class_codes = np.unique(rows.labels, return_inverse=True)
+def encode_training(
+    rows: LabelledTable, missing: MissingPolicy, classes: NDArray[Any] | None = None
+) -> EncodedTraining:
+    """Learn codings from the rows, discretising against the class, and encode; class first.
+
+    ``classes`` are all that there are, sorted, if the rows may lack one.
+    """
+    if classes is None:
+        classes = np.unique(rows.labels)
+    class_codes = np.searchsorted(classes, rows.labels)
     arguments = class_codes, rows.weights, len(classes), missing
     coding = TableCoding(tuple(learn_coding(c, *arguments) for c in rows.features.columns))
     codes = np.column_stack([class_codes.astype(np.int32), coding.encode(rows.features)])

@@ -15,7 +15,7 @@ All of it counts weights as repetitions.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Literal, Self
+from typing import Any, Literal, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -80,16 +80,22 @@ class OrdinalTraining:
     fine: OrdinalData
 
     @property
-    def classes(self) -> NDArray[np.generic]:
+    def classes(self) -> NDArray[Any]:
         """Class labels in the order of their codes."""
         return self.coarse.classes
 
 
 def encode_ordinal(
-    rows: LabelledTable, missing: MissingPolicy, bins: Bins = "ordinal"
+    rows: LabelledTable,
+    missing: MissingPolicy,
+    bins: Bins = "ordinal",
+    classes: NDArray[Any] | None = None,
 ) -> OrdinalTraining:
-    """Encode training rows in coarse and fine bins; with ``bins="mdlp"`` both are the same."""
-    coarse = encode_training(rows, missing)
+    """Encode training rows in coarse and fine bins; with ``bins="mdlp"`` both are the same.
+
+    ``classes`` are all that there are, sorted, if the rows may lack one.
+    """
+    coarse = encode_training(rows, missing, classes)
     n = coarse.data.n_variables
     if bins == "mdlp":
         same = OrdinalData(coarse.data, (None,) * n, (None,) * n)

@@ -79,11 +79,12 @@ class Interaction:
         return math.prod(self.shape)
 
     def cells(self, codes: NDArray[np.integer]) -> IntArray:
-        """Cell of every row of codes (n, n_variables), last member fastest."""
-        members = zip(self.family, self.groups, strict=True)
-        index = tuple(groups[codes[:, variable]] for variable, groups in members)
-        cells: IntArray = np.ravel_multi_index(index, self.shape)
-        return cells
+        """Cell of every row of codes (n, n_variables), last member fastest; -1 where unknown."""
+        columns = [codes[:, variable] for variable in self.family]
+        known = np.logical_and.reduce([column >= 0 for column in columns])
+        pairs = zip(columns, self.groups, strict=True)
+        index = tuple(groups[np.where(known, column, 0)] for column, groups in pairs)
+        return np.where(known, np.ravel_multi_index(index, self.shape), -1)
 
     def basis(self, profile: Profile) -> FloatArray:
         """The matrix T above, (cells, parameters)."""
@@ -194,10 +195,13 @@ class Design:
             *(codes[:, v] for v in self.features),
             *(interaction.cells(codes) for interaction in self.interactions),
         ]
-        index = np.column_stack(columns) + self.starts[:-1]
+        index = np.column_stack(columns)
+        known = index >= 0
+        index = np.where(known, index, 0) + self.starts[:-1]
         ends = np.arange(0, index.size + 1, len(columns))
         shape = (len(codes), int(self.starts[-1]))
-        return sp.csr_matrix((np.ones(index.size), index.ravel(), ends), shape=shape)
+        values = known.astype(np.float64).ravel()
+        return sp.csr_matrix((values, index.ravel(), ends), shape=shape)
 
     @property
     def n_parameters(self) -> int:
@@ -212,6 +216,15 @@ class Design:
         squares.data **= 2
         weights = self.rows.data.weights / n_classes * (1.0 - 1.0 / n_classes)
         return np.asarray(squares.T @ weights)
+
+    def second_derivative(self, curvature: FloatArray, ridge: float) -> FloatArray:
+        """T' X' diag(curvature) X T + ridge, (parameters, parameters)."""
+        between_cells = (
+            self.transposed_cells @ self.cells.multiply(curvature[:, np.newaxis]).tocsr()
+        )
+        matrix = (self.transposed_basis @ between_cells @ self.basis).toarray()
+        matrix[np.diag_indices_from(matrix)] += ridge
+        return np.asarray(matrix)
 
     def tables(self, parameters: FloatArray) -> FloatArray:
         """All tables below each other, (cells of all tables, n_classes)."""

@@ -34,6 +34,7 @@ from scipy.special import logsumexp
 
 from marginbn.data.encode import EncodedData
 from marginbn.exceptions import InputError
+from marginbn.network.groups import Groups
 from marginbn.network.network import BayesianNetwork
 from marginbn.parameters.class_scores import FloatArray
 from marginbn.parameters.twin import TwinTree, fit_twin, spread_points
@@ -106,6 +107,7 @@ class MissingFeatures:
         network: BayesianNetwork,
         data: EncodedData,
         *,
+        groups: Groups | None = None,
         twin: BayesianNetwork | None = None,
         unseen: EncodedData | None = None,
         blend: tuple[float, float] | None = None,
@@ -119,8 +121,11 @@ class MissingFeatures:
             Whose posterior complete rows get.
         data
             The rows it was trained on.
+        groups
+            Groups of states on which the twin is estimated, for example the coarse bins of numbers;
+            else those of the network. A feature with many states of its own starves the twin.
         twin
-            Instead of one estimated from ``data`` over the groups of the network.
+            Instead of one estimated from ``data``.
         unseen
             Rows that neither has seen, for the masked validation; else those of ``data``.
         blend
@@ -130,7 +135,7 @@ class MissingFeatures:
             Draws per row.
         """
         if twin is None:
-            twin = fit_twin(data, network.groups)
+            twin = fit_twin(data, network.groups if groups is None else groups)
         if blend is not None:
             return cls(network, twin, *blend, n_draws=n_draws)
         start = cls(network, twin, MOST[0], HALF[0], n_draws)

@@ -18,12 +18,14 @@ to a weak one, each starting from the one before.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Literal
+from dataclasses import dataclass
+from typing import Literal, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.linalg import cholesky, solve_triangular
 from scipy.optimize import minimize
-from scipy.special import logsumexp
+from scipy.special import logsumexp, softmax
 
 from marginbn.data.encode import EncodedData
 from marginbn.parameters.class_scores import ClassScores
@@ -33,11 +35,14 @@ FloatArray = NDArray[np.float64]
 Loss = Callable[[FloatArray, NDArray[np.intp], FloatArray], tuple[float, FloatArray]]
 """(scores (n, classes), classes (n,), weights (n,)) -> loss and its derivative by the scores"""
 
-RIDGES = tuple(100.0 * 0.25**k for k in range(7))
+RIDGES = tuple(192.0 * 0.25**k for k in range(8))
 """From a prior that leaves little of any effect to one for concepts without noise."""
 
-ITERATIONS = 150
+ITERATIONS = 100
 MEMORY = 10
+
+MOST_FACTORISED = 1500
+"""Parameters per class up to which the second derivative is factorised."""
 
 
 def conditional_loss(
@@ -79,6 +84,59 @@ LOSSES: dict[str, Loss] = {"conditional": conditional_loss, "margin": margin_los
 TrainedParameters = Literal["conditional", "margin"]
 
 
+class Scaling(Protocol):
+    """A linear change of variables after which the second derivative is near the identity."""
+
+    def parameters(self, point: FloatArray) -> FloatArray:
+        """Parameters at a point."""
+
+    def point(self, parameters: FloatArray) -> FloatArray:
+        """The point that has these parameters."""
+
+    def gradient(self, gradient: FloatArray) -> FloatArray:
+        """The derivative by the point from that by the parameters."""
+
+
+@dataclass(frozen=True)
+class Diagonal:
+    """Point = scale times parameters."""
+
+    scale: FloatArray
+
+    def parameters(self, point: FloatArray) -> FloatArray:
+        """As in :class:`Scaling`."""
+        return point / self.scale
+
+    def point(self, parameters: FloatArray) -> FloatArray:
+        """As in :class:`Scaling`."""
+        return parameters * self.scale
+
+    def gradient(self, gradient: FloatArray) -> FloatArray:
+        """As in :class:`Scaling`."""
+        return gradient / self.scale
+
+
+@dataclass(frozen=True)
+class Triangular:
+    """Point = L' parameters, where L L' is the second derivative."""
+
+    factor: FloatArray
+
+    def parameters(self, point: FloatArray) -> FloatArray:
+        """As in :class:`Scaling`."""
+        solved: FloatArray = solve_triangular(self.factor, point, lower=True, trans=1)
+        return solved
+
+    def point(self, parameters: FloatArray) -> FloatArray:
+        """As in :class:`Scaling`."""
+        return self.factor.T @ parameters
+
+    def gradient(self, gradient: FloatArray) -> FloatArray:
+        """As in :class:`Scaling`."""
+        solved: FloatArray = solve_triangular(self.factor, gradient, lower=True)
+        return solved
+
+
 class Trainer:
     """A design with its newest parameters; :meth:`step` goes on to the next ridge."""
 
@@ -93,25 +151,33 @@ class Trainer:
     def step(self, ridge: float) -> None:
         """Minimise J, starting from the newest parameters."""
         design, weights = self.design, self.design.rows.data.weights
-        scale = 1.0 / np.sqrt(design.curvature + ridge)[:, np.newaxis]
-        shape = self.parameters.shape
+        scaling, shape = self._scaling(ridge), self.parameters.shape
 
         def objective(point: FloatArray) -> tuple[float, FloatArray]:
-            parameters = point.reshape(shape) * scale
+            parameters = scaling.parameters(point.reshape(shape))
             scores = design.cells @ (design.basis @ parameters) + self.offset
             loss, residuals = self.loss(scores, self.classes, weights)
             gradient = design.transposed_basis @ (design.transposed_cells @ residuals)
             value = loss + 0.5 * ridge * float(np.vdot(parameters, parameters))
-            return value, ((gradient + ridge * parameters) * scale).ravel()
+            return value, scaling.gradient(gradient + ridge * parameters).ravel()
 
         found = minimize(
             objective,
-            (self.parameters / scale).ravel(),
+            scaling.point(self.parameters).ravel(),
             jac=True,
             method="L-BFGS-B",
             options={"maxiter": ITERATIONS, "maxcor": MEMORY, "gtol": 1e-3, "ftol": 1e-7},
         )
-        self.parameters = found.x.reshape(shape) * scale
+        self.parameters = scaling.parameters(found.x.reshape(shape))
+
+    def _scaling(self, ridge: float) -> Scaling:
+        """By the second derivative: all of it for two classes, its diagonal for more."""
+        design, data = self.design, self.design.rows.data
+        if data.n_classes > 2 or design.n_parameters > MOST_FACTORISED:
+            return Diagonal(np.sqrt(design.curvature + ridge)[:, np.newaxis])
+        posterior = softmax(self.scores(), axis=1)
+        curvature = data.weights * posterior[:, 0] * posterior[:, 1]
+        return Triangular(cholesky(design.second_derivative(curvature, ridge), lower=True))
 
     def scores(self, codes: NDArray[np.integer] | None = None) -> FloatArray:
         """Scores (n, n_classes) of rows of codes; of the training rows if none are given."""
@@ -129,10 +195,3 @@ def log_class_shares(data: EncodedData) -> FloatArray:
     weight = np.bincount(data.codes[:, 0], data.weights, data.n_classes) + 0.5
     shares: FloatArray = np.log(weight / weight.sum())
     return shares
-
-
-def log_losses(scores: FloatArray, classes: NDArray[np.integer]) -> FloatArray:
-    """Minus log posterior of the class of every row."""
-    own = scores[np.arange(len(scores)), classes]
-    losses: FloatArray = logsumexp(scores, axis=1) - own
-    return losses

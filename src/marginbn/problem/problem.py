@@ -10,8 +10,9 @@ knows matrices and graphs and no data.
 **What small means.** Units of weight are the user's: a gap is small, or a difference rounding, only
 beside what the objective can be (:attr:`StructureProblem.scale`). Margins can reach W min(gamma, 1)
 with total weight W: the cap, or one nat where the cap is out of reach. Linear scores lie between
-those of the smallest parent sets and of the best ones. A hundredth of that counts as the size of
-any objective near zero.
+those of the smallest parent sets and of the best ones; the smallest sets may score zero, so a
+problem may name a size of its own. A hundredth of that counts as the size of any objective near
+zero.
 """
 
 from __future__ import annotations
@@ -29,6 +30,7 @@ from marginbn.data.encode import EncodedData, Variable, check_joint_states
 from marginbn.exceptions import InputError
 from marginbn.problem.candidates import CandidateSets, count_candidates
 from marginbn.problem.margins import MarginKind, MarginRows
+from marginbn.problem.residuals import ResidualScore
 from marginbn.problem.scores import LocalScore, scores_with_errors
 from marginbn.problem.structure import Structure
 
@@ -60,6 +62,8 @@ class StructureProblem:
         states both, and its checker makes the numbers again. Solvers do not look at it.
     error
         How far rounding can have moved the linear score of a structure; counted in every bound.
+    size
+        What linear scores are compared with at the least, where zero is an ordinary best score.
 
     Examples
     --------
@@ -96,8 +100,9 @@ class StructureProblem:
     margins: MarginRows | None = None
     weights: NDArray[np.float64] | None = None
     gamma: float = math.inf
-    origin: tuple[EncodedData, LocalScore] | None = None
+    origin: tuple[EncodedData, LocalScore | ResidualScore] | None = None
     error: float = 0.0
+    size: float = 0.0
 
     def __post_init__(self) -> None:
         if self.linear.shape != (self.candidates.n_candidates,):
@@ -106,6 +111,8 @@ class StructureProblem:
             raise InputError("linear scores must be finite")
         if not 0 <= self.error < math.inf:
             raise InputError(f"error must be a number of at least 0, got {self.error}")
+        if not 0 <= self.size < math.inf:
+            raise InputError(f"size must be a number of at least 0, got {self.size}")
         if self.margins is not None:
             if not (self.gamma > 0 and math.isfinite(self.gamma)):
                 raise InputError(f"gamma must be a positive finite number, got {self.gamma}")
@@ -153,10 +160,12 @@ class StructureProblem:
 
     @property
     def _linear_size(self) -> float:
-        """The larger of the best and the smallest parent sets' scores, without their signs."""
+        """The largest of the best and the smallest parent sets' scores, without their signs, and
+        of the size that the problem names.
+        """
         first = self.candidates.offsets[:-1]
         best = math.fsum(np.maximum.reduceat(self.linear, first))
-        return max(abs(best), abs(math.fsum(self.linear[first])))
+        return max(abs(best), abs(math.fsum(self.linear[first])), self.size)
 
     def with_gamma(self, gamma: float) -> StructureProblem:
         """The same problem with another cap; everything else is shared."""

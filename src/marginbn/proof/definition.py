@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import combinations
@@ -15,16 +15,18 @@ from marginbn.data.encode import EncodedData
 from marginbn.exceptions import InputError
 from marginbn.problem.candidates import CandidateSets, enumerate_candidates
 from marginbn.problem.problem import StructureProblem, drop_dominated
-from marginbn.problem.scores import SCORES, LocalScore
+from marginbn.problem.residuals import ResidualScore, residual_gain
+from marginbn.problem.scores import SCORES
 from marginbn.proof.certificate import Candidates, Data, Score
 from marginbn.proof.checker.values import decomposable_scores
 
 
-def define_data(data: EncodedData) -> Data:
-    """Merged data in the terms of a certificate."""
+def define_data(data: EncodedData, score: object = None) -> Data:
+    """Merged data in the terms of a certificate, with the residuals of a residual score."""
     merged = data.merged()
     states = tuple(variable.states for variable in merged.variables)
-    return Data(merged.names, states, merged.codes, merged.weights)
+    columns = (score.gradients, score.curvatures) if isinstance(score, ResidualScore) else ()
+    return Data(merged.names, states, merged.codes, merged.weights, *columns)
 
 
 def data_behind(problem: StructureProblem) -> EncodedData:
@@ -35,7 +37,8 @@ def data_behind(problem: StructureProblem) -> EncodedData:
         return problem.margins.data
     if problem.origin is None:
         raise InputError(
-            "a certificate needs the data behind the scores: make the problem with linear_problem"
+            "a certificate needs the data behind the scores: make the problem with linear_problem "
+            "or residual_problem"
         )
     return problem.origin[0]
 
@@ -46,6 +49,8 @@ def define_score(problem: StructureProblem) -> Score:
         return Score(problem.margins.kind, problem.gamma, problem.margins.smoothing)
     assert problem.origin is not None  # asked for by data_behind
     score = problem.origin[1]
+    if isinstance(score, ResidualScore):
+        return Score(_formula_of(residual_gain), ridge=score.ridge, price=score.price)
     size = 1.0
     if isinstance(score, partial):
         size = float(score.keywords.get("equivalent_sample_size", 1.0))
@@ -53,7 +58,7 @@ def define_score(problem: StructureProblem) -> Score:
     return Score(_formula_of(score), equivalent_sample_size=size)
 
 
-def _formula_of(score: LocalScore) -> str:
+def _formula_of(score: Callable[..., float]) -> str:
     """The checker's name of a score; refused where the checker has no formula for it."""
     known = {n: e.certificate for n, e in SCORES.items() if e.certificate in decomposable_scores()}
     own = [name for name, entry in SCORES.items() if entry.function is score]
@@ -127,7 +132,8 @@ class Definition:
     @classmethod
     def of(cls, problem: StructureProblem) -> Definition:
         """The definition of a problem; refused where data or score are not known."""
-        data = define_data(data_behind(problem))
+        score = None if problem.origin is None else problem.origin[1]
+        data = define_data(data_behind(problem), score)
         candidates, numbers = define_candidates(problem)
         definition = cls(problem, data, define_score(problem), candidates, numbers)
         return definition if definition.is_forest else definition._without_dominated()

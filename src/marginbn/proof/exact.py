@@ -6,9 +6,9 @@ Written from ``docs/theory`` (``certificate_format`` above all) and not from ``p
 that an error in one of them is unlikely to be in the other. Slow and terse: the first one is for
 daily use. Exit codes: 0 verified, 1 not verified, 2 unreadable or too large to be checked here.
 
-**Arithmetic.** Weights, shares and claims are binary fractions and stay exact. Only logarithms are
-irrational: ``log`` and ``log_gamma`` give integers with lo <= SCALE log x <= hi, and sums take the
-end that is worse for the claim.
+**Arithmetic.** Weights, residuals, shares and claims are binary fractions and stay exact. Only
+logarithms are irrational: ``log`` and ``log_gamma`` give integers with lo <= SCALE log x <= hi, and
+sums take the end that is worse for the claim.
 """
 
 from __future__ import annotations
@@ -33,9 +33,10 @@ EDGE, ARC, CANDIDATE, FOREST, CLUSTERS = range(5)
 ARGUMENTS = (2, 2, 1, 1, 2)
 RULE = {"max_parents": int, "class_restricted": bool, "constant": [int],
         "required": [[int, int]], "forbidden": [[int, int]]}  # fmt: skip
+SCORE = {"name": str, "gamma": float, "smoothing": float, "equivalent_sample_size": float}
+RESIDUAL = {"name": str, "ridge": float, "price": float}
 HEADER = {
-    "fingerprint": str, "variables": [[str, [str]]], "n_samples": int,
-    "score": {"name": str, "gamma": float, "smoothing": float, "equivalent_sample_size": float},
+    "fingerprint": str, "variables": [[str, [str]]], "n_samples": int, "score": SCORE,
     "candidates": {"rule": RULE, "listed": [[[int]]], "dropped": int}, "incumbent": [[int]],
     "objective": float, "bound": float, "grid": int, "tree": int, "duals": [[int, int]],
     "rows": [[str, [int]]], "multipliers": int,
@@ -158,6 +159,8 @@ def unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 def read(value: Any, form: Any) -> Any:
     """The value, if it has the form: [a] is any number of a, [a, b] a pair; doubles are exact."""
+    if form is SCORE and isinstance(value, dict) and value.get("name") == "residual":
+        form = RESIDUAL
     if (form is RULE and value is None) or (form is float and type(value) in (int, float)):
         return value if value is None else Fraction(float(value))
     kind = form if isinstance(form, type) else type(form)
@@ -216,16 +219,32 @@ class Checker:
         digest = hashlib.sha256(json.dumps([names, labels, [size, self.n]]).encode())
         digest.update(b"".join(struct.pack(f"<{self.n}i", *self.rows[m]) for m in order))
         digest.update(struct.pack(f"<{size}d", *(weights[m] for m in order)))
-        need(digest.hexdigest() == self.h["fingerprint"], "the fingerprint is not that of the data")
-        self.score, self.gamma, smoothing, self.sample_size = self.h["score"].values()
+        self.score, *numbers = self.h["score"].values()
         self.is_margin = self.score in ("multiclass", "binary")
-        known = self.is_margin or self.score in ("mdl", "aic", "loglik", "bdeu", "k2")
+        known = self.is_margin or self.score in ("mdl", "aic", "loglik", "bdeu", "k2", "residual")
         need(known, f"the score {self.score!a} is not known")
-        need(min(self.gamma, smoothing, self.sample_size) > 0, "score: numbers must be positive")
+        if self.score == "residual":
+            (self.ridge, self.price), numbers = numbers, [numbers[0], Fraction(1), Fraction(1)]
+            need(self.price >= 0, "score: the price is negative")
+            for column in self.read_residuals(size):
+                digest.update(b"".join(struct.pack("<d", column[m]) for m in order))
+        self.gamma, smoothing, self.sample_size = numbers
+        need(digest.hexdigest() == self.h["fingerprint"], "the fingerprint is not that of the data")
+        need(min(numbers) > 0, "score: numbers must be positive")
         need(self.arities[0] > 1 or not self.is_margin, "a margin needs two classes")
         self.unit = math.lcm(*(Fraction(x).denominator for x in (*weights, smoothing)))
         self.weights = [int(Fraction(w) * self.unit) for w in weights]
         self.smoothing = int(smoothing * self.unit)
+
+    def read_residuals(self, size: int) -> list[tuple[float, ...]]:
+        """Residuals and curvatures class by class, which become whole numbers of 1 / ``fine``."""
+        classes = self.arities[0]
+        columns = [self.take("d", size) for _ in range(2 * classes)]
+        readable(all(map(math.isfinite, chain(*columns))), "residuals: not finite")
+        readable(min(chain(*columns[classes:])) >= 0, "curvatures: negative")
+        self.fine = math.lcm(*(Fraction(x).denominator for x in chain(*columns)))
+        self.columns = [[int(Fraction(x) * self.fine) for x in column] for column in columns]
+        return columns
 
     def sets_of(self, i: int) -> Iterable[Set]:
         """The candidate parent sets of variable i, listed or by a rule."""
@@ -328,6 +347,9 @@ class Checker:
     def local_score(self, k: int) -> Interval:
         """A decomposable score in units of 1 / (2 unit SCALE); absent states add nothing."""
         (i, parents), u, table = self.candidates[k], self.unit, dict[Set, list[int]]()
+        if self.score == "residual":
+            (lo, hi), (least, most) = self.gain((i, *parents)), self.gain(parents)
+            return lo - max(0, most), hi - max(0, least)
         r, q = self.arities[i], math.prod(self.arities[p] for p in parents)
         penalties = {"mdl": log(sum(self.weights), u), "aic": (2 * SCALE, 2 * SCALE)}
         terms = [(-q * (r - 1) * u, penalties.get(self.score, (0, 0)))]
@@ -342,6 +364,21 @@ class Checker:
             else:
                 terms += [(2 * n, log(n, sum(cells))) for n in cells]
         return add(terms)
+
+    @cache  # noqa: B019
+    def gain(self, variables: Set) -> Interval:
+        """The gain on residuals of some features with the class, in the same units."""
+        family = tuple(v for v in variables if v > 0)
+        if len(family) in (0, 1, len(variables)):
+            return 0, 0
+        lo, hi, ridge, classes = 0, 0, self.ridge * self.fine, self.arities[0]
+        unit, price = self.unit * SCALE * (1 + (classes != 2)), self.price * (classes - 1) / classes
+        for sums in self.sums(family, self.columns).values():
+            for g, h in zip(sums[:classes], sums[classes:], strict=True):
+                reward = g * g * (h + 2 * ridge) / (2 * (h + ridge) ** 2 * self.fine)
+                term = (reward - price * h / (h + ridge)) * unit
+                lo, hi = lo + math.floor(term), hi + math.ceil(term)
+        return lo, hi
 
     def score_incumbent(self) -> tuple[Fraction, Fraction]:
         """What the incumbent scores, a structure of the problem."""

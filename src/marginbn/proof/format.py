@@ -90,11 +90,26 @@ class _Candidates:
 
 
 @dataclass(frozen=True)
-class _Header:
+class _Score:
+    name: str
+    gamma: float
+    smoothing: float
+    equivalent_sample_size: float
+
+
+@dataclass(frozen=True)
+class _ResidualScore:
+    name: str
+    ridge: float
+    price: float
+
+
+@dataclass(frozen=True)
+class _AnyHeader:
     fingerprint: str
     variables: Annotated[tuple[tuple[str, tuple[str, ...]], ...], Must("be at least one", bool)]
     n_samples: Count
-    score: Score
+    score: object  # its keys depend on its name
     candidates: _Candidates
     incumbent: tuple[Indices, ...]
     objective: float
@@ -104,6 +119,11 @@ class _Header:
     duals: tuple[tuple[int, int], ...]
     rows: tuple[tuple[RowKind, Indices], ...]
     multipliers: Count
+
+
+@dataclass(frozen=True)
+class _Header(_AnyHeader):
+    score: Score
 
 
 def part_type(bits: int) -> np.dtype[Any]:
@@ -135,7 +155,7 @@ def _header(c: Certificate) -> dict[str, object]:
         "fingerprint": c.fingerprint,
         "variables": [[n, list(s)] for n, s in zip(c.data.names, c.data.states, strict=True)],
         "n_samples": len(c.data.codes),
-        "score": vars(c.score),
+        "score": {"name": c.score.name, **c.score.numbers},
         "candidates": {
             "rule": None if c.candidates.rule is None else vars(c.candidates.rule),
             "listed": c.candidates.listed,
@@ -166,7 +186,9 @@ def _references(duals: tuple[DualWeights, ...]) -> list[int]:
 
 def _arrays(c: Certificate) -> Iterator[bytes]:
     yield np.ascontiguousarray(c.data.codes.T, dtype="<i4").tobytes()
-    yield np.ascontiguousarray(c.data.weights, dtype="<f8").tobytes()
+    for column in (c.data.weights, c.data.gradients, c.data.curvatures):
+        if column is not None:
+            yield np.ascontiguousarray(column.T, dtype="<f8").tobytes()
     yield np.packbits(c.candidates.dropped).tobytes()
     yield np.ascontiguousarray(c.tree, dtype="<i4").tobytes()
     for dual, before in zip(c.duals, _references(c.duals), strict=True):
@@ -236,7 +258,7 @@ def _extent(header: _Header) -> Extent:
 def _bytes_of_arrays(header: _Header) -> int:
     """What the header says about all arrays but the rows and values of the multipliers."""
     extent = _extent(header)
-    rows = header.n_samples * (4 * len(extent.arities) + 8)
+    rows = header.n_samples * (4 * len(extent.arities) + 8 * extent.n_columns)
     parts = header.n_samples * extent.n_rivals * sum(part_type(b).itemsize for b, _ in header.duals)
     return rows + header.candidates.dropped // 8 + 4 * (header.tree + header.multipliers) + parts
 
@@ -246,8 +268,10 @@ def _read_header(text: bytes) -> _Header:
         data = parse_json(text)
     except MisfitError as misfit:
         raise MisfitError(f"header: {misfit}") from None
-    header: _Header = read_as(_Header, data, "header")
-    return header
+    header: _AnyHeader = read_as(_AnyHeader, data, "header")
+    is_residual = isinstance(header.score, dict) and header.score.get("name") == "residual"
+    score = read_as(_ResidualScore if is_residual else _Score, header.score, "header.score")
+    return _Header(**vars(header) | {"score": Score(**vars(score))})
 
 
 class Cursor:
@@ -338,7 +362,20 @@ def _data(header: _Header, cursor: Cursor) -> Data:
         raise MisfitError("codes: must lie between 0 and the number of states minus one")
     if not (np.isfinite(weights) & (weights > 0)).all():
         raise MisfitError("weights: must be positive and finite")
-    return Data(names, states, codes.astype(np.int32), weights.astype(np.float64))
+    columns = _residuals(_extent(header), cursor)
+    return Data(names, states, codes.astype(np.int32), weights.astype(np.float64), *columns)
+
+
+def _residuals(extent: Extent, cursor: Cursor) -> list[NDArray[np.float64]]:
+    """Residuals and curvatures of a residual score, class by class."""
+    found = []
+    for name in ("residuals", "curvatures") if extent.score.is_residual else ():
+        shape = (extent.arities[0], extent.n_samples)
+        numbers = cursor.take("<f8", shape[0] * shape[1], name)
+        if not np.isfinite(numbers).all() or (name == "curvatures" and (numbers < 0).any()):
+            raise MisfitError(f"{name}: must be finite, and curvatures not negative")
+        found.append(np.ascontiguousarray(numbers.reshape(shape).T, dtype=np.float64))
+    return found
 
 
 def _candidates(shape: _Candidates, cursor: Cursor) -> Candidates:

@@ -23,6 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from marginbn.problem.problem import StructureProblem
+from marginbn.problem.residuals import ResidualScore
 from marginbn.problem.scores import is_dirichlet
 from marginbn.proof.certificate import CLUSTERS, FOREST, DualWeights, Multipliers, NamedRow
 from marginbn.proof.format import part_type
@@ -216,13 +217,15 @@ def _score_slack(problem: StructureProblem) -> float:
     """
     if problem.origin is None:
         return 0.0
-    data = problem.origin[0]
+    data, score = problem.origin
+    if isinstance(score, ResidualScore):
+        return 8.0 * 2.0**-44  # rational: a checker rounds twice
     candidates = problem.candidates
     cells = max(
         math.prod(int(data.arities[v]) for v in {int(child), *parents})
         for child, parents in zip(candidates.child, candidates.parents, strict=True)
     )
-    weight = 0.0 if is_dirichlet(problem.origin[1]) else data.total_weight
+    weight = 0.0 if is_dirichlet(score) else data.total_weight
     return (8.0 * data.n_samples + 4.0 * weight + cells + 8.0) * 2.0**-44
 
 

@@ -222,7 +222,8 @@ def _short_score_name(classifier: BaseBNClassifier) -> str:
     ):
         return "soft margin" if classifier.margin == "multiclass" else "binary soft margin"
     if isinstance(classifier, classifiers.GenerativeBNClassifier):
-        return f"{str(classifier.get_params()['score']).upper()} score"
+        name = str(classifier.get_params()["score"])
+        return f"{name if name == 'residual' else name.upper()} score"
     return "log likelihood"
 
 

@@ -1,6 +1,6 @@
 """Where to cut two features so that their table gains most.
 
-For a pair of features there is a grid of sums g and h per class and cell (``interactions.py``). The
+For a pair of features there is a grid of sums g and h per class and cell (``pairs.py``). The
 cells of a coarser table are unions of grid cells, and its gain is a sum over its cells. An ordered
 axis begins with a single cut, both axes together at the best place; then the cut that gains most is
 added to either axis, for as long as it gains. An axis of categories is never united.
