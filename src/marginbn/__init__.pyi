@@ -81,6 +81,7 @@ from marginbn.solvers.ranking import RankedStructure, best_structures
 
 __all__ = [
     "A1DEClassifier",
+    "BNClassifier",
     "BayesianNetwork",
     "CandidateSets",
     "CertificateWarning",
