@@ -191,6 +191,7 @@ def _positions(coding: Coding, column: Column, weights: FloatArray) -> FloatArra
     positions = np.zeros(n_bins)
     if n_bins > 1:
         clipped = _clip(values, weights)
+        clipped = clipped / np.abs(clipped).max()  # squares neither overflow nor vanish
         mean = np.average(clipped, weights=weights)
         spread = np.sqrt(np.average((clipped - mean) ** 2, weights=weights)) or 1.0
         bins = np.searchsorted(np.array(coding.cuts), values, side="left")

@@ -140,7 +140,7 @@ def effect_basis(rows: OrdinalData, variable: int, profile: Profile) -> FloatArr
         return np.eye(arity)
     number = ~np.isnan(positions)
     share = np.where(number, _state_weights(rows.data, variable), 0.0)
-    share /= share.sum()
+    share /= share.sum() or 1.0  # a part of the rows may have no number at all
     columns = [
         profile.steps * _steps(share),
         3.0 * profile.line * np.where(number, positions, 0.0)[:, np.newaxis],
