@@ -144,8 +144,8 @@ class SetSums:
         if self.score in ("bdeu", "k2"):
             if not self.whole:
                 return np.full(len(sets), np.inf)
-            limits: FloatArray = -math.log(r) * self.observed[np.searchsorted(self.masks, sets)]
-            return limits
+            observed = self.observed[np.searchsorted(self.masks, sets)].astype(np.float64)
+            return np.asarray(-math.log(r) * observed)
         price = self.price(child)
         return -2.0 * price * self.states(sets) if price else np.full(len(sets), np.inf)
 
