@@ -296,10 +296,14 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("results", type=Path)
     parser.add_argument("--share", type=float, default=1.0, help="part of the 400 trials to do")
+    parser.add_argument("--signal", choices=("SIGINT", "SIGTERM"), help="trials with this one only")
+    parser.add_argument("--cache", choices=("warm", "cold"), help="trials with this one only")
     options = parser.parse_args()
     for name in ("SIGINT", "SIGTERM", "SIGHUP"):  # ignored in the background, and inherited so
         signal.signal(getattr(signal, name), signal.SIG_DFL)
     for name, cell, turn in missing(read_trials(options.results), options.share):
+        if options.signal not in (None, name) or options.cache not in (None, cell.cache):
+            continue
         rng = np.random.default_rng([turn, CELLS.index(cell), name == "SIGINT"])
         after_report = cell.command == "fit" and turn % 2 == 1  # cv may take minutes before
         longest = AFTER_REPORT if after_report else cell.longest
