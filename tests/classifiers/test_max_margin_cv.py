@@ -84,7 +84,7 @@ def accuracy(fitted: Any, X: Any, y: Any) -> float:
         ("balanced_accuracy", balanced),
         (balanced, balanced),
     ],
-    ids=str,
+    ids=["accuracy", "log loss", "ramp margin", "by name", "by function"],
 )
 def test_scores_are_those_of_fits_one_by_one(scoring: Any, measure: Any) -> None:
     """The path through gamma changes the time and nothing else (optima are unique here)."""
