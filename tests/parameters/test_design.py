@@ -131,7 +131,9 @@ def test_knots_share_the_rows_evenly() -> None:
 
 def test_a_missing_value_has_a_parameter_of_its_own() -> None:
     """And nothing of the others."""
-    data = EncodedData(np.array([[0, 0], [1, 1], [0, 2], [1, 3]]), np.ones(4), make_variables((2, 4)))
+    data = EncodedData(
+        np.array([[0, 0], [1, 1], [0, 2], [1, 3]]), np.ones(4), make_variables((2, 4))
+    )
     rows = OrdinalData(data, (None, None), (None, np.array([-1.0, 0.0, 1.0, np.nan])))
     basis = effect_basis(rows, 1, STEPS)
     assert basis[3].tolist() == [0.0] * (basis.shape[1] - 1) + [1.0]
