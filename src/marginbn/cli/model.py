@@ -41,7 +41,8 @@ CertificateOption = Annotated[
 
 def load_checked(model: Path, certificate: Path | None) -> BaseBNClassifier:
     """The classifier of a file, verified if there is a certificate; refused if that fails."""
-    from marginbn.classifiers.model_file import load_model, verify_model
+    from marginbn.classifiers.claims import verify_model
+    from marginbn.classifiers.model_file import load_model
 
     classifier = load_model(model)
     if certificate is not None:
