@@ -139,7 +139,7 @@ def evidence_of(classifier: BaseBNClassifier) -> Evidence:
 
 
 def choice_record(classifier: BaseBNClassifier) -> dict[str, Any] | None:
-    """For programs: the structure that was chosen by validation, and the numbers of all; or None."""
+    """For programs: the structure that validation chose, and the numbers of all candidates."""
     if not isinstance(classifier, BNClassifier) or not hasattr(classifier, "chosen_"):
         return None
     columns = classifier.cv_results_
@@ -196,7 +196,8 @@ def verdict(classifier: BaseBNClassifier) -> str:
     The gap is relative to the larger of objective and bound, in any unit of weight, see
     :func:`marginbn.solvers.result.relative_gap`. Of trained parameters nothing is proved.
     """
-    if len(classifier.classes_) == 1:
+    is_chosen = isinstance(classifier, BNClassifier)
+    if classifier.result_.solver == _SINGLE_CLASS or (is_chosen and len(classifier.classes_) == 1):
         return "There is only one class, so there is nothing to separate."
     if isinstance(classifier, BNClassifier):
         return _choice_verdict(classifier)
@@ -346,11 +347,11 @@ def _choice_lines(classifier: BNClassifier) -> list[tuple[str, str]]:
     rule = "the best validated log loss"
     if classifier.rule == "half_se":
         rule = f"the simplest within half a standard error of {rule}"
-    lines = [("chosen", f"{classifier.chosen_}: {rule}")]
+    lines = [("chosen", f"{classifier.chosen_}, {rule}; on rows not trained on:")]
     for row in record["candidates"]:
         numbers = f"log loss {row['log_loss']:.4f}, accuracy {percent(row['accuracy'])}"
         error = f"calibration error {percent(row['calibration_error'])}"
-        lines.append((row["structure"], f"{numbers}, {error} (validated)"))
+        lines.append((row["structure"], f"{numbers}, {error}"))
     return lines
 
 
@@ -379,12 +380,12 @@ def _trained_text(classifier: BaseBNClassifier) -> str:
     if not hasattr(classifier, "trained_"):
         return ""
     models = [
-        f"{model['model']} ({model['weight']:.2f})"
+        f"{model['weight']:.2f} x {model['model'].replace(', ', ' with ')}"
         for model in getattr(classifier, "training_", ())
         if model["weight"] > 0
     ]
     bins = "ordered fine" if classifier.bins == "ordinal" else "the structure's own"
-    pooled = f"; models and weights: {', '.join(models)}" if models else ""
+    pooled = f": {' + '.join(models)}" if models else ""
     return f"for {_TRAINED_FOR[classifier.parameters]}, {bins} bins{pooled}"
 
 
@@ -476,15 +477,18 @@ def describe_tables(network: BayesianNetwork, width: int = 80) -> str:
 
 
 def _describe_table(network: BayesianNetwork, i: int, width: int) -> str:
-    """Rows are states of the parents, columns states of the variable, entries probabilities."""
+    """Rows are states of the parents, columns states of the variable, entries probabilities.
+
+    Many bins of a number are shown in runs of neighbours.
+    """
     parents = network.structure.parents[i]
     given = ", ".join(visible(network.names[p]) for p in parents)
     title = f"P({visible(network.names[i])}{' | ' + given if given else ''})"
-    table = network.log_tables[i].reshape(-1, network.arities[i])
+    states, table = _in_runs(network.variables[i].states, np.exp(network.log_tables[i]))
     contexts = map(", ".join, product(*(network.group_labels(p) for p in parents)))
-    header = ["", *map(visible, network.variables[i].states)]
+    header = ["", *map(visible, states)]
     body = [
-        [context, *(f"{math.exp(v):.4f}" for v in row)]
+        [context, *(f"{probability:.4f}" for probability in row)]
         for context, row in zip(contexts, table, strict=True)
     ]
     rows = [header, *body]
@@ -495,3 +499,21 @@ def _describe_table(network: BayesianNetwork, i: int, width: int) -> str:
             for state, value in zip(header[1:], values, strict=True)
         ]
     return "\n".join([title, *wording.align(rows)])
+
+
+_MOST_BINS = 24
+_RUNS = 8
+"""A number with more bins than the first is shown in as many runs as the second."""
+
+
+def _in_runs(
+    states: Sequence[str], table: np.ndarray[Any, np.dtype[np.float64]]
+) -> tuple[list[str], np.ndarray[Any, np.dtype[np.float64]]]:
+    """States and probabilities (rows, states); many bins of a number joined to runs."""
+    rows = table.reshape(-1, len(states))
+    if len(states) <= _MOST_BINS or not wording.name_group(states).startswith("all"):
+        return list(states), rows
+    starts = np.linspace(0, len(states), _RUNS, endpoint=False).astype(int)
+    ends = [*starts[1:], len(states)]
+    names = [wording.name_group(states[a:b]) for a, b in zip(starts, ends, strict=True)]
+    return names, np.add.reduceat(rows, starts, axis=1)
