@@ -26,6 +26,7 @@ from marginbn.cli.running import DONE, ERROR, note, print_json, print_verdict, t
 from marginbn.network.wording import counted, hanging, listing
 
 if TYPE_CHECKING:
+    from marginbn.classifiers import BaseBNClassifier
     from marginbn.data.labelled import LabelledTable
     from marginbn.proof.certificate import Certificate, Data
     from marginbn.proof.checker import Verdict
@@ -139,6 +140,7 @@ def verify(
     With --data, --model, --gamma and the like the statement comes from you: a proof of another one
     is REFUTED.
     """
+    from marginbn.classifiers.model_file import load_model
     from marginbn.cli.data import load_rows
     from marginbn.proof.checker import read_within
     from marginbn.proof.theorem import Statement
@@ -153,6 +155,7 @@ def verify(
         shares = (0.0, DEFAULT_HOLDOUT) if holdout is None else (holdout,)
         match = compare_data(content.data, rows, missing, shares, seed)
     progress = progress_on_stderr(quiet or json)
+    classifier = None if wanted.model is None else load_model(wanted.model)
     checked = Checked(
         certificate=certificate,
         statement=Statement.of(content),
@@ -160,7 +163,8 @@ def verify(
         match=match,
         asked=asked_options(wanted),
         refuted=[] if match is None else table_differences(match, wanted),
-        verdict=judge(content, expected, wanted.model, progress, allowed),
+        verdict=judge(content, expected, classifier, progress, allowed),
+        is_trained=hasattr(classifier, "trained_"),
     )
     if json:
         print_json(summarise(checked))
@@ -190,6 +194,7 @@ class Checked:
     asked: list[str]
     refuted: list[str]  # differences to the table
     verdict: Verdict
+    is_trained: bool = False  # parameters of the model, of which no certificate speaks
 
     @property
     def is_refuted(self) -> bool:
@@ -259,20 +264,18 @@ def asked_options(wanted: WantedOptions) -> list[str]:
 def judge(
     content: Certificate,
     expected: Statement,
-    model: Path | None,
+    classifier: BaseBNClassifier | None,
     progress: Progress,
     max_memory: int | None,
 ) -> Verdict:
     """The verdict about the statement, and about the model if there is one."""
     from marginbn.classifiers.claims import verify_model
-    from marginbn.classifiers.model_file import load_model
     from marginbn.proof.checker import verify_certificate
 
-    if model is None:
+    if classifier is None:
         return verify_certificate(
             content, progress=progress, expect=expected, max_memory=max_memory
         )
-    classifier = load_model(model)
     return verify_model(
         classifier, content, progress=progress, expect=expected, max_memory=max_memory
     )
@@ -375,7 +378,10 @@ def _origin(checked: Checked) -> str:
             "All of this is what the certificate says of itself. Compare it with what you want to "
             "be proved, or say it: --data, --model, --gamma, --max-parents, ..., --strict."
         )
-    return f"Checked against what you gave: {', '.join(given)}."
+    text = f"Checked against what you gave: {', '.join(given)}."
+    if checked.is_trained:
+        text += " It is about the structure, not about the trained parameters of the model."
+    return text
 
 
 def compare_data(
