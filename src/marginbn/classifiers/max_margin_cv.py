@@ -25,6 +25,7 @@ from marginbn.classifiers.search import MaxMarginBNClassifier, SearchingBNClassi
 from marginbn.data.encode import EncodedData, EncodedTraining, encode_training, with_class_column
 from marginbn.data.labelled import LabelledTable, Split, validation_splits
 from marginbn.data.ordinal import OrdinalData, OrdinalTraining
+from marginbn.data.preparation import MAX_STATES
 from marginbn.exceptions import InputError, OptimalityWarning
 from marginbn.network.network import BayesianNetwork
 from marginbn.problem.problem import StructureProblem
@@ -198,6 +199,10 @@ missing, unseen, column_kinds, callback, memory_limit
         missing: str = "drop",
         unseen: str = "missing",
         column_kinds: Any = "auto",
+        identifiers: str = "ignore",
+        max_states: int | None = MAX_STATES,
+        min_count: int = 1,
+        class_weight: Any = None,
         callback: Any = None,
         memory_limit: Any = None,
         checkpoint: Any = None,

@@ -26,12 +26,12 @@ from marginbn.data.encode import (
     Coding,
     EncodedData,
     EncodedTraining,
-    MissingPolicy,
     TableCoding,
     Variable,
     encode_training,
 )
 from marginbn.data.labelled import LabelledTable
+from marginbn.data.missing_values import MissingPolicy
 
 Bins = Literal["mdlp", "ordinal"]
 FloatArray = NDArray[np.float64]
