@@ -12,6 +12,7 @@ from marginbn.classifiers import (
 from marginbn.classifiers.model_file import load_model, save_model, verify_model
 from marginbn.data.discretize import MDLPDiscretizer
 from marginbn.data.encode import EncodedData, Variable
+from marginbn.data.inspection import DataReport, inspect_data
 from marginbn.data.readers import read_table
 from marginbn.data.table import Table, as_table
 from marginbn.exceptions import (

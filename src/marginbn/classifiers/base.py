@@ -34,6 +34,7 @@ from marginbn.data.preparation import (
     tell,
 )
 from marginbn.data.table import Table
+from marginbn.data.unseen import tell_unseen
 from marginbn.exceptions import InputError
 from marginbn.network.explain import Explanations, as_rows, explain_codes
 from marginbn.network.network import BayesianNetwork
@@ -236,12 +237,15 @@ class BaseBNClassifier(ClassifierMixin, BaseEstimator):
 
     def _prepare(self, given: LabelledTable) -> LabelledTable:
         """Columns left out, rare categories merged, dates taken apart; each is told."""
-        settings = PreparationSettings(
-            self.identifiers, self.max_states, self.min_count, self.column_kinds
-        )
+        settings = self._preparation_settings()
         self.preparation_ = settings.learn(given.features)
         tell(self.preparation_, settings, stacklevel=5)  # the caller of fit
         return replace(given, features=self.preparation_.apply_to_all(given.features))
+
+    def _preparation_settings(self) -> PreparationSettings:
+        return PreparationSettings(
+            self.identifiers, self.max_states, self.min_count, self.column_kinds
+        )
 
     @property
     def _preparation(self) -> Preparation:
@@ -301,7 +305,9 @@ class BaseBNClassifier(ClassifierMixin, BaseEstimator):
 
     def _encode(self, X: Any) -> NDArray[np.int32]:
         table = self._read_features(X)
-        return self.coding_.encode(table, self.unseen)
+        codes = self.coding_.encode(table, self.unseen)
+        tell_unseen(self.coding_, table)
+        return codes
 
     def _log_joint(self, X: Any) -> NDArray[np.float64]:
         """log P(c, known features) for every row and class; unknown features are summed out."""

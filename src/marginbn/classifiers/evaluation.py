@@ -13,6 +13,7 @@ and a_1, ..., a_k the accuracies on k folds (mean a, standard deviation s):
 from __future__ import annotations
 
 import math
+import re
 import warnings
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
@@ -244,14 +245,14 @@ def _score_fold(
     train: NDArray[np.intp],
     test: NDArray[np.intp],
 ) -> tuple[FoldScore, list[Message]]:
-    """Score of one fold, and the warnings its fit gave."""
+    """Score of one fold, and the warnings its fit and its predictions gave."""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         classifier = make_classifier().fit(table.take(train), labels[train])
-    if classifier.status_ == Status.INTERRUPTED:
-        raise KeyboardInterrupt
+        if classifier.status_ == Status.INTERRUPTED:
+            raise KeyboardInterrupt
+        score = accuracy(classifier.predict(table.take(test)), labels[test])
     messages = [(w.category, str(w.message)) for w in caught]
-    score = accuracy(classifier.predict(table.take(test)), labels[test])
     return (
         FoldScore(
             score,
@@ -266,15 +267,19 @@ def _score_fold(
 
 
 def _warn_once(caught: Sequence[Iterable[Message]]) -> None:
-    """One warning per kind instead of one per fold."""
-    for category in (DataWarning, OptimalityWarning):
-        messages = [m for fold in caught for kind, m in fold if issubclass(kind, category)]
-        if messages:
-            warnings.warn(
-                f"in {len(messages)} of {len(caught)} folds, such as: {messages[0]}",
-                category,
-                stacklevel=3,
-            )
+    """One warning per kind instead of one per fold; a kind is what stands before the colon."""
+    kinds: dict[tuple[type[Warning], str], list[str]] = {}
+    for fold in caught:
+        for category, message in fold:
+            if issubclass(category, DataWarning | OptimalityWarning):
+                about = re.sub(r"[\d.]+", "", message.partition(":")[0])
+                kinds.setdefault((category, about), []).append(message)
+    for (category, _), messages in kinds.items():
+        warnings.warn(
+            f"in {len(messages)} of {len(caught)} folds, such as: {messages[0]}",
+            category,
+            stacklevel=3,
+        )
 
 
 def _at_least_two(name: str, scores: ArrayLike) -> NDArray[np.float64]:

@@ -26,7 +26,7 @@ from marginbn.data.encode import EncodedData, EncodedTraining, encode_training, 
 from marginbn.data.labelled import LabelledTable, Split, validation_splits
 from marginbn.data.ordinal import OrdinalData, OrdinalTraining
 from marginbn.data.preparation import MAX_STATES
-from marginbn.exceptions import InputError, OptimalityWarning
+from marginbn.exceptions import DataWarning, InputError, OptimalityWarning
 from marginbn.network.network import BayesianNetwork
 from marginbn.problem.problem import StructureProblem
 from marginbn.problem.structure import Structure
@@ -348,7 +348,9 @@ missing, unseen, column_kinds, callback, memory_limit
             validation.set_feature_names(fitted, held_out.features)
             fitted.smoothing_, fitted.n_dropped_ = float(self.smoothing), 0
             fitted._finish(OrdinalTraining.plain(training), result)
-            return float(scorer(fitted, held_out.features, held_out.labels, **weights))
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", DataWarning)  # a fold lacks a rare category
+                return float(scorer(fitted, held_out.features, held_out.labels, **weights))
 
         return score
 

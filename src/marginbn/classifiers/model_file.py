@@ -14,6 +14,7 @@
      "validation": null or {"gamma": ..., "max_parents": ..., "best_score": ..., ...},
                    or {"smoothing": 0.3} of smoothing="auto",
      "committee": {"networks": [...], "weights": [...]},   only where several networks predict
+     "preparation": [...],                       only where a column is not used as it is
      "evidence": {"total_weight": 150.0, "data_sha256": ..., "certificate_sha256": ...},
      "network": {"format": "marginbn-network", ...}}
 
@@ -24,7 +25,7 @@ codings and classes must fit the network, and an error names the file and the pl
 What a file says about optimality is a claim, whoever wrote it. :func:`verify_model` checks a
 certificate of that claim: of the model's data, score, candidates and structure. An objective that
 no structure can have is refused when the file is read. Version 1 knew no evidence, version 2 no
-committee; a file without one is still written as version 2.
+committee, version 3 no preparation; a file is written as the oldest version that can hold it.
 """
 
 from __future__ import annotations
@@ -45,6 +46,11 @@ from marginbn.classifiers.base import BaseBNClassifier, Evidence
 from marginbn.classifiers.committee import Committee
 from marginbn.classifiers.max_margin_cv import MaxMarginBNClassifierCV
 from marginbn.classifiers.naive_bayes import NaiveBayesClassifier, TANClassifier
+from marginbn.classifiers.preparation_file import (
+    PlanShape,
+    read_preparation,
+    write_preparation,
+)
 from marginbn.classifiers.search import (
     GenerativeBNClassifier,
     MaxMarginBNClassifier,
@@ -64,7 +70,7 @@ from marginbn.proof.theorem import NamedArcs, Statement
 from marginbn.solvers.result import SolveResult, Status, TracePoint
 
 FORMAT = "marginbn-model"
-VERSION = 3
+VERSION = 4
 
 ROUNDING = 1e-9
 """Part of the total weight by which an objective may exceed what it can be."""
@@ -180,6 +186,7 @@ class _Model:
     evidence: _Evidence
     network: object  # a format of its own
     committee: _Committee | None
+    preparation: tuple[PlanShape, ...] | None
 
 
 def save_model(classifier: BaseBNClassifier, path: files.PathLike) -> None:
@@ -194,10 +201,10 @@ def save_model(classifier: BaseBNClassifier, path: files.PathLike) -> None:
         raise InputError(f"classifier must be one of {sorted(_ESTIMATORS)}, got {name}")
     check_is_fitted(classifier)
     names = getattr(classifier, "feature_names_in_", None)
-    committee = _write_committee(classifier)
+    committee, preparation = _write_committee(classifier), write_preparation(classifier)
     record = {
         "format": FORMAT,
-        "version": VERSION if committee else 2,
+        "version": VERSION if preparation else 3 if committee else 2,
         "package": __version__,
         "estimator": name,
         "params": _plain_parameters(classifier),
@@ -210,7 +217,8 @@ def save_model(classifier: BaseBNClassifier, path: files.PathLike) -> None:
         "validation": _write_validation(classifier),
         "evidence": _write_evidence(getattr(classifier, "evidence_", Evidence())),
         "network": network_to_dict(classifier.network_),
-    } | committee
+    }
+    record |= committee | preparation
     files.write_json_atomic(path, record)
 
 
@@ -238,7 +246,7 @@ def load_model(path: files.PathLike) -> BaseBNClassifier:
     data = files.read_json(path)
     with files.naming_file(path):
         shape: _Model = files.read_document(
-            _Model, _with_committee(_with_scale(_as_version_2(data))), FORMAT, VERSION
+            _Model, _with_optional(_with_scale(_as_version_2(data))), FORMAT, VERSION
         )
         classifier = _read_estimator(shape.estimator, shape.params)
         network = network_from_dict(shape.network, path=path, location="$.network")
@@ -248,6 +256,7 @@ def load_model(path: files.PathLike) -> BaseBNClassifier:
         if shape.n_samples is not None:
             classifier.n_samples_ = shape.n_samples
         classifier.n_dropped_ = shape.n_dropped
+        classifier.preparation_ = read_preparation(shape.preparation, classifier.coding_)
         _set_feature_names(classifier, shape.feature_names)
         classifier._set_result(_read_result(shape.result, network))
         _set_validation(classifier, shape.validation)
@@ -531,10 +540,11 @@ def _set_validation(classifier: BaseBNClassifier, data: object) -> None:
     classifier.cv_results_ = _read_results(shape.results, "$.validation.results")
 
 
-def _with_committee(data: Any) -> Any:
-    """Most classifiers, and all of older versions, predict with one network."""
+def _with_optional(data: Any) -> Any:
+    """Most classifiers predict with one network and use every column as it is."""
     if isinstance(data, dict):
         data.setdefault("committee", None)
+        data.setdefault("preparation", None)
     return data
 
 
@@ -626,10 +636,10 @@ def _read_estimator(name: str, params: dict[str, Any]) -> BaseBNClassifier:
 
 
 def _set_feature_names(classifier: BaseBNClassifier, data: object) -> None:
-    expected = [coding.name for coding in classifier.coding_.columns]
+    expected = [plan.name for plan in classifier.preparation_.columns]
     classifier.n_features_in_ = len(expected)
     if data is None:
         return
     if data != expected:
-        raise MisfitError("$.feature_names: must be null or the names of the coding")
+        raise MisfitError("$.feature_names: must be null or the names of the columns")
     classifier.feature_names_in_ = np.array(expected, dtype=object)

@@ -11,7 +11,7 @@ from typing import Annotated
 import typer
 
 from marginbn import __version__
-from marginbn.cli import datasets, evaluate, fit, model, problems, verify
+from marginbn.cli import datasets, evaluate, fit, inspect_table, model, problems, verify
 from marginbn.cli.running import EXIT_CODES_HELP, command
 
 app = typer.Typer(
@@ -43,6 +43,7 @@ def _options(
 
 
 for _function, _epilog in (
+    (inspect_table.inspect, None),
     (fit.fit, EXIT_CODES_HELP),
     (model.predict, None),
     (evaluate.evaluate, EXIT_CODES_HELP),

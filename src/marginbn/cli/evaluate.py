@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from marginbn.cli import options
+from marginbn.cli.inspect_table import look_at, tell_hints
 from marginbn.cli.running import DONE, OPEN_GAP, note, print_json, print_text
 from marginbn.network.wording import align, percent, seconds
 
@@ -32,11 +33,13 @@ def evaluate(
     intervals over the folds.
     """
     from marginbn.classifiers.evaluation import cross_validate
-    from marginbn.cli.data import load_rows
+    from marginbn.cli.data import date_kinds, load_rows
 
     entrants = list(dict.fromkeys([problem.method, options.Method.NAIVE_BAYES, options.Method.TAN]))
-    makers = {method: _maker(method, problem, search) for method in entrants}
+    kinds = date_kinds(table)
+    makers = {method: _maker(method, problem, search, kinds) for method in entrants}
     rows = load_rows(table)
+    tell_hints(look_at(makers[problem.method](), rows), quiet)
     scores = {}
     for method, make in makers.items():
         report = _reporter(method, folds, quiet or method is not problem.method)
@@ -51,7 +54,10 @@ def evaluate(
 
 
 def _maker(
-    method: options.Method, problem: options.ProblemOptions, search: options.SearchOptions
+    method: options.Method,
+    problem: options.ProblemOptions,
+    search: options.SearchOptions,
+    column_kinds: Any,
 ) -> Any:
     """A function that makes a fresh classifier; wrong options are refused here and now.
 
@@ -62,8 +68,9 @@ def _maker(
     if method is problem.method:
         classifier = options.build_classifier(problem, replace(search, jobs=None))
     else:
-        common = {name: getattr(problem, name) for name in ("smoothing", "missing", "unseen")}
+        common = {name: getattr(problem, name) for name in options.SHARED}
         classifier = options.build_classifier(options.ProblemOptions(method=method, **common))
+    classifier.set_params(column_kinds=column_kinds)
     return lambda: clone(classifier)
 
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from marginbn.cli.inspect_table import look_at, tell_hints
 from marginbn.cli.options import (
     DEFAULT_HOLDOUT,
     JsonOption,
@@ -76,7 +77,7 @@ def fit(
 ) -> int:
     """Learn a classifier from TABLE and say how good it provably is."""
     from marginbn.classifiers.model_file import save_model
-    from marginbn.cli.data import load_source
+    from marginbn.cli.data import date_kinds, load_source
     from marginbn.report.summary import describe, summarise
 
     check_holdout(holdout, test)
@@ -85,16 +86,19 @@ def fit(
     for name, path in (("checkpoint", checkpoint), ("certificate", certificate)):
         if path is not None:
             set_file(classifier, name, path, problem.method)
+    classifier.set_params(column_kinds=date_kinds(table))
     source = load_source(table)
     train, held_out = split_rows(source, table, test, holdout, search.seed)
     if held_out is not None:
         is_share = test is None and (holdout is not None or source.test is None)
         note(describe_split(train, held_out, is_share), quiet)
+    report = look_at(classifier, train)
+    tell_hints(report, quiet)
     learn(classifier, train, quiet)
     accuracies = measure(classifier, train, held_out)
     saved = write_output(output, lambda path: save_model(classifier, path))
     if json:
-        print_json(summarise(classifier, accuracies))
+        print_json(summarise(classifier, accuracies) | {"data": report.to_dict()})
     else:
         text = describe(classifier, accuracies, text_width())
         print_verdict(text, proved=classifier.result_.is_optimal)

@@ -36,10 +36,15 @@ def as_dates(column: Column) -> Column:
     return categorical_column(column.name, column.codes.astype(np.int64), days, None)
 
 
+def part_names(name: str) -> tuple[str, ...]:
+    """Names of the columns that a date becomes."""
+    return tuple(f"{name} {part}" for part in PARTS)
+
+
 def date_parts(column: Column) -> tuple[Column, Column, Column]:
     """Year (a number), month and weekday of a column of ISO dates."""
     days = [datetime.date.fromisoformat(str(category)) for category in column.categories]
-    year, month, weekday = (f"{column.name} {part}" for part in PARTS)
+    year, month, weekday = part_names(column.name)
     years = np.array([float(day.year) for day in days] + [np.nan])
     months = np.array([day.month - 1 for day in days] + [-1])
     weekdays = np.array([day.weekday() for day in days] + [-1])

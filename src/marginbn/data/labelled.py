@@ -87,14 +87,22 @@ class LabelledTable:
         )
 
     def reweighted(self, class_weight: Any) -> LabelledTable:
-        """Weights multiplied by that of the class: None, "balanced", or a mapping."""
+        """Weights multiplied by that of the class: None, "balanced", or a mapping.
+
+        Classes are named by their label or its text; those that are not named weigh one.
+        """
         if class_weight is None:
             return self
-        if isinstance(class_weight, Mapping):
-            unknown = [label for label in class_weight if label not in set(self.labels.tolist())]
-            if unknown:
-                raise InputError(f"class_weight names classes that no row has: {unknown}")
-        factors = compute_sample_weight(class_weight, self.labels)
+        if not isinstance(class_weight, Mapping):
+            factors = compute_sample_weight(class_weight, self.labels)
+            return replace(self, weights=self.weights * factors)
+        classes, codes = np.unique(self.labels, return_inverse=True)
+        by_text = {str(label): float(weight) for label, weight in class_weight.items()}
+        texts = [str(label) for label in classes]
+        unknown = [label for label in by_text if label not in texts]
+        if unknown:
+            raise InputError(f"class_weight names classes that no row has: {unknown}; use {texts}")
+        factors = np.array([by_text.get(text, 1.0) for text in texts])[codes]
         return replace(self, weights=self.weights * factors)
 
     def without_missing(self, missing: str, stacklevel: int = 2) -> LabelledTable:

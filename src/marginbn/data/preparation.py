@@ -20,7 +20,7 @@ from typing import Any, Literal
 import numpy as np
 
 from marginbn.data.columns import Column, WantedKind
-from marginbn.data.dates import as_dates, date_parts
+from marginbn.data.dates import as_dates, date_parts, part_names
 from marginbn.data.identifiers import why_identifier
 from marginbn.data.table import Kinds, Table, resolve_kinds
 from marginbn.exceptions import DataWarning, InputError
@@ -102,6 +102,20 @@ class Preparation:
     def kinds(self) -> list[str]:
         """Kind of each column, to read new rows alike."""
         return [plan.kind for plan in self.columns]
+
+    @property
+    def results(self) -> list[tuple[str, str]]:
+        """Name and kind of every column that comes out."""
+        pairs: list[tuple[str, str]] = []
+        for plan in self.columns:
+            if plan.left_out:
+                continue
+            if plan.kind == "date":
+                kinds = ("numeric", "categorical", "categorical")
+                pairs += zip(part_names(plan.name), kinds, strict=True)
+            else:
+                pairs.append((plan.name, plan.kind))
+        return pairs
 
     @property
     def is_plain(self) -> bool:
