@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -24,14 +25,17 @@ from marginbn.cli.running import (
     ProgressLine,
     note,
     print_json,
+    print_text,
     print_verdict,
     text_width,
     try_outputs,
     write_output,
 )
+from marginbn.exceptions import DataWarning
 
 if TYPE_CHECKING:
     from marginbn.classifiers import BaseBNClassifier
+    from marginbn.classifiers.quality import Quality
     from marginbn.data.labelled import Dataset, LabelledTable
     from marginbn.report.summary import AccuracyLine
 
@@ -96,12 +100,16 @@ def fit(
     tell_hints(report, quiet)
     learn(classifier, train, quiet)
     accuracies = measure(classifier, train, held_out)
+    quality = None if held_out is None else measure_quality(classifier, held_out)
     saved = write_output(output, lambda path: save_model(classifier, path))
     if json:
-        print_json(summarise(classifier, accuracies) | {"data": report.to_dict()})
+        measures = {"quality": None if quality is None else quality.to_dict()}
+        print_json(summarise(classifier, accuracies) | measures | {"data": report.to_dict()})
     else:
         text = describe(classifier, accuracies, text_width())
         print_verdict(text, proved=classifier.result_.is_optimal)
+        if quality is not None:
+            print_text("\n".join(["", "Held out", *quality.lines()]))
     if output is None:
         note("Not saved; add --output model.json to keep it for `marginbn predict`.", quiet or json)
     elif saved:
@@ -172,3 +180,13 @@ def measure(
         predicted = classifier.predict(held_out.features)
         lines.append(AccuracyLine.measure("held out", predicted, held_out.labels))
     return lines
+
+
+def measure_quality(classifier: BaseBNClassifier, held_out: LabelledTable) -> Quality:
+    """All measures on the rows that were held out."""
+    from marginbn.classifiers.quality import Quality
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DataWarning)  # told already, by predict
+        probabilities = classifier.predict_proba(held_out.features)
+    return Quality.measure(classifier.classes_.tolist(), held_out.labels, probabilities)
