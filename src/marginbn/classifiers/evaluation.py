@@ -26,7 +26,7 @@ from scipy.special import betainc, stdtr, stdtrit
 
 from marginbn.classifiers.base import BaseBNClassifier
 from marginbn.classifiers.baselines import LogisticBaseline, MajorityBaseline
-from marginbn.classifiers.quality import Quality
+from marginbn.classifiers.measures import Quality
 from marginbn.data.labelled import stratified_folds
 from marginbn.data.table import Table
 from marginbn.exceptions import DataWarning, InputError, OptimalityWarning

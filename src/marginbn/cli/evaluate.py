@@ -19,7 +19,7 @@ from marginbn.network.wording import align, percent, seconds
 if TYPE_CHECKING:
     from marginbn.classifiers import BaseBNClassifier
     from marginbn.classifiers.evaluation import FoldScore, FoldScores
-    from marginbn.classifiers.quality import Quality
+    from marginbn.classifiers.measures import Quality
     from marginbn.data.labelled import LabelledTable
 
 

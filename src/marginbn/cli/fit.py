@@ -35,7 +35,7 @@ from marginbn.exceptions import DataWarning
 
 if TYPE_CHECKING:
     from marginbn.classifiers import BaseBNClassifier
-    from marginbn.classifiers.quality import Quality
+    from marginbn.classifiers.measures import Quality
     from marginbn.data.labelled import Dataset, LabelledTable
     from marginbn.report.summary import AccuracyLine
 
@@ -184,7 +184,7 @@ def measure(
 
 def measure_quality(classifier: BaseBNClassifier, held_out: LabelledTable) -> Quality:
     """All measures on the rows that were held out."""
-    from marginbn.classifiers.quality import Quality
+    from marginbn.classifiers.measures import Quality
 
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DataWarning)  # told already, by predict
