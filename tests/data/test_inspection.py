@@ -102,6 +102,13 @@ def test_labels_may_be_missing_but_not_all() -> None:
         inspect_data(FRAME, LABELS[:5])
 
 
+def test_numbers_spoiled_by_words_are_told() -> None:
+    """Merging all but fifty of them into "other" would be nonsense in silence."""
+    weights = [f"{i % 60}.5" for i in range(N - 4)] + ["unknown"] * 4
+    report = inspect_data(FRAME[["plan"]].assign(weight=weights), ["a", "b"] * (N // 2))
+    assert any("'weight'" in hint and "but for 'unknown'" in hint for hint in report.hints)
+
+
 def test_one_class_is_told() -> None:
     """Nothing can be learned."""
     assert "only one class" in inspect_data(FRAME[["plan"]], ["a"] * N).hints[0]

@@ -15,7 +15,6 @@ from __future__ import annotations
 import re
 
 import numpy as np
-from numpy.typing import NDArray
 
 from marginbn.data.columns import Column, parse_number
 from marginbn.data.dates import looks_like_dates
@@ -40,19 +39,25 @@ def _of_categories(column: Column) -> str | None:
     n_values, n_distinct = int(counts.sum()), int(np.count_nonzero(counts))
     if n_values < LEAST_VALUES or 2 * n_distinct <= n_values:
         return None
-    return f"{n_distinct} of {n_values} values differ{_remedy(column, counts > 0)}"
+    remedy = what_else(column)
+    return f"{n_distinct} of {n_values} values differ{f', {remedy}' if remedy else ''}"
 
 
-def _remedy(column: Column, used: NDArray[np.bool_]) -> str:
-    """What else such a column may be: dates, or numbers that a few words spoil."""
+def what_else(column: Column) -> str:
+    """What a column of many categories is more likely: dates, numbers, or numbers but for a few
+    words; empty if it is what it seems.
+    """
+    used = np.bincount(column.codes[column.codes >= 0], minlength=len(column.categories)) > 0
     seen = [c for c, is_used in zip(column.categories, used, strict=True) if is_used]
     if looks_like_dates(seen):
-        return f", dates: column_kinds={{{column.name!r}: 'date'}} uses them"
+        return f"dates: column_kinds={{{column.name!r}: 'date'}} makes year, month, weekday"
     words = [c for c in seen if isinstance(c, str) and parse_number(c) is None]
-    if not words and any(isinstance(c, str) for c in seen):
-        return f", numbers as text: column_kinds={{{column.name!r}: 'numeric'}} uses them"
-    if words and 20 * len(words) <= len(seen):
-        return f", numbers but for {words[0]!r}: make that missing, and the column numeric"
+    if len(seen) <= LEAST_VALUES or not any(isinstance(c, str) for c in seen):
+        return ""
+    if not words:
+        return f"numbers as text: column_kinds={{{column.name!r}: 'numeric'}} reads them"
+    if LEAST_VALUES * len(words) <= len(seen):
+        return f"numbers but for {words[0]!r}: make that missing, and the column numeric"
     return ""
 
 

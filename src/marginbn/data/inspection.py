@@ -24,9 +24,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from marginbn.data.columns import Column
-from marginbn.data.dates import looks_like_dates
 from marginbn.data.encode import encode_training
-from marginbn.data.identifiers import why_identifier
+from marginbn.data.identifiers import what_else, why_identifier
 from marginbn.data.labelled import LabelledTable
 from marginbn.data.missing_values import MissingPolicy, missing_cost
 from marginbn.data.preparation import MAX_STATES, Preparation, PreparationSettings, messages
@@ -312,10 +311,10 @@ def _remark(column: Column, left_out: str, n_merged: int, n_distinct: int, n_rar
         return f"names its rows: {reason}"
     if n_distinct == 1:
         return "constant"
+    if column.kind == "categorical" and (likelier := what_else(column)):
+        return likelier
     if n_merged:
         return f"{n_merged} rare categories become 'other'"
-    if column.kind == "categorical" and looks_like_dates(column.categories):
-        return f"dates: column_kinds={{{column.name!r}: 'date'}} makes year, month, weekday"
     return f"{n_rare} with fewer than {RARE_COUNT} rows" if n_rare else ""
 
 
@@ -344,13 +343,9 @@ def _column_hints(columns: Sequence[ColumnReport]) -> list[str]:
     used = [c for c in columns if c.remark.startswith("names its rows")]
     if used:
         hints.append(f"columns that name their rows are used: {_names([c.name for c in used])}")
-    dates = [c.name for c in columns if c.remark.startswith("dates:")]
-    if dates:
-        hints.append(
-            f"dates read as categories: {_names(dates)}; column_kinds={{{dates[0]!r}: 'date'}} "
-            "makes year, month and weekday"
-        )
-    return hints
+    likelier = ("dates:", "numbers as text", "numbers but for")
+    mistaken = [c for c in columns if c.remark.startswith(likelier)]
+    return hints + [f"{c.name!r} is read as categories, but holds {c.remark}" for c in mistaken]
 
 
 def _missing_hints(

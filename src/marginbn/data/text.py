@@ -30,7 +30,7 @@ from marginbn.data.columns import (
 from marginbn.data.dates import as_dates
 from marginbn.exceptions import FormatError, InputError
 
-MISSING_TEXTS = frozenset({"", "?", "NA", "NaN", "nan"})
+MISSING_TEXTS = frozenset({"", "?", "NA", "N/A", "n/a", "NaN", "nan"})
 """Fields of a CSV file that mean missing, once surrounding spaces are gone."""
 
 MAX_SAFE_BYTES = 2**28
