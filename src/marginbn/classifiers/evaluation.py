@@ -30,6 +30,7 @@ from marginbn.classifiers.measures import Quality
 from marginbn.data.labelled import stratified_folds
 from marginbn.data.table import Table
 from marginbn.exceptions import DataWarning, InputError, OptimalityWarning
+from marginbn.interrupts import in_deaf_children
 from marginbn.solvers.result import Status
 
 NORMAL_QUANTILE = 1.96
@@ -227,8 +228,8 @@ def cross_validate(
         )
     splits = stratified_folds(np.asarray(labels), n_folds, seed)
     tasks = (delayed(_score_fold)(make_classifier, table, labels, *split) for split in splits)
-    answers = []
-    for answer in Parallel(n_jobs=n_jobs, return_as="generator")(tasks):
+    answers: list[_FoldAnswer] = []
+    for answer in in_deaf_children(Parallel(n_jobs=n_jobs, return_as="generator"), tasks):
         answers.append(answer)
         if on_fold is not None:
             on_fold(answer.score)
