@@ -39,15 +39,17 @@ def evaluate(
     from marginbn.classifiers.evaluation import cross_validate
     from marginbn.cli.data import date_kinds, load_rows
 
-    entrants = list(dict.fromkeys([problem.method, options.Method.NAIVE_BAYES, options.Method.TAN]))
+    problem = options.with_method(problem, search)
+    chosen = problem.method or options.Method.BN
+    entrants = list(dict.fromkeys([chosen, options.Method.NAIVE_BAYES, options.Method.TAN]))
     kinds = date_kinds(table)
     makers: dict[str, Any] = {m: _maker(m, problem, search, kinds) for m in entrants}
     rows = load_rows(table)
-    tell_hints(look_at(makers[problem.method](), rows), quiet)
-    makers |= _baselines(makers[problem.method]())
+    tell_hints(look_at(makers[chosen](), rows), quiet)
+    makers |= _baselines(makers[chosen]())
     scores: dict[str, FoldScores] = {}
     for method, make in makers.items():
-        is_own = method == problem.method
+        is_own = method == chosen
         report = _reporter(method, folds, quiet or not is_own)
         with warnings.catch_warnings():
             if not is_own:  # what is done with the data was told already
@@ -58,8 +60,9 @@ def evaluate(
     if json:
         print_json({"n_rows": rows.n_rows, "folds": folds, "methods": _records(scores)})
     else:
-        print_text(_describe(scores, rows, folds, problem.method))
-    return DONE if scores[problem.method].all_proved else OPEN_GAP
+        print_text(_describe(scores, rows, folds, chosen))
+    is_done = chosen is options.Method.BN or scores[chosen].all_proved
+    return DONE if is_done else OPEN_GAP
 
 
 def _maker(
@@ -100,8 +103,9 @@ def _reporter(method: str, n_folds: int, quiet: bool) -> Callable[[FoldScore], N
 
     def report(fold: FoldScore) -> None:
         about = f"fold {next(number)} of {n_folds}, accuracy {percent(fold.accuracy)}"
-        ending = f"{fold.status.replace('_', ' ')}, gap {percent(fold.gap)}"
-        note(f"{method}: {about}, {ending}, {seconds(fold.seconds)}", quiet)
+        ending = f", {fold.status.replace('_', ' ')}, gap {percent(fold.gap)}"
+        ending += f", {seconds(fold.seconds)}"
+        note(f"{method}: {about}{'' if method is options.Method.BN else ending}", quiet)
 
     return report
 
@@ -131,8 +135,9 @@ def _describe(
         time = sum(fold.seconds for fold in result.folds)
         interval = f"{100 * result.half_width:.2f}"
         measures = _measures(result.quality)
-        search = [percent(result.max_gap), seconds(time)]
-        table.append([str(name), percent(result.mean), interval, *measures, *search])
+        is_searched = name in set(options.Method) - {options.Method.BN}  # others claim nothing
+        ending = [percent(result.max_gap), seconds(time)] if is_searched else ["", ""]
+        table.append([str(name), percent(result.mean), interval, *measures, *ending])
     title = f"{folds} folds of {rows.n_rows} rows, {rows.features.n_columns} features"
     lines = [f"{title}; 95 % intervals", "", *align(table)]
     own = scores[method].quality
