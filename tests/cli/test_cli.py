@@ -30,6 +30,7 @@ from marginbn.export.formats import load_network as load_any
 from marginbn.solvers.result import TracePoint
 
 COMMANDS = [
+    "inspect",
     "fit",
     "predict",
     "evaluate",

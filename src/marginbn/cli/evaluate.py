@@ -31,7 +31,9 @@ def evaluate(
     json: options.JsonOption = False,
     quiet: options.QuietOption = False,
 ) -> int:
-    """Cross-validate a method on TABLE, beside naive Bayes, TAN, logistic regression and majority.
+    """Cross-validate a method on TABLE, beside simpler ones.
+
+    These are naive Bayes, TAN, logistic regression and the most frequent class.
 
     Everything is learned anew in each fold, discretisation included. Intervals are 95 % Student t
     intervals over the folds.
