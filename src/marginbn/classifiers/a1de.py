@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 from marginbn.classifiers.base import BaseBNClassifier, fixed_structure_result
 from marginbn.data.encode import EncodedData, with_class_column
 from marginbn.data.ordinal import OrdinalTraining
+from marginbn.data.preparation import MAX_STATES
 from marginbn.network.network import BayesianNetwork
 from marginbn.problem.structure import Structure
 from marginbn.solvers.result import SolveResult
@@ -85,7 +86,7 @@ class A1DEClassifier(BaseBNClassifier):
     ----------
     smoothing : float or "auto", default=1.0
         Added to every count; "auto" chooses it by validated log loss.
-    missing, unseen, column_kinds
+    missing, unseen, column_kinds, identifiers, max_states, min_count, class_weight
         As in :class:`NaiveBayesClassifier`. At prediction a missing feature is parent of nobody.
 
     Attributes
@@ -112,6 +113,10 @@ class A1DEClassifier(BaseBNClassifier):
         missing: str = "drop",
         unseen: str = "missing",
         column_kinds: Any = "auto",
+        identifiers: str = "ignore",
+        max_states: int | None = MAX_STATES,
+        min_count: int = 1,
+        class_weight: Any = None,
     ) -> None:  # no parameters= and bins=: an average of counted networks is what it is
         self._store(locals())
 

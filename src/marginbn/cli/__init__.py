@@ -14,7 +14,7 @@ import typer
 from typer.core import TyperGroup
 
 from marginbn import __version__
-from marginbn.cli import datasets, evaluate, fit, model, problems, score, verify
+from marginbn.cli import datasets, evaluate, fit, inspect_table, model, problems, score, verify
 from marginbn.cli.running import EXIT_CODES_HELP, command
 from marginbn.network.wording import visible
 
@@ -75,6 +75,7 @@ def _options(
 
 
 for _function, _epilog in (
+    (inspect_table.inspect, None),
     (fit.fit, EXIT_CODES_HELP),
     (model.predict, None),
     (evaluate.evaluate, EXIT_CODES_HELP),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ from marginbn.cli.options import TableOptions
 from marginbn.data.columns import Column
 from marginbn.data.encode import EncodedData, encode_training
 from marginbn.data.labelled import CLASS_NAME, Dataset, LabelledTable, stratified_holdout
+from marginbn.data.preparation import PreparationSettings, tell
 from marginbn.data.readers import read_table
 from marginbn.data.table import Table, as_table
 from marginbn.datasets import load_dataset
@@ -64,12 +66,21 @@ def parse_kinds(texts: list[str] | None) -> Any:
     kinds: dict[str, str] = {}
     for text in texts or ():
         name, equals, kind = text.rpartition("=")
-        if not (name and equals and kind in ("numeric", "categorical")):
+        if not (name and equals and kind in ("numeric", "categorical", "date")):
             raise typer.BadParameter(
-                f"write COL=numeric or COL=categorical, got {text!r}", param_hint="--kind"
+                f"write COL=numeric, COL=categorical or COL=date, got {text!r}",
+                param_hint="--kind",
             )
         kinds[name] = kind
     return kinds or "auto"
+
+
+def date_kinds(options: TableOptions) -> Any:
+    """The columns that are dates, as a classifier wants to hear it: it takes them apart."""
+    kinds = parse_kinds(options.kind)
+    left = set(options.drop or ()) | {options.target}
+    dates = {} if kinds == "auto" else {c: k for c, k in kinds.items() if k == "date"}
+    return {name: kind for name, kind in dates.items() if name not in left} or "auto"
 
 
 def labelled_rows(table: Table, target: str, drop: Iterable[str] | None = None) -> LabelledTable:
@@ -120,7 +131,13 @@ def hold_out(
     return rows.take(train), rows.take(test)
 
 
-def encode_rows(rows: LabelledTable, missing: Any) -> EncodedData:
-    """Discretised and encoded, as a classifier would do before its search."""
+def encode_rows(
+    rows: LabelledTable, missing: Any, settings: PreparationSettings | None = None
+) -> EncodedData:
+    """Prepared, discretised and encoded, as a classifier would do before its search."""
     check_shape(rows.features.n_rows, rows.features.n_columns)
+    settings = settings or PreparationSettings()
+    preparation = settings.learn(rows.features)
+    tell(preparation, settings, stacklevel=3)
+    rows = replace(rows, features=preparation.apply_to_all(rows.features))
     return encode_training(rows.without_missing(missing), missing).data

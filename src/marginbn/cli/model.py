@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -21,7 +22,7 @@ from marginbn.cli.running import (
     try_outputs,
     write_output,
 )
-from marginbn.exceptions import InputError
+from marginbn.exceptions import DataWarning, InputError
 from marginbn.network.wording import percent, seconds
 
 if TYPE_CHECKING:
@@ -89,7 +90,9 @@ def predict(
     columns = [classifier.predict(features).tolist()]
     if proba:
         names += [f"P({label})" for label in classifier.network_.variables[0].states]
-        columns += classifier.predict_proba(features).T.tolist()
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", DataWarning)  # told once, by predict
+            columns += classifier.predict_proba(features).T.tolist()
     if json:
         print_json(dict(zip(names, columns, strict=True)))
     saved = write_output(

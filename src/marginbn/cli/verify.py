@@ -438,7 +438,23 @@ def _origin(checked: Checked) -> str:
             "be proved, or say it: --data, --model, --gamma, --max-parents, ..., --strict."
         )
     text = f"Checked against what you gave: {', '.join(given)}."
-    from marginbn.classifiers.model_file import load_model
+    if checked.is_trained:
+        text += " It is about the structure, not about the trained parameters of the model."
+    if not checked.reason and checked.reservations:
+        text += " The reservations are about what you did not give: say it, in the words of fit."
+    return text
+
+
+def read_rows(table: TableOptions) -> tuple[LabelledTable, str]:
+    """The rows with a class, and the column that usually is it: of a file the last one."""
+    from marginbn.cli.data import is_file_name, labelled_rows, load_source
+    from marginbn.datasets import load_dataset
+
+    source = load_source(table)
+    usual = source.train.names[-1]
+    if not is_file_name(table.table):
+        usual = load_dataset(table.table).target
+    return labelled_rows(source.train, source.target), usual
 
 
 def compare_data(
@@ -446,6 +462,7 @@ def compare_data(
 ) -> TableMatch:
     """Whether the table, or the part of it that is not held out, is the data of the certificate."""
     from marginbn.cli.data import encode_rows, hold_out
+    from marginbn.data.preparation import PreparationSettings
     from marginbn.proof.definition import define_data
 
     difference = None
@@ -454,7 +471,8 @@ def compare_data(
     rows = _known_columns(rows, wanted)
     for share in shares:
         train, _ = hold_out(rows, share, seed)
-        encoded = encode_rows(train, missing.value)
+        settings = PreparationSettings(identifiers="use")  # the certificate knows the columns
+        encoded = encode_rows(train, missing.value, settings)
         found = define_data(encoded)
         if found.fingerprint() == wanted.table_fingerprint():
             held_out, missed = rows.n_rows - train.n_rows, train.n_rows - encoded.n_samples
