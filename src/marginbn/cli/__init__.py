@@ -14,7 +14,7 @@ import typer
 from typer.core import TyperGroup
 
 from marginbn import __version__
-from marginbn.cli import datasets, evaluate, fit, model, problems, verify
+from marginbn.cli import datasets, evaluate, fit, model, predict, problems, verify
 from marginbn.cli.running import EXIT_CODES_HELP, command
 from marginbn.network.wording import visible
 
@@ -76,7 +76,7 @@ def _options(
 
 for _function, _epilog in (
     (fit.fit, EXIT_CODES_HELP),
-    (model.predict, None),
+    (predict.predict, None),
     (evaluate.evaluate, EXIT_CODES_HELP),
     (model.show, None),
     (model.report, None),

@@ -2,23 +2,31 @@
 
 from __future__ import annotations
 
+import sys
 import warnings
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import typer
+from numpy.typing import NDArray
 
+from marginbn.classifiers.base import BaseBNClassifier
 from marginbn.classifiers.validation import check_shape
-from marginbn.cli.options import TableOptions
+from marginbn.cli.options import STDIN, RowOptions, TableOptions
+from marginbn.data.coded_text import FeatureRows
 from marginbn.data.columns import Column
-from marginbn.data.encode import EncodedData, encode_training
+from marginbn.data.delimited import TextTable
+from marginbn.data.encode import EncodedData, encode_training, with_class_column
 from marginbn.data.labelled import CLASS_NAME, Dataset, LabelledTable, stratified_holdout
-from marginbn.data.readers import read_table
-from marginbn.data.table import Table, as_table
+from marginbn.data.readers import RowChunks, open_chunks, read_table
+from marginbn.data.table import Table, as_table, suggestion
+from marginbn.data.writers import Coded
 from marginbn.datasets import load_dataset
 from marginbn.exceptions import DataWarning, InputError
+from marginbn.network.wording import listing
 
 
 def load_rows(options: TableOptions) -> LabelledTable:
@@ -48,6 +56,69 @@ def load_table(name: str, delimiter: str | None) -> Table:
     if is_file_name(name):
         return read_table(name, delimiter=delimiter)
     return load_dataset(name).train
+
+
+@contextmanager
+def open_rows(options: RowOptions) -> Iterator[RowChunks]:
+    """The rows that a command asks about: of a file, of stdin, or of a data set."""
+    settings: dict[str, Any] = {"delimiter": options.delimiter, "encoding": options.encoding}
+    if options.table == STDIN:
+        with open_chunks(sys.stdin.buffer, **settings) as chunks:
+            yield chunks
+    elif is_file_name(options.table):
+        with open_chunks(options.table, **settings) as chunks:
+            yield chunks
+    else:
+        table = load_dataset(options.table).train
+        yield RowChunks(table.names, lambda _: iter([table]))
+
+
+def check_columns(classifier: BaseBNClassifier, names: Sequence[str], allow_missing: bool) -> None:
+    """Refuse a table that lacks features, unless that is allowed; one feature must be there."""
+    features = [coding.name for coding in classifier.coding_.columns]
+    absent = [name for name in features if name not in names]
+    if absent and not allow_missing:
+        raise InputError(
+            "the table lacks columns that the classifier was trained with: "
+            f"{listing([repr(name) for name in absent], 10)}; with --allow-missing-columns they "
+            "are summed out"
+        )
+    if len(absent) == len(features):
+        raise InputError("the table has none of the columns that the classifier was trained with")
+
+
+def find_kept(asked: Sequence[str], names: Sequence[str]) -> list[str]:
+    """Columns named by ``--keep``, each a name or several with commas between them."""
+    kept: dict[str, None] = {}
+    for text in asked:
+        parts = [text] if text in names else [part.strip() for part in text.split(",")]
+        for name in parts:
+            if name not in names:
+                raise InputError(f"--keep: there is no column {name!r}{suggestion(name, names)}")
+            kept[name] = None
+    return list(kept)
+
+
+def encoded_chunks(
+    classifier: BaseBNClassifier, source: RowChunks, kept: Sequence[str] = ()
+) -> Iterator[tuple[Any, NDArray[np.int32]]]:
+    """Every chunk of rows and its codes, class column included; -1 is summed out."""
+    coding = classifier.coding_
+    for chunk in source.read({*kept, *(column.name for column in coding.columns)}):
+        rows = FeatureRows.read(chunk, coding)
+        codes = with_class_column(classifier._encode(rows.table))
+        codes[:, [i + 1 for i in rows.absent]] = -1
+        yield chunk, codes
+
+
+def kept_column(chunk: Any, name: str) -> Any:
+    """A column as it stands in a chunk, to be written again."""
+    if isinstance(chunk, TextTable):
+        return [(text or "").strip() for text in chunk.columns[chunk.names.index(name)]]
+    if not isinstance(chunk, Table):
+        return chunk.column(name)
+    column = chunk.column(name)
+    return column.numbers if column.kind == "numeric" else Coded(column.codes, column.categories)
 
 
 def is_file_name(name: str) -> bool:

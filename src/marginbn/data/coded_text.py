@@ -1,0 +1,119 @@
+"""Rows for a classifier, a chunk of a file at a time, read as its codings demand.
+
+A training table is read as a whole, and what a column holds is inferred from all of its fields. A
+chunk of new rows must not be read by what happens to stand in it: a column that was text in
+training stays text where all fields of a chunk look like numbers. So every field is compared with
+the coding: a number by its value; a category by its text as written, and where the categories of
+training are numbers by its value too (``2`` and ``2.0`` are one).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from marginbn.data.columns import Column, Scalar, parse_number
+from marginbn.data.delimited import TextTable
+from marginbn.data.encode import Coding, TableCoding
+from marginbn.data.table import Table, as_table
+from marginbn.data.text import (
+    Origin,
+    Texts,
+    column_from_text,
+    distinct_texts,
+    plain_numbers,
+    whole_number,
+)
+
+
+@dataclass(frozen=True)
+class FeatureRows:
+    """Feature columns in the order of a coding; those that a file lacks hold no value."""
+
+    table: Table
+    absent: tuple[int, ...]
+
+    @classmethod
+    def read(cls, chunk: Any, coding: TableCoding) -> FeatureRows:
+        """The features of a chunk: a table of text, of our own, or of pyarrow."""
+        names = {c.name: i for i, c in enumerate(coding.columns)}
+        if isinstance(chunk, TextTable):
+            n_rows, columns = chunk.n_rows, _columns_of_text(chunk, coding)
+        else:
+            n_rows, columns = _n_rows(chunk), _columns_of_table(chunk, coding)
+        absent = tuple(i for name, i in names.items() if name not in columns)
+        filled = [columns.get(c.name) or _empty_column(c, n_rows) for c in coding.columns]
+        return cls(Table(tuple(filled)), absent)
+
+
+def _n_rows(table: Any) -> int:
+    return table.n_rows if isinstance(table, Table) else len(table)
+
+
+def _columns_of_text(text: TextTable, coding: TableCoding) -> dict[str, Column]:
+    fields = dict(zip(text.names, text.columns, strict=True))
+    return {
+        c.name: column_by_coding(c, fields[c.name], text.origin)
+        for c in coding.columns
+        if c.name in fields
+    }
+
+
+def _columns_of_table(table: Any, coding: TableCoding) -> dict[str, Column]:
+    known = table.names if isinstance(table, Table) else table.column_names
+    kinds = {c.name: c.kind for c in coding.columns if c.name in known}
+    if not kinds:
+        return {}
+    read = as_table(table.select(list(kinds)), kinds=kinds)
+    return {column.name: column for column in read.columns}
+
+
+def _empty_column(coding: Coding, n_rows: int) -> Column:
+    if coding.kind == "numeric":
+        return Column.numeric(coding.name, np.full(n_rows, np.nan))
+    return Column.categorical(coding.name, np.full(n_rows, -1), coding.categories)
+
+
+def column_by_coding(coding: Coding, texts: Texts, origin: Origin) -> Column:
+    """Column of fields, with the kind of the coding and its categories first."""
+    if coding.kind == "numeric":
+        numbers = plain_numbers(texts)
+        if numbers is not None:
+            return Column.numeric(coding.name, numbers)
+        return column_from_text(coding.name, texts, "numeric", origin)
+    codes, levels = distinct_texts(texts)
+    places, unseen = find_categories(coding.categories, levels)
+    return Column.categorical(
+        coding.name, np.append(places, -1)[codes], (*coding.categories, *unseen)
+    )
+
+
+def find_categories(
+    categories: Sequence[Scalar], texts: Sequence[str]
+) -> tuple[NDArray[np.int64], list[str]]:
+    """Position of each text among the categories, followed by the texts that are none of them.
+
+    Examples
+    --------
+    >>> places, unseen = find_categories((1, 2), ["2.0", "1", "x", "02"])
+    >>> places.tolist(), unseen
+    ([1, 0, 2, 3], ['x', '02'])
+    """
+    by_label = {str(c): i for i, c in enumerate(categories)}
+    by_number = {c: i for i, c in enumerate(categories) if type(c) in (int, float)}
+    has_fractions = any(type(c) is float for c in categories)
+
+    def find(text: str) -> int | None:
+        if text in by_label or not by_number:
+            return by_label.get(text)
+        number = parse_number(text) if has_fractions else whole_number(text)
+        return None if number is None else by_number.get(number)
+
+    found = {text: find(text) for text in dict.fromkeys(texts)}
+    unseen = [text for text, place in found.items() if place is None]
+    found |= {text: len(categories) + i for i, text in enumerate(unseen)}
+    return np.array([found[text] for text in texts], dtype=np.int64), unseen
