@@ -46,7 +46,10 @@ def compare(
     delimiter: options.DelimiterOption = None,
     json: options.JsonOption = False,
 ) -> None:
-    """Compare two saved classifiers: settings, arcs, tables, and quality on labelled rows."""
+    """Compare two saved classifiers: settings, arcs, tables, quality.
+
+    A and B are files written by `marginbn fit --output`.
+    """
     pair = load_checked(first, None), load_checked(second, None)
     found = compare_classifiers(*pair)
     quality = None if data is None else _measure(pair, data, target, delimiter)
@@ -224,19 +227,17 @@ def _describe(found: dict[str, Any], quality: dict[str, Any] | None, most: int) 
 
 def _describe_quality(quality: dict[str, Any]) -> Iterator[str]:
     yield f"Quality on {counted(quality['n_rows'], 'row')}"
-    first, second = quality["models"]
-    rows = [
-        [
-            name.replace("_", " "),
-            *("unknown" if m[name] is None else f"{m[name]:.4f}" for m in pair),
-        ]
-        for name, pair in ((name, (first, second)) for name in first)
-    ]
+    models = quality["models"]
+    rows = [[name.replace("_", " "), *(_number(m[name]) for m in models)] for name in models[0]]
     yield from align([["", "A", "B"], *rows])
     yield (
         f"  right: both {quality['both_right']}, only A {quality['only_first_right']}, "
         f"only B {quality['only_second_right']}, none {quality['none_right']}"
     )
+
+
+def _number(value: float | None) -> str:
+    return "unknown" if value is None else f"{value:.4f}"
 
 
 def _describe_structure(found: dict[str, Any]) -> Iterator[str]:

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from marginbn.classifiers.base import BaseBNClassifier
 from marginbn.classifiers.validation import check_shape
 from marginbn.cli.options import STDIN, RowOptions, TableOptions
-from marginbn.data.coded_text import FeatureRows
+from marginbn.data.coded_text import FeatureRows, wanted_columns
 from marginbn.data.columns import Column
 from marginbn.data.delimited import TextTable
 from marginbn.data.encode import EncodedData, encode_training, with_class_column
@@ -103,11 +103,12 @@ def encoded_chunks(
     classifier: BaseBNClassifier, source: RowChunks, kept: Sequence[str] = ()
 ) -> Iterator[tuple[Any, NDArray[np.int32]]]:
     """Every chunk of rows and its codes, class column included; -1 is summed out."""
-    coding = classifier.coding_
-    for chunk in source.read({*kept, *(column.name for column in coding.columns)}):
-        rows = FeatureRows.read(chunk, coding)
+    wanted = wanted_columns(classifier.coding_)
+    positions = {column.name: i for i, column in enumerate(wanted, start=1)}
+    for chunk in source.read({*kept, *positions}):
+        rows = FeatureRows.read(chunk, wanted)
         codes = with_class_column(classifier._encode(rows.table))
-        codes[:, [i + 1 for i in rows.absent]] = -1
+        codes[:, [positions[name] for name in rows.absent]] = -1
         yield chunk, codes
 
 

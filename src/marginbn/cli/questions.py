@@ -139,7 +139,7 @@ def ask(
     ] = False,
     json: options.JsonOption = False,
 ) -> None:
-    """Ask how probable the states of a variable are, given what is known.
+    """Ask how probable the values of a variable are, given others.
 
     As in: marginbn ask model.json Age=53 Sex=male --show Survived. What is not said is summed out.
     """
@@ -191,7 +191,7 @@ def _split(text: str, names: Sequence[str]) -> tuple[str, str]:
 
 def state_of_text(classifier: BaseBNClassifier, i: int, text: str) -> int:
     """Code of the state that a value has, or whose label the text is."""
-    from marginbn.data.coded_text import column_by_coding
+    from marginbn.data.coded_text import WantedColumn, read_texts
     from marginbn.data.text import MISSING_TEXTS, Origin
 
     variable = classifier.network_.variables[i]
@@ -202,7 +202,8 @@ def state_of_text(classifier: BaseBNClassifier, i: int, text: str) -> int:
         coding = classifier.coding_.columns[i - 1]
         if coding.kind == "numeric" and text not in MISSING_TEXTS:
             _check_number(variable.name, text)
-        column = column_by_coding(coding, [text], Origin("", [1]))
+        wanted = WantedColumn(coding.name, coding.kind, coding.categories)
+        column = read_texts(wanted, [text], Origin("", [1]))
         code = int(coding.encode(column)[0])
     if code < 0:
         _refuse_value(variable.name, text, variable.states)

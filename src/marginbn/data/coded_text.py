@@ -1,9 +1,9 @@
-"""Rows for a classifier, a chunk of a file at a time, read as its codings demand.
+"""Rows for a classifier, a chunk of a file at a time, read as in training.
 
 A training table is read as a whole, and what a column holds is inferred from all of its fields. A
 chunk of new rows must not be read by what happens to stand in it: a column that was text in
 training stays text where all fields of a chunk look like numbers. So every field is compared with
-the coding: a number by its value; a category by its text as written, and where the categories of
+training: a number by its value; a category by its text as written, and where the categories of
 training are numbers by its value too (``2`` and ``2.0`` are one).
 """
 
@@ -11,14 +11,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from marginbn.data.columns import Column, Scalar, parse_number
+from marginbn.data.columns import Column, Kind, Scalar, parse_number
 from marginbn.data.delimited import TextTable
-from marginbn.data.encode import Coding, TableCoding
+from marginbn.data.encode import TableCoding
 from marginbn.data.table import Table, as_table
 from marginbn.data.text import (
     Origin,
@@ -30,23 +30,35 @@ from marginbn.data.text import (
 )
 
 
+class WantedColumn(NamedTuple):
+    """A column as training saw it; categories of a number are none."""
+
+    name: str
+    kind: Kind
+    categories: tuple[Scalar, ...] = ()
+
+
+def wanted_columns(coding: TableCoding) -> list[WantedColumn]:
+    """The columns that a coding is of."""
+    return [WantedColumn(c.name, c.kind, c.categories) for c in coding.columns]
+
+
 @dataclass(frozen=True)
 class FeatureRows:
-    """Feature columns in the order of a coding; those that a file lacks hold no value."""
+    """The wanted columns in their order; those that a file lacks hold no value."""
 
     table: Table
-    absent: tuple[int, ...]
+    absent: tuple[str, ...]
 
     @classmethod
-    def read(cls, chunk: Any, coding: TableCoding) -> FeatureRows:
+    def read(cls, chunk: Any, wanted: Sequence[WantedColumn]) -> FeatureRows:
         """The features of a chunk: a table of text, of our own, or of pyarrow."""
-        names = {c.name: i for i, c in enumerate(coding.columns)}
         if isinstance(chunk, TextTable):
-            n_rows, columns = chunk.n_rows, _columns_of_text(chunk, coding)
+            n_rows, columns = chunk.n_rows, _columns_of_text(chunk, wanted)
         else:
-            n_rows, columns = _n_rows(chunk), _columns_of_table(chunk, coding)
-        absent = tuple(i for name, i in names.items() if name not in columns)
-        filled = [columns.get(c.name) or _empty_column(c, n_rows) for c in coding.columns]
+            n_rows, columns = _n_rows(chunk), _columns_of_table(chunk, wanted)
+        absent = tuple(c.name for c in wanted if c.name not in columns)
+        filled = [columns.get(c.name) or _empty_column(c, n_rows) for c in wanted]
         return cls(Table(tuple(filled)), absent)
 
 
@@ -54,41 +66,38 @@ def _n_rows(table: Any) -> int:
     return table.n_rows if isinstance(table, Table) else len(table)
 
 
-def _columns_of_text(text: TextTable, coding: TableCoding) -> dict[str, Column]:
+def _columns_of_text(text: TextTable, wanted: Sequence[WantedColumn]) -> dict[str, Column]:
     fields = dict(zip(text.names, text.columns, strict=True))
-    return {
-        c.name: column_by_coding(c, fields[c.name], text.origin)
-        for c in coding.columns
-        if c.name in fields
-    }
+    there = [column for column in wanted if column.name in fields]
+    return {c.name: read_texts(c, fields[c.name], text.origin) for c in there}
 
 
-def _columns_of_table(table: Any, coding: TableCoding) -> dict[str, Column]:
+def _columns_of_table(table: Any, wanted: Sequence[WantedColumn]) -> dict[str, Column]:
     known = table.names if isinstance(table, Table) else table.column_names
-    kinds = {c.name: c.kind for c in coding.columns if c.name in known}
+    kinds = {column.name: column.kind for column in wanted if column.name in known}
     if not kinds:
         return {}
     read = as_table(table.select(list(kinds)), kinds=kinds)
     return {column.name: column for column in read.columns}
 
 
-def _empty_column(coding: Coding, n_rows: int) -> Column:
-    if coding.kind == "numeric":
-        return Column.numeric(coding.name, np.full(n_rows, np.nan))
-    return Column.categorical(coding.name, np.full(n_rows, -1), coding.categories)
+def _empty_column(wanted: WantedColumn, n_rows: int) -> Column:
+    if wanted.kind == "numeric":
+        return Column.numeric(wanted.name, np.full(n_rows, np.nan))
+    return Column.categorical(wanted.name, np.full(n_rows, -1), wanted.categories)
 
 
-def column_by_coding(coding: Coding, texts: Texts, origin: Origin) -> Column:
-    """Column of fields, with the kind of the coding and its categories first."""
-    if coding.kind == "numeric":
+def read_texts(wanted: WantedColumn, texts: Texts, origin: Origin) -> Column:
+    """Column of fields, of the kind of training and with its categories first."""
+    if wanted.kind == "numeric":
         numbers = plain_numbers(texts)
         if numbers is not None:
-            return Column.numeric(coding.name, numbers)
-        return column_from_text(coding.name, texts, "numeric", origin)
+            return Column.numeric(wanted.name, numbers)
+        return column_from_text(wanted.name, texts, "numeric", origin)
     codes, levels = distinct_texts(texts)
-    places, unseen = find_categories(coding.categories, levels)
+    places, unseen = find_categories(wanted.categories, levels)
     return Column.categorical(
-        coding.name, np.append(places, -1)[codes], (*coding.categories, *unseen)
+        wanted.name, np.append(places, -1)[codes], (*wanted.categories, *unseen)
     )
 
 
