@@ -67,8 +67,8 @@ class _Wanted:
             return cls(())
         ranges = []
         for part in text.split(","):
-            first, _, last = part.strip().partition("-")
-            if not (first.isdecimal() and (last or first).isdecimal()):
+            first, dash, last = part.strip().partition("-")
+            if not (first.isdecimal() and (last if dash else first).isdecimal()):
                 raise typer.BadParameter(
                     f"write numbers and ranges, as in 0,3,7-9, or all; got {text!r}",
                     param_hint="--rows",
@@ -239,7 +239,9 @@ def _answers(
     network = classifier.network_
     found: dict[str, Any] = {}
     if any(i > 0 or i in known for i in asked):
-        states = {network.names[i]: network.variables[i].states[c] for i, c in known.items()}
+        states: dict[str | int, str] = {
+            network.names[i]: network.variables[i].states[c] for i, c in known.items()
+        }
         found = network.marginals(states)
     if 0 not in known:
         codes = np.full((1, network.n_variables), -1, dtype=np.int32)

@@ -3,7 +3,8 @@
 One reader decides: the csv module of the standard library, strict. pyarrow, where it is installed,
 splits what both surely split alike, ten times as fast. A block of whole rows is *plain* if
 
-* it is UTF-8 without NUL, and every carriage return belongs to a line end;
+* it is UTF-8 without NUL and without byte order mark, and every carriage return belongs to a line
+  end;
 * every quote opens a field, closes one, or is one of two that stand for a quote in a field;
 * no row is longer than the longest field that the csv module reads.
 
@@ -31,7 +32,7 @@ from typing import Any, BinaryIO, TypeAlias
 import numpy as np
 
 from marginbn.data.text import Origin, TextArray, Texts, format_error, load_text, not_text
-from marginbn.exceptions import InputError
+from marginbn.exceptions import FormatError, InputError
 
 DELIMITERS = {".csv": ",;\t|", ".tsv": "\t", ".txt": "\t,;|"}
 """Delimiters by file extension; the first that occurs in the header is taken."""
@@ -79,20 +80,35 @@ def open_delimited(
     encoding: str = "utf-8",
 ) -> TextBlocks:
     """Read the header; the rows are read block by block when they are asked for."""
+    checked_delimiter(delimiter)
     source = _Source(stream, path, encoding)
-    first = source.block()
-    if not first.strip():
-        first += source.rest()  # blank for long: rare enough to be read at once
-    if not first.strip():
-        raise format_error(path, None, "the file is empty")
-    text = first.decode("utf-8", errors="surrogateescape")
-    delimiter = checked_delimiter(delimiter) or _sniff_delimiter(text, suffix)
+    begun = b""
+    while True:
+        added = source.block()
+        begun += added
+        is_over = not added or len(begun) > _MOST_BYTES
+        try:
+            blocks = _split_header(source, begun, suffix, delimiter)
+        except FormatError:
+            if is_over:
+                raise
+        else:
+            if blocks.begun or is_over:  # otherwise the header may go on
+                return blocks
+
+
+def _split_header(source: _Source, begun: bytes, suffix: str, delimiter: str | None) -> TextBlocks:
+    """The names of the columns, and what is left of the text below them."""
+    if not begun.strip():
+        raise format_error(source.path, None, "the file is empty")
+    text = begun.decode("utf-8", errors="surrogateescape")
+    delimiter = delimiter or _sniff_delimiter(text, suffix)
     lines = io.StringIO(text, newline="")
     checked = (source.checked(line, number) for number, line in enumerate(lines, start=1))
-    rows = _Rows(checked, delimiter, path)
+    rows = _Rows(checked, delimiter, source.path)
     rows.header()
-    begun = text[lines.tell() :].encode("utf-8", errors="surrogateescape")
-    return TextBlocks(rows.names, source, begun, rows.next_line, delimiter)
+    left = text[lines.tell() :].encode("utf-8", errors="surrogateescape")
+    return TextBlocks(rows.names, source, left, rows.next_line, delimiter)
 
 
 def checked_delimiter(delimiter: str | None) -> str | None:
@@ -362,6 +378,8 @@ def _plain_rows(data: bytes, delimiter: str, *, is_last: bool) -> bytes | None:
     if longest > csv.field_size_limit() or not _quotes_are_plain(codes, quotes, stop, delimiter):
         return None
     if b"\0" in block or block.count(b"\r") != block.count(b"\r\n"):
+        return None
+    if block.startswith(codecs.BOM_UTF8):  # pyarrow would take it for a mark
         return None
     return block if _is_utf8(block) else None
 
