@@ -9,7 +9,8 @@ from marginbn.classifiers import (
     NaiveBayesClassifier,
     TANClassifier,
 )
-from marginbn.classifiers.model_file import load_model, save_model, verify_model
+from marginbn.classifiers.claims import verify_model
+from marginbn.classifiers.model_file import load_model, save_model
 from marginbn.data.discretize import MDLPDiscretizer
 from marginbn.data.encode import EncodedData, Variable
 from marginbn.data.readers import read_table
@@ -67,6 +68,7 @@ from marginbn.proof.checker import Verdict, verify_certificate
 from marginbn.proof.theorem import Statement
 from marginbn.report.page import write_report
 from marginbn.report.summary import describe
+from marginbn.scoring.local_scores import local_scores
 from marginbn.solvers import (
     SolveResult,
     Status,
@@ -131,6 +133,7 @@ __all__ = [
     "load_model",
     "load_network",
     "load_scores",
+    "local_scores",
     "log_margins",
     "margin_problem",
     "mean_contributions",

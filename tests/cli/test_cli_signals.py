@@ -12,6 +12,7 @@ import signal
 import subprocess
 import sys
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -67,7 +68,7 @@ def test_an_interrupt_in_a_finaliser_is_not_lost() -> None:
     """Python prints and forgets it; the program ends all the same, and without that print."""
     act = "(type('F', (), {'__del__': lambda _: signal.raise_signal(signal.SIGINT)})(), 0)[1]"
     script = AT_IMPORT.format(module="sklearn.base", act=act)
-    done = run_script(script, "fit", "iris", "--time-limit", 600)
+    done = run_script(script, "fit", "iris", "--method", "max-margin", "--time-limit", 600)
     assert (done.returncode, done.stdout) == (130, "")
     assert done.stderr.endswith(LINES["SIGINT"])
     assert "Exception ignored" not in done.stderr
@@ -91,7 +92,7 @@ def test_a_swallowed_interrupt_ends_a_program_without_a_result() -> None:
 def test_signals_while_compiling(name: str, parents: int, tmp_path: Path) -> None:
     """With an empty cache of machine code; what is half done is not called ready."""
     environment = {**os.environ, "MARGINBN_CACHE": str(tmp_path)}
-    options = ["--max-parents", parents, "--time-limit", 600, "-q"]
+    options = ["--method", "max-margin", "--max-parents", parents, "--time-limit", 600, "-q"]
     process = launch("fit", "waveform-21", *options, env=environment)
     assert process.stderr is not None
     line = process.stderr.readline()
@@ -183,6 +184,23 @@ def test_a_trial_tells_its_defects() -> None:
     assert bad.defects == [
         "ignored", "traceback", "stray process", "stray file", "lost", "exit code",
     ]  # fmt: skip
+
+
+def test_a_signal_before_the_first_line_is_the_interpreters() -> None:
+    """Only where nothing of ours, and no other file, was reached."""
+    frozen = (
+        'Traceback (most recent call last):\n  File "<frozen runpy>", line 1\nKeyboardInterrupt\n'
+    )
+    unborn = Trial("SIGINT", "fit", "warm", 1, 0.1, 0.1, -2, False, [], [], 0, frozen)
+    assert (unborn.is_unborn, unborn.defects) == (True, [])
+    for other in (
+        replace(unborn, stderr=frozen + '  File "/x/marginbn/__init__.py", line 1\n'),
+        replace(unborn, stderr=frozen + '  File "/x/sklearn/base.py", line 1\n'),
+        replace(unborn, stderr=frozen + "marginbn: interrupted\n"),
+        replace(unborn, code=130),
+        replace(unborn, signal="SIGTERM", code=-15),
+    ):
+        assert "traceback" in other.defects
 
 
 def test_trials_go_on_where_they_ended() -> None:

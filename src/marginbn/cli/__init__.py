@@ -23,6 +23,7 @@ from marginbn.cli import (
     predict,
     problems,
     questions,
+    score,
     verify,
 )
 from marginbn.cli.running import EXIT_CODES_HELP, command
@@ -94,6 +95,7 @@ for _function, _epilog in (
     (model.report, None),
     (problems.size, None),
     (model.export, None),
+    (score.score, None),
     (problems.formulate, None),
     (problems.solve, EXIT_CODES_HELP),
     (datasets.datasets, None),

@@ -19,12 +19,12 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from marginbn.data.encode import EncodedData, Variable
+from marginbn.data.encode import EncodedData, Groups, Variable
 from marginbn.exceptions import InputError, ProblemTooLargeError
 from marginbn.network import elimination
 from marginbn.network.class_joint import ClassJoint
 from marginbn.network.elimination import FloatArray, check_cells
-from marginbn.network.groups import Groups, check_groups, count_groups, equal_groups, expand
+from marginbn.network.groups import check_groups, count_groups, equal_groups, expand
 from marginbn.network.inference import Inference, refuse_impossible
 from marginbn.network.svg import draw_figure
 from marginbn.network.wording import listing, name_group
