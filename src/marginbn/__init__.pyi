@@ -13,6 +13,7 @@ from marginbn.classifiers.claims import verify_model
 from marginbn.classifiers.model_file import load_model, save_model
 from marginbn.data.discretize import MDLPDiscretizer
 from marginbn.data.encode import EncodedData, Variable
+from marginbn.data.inspection import DataReport, inspect_data
 from marginbn.data.readers import read_table
 from marginbn.data.table import Table, as_table
 from marginbn.exceptions import (
@@ -89,6 +90,7 @@ __all__ = [
     "CertificateWarning",
     "CheckpointWarning",
     "Contribution",
+    "DataReport",
     "DataWarning",
     "EncodedData",
     "Explanation",
@@ -129,6 +131,7 @@ __all__ = [
     "from_networkx",
     "from_pgmpy",
     "from_pyagrum",
+    "inspect_data",
     "linear_problem",
     "load_model",
     "load_network",

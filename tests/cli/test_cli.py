@@ -30,6 +30,7 @@ from marginbn.export.formats import load_network as load_any
 from marginbn.solvers.result import TracePoint
 
 COMMANDS = [
+    "inspect",
     "fit",
     "predict",
     "evaluate",
@@ -436,7 +437,8 @@ def test_evaluate_agrees_with_python() -> None:
     assert result.exit_code == 0
     assert result.stderr == ""
     record = json.loads(result.stdout)
-    assert list(record["methods"]) == ["max-margin", "naive-bayes", "tan"]
+    others = ["naive-bayes", "tan", "logistic-regression", "majority"]
+    assert list(record["methods"]) == ["max-margin", *others]
     table = load_dataset("iris").train
     X, y = table.drop("class"), np.asarray(table.column("class").values.tolist())
     for name, make in (("naive-bayes", NaiveBayesClassifier), ("tan", TANClassifier)):
@@ -450,14 +452,17 @@ def test_evaluate_shows_a_table_and_its_progress(toy: Path) -> None:
     """A line per fold on stderr, a line per method on stdout."""
     result = run("evaluate", toy, "-t", "y", "--folds", 2, "--missing", "state", *EXACT)
     assert result.stderr.count("max-margin: fold ") == 2
-    methods = [line.split()[0] for line in result.stdout.splitlines()[3:]]
-    assert methods == ["max-margin", "naive-bayes", "tan"]
+    methods = [line.split()[0] for line in result.stdout.splitlines()[3:8]]
+    assert methods == ["max-margin", "naive-bayes", "tan", "logistic-regression", "majority"]
+    assert "balanced accuracy" in result.stdout
 
 
 def test_show_repeats_the_summary(iris_model: Path) -> None:
     """The saved classifier tells what fit told, as a claim; with --tables also its parameters."""
     fit = json.loads(run("fit", "iris", "--holdout", 0, "--json", *EXACT).stdout)
     show = json.loads(run("show", iris_model, "--json").stdout)
+    assert fit.pop("quality") is None
+    assert [column["name"] for column in fit.pop("data")["columns"]] == show["features"]
     different = {key for key in fit if fit[key] != show[key]}
     assert different <= {"accuracy", "seconds", "n_samples", "verdict", "proved", "evidence"}
     text = run("show", iris_model, "--tables").stdout

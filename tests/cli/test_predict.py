@@ -17,6 +17,7 @@ from marginbn.classifiers.model_file import load_model, save_model
 from marginbn.cli import app
 from marginbn.data import delimited
 from marginbn.data.readers import read_table
+from marginbn.exceptions import DataWarning
 
 ROWS = """id,colour,size,code,kind
 7,red,1.5,1,a
@@ -170,3 +171,31 @@ def test_json_holds_all_columns(model: Path, table: Path) -> None:
     found = json.loads(run("predict", model, table, "--keep", "id", "--json", "-q").stdout)
     assert list(found) == ["id", "kind"]
     assert found["id"] == ["7", "8", "9", "10", "11", "12"]
+
+
+def test_raw_tables_in_chunks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Identifiers, dates and rare categories: as in Python, whatever the chunks are."""
+    words = ["uvw"[i % 3] if i % 9 else f"rare{i}" for i in range(120)]
+    days = [f"2024-{i % 12 + 1:02}-1{i % 7}" for i in range(120)]
+    lines = [f"p{i:03},{days[i]},{words[i]},{'ab'[i % 3 > 0]}" for i in range(120)]
+    path, model = tmp_path / "raw.csv", tmp_path / "raw.json"
+    path.write_text("\n".join(["id,day,word,kind", *lines]) + "\n")
+    rows = read_table(path)
+    classifier = NaiveBayesClassifier(column_kinds={"day": "date"}, min_count=5)
+    with pytest.warns(DataWarning):
+        classifier.fit(rows.drop("kind"), rows.column("kind"))
+    assert "id" in classifier.preparation_.left_out
+    assert classifier.preparation_.merged == {"word": 14}
+    save_model(classifier, model)
+    table = rows.drop("kind").drop("id")
+    expected = [["P(a)", "P(b)"], *classifier.predict_proba(table).tolist()]
+    monkeypatch.setattr(delimited, "BLOCK_BYTES", 200)
+    found = rows_of(run("predict", model, path, "--proba", "-q"))
+    assert [[float(p) for p in row[1:]] for row in found[1:]] == expected[1:]
+    asked = run("ask", model, "word=rare9", "--json").stdout
+    assert json.loads(asked)["evidence"] == {"word": "other"}
+    path.write_text("word\n" + "u\nnew\n" * 100)
+    result = run("predict", model, path, "--allow-missing-columns", "-q")
+    assert result.exit_code == 0
+    assert result.stderr.count("never seen in training") == 1
+    assert "'word' (100 values, such as 'new')" in result.stderr

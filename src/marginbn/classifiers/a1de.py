@@ -85,7 +85,7 @@ class A1DEClassifier(BaseBNClassifier):
     ----------
     smoothing : float or "auto", default=1.0
         Added to every count; "auto" chooses it by validated log loss.
-    missing, unseen, column_kinds
+    missing, unseen, column_kinds, identifiers, max_states, min_count, class_weight
         As in :class:`NaiveBayesClassifier`. At prediction a missing feature is parent of nobody.
 
     Attributes

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, ClassVar, Literal, Self, get_args
 
 import numpy as np
@@ -23,8 +24,17 @@ from marginbn.classifiers.smoothing import Predictor, check_smoothing, choose_sm
 from marginbn.data import encode
 from marginbn.data.encode import EncodedData, contingency
 from marginbn.data.labelled import LabelledTable, validation_splits
+from marginbn.data.missing_values import MissingPolicy
 from marginbn.data.ordinal import Bins, OrdinalData, OrdinalTraining, encode_ordinal
+from marginbn.data.preparation import (
+    MAX_STATES,
+    Identifiers,
+    Preparation,
+    PreparationSettings,
+    tell,
+)
 from marginbn.data.table import Table
+from marginbn.data.unseen import tell_unseen
 from marginbn.exceptions import InputError
 from marginbn.network.explain import Explanations, as_rows, explain_codes
 from marginbn.network.network import BayesianNetwork
@@ -52,6 +62,14 @@ class Evidence:
     verdict: Verdict | None = None  # of the checker
 
 
+RAW_TABLE_CHECKS: dict[str, validation.Check] = {
+    "identifiers": validation.one_of(*get_args(Identifiers)),
+    "max_states": validation.optional(partial(validation.check_count, least=2)),
+    "min_count": partial(validation.check_count, least=1),
+    "class_weight": validation.check_class_weight,
+}
+
+
 class BaseBNClassifier(ClassifierMixin, BaseEstimator):
     """Bayesian-network classifier with smoothed maximum-likelihood parameters.
 
@@ -60,7 +78,8 @@ class BaseBNClassifier(ClassifierMixin, BaseEstimator):
     classes_ : ndarray
         Class labels.
     structure_ : Structure
-        Parents of every variable; variable 0 is the class, variable i + 1 is feature i.
+        Parents of every variable; variable 0 is the class, variable i + 1 is the feature i of
+        those that are used.
     network_ : BayesianNetwork
         The structure with its parameters: posteriors, sampling, most probable explanation.
     objective_, bound_, gap_ : float
@@ -74,6 +93,8 @@ class BaseBNClassifier(ClassifierMixin, BaseEstimator):
         All of the above as the solver returned it.
     feature_names_in_, n_features_in_
         As everywhere in scikit-learn.
+    preparation_ : Preparation
+        What became of the columns: ``left_out`` (name and reason), ``merged`` (rare categories).
     n_samples_ : int
         Training rows used.
     n_dropped_ : int
@@ -106,10 +127,11 @@ class BaseBNClassifier(ClassifierMixin, BaseEstimator):
 
     _CHECKS: ClassVar[dict[str, validation.Check]] = {
         "smoothing": check_smoothing,
-        "missing": validation.one_of(*get_args(encode.MissingPolicy)),
+        "missing": validation.one_of(*get_args(MissingPolicy)),
         "unseen": validation.one_of(*get_args(encode.UnseenPolicy)),
         "parameters": validation.one_of("smoothed", *LOSSES),
         "bins": validation.one_of(*get_args(Bins)),
+        **RAW_TABLE_CHECKS,
     }
     trained_: tuple[TrainedNetwork, ...]
     weights_: NDArray[np.float64]
@@ -123,6 +145,10 @@ class BaseBNClassifier(ClassifierMixin, BaseEstimator):
         missing: str = "drop",
         unseen: str = "missing",
         column_kinds: Any = "auto",
+        identifiers: str = "ignore",
+        max_states: int | None = MAX_STATES,
+        min_count: int = 1,
+        class_weight: Any = None,
     ) -> None:
         self._store(locals())
 
@@ -202,11 +228,30 @@ class BaseBNClassifier(ClassifierMixin, BaseEstimator):
         return self._finish(training, self._learn_structure(training.coarse.data))
 
     def _encode_training(self, given: LabelledTable) -> OrdinalTraining:
-        rows = given.without_missing(self.missing, stacklevel=4)  # the caller of fit
+        rows = self._prepare(given).without_missing(self.missing, stacklevel=4)  # caller of fit
         self.n_samples_, self.n_dropped_ = rows.n_rows, given.n_rows - rows.n_rows
+        rows = rows.reweighted(self.class_weight)
         self.smoothing_ = self._choose_smoothing(rows)
         self._choose_settings(rows)
         return encode_ordinal(rows, self.missing, getattr(self, "bins", "mdlp"))
+
+    def _prepare(self, given: LabelledTable) -> LabelledTable:
+        """Columns left out, rare categories merged, dates taken apart; each is told."""
+        settings = self._preparation_settings()
+        self.preparation_ = settings.learn(given.features)
+        tell(self.preparation_, settings, stacklevel=5)  # the caller of fit
+        return replace(given, features=self.preparation_.apply_to_all(given.features))
+
+    def _preparation_settings(self) -> PreparationSettings:
+        return PreparationSettings(
+            self.identifiers, self.max_states, self.min_count, self.column_kinds
+        )
+
+    @property
+    def _preparation(self) -> Preparation:
+        """What became of the columns in training; nothing where nobody says so."""
+        unchanged = Preparation.unchanged({c.name: c.kind for c in self.coding_.columns})
+        return getattr(self, "preparation_", unchanged)
 
     def _finish(self, training: OrdinalTraining, result: SolveResult) -> Self:
         """Estimate parameters and set the fitted attributes."""
@@ -255,12 +300,14 @@ class BaseBNClassifier(ClassifierMixin, BaseEstimator):
     def _read_features(self, X: Any) -> Table:
         """Rows to predict, read with the columns and kinds of training."""
         check_is_fitted(self)
-        kinds = {i: c.kind for i, c in enumerate(self.coding_.columns)}
-        return validation.read_features(self, X, kinds=kinds, reset=False)
+        preparation = self._preparation
+        return preparation.apply(validation.read_more_rows(self, X, preparation))
 
     def _encode(self, X: Any) -> NDArray[np.int32]:
         table = self._read_features(X)
-        return self.coding_.encode(table, self.unseen)
+        codes = self.coding_.encode(table, self.unseen)
+        tell_unseen(self.coding_, table)
+        return codes
 
     def _log_joint(self, X: Any) -> NDArray[np.float64]:
         """log P(c, known features) for every row and class; unknown features are summed out."""

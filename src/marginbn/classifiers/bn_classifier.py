@@ -28,7 +28,11 @@ from numpy.typing import NDArray
 from scipy.special import softmax
 
 from marginbn.classifiers import validation
-from marginbn.classifiers.base import BaseBNClassifier, fixed_structure_result
+from marginbn.classifiers.base import (
+    RAW_TABLE_CHECKS,
+    BaseBNClassifier,
+    fixed_structure_result,
+)
 from marginbn.classifiers.search import seed_of
 from marginbn.data.encode import EncodedData
 from marginbn.data.labelled import (
@@ -38,6 +42,7 @@ from marginbn.data.labelled import (
     stratified_holdout,
 )
 from marginbn.data.ordinal import OrdinalData, OrdinalTraining, encode_ordinal
+from marginbn.data.preparation import MAX_STATES
 from marginbn.exceptions import InputError, OptimalityWarning
 from marginbn.parameters.design import STEPS, Design, Interaction
 from marginbn.parameters.pairs import (
@@ -174,7 +179,9 @@ class BNClassifier(BaseBNClassifier):
         Of the validation splits.
     verbose : int, default=0
         1 tells on stderr what is tried.
-    missing, unseen, column_kinds
+    missing : {"auto", "drop", "state", "error"}, default="auto"
+        As in :class:`NaiveBayesClassifier`, whose default differs.
+    unseen, column_kinds, identifiers, max_states, min_count, class_weight
         As in :class:`NaiveBayesClassifier`.
 
     Attributes
@@ -203,6 +210,7 @@ class BNClassifier(BaseBNClassifier):
 
     _CHECKS: ClassVar[dict[str, validation.Check]] = {
         **{name: BaseBNClassifier._CHECKS[name] for name in ("missing", "unseen", "bins")},
+        **RAW_TABLE_CHECKS,
         "structures": check_structures,
         "average": validation.check_flag,
         "rule": validation.one_of("half_se", "best"),
@@ -222,9 +230,13 @@ class BNClassifier(BaseBNClassifier):
         n_jobs: int | None = None,
         random_state: Any = None,
         verbose: int = 0,
-        missing: str = "drop",
+        missing: str = "auto",
         unseen: str = "missing",
         column_kinds: Any = "auto",
+        identifiers: str = "ignore",
+        max_states: int | None = MAX_STATES,
+        min_count: int = 1,
+        class_weight: Any = None,
     ) -> None:
         self._store(locals())
 

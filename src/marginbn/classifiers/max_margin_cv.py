@@ -26,7 +26,8 @@ from marginbn.classifiers.search import MaxMarginBNClassifier, SearchingBNClassi
 from marginbn.data.encode import EncodedData, EncodedTraining, encode_training, with_class_column
 from marginbn.data.labelled import LabelledTable, Split, validation_splits
 from marginbn.data.ordinal import OrdinalData, OrdinalTraining
-from marginbn.exceptions import InputError, OptimalityWarning
+from marginbn.data.preparation import MAX_STATES
+from marginbn.exceptions import DataWarning, InputError, OptimalityWarning
 from marginbn.interrupts import REQUESTS, in_deaf_children
 from marginbn.network.network import BayesianNetwork
 from marginbn.problem.problem import StructureProblem
@@ -173,6 +174,10 @@ missing, unseen, column_kinds, callback, memory_limit
         missing: str = "drop",
         unseen: str = "missing",
         column_kinds: Any = "auto",
+        identifiers: str = "ignore",
+        max_states: int | None = MAX_STATES,
+        min_count: int = 1,
+        class_weight: Any = None,
         callback: Any = None,
         memory_limit: Any = None,
         checkpoint: Any = None,
@@ -326,7 +331,9 @@ missing, unseen, column_kinds, callback, memory_limit
             validation.set_feature_names(fitted, held_out.features)
             fitted.smoothing_, fitted.n_dropped_ = float(self.smoothing), 0
             fitted._finish(OrdinalTraining.plain(training), result)
-            return float(scorer(fitted, held_out.features, held_out.labels, **weights))
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", DataWarning)  # a fold lacks a rare category
+                return float(scorer(fitted, held_out.features, held_out.labels, **weights))
 
         return score
 

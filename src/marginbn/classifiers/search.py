@@ -24,6 +24,7 @@ from marginbn.classifiers.base import BaseBNClassifier, Evidence, fixed_structur
 from marginbn.data.columns import as_input_errors
 from marginbn.data.encode import EncodedData
 from marginbn.data.ordinal import OrdinalData
+from marginbn.data.preparation import MAX_STATES
 from marginbn.exceptions import InputError, OptimalityWarning
 from marginbn.files import PathLike
 from marginbn.parameters.trained import main_posterior
@@ -248,7 +249,7 @@ checkpoint, certificate
         As in :class:`MaxMarginBNClassifier`.
     required_arcs, forbidden_arcs : list of (parent, child), optional
         Arcs every (no) structure must have, by name; the class has the name of ``y`` or "class".
-    missing, unseen, column_kinds
+    missing, unseen, column_kinds, identifiers, max_states, min_count, class_weight
         As in :class:`NaiveBayesClassifier`.
 
     Examples
@@ -281,6 +282,10 @@ checkpoint, certificate
         missing: str = "drop",
         unseen: str = "missing",
         column_kinds: Any = "auto",
+        identifiers: str = "ignore",
+        max_states: int | None = MAX_STATES,
+        min_count: int = 1,
+        class_weight: Any = None,
         callback: Any = None,
         memory_limit: Any = None,
         checkpoint: Any = None,
@@ -375,7 +380,7 @@ class MaxMarginBNClassifier(SearchingBNClassifier):
         1 prints progress to stderr.
     required_arcs, forbidden_arcs : list of (parent, child), optional
         Arcs every (no) structure must have, by name; the class has the name of ``y`` or "class".
-    missing, unseen, column_kinds
+    missing, unseen, column_kinds, identifiers, max_states, min_count, class_weight
         As in :class:`NaiveBayesClassifier`.
     callback : callable, optional
         Called with a :class:`TracePoint` at every improvement; a true return value stops.
@@ -427,6 +432,10 @@ class MaxMarginBNClassifier(SearchingBNClassifier):
         missing: str = "drop",
         unseen: str = "missing",
         column_kinds: Any = "auto",
+        identifiers: str = "ignore",
+        max_states: int | None = MAX_STATES,
+        min_count: int = 1,
+        class_weight: Any = None,
         callback: Any = None,
         memory_limit: Any = None,
         checkpoint: Any = None,

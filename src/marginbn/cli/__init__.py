@@ -19,6 +19,7 @@ from marginbn.cli import (
     datasets,
     evaluate,
     fit,
+    inspect_table,
     model,
     predict,
     problems,
@@ -85,6 +86,7 @@ def _options(
 
 
 for _function, _epilog in (
+    (inspect_table.inspect, None),
     (fit.fit, EXIT_CODES_HELP),
     (predict.predict, None),
     (questions.explain, None),

@@ -6,6 +6,7 @@ import sys
 import warnings
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -16,13 +17,15 @@ from numpy.typing import NDArray
 from marginbn.classifiers.base import BaseBNClassifier
 from marginbn.classifiers.validation import check_shape
 from marginbn.cli.options import STDIN, RowOptions, TableOptions
-from marginbn.data.coded_text import FeatureRows, wanted_columns
+from marginbn.data.coded_text import FeatureRows, results_of, wanted_columns
 from marginbn.data.columns import Column
 from marginbn.data.delimited import TextTable
 from marginbn.data.encode import EncodedData, encode_training, with_class_column
 from marginbn.data.labelled import CLASS_NAME, Dataset, LabelledTable, stratified_holdout
+from marginbn.data.preparation import PreparationSettings, tell
 from marginbn.data.readers import RowChunks, open_chunks, read_table
 from marginbn.data.table import Table, as_table, suggestion
+from marginbn.data.unseen import UnseenCategories, add_unseen, describe_unseen
 from marginbn.data.writers import Coded
 from marginbn.datasets import load_dataset
 from marginbn.exceptions import DataWarning, InputError
@@ -75,7 +78,7 @@ def open_rows(options: RowOptions) -> Iterator[RowChunks]:
 
 def check_columns(classifier: BaseBNClassifier, names: Sequence[str], allow_missing: bool) -> None:
     """Refuse a table that lacks features, unless that is allowed; one feature must be there."""
-    features = [coding.name for coding in classifier.coding_.columns]
+    features = classifier._preparation.used_names
     absent = [name for name in features if name not in names]
     if absent and not allow_missing:
         raise InputError(
@@ -103,13 +106,34 @@ def encoded_chunks(
     classifier: BaseBNClassifier, source: RowChunks, kept: Sequence[str] = ()
 ) -> Iterator[tuple[Any, NDArray[np.int32]]]:
     """Every chunk of rows and its codes, class column included; -1 is summed out."""
-    wanted = wanted_columns(classifier.coding_)
-    positions = {column.name: i for i, column in enumerate(wanted, start=1)}
-    for chunk in source.read({*kept, *positions}):
-        rows = FeatureRows.read(chunk, wanted)
-        codes = with_class_column(classifier._encode(rows.table))
-        codes[:, [positions[name] for name in rows.absent]] = -1
-        yield chunk, codes
+    preparation, coding = classifier._preparation, classifier.coding_
+    wanted, positions = wanted_columns(preparation, coding), results_of(preparation)
+    unseen: dict[str, UnseenCategories] = {}
+    start = 0
+    try:
+        for chunk in source.read({*kept, *positions}):
+            rows = FeatureRows.read(chunk, wanted)
+            table = classifier._read_features(rows.table)
+            with _counting_from(start):
+                codes = with_class_column(coding.encode(table, classifier.unseen))
+            codes[:, [i + 1 for name in rows.absent for i in positions[name]]] = -1
+            add_unseen(unseen, coding, table)
+            yield chunk, codes
+            start += len(codes)
+    finally:
+        if unseen:
+            warnings.warn(describe_unseen([*unseen.values()]), DataWarning, stacklevel=2)
+
+
+@contextmanager
+def _counting_from(start: int) -> Iterator[None]:
+    """Errors that name a row of a chunk say where the chunk begins."""
+    try:
+        yield
+    except InputError as error:
+        if start == 0:
+            raise
+        raise InputError(f"{error} (rows are counted from row {start} of the table)") from error
 
 
 def kept_column(chunk: Any, name: str) -> Any:
@@ -136,12 +160,21 @@ def parse_kinds(texts: list[str] | None) -> Any:
     kinds: dict[str, str] = {}
     for text in texts or ():
         name, equals, kind = text.rpartition("=")
-        if not (name and equals and kind in ("numeric", "categorical")):
+        if not (name and equals and kind in ("numeric", "categorical", "date")):
             raise typer.BadParameter(
-                f"write COL=numeric or COL=categorical, got {text!r}", param_hint="--kind"
+                f"write COL=numeric, COL=categorical or COL=date, got {text!r}",
+                param_hint="--kind",
             )
         kinds[name] = kind
     return kinds or "auto"
+
+
+def date_kinds(options: TableOptions) -> Any:
+    """The columns that are dates, as a classifier wants to hear it: it takes them apart."""
+    kinds = parse_kinds(options.kind)
+    left = set(options.drop or ()) | {options.target}
+    dates = {} if kinds == "auto" else {c: k for c, k in kinds.items() if k == "date"}
+    return {name: kind for name, kind in dates.items() if name not in left} or "auto"
 
 
 def labelled_rows(table: Table, target: str, drop: Iterable[str] | None = None) -> LabelledTable:
@@ -192,7 +225,13 @@ def hold_out(
     return rows.take(train), rows.take(test)
 
 
-def encode_rows(rows: LabelledTable, missing: Any) -> EncodedData:
-    """Discretised and encoded, as a classifier would do before its search."""
+def encode_rows(
+    rows: LabelledTable, missing: Any, settings: PreparationSettings | None = None
+) -> EncodedData:
+    """Prepared, discretised and encoded, as a classifier would do before its search."""
     check_shape(rows.features.n_rows, rows.features.n_columns)
+    settings = settings or PreparationSettings()
+    preparation = settings.learn(rows.features)
+    tell(preparation, settings, stacklevel=3)
+    rows = replace(rows, features=preparation.apply_to_all(rows.features))
     return encode_training(rows.without_missing(missing), missing).data

@@ -191,7 +191,8 @@ def _split(text: str, names: Sequence[str]) -> tuple[str, str]:
 
 def state_of_text(classifier: BaseBNClassifier, i: int, text: str) -> int:
     """Code of the state that a value has, or whose label the text is."""
-    from marginbn.data.coded_text import WantedColumn, read_texts
+    from marginbn.data.coded_text import read_texts, wanted_columns
+    from marginbn.data.preparation import ColumnPlan, Preparation
     from marginbn.data.text import MISSING_TEXTS, Origin
 
     variable = classifier.network_.variables[i]
@@ -202,8 +203,10 @@ def state_of_text(classifier: BaseBNClassifier, i: int, text: str) -> int:
         coding = classifier.coding_.columns[i - 1]
         if coding.kind == "numeric" and text not in MISSING_TEXTS:
             _check_number(variable.name, text)
-        wanted = WantedColumn(coding.name, coding.kind, coding.categories)
-        column = read_texts(wanted, [text], Origin("", [1]))
+        plans = {p.name: p for p in classifier._preparation.columns if p.kind != "date"}
+        plan = plans.get(coding.name) or ColumnPlan(coding.name, coding.kind)  # part of a date
+        (wanted,) = wanted_columns(Preparation((plan,)), classifier.coding_)
+        (column,) = plan.apply(read_texts(wanted, [text], Origin("", [1])))
         code = int(coding.encode(column)[0])
     if code < 0:
         _refuse_value(variable.name, text, variable.states)

@@ -457,6 +457,7 @@ def compare_data(
 ) -> TableMatch:
     """Whether the table, or the part of it that is not held out, is the data of the certificate."""
     from marginbn.cli.data import encode_rows, hold_out
+    from marginbn.data.preparation import PreparationSettings
     from marginbn.proof.definition import define_data
 
     difference = None
@@ -465,7 +466,8 @@ def compare_data(
     rows = _known_columns(rows, wanted)
     for share in shares:
         train, _ = hold_out(rows, share, seed)
-        encoded = encode_rows(train, missing.value)
+        settings = PreparationSettings(identifiers="use")  # the certificate knows the columns
+        encoded = encode_rows(train, missing.value, settings)
         found = define_data(encoded)
         if found.fingerprint() == wanted.table_fingerprint():
             held_out, missed = rows.n_rows - train.n_rows, train.n_rows - encoded.n_samples

@@ -16,9 +16,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from marginbn.data.columns import Column, Kind, Scalar, parse_number
+from marginbn.data.columns import Column, Scalar, WantedKind, parse_number
 from marginbn.data.delimited import TextTable
-from marginbn.data.encode import TableCoding
+from marginbn.data.encode import Coding, TableCoding
+from marginbn.data.preparation import ColumnPlan, Preparation
 from marginbn.data.table import Table, as_table
 from marginbn.data.text import (
     Origin,
@@ -31,16 +32,40 @@ from marginbn.data.text import (
 
 
 class WantedColumn(NamedTuple):
-    """A column as training saw it; categories of a number are none."""
+    """A column as training saw it; categories are known of a categorical one only."""
 
     name: str
-    kind: Kind
+    kind: WantedKind
     categories: tuple[Scalar, ...] = ()
 
 
-def wanted_columns(coding: TableCoding) -> list[WantedColumn]:
-    """The columns that a coding is of."""
-    return [WantedColumn(c.name, c.kind, c.categories) for c in coding.columns]
+def wanted_columns(preparation: Preparation, coding: TableCoding) -> list[WantedColumn]:
+    """The columns of a table that predictions need, with all categories that training saw."""
+    codings = {c.name: c for c in coding.columns}
+    return [
+        WantedColumn(plan.name, plan.kind, _categories(plan, codings.get(plan.name)))
+        for plan in preparation.columns
+        if not plan.left_out
+    ]
+
+
+def _categories(plan: ColumnPlan, coding: Coding | None) -> tuple[Scalar, ...]:
+    """Those with a state of their own, and the rare ones that share one."""
+    if coding is None or plan.kind != "categorical":
+        return ()
+    return (*coding.categories, *plan.merged)
+
+
+def results_of(preparation: Preparation) -> dict[str, list[int]]:
+    """Positions of the coded columns that each wanted column becomes; a date becomes several."""
+    positions: dict[str, list[int]] = {}
+    next_one = 0
+    for plan in preparation.columns:
+        if not plan.left_out:
+            count = len(Preparation((plan,)).results)
+            positions[plan.name] = list(range(next_one, next_one + count))
+            next_one += count
+    return positions
 
 
 @dataclass(frozen=True)
@@ -89,6 +114,8 @@ def _empty_column(wanted: WantedColumn, n_rows: int) -> Column:
 
 def read_texts(wanted: WantedColumn, texts: Texts, origin: Origin) -> Column:
     """Column of fields, of the kind of training and with its categories first."""
+    if wanted.kind == "date":
+        return column_from_text(wanted.name, texts, "date", origin)
     if wanted.kind == "numeric":
         numbers = plain_numbers(texts)
         if numbers is not None:

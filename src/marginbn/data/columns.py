@@ -36,6 +36,9 @@ from numpy.typing import NDArray
 from marginbn.exceptions import InputError, MarginBNError
 
 Kind = Literal["numeric", "categorical"]
+WantedKind: TypeAlias = Literal["numeric", "categorical", "date"]
+"""What a user may want of a column; dates become categories of ISO text (``dates.py``)."""
+
 Scalar: TypeAlias = str | int | float | bool
 
 MAX_CODE_VALUES = 10
@@ -378,8 +381,9 @@ def refuse(name: str, family: str) -> NoReturn:
         )
     if family == "date":
         raise InputError(
-            f"column {name!r} holds dates, times or durations; convert them to numbers "
-            "(days since a start) or to text (month names) first"
+            f"column {name!r} holds dates, times or durations; column_kinds={{{name!r}: 'date'}} "
+            "makes year, month and weekday of dates; convert others to numbers (days since a "
+            "start) or leave the column out"
         )
     raise CellTypeError(
         f"column {name!r} holds lists, dicts or other nested values; "

@@ -27,13 +27,13 @@ from marginbn.data.encode import (
     EncodedData,
     EncodedTraining,
     Groups,
-    MissingPolicy,
     TableCoding,
     Variable,
     encode_training,
     learn_coding,
 )
 from marginbn.data.labelled import LabelledTable
+from marginbn.data.missing_values import MissingPolicy
 from marginbn.data.table import Table
 from marginbn.exceptions import InputError
 

@@ -23,12 +23,14 @@ from numpy.typing import NDArray
 from marginbn.data.columns import (
     Column,
     Kind,
+    WantedKind,
     categorical_column,
     column_from_numbers,
     column_from_objects,
     leave_out_missing,
     refuse,
 )
+from marginbn.data.dates import as_dates, column_from_dates
 from marginbn.exceptions import InputError
 
 Source: TypeAlias = Any
@@ -62,8 +64,10 @@ def values_of(y: Any, name: str) -> Source:
     return array
 
 
-def read_column(name: str, source: Source, kind: Kind | None) -> Column:
+def read_column(name: str, source: Source, kind: WantedKind | None) -> Column:
     """Column of an unread source; `kind` None means inferred."""
+    if kind == "date":
+        return _read_dates(name, source)
     if isinstance(source, Column):
         return source.renamed(name).as_kind(kind or source.kind)
     if isinstance(source, np.ndarray):
@@ -71,6 +75,13 @@ def read_column(name: str, source: Source, kind: Kind | None) -> Column:
     if isinstance(source, (list, tuple)):
         return column_from_objects(name, source, kind)
     return _read_series(name, source, kind)
+
+
+def _read_dates(name: str, source: Source) -> Column:
+    """Categorical column of ISO dates."""
+    if isinstance(source, Column):
+        return as_dates(source.renamed(name))
+    return column_from_dates(name, source if isinstance(source, (list, tuple)) else list(source))
 
 
 def _read_array(name: str, values: NDArray[Any], kind: Kind | None) -> Column:
@@ -215,9 +226,14 @@ def _require_columns(n_columns: int, shape: tuple[int, ...]) -> None:
         raise InputError(f"X has 0 feature(s) (shape={shape}) while a minimum of 1 is required.")
 
 
-Kinds: TypeAlias = Literal["auto", "numeric", "categorical"] | Mapping[str, str] | Mapping[int, str]
+Kinds: TypeAlias = (
+    Literal["auto", "numeric", "categorical", "date"]
+    | Mapping[str, str]
+    | Mapping[int, str]
+    | Sequence[str]
+)
 
-_KIND_NAMES = ("auto", "numeric", "categorical")
+_KIND_NAMES = ("auto", "numeric", "categorical", "date")
 
 
 @dataclass(frozen=True, eq=False)
@@ -294,7 +310,13 @@ class Table:
         return Table(tuple(column.take(rows) for column in self.columns))
 
 
-def as_table(X: Any, *, kinds: Kinds = "auto", names: Sequence[str] | None = None) -> Table:
+def as_table(
+    X: Any,
+    *,
+    kinds: Kinds = "auto",
+    names: Sequence[str] | None = None,
+    only: Sequence[int] | None = None,
+) -> Table:
     """Read anything tabular. There is an example in :class:`Table`.
 
     Parameters
@@ -303,11 +325,14 @@ def as_table(X: Any, *, kinds: Kinds = "auto", names: Sequence[str] | None = Non
         Two-dimensional numpy array, list of rows, pandas, polars or pyarrow table, or a
         :class:`Table`, whose columns are handed on as they are unless `kinds` says otherwise.
     kinds
-        ``"auto"`` (see :func:`infer_kind`), one kind for all columns, or a mapping from column
-        name or position to kind for some of them. A key names a column if it can, and counts as
-        a position otherwise.
+        ``"auto"`` (see :func:`infer_kind`), one kind for all columns, a list with the kind of
+        each, or a mapping from column name or position to kind for some of them. A key names a
+        column if it can, and counts as a position otherwise. A column of kind ``"date"`` holds
+        ISO dates as categories.
     names
         Names of the columns; the default is those of `X`, or x0, x1, ... where it has none.
+    only
+        Positions of the columns to read; the others are not even looked at.
 
     Raises
     ------
@@ -316,7 +341,10 @@ def as_table(X: Any, *, kinds: Kinds = "auto", names: Sequence[str] | None = Non
     """
     own_names, sources = (X.names, X.columns) if isinstance(X, Table) else columns_of(X)
     labels = _checked_names(own_names, names)
-    columns = tuple(map(read_column, labels, sources, resolve_kinds(kinds, labels)))
+    wanted = list(zip(labels, sources, resolve_kinds(kinds, labels), strict=True))
+    if only is not None:
+        return Table(tuple(read_column(*wanted[i]) for i in only))
+    columns = tuple(read_column(*column) for column in wanted)
     if isinstance(X, Table) and all(map(operator.is_, columns, X.columns)):
         return X  # columns are built once: nothing about them was to change
     return Table(columns)
@@ -328,13 +356,17 @@ def as_column(values: Any, *, name: str = "y", kind: str = "auto") -> Column:
     return read_column(name, source, _checked_kind(kind))
 
 
-def resolve_kinds(kinds: Kinds, names: Sequence[str]) -> list[Kind | None]:
+def resolve_kinds(kinds: Kinds, names: Sequence[str]) -> list[WantedKind | None]:
     """The wanted kind of every column, None where it is to be inferred."""
     if isinstance(kinds, str):
         return [_checked_kind(kinds)] * len(names)
+    if isinstance(kinds, (list, tuple)):
+        if len(kinds) != len(names):
+            raise InputError(f"kinds must have {len(names)} entries, one per column, got {kinds!r}")
+        return [_checked_kind(kind) for kind in kinds]
     if not isinstance(kinds, Mapping):
         raise InputError(f"kinds must be one of {_KIND_NAMES} or a mapping, got {kinds!r}")
-    wanted: list[Kind | None] = [None] * len(names)
+    wanted: list[WantedKind | None] = [None] * len(names)
     for key, kind in kinds.items():
         wanted[_position(key, names)] = _checked_kind(kind)
     return wanted
@@ -348,7 +380,7 @@ def check_distinct_names(names: Sequence[str]) -> None:
         raise InputError(f"column names must be distinct, but these occur twice: {listed}")
 
 
-def _checked_kind(kind: str) -> Kind | None:
+def _checked_kind(kind: str) -> WantedKind | None:
     if kind not in _KIND_NAMES:
         raise InputError(f"kinds must be one of {_KIND_NAMES}, got {kind!r}")
     return None if kind == "auto" else kind  # type: ignore[return-value]

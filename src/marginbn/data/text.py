@@ -25,14 +25,16 @@ from numpy.typing import NDArray
 from marginbn.data.columns import (
     Column,
     Kind,
+    WantedKind,
     categorical_column,
     factorize,
     infer_kind,
     leave_out_missing,
 )
+from marginbn.data.dates import as_dates
 from marginbn.exceptions import FormatError, InputError
 
-MISSING_TEXTS = frozenset({"", "?", "NA", "NaN", "nan"})
+MISSING_TEXTS = frozenset({"", "?", "NA", "N/A", "n/a", "NaN", "nan"})
 """Fields of a CSV file that mean missing, once surrounding spaces are gone."""
 
 MAX_SAFE_BYTES = 2**28
@@ -191,8 +193,10 @@ Texts: TypeAlias = Sequence[str | None] | TextArray
 """The fields of a column."""
 
 
-def column_from_text(name: str, texts: Texts, kind: Kind | None, origin: Origin) -> Column:
+def column_from_text(name: str, texts: Texts, kind: WantedKind | None, origin: Origin) -> Column:
     """Column of the fields of a text file; None and `MISSING_TEXTS` are missing."""
+    if kind == "date":
+        return as_dates(column_from_text(name, texts, "categorical", origin))
     if kind != "categorical":
         measured = _measurements(texts, kind)
         if measured is not None:
