@@ -10,7 +10,7 @@ import pytest
 from typer.testing import CliRunner, Result
 
 import trained
-from marginbn import BNClassifier, MaxMarginBNClassifier, load_model
+from marginbn import BNClassifier, MaxMarginBNClassifier, load_model, read_table
 from marginbn.cli import app
 from marginbn.cli.options import (
     Method,
@@ -65,8 +65,8 @@ def test_commands_on_a_trained_model(table: Path, tmp_path: Path) -> None:
     assert (fit["estimator"], fit["choice"]["chosen"]) == ("BNClassifier", "naive")
     assert fit["proved"] is False
     predicted = json.loads(run("predict", model, table, "--proba", "--json", "-q").stdout)
-    X, _ = trained.rows()
-    assert predicted["level"] == load_model(model).predict(X).tolist()
+    features = read_table(table)
+    assert predicted["level"] == load_model(model).predict(features).tolist()
     assert '"marginbn-network"' in run("export", model, "--format", "json").stdout
     page = tmp_path / "r.html"
     done = run("report", model, "-o", page, "--data", table, "--folds", 0, "-q")

@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 from marginbn.classifiers.base import BaseBNClassifier, fixed_structure_result
 from marginbn.data.encode import EncodedData
 from marginbn.data.ordinal import OrdinalTraining
+from marginbn.data.preparation import MAX_STATES
 from marginbn.network.network import BayesianNetwork
 from marginbn.problem.structure import Structure
 from marginbn.solvers.result import SolveResult
@@ -112,6 +113,10 @@ class A1DEClassifier(BaseBNClassifier):
         missing: str = "drop",
         unseen: str = "missing",
         column_kinds: Any = "auto",
+        identifiers: str = "ignore",
+        max_states: int | None = MAX_STATES,
+        min_count: int = 1,
+        class_weight: Any = None,
     ) -> None:  # no parameters= and bins=: an average of counted networks is what it is
         self._store(locals())
 

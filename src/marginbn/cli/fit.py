@@ -80,7 +80,7 @@ def fit(
     json: JsonOption = False,
     quiet: QuietOption = False,
 ) -> int:
-    """Learn a classifier from TABLE and say how good it is, and what of that is proved.
+    """Learn a classifier from TABLE and say how good it is.
 
     Without --method networks are trained for the class and chosen by validation: for predicting.
     With --method max-margin, generative or tan the structure is the best one by a score, with a
