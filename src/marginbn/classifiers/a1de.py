@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from marginbn.classifiers.base import BaseBNClassifier, fixed_structure_result
-from marginbn.data.encode import EncodedData, with_class_column
+from marginbn.data.encode import EncodedData
 from marginbn.data.ordinal import OrdinalTraining
 from marginbn.data.preparation import MAX_STATES
 from marginbn.network.network import BayesianNetwork
@@ -136,6 +136,5 @@ class A1DEClassifier(BaseBNClassifier):
         self.networks_ = OneDependenceAverage.fit(training.coarse.data, self.smoothing_).networks
         return super()._finish(training, result)
 
-    def _log_joint(self, X: object) -> NDArray[np.float64]:
-        codes = with_class_column(self._encode(X))  # first: it refuses an unfitted estimator
+    def _log_joint_of_codes(self, codes: NDArray[np.int32]) -> NDArray[np.float64]:
         return OneDependenceAverage(self.networks_).log_joint_per_class(codes)

@@ -311,7 +311,10 @@ class BaseBNClassifier(ClassifierMixin, BaseEstimator):
 
     def _log_joint(self, X: Any) -> NDArray[np.float64]:
         """log P(c, known features) for every row and class; unknown features are summed out."""
-        codes = encode.with_class_column(self._encode(X))
+        return self._log_joint_of_codes(encode.with_class_column(self._encode(X)))
+
+    def _log_joint_of_codes(self, codes: NDArray[np.int32]) -> NDArray[np.float64]:
+        """The same of encoded rows with the class in column 0, which is ignored; -1 is unknown."""
         if hasattr(self, "trained_"):
             answers = (member.log_posterior(codes) for member in self.trained_)
             return log_average(answers, self.weights_)
@@ -325,9 +328,7 @@ class BaseBNClassifier(ClassifierMixin, BaseEstimator):
 
     def predict_log_proba(self, X: Any) -> NDArray[np.float64]:
         """Log posterior of every class, shape (n_samples, n_classes)."""
-        joint = self._log_joint(X)
-        normalised: NDArray[np.float64] = joint - logsumexp(joint, axis=1, keepdims=True)
-        return normalised
+        return log_posteriors(self._log_joint(X))
 
     def predict_proba(self, X: Any) -> NDArray[np.float64]:
         """Posterior of every class, shape (n_samples, n_classes)."""
@@ -356,6 +357,12 @@ class BaseBNClassifier(ClassifierMixin, BaseEstimator):
         tags.input_tags.string = True
         tags.input_tags.categorical = True
         return tags
+
+
+def log_posteriors(log_joint: NDArray[np.float64]) -> NDArray[np.float64]:
+    """log P(c | known features) of log P(c, known features), both (n_rows, n_classes)."""
+    normalised: NDArray[np.float64] = log_joint - logsumexp(log_joint, axis=1, keepdims=True)
+    return normalised
 
 
 def fixed_structure_result(

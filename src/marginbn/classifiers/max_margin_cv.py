@@ -439,10 +439,9 @@ missing, unseen, column_kinds, callback, memory_limit
         self.network_ = chosen
         return self
 
-    def _log_joint(self, X: Any) -> NDArray[np.float64]:
+    def _log_joint_of_codes(self, codes: NDArray[np.int32]) -> NDArray[np.float64]:
         if not hasattr(self, "networks_"):
-            return super()._log_joint(X)
-        codes = with_class_column(self._encode(X))
+            return super()._log_joint_of_codes(codes)
         return Committee(self.networks_, self.weights_).log_posterior(codes)
 
 

@@ -1,8 +1,7 @@
-"""Commands on a saved classifier: ``predict``, ``show``, ``report`` (one HTML page), ``export``."""
+"""Commands on a saved classifier: ``show``, ``report`` (one HTML page), ``export``."""
 
 from __future__ import annotations
 
-import warnings
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -11,8 +10,6 @@ import typer
 
 from marginbn.cli import options
 from marginbn.cli.running import (
-    DONE,
-    ERROR,
     data_stream,
     note,
     print_json,
@@ -20,9 +17,8 @@ from marginbn.cli.running import (
     print_verdict,
     text_width,
     try_outputs,
-    write_output,
 )
-from marginbn.exceptions import DataWarning, InputError
+from marginbn.exceptions import InputError
 from marginbn.network.wording import percent, seconds
 
 if TYPE_CHECKING:
@@ -51,58 +47,6 @@ def load_checked(model: Path, certificate: Path | None) -> BaseBNClassifier:
         if not verdict:
             raise InputError(f"{certificate} does not prove what {model} claims: {verdict.reason}")
     return classifier
-
-
-def predict(
-    model: options.ModelArgument,
-    table: options.TableArgument,
-    proba: Annotated[
-        bool, typer.Option("--proba", help="Add a column with the probability of each class.")
-    ] = False,
-    safe_csv: Annotated[
-        bool,
-        typer.Option(
-            "--safe-csv",
-            help="For spreadsheets: labels that could be formulas (= + - @ in front) get an "
-            "apostrophe before them.",
-        ),
-    ] = False,
-    output: options.OutputOption = None,
-    certificate: CertificateOption = None,
-    json: options.JsonOption = False,
-    delimiter: options.DelimiterOption = None,
-    quiet: options.QuietOption = False,
-) -> int:
-    """Predict the class of every row of TABLE, as CSV.
-
-    Columns are matched by name; others, such as the class itself, are ignored. Missing values are
-    summed out, and so are categories that training never saw.
-    """
-    from marginbn.cli.data import load_table
-    from marginbn.data.readers import write_csv
-    from marginbn.report.summary import verdict
-
-    try_outputs(output=output)
-    classifier = load_checked(model, certificate)
-    note(f"{model}: {verdict(classifier)}", quiet)
-    features = load_table(table, delimiter)
-    names = [classifier.network_.names[0]]
-    columns = [classifier.predict(features).tolist()]
-    if proba:
-        names += [f"P({label})" for label in classifier.network_.variables[0].states]
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", DataWarning)  # told once, by predict
-            columns += classifier.predict_proba(features).T.tolist()
-    if json:
-        print_json(dict(zip(names, columns, strict=True)))
-    saved = write_output(
-        output,
-        lambda path: write_csv(path, names, zip(*columns, strict=True), for_spreadsheets=safe_csv),
-    )
-    if not json and (output is None or not saved):
-        rows = zip(*columns, strict=True)
-        write_csv(data_stream(), names, rows, for_spreadsheets=safe_csv)
-    return DONE if saved else ERROR
 
 
 def show(

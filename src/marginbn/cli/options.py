@@ -97,6 +97,40 @@ class TableOptions:
     delimiter: DelimiterOption = None
 
 
+STDIN = "-"
+
+
+@dataclass(frozen=True)
+class RowOptions:
+    """Which rows a saved classifier is asked about, and how to read them."""
+
+    table: Annotated[
+        str,
+        typer.Argument(
+            metavar="TABLE",
+            help="CSV, TSV, ARFF (also .gz) or Parquet file, - for CSV on stdin, or a data set "
+            "named by `marginbn datasets`.",
+            show_default=False,
+        ),
+    ]
+    allow_missing_columns: Annotated[
+        bool,
+        typer.Option(
+            "--allow-missing-columns",
+            help="Sum out features that the table does not have, instead of refusing it.",
+        ),
+    ] = False
+    delimiter: DelimiterOption = None
+    encoding: Annotated[
+        str,
+        typer.Option(
+            metavar="NAME",
+            help="Encoding of a text file, such as latin-1. [default: utf-8]",
+            show_default=False,
+        ),
+    ] = "utf-8"
+
+
 class GammaOptions(Protocol):
     """Options that name gamma, in one of two ways."""
 

@@ -321,13 +321,20 @@ def factorize(
     """
     index = {value: code for code, value in enumerate(dict.fromkeys(values))}
     codes = np.fromiter(map(index.__getitem__, values), dtype=np.int64, count=len(values))
-    renumber = np.full(len(index), -1, dtype=np.int64)
+    return leave_out_missing(codes, list(index), missing)
+
+
+def leave_out_missing(
+    codes: NDArray[np.int64], values: Sequence[Any], missing: Callable[[Any], bool]
+) -> tuple[NDArray[np.int64], list[Any]]:
+    """Codes of distinct values where some of these are missing: they get -1, others follow up."""
+    renumber = np.full(len(values) + 1, -1, dtype=np.int64)  # code -1 points to the last
     levels: list[Any] = []
-    for value, code in index.items():
+    for code, value in enumerate(values):
         if not missing(value):
             renumber[code] = len(levels)
             levels.append(value)
-    return (renumber[codes] if len(codes) else codes), levels
+    return renumber[codes], levels
 
 
 def _is_missing(value: Any) -> bool:

@@ -24,8 +24,10 @@ from marginbn.data.columns import (
     Column,
     Kind,
     WantedKind,
+    categorical_column,
     column_from_numbers,
     column_from_objects,
+    leave_out_missing,
     refuse,
 )
 from marginbn.data.dates import as_dates, column_from_dates
@@ -107,10 +109,34 @@ def _read_series(name: str, series: Any, kind: Kind | None) -> Column:
     wide = dtype.is_decimal() or dtype in (nw.Int128, nw.UInt128)  # numpy has no such types
     if dtype.is_numeric() and not wide:
         return _read_array(name, series.to_numpy(), kind)
+    texts = _arrow_texts(series)
+    if texts is not None:
+        return categorical_column(name, *texts, None).as_kind(kind or "categorical")
     if dtype in (nw.Categorical, nw.Enum):
         declared = _declared_categories(series)
         return column_from_objects(name, series.to_list(), kind or "categorical", declared=declared)
     return column_from_objects(name, series.to_list(), kind)
+
+
+def _arrow_texts(series: Any) -> tuple[NDArray[np.int64], list[str]] | None:
+    """Codes (-1 for null) and distinct texts of a pyarrow column of texts; None of any other.
+
+    Each distinct text becomes a Python object once instead of in every row.
+    """
+    if not series.implementation.is_pyarrow():
+        return None
+    array = series.to_native()
+    if not array.num_chunks:
+        return None
+    array = array.unify_dictionaries() if hasattr(array.type, "value_type") else array
+    if str(getattr(array.type, "value_type", array.type)) not in ("string", "large_string"):
+        return None
+    encoded = array.combine_chunks().dictionary_encode()
+    if hasattr(encoded, "chunks"):  # too long for one piece
+        return None
+    codes = encoded.indices.fill_null(-1).to_numpy(zero_copy_only=False)
+    texts = encoded.dictionary.to_pylist()  # a null may stand among them
+    return leave_out_missing(codes.astype(np.int64), texts, lambda text: text is None)
 
 
 def _declared_categories(series: Any) -> list[Any] | None:
@@ -266,7 +292,7 @@ class Table:
         for column in self.columns:
             if column.name == name:
                 return column
-        raise InputError(f"there is no column {name!r}{_suggestion(name, self.names)}")
+        raise InputError(f"there is no column {name!r}{suggestion(name, self.names)}")
 
     def drop(self, name: str) -> Table:
         """All columns but the one called `name`."""
@@ -365,10 +391,11 @@ def _position(key: str | int, names: Sequence[str]) -> int:
         return list(names).index(str(key))
     if isinstance(key, (int, np.integer)) and -len(names) <= key < len(names):
         return int(key)
-    raise InputError(f"kinds names a column {key!r} that is not there{_suggestion(key, names)}")
+    raise InputError(f"kinds names a column {key!r} that is not there{suggestion(key, names)}")
 
 
-def _suggestion(name: object, names: Sequence[str]) -> str:
+def suggestion(name: object, names: Sequence[str]) -> str:
+    """What to add to the message about a name that is not there."""
     close = difflib.get_close_matches(str(name), names, n=3)
     if close:
         return f"; did you mean {' or '.join(map(repr, close))}?"

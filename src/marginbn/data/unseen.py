@@ -63,6 +63,20 @@ def _plain(label: str) -> str:
     return text if number is None else repr(number)
 
 
+def add_unseen(tally: dict[str, UnseenCategories], coding: TableCoding, table: Table) -> None:
+    """Add what a chunk of rows holds to what those before it held, by column."""
+    for one, column in zip(coding.columns, table.columns, strict=True):
+        found = find_unseen(one, column)
+        before = tally.get(one.name)
+        if found is not None and before is not None:
+            labels = tuple(dict.fromkeys([*before.labels, *found.labels]))
+            n_values = before.n_values + found.n_values
+            alike = before.lookalikes | found.lookalikes
+            found = UnseenCategories(one.name, n_values, labels, alike)
+        if found is not None:
+            tally[one.name] = found
+
+
 def tell_unseen(coding: TableCoding, table: Table) -> None:
     """One warning about all columns."""
     pairs = zip(coding.columns, table.columns, strict=True)
