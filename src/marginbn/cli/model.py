@@ -243,8 +243,18 @@ def _name_of(data: str | None) -> str | None:
     return None if data is None else Path(data).name.removesuffix(".gz").rpartition(".")[0] or data
 
 
-FormatName = StrEnum("FormatName", "JSON BIF XMLBIF NET UAI DOT MERMAID")
-"""Formats that networks are written in: the registry's, but known without importing it."""
+class FormatName(StrEnum):
+    """Formats that networks are written in: the registry's, but known without importing it."""
+
+    JSON = "json"
+    BIF = "bif"
+    XMLBIF = "xmlbif"
+    NET = "net"
+    UAI = "uai"
+    UAI_PYAGRUM = "uai-pyagrum"
+    UAI_PGMPY = "uai-pgmpy"
+    DOT = "dot"
+    MERMAID = "mermaid"
 
 
 def export(
@@ -253,7 +263,8 @@ def export(
     format: Annotated[
         FormatName | None,
         typer.Option(
-            help="json, bif, xmlbif, net (Hugin), uai: variables, parents and tables; dot "
+            help="json, bif, xmlbif, net (Hugin), uai (uai-pyagrum, uai-pgmpy: as these read it): "
+            "variables, parents and tables; dot "
             "(Graphviz), mermaid: the graph. [default: by the name of the file]"
         ),
     ] = None,
