@@ -31,8 +31,9 @@ WORDS = (
     "data", "data = 3", "states", "states = (a)", "potential (a)", "variable", "probability",
     "type", "discrete", "property", "network", "class", "name", "Age", "age", "AGE", "age (years)",
     "a, b", "<= -0.475", "(2.45, 4.75]", "> 1e-05", "0", "-1", "1.5", "1e5", "01", "true", "é",
-    "Größe", "年齢", "say 'x'", 'say "x"', "// no", "/* no", "% no", "# no", "a/b", "{x}", "", " ", "x  y",
-    "\\u{41}", "never", "x" * 90, "x" * 89 + "y", "None", "nan", ";", "v1", "v_1", "s0", "tab\t",
+    "Größe", "年齢", "say 'x'", 'say "x"', "// no", "/* no", "% no", "# no", "a/b", "{x}", "", " ",
+    "x  y", "\\u{41}", "never", "x" * 90, "x" * 89 + "y", "None", "nan", ";", "v1", "v_1", "s0",
+    "tab\t",
 )  # fmt: skip
 
 
