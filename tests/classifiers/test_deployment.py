@@ -26,6 +26,7 @@ from marginbn import (
 from marginbn.classifiers.base import BaseBNClassifier
 from marginbn.classifiers.deployment import DEPLOYMENTS, deployable
 from marginbn.datasets import load_dataset
+from marginbn.export.scorecard import term_rows
 
 pandas = pytest.importorskip("pandas")
 
@@ -209,26 +210,32 @@ def by_scorecard(clf: BaseBNClassifier, rows: Any, folder: Path) -> np.ndarray:
             states = tuple(line[1 : 2 * width : 2][: len(names)])
             points.setdefault(names, {})[states] = np.array(values, dtype=float)
     model = deployable(clf)
-    place = {feature.name: i for i, feature in enumerate(model.features)}
     codes = clf._encode(rows)
     result = np.full((len(rows), others + 1), np.nan)
+    terms = {tuple(model.features[i].name for i in t.members): t for t in model.members[0].terms}
+    assert set(terms) == set(points)
+    labels = {names: term_rows(model, term) for names, term in terms.items()}
     for r, row in enumerate(codes):
         total = start.copy()
-        for names, table in points.items():
-            labels = [model.features[place[n]].labels for n in names]
-            cell = [row[place[n]] for n in names]
-            if any(code < 0 and len(own) == len(_states(model, n))
-                   for code, own, n in zip(cell, labels, names, strict=True)):  # fmt: skip
+        for names, term in terms.items():
+            cell = [_own_code(model.features[i], row[i]) for i in term.members]
+            if None in cell:
                 break
-            total += table[tuple(own[code] for own, code in zip(labels, cell, strict=True))]
+            states = (
+                own[groups[code]]
+                for own, groups, code in zip(labels[names], term.groups, cell, strict=True)
+            )
+            total += points[names][tuple(states)]
         else:
             odds = np.append(1.0, 2.0 ** (total / 20.0))
             result[r] = (1 - doubt) * odds / odds.sum() + doubt * np.array(shares or [0.0])
     return result
 
 
-def _states(model: Any, name: str) -> tuple[str, ...]:
-    return next(f.coding.variable.states for f in model.features if f.name == name)
+def _own_code(feature: Any, code: int) -> int | None:
+    if code >= 0:
+        return int(code)
+    return feature.n_codes - 1 if feature.n_codes > feature.coding.variable.arity else None
 
 
 WAYS = {
@@ -347,6 +354,8 @@ def test_a_scorecard_has_counts_and_evidence(tmp_path: Path) -> None:
     assert "<td>&lt;a&gt;</td>" in page
     assert "<a>" not in page
     assert "points for y" in page
+    missing = [line for line in lines if line[1] == "(missing or unknown)"]
+    assert [float(line[2]) for line in missing] == [0.0]
     with pytest.raises(InputError, match="X and y must be given together"):
         export_model(clf, tmp_path / "card.html", X=X)
 

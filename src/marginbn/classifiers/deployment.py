@@ -123,7 +123,7 @@ def deployment_text(
         return to_python(model)
     from marginbn.export.scorecard import scorecard, to_csv, to_html
 
-    codes = None if X is None else clf._encode(X)
+    codes = None if X is None else _feature_codes(clf, model, X)
     card = scorecard(model, _state_log_odds(clf), codes, _class_codes(clf, codes, y))
     return to_html(card) if as_page else to_csv(card)
 
@@ -162,6 +162,15 @@ def _state_log_odds(clf: BaseBNClassifier) -> list[np.ndarray[Any, np.dtype[np.f
     given = [network.marginals({0: label}) for label in network.variables[0].states]
     with np.errstate(divide="ignore"):
         return [np.log(np.column_stack([m[name] for m in given])) for name in network.names[1:]]
+
+
+def _feature_codes(clf: BaseBNClassifier, model: ScoreModel, X: Any) -> Any:
+    """Codes of the model: those of the classifier, and one for what is summed out."""
+    codes = clf._encode(X)
+    for i, feature in enumerate(model.features):
+        if feature.n_codes > feature.coding.variable.arity:
+            codes[codes[:, i] < 0, i] = feature.n_codes - 1
+    return codes
 
 
 def _class_codes(clf: BaseBNClassifier, codes: Any, y: Any) -> Any:

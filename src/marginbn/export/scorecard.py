@@ -30,7 +30,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from marginbn.exceptions import InputError
-from marginbn.export.score_model import FloatArray, Member, ScoreModel
+from marginbn.export.score_model import FloatArray, Member, ScoreModel, Term
+from marginbn.network.wording import ELLIPSIS, name_group
 
 POINTS_TO_DOUBLE = 20.0
 _FACTOR = POINTS_TO_DOUBLE / math.log(2.0)
@@ -80,7 +81,7 @@ def scorecard(
     state_log_odds
         For each feature log P(state | class), (n_states, n_classes), by the network.
     codes, labels
-        Rows to count: codes of the features (-1 for missing), and of the classes.
+        Rows to count: codes of the features (of those that are missing, too), and of the classes.
     """
     if len(model.members) != 1:
         raise InputError(
@@ -102,24 +103,50 @@ def _lines(
     labels: NDArray[np.integer] | None,
 ) -> Iterator[Line]:
     for term in member.terms:
-        features = [model.features[i] for i in term.members]
-        for cell in np.ndindex(*(feature.n_codes for feature in features)):
-            rows = tuple(groups[code] for groups, code in zip(term.groups, cell, strict=True))
+        names = tuple(model.features[i].name for i in term.members)
+        rows = term_rows(model, term)
+        seen = None if codes is None else _table_rows(term, codes)
+        for cell in np.ndindex(*term.table.shape[:-1]):
             count, evidence = None, None
-            if codes is not None and labels is not None:
-                applies = (codes[:, list(term.members)] == cell).all(axis=1)
+            if seen is not None and labels is not None:
+                applies = (seen == cell).all(axis=1)
                 count = float(applies.sum())
                 evidence = _counted_evidence(applies, labels, model.n_classes)
-            elif len(cell) == 1 and cell[0] < len(state_log_odds[term.members[0]]):
-                own = state_log_odds[term.members[0]][cell[0]]
-                evidence = own[1:] - own[0]
-            yield Line(
-                tuple(feature.name for feature in features),
-                tuple(f.labels[code] for f, code in zip(features, cell, strict=True)),
-                term.table[rows] * _FACTOR,
-                count,
-                evidence,
-            )
+            elif len(cell) == 1:
+                evidence = _network_evidence(state_log_odds[term.members[0]], term, cell[0])
+            states = tuple(own[row] for own, row in zip(rows, cell, strict=True))
+            yield Line(names, states, term.table[cell] * _FACTOR, count, evidence)
+
+
+def term_rows(model: ScoreModel, term: Term) -> list[list[str]]:
+    """Names of the rows of a table along each axis: states, or groups of them."""
+    result = []
+    for axis, i in enumerate(term.members):
+        labels = np.array(model.features[i].labels, dtype=object)
+        groups = [labels[term.groups[axis] == row] for row in range(term.table.shape[axis])]
+        result.append([_group_name(group.tolist()) for group in groups])
+    return result
+
+
+def _group_name(labels: list[str]) -> str:
+    name = name_group(labels)
+    return " or ".join(labels) if ELLIPSIS in name else name  # every state must be found
+
+
+def _table_rows(term: Term, codes: NDArray[np.integer]) -> NDArray[np.intp]:
+    """Rows of the table that each row of codes looks up; -1 where a value is asked for."""
+    pairs = zip(term.members, term.groups, strict=True)
+    found = [np.where(codes[:, i] < 0, -1, groups[codes[:, i]]) for i, groups in pairs]
+    return np.column_stack(found)
+
+
+def _network_evidence(log_shares: FloatArray, term: Term, row: int) -> FloatArray | None:
+    """Of the states of one row; none for values that are missing."""
+    states = [code for code in np.flatnonzero(term.groups[0] == row) if code < len(log_shares)]
+    if not states:
+        return None
+    logs = np.log(np.exp(log_shares[states]).sum(axis=0))
+    return np.asarray(logs[1:] - logs[0])
 
 
 def _counted_evidence(
