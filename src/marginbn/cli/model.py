@@ -71,16 +71,24 @@ def predict(
     delimiter: options.DelimiterOption = None,
     quiet: options.QuietOption = False,
 ) -> int:
-    """Predict the class of every row of TABLE, as CSV.
+    """Predict the class of every row of TABLE, as CSV; as Parquet if the file is called so.
 
     Columns are matched by name; others, such as the class itself, are ignored. Missing values are
     summed out, and so are categories that training never saw.
     """
     from marginbn.cli.data import load_table
-    from marginbn.data.readers import write_csv
+    from marginbn.data.readers import (
+        PARQUET_SUFFIXES,
+        find_parquet_writer,
+        write_csv,
+        write_parquet,
+    )
     from marginbn.report.summary import verdict
 
     try_outputs(output=output)
+    as_parquet = output is not None and output.suffix.lower() in PARQUET_SUFFIXES
+    if as_parquet:
+        find_parquet_writer()  # refused before any work
     classifier = load_checked(model, certificate)
     note(f"{model}: {verdict(classifier)}", quiet)
     features = load_table(table, delimiter)
@@ -91,10 +99,15 @@ def predict(
         columns += classifier.predict_proba(features).T.tolist()
     if json:
         print_json(dict(zip(names, columns, strict=True)))
-    saved = write_output(
-        output,
-        lambda path: write_csv(path, names, zip(*columns, strict=True), for_spreadsheets=safe_csv),
-    )
+
+    def write(path: str) -> None:
+        if as_parquet:
+            write_parquet(path, names, columns)
+        else:
+            rows = zip(*columns, strict=True)
+            write_csv(path, names, rows, for_spreadsheets=safe_csv)
+
+    saved = write_output(output, write)
     if not json and (output is None or not saved):
         rows = zip(*columns, strict=True)
         write_csv(data_stream(), names, rows, for_spreadsheets=safe_csv)

@@ -127,6 +127,39 @@ def write_csv(
         write_csv(stream, names, rows)
 
 
+PARQUET_SUFFIXES = (".parquet", ".pq")
+
+
+def write_parquet(
+    target: str | PathLike[str], names: Sequence[str], columns: Sequence[Sequence[Any]]
+) -> None:
+    """Write a Parquet file with pyarrow or polars, whichever is there; all or nothing."""
+    write = find_parquet_writer()
+    with replacing(target) as temporary, open_new(temporary) as file:
+        write(dict(zip(names, columns, strict=True)), file)
+
+
+def find_parquet_writer() -> Callable[[dict[str, Sequence[Any]], Any], None]:
+    """A function that writes columns; an error says what to install."""
+    for package, write in (("pyarrow", _write_with_pyarrow), ("polars", _write_with_polars)):
+        if find_spec(package) is not None:
+            return write
+    raise MissingDependencyError(
+        'writing Parquet needs pyarrow; install it with: pip install "marginbn[parquet]", or '
+        "write CSV"
+    )
+
+
+def _write_with_pyarrow(columns: dict[str, Sequence[Any]], file: Any) -> None:
+    arrow = importlib.import_module("pyarrow")
+    table = arrow.table(list(map(arrow.array, columns.values())), names=list(columns))
+    importlib.import_module("pyarrow.parquet").write_table(table, file)
+
+
+def _write_with_polars(columns: dict[str, Sequence[Any]], file: Any) -> None:
+    importlib.import_module("polars").DataFrame(columns).write_parquet(file)
+
+
 def _packed(file: io.BufferedWriter) -> gzip.GzipFile:
     return gzip.GzipFile("", "wb", fileobj=file)
 
