@@ -10,6 +10,7 @@ from marginbn.classifiers import (
     TANClassifier,
 )
 from marginbn.classifiers.claims import verify_model
+from marginbn.classifiers.deployment import export_model
 from marginbn.classifiers.model_file import load_model, save_model
 from marginbn.data.discretize import MDLPDiscretizer
 from marginbn.data.encode import EncodedData, Variable
@@ -128,6 +129,7 @@ __all__ = [
     "drop_dominated",
     "enumerate_candidates",
     "estimate_size",
+    "export_model",
     "from_networkx",
     "from_pgmpy",
     "from_pyagrum",
