@@ -22,6 +22,7 @@ from marginbn.classifiers.committee import log_average
 from marginbn.classifiers.smoothing import Predictor, check_smoothing, choose_smoothing
 from marginbn.data import encode
 from marginbn.data.encode import EncodedData, contingency
+from marginbn.data.frames import frame_library
 from marginbn.data.labelled import LabelledTable, validation_splits
 from marginbn.data.ordinal import Bins, OrdinalData, OrdinalTraining, encode_ordinal
 from marginbn.data.table import Table
@@ -193,7 +194,9 @@ class BaseBNClassifier(ClassifierMixin, BaseEstimator):
         training = self._encode_training(
             validation.read_training_rows(self, X, y, sample_weight, kinds=self.column_kinds)
         )
-        return self._finish(training, self._learn_structure(training.coarse.data))
+        self._finish(training, self._learn_structure(training.coarse.data))
+        self.network_ = self.network_.with_frames(frame_library(X))
+        return self
 
     def _fit_table(self, rows: LabelledTable) -> Self:
         """Learn from rows that are read already, with parameters that are checked already."""

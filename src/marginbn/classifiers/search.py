@@ -95,6 +95,7 @@ class SearchingBNClassifier(BaseBNClassifier):
             required=resolve_arcs(self.required_arcs, data.names, "required_arcs"),
             forbidden=resolve_arcs(self.forbidden_arcs, data.names, "forbidden_arcs"),
             constant=data.constant,
+            names=data.names,
         )
 
     def _learn_quietly(self, data: EncodedData) -> Structure:
@@ -333,7 +334,7 @@ checkpoint, certificate
 
 def gamma_from_probability(p: float) -> float:
     """gamma = log(p / (1 - p)): the log margin at which a sample counts as safe enough."""
-    if not 0.5 < p < 1:
+    if isinstance(p, bool | str) or not 0.5 < p < 1:
         raise InputError(f"p must lie strictly between 0.5 and 1, got {p}")
     return math.log(p / (1 - p))
 
@@ -355,6 +356,8 @@ class MaxMarginBNClassifier(SearchingBNClassifier):
         Soft margin against the strongest rival class (SM), or sample-wise one against all (SBM).
     gamma : float, default=log(9)
         Desired log margin; log(p / (1 - p)) for a posterior ratio of p to 1 - p.
+    p : float or None, default=None
+        The same as a probability, in place of ``gamma``: ``p=0.9`` stands for log(9).
     max_parents : int, default=2
         Parents per variable, the class counted.
     smoothing : float, default=1.0
@@ -389,6 +392,11 @@ class MaxMarginBNClassifier(SearchingBNClassifier):
         File for a proof of the result that ``marginbn verify`` can check; part of the time limit
         goes into writing it down. Every fit writes it again.
 
+    Attributes
+    ----------
+    gamma_ : float
+        The desired log margin, however it was given.
+
     Examples
     --------
     >>> from marginbn import MaxMarginBNClassifier
@@ -402,6 +410,7 @@ class MaxMarginBNClassifier(SearchingBNClassifier):
     _CHECKS: ClassVar[dict[str, validation.Check]] = {
         **SearchingBNClassifier._CHECKS,
         "gamma": validation.check_positive,
+        "p": validation.optional(lambda _, value: gamma_from_probability(value)),
         "smoothing": validation.check_positive,  # it belongs to the margin, so to the problem
         "margin": validation.one_of(*get_args(MarginKind)),
     }
@@ -411,6 +420,7 @@ class MaxMarginBNClassifier(SearchingBNClassifier):
         *,
         margin: Any = "multiclass",
         gamma: float = DEFAULT_GAMMA,
+        p: float | None = None,
         max_parents: int = 2,
         smoothing: float = 1.0,
         parameters: str = "smoothed",
@@ -433,12 +443,25 @@ class MaxMarginBNClassifier(SearchingBNClassifier):
     ) -> None:
         self._store(locals())
 
+    @property
+    def gamma_(self) -> float:
+        """The desired log margin, as ``gamma`` or as ``p`` says."""
+        return float(self.gamma) if self.p is None else gamma_from_probability(self.p)
+
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        if self.p is not None and self.gamma != DEFAULT_GAMMA:
+            raise InputError(
+                f"give either gamma or p, got gamma={self.gamma!r} and p={self.p!r}; "
+                f"p={self.p!r} stands for gamma={self.gamma_:.6g}"
+            )
+
     def _problem(self, data: EncodedData) -> StructureProblem:
         return margin_problem(
             data,
             self._candidates(data),
             margin=self.margin,
-            gamma=self.gamma,
+            gamma=self.gamma_,
             smoothing=self.smoothing,
         )
 

@@ -557,7 +557,7 @@ def smallest_margins(
 
 
 def what_if(
-    network: BayesianNetwork | FittedClassifier, evidence: Mapping[str, Any] | None = None
+    network: BayesianNetwork | FittedClassifier, evidence: Mapping[str | int, Any] | None = None
 ) -> dict[str, dict[str, float]]:
     """Posterior of every variable given some observed states, as {name: {state: probability}}.
 
@@ -568,15 +568,27 @@ def what_if(
     network
         A network or a fitted classifier.
     evidence
-        State label by variable name, class included if its label is known; labels that are not
-        text are taken as their text, so that ``{"class": 1}`` works.
+        Value by variable name, class included if it is known: the label of a state, or what stands
+        in the table, so that ``{"age": 53}`` finds its bin and ``{"class": 1}`` works.
     """
-    asked = network if isinstance(network, BayesianNetwork) else network.network_
-    marginals = asked.marginals(_as_labels(evidence))
+    asked = network_of(network)
+    marginals = asked.marginals(evidence)
     return {
         variable.name: dict(zip(variable.states, marginals[variable.name].tolist(), strict=True))
         for variable in asked.variables
     }
+
+
+def network_of(source: BayesianNetwork | FittedClassifier) -> BayesianNetwork:
+    """The network itself, or that of a fitted classifier."""
+    if isinstance(source, BayesianNetwork):
+        return source
+    network = getattr(source, "network_", None)
+    if not isinstance(network, BayesianNetwork):
+        raise InputError(
+            f"network must be a BayesianNetwork or a fitted classifier, got {type(source).__name__}"
+        )
+    return network
 
 
 def as_rows(X: Any) -> Any:
@@ -594,9 +606,3 @@ def as_rows(X: Any) -> Any:
 
 def _is_cell(value: Any) -> bool:
     return value is None or isinstance(value, str | bool | int | float | np.generic)
-
-
-def _as_labels(evidence: Mapping[str, Any] | None) -> Mapping[str | int, str] | None:
-    if not isinstance(evidence, Mapping):
-        return evidence  # None, or something that the network refuses with a reason
-    return {k: label if isinstance(label, str) else str(label) for k, label in evidence.items()}

@@ -11,6 +11,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any, Literal
 
 from marginbn.exceptions import InputError, MissingDependencyError
+from marginbn.network.explain import FittedClassifier, network_of
 from marginbn.network.layout import CLASS, FONT_SIZE, LABEL_COLUMNS, Box, Layout, Route, lay_out
 from marginbn.network.network import BayesianNetwork
 from marginbn.network.svg import ISOLATED, box_colours
@@ -29,7 +30,7 @@ _LARGEST = 30.0  # inches
 
 
 def plot_network(
-    network: BayesianNetwork,
+    network: BayesianNetwork | FittedClassifier,
     *,
     engine: Engine = "layered",
     label_columns: int = LABEL_COLUMNS,
@@ -43,7 +44,7 @@ def plot_network(
     Parameters
     ----------
     network
-        What to draw.
+        A network or a fitted classifier.
     engine
         ``"layered"`` needs nothing else; ``"graphviz"`` asks pygraphviz for the positions.
     label_columns
@@ -62,6 +63,7 @@ def plot_network(
     """
     if engine not in ("layered", "graphviz"):
         raise InputError(f"engine must be 'layered' or 'graphviz', got {engine!r}")
+    network = network_of(network)
     layout = lay_out(network.structure, network.names, label_columns)
     if engine == "graphviz":
         layout = arrange(layout)
