@@ -9,6 +9,7 @@ from marginbn.classifiers import (
     NaiveBayesClassifier,
     TANClassifier,
 )
+from marginbn.classifiers.arc_strength import ArcStrength, arc_strength
 from marginbn.classifiers.model_file import load_model, save_model, verify_model
 from marginbn.data.discretize import MDLPDiscretizer
 from marginbn.data.encode import EncodedData, Variable
@@ -81,6 +82,7 @@ from marginbn.solvers.ranking import RankedStructure, best_structures
 
 __all__ = [
     "A1DEClassifier",
+    "ArcStrength",
     "BNClassifier",
     "BayesianNetwork",
     "CandidateSets",
@@ -117,6 +119,7 @@ __all__ = [
     "TracePoint",
     "Variable",
     "Verdict",
+    "arc_strength",
     "as_table",
     "available_solvers",
     "best_structures",

@@ -23,6 +23,7 @@ from marginbn.classifiers import validation
 from marginbn.classifiers.base import BaseBNClassifier, Evidence, fixed_structure_result
 from marginbn.data.columns import as_input_errors
 from marginbn.data.encode import EncodedData
+from marginbn.data.ordinal import OrdinalTraining
 from marginbn.exceptions import InputError, OptimalityWarning
 from marginbn.files import PathLike
 from marginbn.parameters.main_effects import fit_main_effects
@@ -100,15 +101,31 @@ class SearchingBNClassifier(BaseBNClassifier):
 
     def _learn_quietly(self, data: EncodedData) -> Structure:
         limit = min(self.time_limit or VALIDATION_LIMIT, VALIDATION_LIMIT)
-        settings = {"time_limit": limit, "callback": None, "verbose": 0}
-        files = {"checkpoint": None, "certificate": None}
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", OptimalityWarning)
-            quiet: SearchingBNClassifier = clone(self).set_params(**settings, **files)
-            result = quiet._learn_structure(data)
+            result = make_quiet(clone(self), limit)._learn_structure(data)
         if result.status is Status.INTERRUPTED:
             raise KeyboardInterrupt  # a validation must not go on by itself
         return result.structure
+
+    def _learn_again(self, rows: OrdinalTraining, time_limit: float) -> Structure:
+        """From the structure of this classifier, which is a good one for similar rows too."""
+        quiet = make_quiet(self._with_chosen_settings(), time_limit).set_params(n_jobs=None)
+        problem = quiet._reduced_problem(rows.coarse.data)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", OptimalityWarning)
+            result = quiet._search(problem, usable_start(problem, self.result_.structure))
+        if result.status is Status.INTERRUPTED:
+            raise KeyboardInterrupt
+        return result.structure
+
+    def _with_chosen_settings(self) -> SearchingBNClassifier:
+        """The unfitted classifier whose search found the structure."""
+        return clone(self)
+
+    def _reduced_problem(self, data: EncodedData) -> StructureProblem:
+        """The problem that is searched."""
+        return self._problem(data)
 
     def _seed(self) -> int:
         return seed_of(self.random_state)
@@ -159,6 +176,22 @@ class SearchingBNClassifier(BaseBNClassifier):
             return self.callback(point)  # type: ignore[no-any-return]
 
         return both
+
+
+def make_quiet(classifier: SearchingBNClassifier, time_limit: float) -> SearchingBNClassifier:
+    """Without files, without words, for a search among many."""
+    return classifier.set_params(
+        time_limit=time_limit, callback=None, verbose=0, checkpoint=None, certificate=None
+    )
+
+
+def usable_start(problem: StructureProblem, structure: Structure) -> Structure | None:
+    """The structure, or None where its parent sets are not all among the candidates."""
+    try:
+        problem.candidates.selection(structure)
+    except InputError:
+        return None
+    return structure
 
 
 def sha256_of(path: PathLike) -> str:
@@ -328,8 +361,11 @@ checkpoint, certificate
             forbidden=resolve_arcs(self.forbidden_arcs, data.names, "forbidden_arcs"),
         )
 
+    def _reduced_problem(self, data: EncodedData) -> StructureProblem:
+        return drop_dominated(self._problem(data))
+
     def _learn_structure(self, data: EncodedData) -> SolveResult:
-        return self._search(drop_dominated(self._problem(data)))
+        return self._search(self._reduced_problem(data))
 
 
 def gamma_from_probability(p: float) -> float:
