@@ -98,8 +98,19 @@ class Trial:
 
     @property
     def is_unborn(self) -> bool:
-        """Whether the signal came before the interpreter could hear any."""
-        return self.code == -getattr(signal, self.signal) and self.stderr == ""
+        """Whether the signal came before the first line of the program: the interpreter itself is
+        ended by it, or tells in its own words what it was importing.
+        """
+        number = getattr(signal, self.signal)
+        files = [line for line in self.stderr.splitlines() if line.startswith("  File ")]
+        silent = self.code == -number and self.stderr == ""
+        return silent or (
+            number == signal.SIGINT
+            and self.code in (1, -number)
+            and bool(files)
+            and all(line.startswith('  File "<frozen ') for line in files)
+            and "marginbn" not in self.stderr
+        )
 
     @property
     def defects(self) -> list[str]:
@@ -107,7 +118,8 @@ class Trial:
         number = getattr(signal, self.signal)
         found = {
             "ignored": self.seconds > IGNORED,
-            "traceback": any(word in self.stderr for word in ("Traceback", "Exception ignored")),
+            "traceback": any(word in self.stderr for word in ("Traceback", "Exception ignored"))
+            and not self.is_unborn,
             "stray process": self.stray_processes > 0,
             "stray file": bool(self.stray_files),
             "lost": self.searched
@@ -275,7 +287,8 @@ def describe(trials: list[Trial]) -> str:
         lines.append(
             f"{name}: {len(own)} trials, defects {dict(defects) or 'none'}, exit codes "
             f"{dict(sorted(Counter(t.code for t in own).items()))}, {sum(t.searched for t in own)} "
-            f"during search, seconds to end {median:.2f} (median) {worst:.2f} (worst), {slow} over "
+            f"during search, {sum(t.is_unborn for t in own)} before the program "
+            f"began, seconds to end {median:.2f} (median) {worst:.2f} (worst), {slow} over "
             f"{PROMPT:g} s"
         )
     return "\n".join(lines)
@@ -296,10 +309,14 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("results", type=Path)
     parser.add_argument("--share", type=float, default=1.0, help="part of the 400 trials to do")
+    parser.add_argument("--signal", choices=("SIGINT", "SIGTERM"), help="trials with this one only")
+    parser.add_argument("--cache", choices=("warm", "cold"), help="trials with this one only")
     options = parser.parse_args()
     for name in ("SIGINT", "SIGTERM", "SIGHUP"):  # ignored in the background, and inherited so
         signal.signal(getattr(signal, name), signal.SIG_DFL)
     for name, cell, turn in missing(read_trials(options.results), options.share):
+        if options.signal not in (None, name) or options.cache not in (None, cell.cache):
+            continue
         rng = np.random.default_rng([turn, CELLS.index(cell), name == "SIGINT"])
         after_report = cell.command == "fit" and turn % 2 == 1  # cv may take minutes before
         longest = AFTER_REPORT if after_report else cell.longest

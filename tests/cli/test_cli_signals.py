@@ -12,6 +12,7 @@ import signal
 import subprocess
 import sys
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -183,6 +184,23 @@ def test_a_trial_tells_its_defects() -> None:
     assert bad.defects == [
         "ignored", "traceback", "stray process", "stray file", "lost", "exit code",
     ]  # fmt: skip
+
+
+def test_a_signal_before_the_first_line_is_the_interpreters() -> None:
+    """Only where nothing of ours, and no other file, was reached."""
+    frozen = (
+        'Traceback (most recent call last):\n  File "<frozen runpy>", line 1\nKeyboardInterrupt\n'
+    )
+    unborn = Trial("SIGINT", "fit", "warm", 1, 0.1, 0.1, -2, False, [], [], 0, frozen)
+    assert (unborn.is_unborn, unborn.defects) == (True, [])
+    for other in (
+        replace(unborn, stderr=frozen + '  File "/x/marginbn/__init__.py", line 1\n'),
+        replace(unborn, stderr=frozen + '  File "/x/sklearn/base.py", line 1\n'),
+        replace(unborn, stderr=frozen + "marginbn: interrupted\n"),
+        replace(unborn, code=130),
+        replace(unborn, signal="SIGTERM", code=-15),
+    ):
+        assert "traceback" in other.defects
 
 
 def test_trials_go_on_where_they_ended() -> None:

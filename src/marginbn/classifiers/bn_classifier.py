@@ -259,6 +259,8 @@ class BNClassifier(BaseBNClassifier):
         classes = np.unique(rows.labels)
         splits = self._splits(rows, len(classes))
         self._candidates: dict[str, PooledModels] = {}
+        self.chosen_ = "naive"
+        self.cv_results_: dict[str, NDArray[Any]] = {}
         if len(classes) < 2 or not splits:
             return
         parts = [self._part(rows.take(a), rows.take(b), classes) for a, b in splits]
@@ -353,7 +355,7 @@ class BNClassifier(BaseBNClassifier):
 
     def _train(self, rows: OrdinalData, structure: Structure) -> TrainedNetwork:
         if not self._candidates:  # too few rows to validate anything
-            self.chosen_, self.cv_results_, self.training_ = "naive", {}, []
+            self.training_ = []
             trainer = Trainer(Design(rows, STEPS))
             trainer.step(UNVALIDATED_RIDGE)
             return TrainedNetwork.of(trainer.class_scores(), structure, rows)

@@ -23,10 +23,10 @@ from marginbn.classifiers import validation
 from marginbn.classifiers.base import BaseBNClassifier, Evidence, fixed_structure_result
 from marginbn.data.columns import as_input_errors
 from marginbn.data.encode import EncodedData
-from marginbn.data.ordinal import OrdinalTraining
+from marginbn.data.ordinal import OrdinalData, OrdinalTraining
 from marginbn.exceptions import InputError, OptimalityWarning
 from marginbn.files import PathLike
-from marginbn.parameters.main_effects import fit_main_effects
+from marginbn.parameters.trained import main_posterior
 from marginbn.problem.candidates import Arc, CandidateSets, enumerate_candidates
 from marginbn.problem.interactions import residual_problem
 from marginbn.problem.margins import MarginKind
@@ -351,11 +351,11 @@ checkpoint, certificate
                 "class_restricted must be True with score='residual': without the class among "
                 "its parents a feature has no part in the posterior"
             )
-        effects = fit_main_effects(data)
+        posterior = main_posterior(OrdinalData.plain(data))
         return residual_problem(
             data,
-            effects.residuals,
-            effects.curvatures,
+            np.eye(data.n_classes)[data.codes[:, 0]] - posterior,
+            posterior * (1.0 - posterior),
             self.max_parents,
             required=resolve_arcs(self.required_arcs, data.names, "required_arcs"),
             forbidden=resolve_arcs(self.forbidden_arcs, data.names, "forbidden_arcs"),

@@ -26,6 +26,7 @@ from marginbn.data.encode import (
     Coding,
     EncodedData,
     EncodedTraining,
+    Groups,
     MissingPolicy,
     TableCoding,
     Variable,
@@ -35,7 +36,6 @@ from marginbn.data.labelled import LabelledTable
 
 Bins = Literal["mdlp", "ordinal"]
 FloatArray = NDArray[np.float64]
-Groups = tuple[NDArray[np.intp] | None, ...]
 
 FINE_BINS = 64
 CLIPPED_SHARE = 0.01
@@ -59,6 +59,12 @@ class OrdinalData:
     data: EncodedData
     groups: Groups
     positions: tuple[FloatArray | None, ...]
+
+    @classmethod
+    def plain(cls, data: EncodedData) -> Self:
+        """Rows without order: every variable is a category."""
+        none = (None,) * data.n_variables
+        return cls(data, none, none)
 
     def take(self, rows: NDArray[np.intp]) -> Self:
         """Some of the rows, in the same bins."""
@@ -95,9 +101,7 @@ class OrdinalTraining:
     @classmethod
     def plain(cls, coarse: EncodedTraining) -> Self:
         """Coarse bins only."""
-        n = coarse.data.n_variables
-        same = OrdinalData(coarse.data, (None,) * n, (None,) * n)
-        return cls(coarse, coarse.coding, same)
+        return cls(coarse, coarse.coding, OrdinalData.plain(coarse.data))
 
     @property
     def classes(self) -> NDArray[Any]:
@@ -187,6 +191,7 @@ def _positions(coding: Coding, column: Column, weights: FloatArray) -> FloatArra
     positions = np.zeros(n_bins)
     if n_bins > 1:
         clipped = _clip(values, weights)
+        clipped = clipped / np.abs(clipped).max()  # squares neither overflow nor vanish
         mean = np.average(clipped, weights=weights)
         spread = np.sqrt(np.average((clipped - mean) ** 2, weights=weights)) or 1.0
         bins = np.searchsorted(np.array(coding.cuts), values, side="left")

@@ -21,13 +21,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from marginbn.data.encode import EncodedData, Variable
+from marginbn.data.encode import EncodedData, Groups, Variable
 from marginbn.data.frames import chosen_library, make_frame, make_series
 from marginbn.exceptions import InputError, ProblemTooLargeError
 from marginbn.network import elimination
 from marginbn.network.class_joint import ClassJoint
 from marginbn.network.elimination import FloatArray, check_cells
-from marginbn.network.groups import Groups, check_groups, count_groups, equal_groups, expand
+from marginbn.network.groups import check_groups, count_groups, equal_groups, expand
 from marginbn.network.inference import Inference, refuse_impossible
 from marginbn.network.observed import quoted, state_of
 from marginbn.network.svg import draw_figure
