@@ -33,7 +33,7 @@ from marginbn.classifiers.search import VALIDATION_LIMIT, seed_of
 from marginbn.data.encode import EncodedData, Variable
 from marginbn.data.frames import chosen_library, frame_library, make_frame
 from marginbn.data.labelled import LabelledTable
-from marginbn.data.ordinal import OrdinalTraining, encode_ordinal
+from marginbn.data.ordinal import Bins, OrdinalTraining, encode_ordinal
 from marginbn.exceptions import InputError
 from marginbn.network.svg import draw_figure
 from marginbn.network.wording import align, counted
@@ -266,7 +266,7 @@ def _encode(classifier: BaseBNClassifier, X: Any, y: Any) -> OrdinalTraining:
         raise InputError(f"X and y must be equally long, got {table.n_rows} and {len(labels)} rows")
     target = classifier.network_.names[0]
     rows = LabelledTable.of(table, labels, target).without_missing(classifier.missing, stacklevel=4)
-    bins = getattr(classifier, "bins", "mdlp")
+    bins: Bins = classifier.get_params(deep=False).get("bins", "mdlp")
     return encode_ordinal(rows, classifier.missing, bins if classifier._is_trained() else "mdlp")
 
 

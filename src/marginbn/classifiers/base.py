@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Literal, Self, get_args
 
 import numpy as np
@@ -29,6 +29,8 @@ from marginbn.data.table import Table
 from marginbn.exceptions import InputError
 from marginbn.network.explain import Explanations, as_rows, explain_codes
 from marginbn.network.network import BayesianNetwork
+from marginbn.network.svg import draw_figure
+from marginbn.network.wording import counted, percent
 from marginbn.parameters.pooling import take_parts
 from marginbn.parameters.trained import TrainedNetwork, train_structure
 from marginbn.parameters.training import LOSSES
@@ -112,6 +114,7 @@ class BaseBNClassifier(ClassifierMixin, BaseEstimator):
         "parameters": validation.one_of("smoothed", *LOSSES),
         "bins": validation.one_of(*get_args(Bins)),
     }
+    network_: BayesianNetwork
     trained_: tuple[TrainedNetwork, ...]
     weights_: NDArray[np.float64]
 
@@ -308,7 +311,33 @@ class BaseBNClassifier(ClassifierMixin, BaseEstimator):
         One row on its own (a list, an array, a data-frame row) is welcome too.
         """
         codes = self._encode(as_rows(X))  # first: it refuses an unfitted estimator
-        return explain_codes(self.network_, self.classes_, codes, y)
+        found = explain_codes(self.network_, self.classes_, codes, y)
+        return replace(found, frames=frame_library(X))
+
+    def _repr_html_inner(self) -> str:
+        return str(super()._repr_html_inner()) + self._network_html()
+
+    def _repr_mimebundle_(self, **kwargs: Any) -> dict[str, Any]:
+        bundle: dict[str, Any] = super()._repr_mimebundle_(**kwargs)
+        if "text/html" in bundle:
+            bundle["text/html"] += self._network_html()
+        return bundle
+
+    def _network_html(self) -> str:
+        """What scikit-learn's box does not say: what came out, and the network."""
+        if not all(hasattr(self, name) for name in ("network_", "result_", "evidence_")):
+            return ""
+        network, result = self.network_, self.result_
+        claim = "claimed by the file" if self.evidence_.source == "file" else result.solver
+        optimality = "optimal" if result.is_optimal else str(result.status).replace("_", " ")
+        caption = (
+            f"{counted(network.n_variables - 1, 'feature')}, "
+            f"{counted(len(network.structure.arcs), 'arc')}, "
+            f"{counted(network.n_parameters, 'parameter')}; "
+            f"structure: {optimality} ({claim}), gap {percent(result.gap)}. "
+            "How well it classifies, only other rows can tell: score(X, y)."
+        )
+        return draw_figure(network.structure, network.variables, caption)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -110,7 +110,8 @@ class SearchingBNClassifier(BaseBNClassifier):
 
     def _learn_again(self, rows: OrdinalTraining, time_limit: float) -> Structure:
         """From the structure of this classifier, which is a good one for similar rows too."""
-        quiet = make_quiet(self._with_chosen_settings(), time_limit).set_params(n_jobs=None)
+        quiet = make_quiet(self._with_chosen_settings(), time_limit)
+        quiet.n_jobs = None
         problem = quiet._reduced_problem(rows.coarse.data)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", OptimalityWarning)
@@ -121,7 +122,8 @@ class SearchingBNClassifier(BaseBNClassifier):
 
     def _with_chosen_settings(self) -> SearchingBNClassifier:
         """The unfitted classifier whose search found the structure."""
-        return clone(self)
+        same: SearchingBNClassifier = clone(self)
+        return same
 
     def _reduced_problem(self, data: EncodedData) -> StructureProblem:
         """The problem that is searched."""
@@ -180,9 +182,10 @@ class SearchingBNClassifier(BaseBNClassifier):
 
 def make_quiet(classifier: SearchingBNClassifier, time_limit: float) -> SearchingBNClassifier:
     """Without files, without words, for a search among many."""
-    return classifier.set_params(
+    classifier.set_params(
         time_limit=time_limit, callback=None, verbose=0, checkpoint=None, certificate=None
     )
+    return classifier
 
 
 def usable_start(problem: StructureProblem, structure: Structure) -> Structure | None:

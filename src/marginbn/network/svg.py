@@ -15,7 +15,7 @@ from marginbn.network.wording import one_line, shorten
 from marginbn.problem.candidates import Arc
 from marginbn.problem.structure import Structure
 
-_FONT = "font-family:system-ui,sans-serif;font-size:12px"
+FONT = "font-family:system-ui,sans-serif;font-size:12px"
 _ARC = "#767c85"
 ISOLATED = "no arcs: without influence"
 _INK = "#1a1a1a"
@@ -47,7 +47,7 @@ def draw_structure(
     title = f"Bayesian network, class {shorten(names[CLASS], 60)}, {len(structure.arcs)} arcs"
     parts = [
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {size}" role="img" '
-        f'width="{layout.width:.0f}" height="{layout.height:.0f}" style="{_FONT}">',
+        f'width="{layout.width:.0f}" height="{layout.height:.0f}" style="{FONT}">',
         f"<title>{escaped(title)}</title>",
         *(
             _draw_route(route) if strengths is None else _draw_strength(route, strengths, names)
@@ -70,7 +70,7 @@ def draw_figure(
     svg = draw_structure(structure, variables, strengths)
     return (
         f'<figure style="margin:0;overflow-x:auto">\n{svg}\n'
-        f'<figcaption style="{_FONT};opacity:.85">{escaped(caption)}</figcaption>\n</figure>'
+        f'<figcaption style="{FONT};opacity:.85">{escaped(caption)}</figcaption>\n</figure>'
     )
 
 
