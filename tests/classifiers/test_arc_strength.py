@@ -130,6 +130,8 @@ def test_strength_and_direction_by_hand():
     assert found.arcs[2].frequency == pytest.approx(0.6)
     assert "b -> a          0.80       0.75             yes" in str(found)
     assert found.to_dict()["arcs"][0]["strength"] == 1.0
+    turned = by_hand([[0, 0.4, 1], [0.4, 0, 0.6], [0, 0.2, 0]])
+    assert "a -> b          0.80       0.75   turned around" in str(turned)
 
 
 def test_an_arc_that_was_never_found_is_still_listed():

@@ -164,11 +164,12 @@ class ArcStrength:
 
     def __str__(self) -> str:
         rows = [["arc", "strength", "direction", "in the network"]]
+        own = {(self.names[p], self.names[c]) for p, c in self.structure.arcs}
         for arc in self.arcs[:_LINES]:
             numbers = f"{arc.strength:.2f}", f"{arc.direction:.2f}"
-            rows.append(
-                [f"{arc.parent} -> {arc.child}", *numbers, "yes" if arc.in_network else "no"]
-            )
+            turned = (arc.child, arc.parent) in own
+            found = "yes" if arc.in_network else "turned around" if turned else "no"
+            rows.append([f"{arc.parent} -> {arc.child}", *numbers, found])
         left = len(self.arcs) - _LINES
         more = [f"  {counted(left, 'weaker pair')} not shown"] if left > 0 else []
         return "\n".join([f"arcs of {counted(self.n, 'replicate')}", *align(rows), *more])
