@@ -37,6 +37,7 @@ COMMANDS = [
     "report",
     "size",
     "export",
+    "score",
     "formulate",
     "solve",
     "datasets",

@@ -14,7 +14,7 @@ import typer
 from typer.core import TyperGroup
 
 from marginbn import __version__
-from marginbn.cli import datasets, evaluate, fit, model, problems, verify
+from marginbn.cli import datasets, evaluate, fit, model, problems, score, verify
 from marginbn.cli.running import EXIT_CODES_HELP, command
 from marginbn.network.wording import visible
 
@@ -82,6 +82,7 @@ for _function, _epilog in (
     (model.report, None),
     (problems.size, None),
     (model.export, None),
+    (score.score, None),
     (problems.formulate, None),
     (problems.solve, EXIT_CODES_HELP),
     (datasets.datasets, None),
