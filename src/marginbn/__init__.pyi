@@ -9,6 +9,7 @@ from marginbn.classifiers import (
     NaiveBayesClassifier,
     TANClassifier,
 )
+from marginbn.classifiers.arc_strength import ArcStrength, arc_strength
 from marginbn.classifiers.claims import verify_model
 from marginbn.classifiers.deployment import export_model
 from marginbn.classifiers.model_file import load_model, save_model
@@ -85,6 +86,7 @@ from marginbn.solvers.ranking import RankedStructure, best_structures
 
 __all__ = [
     "A1DEClassifier",
+    "ArcStrength",
     "BNClassifier",
     "BayesianNetwork",
     "CandidateSets",
@@ -122,6 +124,7 @@ __all__ = [
     "TracePoint",
     "Variable",
     "Verdict",
+    "arc_strength",
     "as_table",
     "available_solvers",
     "best_structures",

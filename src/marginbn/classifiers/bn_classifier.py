@@ -45,6 +45,7 @@ from marginbn.data.ordinal import OrdinalData, OrdinalTraining, encode_ordinal
 from marginbn.data.preparation import MAX_STATES
 from marginbn.exceptions import InputError, OptimalityWarning
 from marginbn.parameters.design import STEPS, Design, Interaction
+from marginbn.parameters.marrying import plan_marrying
 from marginbn.parameters.pairs import (
     Pairs,
     best_tree,
@@ -249,6 +250,19 @@ class BNClassifier(BaseBNClassifier):
     def _learn_structure(self, data: EncodedData) -> SolveResult:
         parents = tuple(() if i == 0 else (0,) for i in range(data.n_variables))
         return fixed_structure_result(data, parents, "naive_bayes")
+
+    def _learn_again(self, rows: OrdinalTraining, time_limit: float) -> Structure:
+        """The arcs that the chosen interactions of other rows need; nothing is trained."""
+        fine = rows.fine.merged()
+        naive = self._learn_structure(fine.data).structure
+        if self.structure_ == naive:  # nothing was chosen, or it had no weight in the pool
+            return naive
+        design = Design(fine, STEPS, STRUCTURES[self.chosen_](fine))
+        any_numbers = np.random.default_rng(0).normal(
+            size=(design.n_parameters, fine.data.n_classes)
+        )
+        scores = design.class_scores(any_numbers, np.zeros(fine.data.n_classes))
+        return plan_marrying(scores, naive).structure
 
     # --- choosing ---
 
