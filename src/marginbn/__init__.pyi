@@ -67,6 +67,7 @@ from marginbn.proof.checker import Verdict, verify_certificate
 from marginbn.proof.theorem import Statement
 from marginbn.report.page import write_report
 from marginbn.report.summary import describe
+from marginbn.scoring.local_scores import local_scores
 from marginbn.solvers import (
     SolveResult,
     Status,
@@ -131,6 +132,7 @@ __all__ = [
     "load_model",
     "load_network",
     "load_scores",
+    "local_scores",
     "log_margins",
     "margin_problem",
     "mean_contributions",

@@ -37,6 +37,7 @@ COMMANDS = [
     "report",
     "size",
     "export",
+    "score",
     "formulate",
     "solve",
     "datasets",
@@ -196,6 +197,7 @@ def test_a_test_table_is_measured_on(toy: Path) -> None:
         ("max-margin-cv", ["--gamma", "1", "--max-parents", "1", "--solver", "highs"]),
         ("generative", ["--score", "bic", "--solver", "dp", "--unrestricted"]),
         ("tan", ["--smoothing", "0.5"]),
+        ("a1de", ["--smoothing", "auto"]),
         ("naive-bayes", []),
     ],
 )
@@ -207,6 +209,20 @@ def test_every_method_fits(method: str, options: list[str], tmp_path: Path) -> N
     predicted = run("predict", path, "iris")
     assert predicted.exit_code == 0
     assert len(predicted.stdout.splitlines()) == 151
+
+
+def test_choices_of_max_margin_cv(tmp_path: Path) -> None:
+    """Scoring, average and the limit of the whole fit; the summary says what predicts."""
+    path = tmp_path / "m.json"
+    options = ["--scoring", "log_loss", "--average", "--total-time-limit", "600"]
+    exact = ["--gamma", "2", "--max-parents", "1", "--solver", "exhaustive"]
+    result = run("fit", "iris", "--method", "max-margin-cv", "-o", path, *options, *exact)
+    assert result.exit_code == 0, result.output
+    params = load_model(path).get_params()
+    assert (params["scoring"], params["average"]) == ("log_loss", True)
+    assert params["total_time_limit"] == 600
+    assert "by log_loss" in result.stdout
+    assert "the average of 1 network; the one below is for reading" in result.stdout
 
 
 def test_options_reach_the_classifier(tmp_path: Path) -> None:
@@ -309,6 +325,10 @@ def test_unusable_input_is_one_line_and_exit_code_1(toy: Path, tmp_path: Path) -
         (["fit", "iris", "--method", "tan", "--gamma", "1"], "no meaning with --method tan"),
         (["fit", "iris", "--method", "tan", "--solver", "highs"], "no meaning"),
         (["fit", "iris", "--unrestricted"], "no meaning with --method max-margin"),
+        (["fit", "iris", "--average"], "no meaning with --method max-margin"),
+        (["fit", "iris", "--smoothing", "auto"], "smoothing must be a positive number"),
+        (["fit", "iris", "--method", "tan", "--smoothing", "x"], 'a positive number or "auto"'),
+        (["fit", "iris", "--method", "max-margin-cv", "--scoring", "x"], "scoring must be one of"),
         (["fit", "iris", "--holdout", "1"], "below 1"),
         (["fit", "iris", "--require", "class"], "parent->child"),
         (["fit", "iris", "--kind", "x=text"], "COL=numeric"),

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Self
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -104,6 +104,16 @@ class A1DEClassifier(BaseBNClassifier):
     """
 
     networks_: tuple[BayesianNetwork, ...]
+
+    def __init__(
+        self,
+        *,
+        smoothing: Any = 1.0,
+        missing: str = "drop",
+        unseen: str = "missing",
+        column_kinds: Any = "auto",
+    ) -> None:  # no parameters= and bins=: an average of counted networks is what it is
+        self._store(locals())
 
     def _learn_structure(self, data: EncodedData) -> SolveResult:
         """The member to read: no other explains the data better."""

@@ -245,7 +245,8 @@ class BNClassifier(BaseBNClassifier):
         classes = np.unique(rows.labels)
         splits = self._splits(rows, len(classes))
         self._candidates: dict[str, PooledModels] = {}
-        self.chosen_, self.cv_results_ = "naive", {}
+        self.chosen_ = "naive"
+        self.cv_results_: dict[str, NDArray[Any]] = {}
         if len(classes) < 2 or not splits:
             return
         parts = [self._part(rows.take(a), rows.take(b), classes) for a, b in splits]

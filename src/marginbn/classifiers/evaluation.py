@@ -27,6 +27,7 @@ from marginbn.classifiers.base import BaseBNClassifier
 from marginbn.data.labelled import stratified_folds
 from marginbn.data.table import Table
 from marginbn.exceptions import DataWarning, InputError, OptimalityWarning
+from marginbn.interrupts import in_deaf_children
 from marginbn.solvers.result import Status
 
 NORMAL_QUANTILE = 1.96
@@ -224,7 +225,8 @@ def cross_validate(
     splits = stratified_folds(np.asarray(labels), n_folds, seed)
     tasks = (delayed(_score_fold)(make_classifier, table, labels, *split) for split in splits)
     folds, caught = [], []
-    for fold, messages in Parallel(n_jobs=n_jobs, return_as="generator")(tasks):
+    answers = in_deaf_children(Parallel(n_jobs=n_jobs, return_as="generator"), tasks)
+    for fold, messages in answers:
         folds.append(fold)
         caught.append(messages)
         if on_fold is not None:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import math
 import sys
 import warnings
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
+from copy import copy
 from dataclasses import dataclass
 from time import monotonic
 from typing import Any, ClassVar, Self
@@ -19,6 +19,7 @@ from sklearn.metrics import get_scorer
 from sklearn.model_selection import check_cv
 
 from marginbn.classifiers import choosing, search, validation
+from marginbn.classifiers.budget import Budget, task_budgets
 from marginbn.classifiers.choosing import SCORINGS, HeldOut, Scoring
 from marginbn.classifiers.committee import Committee, log_normalised
 from marginbn.classifiers.search import MaxMarginBNClassifier, SearchingBNClassifier
@@ -26,6 +27,7 @@ from marginbn.data.encode import EncodedData, EncodedTraining, encode_training, 
 from marginbn.data.labelled import LabelledTable, Split, validation_splits
 from marginbn.data.ordinal import OrdinalData, OrdinalTraining
 from marginbn.exceptions import InputError, OptimalityWarning
+from marginbn.interrupts import REQUESTS, in_deaf_children
 from marginbn.network.network import BayesianNetwork
 from marginbn.problem.problem import StructureProblem
 from marginbn.problem.structure import Structure
@@ -35,8 +37,6 @@ from marginbn.solvers.result import SolveResult, Status
 PAPER_PROBABILITIES = (0.501, 0.6, 0.7, 0.8, 0.9, 0.95, 0.99, 0.999)
 AVERAGED_PROBABILITY = 0.7
 """Networks of a smaller gamma take no part in the average: on many sets they guess."""
-SHORTEST = 0.01
-"""Seconds that a solve gets when the time is over: enough for a first structure."""
 
 Setting = tuple[int, float]
 """max_parents and gamma."""
@@ -55,31 +55,6 @@ class FoldPath:
     gaps: tuple[float, ...]
     weight: float = 1.0
     n_rows: int = 1
-
-
-@dataclass(frozen=True)
-class Budget:
-    """Time that several solves share: each gets an even part of what the ones before it left.
-
-    ``deadline`` is a time of :func:`time.monotonic`, None if there is no end.
-    """
-
-    deadline: float | None
-
-    def left(self) -> float:
-        """Seconds until the end."""
-        return math.inf if self.deadline is None else self.deadline - monotonic()
-
-    def share(self, n_solves: int, most: float | None) -> float | None:
-        """Seconds for the next of so many solves, at most ``most``; None for no limit."""
-        seconds = min(self.left() / n_solves, math.inf if most is None else most)
-        return None if seconds == math.inf else max(seconds, SHORTEST)
-
-    def part(self, share: float) -> Budget:
-        """A budget that ends when this share of what is left is used up."""
-        if self.deadline is None:
-            return self
-        return Budget(self.deadline - (1.0 - share) * max(self.left(), 0.0))
 
 
 class MaxMarginBNClassifierCV(SearchingBNClassifier):
@@ -252,13 +227,21 @@ missing, unseen, column_kinds, callback, memory_limit
         tasks = [(k, fold) for fold in range(len(splits)) for k in self._parent_grid()]
         ends = task_budgets(len(tasks), effective_n_jobs(self.n_jobs), budget)
         paths: list[FoldPath] = []
+        worker = copy(self)
+        worker.callback = None  # for the last search; it need not be fit for another process
         try:
-            answers = Parallel(n_jobs=self.n_jobs, return_as="generator")(
-                delayed(self._validate_fold)(rows, *splits[fold], k, fold, end)
-                for (k, fold), end in zip(tasks, ends, strict=True)
+            answers = in_deaf_children(
+                Parallel(n_jobs=self.n_jobs, return_as="generator"),
+                (
+                    delayed(worker._validate_fold)(rows, *splits[fold], k, fold, end)
+                    for (k, fold), end in zip(tasks, ends, strict=True)
+                ),
             )
-            for path in answers:
-                paths.append(path)
+            with REQUESTS.heeding():
+                for path in answers:
+                    paths.append(path)
+                    if complete_folds(paths, len(self._parent_grid())):
+                        REQUESTS.has_result = True  # workers may have searched in other processes
         except KeyboardInterrupt:
             paths = complete_folds(paths, len(self._parent_grid()))
             if not paths:
@@ -454,12 +437,6 @@ missing, unseen, column_kinds, callback, memory_limit
             return super()._log_joint(X)
         codes = with_class_column(self._encode(X))
         return Committee(self.networks_, self.weights_).log_posterior(codes)
-
-
-def task_budgets(n_tasks: int, n_jobs: int, whole: Budget) -> list[Budget]:
-    """When each of the tasks, begun in this order by so many workers, has to end."""
-    rounds = math.ceil(n_tasks / n_jobs)
-    return [whole.part((task // n_jobs + 1) / rounds) for task in range(n_tasks)]
 
 
 def complete_folds(paths: list[FoldPath], n_limits: int) -> list[FoldPath]:

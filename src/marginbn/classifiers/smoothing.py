@@ -19,7 +19,7 @@ from marginbn.data.encode import EncodedData, MissingPolicy, encode_training, wi
 from marginbn.data.labelled import LabelledTable, validation_splits
 from marginbn.exceptions import InputError
 
-SMOOTHINGS = (0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0)
+SMOOTHINGS = (0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0)
 """What ``smoothing="auto"`` chooses from."""
 
 

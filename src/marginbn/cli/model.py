@@ -272,6 +272,7 @@ def export(
             f"say {', '.join(FormatName)}, or give --output a name that tells, like tree.bif",
             param_hint="--format",
         ) from None
+    try_outputs(output=output)
     network = load_model(model).network_
     if output is None:
         data_stream().write(chosen.to_text(network))

@@ -31,8 +31,11 @@ from marginbn.data.encode import (
     TableCoding,
     Variable,
     encode_training,
+    learn_coding,
 )
 from marginbn.data.labelled import LabelledTable
+from marginbn.data.table import Table
+from marginbn.exceptions import InputError
 
 Bins = Literal["mdlp", "ordinal"]
 FloatArray = NDArray[np.float64]
@@ -208,3 +211,32 @@ def _clip(values: FloatArray, weights: FloatArray) -> FloatArray:
     low, high = values[order][np.minimum(np.searchsorted(reached, shares), len(values) - 1)]
     clipped: FloatArray = np.clip(values, low, high) if high > low else values
     return clipped
+
+
+def encode_plain(table: Table, n_bins: int = 4) -> EncodedData:
+    """All columns alike, without a class: numbers cut at quantiles, categories as they are.
+
+    Examples
+    --------
+    >>> from marginbn import as_table
+    >>> data = encode_plain(as_table({"x": [0.5, 1.5, 2.5, 9.5], "y": ["a", "b", "a", "b"]}), 2)
+    >>> data.codes.tolist(), data.variables[0].states
+    ([[0, 0], [0, 1], [1, 0], [1, 1]], ('<= 2', '> 2'))
+    """
+    if not table.complete.all():
+        lacking = [column.name for column in table.columns if column.missing.any()]
+        raise InputError(
+            f"the columns {lacking} have missing values; fill them in, or leave out these rows or "
+            "columns"
+        )
+    weights = np.ones(table.n_rows)
+    codings = [_plain_coding(column, weights, n_bins) for column in table.columns]
+    codes = TableCoding(tuple(codings)).encode(table)
+    return EncodedData(codes, weights, tuple(coding.variable for coding in codings))
+
+
+def _plain_coding(column: Column, weights: FloatArray, n_bins: int) -> Coding:
+    if column.kind != "numeric":
+        return learn_coding(column, np.zeros(column.n_rows, dtype=np.int64), weights, 1, "error")
+    cuts = quantile_cuts(column.numbers, weights, n_bins)
+    return Coding(column.name, "numeric", tuple(cuts.tolist()))

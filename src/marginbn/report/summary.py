@@ -264,7 +264,7 @@ def facts(
         lines.append(("smoothing", f"{classifier.smoothing_:g}, chosen by validated log loss"))
     if hasattr(classifier, "networks_"):
         together = counted(len(classifier.networks_), "network")
-        lines.append(("predicts", f"the average of {together}; below is one of them, to read"))
+        lines.append(("predicts", f"the average of {together}; the one below is for reading"))
     lines += [
         ("objective", wording.number(result.objective)),
         ("bound", wording.number(result.bound)),
