@@ -248,7 +248,7 @@ checkpoint, certificate
         As in :class:`MaxMarginBNClassifier`.
     required_arcs, forbidden_arcs : list of (parent, child), optional
         Arcs every (no) structure must have, by name; the class has the name of ``y`` or "class".
-    missing, unseen, column_kinds
+    parameters, bins, missing, unseen, column_kinds
         As in :class:`NaiveBayesClassifier`.
 
     Examples
@@ -375,7 +375,7 @@ class MaxMarginBNClassifier(SearchingBNClassifier):
         1 prints progress to stderr.
     required_arcs, forbidden_arcs : list of (parent, child), optional
         Arcs every (no) structure must have, by name; the class has the name of ``y`` or "class".
-    missing, unseen, column_kinds
+    parameters, bins, missing, unseen, column_kinds
         As in :class:`NaiveBayesClassifier`.
     callback : callable, optional
         Called with a :class:`TracePoint` at every improvement; a true return value stops.
