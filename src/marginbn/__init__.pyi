@@ -9,7 +9,8 @@ from marginbn.classifiers import (
     NaiveBayesClassifier,
     TANClassifier,
 )
-from marginbn.classifiers.model_file import load_model, save_model, verify_model
+from marginbn.classifiers.claims import verify_model
+from marginbn.classifiers.model_file import load_model, save_model
 from marginbn.data.discretize import MDLPDiscretizer
 from marginbn.data.encode import EncodedData, Variable
 from marginbn.data.readers import read_table

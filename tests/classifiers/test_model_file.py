@@ -250,7 +250,7 @@ def setter(*path: Any, value: Any) -> Edit:
 
 HOSTILE: list[tuple[Edit, str]] = [
     (setter("format", value="pickle"), r"\$\.format: must be 'marginbn-model'"),
-    (setter("version", value=4), "newer marginbn"),
+    (setter("version", value=5), "newer marginbn"),
     (setter("version", value="1"), r"\$\.version"),
     (lambda d: d.pop("network"), "the key 'network' is missing"),
     (setter("extra", value=1), "unknown keys"),

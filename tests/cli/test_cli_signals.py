@@ -68,7 +68,7 @@ def test_an_interrupt_in_a_finaliser_is_not_lost() -> None:
     """Python prints and forgets it; the program ends all the same, and without that print."""
     act = "(type('F', (), {'__del__': lambda _: signal.raise_signal(signal.SIGINT)})(), 0)[1]"
     script = AT_IMPORT.format(module="sklearn.base", act=act)
-    done = run_script(script, "fit", "iris", "--time-limit", 600)
+    done = run_script(script, "fit", "iris", "--method", "max-margin", "--time-limit", 600)
     assert (done.returncode, done.stdout) == (130, "")
     assert done.stderr.endswith(LINES["SIGINT"])
     assert "Exception ignored" not in done.stderr
@@ -92,7 +92,7 @@ def test_a_swallowed_interrupt_ends_a_program_without_a_result() -> None:
 def test_signals_while_compiling(name: str, parents: int, tmp_path: Path) -> None:
     """With an empty cache of machine code; what is half done is not called ready."""
     environment = {**os.environ, "MARGINBN_CACHE": str(tmp_path)}
-    options = ["--max-parents", parents, "--time-limit", 600, "-q"]
+    options = ["--method", "max-margin", "--max-parents", parents, "--time-limit", 600, "-q"]
     process = launch("fit", "waveform-21", *options, env=environment)
     assert process.stderr is not None
     line = process.stderr.readline()

@@ -34,7 +34,9 @@ def evaluate(
     from marginbn.classifiers.evaluation import cross_validate
     from marginbn.cli.data import load_rows
 
-    entrants = list(dict.fromkeys([problem.method, options.Method.NAIVE_BAYES, options.Method.TAN]))
+    problem = options.with_method(problem, search)
+    chosen = problem.method or options.Method.BN
+    entrants = list(dict.fromkeys([chosen, options.Method.NAIVE_BAYES, options.Method.TAN]))
     makers = {method: _maker(method, problem, search) for method in entrants}
     rows = load_rows(table)
     scores = {}
@@ -47,7 +49,8 @@ def evaluate(
         print_json({"n_rows": rows.n_rows, "folds": folds, "methods": _records(scores)})
     else:
         print_text(_describe(scores, rows, folds))
-    return DONE if scores[problem.method].all_proved else OPEN_GAP
+    is_done = chosen is options.Method.BN or scores[chosen].all_proved
+    return DONE if is_done else OPEN_GAP
 
 
 def _maker(
@@ -73,8 +76,9 @@ def _reporter(method: options.Method, n_folds: int, quiet: bool) -> Callable[[Fo
 
     def report(fold: FoldScore) -> None:
         about = f"fold {next(number)} of {n_folds}, accuracy {percent(fold.accuracy)}"
-        ending = f"{fold.status.replace('_', ' ')}, gap {percent(fold.gap)}"
-        note(f"{method}: {about}, {ending}, {seconds(fold.seconds)}", quiet)
+        ending = f", {fold.status.replace('_', ' ')}, gap {percent(fold.gap)}"
+        ending += f", {seconds(fold.seconds)}"
+        note(f"{method}: {about}{'' if method is options.Method.BN else ending}", quiet)
 
     return report
 
@@ -100,8 +104,8 @@ def _describe(scores: dict[options.Method, FoldScores], rows: LabelledTable, fol
     for method, result in scores.items():
         time = sum(fold.seconds for fold in result.folds)
         interval = f"{100 * result.half_width:.2f}"
-        table.append(
-            [str(method), percent(result.mean), interval, percent(result.max_gap), seconds(time)]
-        )
+        is_searched = method is not options.Method.BN  # which claims no optimum
+        ending = [percent(result.max_gap), seconds(time)] if is_searched else ["", ""]
+        table.append([str(method), percent(result.mean), interval, *ending])
     title = f"{folds} folds of {rows.n_rows} rows, {rows.features.n_columns} features"
     return "\n".join([f"{title}; 95 % intervals", "", *align(table)])

@@ -15,6 +15,7 @@ from marginbn.cli.options import (
     SearchOptions,
     TableOptions,
     build_classifier,
+    with_method,
 )
 from marginbn.cli.running import (
     DONE,
@@ -74,17 +75,23 @@ def fit(
     json: JsonOption = False,
     quiet: QuietOption = False,
 ) -> int:
-    """Learn a classifier from TABLE and say how good it provably is."""
+    """Learn a classifier from TABLE and say how good it is, and what of that is proved.
+
+    Without --method networks are trained for the class and chosen by validation: for predicting.
+    With --method max-margin, generative or tan the structure is the best one by a score, with a
+    bound.
+    """
     from marginbn.classifiers.model_file import save_model
     from marginbn.cli.data import load_source
-    from marginbn.report.summary import describe, summarise
+    from marginbn.report.summary import claims_optimality, describe, summarise
 
     check_holdout(holdout, test)
+    problem = with_method(problem, search, checkpoint, certificate)
     classifier = build_classifier(problem, search)
     try_outputs(output=output, checkpoint=checkpoint, certificate=certificate)
     for name, path in (("checkpoint", checkpoint), ("certificate", certificate)):
         if path is not None:
-            set_file(classifier, name, path, problem.method)
+            set_file(classifier, name, path, str(problem.method))
     source = load_source(table)
     train, held_out = split_rows(source, table, test, holdout, search.seed)
     if held_out is not None:
@@ -97,7 +104,8 @@ def fit(
         print_json(summarise(classifier, accuracies))
     else:
         text = describe(classifier, accuracies, text_width())
-        print_verdict(text, proved=classifier.result_.is_optimal)
+        proved = classifier.result_.is_optimal if claims_optimality(classifier) else None
+        print_verdict(text, proved=proved)
     if output is None:
         note("Not saved; add --output model.json to keep it for `marginbn predict`.", quiet or json)
     elif saved:
@@ -106,7 +114,8 @@ def fit(
         note(f"Proof in {certificate}; check it with `marginbn verify {certificate}`.", quiet)
     if not saved:
         return ERROR
-    return DONE if classifier.result_.is_optimal else OPEN_GAP
+    is_open = claims_optimality(classifier) and not classifier.result_.is_optimal
+    return OPEN_GAP if is_open else DONE
 
 
 def set_file(classifier: BaseBNClassifier, name: str, path: Path, method: str) -> None:
@@ -150,10 +159,21 @@ def describe_split(train: LabelledTable, held_out: LabelledTable, is_share: bool
 
 def learn(classifier: BaseBNClassifier, train: LabelledTable, quiet: bool) -> None:
     """Fit with a progress line; Ctrl-C ends the search, not the program."""
+    if "structures" in classifier.get_params(deep=False):
+        train_candidates(classifier, train, quiet)
+        return
     with ProgressLine(enabled=not quiet) as progress:
         if "callback" in classifier.get_params(deep=False):
             classifier.set_params(callback=progress)
         classifier._fit_table(train)
+
+
+def train_candidates(classifier: BaseBNClassifier, train: LabelledTable, quiet: bool) -> None:
+    """Fit with a line for every candidate; Ctrl-C leaves the choice to those that are done."""
+    note(f"Training and validating {', '.join(classifier.structures)}.", quiet)
+    classifier.set_params(verbose=int(not quiet))
+    classifier._fit_table(train)
+    classifier.set_params(verbose=0)
 
 
 def measure(

@@ -41,7 +41,8 @@ CertificateOption = Annotated[
 
 def load_checked(model: Path, certificate: Path | None) -> BaseBNClassifier:
     """The classifier of a file, verified if there is a certificate; refused if that fails."""
-    from marginbn.classifiers.model_file import load_model, verify_model
+    from marginbn.classifiers.claims import verify_model
+    from marginbn.classifiers.model_file import load_model
 
     classifier = load_model(model)
     if certificate is not None:
@@ -111,7 +112,13 @@ def show(
 ) -> None:
     """Summarise a saved classifier: verdict, numbers, structure."""
     from marginbn.export.native import network_to_dict
-    from marginbn.report.summary import describe, describe_tables, is_proved, summarise
+    from marginbn.report.summary import (
+        claims_optimality,
+        describe,
+        describe_tables,
+        is_proved,
+        summarise,
+    )
 
     classifier = load_checked(model, certificate)
     if json:
@@ -119,7 +126,7 @@ def show(
         print_json(summarise(classifier) | network)
         return
     text = describe(classifier, (), text_width())
-    print_verdict(text, proved=is_proved(classifier))
+    print_verdict(text, proved=is_proved(classifier) if claims_optimality(classifier) else None)
     if tables:
         print_text(f"\n{describe_tables(classifier.network_, text_width())}")
 

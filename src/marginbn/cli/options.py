@@ -5,7 +5,8 @@ None stands for "not given": the classifier's own default applies.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Set
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Protocol
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
 class Method(StrEnum):
     """Ways to find the structure."""
 
+    BN = "bn"
     MAX_MARGIN = "max-margin"
     MAX_MARGIN_CV = "max-margin-cv"
     GENERATIVE = "generative"
@@ -35,6 +37,8 @@ Margin = StrEnum("Margin", "MULTICLASS BINARY")
 Score = StrEnum("Score", "MDL BIC AIC LOGLIK BDEU K2 RESIDUAL")
 Missing = StrEnum("Missing", "DROP STATE ERROR")
 Unseen = StrEnum("Unseen", "MISSING ERROR")
+Parameters = StrEnum("Parameters", "SMOOTHED CONDITIONAL MARGIN")
+Bins = StrEnum("Bins", "MDLP ORDINAL")
 
 DEFAULT_HOLDOUT = 0.2
 """Share of the rows that ``marginbn fit`` holds out if nothing else is said."""
@@ -108,7 +112,36 @@ class GammaOptions(Protocol):
 class ProblemOptions:
     """What is to be maximised over which structures."""
 
-    method: Annotated[Method, typer.Option(help="How the structure is found.")] = Method.MAX_MARGIN
+    method: Annotated[
+        Method | None,
+        typer.Option(
+            help="bn: networks trained for the class, chosen by validation; the others: one "
+            "structure each. [default: bn, or max-margin if an option of its search is given, such "
+            "as --p, --solver or --certificate]",
+        ),
+    ] = None
+    structures: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAMES",
+            help="What bn chooses from: naive, forest, tan, margin, 2-tree, 3-tree, with commas "
+            "between. [default: naive,2-tree]",
+        ),
+    ] = None
+    parameters: Annotated[
+        Parameters | None,
+        typer.Option(
+            help="Counted and smoothed, or trained for the class given the features, by likelihood "
+            "or margins. [default: conditional for bn, smoothed for all others]"
+        ),
+    ] = None
+    bins: Annotated[
+        Bins | None,
+        typer.Option(
+            help="Entropy cuts alone, or fine bins that know their order; these need trained "
+            "parameters. [default: ordinal for bn, mdlp for all others]"
+        ),
+    ] = None
     margin: Annotated[
         Margin | None, typer.Option(help="Margin of the max-margin methods. [default: multiclass]")
     ] = None
@@ -155,7 +188,11 @@ class ProblemOptions:
     ] = None
     average: Annotated[
         bool,
-        typer.Option("--average", help="Let max-margin-cv predict with the average of networks."),
+        typer.Option(
+            "--average",
+            help="Let bn or max-margin-cv predict with the average of networks: better "
+            "predictions; the network to read stays one.",
+        ),
     ] = False
     require: Annotated[
         list[str] | None,
@@ -188,7 +225,11 @@ class SearchOptions:
     ] = None
     time_limit: Annotated[
         float | None,
-        typer.Option(metavar="S", help="Seconds for the search, 0 for no limit. [default: 60]"),
+        typer.Option(
+            metavar="S",
+            help="Seconds for the search, 0 for no limit; for bn those after which no further "
+            "candidate is tried, without limit by default. [default: 60]",
+        ),
     ] = None
     total_time_limit: Annotated[
         float | None,
@@ -215,6 +256,7 @@ class SearchOptions:
 
 
 _CLASSES = {
+    Method.BN: "BNClassifier",
     Method.MAX_MARGIN: "MaxMarginBNClassifier",
     Method.MAX_MARGIN_CV: "MaxMarginBNClassifierCV",
     Method.GENERATIVE: "GenerativeBNClassifier",
@@ -234,14 +276,37 @@ _OPTION_NAMES = {
 """Options whose name is not that of the parameter."""
 
 
+def with_method(
+    problem: ProblemOptions, search: SearchOptions | None = None, *files: Path | None
+) -> ProblemOptions:
+    """The options with the method they mean: bn, unless something asks for a search.
+
+    ``files`` are those of a search, such as its certificate.
+    """
+    if problem.method is not None:
+        return problem
+    given = _given_parameters(problem, search)
+    asks_for_search = any(files) or not given.keys() <= _known_parameters(Method.BN)
+    return replace(problem, method=Method.MAX_MARGIN if asks_for_search else Method.BN)
+
+
+def _known_parameters(method: Method) -> Set[str]:
+    import marginbn
+
+    cls: type[BaseBNClassifier] = getattr(marginbn, _CLASSES[method])
+    names: Set[str] = cls().get_params(deep=False).keys()
+    return names
+
+
 def build_classifier(
     problem: ProblemOptions, search: SearchOptions | None = None
 ) -> BaseBNClassifier:
     """The classifier that the options ask for; wrong values are usage errors."""
     import marginbn
 
-    cls: type[BaseBNClassifier] = getattr(marginbn, _CLASSES[problem.method])
-    known = cls().get_params(deep=False)
+    problem = with_method(problem, search)
+    cls: type[BaseBNClassifier] = getattr(marginbn, _CLASSES[problem.method or Method.BN])
+    known = _known_parameters(problem.method or Method.BN)
     given = _given_parameters(problem, search)
     for name in given:
         if name not in known:
@@ -267,6 +332,9 @@ def _given_parameters(problem: ProblemOptions, search: SearchOptions | None) -> 
         parents = None if k is None else tuple(range(1, k + 1)) or (k,)
         settings = {"gammas": None if gamma is None else [gamma], "max_parents": parents}
     given = settings | {
+        "structures": _names(problem.structures),
+        "parameters": _text(problem.parameters),
+        "bins": _text(problem.bins),
         "margin": _text(problem.margin),
         "score": _text(problem.score),
         "class_restricted": False if problem.unrestricted else None,
@@ -325,6 +393,11 @@ def parse_arcs(texts: list[str] | None, option: str) -> list[tuple[str, str]] | 
             )
         arcs.append((parent, child))
     return arcs or None
+
+
+def _names(text: str | None) -> tuple[str, ...] | None:
+    """Names with commas between."""
+    return None if text is None else tuple(name.strip() for name in text.split(","))
 
 
 def _text(choice: Any) -> str | None:

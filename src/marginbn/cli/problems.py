@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -109,6 +109,7 @@ def formulate(
     from marginbn.export.jkl import save_scores
     from marginbn.solvers.milp import write_formulation
 
+    problem = replace(problem, method=problem.method or options.Method.MAX_MARGIN)
     if problem.method not in (options.Method.MAX_MARGIN, options.Method.GENERATIVE):
         raise typer.BadParameter("must be max-margin or generative", param_hint="--method")
     as_scores = output.suffix.lower() == ".jkl"

@@ -39,11 +39,15 @@ def _plain(value: Any) -> Any:
     return value.tolist()
 
 
-def print_verdict(text: str, *, proved: bool) -> None:
-    """Text whose first line stands out on a terminal: green if proved, yellow if not."""
+def print_verdict(text: str, *, proved: bool | None) -> None:
+    """Text whose first line stands out on a terminal: green if proved, yellow if not.
+
+    None stands for what claims no optimum: it gets no colour.
+    """
     first, _, rest = harmless(text).partition("\n")
     if sys.stdout.isatty() and not os.environ.get("NO_COLOR"):
-        first = typer.style(first, bold=True, fg="green" if proved else "yellow")
+        colour = None if proved is None else "green" if proved else "yellow"
+        first = typer.style(first, bold=True, fg=colour)
     typer.echo(f"{first}\n{rest}")
 
 

@@ -300,7 +300,8 @@ def judge(
     max_memory: int | None,
 ) -> Verdict:
     """The verdict about the statement, and about the model if there is one."""
-    from marginbn.classifiers.model_file import load_model, verify_model
+    from marginbn.classifiers.claims import verify_model
+    from marginbn.classifiers.model_file import load_model
     from marginbn.proof.checker import verify_certificate
 
     if model is None:

@@ -151,7 +151,8 @@ def unfitted(classifier: BaseBNClassifier, time_limit: float) -> BaseBNClassifie
 
 def _baselines(classifier: BaseBNClassifier) -> dict[str, BaseBNClassifier]:
     """TAN and naive Bayes with the settings that every classifier has, where they are others."""
-    shared = {key: getattr(classifier, key) for key in ("smoothing", "missing", "unseen")}
+    given = classifier.get_params(deep=False)
+    shared = {key: given[key] for key in ("smoothing", "missing", "unseen") if key in given}
     entrants = {
         TAN: classifiers.TANClassifier(**shared),
         NAIVE_BAYES: classifiers.NaiveBayesClassifier(**shared),
