@@ -16,12 +16,15 @@ import pytest
 
 import marginbn
 from marginbn import classifiers
+from marginbn.classifiers.bn_classifier import RULES
 from marginbn.classifiers.max_margin_cv import PAPER_PROBABILITIES
 from marginbn.classifiers.model_file import _ESTIMATORS
 from marginbn.cli import evaluate, fit, model, options, problems, verify
 from marginbn.cli.running import command
 from marginbn.data.encode import MissingPolicy, UnseenPolicy
+from marginbn.data.ordinal import Bins
 from marginbn.export import formats
+from marginbn.parameters.training import LOSSES
 from marginbn.problem.margins import MarginKind
 from marginbn.problem.scores import SCORES
 from marginbn.report import page
@@ -36,8 +39,14 @@ NAMES = {
     "missing": get_args(MissingPolicy),
     "unseen": get_args(UnseenPolicy),
     "format": tuple(formats.NETWORK_FORMATS),
+    "parameters": ("smoothed", *LOSSES),
+    "bins": get_args(Bins),
+    "rule": RULES,
 }
 """Names by the parameter or option that takes them, from the registries."""
+
+OWN_DEFAULTS = {"parameters", "bins", "time_limit"}
+"""In which BNClassifier is another kind of classifier: its parameters are always trained."""
 
 
 def defaults_of(function: Any) -> dict[str, Any]:
@@ -104,8 +113,9 @@ def test_docstrings_give_the_defaults_of_the_signature(cls: Any) -> None:
 def test_docstrings_list_the_names_of_the_registries(cls: Any) -> None:
     """``name : {"a", "b"}`` in a docstring holds the registry."""
     listed = re.findall(r"^(\w+) : \{(.+)\}", inspect.getdoc(cls) or "", re.MULTILINE)
+    names = NAMES | ({"parameters": tuple(LOSSES)} if cls is marginbn.BNClassifier else {})
     for name, choices in listed:
-        assert tuple(re.findall(r'"(\w+)"', choices)) == NAMES[name], name
+        assert tuple(re.findall(r'"(\w+)"', choices)) == names[name], name
 
 
 def test_classifiers_agree_on_shared_defaults() -> None:
@@ -115,6 +125,8 @@ def test_classifiers_agree_on_shared_defaults() -> None:
         own = defaults_of(cls)
         if cls is marginbn.MaxMarginBNClassifierCV:
             assert max(own.pop("max_parents")) == seen["max_parents"]
+        if cls is marginbn.BNClassifier:
+            own = {name: value for name, value in own.items() if name not in OWN_DEFAULTS}
         for name, value in own.items():
             assert seen.setdefault(name, value) == value, name
 

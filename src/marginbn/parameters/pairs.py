@@ -30,7 +30,6 @@ from numpy.typing import NDArray
 from marginbn.data.encode import EncodedData
 from marginbn.data.ordinal import OrdinalData
 from marginbn.parameters.design import Interaction, coarse_groups, pair_interaction
-from marginbn.parameters.kernels.cuts import best_cuts
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.intp]
@@ -64,6 +63,8 @@ def find_pairs(rows: OrdinalData, posterior: FloatArray) -> Pairs:
     step = -(-rows.data.n_samples // MOST_ROWS)
     if step > 1:
         rows, posterior = _thinned(rows, step), posterior[::step]
+    from marginbn.parameters.kernels.cuts import best_cuts  # imports the compiler
+
     data = rows.data
     n_features = data.n_variables - 1
     grids = [_grid(rows, v) for v in range(1, data.n_variables)]
