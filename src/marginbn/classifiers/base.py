@@ -82,8 +82,8 @@ class BaseBNClassifier(ClassifierMixin, BaseEstimator):
         Smoothing of the tables: the one given, or the one chosen by ``smoothing="auto"``.
     trained_, weights_
         With trained parameters only: what predicts, one ``TrainedNetwork`` or several with
-        their weights, the one of ``network_`` first. Its arcs are those of ``structure_`` and, where
-        normalised tables need them, some between parents.
+        their weights, the one of ``network_`` first. This has the arcs of ``structure_`` and,
+        where normalised tables need them, some between parents.
     training_ : list of dict
         With trained parameters only: the models pooled in ``network_``, with profile, ridge,
         validated log loss and weight.

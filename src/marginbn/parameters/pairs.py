@@ -39,6 +39,9 @@ PRICE = 0.5
 GRID = 8
 MOST_GROUPS = 5
 
+MOST_STATES = 256
+"""Categories with more states, names and numbers of things, have no pairs."""
+
 MOST_ROWS = 50_000
 MOST_STATES = 64
 
@@ -93,7 +96,7 @@ def _grid(rows: OrdinalData, variable: int) -> IntArray:
     positions = rows.positions[variable]
     coarse = coarse_groups(rows, variable)
     if positions is None:
-        return coarse
+        return coarse if len(coarse) <= MOST_STATES else np.zeros_like(coarse)
     data = rows.data
     weight = np.bincount(data.codes[:, variable], data.weights, len(coarse))
     number = ~np.isnan(positions)
