@@ -15,6 +15,7 @@ from marginbn.parameters.normalise import normalised_network
 from marginbn.parameters.pairs import (
     GRID,
     MOST_GROUPS,
+    MOST_STATES,
     PRICE,
     RIDGE,
     Pairs,
@@ -115,6 +116,16 @@ def test_constant_features_have_no_pair() -> None:
     data = EncodedData(codes, np.ones(4), variables_of(codes))
     pairs = find_pairs(OrdinalData.plain(data), np.full((4, 2), 0.5))
     assert np.isneginf(pairs.gains[0]).all()
+    assert list(pairs.groups) == [(1, 2)]
+
+
+def test_names_of_things_have_no_pairs() -> None:
+    """A category with a state for every row would need a table as large as all rows squared."""
+    n = MOST_STATES + 1
+    codes = np.column_stack([np.arange(n) % 2, np.arange(n), np.arange(n) % 3, np.arange(n) % 5])
+    pairs = find_pairs(
+        OrdinalData.plain(EncodedData(codes, np.ones(n), variables_of(codes))), np.full((n, 2), 0.5)
+    )
     assert list(pairs.groups) == [(1, 2)]
 
 

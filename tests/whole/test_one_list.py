@@ -16,7 +16,7 @@ import pytest
 
 import marginbn
 from marginbn import classifiers
-from marginbn.classifiers.bn_classifier import STRUCTURES
+from marginbn.classifiers.bn_classifier import RULES, STRUCTURES
 from marginbn.classifiers.max_margin_cv import PAPER_PROBABILITIES
 from marginbn.classifiers.model_file import _ESTIMATORS
 from marginbn.cli import evaluate, fit, model, options, problems, verify
@@ -43,7 +43,7 @@ NAMES = {
     "identifiers": get_args(Identifiers),
     "parameters": ("smoothed", *LOSSES),
     "bins": get_args(Bins),
-    "rule": ("half_se", "best"),
+    "rule": RULES,
     "format": tuple(formats.NETWORK_FORMATS),
 }
 """Names by the parameter or option that takes them, from the registries."""

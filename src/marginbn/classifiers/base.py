@@ -104,6 +104,13 @@ class BaseBNClassifier(ClassifierMixin, BaseEstimator):
         Training rows left out because of missing values.
     smoothing_ : float
         Smoothing of the tables: the one given, or the one chosen by ``smoothing="auto"``.
+    trained_, weights_
+        With trained parameters only: what predicts, one ``TrainedNetwork`` or several with
+        their weights, the one of ``network_`` first. This has the arcs of ``structure_`` and,
+        where normalised tables need them, some between parents.
+    training_ : list of dict
+        With trained parameters only: the models pooled in ``network_``, with profile, ridge,
+        validated log loss and weight.
     evidence_ : Evidence
         Whether optimality was proven by this search, is claimed by a model file, or was verified
         with a certificate; and the SHA-256 of data and certificate.

@@ -144,6 +144,8 @@ STRUCTURES: dict[str, FindInteractions] = {
 }
 """From simple to complex."""
 
+RULES = ("half_se", "best")
+
 DEFAULT_STRUCTURES = ("naive", "2-tree")
 
 
@@ -170,8 +172,8 @@ class BNClassifier(BaseBNClassifier):
         The simplest candidate within half a standard error of the best, or the best.
     parameters : {"conditional", "margin"}, default="conditional"
         What the parameters maximise: the likelihood of the class given the features, or margins.
-    bins : {"ordinal", "mdlp"}, default="ordinal"
-        Fine bins that know their order, or the entropy cuts alone.
+    bins : {"mdlp", "ordinal"}, default="ordinal"
+        The entropy cuts alone, or fine bins that know their order.
     time_limit : float or None, default=None
         Seconds after which no further candidate is tried.
     n_jobs : int or None, default=None
@@ -214,7 +216,7 @@ class BNClassifier(BaseBNClassifier):
         **RAW_TABLE_CHECKS,
         "structures": check_structures,
         "average": validation.check_flag,
-        "rule": validation.one_of("half_se", "best"),
+        "rule": validation.one_of(*RULES),
         "parameters": validation.one_of("conditional", "margin"),
         "time_limit": validation.optional(validation.check_positive),
     }

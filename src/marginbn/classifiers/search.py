@@ -285,7 +285,8 @@ checkpoint, certificate
         As in :class:`MaxMarginBNClassifier`.
     required_arcs, forbidden_arcs : list of (parent, child), optional
         Arcs every (no) structure must have, by name; the class has the name of ``y`` or "class".
-    missing, unseen, column_kinds, identifiers, max_states, min_count, class_weight
+    parameters, bins, missing, unseen, column_kinds, identifiers, max_states, min_count, \
+class_weight
         As in :class:`NaiveBayesClassifier`.
 
     Examples
@@ -421,7 +422,8 @@ class MaxMarginBNClassifier(SearchingBNClassifier):
         1 prints progress to stderr.
     required_arcs, forbidden_arcs : list of (parent, child), optional
         Arcs every (no) structure must have, by name; the class has the name of ``y`` or "class".
-    missing, unseen, column_kinds, identifiers, max_states, min_count, class_weight
+    parameters, bins, missing, unseen, column_kinds, identifiers, max_states, min_count, \
+class_weight
         As in :class:`NaiveBayesClassifier`.
     callback : callable, optional
         Called with a :class:`TracePoint` at every improvement; a true return value stops.

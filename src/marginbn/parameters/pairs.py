@@ -30,7 +30,6 @@ from numpy.typing import NDArray
 from marginbn.data.encode import EncodedData
 from marginbn.data.ordinal import OrdinalData
 from marginbn.parameters.design import Interaction, coarse_groups, pair_interaction
-from marginbn.parameters.kernels.cuts import best_cuts
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.intp]
@@ -39,6 +38,9 @@ RIDGE = 3.0
 PRICE = 0.5
 GRID = 8
 MOST_GROUPS = 5
+
+MOST_STATES = 256
+"""Categories with more states, names and numbers of things, have no pairs."""
 
 MOST_ROWS = 50_000
 MOST_STATES = 64
@@ -64,6 +66,8 @@ def find_pairs(rows: OrdinalData, posterior: FloatArray) -> Pairs:
     step = -(-rows.data.n_samples // MOST_ROWS)
     if step > 1:
         rows, posterior = _thinned(rows, step), posterior[::step]
+    from marginbn.parameters.kernels.cuts import best_cuts  # imports the compiler
+
     data = rows.data
     n_features = data.n_variables - 1
     grids = [_grid(rows, v) for v in range(1, data.n_variables)]
@@ -92,7 +96,7 @@ def _grid(rows: OrdinalData, variable: int) -> IntArray:
     positions = rows.positions[variable]
     coarse = coarse_groups(rows, variable)
     if positions is None:
-        return coarse
+        return coarse if len(coarse) <= MOST_STATES else np.zeros_like(coarse)
     data = rows.data
     weight = np.bincount(data.codes[:, variable], data.weights, len(coarse))
     number = ~np.isnan(positions)
