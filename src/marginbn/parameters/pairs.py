@@ -28,7 +28,6 @@ from numpy.typing import NDArray
 from marginbn.data.encode import EncodedData
 from marginbn.data.ordinal import OrdinalData
 from marginbn.parameters.design import Interaction, coarse_groups, pair_interaction
-from marginbn.parameters.kernels.cuts import best_cuts
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.intp]
@@ -52,6 +51,8 @@ class Pairs:
 
 def find_pairs(rows: OrdinalData, posterior: FloatArray) -> Pairs:
     """All pairs of features on top of a model with these posteriors (n, n_classes)."""
+    from marginbn.parameters.kernels.cuts import best_cuts  # loads the compiler
+
     data = rows.data
     n_features = data.n_variables - 1
     grids = [_grid(rows, v) for v in range(1, data.n_variables)]
