@@ -42,7 +42,7 @@ def test_a_choice_is_no_theorem() -> None:
         error = classifier.cv_results_["calibration_error"][i]
         numbers = f"{name} log loss {loss:.4f}, accuracy {100 * right:.2f} %"
         assert f"{numbers}, calibration error {100 * error:.2f} %" in text
-    assert "predicts the average of 2 networks; below is one of them, to read" in text
+    assert "predicts the average of 2 networks; the one below is for reading" in text
     choice = summarise(classifier)["choice"]
     assert (choice["chosen"], choice["n_members"]) == ("forest", 2)
     assert choice["candidates"][1]["log_loss"] == classifier.cv_results_["log_loss"][1]

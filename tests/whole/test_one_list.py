@@ -21,8 +21,10 @@ from marginbn.classifiers.max_margin_cv import PAPER_PROBABILITIES
 from marginbn.classifiers.model_file import _ESTIMATORS
 from marginbn.cli import evaluate, fit, model, options, problems, verify
 from marginbn.cli.running import command
-from marginbn.data.encode import MissingPolicy, UnseenPolicy
+from marginbn.data.encode import UnseenPolicy
+from marginbn.data.missing_values import MissingPolicy
 from marginbn.data.ordinal import Bins
+from marginbn.data.preparation import Identifiers
 from marginbn.export import formats
 from marginbn.parameters.training import LOSSES
 from marginbn.problem.margins import MarginKind
@@ -38,6 +40,7 @@ NAMES = {
     "margin": get_args(MarginKind),
     "missing": get_args(MissingPolicy),
     "unseen": get_args(UnseenPolicy),
+    "identifiers": get_args(Identifiers),
     "parameters": ("smoothed", *LOSSES),
     "bins": get_args(Bins),
     "rule": ("half_se", "best"),
@@ -72,6 +75,7 @@ def default_in_help(text: str) -> str:
         (options.Margin, "margin"),
         (options.Missing, "missing"),
         (options.Unseen, "unseen"),
+        (options.Identifiers, "identifiers"),
         (options.Parameters, "parameters"),
         (options.Bins, "bins"),
         (model.FormatName, "format"),
@@ -130,6 +134,7 @@ def test_classifiers_agree_on_shared_defaults() -> None:
         if cls is marginbn.BNClassifier:  # which trains, and searches only by the way
             assert (own.pop("parameters"), own.pop("bins")) == ("conditional", "ordinal")
             assert own.pop("time_limit") is None
+            assert own.pop("missing") == "auto"  # safe with raw tables
         for name, value in own.items():
             assert seen.setdefault(name, value) == value, name
 
@@ -149,6 +154,9 @@ def test_the_paper_s_grid_is_written_as_it_is() -> None:
         ("smoothing", "smoothing"),
         ("missing", "missing"),
         ("unseen", "unseen"),
+        ("identifiers", "identifiers"),
+        ("max_states", "max_states"),
+        ("min_count", "min_count"),
         ("solver", "solver"),
         ("time_limit", "time_limit"),
         ("gap", "gap_tolerance"),

@@ -32,9 +32,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import logsumexp
 
-from marginbn.data.encode import EncodedData
+from marginbn.data.encode import EncodedData, Groups
 from marginbn.exceptions import InputError
-from marginbn.network.groups import Groups
 from marginbn.network.network import BayesianNetwork
 from marginbn.parameters.class_scores import FloatArray
 from marginbn.parameters.twin import TwinTree, check_forest, fit_twin, spread_points

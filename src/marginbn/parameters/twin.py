@@ -29,9 +29,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from marginbn.data.encode import EncodedData, Variable, contingency
+from marginbn.data.encode import EncodedData, Groups, Variable, contingency
 from marginbn.exceptions import InputError
-from marginbn.network.groups import Groups, IntArray
+from marginbn.network.groups import IntArray
 from marginbn.network.network import BayesianNetwork
 from marginbn.parameters.class_scores import FloatArray
 from marginbn.problem.augmented_tree import augmented_tree

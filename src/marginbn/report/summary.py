@@ -326,7 +326,7 @@ def facts(
     together = len(getattr(classifier, "networks_", getattr(classifier, "trained_", ())))
     if together > 1 or hasattr(classifier, "networks_"):
         members = counted(together, "network")
-        lines.append(("predicts", f"the average of {members}; below is one of them, to read"))
+        lines.append(("predicts", f"the average of {members}; the one below is for reading"))
     lines += _search_lines(classifier)
     lines += [
         ("trained", _trained_text(classifier)),
