@@ -94,6 +94,9 @@ def test_trained_parameters_of_a_searched_structure(table: Path, tmp_path: Path)
     classifier = load_model(model)
     assert isinstance(classifier, MaxMarginBNClassifier)
     assert (classifier.parameters, classifier.bins) == ("conditional", "ordinal")
+    checked = run("verify", proof, "--model", model, "--data", table, "-q")
+    assert checked.exit_code == 0, checked.output
+    assert "not about the trained parameters of the model" in " ".join(checked.stdout.split())
     shown = " ".join(run("show", model, "--certificate", proof).stdout.split())
     assert shown.startswith("Verified optimal")
     assert "about the structure, not about the trained parameters" in shown
