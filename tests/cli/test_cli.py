@@ -327,7 +327,10 @@ def test_unusable_input_is_one_line_and_exit_code_1(toy: Path, tmp_path: Path) -
         (["fit", "iris", "--method", "tan", "--gamma", "1"], "no meaning with --method tan"),
         (["fit", "iris", "--method", "tan", "--solver", "highs"], "no meaning"),
         (["fit", "iris", "--unrestricted"], "no meaning with --method max-margin"),
-        (["fit", "iris", "--average"], "no meaning with --method max-margin"),
+        (
+            ["fit", "iris", "--method", "max-margin", "--average"],
+            "no meaning with --method max-margin",
+        ),
         (["fit", "iris", "--smoothing", "auto"], "smoothing must be a positive number"),
         (["fit", "iris", "--method", "tan", "--smoothing", "x"], 'a positive number or "auto"'),
         (["fit", "iris", "--method", "max-margin-cv", "--scoring", "x"], "scoring must be one of"),

@@ -143,7 +143,7 @@ def _describe(
     lines = [f"{title}; 95 % intervals", "", *align(table)]
     own = scores[method].quality
     if own is not None:
-        lines += ["", f"{method} on all rows, each predicted by a fold that did not see it", ""]
+        lines += ["", f"All rows, each predicted by a fold of {method} that did not see it", ""]
         lines += own.lines()
     return "\n".join(lines)
 
