@@ -245,6 +245,7 @@ class BaseBNClassifier(ClassifierMixin, BaseEstimator):
         return self._finish(training, self._learn_structure(training.coarse.data))
 
     def _encode_training(self, given: LabelledTable) -> OrdinalTraining:
+        self.data_fingerprint_ = given.fingerprint()
         rows = self._prepare(given).without_missing(self.missing, stacklevel=4)  # caller of fit
         self.n_samples_, self.n_dropped_ = rows.n_rows, given.n_rows - rows.n_rows
         rows = rows.reweighted(self.class_weight)
@@ -272,7 +273,7 @@ class BaseBNClassifier(ClassifierMixin, BaseEstimator):
 
     def _finish(self, training: OrdinalTraining, result: SolveResult) -> Self:
         """Estimate parameters and set the fitted attributes."""
-        for name in ("trained_", "weights_", "training_"):  # of an earlier fit
+        for name in ("trained_", "weights_", "training_", "provenance_"):  # of an earlier fit
             self.__dict__.pop(name, None)
         self.classes_ = training.classes
         self.coding_ = training.coding

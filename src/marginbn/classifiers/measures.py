@@ -105,6 +105,11 @@ class Quality:
         """All measures as JSON values."""
         return asdict(self)
 
+    def numbers(self) -> dict[str, float | None]:
+        """The measures that are one number, and the number of rows."""
+        names = ("n_rows", "accuracy", "balanced_accuracy", "log_loss", "brier", "auc")
+        return {name: getattr(self, name) for name in (*names, "calibration_error")}
+
     def summary(self) -> list[list[str]]:
         """Name and value of the measures that are one number."""
         return [

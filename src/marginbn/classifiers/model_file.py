@@ -2,7 +2,7 @@
 
 ::
 
-    {"format": "marginbn-model", "version": 2, "package": "0.1.0",
+    {"format": "marginbn-model", "version": 4, "package": "0.1.0",
      "estimator": "MaxMarginBNClassifier",       one of seven names and nothing else
      "params": {"gamma": 2.197, ...},            constructor parameters that are plain values
      "classes": {"dtype": "str", "labels": [...]},
@@ -17,6 +17,7 @@
      "committee": {"networks": [...], "weights": [...]},   only where several networks predict
      "preparation": [...],                       only where a column is not used as it is
      "trained": {...},                           only of trained networks: trained_file.py
+     "about": {"created": ..., "versions": ..., "data_sha256": ..., "held_out": ..., "note": ...},
      "evidence": {"total_weight": 150.0, "data_sha256": ..., "certificate_sha256": ...},
      "network": {"format": "marginbn-network", ...}}
 
@@ -26,14 +27,15 @@ codings and classes must fit the network, and an error names the file and the pl
 
 What a file says about optimality is a claim, whoever wrote it (:mod:`marginbn.classifiers.claims`
 checks it). An objective that no structure can have is refused when the file is read. Version 1 knew
-no evidence, version 2 no committee, version 3 neither trained networks nor a
-preparation; a file is written as the oldest version that can hold it.
+no evidence, version 2 no committee, version 3 neither trained networks nor a preparation nor where
+a model comes from.
 """
 
 from __future__ import annotations
 
 import re
 import warnings
+from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Annotated, Any, Literal
@@ -54,6 +56,12 @@ from marginbn.classifiers.preparation_file import (
     PlanShape,
     read_preparation,
     write_preparation,
+)
+from marginbn.classifiers.provenance import (
+    Digest,
+    Provenance,
+    provenance_of,
+    write_provenance,
 )
 from marginbn.classifiers.search import GenerativeBNClassifier, MaxMarginBNClassifier
 from marginbn.classifiers.trained_file import (
@@ -164,17 +172,11 @@ class _Committee:
     weights: tuple[float, ...]
 
 
-_Digest = Annotated[
-    str,
-    files.Must("be 64 hexadecimal digits", lambda text: bool(re.fullmatch("[0-9a-f]{64}", text))),
-]
-
-
 @dataclass(frozen=True)
 class _Evidence:
     total_weight: Annotated[float, files.Must("be positive", lambda weight: weight > 0)] | None
-    data_sha256: _Digest | None
-    certificate_sha256: _Digest | None
+    data_sha256: Digest | None
+    certificate_sha256: Digest | None
 
 
 @dataclass(frozen=True)
@@ -196,10 +198,21 @@ class _Model:
     committee: _Committee | None
     preparation: tuple[PlanShape, ...] | None
     trained: TrainedShape | None
+    about: Provenance | None
 
 
-def save_model(classifier: BaseBNClassifier, path: files.PathLike) -> None:
+def save_model(
+    classifier: BaseBNClassifier,
+    path: files.PathLike,
+    *,
+    note: str | None = None,
+    held_out: Mapping[str, float | None] | None = None,
+) -> None:
     """Write a fitted classifier; an existing file is replaced only when all is written.
+
+    The file tells when and with which versions it was made and has a fingerprint of the data; a
+    ``note`` and measures on rows ``held_out`` may be added (``provenance_`` after loading). The
+    environment variable SOURCE_DATE_EPOCH sets the time, for files that are equal to the last byte.
 
     Parameters that are no plain values (a ``RandomState``, a splitter as ``cv``) are left out with
     a warning and have their default after loading; predictions do not need them. The callback
@@ -215,7 +228,7 @@ def save_model(classifier: BaseBNClassifier, path: files.PathLike) -> None:
     write_network = network_to_packed_dict if trained else network_to_dict
     record = {
         "format": FORMAT,
-        "version": VERSION if trained or preparation else 3 if committee else 2,
+        "version": VERSION,
         "package": __version__,
         "estimator": name,
         "params": _plain_parameters(classifier),
@@ -228,6 +241,7 @@ def save_model(classifier: BaseBNClassifier, path: files.PathLike) -> None:
         "validation": _write_validation(classifier),
         "evidence": _write_evidence(getattr(classifier, "evidence_", Evidence())),
         "network": write_network(classifier.network_),
+        "about": write_provenance(provenance_of(classifier, note, held_out)),
     }
     record |= committee | trained | preparation
     files.write_json_atomic(path, record)
@@ -276,6 +290,9 @@ def load_model(path: files.PathLike) -> BaseBNClassifier:
         _set_committee(classifier, shape.committee, path)
         classifier.evidence_ = Evidence("file", **vars(shape.evidence))
         _check_objective(classifier)
+        classifier.provenance_ = shape.about or Provenance()
+        if classifier.provenance_.data_sha256 is not None:
+            classifier.data_fingerprint_ = classifier.provenance_.data_sha256
     return classifier
 
 
@@ -491,6 +508,7 @@ def _with_optional_parts(data: Any) -> Any:
     if isinstance(data, dict):
         data.setdefault("committee", None)
         data.setdefault("trained", None)
+        data.setdefault("about", None)
         data.setdefault("preparation", None)
     return data
 

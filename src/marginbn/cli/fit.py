@@ -77,6 +77,10 @@ def fit(
             "goes into it.",
         ),
     ] = None,
+    remark: Annotated[
+        str | None,
+        typer.Option("--note", metavar="TEXT", help="Keep this text in the model file."),
+    ] = None,
     json: JsonOption = False,
     quiet: QuietOption = False,
 ) -> int:
@@ -108,10 +112,13 @@ def fit(
     learn(classifier, train, quiet)
     accuracies = measure(classifier, train, held_out)
     quality = None if held_out is None else measure_quality(classifier, held_out)
-    saved = write_output(output, lambda path: save_model(classifier, path))
+    measures = None if quality is None else quality.numbers()
+    saved = write_output(
+        output, lambda path: save_model(classifier, path, note=remark, held_out=measures)
+    )
     if json:
-        measures = {"quality": None if quality is None else quality.to_dict()}
-        print_json(summarise(classifier, accuracies) | measures | {"data": report.to_dict()})
+        found = {"quality": None if quality is None else quality.to_dict()}
+        print_json(summarise(classifier, accuracies) | found | {"data": report.to_dict()})
     else:
         text = describe(classifier, accuracies, text_width())
         proved = classifier.result_.is_optimal if claims_optimality(classifier) else None

@@ -6,6 +6,7 @@ they all hand over a :class:`LabelledTable`.
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -16,7 +17,7 @@ from numpy.typing import NDArray
 from sklearn.utils.class_weight import compute_sample_weight
 
 from marginbn.data.missing_values import rows_to_keep
-from marginbn.data.table import Table
+from marginbn.data.table import Table, as_column
 from marginbn.exceptions import InputError
 
 CLASS_NAME = "class"
@@ -76,6 +77,22 @@ class LabelledTable:
     def labels(self) -> NDArray[Any]:
         """Class label of every row, with the type it was given."""
         return self.given_labels[self.positions]
+
+    def fingerprint(self) -> str:
+        """SHA-256 of all that is learned from: names, kinds, values, labels and weights.
+
+        A column of categories counts with all that its source declares, used or not.
+        """
+        digest = hashlib.sha256()
+        columns = [as_column(self.labels.astype(str).tolist(), name=self.target)]
+        for column in (*columns, *self.features.columns):
+            parts = [column.name, column.kind, *map(repr, column.categories)]
+            digest.update(repr(parts).encode("utf-8", errors="surrogatepass"))
+            digest.update(column.codes.astype("<i4").tobytes())
+            numbers = np.where(np.isnan(column.numbers), np.nan, column.numbers + 0.0)  # no -0.0
+            digest.update(numbers.astype("<f8").tobytes())
+        digest.update(self.weights.astype("<f8").tobytes())
+        return digest.hexdigest()
 
     def take(self, rows: NDArray[Any]) -> LabelledTable:
         """Only the given rows."""

@@ -68,7 +68,6 @@ def find_pairs(rows: OrdinalData, posterior: FloatArray) -> Pairs:
     step = -(-rows.data.n_samples // MOST_ROWS)
     if step > 1:
         rows, posterior = _thinned(rows, step), posterior[::step]
-    from marginbn.parameters.kernels.cuts import best_cuts  # imports the compiler
 
     data = rows.data
     n_features = data.n_variables - 1

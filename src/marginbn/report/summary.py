@@ -18,6 +18,7 @@ from marginbn import classifiers
 from marginbn.classifiers import BaseBNClassifier, BNClassifier
 from marginbn.classifiers.base import Evidence
 from marginbn.classifiers.evaluation import accuracy, binomial_interval
+from marginbn.classifiers.provenance import Provenance
 from marginbn.network import wording
 from marginbn.network.layout import isolated_features
 from marginbn.network.network import BayesianNetwork
@@ -101,6 +102,7 @@ def summarise(
         "ignored_features": ignored_features(network),
         "n_parameters": network.n_parameters,
         "choice": choice_record(classifier),
+        "about": vars(getattr(classifier, "provenance_", Provenance())),
         "structure": parents_by_name(network),
         "accuracy": {
             line.name: {
@@ -336,6 +338,7 @@ def facts(
         ("parameters", f"{network.n_parameters} free"),
     ]
     lines += [(line.name, line.text()) for line in accuracies]
+    lines += _provenance_lines(classifier)
     return [(label, text) for label, text in lines if text]
 
 
@@ -395,6 +398,23 @@ def _choice_text(classifier: classifiers.MaxMarginBNClassifierCV) -> str:
         return f"{chosen} (validation {percent(classifier.best_score_)})"
     by = classifier.scoring if isinstance(classifier.scoring, str) else "a scorer of one's own"
     return f"{chosen} (validation {classifier.best_score_:.4g} by {by})"
+
+
+def _provenance_lines(classifier: BaseBNClassifier) -> list[tuple[str, str]]:
+    """Where a classifier of a file comes from; nothing of one that was fitted here."""
+    about = getattr(classifier, "provenance_", Provenance())
+    versions = ", ".join(f"{name} {text}" for name, text in (about.versions or {}).items())
+    made = f"{about.created} with {versions}" if about.created else ""
+    measures = (about.held_out or {}).items()
+    numbers = [
+        f"{name.replace('_', ' ')} {value:.4g}" for name, value in measures if value is not None
+    ]
+    return [
+        ("created", made),
+        ("data", f"sha256 {about.data_sha256}" if about.data_sha256 else ""),
+        ("measured", ", ".join(numbers)),
+        ("note", about.note or ""),
+    ]
 
 
 def _search_text(classifier: BaseBNClassifier) -> str:
