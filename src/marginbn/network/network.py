@@ -33,7 +33,7 @@ from marginbn.network.observed import quoted, state_of
 from marginbn.network.svg import draw_figure
 from marginbn.network.wording import name_group
 from marginbn.problem.margins import estimate_log_tables
-from marginbn.problem.structure import Structure
+from marginbn.problem.structure import EquivalenceClass, Structure
 
 Evidence = Mapping[str | int, Any]
 """Observed value by variable name (or index): a state's label, or a value as the table has it."""
@@ -532,6 +532,84 @@ class BayesianNetwork:
         states = {v.name: v.states[codes[i]] for i, v in enumerate(self.variables)}
         terms = (self._inference.entry(i, codes) for i in range(self.n_variables))
         return states, math.fsum(terms)
+
+    def d_separated(
+        self,
+        a: str | int | Sequence[str | int],
+        b: str | int | Sequence[str | int],
+        given: str | int | Sequence[str | int] = (),
+    ) -> bool:
+        """Whether the graph says that variables are independent given others.
+
+        Examples
+        --------
+        >>> network.d_separated("rain", "grass")
+        False
+        """
+        sides = (self._variable_indices(side) for side in (a, b, given))
+        return self.structure.d_separated(*sides)
+
+    def markov_blanket(self, variable: str | int) -> tuple[str, ...]:
+        """Names of parents, children and other parents of the children of a variable.
+
+        Examples
+        --------
+        >>> network.markov_blanket("rain")
+        ('grass',)
+        """
+        blanket = self.structure.markov_blanket(self.variable_index(variable))
+        return tuple(self.names[v] for v in blanket)
+
+    def cpdag(self) -> EquivalenceClass:
+        """The equivalence class of the graph, by index; see :meth:`Structure.cpdag`.
+
+        Examples
+        --------
+        >>> network.cpdag().undirected  # rain and grass: data alone do not tell which is first
+        ((0, 1),)
+        """
+        return self.structure.cpdag()
+
+    def structural_hamming_distance(self, other: BayesianNetwork, *, cpdag: bool = False) -> int:
+        """Pairs of variables that the graphs join differently; variables are matched by name.
+
+        Examples
+        --------
+        >>> network.structural_hamming_distance(network)
+        0
+        """
+        if set(other.names) != set(self.names):
+            raise InputError("other must have variables of the same names")
+        arcs = (
+            (self.variable_index(other.names[p]), self.variable_index(other.names[c]))
+            for p, c in other.structure.arcs
+        )
+        theirs = Structure.from_arcs(self.n_variables, arcs)
+        return self.structure.structural_hamming_distance(theirs, cpdag=cpdag)
+
+    def do(self, interventions: Evidence) -> BayesianNetwork:
+        """The network after variables are *set* to states, whatever their parents are.
+
+        Arcs into them are cut and their tables say the state for sure (Pearl's do-operator). Ask
+        the result as any network. Effects are causal only as far as the arcs are.
+
+        Examples
+        --------
+        >>> network.do({"grass": "wet"}).posterior("rain").round(3).tolist()  # watering is no rain
+        [0.8, 0.2]
+        """
+        states = self.encode_evidence(interventions)
+        parents, tables = list(self.structure.parents), list(self.log_tables)
+        for i, state in states.items():
+            parents[i] = ()
+            tables[i] = np.full(self.arities[i], -np.inf)
+            tables[i][state] = 0.0
+        structure = Structure(tuple(parents))
+        return BayesianNetwork(structure, self.variables, tuple(tables), self.groups)
+
+    def _variable_indices(self, variables: str | int | Sequence[str | int]) -> list[int]:
+        listed = [variables] if isinstance(variables, str | int) else variables
+        return [self.variable_index(v) for v in listed]
 
     def variable_index(self, variable: str | int) -> int:
         """Index of a variable given by name (or by index, which is only checked).
