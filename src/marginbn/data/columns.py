@@ -44,9 +44,6 @@ Scalar: TypeAlias = str | int | float | bool
 MAX_CODE_VALUES = 10
 """Whole-numbered columns with more distinct values than this count as measurements."""
 
-ANY_NUMBER = "any number"
-"""Label of the only bin of a numeric column without cuts."""
-
 _SMALL_SPAN = 1 << 16  # integers within this range are coded by table look-up instead of sorting
 _GLANCE = 256  # rows looked at first; nearly every measured column betrays itself here
 

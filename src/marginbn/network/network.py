@@ -239,7 +239,13 @@ class BayesianNetwork:
         return BayesianNetwork(self.structure, self.variables, tables, frames=self.frames)
 
     def with_frames(self, library: str | None) -> BayesianNetwork:
-        """The same network, labelled answers as data frames of a library or (None) as dicts."""
+        """The same network, labelled answers as data frames of a library or (None) as dicts.
+
+        Examples
+        --------
+        >>> type(network.with_frames("pandas").table("rain")).__name__
+        'DataFrame'
+        """
         if library == self.frames:
             return self
         same = object.__new__(BayesianNetwork)
