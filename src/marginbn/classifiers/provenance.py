@@ -77,10 +77,13 @@ def provenance_of(
 
 def write_provenance(provenance: Provenance) -> dict[str, Any]:
     """As JSON values."""
-    measures = provenance.held_out
-    if measures is not None:
-        measures = {k: v if v is None else files.encode_number(v) for k, v in measures.items()}
-    return vars(provenance) | {"held_out": measures}
+    record = dict(vars(provenance))
+    if provenance.held_out is not None:
+        record["held_out"] = {
+            name: None if value is None else files.encode_number(value)
+            for name, value in provenance.held_out.items()
+        }
+    return record
 
 
 def _now() -> str:
