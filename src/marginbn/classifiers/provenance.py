@@ -77,11 +77,13 @@ def provenance_of(
 
 def write_provenance(provenance: Provenance) -> dict[str, Any]:
     """As JSON values."""
-    measures: dict[str, Any] | None = None
+    record = dict(vars(provenance))
     if provenance.held_out is not None:
-        pairs = provenance.held_out.items()
-        measures = {k: v if v is None else files.encode_number(v) for k, v in pairs}
-    return vars(provenance) | {"held_out": measures}
+        record["held_out"] = {
+            name: None if value is None else files.encode_number(value)
+            for name, value in provenance.held_out.items()
+        }
+    return record
 
 
 def _now() -> str:

@@ -65,12 +65,15 @@ def write_csv_chunks(
 
 
 def _csv_texts(names: Sequence[str], chunks: Iterable[Chunk], is_plain: bool) -> Iterator[str]:
-    yield csv_line([as_plain_text(name) for name in names] if is_plain else names)
+    header = csv_line([as_plain_text(name) for name in names] if is_plain else names)
     for chunk in chunks:
         fields = [_csv_fields(column, is_plain) for column in chunk]
         if len(fields) == 1:  # an empty line would be no row at all
             fields = [[field or '""' for field in fields[0]]]
-        yield "".join([f"{line}\n" for line in map(",".join, zip(*fields, strict=True))])
+        lines = [f"{line}\n" for line in map(",".join, zip(*fields, strict=True))]
+        yield header + "".join(lines)  # the header not before there are rows: they may be unusable
+        header = ""
+    yield header
 
 
 def _csv_fields(column: WrittenColumn, is_plain: bool) -> list[str]:
