@@ -9,10 +9,13 @@ from marginbn.classifiers import (
     NaiveBayesClassifier,
     TANClassifier,
 )
+from marginbn.classifiers.arc_strength import ArcStrength, arc_strength
 from marginbn.classifiers.claims import verify_model
+from marginbn.classifiers.deployment import export_model
 from marginbn.classifiers.model_file import load_model, save_model
 from marginbn.data.discretize import MDLPDiscretizer
 from marginbn.data.encode import EncodedData, Variable
+from marginbn.data.inspection import DataReport, inspect_data
 from marginbn.data.readers import read_table
 from marginbn.data.table import Table, as_table
 from marginbn.exceptions import (
@@ -83,12 +86,14 @@ from marginbn.solvers.ranking import RankedStructure, best_structures
 
 __all__ = [
     "A1DEClassifier",
+    "ArcStrength",
     "BNClassifier",
     "BayesianNetwork",
     "CandidateSets",
     "CertificateWarning",
     "CheckpointWarning",
     "Contribution",
+    "DataReport",
     "DataWarning",
     "EncodedData",
     "Explanation",
@@ -119,6 +124,7 @@ __all__ = [
     "TracePoint",
     "Variable",
     "Verdict",
+    "arc_strength",
     "as_table",
     "available_solvers",
     "best_structures",
@@ -126,9 +132,11 @@ __all__ = [
     "drop_dominated",
     "enumerate_candidates",
     "estimate_size",
+    "export_model",
     "from_networkx",
     "from_pgmpy",
     "from_pyagrum",
+    "inspect_data",
     "linear_problem",
     "load_model",
     "load_network",

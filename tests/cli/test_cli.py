@@ -6,6 +6,7 @@ import csv
 import io
 import json
 import os
+import runpy
 import signal
 import subprocess
 import sys
@@ -30,6 +31,7 @@ from marginbn.export.formats import load_network as load_any
 from marginbn.solvers.result import TracePoint
 
 COMMANDS = [
+    "inspect",
     "fit",
     "predict",
     "evaluate",
@@ -325,7 +327,10 @@ def test_unusable_input_is_one_line_and_exit_code_1(toy: Path, tmp_path: Path) -
         (["fit", "iris", "--method", "tan", "--gamma", "1"], "no meaning with --method tan"),
         (["fit", "iris", "--method", "tan", "--solver", "highs"], "no meaning"),
         (["fit", "iris", "--unrestricted"], "no meaning with --method max-margin"),
-        (["fit", "iris", "--average"], "no meaning with --method max-margin"),
+        (
+            ["fit", "iris", "--method", "max-margin", "--average"],
+            "no meaning with --method max-margin",
+        ),
         (["fit", "iris", "--smoothing", "auto"], "smoothing must be a positive number"),
         (["fit", "iris", "--method", "tan", "--smoothing", "x"], 'a positive number or "auto"'),
         (["fit", "iris", "--method", "max-margin-cv", "--scoring", "x"], "scoring must be one of"),
@@ -333,7 +338,10 @@ def test_unusable_input_is_one_line_and_exit_code_1(toy: Path, tmp_path: Path) -
         (["fit", "iris", "--require", "class"], "parent->child"),
         (["fit", "iris", "--kind", "x=text"], "COL=numeric"),
         (["evaluate", "iris", "--folds", "1"], "folds"),
-        (["export", "m.json"], "say json, bif, xmlbif, net, uai, dot, mermaid"),
+        (
+            ["export", "m.json"],
+            "say json, bif, xmlbif, net, uai, uai-pyagrum, uai-pgmpy, dot, mermaid",
+        ),
         (["formulate", "iris", "--method", "tan", "-o", "x.lp"], "max-margin or generative"),
         (["nonsense"], "nonsense"),
     ],
@@ -436,7 +444,8 @@ def test_evaluate_agrees_with_python() -> None:
     assert result.exit_code == 0
     assert result.stderr == ""
     record = json.loads(result.stdout)
-    assert list(record["methods"]) == ["max-margin", "naive-bayes", "tan"]
+    others = ["naive-bayes", "tan", "logistic-regression", "majority"]
+    assert list(record["methods"]) == ["max-margin", *others]
     table = load_dataset("iris").train
     X, y = table.drop("class"), np.asarray(table.column("class").values.tolist())
     for name, make in (("naive-bayes", NaiveBayesClassifier), ("tan", TANClassifier)):
@@ -450,14 +459,17 @@ def test_evaluate_shows_a_table_and_its_progress(toy: Path) -> None:
     """A line per fold on stderr, a line per method on stdout."""
     result = run("evaluate", toy, "-t", "y", "--folds", 2, "--missing", "state", *EXACT)
     assert result.stderr.count("max-margin: fold ") == 2
-    methods = [line.split()[0] for line in result.stdout.splitlines()[3:]]
-    assert methods == ["max-margin", "naive-bayes", "tan"]
+    methods = [line.split()[0] for line in result.stdout.splitlines()[3:8]]
+    assert methods == ["max-margin", "naive-bayes", "tan", "logistic-regression", "majority"]
+    assert "balanced accuracy" in result.stdout
 
 
 def test_show_repeats_the_summary(iris_model: Path) -> None:
     """The saved classifier tells what fit told, as a claim; with --tables also its parameters."""
     fit = json.loads(run("fit", "iris", "--holdout", 0, "--json", *EXACT).stdout)
     show = json.loads(run("show", iris_model, "--json").stdout)
+    assert fit.pop("quality") is None
+    assert [column["name"] for column in fit.pop("data")["columns"]] == show["features"]
     different = {key for key in fit if fit[key] != show[key]}
     assert different <= {"accuracy", "seconds", "n_samples", "verdict", "proved", "evidence"}
     text = run("show", iris_model, "--tables").stdout
@@ -480,6 +492,41 @@ def test_size_is_the_formula() -> None:
     unrestricted = json.loads(run("size", "corral", "--unrestricted", "--json").stdout)
     assert unrestricted["n_margin_rows"] == 0
     assert unrestricted["n_candidates"] == 7 * 22
+
+
+def test_predict_writes_parquet_where_the_name_says_so(iris_model: Path, tmp_path: Path) -> None:
+    """A file called .parquet is one, with the columns that CSV would have."""
+    parquet = pytest.importorskip("pyarrow.parquet")
+    path = tmp_path / "p.parquet"
+    assert run("predict", iris_model, "iris", "--proba", "-o", path).exit_code == 0
+    table = parquet.read_table(path)
+    assert table.column_names == ["class", "P(setosa)", "P(versicolor)", "P(virginica)"]
+    rows = load_dataset("iris").train.drop("class")
+    classifier = load_model(iris_model)
+    assert table["class"].to_pylist() == classifier.predict(rows).tolist()
+    assert table["P(setosa)"].to_pylist() == classifier.predict_proba(rows)[:, 0].tolist()
+
+
+def test_export_writes_code_that_predicts(iris_model: Path, tmp_path: Path) -> None:
+    """File and standard output hold the same; ONNX wants a file; a scorecard counts rows."""
+    classifier = load_model(iris_model)
+    for name, ending in (("sql", "sql"), ("python", "py"), ("scorecard", "csv")):
+        path = tmp_path / f"m.{ending}"
+        assert run("export", iris_model, "--to", name, "-o", path).exit_code == 0
+        assert run("export", iris_model, "--to", name).stdout == path.read_text(encoding="utf-8")
+    functions = runpy.run_path(str(tmp_path / "m.py"))
+    rows = load_dataset("iris").train.drop("class")
+    first = {column.name: column.values[0] for column in rows.columns}
+    expected = classifier.predict_proba(rows)[0]
+    assert list(functions["predict_proba"](first).values()) == pytest.approx(expected)
+    result = run("export", iris_model, "--to", "sql", "--table", "t", "--keep", "id")
+    assert 'FROM "t"' in result.stdout
+    assert '"id"' in result.stdout
+    assert "needs a file" in run("export", iris_model, "--to", "onnx").output
+    card = tmp_path / "card.html"
+    done = run("export", iris_model, "--to", "scorecard", "--data", "iris", "-o", card)
+    assert done.exit_code == 0, done.output
+    assert '<th class="number">rows</th>' in card.read_text(encoding="utf-8")
 
 
 def test_export_writes_what_can_be_read_again(iris_model: Path, tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ import pytest
 from typer.testing import CliRunner, Result
 
 import trained
-from marginbn import BNClassifier, MaxMarginBNClassifier, load_model
+from marginbn import BNClassifier, MaxMarginBNClassifier, load_model, read_table
 from marginbn.cli import app
 from marginbn.cli.options import (
     Method,
@@ -65,8 +65,8 @@ def test_commands_on_a_trained_model(table: Path, tmp_path: Path) -> None:
     assert (fit["estimator"], fit["choice"]["chosen"]) == ("BNClassifier", "naive")
     assert fit["proved"] is False
     predicted = json.loads(run("predict", model, table, "--proba", "--json", "-q").stdout)
-    X, _ = trained.rows()
-    assert predicted["level"] == load_model(model).predict(X).tolist()
+    features = read_table(table)
+    assert predicted["level"] == load_model(model).predict(features).tolist()
     assert '"marginbn-network"' in run("export", model, "--format", "json").stdout
     page = tmp_path / "r.html"
     done = run("report", model, "-o", page, "--data", table, "--folds", 0, "-q")
@@ -94,6 +94,9 @@ def test_trained_parameters_of_a_searched_structure(table: Path, tmp_path: Path)
     classifier = load_model(model)
     assert isinstance(classifier, MaxMarginBNClassifier)
     assert (classifier.parameters, classifier.bins) == ("conditional", "ordinal")
+    checked = run("verify", proof, "--model", model, "--data", table, "-q")
+    assert checked.exit_code == 0, checked.output
+    assert "not about the trained parameters of the model" in " ".join(checked.stdout.split())
     shown = " ".join(run("show", model, "--certificate", proof).stdout.split())
     assert shown.startswith("Verified optimal")
     assert "about the structure, not about the trained parameters" in shown

@@ -42,7 +42,7 @@ def test_a_choice_is_no_theorem() -> None:
         error = classifier.cv_results_["calibration_error"][i]
         numbers = f"{name} log loss {loss:.4f}, accuracy {100 * right:.2f} %"
         assert f"{numbers}, calibration error {100 * error:.2f} %" in text
-    assert "predicts the average of 2 networks; below is one of them, to read" in text
+    assert "predicts the average of 2 networks; the one below is for reading" in text
     choice = summarise(classifier)["choice"]
     assert (choice["chosen"], choice["n_members"]) == ("forest", 2)
     assert choice["candidates"][1]["log_loss"] == classifier.cv_results_["log_loss"][1]
@@ -156,6 +156,30 @@ def test_numbers_fall_into_the_bins_of_the_coding() -> None:
     assert json.loads(answer) == expected
 
 
+def test_tables_on_the_page_have_runs_of_bins() -> None:
+    """Eight columns that hold every bin once; few states, or no numbers, stay as they are."""
+    column = trained.fitted("naive").coding_.columns[0]
+    states, cuts = list(column.variable.states), list(column.cuts)
+
+    def columns(states: list[str], cuts: list[float] | None) -> list[dict[str, object]]:
+        asked = json.dumps({"states": states, "cuts": cuts})
+        scripts = ("format", "elements", "strip", "tables")
+        found: list[dict[str, object]] = json.loads(
+            run_javascript(f"JSON.stringify(columnsOf({asked}))", *scripts)
+        )
+        return found
+
+    runs = columns(states, cuts)
+    assert len(states) > 24
+    assert len(runs) == 8
+    assert [run["start"] for run in runs] == [0, *(run["end"] for run in runs[:-1])]
+    assert runs[-1]["end"] == len(states)
+    last = int(str(runs[0]["end"])) - 1
+    assert float(str(runs[0]["name"]).removeprefix("<= ")) == pytest.approx(cuts[last], rel=1e-4)
+    assert [c["name"] for c in columns(states, None)] == states
+    assert [c["name"] for c in columns(states[:3], cuts[:2])] == states[:3]
+
+
 @pytest.mark.parametrize("cuts", [[0.5, 1.5], None])
 def test_a_field_sets_and_takes_back_evidence(cuts: list[float] | None) -> None:
     """Typed or chosen, cleared, and overruled from elsewhere."""
@@ -203,4 +227,6 @@ def test_figures_of_fine_bins() -> None:
     plt.close("all")
     codes = classifier.coding_.encode(classifier._read_features(X[:1]))[0]
     for k, code in enumerate(codes, start=1):
-        assert f"{network.names[k]} = {network.variables[k].states[code]}" in str(explanation)
+        state = network.variables[k].states[code]
+        sign = "=" if network.names[k] == "x3" else "in"
+        assert f"{network.names[k]} {sign} {state}" in str(explanation)

@@ -28,7 +28,11 @@ from numpy.typing import NDArray
 from scipy.special import softmax
 
 from marginbn.classifiers import validation
-from marginbn.classifiers.base import BaseBNClassifier, fixed_structure_result
+from marginbn.classifiers.base import (
+    RAW_TABLE_CHECKS,
+    BaseBNClassifier,
+    fixed_structure_result,
+)
 from marginbn.classifiers.search import seed_of
 from marginbn.data.encode import EncodedData
 from marginbn.data.labelled import (
@@ -38,8 +42,10 @@ from marginbn.data.labelled import (
     stratified_holdout,
 )
 from marginbn.data.ordinal import OrdinalData, OrdinalTraining, encode_ordinal
+from marginbn.data.preparation import MAX_STATES
 from marginbn.exceptions import InputError, OptimalityWarning
 from marginbn.parameters.design import STEPS, Design, Interaction
+from marginbn.parameters.marrying import plan_marrying
 from marginbn.parameters.pairs import (
     Pairs,
     best_tree,
@@ -176,7 +182,9 @@ class BNClassifier(BaseBNClassifier):
         Of the validation splits.
     verbose : int, default=0
         1 tells on stderr what is tried.
-    missing, unseen, column_kinds
+    missing : {"auto", "drop", "state", "error"}, default="auto"
+        As in :class:`NaiveBayesClassifier`, whose default differs.
+    unseen, column_kinds, identifiers, max_states, min_count, class_weight
         As in :class:`NaiveBayesClassifier`.
 
     Attributes
@@ -205,6 +213,7 @@ class BNClassifier(BaseBNClassifier):
 
     _CHECKS: ClassVar[dict[str, validation.Check]] = {
         **{name: BaseBNClassifier._CHECKS[name] for name in ("missing", "unseen", "bins")},
+        **RAW_TABLE_CHECKS,
         "structures": check_structures,
         "average": validation.check_flag,
         "rule": validation.one_of(*RULES),
@@ -224,9 +233,13 @@ class BNClassifier(BaseBNClassifier):
         n_jobs: int | None = None,
         random_state: Any = None,
         verbose: int = 0,
-        missing: str = "drop",
+        missing: str = "auto",
         unseen: str = "missing",
         column_kinds: Any = "auto",
+        identifiers: str = "ignore",
+        max_states: int | None = MAX_STATES,
+        min_count: int = 1,
+        class_weight: Any = None,
     ) -> None:
         self._store(locals())
 
@@ -239,6 +252,19 @@ class BNClassifier(BaseBNClassifier):
     def _learn_structure(self, data: EncodedData) -> SolveResult:
         parents = tuple(() if i == 0 else (0,) for i in range(data.n_variables))
         return fixed_structure_result(data, parents, "naive_bayes")
+
+    def _learn_again(self, rows: OrdinalTraining, time_limit: float) -> Structure:
+        """The arcs that the chosen interactions of other rows need; nothing is trained."""
+        fine = rows.fine.merged()
+        naive = self._learn_structure(fine.data).structure
+        if self.structure_ == naive:  # nothing was chosen, or it had no weight in the pool
+            return naive
+        design = Design(fine, STEPS, STRUCTURES[self.chosen_](fine))
+        any_numbers = np.random.default_rng(0).normal(
+            size=(design.n_parameters, fine.data.n_classes)
+        )
+        scores = design.class_scores(any_numbers, np.zeros(fine.data.n_classes))
+        return plan_marrying(scores, naive).structure
 
     # --- choosing ---
 

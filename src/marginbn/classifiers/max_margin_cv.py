@@ -26,7 +26,8 @@ from marginbn.classifiers.search import MaxMarginBNClassifier, SearchingBNClassi
 from marginbn.data.encode import EncodedData, EncodedTraining, encode_training, with_class_column
 from marginbn.data.labelled import LabelledTable, Split, validation_splits
 from marginbn.data.ordinal import OrdinalData, OrdinalTraining
-from marginbn.exceptions import InputError, OptimalityWarning
+from marginbn.data.preparation import MAX_STATES
+from marginbn.exceptions import DataWarning, InputError, OptimalityWarning
 from marginbn.interrupts import REQUESTS, in_deaf_children
 from marginbn.network.network import BayesianNetwork
 from marginbn.problem.problem import StructureProblem
@@ -173,6 +174,10 @@ parameters, bins, missing, unseen, column_kinds, callback, memory_limit
         missing: str = "drop",
         unseen: str = "missing",
         column_kinds: Any = "auto",
+        identifiers: str = "ignore",
+        max_states: int | None = MAX_STATES,
+        min_count: int = 1,
+        class_weight: Any = None,
         callback: Any = None,
         memory_limit: Any = None,
         checkpoint: Any = None,
@@ -193,6 +198,9 @@ parameters, bins, missing, unseen, column_kinds, callback, memory_limit
         own, known = self.get_params(deep=False), MaxMarginBNClassifier().get_params(deep=False)
         shared = {name: own[name] for name in known if name in own}
         return MaxMarginBNClassifier(**{**shared, "max_parents": max_parents, "gamma": gamma})
+
+    def _with_chosen_settings(self) -> MaxMarginBNClassifier:
+        return self._with_setting(self.max_parents_, self.gamma_)
 
     def _problem(self, data: EncodedData) -> StructureProblem:
         return self._with_setting(self.max_parents_, self.gamma_)._problem(data)
@@ -326,7 +334,9 @@ parameters, bins, missing, unseen, column_kinds, callback, memory_limit
             validation.set_feature_names(fitted, held_out.features)
             fitted.smoothing_, fitted.n_dropped_ = float(self.smoothing), 0
             fitted._finish(OrdinalTraining.plain(training), result)
-            return float(scorer(fitted, held_out.features, held_out.labels, **weights))
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", DataWarning)  # a fold lacks a rare category
+                return float(scorer(fitted, held_out.features, held_out.labels, **weights))
 
         return score
 
@@ -432,10 +442,9 @@ parameters, bins, missing, unseen, column_kinds, callback, memory_limit
         self.network_ = chosen
         return self
 
-    def _log_joint(self, X: Any) -> NDArray[np.float64]:
+    def _log_joint_of_codes(self, codes: NDArray[np.int32]) -> NDArray[np.float64]:
         if not hasattr(self, "networks_"):
-            return super()._log_joint(X)
-        codes = with_class_column(self._encode(X))
+            return super()._log_joint_of_codes(codes)
         return Committee(self.networks_, self.weights_).log_posterior(codes)
 
 

@@ -15,6 +15,7 @@
                    or {"smoothing": 0.3} of smoothing="auto",
                    or {"chosen": "naive", "results": ...} of a BNClassifier,
      "committee": {"networks": [...], "weights": [...]},   only where several networks predict
+     "preparation": [...],                       only where a column is not used as it is
      "trained": {...},                           only of trained networks: trained_file.py
      "evidence": {"total_weight": 150.0, "data_sha256": ..., "certificate_sha256": ...},
      "network": {"format": "marginbn-network", ...}}
@@ -25,8 +26,8 @@ codings and classes must fit the network, and an error names the file and the pl
 
 What a file says about optimality is a claim, whoever wrote it (:mod:`marginbn.classifiers.claims`
 checks it). An objective that no structure can have is refused when the file is read. Version 1 knew
-no evidence, version 2 no committee, version 3 no trained networks; a file without them is still
-written as version 2.
+no evidence, version 2 no committee, version 3 neither trained networks nor a
+preparation; a file is written as the oldest version that can hold it.
 """
 
 from __future__ import annotations
@@ -49,6 +50,11 @@ from marginbn.classifiers.claims import is_residual
 from marginbn.classifiers.committee import Committee
 from marginbn.classifiers.max_margin_cv import MaxMarginBNClassifierCV
 from marginbn.classifiers.naive_bayes import NaiveBayesClassifier, TANClassifier
+from marginbn.classifiers.preparation_file import (
+    PlanShape,
+    read_preparation,
+    write_preparation,
+)
 from marginbn.classifiers.search import GenerativeBNClassifier, MaxMarginBNClassifier
 from marginbn.classifiers.trained_file import (
     TrainedShape,
@@ -188,6 +194,7 @@ class _Model:
     evidence: _Evidence
     network: object  # a format of its own
     committee: _Committee | None
+    preparation: tuple[PlanShape, ...] | None
     trained: TrainedShape | None
 
 
@@ -204,10 +211,11 @@ def save_model(classifier: BaseBNClassifier, path: files.PathLike) -> None:
     check_is_fitted(classifier)
     names = getattr(classifier, "feature_names_in_", None)
     committee, trained = _write_committee(classifier), write_trained(classifier)
+    preparation = write_preparation(classifier)
     write_network = network_to_packed_dict if trained else network_to_dict
     record = {
         "format": FORMAT,
-        "version": VERSION if trained else 3 if committee else 2,
+        "version": VERSION if trained or preparation else 3 if committee else 2,
         "package": __version__,
         "estimator": name,
         "params": _plain_parameters(classifier),
@@ -221,7 +229,7 @@ def save_model(classifier: BaseBNClassifier, path: files.PathLike) -> None:
         "evidence": _write_evidence(getattr(classifier, "evidence_", Evidence())),
         "network": write_network(classifier.network_),
     }
-    record |= committee | trained
+    record |= committee | trained | preparation
     files.write_json_atomic(path, record)
 
 
@@ -259,6 +267,7 @@ def load_model(path: files.PathLike) -> BaseBNClassifier:
         if shape.n_samples is not None:
             classifier.n_samples_ = shape.n_samples
         classifier.n_dropped_ = shape.n_dropped
+        classifier.preparation_ = read_preparation(shape.preparation, classifier.coding_)
         _set_feature_names(classifier, shape.feature_names)
         structure = read_structure(shape.trained, network)
         classifier._set_result(_read_result(shape.result, structure))
@@ -476,10 +485,13 @@ def _set_validation(classifier: BaseBNClassifier, data: object) -> None:
 
 
 def _with_optional_parts(data: Any) -> Any:
-    """Most classifiers, and all of older versions, predict with one network that was counted."""
+    """Most classifiers, and all of older versions, predict with one network that was counted,
+    and use every column as it is.
+    """
     if isinstance(data, dict):
         data.setdefault("committee", None)
         data.setdefault("trained", None)
+        data.setdefault("preparation", None)
     return data
 
 
@@ -573,10 +585,10 @@ def _read_estimator(name: str, params: dict[str, Any]) -> BaseBNClassifier:
 
 
 def _set_feature_names(classifier: BaseBNClassifier, data: object) -> None:
-    expected = [coding.name for coding in classifier.coding_.columns]
+    expected = [plan.name for plan in classifier.preparation_.columns]
     classifier.n_features_in_ = len(expected)
     if data is None:
         return
     if data != expected:
-        raise MisfitError("$.feature_names: must be null or the names of the coding")
+        raise MisfitError("$.feature_names: must be null or the names of the columns")
     classifier.feature_names_in_ = np.array(expected, dtype=object)

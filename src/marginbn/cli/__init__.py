@@ -14,7 +14,19 @@ import typer
 from typer.core import TyperGroup
 
 from marginbn import __version__
-from marginbn.cli import datasets, evaluate, fit, model, problems, score, verify
+from marginbn.cli import (
+    compare,
+    datasets,
+    evaluate,
+    fit,
+    inspect_table,
+    model,
+    predict,
+    problems,
+    questions,
+    score,
+    verify,
+)
 from marginbn.cli.running import EXIT_CODES_HELP, command
 from marginbn.network.wording import visible
 
@@ -51,7 +63,6 @@ app = typer.Typer(
     help="Provably optimal Bayesian-network classifiers from a table.",
     epilog=EXIT_CODES_HELP,
     no_args_is_help=True,
-    add_completion=False,
     rich_markup_mode=None,  # importing rich would double the time that --help takes
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
@@ -75,10 +86,14 @@ def _options(
 
 
 for _function, _epilog in (
+    (inspect_table.inspect, None),
     (fit.fit, EXIT_CODES_HELP),
-    (model.predict, None),
+    (predict.predict, None),
+    (questions.explain, None),
+    (questions.ask, None),
     (evaluate.evaluate, EXIT_CODES_HELP),
     (model.show, None),
+    (compare.compare, None),
     (model.report, None),
     (problems.size, None),
     (model.export, None),

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import warnings
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from marginbn.cli.inspect_table import look_at, tell_hints
 from marginbn.cli.options import (
     DEFAULT_HOLDOUT,
     JsonOption,
@@ -24,14 +26,17 @@ from marginbn.cli.running import (
     ProgressLine,
     note,
     print_json,
+    print_text,
     print_verdict,
     text_width,
     try_outputs,
     write_output,
 )
+from marginbn.exceptions import DataWarning
 
 if TYPE_CHECKING:
     from marginbn.classifiers import BaseBNClassifier
+    from marginbn.classifiers.measures import Quality
     from marginbn.data.labelled import Dataset, LabelledTable
     from marginbn.report.summary import AccuracyLine
 
@@ -75,14 +80,14 @@ def fit(
     json: JsonOption = False,
     quiet: QuietOption = False,
 ) -> int:
-    """Learn a classifier from TABLE and say how good it is, and what of that is proved.
+    """Learn a classifier from TABLE and say how good it is.
 
     Without --method networks are trained for the class and chosen by validation: for predicting.
     With --method max-margin, generative or tan the structure is the best one by a score, with a
     bound.
     """
     from marginbn.classifiers.model_file import save_model
-    from marginbn.cli.data import load_source
+    from marginbn.cli.data import date_kinds, load_source
     from marginbn.report.summary import claims_optimality, describe, summarise
 
     check_holdout(holdout, test)
@@ -92,20 +97,27 @@ def fit(
     for name, path in (("checkpoint", checkpoint), ("certificate", certificate)):
         if path is not None:
             set_file(classifier, name, path, str(problem.method))
+    classifier.set_params(column_kinds=date_kinds(table))
     source = load_source(table)
     train, held_out = split_rows(source, table, test, holdout, search.seed)
     if held_out is not None:
         is_share = test is None and (holdout is not None or source.test is None)
         note(describe_split(train, held_out, is_share), quiet)
+    report = look_at(classifier, train)
+    tell_hints(report, quiet)
     learn(classifier, train, quiet)
     accuracies = measure(classifier, train, held_out)
+    quality = None if held_out is None else measure_quality(classifier, held_out)
     saved = write_output(output, lambda path: save_model(classifier, path))
     if json:
-        print_json(summarise(classifier, accuracies))
+        measures = {"quality": None if quality is None else quality.to_dict()}
+        print_json(summarise(classifier, accuracies) | measures | {"data": report.to_dict()})
     else:
         text = describe(classifier, accuracies, text_width())
         proved = classifier.result_.is_optimal if claims_optimality(classifier) else None
         print_verdict(text, proved=proved)
+        if quality is not None:
+            print_text("\n".join(["", "Held out", *quality.lines()]))
     if output is None:
         note("Not saved; add --output model.json to keep it for `marginbn predict`.", quiet or json)
     elif saved:
@@ -188,3 +200,13 @@ def measure(
         predicted = classifier.predict(held_out.features)
         lines.append(AccuracyLine.measure("held out", predicted, held_out.labels))
     return lines
+
+
+def measure_quality(classifier: BaseBNClassifier, held_out: LabelledTable) -> Quality:
+    """All measures on the rows that were held out."""
+    from marginbn.classifiers.measures import Quality
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DataWarning)  # told already, by predict
+        probabilities = classifier.predict_proba(held_out.features)
+    return Quality.measure(classifier.classes_.tolist(), held_out.labels, probabilities)

@@ -35,8 +35,9 @@ class Method(StrEnum):
 # compares them with the registries, and the defaults in help texts with the classifiers' own.
 Margin = StrEnum("Margin", "MULTICLASS BINARY")
 Score = StrEnum("Score", "MDL BIC AIC LOGLIK BDEU K2 RESIDUAL")
-Missing = StrEnum("Missing", "DROP STATE ERROR")
+Missing = StrEnum("Missing", "AUTO DROP STATE ERROR")
 Unseen = StrEnum("Unseen", "MISSING ERROR")
+Identifiers = StrEnum("Identifiers", "IGNORE USE ERROR")
 Parameters = StrEnum("Parameters", "SMOOTHED CONDITIONAL MARGIN")
 Bins = StrEnum("Bins", "MDLP ORDINAL")
 
@@ -85,8 +86,8 @@ class TableOptions:
         list[str] | None,
         typer.Option(
             metavar="COL=KIND",
-            help="Read a column as numeric or categorical; may be repeated. Default: whole "
-            "numbers with at most ten values and text are categorical.",
+            help="Read a column as numeric, categorical or date (year, month, weekday); may be "
+            "repeated. Default: whole numbers with at most ten values and text are categorical.",
         ),
     ] = None
     drop: Annotated[
@@ -94,6 +95,40 @@ class TableOptions:
         typer.Option(metavar="COL", help="Leave a column out; may be repeated."),
     ] = None
     delimiter: DelimiterOption = None
+
+
+STDIN = "-"
+
+
+@dataclass(frozen=True)
+class RowOptions:
+    """Which rows a saved classifier is asked about, and how to read them."""
+
+    table: Annotated[
+        str,
+        typer.Argument(
+            metavar="TABLE",
+            help="CSV, TSV, ARFF (also .gz) or Parquet file, - for CSV on stdin, or a data set "
+            "named by `marginbn datasets`.",
+            show_default=False,
+        ),
+    ]
+    allow_missing_columns: Annotated[
+        bool,
+        typer.Option(
+            "--allow-missing-columns",
+            help="Sum out features that the table does not have, instead of refusing it.",
+        ),
+    ] = False
+    delimiter: DelimiterOption = None
+    encoding: Annotated[
+        str,
+        typer.Option(
+            metavar="NAME",
+            help="Encoding of a text file, such as latin-1. [default: utf-8]",
+            show_default=False,
+        ),
+    ] = "utf-8"
 
 
 class GammaOptions(Protocol):
@@ -204,12 +239,49 @@ class ProblemOptions:
     ] = None
     missing: Annotated[
         Missing | None,
-        typer.Option(help="Training rows with missing values. [default: drop]"),
+        typer.Option(help="Training rows with missing values; bn has auto. [default: drop]"),
     ] = None
     unseen: Annotated[
         Unseen | None,
         typer.Option(help="Categories never seen in training. [default: missing]"),
     ] = None
+    identifiers: Annotated[
+        Identifiers | None,
+        typer.Option(help="Columns in which nearly every row has its own value. [default: ignore]"),
+    ] = None
+    max_states: Annotated[
+        int | None,
+        typer.Option(
+            metavar="N",
+            help='States of a column at most, the rarest become "other"; 0 for no limit. '
+            "[default: 50]",
+        ),
+    ] = None
+    min_count: Annotated[
+        int | None,
+        typer.Option(
+            metavar="N", help='Categories with fewer rows become "other". [default: 1]', min=1
+        ),
+    ] = None
+    class_weight: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="W",
+            help='"balanced", or CLASS=WEIGHT, which may be repeated. [default: all weigh one]',
+        ),
+    ] = None
+
+
+SHARED = (
+    "smoothing",
+    "missing",
+    "unseen",
+    "identifiers",
+    "max_states",
+    "min_count",
+    "class_weight",
+)
+"""Options of a problem that every classifier has."""
 
 
 @dataclass(frozen=True)
@@ -345,12 +417,17 @@ def _given_parameters(problem: ProblemOptions, search: SearchOptions | None) -> 
         "forbidden_arcs": parse_arcs(problem.forbid, "--forbid"),
         "missing": _text(problem.missing),
         "unseen": _text(problem.unseen),
+        "identifiers": _text(problem.identifiers),
+        "min_count": problem.min_count,
+        "class_weight": parse_class_weight(problem.class_weight),
     }
     if search is not None:
         given |= {"solver": search.solver, "gap_tolerance": search.gap}
         given |= {"n_jobs": search.jobs, "memory_limit": search.memory_limit}
         given |= {"total_time_limit": search.total_time_limit}
     given = {name: value for name, value in given.items() if value is not None}
+    if problem.max_states is not None:
+        given["max_states"] = problem.max_states or None  # 0 stands for no limit
     if search is not None and search.time_limit is not None:
         given["time_limit"] = search.time_limit or None  # 0 stands for no limit
     return given
@@ -380,6 +457,24 @@ def parse_smoothing(text: str | None) -> float | str | None:
         raise typer.BadParameter(
             f'must be a positive number or "auto", got {text!r}', param_hint="--smoothing"
         ) from None
+
+
+def parse_class_weight(texts: list[str] | None) -> str | dict[str, float] | None:
+    """``balanced``, or ``CLASS=WEIGHT`` as a mapping; None if there is nothing."""
+    if not texts or texts == ["balanced"]:
+        return texts[0] if texts else None
+    weights = {}
+    for text in texts:
+        label, equals, weight = text.rpartition("=")
+        try:
+            weights[label] = float(weight)
+        except ValueError:
+            equals = ""
+        if not (label and equals):
+            raise typer.BadParameter(
+                f'write "balanced" or CLASS=WEIGHT, got {text!r}', param_hint="--class-weight"
+            )
+    return weights
 
 
 def parse_arcs(texts: list[str] | None, option: str) -> list[tuple[str, str]] | None:

@@ -105,7 +105,7 @@ def formulate(
     options. Local scores (.jkl) exist for the generative method only; `marginbn solve` and GOBNILP
     read them.
     """
-    from marginbn.cli.data import encode_rows, load_rows
+    from marginbn.cli.data import date_kinds, encode_rows, load_rows
     from marginbn.export.jkl import save_scores
     from marginbn.solvers.milp import write_formulation
 
@@ -117,7 +117,10 @@ def formulate(
         raise typer.BadParameter("local scores need --method generative", param_hint="--method")
     try_outputs(output=output)
     classifier = options.build_classifier(problem)
-    built = classifier._problem(encode_rows(load_rows(table), classifier.missing))
+    classifier.set_params(column_kinds=date_kinds(table))
+    settings = classifier._preparation_settings()
+    rows = load_rows(table).reweighted(classifier.class_weight)
+    built = classifier._problem(encode_rows(rows, classifier.missing, settings))
     write = save_scores if as_scores else write_formulation
     write(built, output)
     note(
