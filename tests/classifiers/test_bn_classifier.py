@@ -115,6 +115,17 @@ def test_every_structure_alone(
     np.testing.assert_allclose(clf.predict_proba(X), expected, atol=1e-10)
 
 
+def test_interactions_without_weight_leave_a_naive_network() -> None:
+    """Then the gain of the tree that was sought is not that of the network."""
+    X, y = load_iris(return_X_y=True)
+    clf = BNClassifier(structures=["forest"], **QUICK).fit(X, y)
+    assert clf.chosen_ == "forest"
+    assert clf.training_[1]["weight"] == 0
+    assert all(0 in arc for arc in clf.structure_.arcs)
+    naive = BNClassifier(structures=["naive"], **QUICK).fit(X, y)
+    assert clf.objective_ == naive.objective_
+
+
 def test_the_rule_best_takes_the_best() -> None:
     """Where a simpler one is as good but for noise, the half standard error takes that."""
     rng = np.random.default_rng(3)
@@ -275,7 +286,7 @@ def test_missing_values_in_training() -> None:
     assert clf.network_.variables[3].states[-1] == "(missing)"
 
 
-def test_long_texts_are_quick() -> None:
+def test_categories_of_many_states() -> None:
     """Hundreds of cells in an interaction: training time goes with the cells that are there."""
     rng = np.random.default_rng(0)
     X = rng.integers(0, 40, (150, 3)).astype(str)

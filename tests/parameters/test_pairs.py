@@ -11,6 +11,7 @@ from scipy.sparse.csgraph import minimum_spanning_tree
 
 from marginbn.data.encode import EncodedData, Variable
 from marginbn.data.ordinal import OrdinalData
+from marginbn.parameters import pairs as pairs_module
 from marginbn.parameters.normalise import normalised_network
 from marginbn.parameters.pairs import (
     GRID,
@@ -108,6 +109,17 @@ def test_weights_are_repetitions() -> None:
     one = find_pairs(weighted, posterior)
     other = find_pairs(repeated(rows, times), np.repeat(posterior, times, axis=0))
     np.testing.assert_allclose(one.gains, other.gains, rtol=1e-9)
+
+
+def test_of_very_many_rows_some_stand_for_all(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every second of rows that are there twice, with twice the weight."""
+    rows = mixed_rows(100)
+    twice = repeated(rows, np.full(100, 2))
+    posterior = np.random.default_rng(1).dirichlet(np.ones(3), 100)
+    full = find_pairs(twice, np.repeat(posterior, 2, axis=0))
+    monkeypatch.setattr(pairs_module, "MOST_ROWS", 100)
+    thinned = find_pairs(twice, np.repeat(posterior, 2, axis=0))
+    np.testing.assert_allclose(thinned.gains, full.gains, rtol=1e-9)
 
 
 def test_constant_features_have_no_pair() -> None:

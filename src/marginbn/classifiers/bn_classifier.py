@@ -391,6 +391,8 @@ class BNClassifier(BaseBNClassifier):
     def _describe_search(self, rows: OrdinalData, naive: SolveResult) -> SolveResult:
         """How good the structure is among its kind, as far as anything was searched."""
         structure, name = self.network_.structure, self.chosen_
+        if all(0 in arc for arc in structure.arcs):  # interactions have no weight in the pool
+            name = "naive"
         if name == "margin":
             return replace(margin_search(rows), structure=structure)
         if not name.endswith(("forest", "-tree")):

@@ -39,9 +39,6 @@ PRICE = 0.5
 GRID = 8
 MOST_GROUPS = 5
 
-MOST_STATES = 256
-"""Categories with more states, names and numbers of things, have no pairs."""
-
 MOST_ROWS = 50_000
 MOST_STATES = 64
 
@@ -68,7 +65,6 @@ def find_pairs(rows: OrdinalData, posterior: FloatArray) -> Pairs:
     step = -(-rows.data.n_samples // MOST_ROWS)
     if step > 1:
         rows, posterior = _thinned(rows, step), posterior[::step]
-
     data = rows.data
     n_features = data.n_variables - 1
     grids = [_grid(rows, v) for v in range(1, data.n_variables)]
@@ -97,7 +93,7 @@ def _grid(rows: OrdinalData, variable: int) -> IntArray:
     positions = rows.positions[variable]
     coarse = coarse_groups(rows, variable)
     if positions is None:
-        return coarse if len(coarse) <= MOST_STATES else np.zeros_like(coarse)
+        return coarse
     data = rows.data
     weight = np.bincount(data.codes[:, variable], data.weights, len(coarse))
     number = ~np.isnan(positions)
