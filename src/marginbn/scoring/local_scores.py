@@ -34,6 +34,7 @@ from __future__ import annotations
 import math
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -43,11 +44,18 @@ from marginbn.exceptions import InputError, ProblemTooLargeError
 from marginbn.problem.candidates import MAX_CANDIDATES, Arc, CandidateSets
 from marginbn.problem.problem import StructureProblem, drop_dominated, linear_problem
 from marginbn.problem.scores import get_local_score
-from marginbn.scoring.kernels.subsets import best_subsets, extend_sets, sum_sets, useless_members
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 Masks = NDArray[np.uint64]
+
+
+def kernels() -> Any:
+    """The compiled loops; importing them loads the compiler."""
+    from marginbn.scoring.kernels import subsets
+
+    return subsets
+
 
 MOST_VARIABLES = 64
 """Bits of a mask."""
@@ -106,7 +114,7 @@ class SetSums:
         sums = np.empty((len(new), self.sums.shape[1]))
         observed = np.empty(len(new), np.int64)
         weights = np.asarray(self.data.weights)
-        sum_sets(
+        kernels().sum_sets(
             self.columns, self.arities, weights, self.whole, new, self.priors(new), sums, observed
         )
         order = np.argsort(np.concatenate([self.masks, new]), kind="stable")
@@ -167,7 +175,7 @@ class Climb:
         """The sets of the next level, those that are open and have only open subsets."""
         limit = sums.limits(self.lattice.child, self.level | self._base)
         is_open = limit > self.best - least
-        sets = np.asarray(extend_sets(self.level[is_open], self.lattice.free))
+        sets = np.asarray(kernels().extend_sets(self.level[is_open], self.lattice.free))
         return self.useful(sets, sums, least, counted=False)
 
     def useful(self, sets: Masks, sums: SetSums, least: float, *, counted: bool) -> Masks:
@@ -176,7 +184,7 @@ class Climb:
         if not price or not len(sets):
             return sets
         below = self.level | self._base
-        useless = useless_members(
+        useless = kernels().useless_members(
             sets,
             self.level,
             self.lattice.free,
@@ -191,7 +199,7 @@ class Climb:
     def judge(self, sets: Masks, sums: SetSums, least: float) -> None:
         """Score the sets of the next level, keep those that no subset dominates."""
         scores = sums.scores(self.lattice.child, sets | self._base)
-        below = best_subsets(sets, self.level, self.best, self.lattice.free)
+        below = kernels().best_subsets(sets, self.level, self.best, self.lattice.free)
         self.kept.append((sets | self._base)[scores > below - least])
         self.level, self.best = sets, np.maximum(scores, below)
 
