@@ -141,6 +141,7 @@ def test_the_posterior_is_that_of_the_network_and_the_background(
     np.testing.assert_allclose(clf.predict_proba(X[:5]), expected, atol=1e-10)
 
 
+@pytest.mark.filterwarnings("ignore:categories never seen:marginbn.DataWarning")
 @every_network
 def test_frames_texts_and_missing_values(classifier: Any) -> None:
     """pandas and polars agree; missing and unseen values are answered."""

@@ -260,6 +260,7 @@ def test_weights_count(iris: tuple[np.ndarray, np.ndarray]) -> None:
     assert log_loss(y, sure.predict_proba(X)) < log_loss(y, clean.predict_proba(X))
 
 
+@pytest.mark.filterwarnings("ignore:categories never seen:marginbn.DataWarning")
 def test_frames_agree_and_texts_are_labels() -> None:
     """pandas, polars and lists of rows; numbers, texts and missing values."""
     rng = np.random.default_rng(0)
