@@ -531,7 +531,8 @@ def _in_runs(
 ) -> tuple[list[str], np.ndarray[Any, np.dtype[np.float64]]]:
     """States and probabilities (rows, states); many bins of a number joined to runs."""
     rows = table.reshape(-1, len(states))
-    if len(states) <= _MOST_BINS or not wording.name_group(states).startswith("all"):
+    whole_line = wording.name_group(["<= 0", "> 0"])
+    if len(states) <= _MOST_BINS or not wording.name_group(states).startswith(whole_line):
         return list(states), rows
     starts = np.linspace(0, len(states), _RUNS, endpoint=False).astype(int)
     ends = [*starts[1:], len(states)]
