@@ -9,7 +9,9 @@ from marginbn.classifiers import (
     NaiveBayesClassifier,
     TANClassifier,
 )
+from marginbn.classifiers.arc_strength import ArcStrength, arc_strength
 from marginbn.classifiers.claims import verify_model
+from marginbn.classifiers.deployment import export_model
 from marginbn.classifiers.model_file import load_model, save_model
 from marginbn.data.discretize import MDLPDiscretizer
 from marginbn.data.encode import EncodedData, Variable
@@ -84,6 +86,7 @@ from marginbn.solvers.ranking import RankedStructure, best_structures
 
 __all__ = [
     "A1DEClassifier",
+    "ArcStrength",
     "BNClassifier",
     "BayesianNetwork",
     "CandidateSets",
@@ -121,6 +124,7 @@ __all__ = [
     "TracePoint",
     "Variable",
     "Verdict",
+    "arc_strength",
     "as_table",
     "available_solvers",
     "best_structures",
@@ -128,6 +132,7 @@ __all__ = [
     "drop_dominated",
     "enumerate_candidates",
     "estimate_size",
+    "export_model",
     "from_networkx",
     "from_pgmpy",
     "from_pyagrum",

@@ -6,6 +6,7 @@ import csv
 import io
 import json
 import os
+import runpy
 import signal
 import subprocess
 import sys
@@ -326,7 +327,10 @@ def test_unusable_input_is_one_line_and_exit_code_1(toy: Path, tmp_path: Path) -
         (["fit", "iris", "--method", "tan", "--gamma", "1"], "no meaning with --method tan"),
         (["fit", "iris", "--method", "tan", "--solver", "highs"], "no meaning"),
         (["fit", "iris", "--unrestricted"], "no meaning with --method max-margin"),
-        (["fit", "iris", "--average"], "no meaning with --method max-margin"),
+        (
+            ["fit", "iris", "--method", "max-margin", "--average"],
+            "no meaning with --method max-margin",
+        ),
         (["fit", "iris", "--smoothing", "auto"], "smoothing must be a positive number"),
         (["fit", "iris", "--method", "tan", "--smoothing", "x"], 'a positive number or "auto"'),
         (["fit", "iris", "--method", "max-margin-cv", "--scoring", "x"], "scoring must be one of"),
@@ -334,7 +338,10 @@ def test_unusable_input_is_one_line_and_exit_code_1(toy: Path, tmp_path: Path) -
         (["fit", "iris", "--require", "class"], "parent->child"),
         (["fit", "iris", "--kind", "x=text"], "COL=numeric"),
         (["evaluate", "iris", "--folds", "1"], "folds"),
-        (["export", "m.json"], "say json, bif, xmlbif, net, uai, dot, mermaid"),
+        (
+            ["export", "m.json"],
+            "say json, bif, xmlbif, net, uai, uai-pyagrum, uai-pgmpy, dot, mermaid",
+        ),
         (["formulate", "iris", "--method", "tan", "-o", "x.lp"], "max-margin or generative"),
         (["nonsense"], "nonsense"),
     ],
@@ -486,6 +493,41 @@ def test_size_is_the_formula() -> None:
     unrestricted = json.loads(run("size", "corral", "--unrestricted", "--json").stdout)
     assert unrestricted["n_margin_rows"] == 0
     assert unrestricted["n_candidates"] == 7 * 22
+
+
+def test_predict_writes_parquet_where_the_name_says_so(iris_model: Path, tmp_path: Path) -> None:
+    """A file called .parquet is one, with the columns that CSV would have."""
+    parquet = pytest.importorskip("pyarrow.parquet")
+    path = tmp_path / "p.parquet"
+    assert run("predict", iris_model, "iris", "--proba", "-o", path).exit_code == 0
+    table = parquet.read_table(path)
+    assert table.column_names == ["class", "P(setosa)", "P(versicolor)", "P(virginica)"]
+    rows = load_dataset("iris").train.drop("class")
+    classifier = load_model(iris_model)
+    assert table["class"].to_pylist() == classifier.predict(rows).tolist()
+    assert table["P(setosa)"].to_pylist() == classifier.predict_proba(rows)[:, 0].tolist()
+
+
+def test_export_writes_code_that_predicts(iris_model: Path, tmp_path: Path) -> None:
+    """File and standard output hold the same; ONNX wants a file; a scorecard counts rows."""
+    classifier = load_model(iris_model)
+    for name, ending in (("sql", "sql"), ("python", "py"), ("scorecard", "csv")):
+        path = tmp_path / f"m.{ending}"
+        assert run("export", iris_model, "--to", name, "-o", path).exit_code == 0
+        assert run("export", iris_model, "--to", name).stdout == path.read_text(encoding="utf-8")
+    functions = runpy.run_path(str(tmp_path / "m.py"))
+    rows = load_dataset("iris").train.drop("class")
+    first = {column.name: column.values[0] for column in rows.columns}
+    expected = classifier.predict_proba(rows)[0]
+    assert list(functions["predict_proba"](first).values()) == pytest.approx(expected)
+    result = run("export", iris_model, "--to", "sql", "--table", "t", "--keep", "id")
+    assert 'FROM "t"' in result.stdout
+    assert '"id"' in result.stdout
+    assert "needs a file" in run("export", iris_model, "--to", "onnx").output
+    card = tmp_path / "card.html"
+    done = run("export", iris_model, "--to", "scorecard", "--data", "iris", "-o", card)
+    assert done.exit_code == 0, done.output
+    assert '<th class="number">rows</th>' in card.read_text(encoding="utf-8")
 
 
 def test_export_writes_what_can_be_read_again(iris_model: Path, tmp_path: Path) -> None:

@@ -89,3 +89,19 @@ def test_a_type_slip_at_prediction_is_told_once(raw: Path, tmp_path: Path) -> No
     other.write_text(raw.read_text().replace("basic", "BASIC"))
     result = run("predict", model, other, "--proba")
     assert result.stderr.count("slip of types or spelling: 'BASIC' in 'plan' was 'basic'") == 1
+
+
+def test_baselines_lose_no_class_that_the_method_keeps(tmp_path: Path) -> None:
+    """Without --method missing values are treated by "auto", for all that are compared."""
+    lines = [f"{'ab'[i % 2]},{i % 3},{'yes' if i % 2 else 'no'}" for i in range(60)]
+    lines += ["a,,rare"] * 6
+    path = tmp_path / "gaps.csv"
+    path.write_text("\n".join(["x,z,y", *lines]) + "\n")
+    arguments = ["--method", "tan", "--missing", "drop", "--folds", 2, "-q"]
+    refused = run("evaluate", path, "-t", "y", *arguments)
+    assert refused.exit_code == 1
+    assert "'rare'" in refused.stderr
+    result = run("evaluate", path, "-t", "y", "--folds", 2, "-q", "--json")
+    assert result.exit_code == 0
+    for method in json.loads(result.stdout)["methods"].values():
+        assert [c["label"] for c in method["quality"]["classes"]] == ["no", "rare", "yes"]

@@ -11,10 +11,12 @@ from scipy.sparse.csgraph import minimum_spanning_tree
 
 from marginbn.data.encode import EncodedData, Variable
 from marginbn.data.ordinal import OrdinalData
+from marginbn.parameters import pairs as pairs_module
 from marginbn.parameters.normalise import normalised_network
 from marginbn.parameters.pairs import (
     GRID,
     MOST_GROUPS,
+    MOST_STATES,
     PRICE,
     RIDGE,
     Pairs,
@@ -109,12 +111,33 @@ def test_weights_are_repetitions() -> None:
     np.testing.assert_allclose(one.gains, other.gains, rtol=1e-9)
 
 
+def test_of_very_many_rows_some_stand_for_all(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every second of rows that are there twice, with twice the weight."""
+    rows = mixed_rows(100)
+    twice = repeated(rows, np.full(100, 2))
+    posterior = np.random.default_rng(1).dirichlet(np.ones(3), 100)
+    full = find_pairs(twice, np.repeat(posterior, 2, axis=0))
+    monkeypatch.setattr(pairs_module, "MOST_ROWS", 100)
+    thinned = find_pairs(twice, np.repeat(posterior, 2, axis=0))
+    np.testing.assert_allclose(thinned.gains, full.gains, rtol=1e-9)
+
+
 def test_constant_features_have_no_pair() -> None:
     """Their gain is minus infinity, and no tree holds them."""
     codes = np.array([[0, 0, 1, 0], [1, 0, 0, 1], [1, 0, 1, 1], [0, 0, 0, 1]])
     data = EncodedData(codes, np.ones(4), variables_of(codes))
     pairs = find_pairs(OrdinalData.plain(data), np.full((4, 2), 0.5))
     assert np.isneginf(pairs.gains[0]).all()
+    assert list(pairs.groups) == [(1, 2)]
+
+
+def test_names_of_things_have_no_pairs() -> None:
+    """A category with a state for every row would need a table as large as all rows squared."""
+    n = MOST_STATES + 1
+    codes = np.column_stack([np.arange(n) % 2, np.arange(n), np.arange(n) % 3, np.arange(n) % 5])
+    pairs = find_pairs(
+        OrdinalData.plain(EncodedData(codes, np.ones(n), variables_of(codes))), np.full((n, 2), 0.5)
+    )
     assert list(pairs.groups) == [(1, 2)]
 
 

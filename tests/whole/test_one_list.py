@@ -16,7 +16,7 @@ import pytest
 
 import marginbn
 from marginbn import classifiers
-from marginbn.classifiers.bn_classifier import STRUCTURES
+from marginbn.classifiers.bn_classifier import RULES, STRUCTURES
 from marginbn.classifiers.max_margin_cv import PAPER_PROBABILITIES
 from marginbn.classifiers.model_file import _ESTIMATORS
 from marginbn.cli import evaluate, fit, model, options, problems, verify
@@ -43,7 +43,7 @@ NAMES = {
     "identifiers": get_args(Identifiers),
     "parameters": ("smoothed", *LOSSES),
     "bins": get_args(Bins),
-    "rule": ("half_se", "best"),
+    "rule": RULES,
     "format": tuple(formats.NETWORK_FORMATS),
 }
 """Names by the parameter or option that takes them, from the registries."""
@@ -98,7 +98,7 @@ def test_help_names_every_solver_and_format() -> None:
     """Words in help texts, without one that does not exist."""
     listed = re.findall(r"\w+", option_help(problems.solve, "solver").partition("[")[0])
     assert [word for word in listed if word != "or"] == ["auto", *solver_names()]
-    words = re.findall(r"\w+", option_help(model.export, "format").partition(". ")[0])
+    words = re.findall(r"[\w-]+", option_help(model.export, "format").partition(". ")[0])
     assert [word for word in words if word in NAMES["format"]] == list(NAMES["format"])
 
 
@@ -210,7 +210,7 @@ def test_docstrings_of_exports_list_the_formats() -> None:
 
     def named(function: Any) -> list[str]:
         section = (inspect.getdoc(function) or "").split("\nformat\n")[1].split("by\n")[0]
-        return re.findall(r'``"(\w+)"``', section)
+        return re.findall(r'``"([\w-]+)"``', section)
 
     assert named(formats.save_network) == list(formats.NETWORK_FORMATS)
     readable = [n for n, f in formats.NETWORK_FORMATS.items() if f.readable]

@@ -23,6 +23,7 @@ from marginbn.classifiers.committee import log_average
 from marginbn.classifiers.smoothing import Predictor, check_smoothing, choose_smoothing
 from marginbn.data import encode
 from marginbn.data.encode import EncodedData, contingency
+from marginbn.data.frames import frame_library
 from marginbn.data.labelled import LabelledTable, validation_splits
 from marginbn.data.missing_values import MissingPolicy
 from marginbn.data.ordinal import Bins, OrdinalData, OrdinalTraining, encode_ordinal
@@ -38,6 +39,8 @@ from marginbn.data.unseen import tell_unseen
 from marginbn.exceptions import InputError
 from marginbn.network.explain import Explanations, as_rows, explain_codes
 from marginbn.network.network import BayesianNetwork
+from marginbn.network.svg import draw_figure
+from marginbn.network.wording import counted, percent
 from marginbn.parameters.pooling import take_parts
 from marginbn.parameters.trained import TrainedNetwork, train_structure
 from marginbn.parameters.training import LOSSES
@@ -101,6 +104,13 @@ class BaseBNClassifier(ClassifierMixin, BaseEstimator):
         Training rows left out because of missing values.
     smoothing_ : float
         Smoothing of the tables: the one given, or the one chosen by ``smoothing="auto"``.
+    trained_, weights_
+        With trained parameters only: what predicts, one ``TrainedNetwork`` or several with
+        their weights, the one of ``network_`` first. This has the arcs of ``structure_`` and,
+        where normalised tables need them, some between parents.
+    training_ : list of dict
+        With trained parameters only: the models pooled in ``network_``, with profile, ridge,
+        validated log loss and weight.
     evidence_ : Evidence
         Whether optimality was proven by this search, is claimed by a model file, or was verified
         with a certificate; and the SHA-256 of data and certificate.
@@ -133,6 +143,7 @@ class BaseBNClassifier(ClassifierMixin, BaseEstimator):
         "bins": validation.one_of(*get_args(Bins)),
         **RAW_TABLE_CHECKS,
     }
+    network_: BayesianNetwork
     trained_: tuple[TrainedNetwork, ...]
     weights_: NDArray[np.float64]
 
@@ -191,6 +202,10 @@ class BaseBNClassifier(ClassifierMixin, BaseEstimator):
         """The structure of a part of the rows, for validation: no files, nothing is said."""
         return self._learn_structure(data).structure
 
+    def _learn_again(self, rows: OrdinalTraining, time_limit: float) -> Structure:
+        """The structure of other rows in the same bins, with the settings of this classifier."""
+        return self._learn_structure(rows.coarse.data).structure
+
     def _estimate(self, data: EncodedData, structure: Structure, smoothing: float) -> Predictor:
         """What predicts, with its tables."""
         return BayesianNetwork.fit(data, structure, smoothing)
@@ -219,7 +234,9 @@ class BaseBNClassifier(ClassifierMixin, BaseEstimator):
         training = self._encode_training(
             validation.read_training_rows(self, X, y, sample_weight, kinds=self.column_kinds)
         )
-        return self._finish(training, self._learn_structure(training.coarse.data))
+        self._finish(training, self._learn_structure(training.coarse.data))
+        self.network_ = self.network_.with_frames(frame_library(X))
+        return self
 
     def _fit_table(self, rows: LabelledTable) -> Self:
         """Learn from rows that are read already, with parameters that are checked already."""
@@ -350,7 +367,33 @@ class BaseBNClassifier(ClassifierMixin, BaseEstimator):
         One row on its own (a list, an array, a data-frame row) is welcome too.
         """
         codes = self._encode(as_rows(X))  # first: it refuses an unfitted estimator
-        return explain_codes(self.network_, self.classes_, codes, y)
+        found = explain_codes(self.network_, self.classes_, codes, y)
+        return replace(found, frames=frame_library(X))
+
+    def _repr_html_inner(self) -> str:
+        return str(super()._repr_html_inner()) + self._network_html()
+
+    def _repr_mimebundle_(self, **kwargs: Any) -> dict[str, Any]:
+        bundle: dict[str, Any] = super()._repr_mimebundle_(**kwargs)
+        if "text/html" in bundle:
+            bundle["text/html"] += self._network_html()
+        return bundle
+
+    def _network_html(self) -> str:
+        """What scikit-learn's box does not say: what came out, and the network."""
+        if not all(hasattr(self, name) for name in ("network_", "result_", "evidence_")):
+            return ""
+        network, result = self.network_, self.result_
+        claim = "claimed by the file" if self.evidence_.source == "file" else result.solver
+        optimality = "optimal" if result.is_optimal else str(result.status).replace("_", " ")
+        caption = (
+            f"{counted(network.n_variables - 1, 'feature')}, "
+            f"{counted(len(network.structure.arcs), 'arc')}, "
+            f"{counted(network.n_parameters, 'parameter')}; "
+            f"structure: {optimality} ({claim}), gap {percent(result.gap)}. "
+            "How well it classifies, only other rows can tell: score(X, y)."
+        )
+        return draw_figure(network.structure, network.variables, caption)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -45,6 +45,7 @@ from marginbn.data.ordinal import OrdinalData, OrdinalTraining, encode_ordinal
 from marginbn.data.preparation import MAX_STATES
 from marginbn.exceptions import InputError, OptimalityWarning
 from marginbn.parameters.design import STEPS, Design, Interaction
+from marginbn.parameters.marrying import plan_marrying
 from marginbn.parameters.pairs import (
     Pairs,
     best_tree,
@@ -143,6 +144,8 @@ STRUCTURES: dict[str, FindInteractions] = {
 }
 """From simple to complex."""
 
+RULES = ("half_se", "best")
+
 DEFAULT_STRUCTURES = ("naive", "2-tree")
 
 
@@ -169,8 +172,8 @@ class BNClassifier(BaseBNClassifier):
         The simplest candidate within half a standard error of the best, or the best.
     parameters : {"conditional", "margin"}, default="conditional"
         What the parameters maximise: the likelihood of the class given the features, or margins.
-    bins : {"ordinal", "mdlp"}, default="ordinal"
-        Fine bins that know their order, or the entropy cuts alone.
+    bins : {"mdlp", "ordinal"}, default="ordinal"
+        The entropy cuts alone, or fine bins that know their order.
     time_limit : float or None, default=None
         Seconds after which no further candidate is tried.
     n_jobs : int or None, default=None
@@ -213,7 +216,7 @@ class BNClassifier(BaseBNClassifier):
         **RAW_TABLE_CHECKS,
         "structures": check_structures,
         "average": validation.check_flag,
-        "rule": validation.one_of("half_se", "best"),
+        "rule": validation.one_of(*RULES),
         "parameters": validation.one_of("conditional", "margin"),
         "time_limit": validation.optional(validation.check_positive),
     }
@@ -249,6 +252,19 @@ class BNClassifier(BaseBNClassifier):
     def _learn_structure(self, data: EncodedData) -> SolveResult:
         parents = tuple(() if i == 0 else (0,) for i in range(data.n_variables))
         return fixed_structure_result(data, parents, "naive_bayes")
+
+    def _learn_again(self, rows: OrdinalTraining, time_limit: float) -> Structure:
+        """The arcs that the chosen interactions of other rows need; nothing is trained."""
+        fine = rows.fine.merged()
+        naive = self._learn_structure(fine.data).structure
+        if self.structure_ == naive:  # nothing was chosen, or it had no weight in the pool
+            return naive
+        design = Design(fine, STEPS, STRUCTURES[self.chosen_](fine))
+        any_numbers = np.random.default_rng(0).normal(
+            size=(design.n_parameters, fine.data.n_classes)
+        )
+        scores = design.class_scores(any_numbers, np.zeros(fine.data.n_classes))
+        return plan_marrying(scores, naive).structure
 
     # --- choosing ---
 
@@ -375,6 +391,8 @@ class BNClassifier(BaseBNClassifier):
     def _describe_search(self, rows: OrdinalData, naive: SolveResult) -> SolveResult:
         """How good the structure is among its kind, as far as anything was searched."""
         structure, name = self.network_.structure, self.chosen_
+        if all(0 in arc for arc in structure.arcs):  # interactions have no weight in the pool
+            name = "naive"
         if name == "margin":
             return replace(margin_search(rows), structure=structure)
         if not name.endswith(("forest", "-tree")):

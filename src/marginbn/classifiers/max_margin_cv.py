@@ -103,7 +103,7 @@ class MaxMarginBNClassifierCV(SearchingBNClassifier):
         :class:`OptimalityWarning`; before the first fold is complete there is nothing to decide by
         and ``KeyboardInterrupt`` is raised. A second Ctrl-C ends the final solve.
     smoothing, solver, gap_tolerance, random_state, verbose, required_arcs, forbidden_arcs, \
-missing, unseen, column_kinds, callback, memory_limit
+parameters, bins, missing, unseen, column_kinds, callback, memory_limit
         As in :class:`MaxMarginBNClassifier`.
     checkpoint : str, path or None, default=None
         As in :class:`MaxMarginBNClassifier`, for the final solve on all rows. The many short solves
@@ -198,6 +198,9 @@ missing, unseen, column_kinds, callback, memory_limit
         own, known = self.get_params(deep=False), MaxMarginBNClassifier().get_params(deep=False)
         shared = {name: own[name] for name in known if name in own}
         return MaxMarginBNClassifier(**{**shared, "max_parents": max_parents, "gamma": gamma})
+
+    def _with_chosen_settings(self) -> MaxMarginBNClassifier:
+        return self._with_setting(self.max_parents_, self.gamma_)
 
     def _problem(self, data: EncodedData) -> StructureProblem:
         return self._with_setting(self.max_parents_, self.gamma_)._problem(data)

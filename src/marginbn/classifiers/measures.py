@@ -87,7 +87,7 @@ class Quality:
         areas = [c.auc for c in by_class if c.auc is not None]
         bins, error = _calibration(given.max(axis=1), predicted == truth)
         recalls = [c.recall for c in by_class if c.recall is not None]
-        confusion = metrics.confusion_matrix(truth, predicted, labels=names)
+        confusion = [[int(((truth == a) & (predicted == b)).sum()) for b in names] for a in names]
         return cls(
             n_rows=len(truth),
             accuracy=float(metrics.accuracy_score(truth, predicted)),
@@ -96,7 +96,7 @@ class Quality:
             brier=_brier(names, truth, given),
             auc=float(np.mean(areas)) if areas else None,
             classes=by_class,
-            confusion=tuple(tuple(row) for row in confusion.tolist()),
+            confusion=tuple(map(tuple, confusion)),
             calibration=bins,
             calibration_error=error,
         )

@@ -23,7 +23,7 @@ from marginbn.classifiers import validation
 from marginbn.classifiers.base import BaseBNClassifier, Evidence, fixed_structure_result
 from marginbn.data.columns import as_input_errors
 from marginbn.data.encode import EncodedData
-from marginbn.data.ordinal import OrdinalData
+from marginbn.data.ordinal import OrdinalData, OrdinalTraining
 from marginbn.data.preparation import MAX_STATES
 from marginbn.exceptions import InputError, OptimalityWarning
 from marginbn.files import PathLike
@@ -97,19 +97,38 @@ class SearchingBNClassifier(BaseBNClassifier):
             required=resolve_arcs(self.required_arcs, data.names, "required_arcs"),
             forbidden=resolve_arcs(self.forbidden_arcs, data.names, "forbidden_arcs"),
             constant=data.constant,
+            names=data.names,
         )
 
     def _learn_quietly(self, data: EncodedData) -> Structure:
         limit = min(self.time_limit or VALIDATION_LIMIT, VALIDATION_LIMIT)
-        settings = {"time_limit": limit, "callback": None, "verbose": 0}
-        files = {"checkpoint": None, "certificate": None}
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", OptimalityWarning)
-            quiet: SearchingBNClassifier = clone(self).set_params(**settings, **files)
-            result = quiet._learn_structure(data)
+            result = make_quiet(clone(self), limit)._learn_structure(data)
         if result.status is Status.INTERRUPTED:
             raise KeyboardInterrupt  # a validation must not go on by itself
         return result.structure
+
+    def _learn_again(self, rows: OrdinalTraining, time_limit: float) -> Structure:
+        """From the structure of this classifier, which is a good one for similar rows too."""
+        quiet = make_quiet(self._with_chosen_settings(), time_limit)
+        quiet.n_jobs = None
+        problem = quiet._reduced_problem(rows.coarse.data)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", OptimalityWarning)
+            result = quiet._search(problem, usable_start(problem, self.result_.structure))
+        if result.status is Status.INTERRUPTED:
+            raise KeyboardInterrupt
+        return result.structure
+
+    def _with_chosen_settings(self) -> SearchingBNClassifier:
+        """The unfitted classifier whose search found the structure."""
+        same: SearchingBNClassifier = clone(self)
+        return same
+
+    def _reduced_problem(self, data: EncodedData) -> StructureProblem:
+        """The problem that is searched."""
+        return self._problem(data)
 
     def _seed(self) -> int:
         return seed_of(self.random_state)
@@ -160,6 +179,23 @@ class SearchingBNClassifier(BaseBNClassifier):
             return self.callback(point)  # type: ignore[no-any-return]
 
         return both
+
+
+def make_quiet(classifier: SearchingBNClassifier, time_limit: float) -> SearchingBNClassifier:
+    """Without files, without words, for a search among many."""
+    classifier.set_params(
+        time_limit=time_limit, callback=None, verbose=0, checkpoint=None, certificate=None
+    )
+    return classifier
+
+
+def usable_start(problem: StructureProblem, structure: Structure) -> Structure | None:
+    """The structure, or None where its parent sets are not all among the candidates."""
+    try:
+        problem.candidates.selection(structure)
+    except InputError:
+        return None
+    return structure
 
 
 def sha256_of(path: PathLike) -> str:
@@ -249,7 +285,8 @@ checkpoint, certificate
         As in :class:`MaxMarginBNClassifier`.
     required_arcs, forbidden_arcs : list of (parent, child), optional
         Arcs every (no) structure must have, by name; the class has the name of ``y`` or "class".
-    missing, unseen, column_kinds, identifiers, max_states, min_count, class_weight
+    parameters, bins, missing, unseen, column_kinds, identifiers, max_states, min_count, \
+class_weight
         As in :class:`NaiveBayesClassifier`.
 
     Examples
@@ -333,13 +370,16 @@ checkpoint, certificate
             forbidden=resolve_arcs(self.forbidden_arcs, data.names, "forbidden_arcs"),
         )
 
+    def _reduced_problem(self, data: EncodedData) -> StructureProblem:
+        return drop_dominated(self._problem(data))
+
     def _learn_structure(self, data: EncodedData) -> SolveResult:
-        return self._search(drop_dominated(self._problem(data)))
+        return self._search(self._reduced_problem(data))
 
 
 def gamma_from_probability(p: float) -> float:
     """gamma = log(p / (1 - p)): the log margin at which a sample counts as safe enough."""
-    if not 0.5 < p < 1:
+    if isinstance(p, bool | str) or not 0.5 < p < 1:
         raise InputError(f"p must lie strictly between 0.5 and 1, got {p}")
     return math.log(p / (1 - p))
 
@@ -361,6 +401,8 @@ class MaxMarginBNClassifier(SearchingBNClassifier):
         Soft margin against the strongest rival class (SM), or sample-wise one against all (SBM).
     gamma : float, default=log(9)
         Desired log margin; log(p / (1 - p)) for a posterior ratio of p to 1 - p.
+    p : float or None, default=None
+        The same as a probability, in place of ``gamma``: ``p=0.9`` stands for log(9).
     max_parents : int, default=2
         Parents per variable, the class counted.
     smoothing : float, default=1.0
@@ -380,7 +422,8 @@ class MaxMarginBNClassifier(SearchingBNClassifier):
         1 prints progress to stderr.
     required_arcs, forbidden_arcs : list of (parent, child), optional
         Arcs every (no) structure must have, by name; the class has the name of ``y`` or "class".
-    missing, unseen, column_kinds, identifiers, max_states, min_count, class_weight
+    parameters, bins, missing, unseen, column_kinds, identifiers, max_states, min_count, \
+class_weight
         As in :class:`NaiveBayesClassifier`.
     callback : callable, optional
         Called with a :class:`TracePoint` at every improvement; a true return value stops.
@@ -395,6 +438,11 @@ class MaxMarginBNClassifier(SearchingBNClassifier):
         File for a proof of the result that ``marginbn verify`` can check; part of the time limit
         goes into writing it down. Every fit writes it again.
 
+    Attributes
+    ----------
+    gamma_ : float
+        The desired log margin, however it was given.
+
     Examples
     --------
     >>> from marginbn import MaxMarginBNClassifier
@@ -408,6 +456,7 @@ class MaxMarginBNClassifier(SearchingBNClassifier):
     _CHECKS: ClassVar[dict[str, validation.Check]] = {
         **SearchingBNClassifier._CHECKS,
         "gamma": validation.check_positive,
+        "p": validation.optional(lambda _, value: gamma_from_probability(value)),
         "smoothing": validation.check_positive,  # it belongs to the margin, so to the problem
         "margin": validation.one_of(*get_args(MarginKind)),
     }
@@ -417,6 +466,7 @@ class MaxMarginBNClassifier(SearchingBNClassifier):
         *,
         margin: Any = "multiclass",
         gamma: float = DEFAULT_GAMMA,
+        p: float | None = None,
         max_parents: int = 2,
         smoothing: float = 1.0,
         parameters: str = "smoothed",
@@ -443,12 +493,25 @@ class MaxMarginBNClassifier(SearchingBNClassifier):
     ) -> None:
         self._store(locals())
 
+    @property
+    def gamma_(self) -> float:
+        """The desired log margin, as ``gamma`` or as ``p`` says."""
+        return float(self.gamma) if self.p is None else gamma_from_probability(self.p)
+
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        if self.p is not None and self.gamma != DEFAULT_GAMMA:
+            raise InputError(
+                f"give either gamma or p, got gamma={self.gamma!r} and p={self.p!r}; "
+                f"p={self.p!r} stands for gamma={self.gamma_:.6g}"
+            )
+
     def _problem(self, data: EncodedData) -> StructureProblem:
         return margin_problem(
             data,
             self._candidates(data),
             margin=self.margin,
-            gamma=self.gamma,
+            gamma=self.gamma_,
             smoothing=self.smoothing,
         )
 

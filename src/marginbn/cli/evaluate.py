@@ -79,12 +79,11 @@ def _maker(
     """
     from sklearn.base import clone
 
-    if method is problem.method:
-        classifier = options.build_classifier(problem, replace(search, jobs=None))
-    else:
+    classifier = asked = options.build_classifier(problem, replace(search, jobs=None))
+    if method is not problem.method:
         common = {name: getattr(problem, name) for name in options.SHARED}
         classifier = options.build_classifier(options.ProblemOptions(method=method, **common))
-    classifier.set_params(column_kinds=column_kinds)
+    classifier.set_params(column_kinds=column_kinds, missing=asked.missing)  # the same rows for all
     return lambda: clone(classifier)
 
 
@@ -144,7 +143,7 @@ def _describe(
     lines = [f"{title}; 95 % intervals", "", *align(table)]
     own = scores[method].quality
     if own is not None:
-        lines += ["", f"{method} on all rows, each predicted by a fold that did not see it", ""]
+        lines += ["", f"All rows, each predicted by a fold of {method} that did not see it", ""]
         lines += own.lines()
     return "\n".join(lines)
 

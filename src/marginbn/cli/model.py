@@ -197,8 +197,27 @@ def _name_of(data: str | None) -> str | None:
     return None if data is None else Path(data).name.removesuffix(".gz").rpartition(".")[0] or data
 
 
-FormatName = StrEnum("FormatName", "JSON BIF XMLBIF NET UAI DOT MERMAID")
-"""Formats that networks are written in: the registry's, but known without importing it."""
+class FormatName(StrEnum):
+    """Formats that networks are written in: the registry's, but known without importing it."""
+
+    JSON = "json"
+    BIF = "bif"
+    XMLBIF = "xmlbif"
+    NET = "net"
+    UAI = "uai"
+    UAI_PYAGRUM = "uai-pyagrum"
+    UAI_PGMPY = "uai-pgmpy"
+    DOT = "dot"
+    MERMAID = "mermaid"
+
+
+class DeploymentName(StrEnum):
+    """What a classifier is written as to predict without this library."""
+
+    SQL = "sql"
+    ONNX = "onnx"
+    PYTHON = "python"
+    SCORECARD = "scorecard"
 
 
 def export(
@@ -207,18 +226,45 @@ def export(
     format: Annotated[
         FormatName | None,
         typer.Option(
-            help="json, bif, xmlbif, net (Hugin), uai: variables, parents and tables; dot "
-            "(Graphviz), mermaid: the graph. [default: by the name of the file]"
+            help="The network: json, bif, xmlbif, net (Hugin), uai (uai-pyagrum, uai-pgmpy: as "
+            "these read it): variables, parents and tables; dot (Graphviz), mermaid: the graph. "
+            "[default: by the name of the file]"
         ),
     ] = None,
+    to: Annotated[
+        DeploymentName | None,
+        typer.Option(
+            help="The classifier instead, to predict elsewhere: sql (a query), onnx, python (a "
+            "file without dependencies), scorecard (points; HTML or CSV by the name of the file)."
+        ),
+    ] = None,
+    table: Annotated[
+        str, typer.Option(metavar="NAME", help="With --to sql: the table with the features.")
+    ] = "data",
+    keep: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="NAME",
+            help="With --to sql: a column that the result has, too; may be repeated. "
+            "[default: the features that matter]",
+        ),
+    ] = None,
+    data: Annotated[
+        str | None,
+        typer.Option(metavar="TABLE", help="With --to scorecard: labelled rows to count."),
+    ] = None,
+    delimiter: options.DelimiterOption = None,
 ) -> None:
-    """Write the network of a saved classifier, to stdout or a file.
+    """Write the network of a saved classifier, or code that predicts, to stdout or a file.
 
     With uai the names go to a second file beside the first; on stdout there are none.
     """
     from marginbn.classifiers.model_file import load_model
     from marginbn.export.formats import find_format
 
+    if to is not None:
+        _deploy(load_model(model), to, output, table, keep or None, data, delimiter)
+        return
     try:
         chosen = find_format(output or "", format)
     except InputError:
@@ -232,3 +278,25 @@ def export(
         data_stream().write(chosen.to_text(network))
     else:
         chosen.save(network, output)
+
+
+def _deploy(
+    classifier: BaseBNClassifier,
+    to: DeploymentName,
+    output: Path | None,
+    table: str,
+    keep: list[str] | None,
+    data: str | None,
+    delimiter: str | None,
+) -> None:
+    from marginbn.classifiers.deployment import deployable, deployment_text, export_model
+
+    rows, _ = load_rows(classifier, data, None, None, delimiter)
+    settings = {"table": table, "keep": keep, **_arguments(rows, "X", "y")}
+    if output is not None:
+        export_model(classifier, output, to, **settings)
+    elif to is DeploymentName.ONNX:
+        raise typer.BadParameter("needs a file, as ONNX is no text", param_hint="--output")
+    else:
+        text = deployment_text(classifier, deployable(classifier), to, **settings)
+        data_stream().write(text)

@@ -239,7 +239,7 @@ class ProblemOptions:
     ] = None
     missing: Annotated[
         Missing | None,
-        typer.Option(help="Training rows with missing values. [default: drop]"),
+        typer.Option(help="Training rows with missing values; bn has auto. [default: drop]"),
     ] = None
     unseen: Annotated[
         Unseen | None,

@@ -26,6 +26,7 @@ from marginbn.cli.running import DONE, ERROR, note, print_json, print_verdict, t
 from marginbn.network.wording import counted, hanging, listing
 
 if TYPE_CHECKING:
+    from marginbn.classifiers import BaseBNClassifier
     from marginbn.data.labelled import LabelledTable
     from marginbn.proof.certificate import Certificate, Data
     from marginbn.proof.checker import Verdict
@@ -139,6 +140,7 @@ def verify(
     With --data, --model, --gamma and the like the statement comes from you: a proof of another one
     is REFUTED. What you leave open and is not as usual is told as a reservation.
     """
+    from marginbn.classifiers.model_file import load_model
     from marginbn.proof.checker import read_within
     from marginbn.proof.theorem import Statement
     from marginbn.solvers.memory import parse_memory
@@ -155,6 +157,7 @@ def verify(
         match = replace(match, holdout_unsaid=holdout is None)
     statement = Statement.of(content)
     progress = progress_on_stderr(quiet or json)
+    classifier = None if wanted.model is None else load_model(wanted.model)
     checked = Checked(
         certificate=certificate,
         statement=statement,
@@ -164,7 +167,8 @@ def verify(
         unusual=[] if wanted.model is not None else unusual_settings(statement, expected),
         drop_unsaid=not wanted.drop,
         refuted=[] if match is None else table_differences(match, wanted),
-        verdict=judge(content, expected, wanted.model, progress, allowed),
+        verdict=judge(content, expected, classifier, progress, allowed),
+        is_trained=hasattr(classifier, "trained_"),
     )
     if json:
         print_json(summarise(checked))
@@ -201,6 +205,7 @@ class Checked:
     drop_unsaid: bool
     refuted: list[str]  # differences to the table
     verdict: Verdict
+    is_trained: bool = False  # parameters of the model, of which no certificate speaks
 
     @property
     def reservations(self) -> list[str]:
@@ -295,20 +300,18 @@ def asked_options(wanted: WantedOptions) -> list[str]:
 def judge(
     content: Certificate,
     expected: Statement,
-    model: Path | None,
+    classifier: BaseBNClassifier | None,
     progress: Progress,
     max_memory: int | None,
 ) -> Verdict:
     """The verdict about the statement, and about the model if there is one."""
     from marginbn.classifiers.claims import verify_model
-    from marginbn.classifiers.model_file import load_model
     from marginbn.proof.checker import verify_certificate
 
-    if model is None:
+    if classifier is None:
         return verify_certificate(
             content, progress=progress, expect=expected, max_memory=max_memory
         )
-    classifier = load_model(model)
     return verify_model(
         classifier, content, progress=progress, expect=expected, max_memory=max_memory
     )
@@ -435,6 +438,8 @@ def _origin(checked: Checked) -> str:
             "be proved, or say it: --data, --model, --gamma, --max-parents, ..., --strict."
         )
     text = f"Checked against what you gave: {', '.join(given)}."
+    if checked.is_trained:
+        text += " It is about the structure, not about the trained parameters of the model."
     if not checked.reason and checked.reservations:
         text += " The reservations are about what you did not give: say it, in the words of fit."
     return text

@@ -27,6 +27,7 @@ from numpy.typing import NDArray
 from marginbn.data.columns import Column, Kind, Scalar, frozen
 from marginbn.data.discretize import assign_bins, mdlp_cuts, name_bins
 from marginbn.data.labelled import LabelledTable
+from marginbn.data.labels import MISSING_LABEL
 from marginbn.data.missing_values import MissingPolicy
 from marginbn.data.table import Table
 from marginbn.exceptions import InputError, ProblemTooLargeError
@@ -163,7 +164,6 @@ def distinct_rows(
 
 
 UnseenPolicy = Literal["missing", "error"]
-MISSING_LABEL = "(missing)"
 
 
 @dataclass(frozen=True)

@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from marginbn.data.columns import Column
-from marginbn.data.discretize import midpoint
+from marginbn.data.discretize import short_cut
 from marginbn.data.encode import (
     Coding,
     EncodedData,
@@ -159,7 +159,7 @@ def quantile_cuts(values: FloatArray, weights: FloatArray, n_bins: int) -> Float
     --------
     >>> import numpy as np
     >>> quantile_cuts(np.array([1.0, 2.0, 2.0, 5.0]), np.ones(4), 8).tolist()
-    [1.5, 3.5]
+    [1.5, 4.0]
     >>> quantile_cuts(np.arange(100.0), np.ones(100), 4).tolist()
     [24.5, 49.5, 74.5]
     """
@@ -170,7 +170,7 @@ def quantile_cuts(values: FloatArray, weights: FloatArray, n_bins: int) -> Float
         shares = np.arange(1, n_bins) * (reached[-1] / n_bins)
         first = np.unique(np.searchsorted(reached, shares, side="right"))
         first = first[(first > 0) & (first < len(distinct))]
-    cuts = [midpoint(float(distinct[k - 1]), float(distinct[k])) for k in first]
+    cuts = [short_cut(float(distinct[k - 1]), float(distinct[k])) for k in first]
     return np.array(cuts, dtype=np.float64)
 
 

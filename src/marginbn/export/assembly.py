@@ -205,8 +205,17 @@ def to_probabilities(log_table: FloatArray) -> FloatArray:
 
 
 def write_row(probabilities: FloatArray, separator: str = " ") -> str:
-    """Numbers with the fewest digits that read back to the same floats."""
-    return separator.join(map(repr, probabilities.tolist()))
+    """Plain decimals with the fewest digits that read back to the same floats.
+
+    Some readers know no exponents: 0.00001 is not written 1e-05.
+    """
+    return separator.join(map(write_decimal, probabilities.tolist()))
+
+
+def write_decimal(value: float) -> str:
+    """The shortest decimal without exponent that reads back to the same float."""
+    text = repr(value)
+    return np.format_float_positional(value, trim="0") if "e" in text else text
 
 
 def put_first(network: BayesianNetwork, target: str | None) -> BayesianNetwork:

@@ -5,24 +5,25 @@
     network unknown {
     }
     variable rain { type discrete [ 2 ] { no, yes }; }
-    variable "wet grass" { type discrete [ 2 ] { dry, wet }; }
+    variable wet_grass { type discrete [ 2 ] { dry, wet }; }
     probability ( rain ) { table 0.8, 0.2; }
-    probability ( "wet grass" | rain ) {
+    probability ( wet_grass | rain ) {
       ( no ) 0.9, 0.1;
       ( yes ) 0.25, 0.75;
     }
+    // name: ["wet_grass", "wet grass", ["dry", "wet"]]
 
-Names made of letters, digits, ``_``, ``-`` and ``.`` stand as they are, others in quotes with the
-escape of :mod:`~marginbn.export.scanner`. Read are also: rows in any order, a ``default`` row for
-the others, ``table`` with parents (the child's states run slowest), commas or spaces between names
-and numbers, names with spaces without quotes, properties, comments, and rounded rows (see
-:mod:`marginbn.export.assembly`). The first variable is the class.
+Names and states are written as identifiers, with what they stand for in comments at the end
+(:mod:`marginbn.export.portable`). Read are also: names in quotes with the escape of
+:mod:`~marginbn.export.scanner`, rows in any order, a ``default`` row for the others, ``table`` with
+parents (the child's states run slowest), commas or spaces between names and numbers, names with
+spaces without quotes, properties, comments, and rounded rows (see :mod:`marginbn.export.assembly`).
+The first variable is the class.
 """
 
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from itertools import product
@@ -31,47 +32,54 @@ import numpy as np
 
 from marginbn.data.encode import Variable
 from marginbn.export.assembly import Assembly, FloatArray, to_probabilities, write_row
-from marginbn.export.scanner import Scanner, Word, quote
+from marginbn.export.portable import (
+    name_comments,
+    read_name_comments,
+    restore_names,
+    to_portable,
+)
+from marginbn.export.scanner import Scanner, Word
 from marginbn.files import shorten
 from marginbn.network.network import BayesianNetwork
 
 MAX_DEFAULT_CELLS = 2**22
 """Cells that ``default`` rows may fill in one file: a short file must not fill the memory."""
 
-_PLAIN = re.compile(r"[A-Za-z0-9_.-]+")
+KEYWORDS = frozenset(
+    {"network", "variable", "probability", "property", "type", "discrete", "table", "default"}
+)
+"""Words that cannot be names."""
+
+_COMMENT = "//"
 
 
 def network_to_bif(network: BayesianNetwork) -> str:
     """BIF text of a network; :func:`network_from_bif` is the inverse."""
-    network = network.without_groups()
+    network, changed = to_portable(network, KEYWORDS)
     lines = ["network unknown {", "}"]
     for variable in network.variables:
-        states = ", ".join(_name(s) for s in variable.states)
-        lines.append(f"variable {_name(variable.name)} {{")
+        states = ", ".join(variable.states)
+        lines.append(f"variable {variable.name} {{")
         lines += [f"  type discrete [ {variable.arity} ] {{ {states} }};", "}"]
     for i in range(network.n_variables):
         lines += _probability_lines(network, i)
-    return "\n".join([*lines, ""])
+    return "\n".join([*lines, *name_comments(changed, _COMMENT), ""])
 
 
 def _probability_lines(network: BayesianNetwork, i: int) -> list[str]:
     parents = [network.variables[p] for p in network.structure.parents[i]]
     table = to_probabilities(network.log_tables[i])
-    given = f" | {', '.join(_name(p.name) for p in parents)}" if parents else ""
-    head = f"probability ( {_name(network.variables[i].name)}{given} ) {{"
+    given = f" | {', '.join(p.name for p in parents)}" if parents else ""
+    head = f"probability ( {network.names[i]}{given} ) {{"
     if not parents:
         return [head, f"  table {write_row(table, ', ')};", "}"]
-    labels = product(*([_name(s) for s in p.states] for p in parents))
+    labels = product(*(p.states for p in parents))
     rows = table.reshape(-1, table.shape[-1])
     body = [
         f"  ( {', '.join(label)} ) {write_row(row, ', ')};"
         for label, row in zip(labels, rows, strict=True)
     ]
     return [head, *body, "}"]
-
-
-def _name(text: str) -> str:
-    return text if _PLAIN.fullmatch(text) else quote(text)
 
 
 @dataclass(frozen=True)
@@ -97,12 +105,13 @@ class _Block:
 
 def network_from_bif(text: str, path: str = "BIF text") -> BayesianNetwork:
     """Read a network; a :class:`FormatError` names ``path``, line and reason."""
-    return _Reader(text, path).read()
+    network = _Reader(text, path).read()
+    return restore_names(network, read_name_comments(text, _COMMENT, path), path)
 
 
 class _Reader(Scanner):
     stops = "{}()[];,|"
-    line_comment = "//"
+    line_comment = _COMMENT
     block_comment = ("/*", "*/")
 
     def read(self) -> BayesianNetwork:

@@ -79,7 +79,7 @@ class NetworkFormat:
     def _find(self, verb: str) -> Any:
         """The function of the format's module, None if it has none."""
         module = import_module(f"marginbn.export.{self.module}")
-        return getattr(module, f"{verb}_{self.name}", None)
+        return getattr(module, f"{verb}_{self.name.replace('-', '_')}", None)
 
 
 NETWORK_FORMATS: dict[str, NetworkFormat] = {
@@ -92,6 +92,8 @@ NETWORK_FORMATS: dict[str, NetworkFormat] = {
         ),
         NetworkFormat("net", (".net",), "everything; probabilities as text", "net"),
         NetworkFormat("uai", (".uai",), "numbers; the names in a second file, .uai.names", "uai"),
+        NetworkFormat("uai-pyagrum", (), "as uai, for pyAgrum's reader", "uai"),
+        NetworkFormat("uai-pgmpy", (), "as uai, for pgmpy's reader, written only", "uai", False),
         NetworkFormat("dot", (".dot", ".gv"), "the structure, written only", "graph_text", False),
         NetworkFormat(
             "mermaid", (".mmd", ".mermaid"), "the structure, written only", "graph_text", False
@@ -113,8 +115,9 @@ def save_network(network: BayesianNetwork, path: PathLike, format: str | None = 
     path
         The file.
     format
-        ``"json"``, ``"bif"``, ``"xmlbif"``, ``"net"``, ``"uai"``, ``"dot"`` or ``"mermaid"``; by
-        default the name of the file tells.
+        ``"json"``, ``"bif"``, ``"xmlbif"``, ``"net"``, ``"uai"`` (``"uai-pyagrum"`` and
+        ``"uai-pgmpy"`` for these two packages, which read UAI in their own ways), ``"dot"`` or
+        ``"mermaid"``; by default the name of the file tells.
     """
     find_format(path, format).save(network, path)
 
@@ -129,8 +132,8 @@ def load_network(
     path
         The file.
     format
-        ``"json"``, ``"bif"``, ``"xmlbif"``, ``"net"`` or ``"uai"``; by default the name of the
-        file tells.
+        ``"json"``, ``"bif"``, ``"xmlbif"``, ``"net"``, ``"uai"`` or ``"uai-pyagrum"``; by default
+        the name of the file tells.
     target
         Name of the class, which becomes variable 0; by default the first variable of the file.
 
@@ -155,7 +158,7 @@ def load_network(
     found = find_format(path, format)
     if not found.readable:
         raise InputError(
-            f"format {found.name!r} holds the structure only and cannot be read; use one of "
+            f"format {found.name!r} cannot be read: {found.holds}; use one of "
             f"{', '.join(n for n, f in NETWORK_FORMATS.items() if f.readable)}"
         )
     from marginbn.export.assembly import put_first

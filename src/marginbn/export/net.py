@@ -9,21 +9,22 @@
       label = "rain";
       states = ("no" "yes");
     }
-    node v1 {
+    node wet_grass {
       label = "wet grass";
       states = ("dry" "wet");
     }
-    potential ( v1 | rain ) {
+    potential ( wet_grass | rain ) {
       data = ((0.9 0.1)
               (0.25 0.75));
     }
+    % name: ["wet_grass", "wet grass", ["dry", "wet"]]
 
-The name of a node is an identifier in this format and its label is free text. A variable whose
-name is an identifier keeps it; others are called ``v1`` after their index, and their name is the
-label. In a file whose ``software`` is ``marginbn`` labels are the names, in other files the
-identifiers are. In a table the child's states run fastest, then the parents, the last one first.
-Comments start with ``%``. Only discrete chance nodes are read; other attributes are read past. The
-first node is the class.
+Names and states are written as identifiers, with what they stand for in comments at the end
+(:mod:`marginbn.export.portable`); labels, where they can say it, are for the eye. Files that name
+``marginbn`` itself as ``software`` are of its first version, in which labels are the names; in all
+others the identifiers are. In a table the child's states run fastest, then the parents, the last
+one first. Comments start with ``%``. Only discrete chance nodes are read; other attributes are read
+past. The first node is the class.
 """
 
 from __future__ import annotations
@@ -35,45 +36,47 @@ import numpy as np
 
 from marginbn.data.encode import Variable
 from marginbn.export.assembly import Assembly, FloatArray, to_probabilities, write_row
-from marginbn.export.scanner import Scanner, Word, quote
+from marginbn.export.portable import (
+    name_comments,
+    read_name_comments,
+    restore_names,
+    to_portable,
+)
+from marginbn.export.scanner import Scanner, Word
 from marginbn.files import shorten
 from marginbn.network.network import BayesianNetwork
 
-SOFTWARE = "marginbn"
-"""Marks files in which labels are the names of the variables."""
+SOFTWARE = "marginbn 2"
+LABELLING_SOFTWARE = "marginbn"
+"""Marks files in which labels are the names of the variables: those of the first version."""
 
-_IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
-_KEYWORDS = frozenset({"net", "class", "node", "discrete", "continuous", "potential"})
+KEYWORDS = frozenset(
+    {"net", "class", "node", "discrete", "continuous", "potential", "data"}
+    | {"decision", "utility", "function"}
+)
+"""Words that cannot be names."""
+
+_COMMENT = "%"
+
+# pgmpy looks for its keywords inside of labels, too.
+_LABEL = re.compile(r"(?!.*(?:node|net|potential|states|data|name))[A-Za-z0-9 _.,:<>+*()\[\]-]+")
 
 
 def network_to_net(network: BayesianNetwork) -> str:
     """NET text of a network; :func:`network_from_net` is the inverse."""
-    network = network.without_groups()
-    names = _identifiers(network.names)
+    labels = [name if _LABEL.fullmatch(name) else "" for name in network.names]
+    network, changed = to_portable(network, KEYWORDS)
+    names = network.names
     lines = ["net {", f'  software = "{SOFTWARE}";', "}"]
-    for name, variable in zip(names, network.variables, strict=True):
-        states = " ".join(quote(state) for state in variable.states)
-        lines += [f"node {name} {{", f"  label = {quote(variable.name)};"]
+    for label, variable in zip(labels, network.variables, strict=True):
+        states = " ".join(f'"{state}"' for state in variable.states)
+        lines += [f"node {variable.name} {{", f'  label = "{label or variable.name}";']
         lines += [f"  states = ({states});", "}"]
     for i, parents in enumerate(network.structure.parents):
         given = f" | {' '.join(names[p] for p in parents)}" if parents else ""
         lines.append(f"potential ( {names[i]}{given} ) {{")
         lines += [f"  data = {_nested(to_probabilities(network.log_tables[i]))};", "}"]
-    return "\n".join([*lines, ""])
-
-
-def _identifiers(names: tuple[str, ...]) -> list[str]:
-    """One identifier per variable, its name wherever that is one."""
-    kept = {n for n in names if _IDENTIFIER.fullmatch(n) and n not in _KEYWORDS}
-    result = []
-    for i, name in enumerate(names):
-        identifier = name
-        if name not in kept:
-            identifier = f"v{i}"
-            while identifier in kept:
-                identifier += "_"
-        result.append(identifier)
-    return result
+    return "\n".join([*lines, *name_comments(changed, _COMMENT), ""])
 
 
 def _nested(table: FloatArray) -> str:
@@ -99,7 +102,8 @@ class _Potential:
 
 def network_from_net(text: str, path: str = "NET text") -> BayesianNetwork:
     """Read a network; a :class:`FormatError` names ``path``, line and reason."""
-    return _Reader(text, path).read()
+    network = _Reader(text, path).read()
+    return restore_names(network, read_name_comments(text, _COMMENT, path), path)
 
 
 @dataclass(frozen=True)
@@ -112,7 +116,7 @@ class _Node:
 
 class _Reader(Scanner):
     stops = "{}()=;|"
-    line_comment = "%"
+    line_comment = _COMMENT
     software = ""
 
     def read(self) -> BayesianNetwork:
@@ -190,7 +194,7 @@ class _Reader(Scanner):
 
     def _declare(self, nodes: list[_Node]) -> Assembly:
         """Variables under their names; tables have them by identifier."""
-        own = self.software == SOFTWARE
+        own = self.software == LABELLING_SOFTWARE
         declared = [(Variable(n.label if own else n.identifier, n.states), n.line) for n in nodes]
         index = {node.identifier: i for i, node in enumerate(nodes)}
         assembly = Assembly(self.path, declared, index)

@@ -33,8 +33,8 @@ _ESCAPED = re.compile(r"\\u\{([0-9a-fA-F]{0,6})\}")
 UNQUOTABLE = re.compile(r'[\x00-\x1f\x7f"\\]')
 """What does not go between double quotes."""
 
-UNPRINTABLE_XML = re.compile("^[ ]|[ ]$|[\x00-\x1f\x7f\\\\\ufffe\uffff]")
-"""What XML text does not hold, or what readers strip from its ends."""
+UNPRINTABLE_XML = re.compile("^[ ]|[ ]$|(?<=[ ])[ ]|\ufeff|[\x00-\x1f\x7f\\\\\ufffe\uffff]")
+"""What XML text does not hold, or what readers strip: spaces at the ends and all but one within."""
 
 NO_WORD = re.compile(r'[\s\x00-\x1f\x7f\\"#]')
 """What does not go into a word of a file whose words are separated by white space."""

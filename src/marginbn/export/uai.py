@@ -19,12 +19,20 @@
 variables in order. Without it the variables are called ``x0``, ``x1``, ... and their states ``0``,
 ``1``, ... Text after ``#`` is a comment. Variable 0 is the class.
 
-Two packages lay tables out in their own way (``LAYOUTS``), in what they write and what they read:
+A variable with one state is written with a second one of probability zero, because pyAgrum refuses
+it otherwise; the file of names tells our reader (:mod:`marginbn.export.portable`).
+
+Two packages lay tables out in their own way (``LAYOUTS``), so that a file which is right for the
+one is wrong for the other and for everybody else:
 
 - pyAgrum has the child fastest and then the first parent, not the last. Its files are known by the
   comment with the variable's name behind each list of variables; the names are taken from there.
-- pgmpy has the first variable fastest. A file whose tables are not distributions as the format
-  has it, but all are in this layout, is read in this layout.
+  The format ``uai-pyagrum`` is written like that.
+- pgmpy writes the first variable fastest. A file whose tables are not distributions as the format
+  has it, but all are in this layout, is read in this layout. What it *reads* as ``BAYES`` has the
+  parents in the order of a Python set, another one in every process: no file can be right. As
+  ``MARKOV`` it reads the standard layout. The format ``uai-pgmpy`` is such a file: a Markov network
+  whose factors are the tables, with the same posteriors.
 """
 
 from __future__ import annotations
@@ -40,10 +48,11 @@ import numpy as np
 from marginbn import files
 from marginbn.data.encode import Variable
 from marginbn.data.text import format_error
-from marginbn.exceptions import FormatError
+from marginbn.exceptions import FormatError, InputError
 from marginbn.export import assembly
 from marginbn.export.assembly import Assembly, FloatArray
 from marginbn.export.native import NamesShape, names_to_dict
+from marginbn.export.portable import OwnNames, restore_names, to_portable
 from marginbn.export.scanner import parse_numbers, parse_whole, read_text
 from marginbn.files import PathLike, shorten
 from marginbn.network.network import BayesianNetwork
@@ -70,7 +79,20 @@ def names_path(path: PathLike) -> str:
 
 def save_uai(network: BayesianNetwork, path: PathLike) -> None:
     """Write the network and, in a second file, its names."""
-    text = network_to_uai(network)
+    _save(network, path, network_to_uai(network))
+
+
+def save_uai_pyagrum(network: BayesianNetwork, path: PathLike) -> None:
+    """Write the network as pyAgrum reads it and, in a second file, its names."""
+    _save(network, path, network_to_uai_pyagrum(network))
+
+
+def save_uai_pgmpy(network: BayesianNetwork, path: PathLike) -> None:
+    """Write the network as pgmpy reads it and, in a second file, its names."""
+    _save(network, path, network_to_uai_pgmpy(network))
+
+
+def _save(network: BayesianNetwork, path: PathLike, text: str) -> None:
     files.write_json_atomic(names_path(path), names_to_dict(network, NAMES_FORMAT, NAMES_VERSION))
     files.write_text(path, text)
 
@@ -80,6 +102,9 @@ def load_uai(path: PathLike) -> BayesianNetwork:
     text, names = read_text(path), names_path(path)
     variables = _read_names(names) if os.path.exists(names) else None
     return network_from_uai(text, os.fspath(path), variables)
+
+
+load_uai_pyagrum = load_uai  # the file tells how it is laid out
 
 
 def _read_names(path: str) -> tuple[Variable, ...]:
@@ -92,15 +117,55 @@ def _read_names(path: str) -> tuple[Variable, ...]:
 
 def network_to_uai(network: BayesianNetwork, layout: Layout = "standard") -> str:
     """UAI text of a network, without its names."""
-    network = network.without_groups()
-    parents = network.structure.parents
-    lines = ["BAYES", str(network.n_variables), " ".join(map(str, network.arities))]
+    network, _ = to_portable(network, ())
+    scopes = [(*parents, i) for i, parents in enumerate(network.structure.parents)]
+    tables = [assembly.to_probabilities(table) for table in network.log_tables]
+    laid_out = [table.transpose(LAYOUTS[layout](table.ndim)) for table in tables]
+    return _text("BAYES", network, scopes, laid_out, with_names=layout == "pyagrum")
+
+
+def network_to_uai_pyagrum(network: BayesianNetwork) -> str:
+    """UAI text as pyAgrum reads it, with identifiers as comments."""
+    return network_to_uai(network, "pyagrum")
+
+
+def network_to_uai_pgmpy(network: BayesianNetwork) -> str:
+    """The tables as factors of a Markov network, which pgmpy reads as they are meant.
+
+    It finds variables by the pairs that stand together in a factor: one that has no arcs is put
+    together with another, which changes nothing.
+    """
+    network, _ = to_portable(network, ())
+    if network.n_variables == 1:
+        raise InputError("pgmpy reads no UAI file of a single variable; use the format 'bif'")
+    scopes, tables = [], []
+    in_arcs = {v for arc in network.structure.arcs for v in arc}
+    for i, parents in enumerate(network.structure.parents):
+        table = assembly.to_probabilities(network.log_tables[i])
+        beside: tuple[int, ...] = ()
+        if i not in in_arcs:
+            beside = (0 if i else 1,)
+            table = np.tile(table, (network.arities[beside[0]], 1))
+        scopes.append((*beside, *parents, i))
+        tables.append(table)
+    return _text("MARKOV", network, scopes, tables)
+
+
+def _text(
+    kind: str,
+    network: BayesianNetwork,
+    scopes: Sequence[tuple[int, ...]],
+    tables: Sequence[FloatArray],
+    with_names: bool = False,
+) -> str:
+    lines = [kind, str(network.n_variables), " ".join(map(str, network.arities))]
     lines.append(str(network.n_variables))
-    lines += [" ".join(map(str, (len(ps) + 1, *ps, i))) for i, ps in enumerate(parents)]
-    for log_table in network.log_tables:
-        values = assembly.to_probabilities(log_table).transpose(LAYOUTS[layout](log_table.ndim))
-        rows = values.reshape(-1, values.shape[-1])
-        lines += ["", str(values.size), *(f" {assembly.write_row(row)}" for row in rows)]
+    for scope in scopes:
+        comment = f"   # {network.names[scope[-1]]}" if with_names else ""
+        lines.append(" ".join(map(str, (len(scope), *scope))) + comment)
+    for table in tables:
+        rows = table.reshape(-1, table.shape[-1])
+        lines += ["", str(table.size), *(f" {assembly.write_row(row)}" for row in rows)]
     return "\n".join([*lines, ""])
 
 
@@ -112,25 +177,31 @@ def network_from_uai(
 ) -> BayesianNetwork:
     """Read a network; a :class:`FormatError` names ``path``, line and reason.
 
-    ``variables`` have the names and states, and must have the arities of the file. The file tells
-    how its tables are laid out, unless ``layout`` does.
+    ``variables`` have the names and states, and must have the arities of the file, where a second
+    state of probability zero may stand beside an only one. The file tells how its tables are laid
+    out, unless ``layout`` does.
     """
     reader = _Reader(text, path)
     arities, tables = reader.read()
     comments = reader.scope_comments(tables)
-    if variables is None:
-        names = comments or [f"x{i}" for i in range(len(arities))]
-        variables = [
-            Variable(name, tuple(str(s) for s in range(arity)))
-            for name, arity in zip(names, arities, strict=True)
-        ]
-    elif [v.arity for v in variables] != arities:
-        raise format_error(path, None, "the file with the names belongs to another network")
-    builder = Assembly(path, [(v, None) for v in variables])
+    names = comments or [f"x{i}" for i in range(len(arities))]
+    if variables is not None:
+        names = [f"x{i}" for i in range(len(arities))]  # whatever comments say
+        if [max(2, v.arity) for v in variables] != [max(2, arity) for arity in arities]:
+            raise format_error(path, None, "the file with the names belongs to another network")
+    declared = [
+        Variable(name, tuple(str(s) for s in range(arity)))
+        for name, arity in zip(names, arities, strict=True)
+    ]
+    builder = Assembly(path, [(v, None) for v in declared])
     chosen = layout or ("pyagrum" if comments else _guess_layout(tables))
     for table in tables:
         builder.add(table.members, table.arrange(chosen), table.line)
-    return builder.build()
+    network = builder.build()
+    if variables is None:
+        return network
+    pairs = zip(names, variables, strict=True)
+    return restore_names(network, [OwnNames(name, v.name, v.states) for name, v in pairs], path)
 
 
 @dataclass(frozen=True)

@@ -30,7 +30,6 @@ from numpy.typing import NDArray
 from marginbn.data.encode import EncodedData
 from marginbn.data.ordinal import OrdinalData
 from marginbn.parameters.design import Interaction, coarse_groups, pair_interaction
-from marginbn.parameters.kernels.cuts import best_cuts
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.intp]
@@ -61,6 +60,8 @@ def find_pairs(rows: OrdinalData, posterior: FloatArray) -> Pairs:
     Of very many rows every k-th is looked at, with k times its weight. Features with very many
     states take no part.
     """
+    from marginbn.parameters.kernels.cuts import best_cuts  # loads the compiler
+
     step = -(-rows.data.n_samples // MOST_ROWS)
     if step > 1:
         rows, posterior = _thinned(rows, step), posterior[::step]

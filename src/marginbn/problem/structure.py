@@ -35,6 +35,19 @@ def is_acyclic(parents: Sequence[Sequence[int]]) -> bool:
 
 
 @dataclass(frozen=True)
+class EquivalenceClass:
+    """All structures with the same independences, as a graph that is directed where they agree.
+
+    ``directed`` are arcs (parent, child) of all of them, ``undirected`` pairs (smaller, larger)
+    whose arc is turned one way in some and the other way in others. Also known as CPDAG.
+    """
+
+    n_variables: int
+    directed: tuple[tuple[int, int], ...]
+    undirected: tuple[tuple[int, int], ...]
+
+
+@dataclass(frozen=True)
 class Structure:
     """One parent set per variable; variable 0 is the class.
 
@@ -93,6 +106,148 @@ class Structure:
         """Variables that have ``variable`` among their parents."""
         return tuple(child for child, ps in enumerate(self.parents) if variable in ps)
 
+    def markov_blanket(self, variable: int) -> tuple[int, ...]:
+        """Parents, children and other parents of the children: given these, nothing else matters.
+
+        Examples
+        --------
+        >>> Structure(((), (), (0, 1), (2,))).markov_blanket(0)
+        (1, 2)
+        """
+        children = self.children(self._checked(variable))
+        blanket = {*self.parents[variable], *children}
+        blanket.update(p for child in children for p in self.parents[child])
+        return tuple(sorted(blanket - {variable}))
+
+    def d_separated(
+        self,
+        a: int | Iterable[int],
+        b: int | Iterable[int],
+        given: int | Iterable[int] = (),
+    ) -> bool:
+        """Whether ``a`` and ``b`` are independent given the others, whatever the tables are.
+
+        Among the ancestors of all that is named, parents of a common child are joined, directions
+        are forgotten, and what is given is taken out: then no path may lead from a to b
+        (Lauritzen et al. 1990).
+
+        Examples
+        --------
+        >>> collider = Structure(((), (), (0, 1)))  # 0 -> 2 <- 1
+        >>> collider.d_separated(0, 1), collider.d_separated(0, 1, given=2)
+        (True, False)
+        """
+        first, second, known = (self._as_set(v) for v in (a, b, given))
+        if first & second or (first | second) & known:
+            raise InputError("a, b and given must not share variables")
+        neighbours = self._moral_graph(self.ancestors(first | second | known))
+        reached, todo = set(first), list(first)
+        while todo:
+            new = neighbours[todo.pop()] - known - reached
+            reached |= new
+            todo += new
+        return reached.isdisjoint(second)
+
+    def ancestors(self, variables: int | Iterable[int]) -> set[int]:
+        """The variables and everything with a directed path to one of them."""
+        found = self._as_set(variables)
+        todo = list(found)
+        while todo:
+            new = set(self.parents[todo.pop()]) - found
+            found |= new
+            todo += new
+        return found
+
+    def _moral_graph(self, variables: set[int]) -> dict[int, set[int]]:
+        """Neighbours when parents of a common child are joined; ``variables`` hold all parents."""
+        neighbours: dict[int, set[int]] = {v: set() for v in variables}
+        for child in variables:
+            family = {child, *self.parents[child]}
+            for member in family:
+                neighbours[member] |= family - {member}
+        return neighbours
+
+    def cpdag(self) -> EquivalenceClass:
+        """The equivalence class: which arcs data alone, without interventions, could direct.
+
+        Directed are the arcs of v-structures (two parents of a child that are not neighbours
+        themselves) and those that follow by Meek's rules: no new v-structure and no cycle may
+        arise.
+
+        Examples
+        --------
+        >>> Structure(((), (0,), (1,))).cpdag().undirected  # a chain can be turned around
+        ((0, 1), (1, 2))
+        >>> Structure(((), (), (0, 1), (2,))).cpdag().directed
+        ((0, 2), (1, 2), (2, 3))
+        """
+        directed = {
+            (p, child)
+            for child, parents in enumerate(self.parents)
+            for p in parents
+            if any(q != p and not self._adjacent(p, q) for q in parents)
+        }
+        open_arcs = set(self.arcs) - directed
+        while forced := {arc for arc in open_arcs if self._is_forced(*arc, directed, open_arcs)}:
+            directed |= forced
+            open_arcs -= forced
+        undirected = sorted((min(arc), max(arc)) for arc in open_arcs)
+        ordered = sorted(directed, key=lambda arc: arc[::-1])
+        return EquivalenceClass(self.n_variables, tuple(ordered), tuple(undirected))
+
+    def _is_forced(
+        self, p: int, c: int, directed: set[tuple[int, int]], open_arcs: set[tuple[int, int]]
+    ) -> bool:
+        """Whether one of Meek's rules directs the arc; its own direction is the only one left."""
+        before = [a for a, b in directed if b == p]
+        if any(not self._adjacent(a, c) for a in before):  # a -> p - c
+            return True
+        if any((b, c) in directed for a, b in directed if a == p):  # p -> b -> c
+            return True
+        into = [a for a, b in directed if b == c]
+        linked = [a for a in into if (a, p) in open_arcs or (p, a) in open_arcs]
+        return any(not self._adjacent(a, b) for a in linked for b in linked if a != b)
+
+    def _adjacent(self, a: int, b: int) -> bool:
+        return a in self.parents[b] or b in self.parents[a]
+
+    def structural_hamming_distance(self, other: Structure, *, cpdag: bool = False) -> int:
+        """How many pairs of variables are joined differently: an arc more, less or turned around.
+
+        With ``cpdag=True`` the equivalence classes are compared, so that arcs which no data could
+        direct do not count.
+
+        Examples
+        --------
+        >>> chain, turned = Structure(((), (0,), (1,))), Structure(((1,), (2,), ()))
+        >>> chain.structural_hamming_distance(turned)
+        2
+        >>> chain.structural_hamming_distance(turned, cpdag=True)
+        0
+        """
+        if other.n_variables != self.n_variables:
+            raise InputError(
+                f"other must have {self.n_variables} variables, got {other.n_variables}"
+            )
+        mine, theirs = self._marks(cpdag), other._marks(cpdag)
+        return sum(mine.get(pair) != theirs.get(pair) for pair in mine.keys() | theirs.keys())
+
+    def _marks(self, cpdag: bool) -> dict[tuple[int, int], int]:
+        """For each pair that is joined, its child, or -1 where the direction is open."""
+        graph = self.cpdag() if cpdag else None
+        arcs = self.arcs if graph is None else graph.directed
+        marks = {(min(arc), max(arc)): arc[1] for arc in arcs}
+        return marks | dict.fromkeys(() if graph is None else graph.undirected, -1)
+
+    def _as_set(self, variables: int | Iterable[int]) -> set[int]:
+        listed = [variables] if isinstance(variables, int) else variables
+        return {self._checked(v) for v in listed}
+
+    def _checked(self, variable: int) -> int:
+        if not 0 <= variable < self.n_variables:
+            raise InputError(f"a variable must lie in 0..{self.n_variables - 1}, got {variable}")
+        return int(variable)
+
     @classmethod
     def from_arcs(cls, n_variables: int, arcs: Iterable[tuple[int, int]]) -> Structure:
         """Build the structure from (parent, child) pairs."""
@@ -119,8 +274,9 @@ def find_cycle(parents: Sequence[Sequence[int]]) -> list[int] | None:
     return path[path.index(path[-1]) + 1 :]
 
 
-def describe_cycle(parents: Sequence[Sequence[int]]) -> str:
-    """One directed cycle, like ``1 -> 2 -> 1``; the graph must have one."""
+def describe_cycle(parents: Sequence[Sequence[int]], names: Sequence[str] | None = None) -> str:
+    """One directed cycle, like ``1 -> 2 -> 1`` or by names; the graph must have one."""
     cycle = find_cycle(parents)
     assert cycle is not None
-    return " -> ".join(str(v) for v in reversed([cycle[-1], *cycle]))
+    around = reversed([cycle[-1], *cycle])
+    return " -> ".join(str(v) if names is None else names[v] for v in around)

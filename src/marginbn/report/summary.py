@@ -149,7 +149,7 @@ def choice_record(classifier: BaseBNClassifier) -> dict[str, Any] | None:
     return {
         "chosen": classifier.chosen_,
         "candidates": [{k: v.item() for k, v in row.items()} for row in rows],
-        "n_members": len(classifier.trained_),
+        "n_members": len(getattr(classifier, "trained_", ())),
     }
 
 

@@ -1,0 +1,309 @@
+r"""A classifier as sums of table entries: what runs without this library.
+
+The class posterior of a Bayesian network needs only the families that hold the class. Their log
+tables, as differences to the first class 0, are added up:
+
+    s_c(x) = bias_c + sum_F T_F[x_F, c],      s_0 = 0
+    P(c | x) = (1 - doubt) softmax_c s(x) + doubt * background_c
+
+Several such members with weights are averaged. That is all that SQL, ONNX, Python and a scorecard
+have to do (``sql.py``, ``onnx_graph.py``, ``python_code.py``, ``scorecard.py``).
+
+**Missing values.** A value that is missing (or a category that training never saw) is summed out.
+That stays a table entry for two kinds of features, whatever else is missing:
+
+- a *leaf*, a feature without children in a network of counted tables: its family sums to one for
+  every class, so its entry is 0;
+- a feature in no family with the class: it says nothing at all and is left out.
+
+Of all others an export asks for a value: what it then answers is no number (SQL: NULL, ONNX: NaN,
+Python: an error that names the column). Trained networks answer for rows with missing values by
+another rule than summing out, so there every feature is asked for. A column that was fitted with
+``missing="state"`` has a state for missing values and always an answer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from marginbn.data.encode import Coding
+from marginbn.exceptions import InputError
+from marginbn.network.network import BayesianNetwork
+
+FloatArray = NDArray[np.float64]
+IntArray = NDArray[np.intp]
+
+NEGLIGIBLE = 1e-10
+"""Scores that differ by less are equal: rounding leaves about 1e-14."""
+
+
+@dataclass(frozen=True)
+class Feature:
+    """A column and what becomes of its values: codes 0, 1, ...; None where a value is asked for.
+
+    ``n_codes`` counts the states and, if a missing value is one more table entry, that.
+    """
+
+    coding: Coding
+    n_codes: int
+    missing_code: int | None
+    unseen_code: int | None
+
+    @property
+    def name(self) -> str:
+        """Of the column."""
+        return self.coding.name
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        """Names of the codes."""
+        states = self.coding.variable.states
+        return states if self.n_codes == len(states) else (*states, "(missing or unknown)")
+
+
+@dataclass(frozen=True, eq=False)
+class Term:
+    """A table that is looked up.
+
+    Parameters
+    ----------
+    members
+        Features by index.
+    groups
+        For each member the row of the table that each of its codes has on the member's axis.
+    table
+        float64, one axis per member, classes 1, 2, ... last.
+    """
+
+    members: tuple[int, ...]
+    groups: tuple[IntArray, ...]
+    table: FloatArray
+
+
+@dataclass(frozen=True, eq=False)
+class Member:
+    """A sum of terms with its background; ``bias`` is of classes 1, 2, ..."""
+
+    weight: float
+    bias: FloatArray
+    terms: tuple[Term, ...]
+    doubt: float = 0.0
+    background: FloatArray | None = None
+
+    @property
+    def largest_score(self) -> float:
+        """No score is farther from zero."""
+        largest = [np.abs(term.table).max(initial=0.0) for term in self.terms]
+        return float(np.abs(self.bias).max(initial=0.0) + sum(largest))
+
+
+@dataclass(frozen=True, eq=False)
+class ScoreModel:
+    """Features, classes and members; ``target`` is the name of the class."""
+
+    target: str
+    classes: tuple[object, ...]
+    features: tuple[Feature, ...]
+    members: tuple[Member, ...]
+
+    @property
+    def n_classes(self) -> int:
+        """Number of classes."""
+        return len(self.classes)
+
+    @property
+    def used(self) -> tuple[int, ...]:
+        """Features that some term looks at."""
+        looked_at = {i for member in self.members for term in member.terms for i in term.members}
+        return tuple(sorted(looked_at))
+
+    def probabilities(self, codes: NDArray[np.integer]) -> FloatArray:
+        """P(c | x) of rows of codes (n, n_features): the definition, for comparison."""
+        total = np.zeros((len(codes), self.n_classes))
+        for member in self.members:
+            scores = np.zeros((len(codes), self.n_classes))
+            scores[:, 1:] = member.bias
+            for term in member.terms:
+                pairs = zip(term.groups, term.members, strict=True)
+                scores[:, 1:] += term.table[tuple(groups[codes[:, i]] for groups, i in pairs)]
+            exps = np.exp(scores - scores.max(axis=1, keepdims=True))
+            answer = exps / exps.sum(axis=1, keepdims=True)
+            if member.background is not None:
+                answer = (1 - member.doubt) * answer + member.doubt * member.background
+            total += member.weight * answer
+        return total
+
+
+@dataclass(frozen=True, eq=False)
+class WeightedNetwork:
+    """A network that predicts, with its weight in the average and its background."""
+
+    network: BayesianNetwork
+    weight: float = 1.0
+    doubt: float = 0.0
+    background: FloatArray | None = None
+
+
+def score_model(
+    networks: Sequence[WeightedNetwork],
+    codings: Sequence[Coding],
+    classes: Sequence[object],
+    *,
+    sums_out: bool,
+    unseen_is_missing: bool,
+) -> ScoreModel:
+    """The model of networks over the same variables.
+
+    ``sums_out`` says that missing features are summed out (of counted networks), and
+    ``unseen_is_missing`` that unseen categories are treated alike.
+    """
+    first = networks[0].network
+    for member in networks:
+        _refuse_zeros(member.network)
+    may_miss = set(range(first.n_variables)) if sums_out else set()
+    for member in networks:
+        may_miss &= _leaves(member.network)
+    features = tuple(
+        _feature(coding, i + 1 in may_miss, unseen_is_missing) for i, coding in enumerate(codings)
+    )
+    members = tuple(
+        Member(item.weight, *_bias_and_terms(item.network, features), item.doubt, item.background)
+        for item in networks
+    )
+    return ScoreModel(first.names[0], tuple(classes), features, members)
+
+
+def _refuse_zeros(network: BayesianNetwork) -> None:
+    for variable, table in zip(network.variables, network.log_tables, strict=True):
+        if np.isneginf(table).any() and variable.arity > 1:
+            raise InputError(
+                f"the table of {variable.name!r} has probabilities of zero, whose logarithms no "
+                "sum of points holds; fit with smoothing > 0"
+            )
+
+
+def _leaves(network: BayesianNetwork) -> set[int]:
+    """Variables without children."""
+    parents = {p for own in network.structure.parents for p in own}
+    return set(range(network.n_variables)) - parents
+
+
+def _feature(coding: Coding, may_miss: bool, unseen_is_missing: bool) -> Feature:
+    n_states = coding.variable.arity
+    summed_out = n_states if may_miss else None
+    missing = n_states - 1 if coding.missing_state else summed_out
+    unseen = summed_out if unseen_is_missing and coding.kind == "categorical" else None
+    return Feature(coding, n_states + may_miss, missing, unseen)
+
+
+def _bias_and_terms(
+    network: BayesianNetwork, features: Sequence[Feature]
+) -> tuple[FloatArray, tuple[Term, ...]]:
+    bias = np.zeros(network.n_classes - 1)
+    terms: list[Term] = []
+    for i, parents in enumerate(network.structure.parents):
+        if i == 0:
+            axes = parents
+            table = network.log_tables[0]
+        elif 0 in parents:
+            axes = (*(p for p in parents if p), i)
+            table = _class_last(network, i)
+        else:
+            continue
+        table = table[..., 1:] - table[..., :1]
+        if not axes:
+            bias = bias + table
+        elif np.any(table):
+            terms.append(_term(network, axes, i, table, features))
+    return _compacted(bias, terms)
+
+
+def _class_last(network: BayesianNetwork, i: int) -> FloatArray:
+    """The table of a child of the class; the class, in all its states, is the last axis."""
+    table = np.moveaxis(network.log_tables[i], 0, -1)  # parents are in order, so it is the first
+    return table[..., network.group_codes(0, np.arange(network.n_classes))]
+
+
+def _term(
+    network: BayesianNetwork,
+    axes: tuple[int, ...],
+    child: int,
+    table: FloatArray,
+    features: Sequence[Feature],
+) -> Term:
+    """The table with an entry of zero for a child that is missing."""
+    groups = []
+    for axis, v in enumerate(axes):
+        states = np.arange(network.arities[v])
+        rows = states if v == child else network.group_codes(v, states)
+        if features[v - 1].n_codes > len(states):  # a leaf, so it is the child itself
+            zeros = np.zeros_like(np.take(table, [0], axis=axis))
+            table = np.concatenate([table, zeros], axis=axis)
+            rows = np.append(rows, len(rows))
+        groups.append(rows.astype(np.intp))
+    return Term(tuple(v - 1 for v in axes), tuple(groups), table)
+
+
+def _compacted(bias: FloatArray, terms: Sequence[Term]) -> tuple[FloatArray, tuple[Term, ...]]:
+    """The same sum with smaller tables, where parts of them depend on one feature alone.
+
+    In a trained network a feature has an effect of its own over many bins, and interacts with its
+    parents in a few groups of bins, if at all. Its table holds the sum of both. Taken apart,
+
+        T[x, y] = T[0, 0] + (T[x, 0] - T[0, 0]) + (T[0, y] - T[0, 0]) + R[x, y],
+
+    R has equal rows for all bins of a group, and they become one.
+    """
+    singles: dict[int, Term] = {}
+    others: list[Term] = []
+    for term in terms:
+        rest = _interaction(term)
+        if len(term.members) > 1 and _size(rest) < _size(term) / 2:
+            origin = term.table[(0,) * len(term.members)]
+            bias = bias + origin
+            for axis, i in enumerate(term.members):
+                _add_single(singles, i, _effect(term, axis)[term.groups[axis]] - origin)
+            others += [rest] if np.any(rest.table) else []
+        elif len(term.members) == 1:
+            _add_single(singles, term.members[0], term.table[term.groups[0]])
+        else:
+            others.append(term)
+    return bias, (*(singles[i] for i in sorted(singles)), *others)
+
+
+def _size(term: Term) -> int:
+    return term.table.size + sum(term.table.shape[:-1])
+
+
+def _effect(term: Term, axis: int) -> FloatArray:
+    """Entries along one axis with all other members at their first row."""
+    place: list[int | slice] = [0] * len(term.members)
+    place[axis] = slice(None)
+    return np.asarray(term.table[tuple(place)])
+
+
+def _add_single(singles: dict[int, Term], i: int, table: FloatArray) -> None:
+    known = singles[i].table if i in singles else 0.0
+    singles[i] = Term((i,), (np.arange(len(table)),), known + table)
+
+
+def _interaction(term: Term) -> Term:
+    """What is left of a table without the effects of its members; equal rows are one."""
+    n = len(term.members)
+    rest = term.table + (n - 1) * term.table[(0,) * n]
+    for axis in range(n):
+        shape = [1] * n + [-1]
+        shape[axis] = term.table.shape[axis]
+        rest = rest - _effect(term, axis).reshape(shape)
+    rest = np.where(np.abs(rest) < NEGLIGIBLE, 0.0, rest)
+    groups = []
+    for axis in range(n):
+        rows = np.round(np.moveaxis(rest, axis, 0) / NEGLIGIBLE).reshape(rest.shape[axis], -1)
+        first, inverse = np.unique(rows, axis=0, return_index=True, return_inverse=True)[1:]
+        rest = np.take(rest, first, axis=axis)
+        groups.append(inverse.reshape(-1)[term.groups[axis]].astype(np.intp))
+    return Term(term.members, tuple(groups), rest)

@@ -1,0 +1,210 @@
+"""A classifier as one SQL query that needs nothing but CASE and EXP.
+
+::
+
+    WITH codes AS (SELECT ..., CASE WHEN "age" <= 30e0 THEN 0 ... END AS c0, ... FROM "data"),
+    scores AS (SELECT ..., 0.5e0 + CASE c0 WHEN 0 THEN ... END + ... AS s1, ... FROM codes),
+    mixed AS (SELECT ..., 1e0 / (1e0 + EXP(s1)) AS p0, ... FROM scores)
+    SELECT ..., CASE ... END AS "prediction", ... AS "P(yes)" FROM ...
+
+It runs in SQLite, DuckDB, PostgreSQL and whatever else knows common table expressions. Numbers are
+doubles: literals have an exponent, because without one DuckDB and PostgreSQL take them for
+decimals. Missing is NULL. Where a value is asked for and missing, all answers are NULL
+(:mod:`marginbn.export.score_model`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
+
+import numpy as np
+
+from marginbn.data.columns import Scalar
+from marginbn.exceptions import InputError
+from marginbn.export.score_model import Feature, FloatArray, Member, ScoreModel, Term
+
+_LARGEST_EXPONENT = 600.0
+"""EXP of more than about 709 is no double any more."""
+
+
+def to_sql(model: ScoreModel, table: str = "data", keep: Sequence[str] | None = None) -> str:
+    """Text of the query.
+
+    Parameters
+    ----------
+    model
+        What to compute.
+    table
+        Name of the table with the features.
+    keep
+        Columns of it that the result has, too; by default the features that matter.
+    """
+    kept = [quote_name(name) for name in _kept(model, keep)]
+    answers = ["prediction", *(f"P({label})" for label in model.classes)]
+    _refuse_clash(keep or (), answers)
+    codes = [f"{_code(model.features[i])} AS {_own('c', i)}" for i in model.used]
+    scores = [text for k, member in enumerate(model.members) for text in _scores(member, k)]
+    mixed = [f"{_mixture(model, c)} AS {_own('p', c)}" for c in range(model.n_classes)]
+    final = [f"{_prediction(model)} AS {quote_name('prediction')}"]
+    final += [f"{_own('p', c)} AS {quote_name(name)}" for c, name in enumerate(answers[1:])]
+    steps = [
+        f"marginbn_codes AS (\n{_select([*kept, *codes], quote_name(table))}\n)",
+        f"marginbn_scores AS (\n{_select([*kept, *scores], 'marginbn_codes')}\n)",
+        f"marginbn_mixed AS (\n{_select([*kept, *mixed], 'marginbn_scores')}\n)",
+    ]
+    return f"WITH {', '.join(steps)}\n{_select([*kept, *final], 'marginbn_mixed')}\n"
+
+
+def _own(letter: str, *numbers: int) -> str:
+    """The name of a column of ours, which no table is likely to have."""
+    return f'"marginbn_{letter}{"_".join(map(str, numbers))}"'
+
+
+def _select(columns: Sequence[str], source: str) -> str:
+    listed = ",\n  ".join(columns or ['1 AS "one"'])
+    return f"SELECT\n  {listed}\nFROM {source}"
+
+
+def _kept(model: ScoreModel, keep: Sequence[str] | None) -> list[str]:
+    return [model.features[i].name for i in model.used] if keep is None else list(keep)
+
+
+def _refuse_clash(keep: Sequence[str], answers: Sequence[str]) -> None:
+    clash = {name.lower() for name in keep} & {name.lower() for name in answers}
+    if clash:
+        raise InputError(f"keep must not name {min(clash)!r}, a column of the answer")
+
+
+def quote_name(name: str) -> str:
+    """A name of a table or column."""
+    _refuse_nul(name)
+    return '"' + name.replace('"', '""') + '"'
+
+
+def quote_value(value: object) -> str:
+    """A value as a literal; numbers that are no integers are doubles."""
+    if isinstance(value, bool | np.bool_):
+        return "TRUE" if value else "FALSE"
+    if isinstance(value, int | np.integer):
+        return str(int(value))
+    if isinstance(value, float | np.floating):
+        return number(float(value))
+    text = str(value)
+    _refuse_nul(text)
+    return "'" + text.replace("'", "''") + "'"
+
+
+def _refuse_nul(text: str) -> None:
+    if "\0" in text:
+        raise InputError(f"SQL holds no NUL character, got the name {text[:40]!r}")
+
+
+def number(value: float) -> str:
+    """A double."""
+    text = repr(float(value))
+    return text if "e" in text else f"{text}e0"
+
+
+def _code(feature: Feature) -> str:
+    """The code of a value; NULL where a value is asked for."""
+    name = quote_name(feature.name)
+    cases = [f"WHEN {name} IS NULL THEN {_or_null(feature.missing_code)}"]
+    if feature.coding.kind == "numeric":
+        cuts = feature.coding.cuts
+        cases += [f"WHEN {name} <= {number(cut)} THEN {code}" for code, cut in enumerate(cuts)]
+        return _case("", cases, str(len(cuts)))
+    categories: Sequence[Scalar] = feature.coding.categories
+    cases += [
+        f"WHEN {name} = {quote_value(category)} THEN {code}"
+        for code, category in enumerate(categories)
+    ]
+    return _case("", cases, _or_null(feature.unseen_code))
+
+
+def _or_null(code: int | None) -> str:
+    return "NULL" if code is None else str(code)
+
+
+def _case(what: str, cases: Sequence[str], otherwise: str | None = None) -> str:
+    ending = "" if otherwise is None else f" ELSE {otherwise}"
+    return f"CASE{what and ' '}{what} {' '.join(cases)}{ending} END"
+
+
+def _scores(member: Member, k: int) -> Iterator[str]:
+    """Sums of bias and table entries, one column per class after the first."""
+    for c in range(len(member.bias)):
+        parts = [number(member.bias[c])]
+        parts += [_look_up(term, term.table[..., c]) for term in member.terms]
+        lines = "\n    + ".join(parts)
+        yield f"{lines} AS {_own('s', k, c + 1)}"
+
+
+def _look_up(term: Term, table: FloatArray, axis: int = 0) -> str:
+    """Nested CASEs, one level per feature."""
+    if axis == len(term.members):
+        return number(float(table))
+    groups = term.groups[axis]
+    cases = []
+    for row in range(table.shape[0]):
+        codes = np.flatnonzero(groups == row).tolist()
+        inner = _look_up(term, table[row], axis + 1)
+        cases += [f"WHEN {code} THEN {inner}" for code in codes]
+    if len(cases) > table.shape[0]:  # a group of several codes: say each entry once
+        cases = list(_by_range(term, table, axis))
+        return _case("", cases)
+    return _case(_own("c", term.members[axis]), cases)
+
+
+def _by_range(term: Term, table: FloatArray, axis: int) -> Iterator[str]:
+    name = _own("c", term.members[axis])
+    for row in range(table.shape[0]):
+        codes = np.flatnonzero(term.groups[axis] == row).tolist()
+        listed = ", ".join(map(str, codes))
+        if len(codes) > 2 and all(b == a + 1 for a, b in pairwise(codes)):
+            condition = f"{name} BETWEEN {codes[0]} AND {codes[-1]}"
+        else:
+            condition = f"{name} IN ({listed})"
+        yield f"WHEN {condition} THEN {_look_up(term, table[row], axis + 1)}"
+
+
+def _mixture(model: ScoreModel, c: int) -> str:
+    """The probability of a class: the average over the members."""
+    parts = []
+    for k, member in enumerate(model.members):
+        posterior = f"{number(member.weight * (1.0 - member.doubt))} * {_softmax(model, k, c)}"
+        parts.append(posterior)
+        if member.background is not None:
+            share = float(member.weight * member.doubt * member.background[c])
+            parts.append(number(share))
+    return " + ".join(parts)
+
+
+def _softmax(model: ScoreModel, k: int, c: int) -> str:
+    """1 / sum of EXP(score of another class - own score), the exponents kept in range."""
+    bounded = model.members[k].largest_score < _LARGEST_EXPONENT / 2
+    others = ["1e0"]
+    for d in range(model.n_classes):
+        if d == c:
+            continue
+        other = _own("s", k, d) if d else "0e0"
+        own = _own("s", k, c) if c else "0e0"
+        exponent = f"{other} - {own}"
+        if not bounded:
+            most = number(_LARGEST_EXPONENT)
+            exponent = (
+                f"CASE WHEN {exponent} > {most} THEN {most} WHEN {exponent} < -{most} THEN -{most} "
+                f"ELSE {exponent} END"
+            )
+        others.append(f"EXP({exponent})")
+    return f"(1e0 / ({' + '.join(others)}))"
+
+
+def _prediction(model: ScoreModel) -> str:
+    """The most probable class, the first of equals; NULL without an answer."""
+    cases = [f"WHEN {_own('p', 0)} IS NULL THEN NULL"]
+    for c in range(model.n_classes - 1):
+        later = range(c + 1, model.n_classes)
+        largest = " AND ".join(f"{_own('p', c)} >= {_own('p', d)}" for d in later)
+        cases.append(f"WHEN {largest} THEN {quote_value(model.classes[c])}")
+    return _case("", cases, quote_value(model.classes[-1]))
