@@ -31,6 +31,7 @@ from __future__ import annotations
 
 import re
 import warnings
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Annotated, Any, Literal
@@ -49,6 +50,7 @@ from marginbn.classifiers.search import (
     GenerativeBNClassifier,
     MaxMarginBNClassifier,
     resolve_arcs,
+    resolve_forbidden,
 )
 from marginbn.data.encode import Coding, EncodedData, TableCoding
 from marginbn.exceptions import InputError
@@ -361,9 +363,11 @@ def _is_residual(params: dict[str, Any]) -> bool:
 
 def _asked_arcs(params: dict[str, Any], network: BayesianNetwork) -> dict[str, NamedArcs]:
     """Required and forbidden arcs, but for those that a residual score takes for granted."""
+    names = network.names
+    required = resolve_arcs(params["required_arcs"], names, "required_arcs")
     arcs = {
-        name: _named_arcs(params[name], network, name)
-        for name in ("required_arcs", "forbidden_arcs")
+        "required_arcs": _named_arcs(required, names),
+        "forbidden_arcs": _named_arcs(resolve_forbidden(params, names), names),
     }
     if _is_residual(params):
         target = network.names[0]
@@ -372,9 +376,8 @@ def _asked_arcs(params: dict[str, Any], network: BayesianNetwork) -> dict[str, N
     return arcs
 
 
-def _named_arcs(arcs: Any, network: BayesianNetwork, name: str) -> NamedArcs:
-    names = network.names
-    return tuple((names[p], names[c]) for p, c in resolve_arcs(arcs, names, name))
+def _named_arcs(arcs: Sequence[tuple[int, int]], names: Sequence[str]) -> NamedArcs:
+    return tuple((names[p], names[c]) for p, c in arcs)
 
 
 def _as_version_2(data: Any) -> Any:

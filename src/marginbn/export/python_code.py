@@ -104,7 +104,8 @@ def _feature(feature: Feature) -> tuple[object, ...]:
 def _member(member: Member, n_classes: int) -> tuple[object, ...]:
     terms = []
     for term in member.terms:
-        strides, stride = [], 1
+        strides: list[int] = []
+        stride = 1
         for size in reversed(term.table.shape[:-1]):
             strides.insert(0, stride)
             stride *= size
