@@ -26,6 +26,8 @@ from marginbn import (
     NaiveBayesClassifier,
     OptimalityWarning,
     TANClassifier,
+    load_model,
+    save_model,
 )
 from marginbn.classifiers.validation import read_training_rows
 from marginbn.data.encode import encode_training
@@ -255,6 +257,36 @@ def test_required_and_forbidden_arcs():
     assert clf.structure_.parents[5] == ()
     with pytest.raises(InputError, match="required_arcs names the variable 'nobody'"):
         MaxMarginBNClassifier(required_arcs=[("nobody", "a")]).fit(frame, y)
+
+
+@pytest.mark.parametrize("kind", [MaxMarginBNClassifier, GenerativeBNClassifier])
+def test_tiers_and_allowed_arcs(kind, tmp_path):
+    """They are the forbidden arcs that they imply: same optimum, and none of those arcs."""
+    frame, y = mixed_frame()
+    names = ["answer", "a", "b", "c", "d", "e"]
+    tiers = [["d"], ["answer", "a"], ["b"]]
+    backward = [(late, "d") for late in ("answer", "a", "b")]
+    backward += [("b", "answer"), ("b", "a")]
+    clf = kind(tiers=tiers).fit(frame, y)
+    same = kind(forbidden_arcs=backward).fit(frame, y)
+    assert clf.objective_ == same.objective_
+    assert clf.structure_ == same.structure_
+    save_model(clf, tmp_path / "m.json")
+    assert [list(tier) for tier in load_model(tmp_path / "m.json").tiers] == tiers
+    allowed = [("answer", name) for name in names[1:]] + [("a", "b")]
+    other = kind(allowed_arcs=allowed).fit(frame, y)
+    arcs = {(names[p], names[c]) for p, c in other.structure_.arcs}
+    assert arcs <= set(allowed)
+    with pytest.raises(InputError, match="the arc from 'b' to 'a' is among required_arcs"):
+        kind(tiers=[["a"], ["b"]], required_arcs=[("b", "a")]).fit(frame, y)
+    for wrong, reason in [
+        (["a", "b"], "lists of variables"),
+        (3, "lists of variables"),
+        ([["nobody"]], "tiers names the variable 'nobody'"),
+        ([["a"], ["a"]], "twice"),
+    ]:
+        with pytest.raises(InputError, match=reason):
+            kind(tiers=wrong).fit(frame, y)
 
 
 def test_a_limit_is_a_normal_ending():

@@ -24,7 +24,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from marginbn import files
 from marginbn.classifiers.base import BaseBNClassifier, Evidence
-from marginbn.classifiers.search import resolve_arcs
+from marginbn.classifiers.search import resolve_arcs, resolve_forbidden
 from marginbn.data.encode import EncodedData, Variable
 from marginbn.exceptions import InputError
 from marginbn.network.network import BayesianNetwork
@@ -168,9 +168,11 @@ def is_residual(params: dict[str, Any]) -> bool:
 
 def _asked_arcs(params: dict[str, Any], network: BayesianNetwork) -> dict[str, NamedArcs]:
     """Required and forbidden arcs, but for those that a residual score takes for granted."""
+    names = network.names
+    required = resolve_arcs(params["required_arcs"], names, "required_arcs")
     arcs = {
-        name: _named_arcs(params[name], network, name)
-        for name in ("required_arcs", "forbidden_arcs")
+        "required_arcs": _named_arcs(required, names),
+        "forbidden_arcs": _named_arcs(resolve_forbidden(params, names), names),
     }
     if is_residual(params):
         target = network.names[0]
@@ -179,6 +181,5 @@ def _asked_arcs(params: dict[str, Any], network: BayesianNetwork) -> dict[str, N
     return arcs
 
 
-def _named_arcs(arcs: Any, network: BayesianNetwork, name: str) -> NamedArcs:
-    names = network.names
-    return tuple((names[p], names[c]) for p, c in resolve_arcs(arcs, names, name))
+def _named_arcs(arcs: Sequence[tuple[int, int]], names: Sequence[str]) -> NamedArcs:
+    return tuple((names[p], names[c]) for p, c in arcs)

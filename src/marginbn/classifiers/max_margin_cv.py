@@ -103,7 +103,7 @@ class MaxMarginBNClassifierCV(SearchingBNClassifier):
         :class:`OptimalityWarning`; before the first fold is complete there is nothing to decide by
         and ``KeyboardInterrupt`` is raised. A second Ctrl-C ends the final solve.
     smoothing, solver, gap_tolerance, random_state, verbose, required_arcs, forbidden_arcs, \
-parameters, bins, missing, unseen, column_kinds, callback, memory_limit
+parameters, bins, allowed_arcs, tiers, missing, unseen, column_kinds, callback, memory_limit
         As in :class:`MaxMarginBNClassifier`.
     checkpoint : str, path or None, default=None
         As in :class:`MaxMarginBNClassifier`, for the final solve on all rows. The many short solves
@@ -171,6 +171,8 @@ parameters, bins, missing, unseen, column_kinds, callback, memory_limit
         verbose: int = 0,
         required_arcs: Any = None,
         forbidden_arcs: Any = None,
+        allowed_arcs: Any = None,
+        tiers: Any = None,
         missing: str = "drop",
         unseen: str = "missing",
         column_kinds: Any = "auto",

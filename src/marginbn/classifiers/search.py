@@ -11,7 +11,7 @@ import os
 import sys
 import warnings
 from abc import abstractmethod
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, ClassVar, get_args
 
@@ -28,7 +28,13 @@ from marginbn.data.preparation import MAX_STATES
 from marginbn.exceptions import InputError, OptimalityWarning
 from marginbn.files import PathLike
 from marginbn.parameters.trained import main_posterior
-from marginbn.problem.candidates import Arc, CandidateSets, enumerate_candidates
+from marginbn.problem.candidates import (
+    Arc,
+    CandidateSets,
+    arcs_against_tiers,
+    arcs_not_allowed,
+    enumerate_candidates,
+)
 from marginbn.problem.interactions import residual_problem
 from marginbn.problem.margins import MarginKind
 from marginbn.problem.problem import (
@@ -61,7 +67,7 @@ class SearchingBNClassifier(BaseBNClassifier):
     """A classifier that builds a problem and has it solved.
 
     Besides the parameters below, subclasses take ``random_state``, ``n_jobs``, ``verbose``,
-    ``required_arcs``, ``forbidden_arcs`` and ``callback``.
+    ``required_arcs``, ``forbidden_arcs``, ``allowed_arcs``, ``tiers`` and ``callback``.
     """
 
     _CHECKS: ClassVar[dict[str, validation.Check]] = {
@@ -95,7 +101,7 @@ class SearchingBNClassifier(BaseBNClassifier):
             self.max_parents,
             class_restricted=class_restricted,
             required=resolve_arcs(self.required_arcs, data.names, "required_arcs"),
-            forbidden=resolve_arcs(self.forbidden_arcs, data.names, "forbidden_arcs"),
+            forbidden=resolve_forbidden(self.get_params(deep=False), data.names),
             constant=data.constant,
             names=data.names,
         )
@@ -223,6 +229,35 @@ def resolve_arcs(arcs: Any, names: Sequence[str], name: str) -> tuple[Arc, ...]:
     return tuple((_resolve(p, names, name), _resolve(c, names, name)) for p, c in pairs)
 
 
+def resolve_forbidden(params: Mapping[str, Any], names: Sequence[str]) -> tuple[Arc, ...]:
+    """Arcs that are forbidden by name, run against the tiers, or are not among the allowed."""
+    forbidden = {*resolve_arcs(params["forbidden_arcs"], names, "forbidden_arcs")}
+    if params.get("tiers") is not None:
+        forbidden.update(arcs_against_tiers(resolve_tiers(params["tiers"], names)))
+    if params.get("allowed_arcs") is not None:
+        allowed = resolve_arcs(params["allowed_arcs"], names, "allowed_arcs")
+        forbidden.update(arcs_not_allowed(len(names), allowed))
+    clash = forbidden & set(resolve_arcs(params["required_arcs"], names, "required_arcs"))
+    if clash:
+        parent, child = (names[v] for v in min(clash))
+        raise InputError(
+            f"the arc from {parent!r} to {child!r} is among required_arcs, but forbidden_arcs, "
+            "tiers or allowed_arcs exclude it"
+        )
+    return tuple(sorted(forbidden))
+
+
+def resolve_tiers(tiers: Any, names: Sequence[str]) -> list[list[int]]:
+    """Tiers given as lists of names, or of indices with the class at 0."""
+    try:
+        listed = [list(tier) for tier in tiers]
+    except TypeError:
+        listed = None
+    if listed is None or any(isinstance(tier, str) for tier in tiers):
+        raise InputError(f"tiers must be lists of variables, first to last, got {tiers!r}")
+    return [[_resolve(v, names, "tiers") for v in tier] for tier in listed]
+
+
 def _resolve(variable: Any, names: Sequence[str], name: str) -> int:
     if isinstance(variable, str) and variable in names:
         return names.index(variable)
@@ -285,6 +320,11 @@ checkpoint, certificate
         As in :class:`MaxMarginBNClassifier`.
     required_arcs, forbidden_arcs : list of (parent, child), optional
         Arcs every (no) structure must have, by name; the class has the name of ``y`` or "class".
+    allowed_arcs : list of (parent, child), optional
+        If given, no other arcs may be; those from and to the class must be listed, too.
+    tiers : list of lists of variables, optional
+        Temporal order: no arc leads from a later tier to an earlier one. Variables that no tier
+        names are free.
     parameters, bins, missing, unseen, column_kinds, identifiers, max_states, min_count, \
 class_weight
         As in :class:`NaiveBayesClassifier`.
@@ -316,6 +356,8 @@ class_weight
         verbose: int = 0,
         required_arcs: Any = None,
         forbidden_arcs: Any = None,
+        allowed_arcs: Any = None,
+        tiers: Any = None,
         missing: str = "drop",
         unseen: str = "missing",
         column_kinds: Any = "auto",
@@ -367,7 +409,7 @@ class_weight
             posterior * (1.0 - posterior),
             self.max_parents,
             required=resolve_arcs(self.required_arcs, data.names, "required_arcs"),
-            forbidden=resolve_arcs(self.forbidden_arcs, data.names, "forbidden_arcs"),
+            forbidden=resolve_forbidden(self.get_params(deep=False), data.names),
         )
 
     def _reduced_problem(self, data: EncodedData) -> StructureProblem:
@@ -422,6 +464,11 @@ class MaxMarginBNClassifier(SearchingBNClassifier):
         1 prints progress to stderr.
     required_arcs, forbidden_arcs : list of (parent, child), optional
         Arcs every (no) structure must have, by name; the class has the name of ``y`` or "class".
+    allowed_arcs : list of (parent, child), optional
+        If given, no other arcs may be; those from and to the class must be listed, too.
+    tiers : list of lists of variables, optional
+        Temporal order: no arc leads from a later tier to an earlier one. Variables that no tier
+        names are free.
     parameters, bins, missing, unseen, column_kinds, identifiers, max_states, min_count, \
 class_weight
         As in :class:`NaiveBayesClassifier`.
@@ -479,6 +526,8 @@ class_weight
         verbose: int = 0,
         required_arcs: Any = None,
         forbidden_arcs: Any = None,
+        allowed_arcs: Any = None,
+        tiers: Any = None,
         missing: str = "drop",
         unseen: str = "missing",
         column_kinds: Any = "auto",

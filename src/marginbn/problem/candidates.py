@@ -259,6 +259,42 @@ def _parent_sets(
         yield from (s for rest in combinations(pool, size) if (s := (*fixed, *rest)))
 
 
+def arcs_against_tiers(tiers: Sequence[Collection[int]]) -> tuple[Arc, ...]:
+    """Arcs from a later tier to an earlier one: what a temporal order forbids.
+
+    Variables in no tier are free.
+
+    Examples
+    --------
+    >>> arcs_against_tiers([[1], [0, 2]])  # 1 comes before 0 and 2
+    ((0, 1), (2, 1))
+    """
+    listed = [v for tier in tiers for v in tier]
+    if len(set(listed)) < len(listed):
+        twice = next(v for v in listed if listed.count(v) > 1)
+        raise InputError(f"tiers must name a variable once, got variable {twice} twice")
+    return tuple(
+        (late, early)
+        for k, tier in enumerate(tiers)
+        for early in tier
+        for later in tiers[k + 1 :]
+        for late in later
+    )
+
+
+def arcs_not_allowed(n_variables: int, allowed: Collection[Arc]) -> tuple[Arc, ...]:
+    """All arcs but the allowed ones.
+
+    Examples
+    --------
+    >>> arcs_not_allowed(3, [(0, 1), (0, 2), (1, 2)])
+    ((1, 0), (2, 0), (2, 1))
+    """
+    kept = set(allowed)
+    pairs = ((p, c) for p in range(n_variables) for c in range(n_variables) if p != c)
+    return tuple(arc for arc in pairs if arc not in kept)
+
+
 def _check_arcs(
     required: Collection[Arc], forbidden: Collection[Arc], names: Sequence[str]
 ) -> None:

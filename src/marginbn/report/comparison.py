@@ -154,9 +154,11 @@ def unfitted(classifier: BaseBNClassifier, time_limit: float) -> BaseBNClassifie
     changes: dict[str, Any] = {"column_kinds": "auto", "verbose": 0, "callback": None}
     if params.get("time_limit", 0) is None or params.get("time_limit", 0) > time_limit:
         changes["time_limit"] = time_limit
-    for key in ("required_arcs", "forbidden_arcs"):  # by index: labels alone have no name
-        if params.get(key):
-            find = classifier.network_.variable_index
+    find = classifier.network_.variable_index
+    if params.get("tiers"):
+        changes["tiers"] = [[find(v) for v in tier] for tier in params["tiers"]]
+    for key in ("required_arcs", "forbidden_arcs", "allowed_arcs"):
+        if params.get(key):  # by index: labels alone have no name
             changes[key] = [(find(parent), find(child)) for parent, child in params[key]]
     fresh.set_params(**{k: v for k, v in changes.items() if k in params})
     return fresh
