@@ -368,7 +368,7 @@ CALLS = {
 }
 
 
-@pytest.mark.parametrize("name", CALLS.keys() - {"trace", "explanation"})
+@pytest.mark.parametrize("name", sorted(CALLS.keys() - {"trace", "explanation"}))
 def test_a_classifier_with_rows_and_labels_draws_what_the_arrays_draw(iris, name):
     """As scikit-learn's displays are called: plot(clf, X, y)."""
     figures = plt.figure().subplots(2)
