@@ -86,7 +86,7 @@ def test_help_names_every_solver_and_format() -> None:
     """Words in help texts, without one that does not exist."""
     listed = re.findall(r"\w+", option_help(problems.solve, "solver").partition("[")[0])
     assert [word for word in listed if word != "or"] == ["auto", *solver_names()]
-    words = re.findall(r"\w+", option_help(model.export, "format").partition(". ")[0])
+    words = re.findall(r"[\w-]+", option_help(model.export, "format").partition(". ")[0])
     assert [word for word in words if word in NAMES["format"]] == list(NAMES["format"])
 
 
@@ -180,7 +180,7 @@ def test_docstrings_of_exports_list_the_formats() -> None:
 
     def named(function: Any) -> list[str]:
         section = (inspect.getdoc(function) or "").split("\nformat\n")[1].split("by\n")[0]
-        return re.findall(r'``"(\w+)"``', section)
+        return re.findall(r'``"([\w-]+)"``', section)
 
     assert named(formats.save_network) == list(formats.NETWORK_FORMATS)
     readable = [n for n, f in formats.NETWORK_FORMATS.items() if f.readable]

@@ -132,8 +132,8 @@ def load_network(
     path
         The file.
     format
-        ``"json"``, ``"bif"``, ``"xmlbif"``, ``"net"`` or ``"uai"``; by default the name of the
-        file tells.
+        ``"json"``, ``"bif"``, ``"xmlbif"``, ``"net"``, ``"uai"`` or ``"uai-pyagrum"``; by default
+        the name of the file tells.
     target
         Name of the class, which becomes variable 0; by default the first variable of the file.
 
