@@ -26,24 +26,34 @@ from marginbn import (
     TANClassifier,
 )
 
+PAPER: dict[str, Any] = {
+    "missing": "drop",
+    "identifiers": "use",
+    "max_states": None,
+    "min_count": 1,
+}
+"""The paper's data preparation: rows with missing values left out, every column used as it is."""
+
 PARENTS = (1, 2)
 DEEP_FEATURES = 15
 """With at most so many features dynamic programming also solves BDeu with three parents."""
 
 
 def naive_bayes(task: Task) -> Outcome:
-    return _fit_and_predict(NaiveBayesClassifier(), task, Stopwatch())
+    return _fit_and_predict(NaiveBayesClassifier(**PAPER), task, Stopwatch())
 
 
 def tan(task: Task) -> Outcome:
-    return _fit_and_predict(TANClassifier(), task, Stopwatch())
+    return _fit_and_predict(TANClassifier(**PAPER), task, Stopwatch())
 
 
 def mdl(task: Task) -> Outcome:
     """The paper's generative rival: same candidates as the soft margin, MDL score."""
 
     def make(limit: float, max_parents: int) -> GenerativeBNClassifier:
-        return GenerativeBNClassifier(score="mdl", max_parents=max_parents, time_limit=limit)
+        return GenerativeBNClassifier(
+            score="mdl", max_parents=max_parents, time_limit=limit, **PAPER
+        )
 
     return _validated_network(make, PARENTS, task)
 
@@ -54,7 +64,7 @@ def bdeu(task: Task) -> Outcome:
 
     def make(limit: float, max_parents: int) -> GenerativeBNClassifier:
         return GenerativeBNClassifier(
-            score="bdeu", max_parents=max_parents, required_arcs=arcs, time_limit=limit
+            score="bdeu", max_parents=max_parents, required_arcs=arcs, time_limit=limit, **PAPER
         )
 
     return _validated_network(make, bdeu_parents(task.train.n_columns), task)
@@ -76,6 +86,7 @@ def max_margin(margin: str) -> Callable[[Task], Outcome]:
             inner_time_limit=settings.inner_limit,
             time_limit=settings.final_limit,
             random_state=settings.seed,
+            **PAPER,
         ).fit(task.train, task.labels)
         watch.lap("learn")
         predicted = classifier.predict(task.test)
@@ -117,6 +128,7 @@ def largest_margin(margin: str) -> Callable[[Task], Outcome]:
             max_parents=max(PARENTS),
             time_limit=settings.table1_limit,
             random_state=settings.seed,
+            **PAPER,
         ).fit(task.train, task.labels)
         watch.lap("learn")
         chosen = {"gamma": settings.table1_gamma, "max_parents": max(PARENTS)}

@@ -20,6 +20,7 @@ import numpy as np
 
 from fuzz.guard import FindingError
 from marginbn.classifiers import (
+    A1DEClassifier,
     BaseBNClassifier,
     GenerativeBNClassifier,
     MaxMarginBNClassifier,
@@ -44,7 +45,8 @@ _WEIGHTS: tuple[Any, ...] = (
     1.0, 0.5, 2.0, 0.0, 1e-6, 1e9, -1.0, math.nan, math.inf, 1e300, 5e-324, "1", None, 3, True,
 )  # fmt: skip
 _SETTINGS: dict[str, tuple[Any, ...]] = {
-    "smoothing": (1.0, 0.5, 1e-6, 1e6, 1e-300, 1e300, 0, -1, math.nan, math.inf, "1", None, True),
+    "smoothing": (1.0, 0.5, 1e-6, 1e6, 1e-300, 1e300, 0, -1, math.nan, math.inf, "1", None,
+                  True, "auto"),
     "missing": ("drop", "state", "error", "x", None, 3),
     "unseen": ("missing", "error", "x", None),
     "column_kinds": ("auto", "numeric", "categorical", {0: "categorical"}, {"x0": "numeric"},
@@ -66,6 +68,7 @@ _ESTIMATORS: tuple[type[BaseBNClassifier], ...] = (
     TANClassifier,
     MaxMarginBNClassifier,
     GenerativeBNClassifier,
+    A1DEClassifier,
 )
 
 
@@ -106,6 +109,7 @@ def fit_everything() -> None:
     """Every estimator on every container, so that all packages are imported and compiled."""
     columns = [[0, 1, 0, 1, 1, 0, 2, 2], [0.5, 1.5, 0.25, 3, 1, 2, 7, 9], list("abbabaab")]
     settings: list[BaseBNClassifier] = [
+        A1DEClassifier(smoothing="auto"),
         NaiveBayesClassifier(),
         TANClassifier(),
         MaxMarginBNClassifier(),

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 _VERIFY, _CUT = "tests/proof/test_checker.py", "tests/solvers/branch_cut/test_branch_cut.py"
+_FORGED = "tests/proof/test_checker_forgeries.py"
 
 
 def _named(file: str, *names: str) -> tuple[str, ...]:
@@ -91,17 +92,50 @@ _ALL = (
         ("tests/solvers/branch_bound/test_duals.py",),
         compiled=True,
     ),
+    Judge(
+        "proof.exact",
+        ("tests/proof/test_exact.py", *_named(_FORGED, "every_kind_of_forgery_is_refused")),
+    ),
     Judge("proof.certificate", (*_CLAIMS, "tests/proof/test_format.py")),
     Judge("proof.definition", ("tests/proof/test_definition.py",)),
     Judge("proof.format", ("tests/proof/test_format.py",)),
-    Judge("proof.checker.values", ("tests/proof/test_checker_values.py", *_NUMBERS, *_CLAIMS)),
+    Judge(
+        "proof.theorem",
+        ("tests/proof/test_theorem.py", *_named(_FORGED, "every_other_statement_is_refused")),
+    ),
+    Judge(
+        "proof.checker.values",
+        (
+            "tests/proof/test_checker_values.py",
+            *_NUMBERS,
+            "tests/proof/test_checker_log_gamma.py",
+            *_CLAIMS,
+        ),
+    ),
     Judge("proof.checker.forests", ("tests/proof/test_checker_bounds.py", *_FORESTS)),
-    Judge("proof.checker.statement", ("tests/proof/test_checker_statement.py", *_CLAIMS)),
+    Judge(
+        "proof.checker.statement",
+        ("tests/proof/test_checker_statement.py", "tests/proof/test_checker_form.py", *_CLAIMS),
+    ),
     Judge(
         "proof.checker.bounds",
-        ("tests/proof/test_checker_bounds.py", "tests/proof/test_checker_majorants.py", *_CLAIMS),
+        (
+            "tests/proof/test_checker_bounds.py",
+            "tests/proof/test_checker_majorants.py",
+            *_CLAIMS,
+            *_named(_FORGED, "every_kind_of_forgery_is_refused"),
+        ),
     ),
-    Judge("proof.checker.verdict", ("tests/proof/test_checker_verdict.py", *_CLAIMS)),
+    Judge(
+        "proof.checker.verdict",
+        (
+            "tests/proof/test_checker_verdict.py",
+            "tests/proof/test_checker_form.py",
+            *_CLAIMS,
+            *_named(_FORGED, "every_kind_of_forgery_is_refused"),
+            "tests/proof/test_checker_limits.py",
+        ),
+    ),
 )
 
 JUDGES = {judge.module: judge for judge in _ALL}

@@ -10,15 +10,13 @@ its making, whatever a checker may think of it:
 - *files*: something that is not a certificate file, or that two readers could read in two ways.
 
 ``python tests/forgeries.py RECORDS [--first N] [--last N]`` judges the seeds that are not yet among
-the records and prints one line about all of them. Checkers are named in ``CHECKERS``; the second
-one takes part if it is there.
+the records and prints one line about all of them. Checkers are named in ``CHECKERS``; the
+statement that was asked for is given to each of them as users would give it.
 """
 
 from __future__ import annotations
 
-import argparse
 import contextlib
-import importlib
 import io
 import json
 import math
@@ -33,6 +31,7 @@ from typing import Any
 
 import numpy as np
 
+import records
 from certificates import certified, sealed
 from marginbn.data.encode import EncodedData, Variable
 from marginbn.exceptions import MarginBNError
@@ -41,6 +40,7 @@ from marginbn.problem.interactions import FamilyGains, gain_problem, residual_pr
 from marginbn.problem.problem import StructureProblem, linear_problem, margin_problem
 from marginbn.problem.residuals import residual_score
 from marginbn.problem.scores import get_local_score
+from marginbn.proof import exact
 from marginbn.proof.certificate import (
     ARC,
     ARGUMENTS,
@@ -57,8 +57,10 @@ from marginbn.proof.certificate import (
     Score,
 )
 from marginbn.proof.checker import verify_certificate
-from marginbn.proof.format import MAGIC, encode_certificate, part_type, read_certificate
+from marginbn.proof.format import MAGIC, encode_certificate, part_type
+from marginbn.proof.theorem import Statement
 from problems import random_table
+from records import Record
 
 COUNT = 500
 """Seeds of scores by counts."""
@@ -883,52 +885,45 @@ def transplanted(honest: Certificate, other: Certificate) -> Certificate | None:
 
 
 @dataclass(frozen=True)
-class Asked:
-    """A statement given from outside."""
+class Wanted:
+    """A statement given from outside, in the words of each checker."""
 
-    fingerprint: str
-    score: Score
-    candidates: tuple[object, object]
+    statement: Statement
+    header: str
 
     @classmethod
-    def of(cls, c: Certificate) -> Asked:
-        """What an honest certificate is about."""
-        return cls(c.data.fingerprint(), c.score, (c.candidates.rule, c.candidates.listed))
+    def of(cls, c: Certificate) -> Wanted:
+        """What an honest certificate is about: data, score and candidates, and no structure."""
+        header = json.loads(unfolded(c)[0])
+        del header["candidates"]["dropped"]
+        wanted = {name: header[name] for name in ("fingerprint", "score", "candidates")}
+        return cls(replace(Statement.of(c), structure=None), json.dumps(wanted))
 
 
-def first_checker(source: Path | Certificate) -> bool:
+Checker = Callable[[Any, Wanted | None], bool]
+
+
+def first_checker(source: Path | Certificate, wanted: Wanted | None = None) -> bool:
     """Whether the checker of the package accepts."""
+    expect = () if wanted is None else wanted.statement
     try:
-        return bool(verify_certificate(source, max_memory=10**9))
+        return bool(verify_certificate(source, expect=expect, max_memory=10**9))
     except MarginBNError:
         return False
 
 
-def second_checker() -> Callable[[Path], bool] | None:
-    """The standalone one, if it is there."""
-    try:
-        module = importlib.import_module("marginbn.proof.exact")
-    except ImportError:
-        return None
-
-    def accepts(path: Path) -> bool:
-        with contextlib.redirect_stdout(io.StringIO()):
-            return bool(module.main([str(path)]) == 0)
-
-    return accepts
+def second_checker(path: Path, wanted: Wanted | None = None) -> bool:
+    """Whether the standalone one does."""
+    with contextlib.redirect_stdout(io.StringIO()):
+        return exact.main([str(path), *([] if wanted is None else [wanted.header])]) == 0
 
 
-def checkers() -> dict[str, Callable[[Any], bool]]:
-    """Every checker by name; each takes a file and says whether it accepts."""
-    found: dict[str, Callable[[Any], bool]] = {"checker": first_checker}
-    second = second_checker()
-    return found if second is None else {**found, "exact": second}
+CHECKERS: dict[str, Checker] = {"checker": first_checker, "exact": second_checker}
+"""Every checker by name; each takes a file and what was asked for, and says whether it accepts."""
 
 
-def accepted_by(forged: Forged, asked: Asked | None, path: Path) -> list[str]:
-    """Checkers that accept, in a file and, if it is one, as a value; with a statement asked for,
-    only if the certificate is about it.
-    """
+def accepted_by(forged: Forged, wanted: Wanted | None, path: Path) -> list[str]:
+    """Checkers that accept, in a file and, if it is one, as a value."""
     found = []
     if isinstance(forged, Certificate):
         try:
@@ -936,17 +931,14 @@ def accepted_by(forged: Forged, asked: Asked | None, path: Path) -> list[str]:
                 content = encode_certificate(forged)
         except (ValueError, TypeError, OverflowError, IndexError):
             content = None  # no file could hold it
-        if first_checker(forged) and (asked is None or Asked.of(forged) == asked):
+        if first_checker(forged, wanted):
             found.append("checker, in memory")
     else:
         content = forged
     if content is None:
         return found
     path.write_bytes(content)
-    for name, accepts in checkers().items():
-        if accepts(path) and (asked is None or Asked.of(read_certificate(path)) == asked):
-            found.append(name)
-    return found
+    return found + [name for name, accepts in CHECKERS.items() if accepts(path, wanted)]
 
 
 # ---------------------------------------------------------------------------------- judging
@@ -970,17 +962,17 @@ def forgeries(case: Case, honest: Certificate, seed: int) -> Iterator[tuple[str,
             yield "transplanted", moved
 
 
-def judge(seed: int, folder: Path) -> dict[str, object]:
+def judge(seed: int, folder: Path) -> Record:
     """One honest certificate and its forgeries, before every checker."""
     case, path = make(seed), folder / "forged.cert"
     honest = case.certify()
-    asked = Asked.of(honest)
-    names = sorted({*checkers(), "checker, in memory"})
-    refused = sorted(set(names) - set(accepted_by(honest, asked, path)))
+    wanted = Wanted.of(honest)
+    names = sorted({*CHECKERS, "checker, in memory"})
+    refused = sorted(set(names) - set(accepted_by(honest, wanted, path)))
     tried: Counter[str] = Counter()
     accepted = []
     for kind, forged in forgeries(case, honest, seed):
-        statement = None if kind == huge_weights.__name__ else asked
+        statement = None if kind == huge_weights.__name__ else wanted
         tried[kind] += 1
         accepted += [f"{kind} by {name}" for name in accepted_by(forged, statement, path)]
     return {
@@ -989,42 +981,30 @@ def judge(seed: int, folder: Path) -> dict[str, object]:
     }  # fmt: skip
 
 
-def summary(records: list[dict[str, Any]]) -> str:
+def summary(done: list[Record]) -> str:
     """One line about all records."""
     tried: Counter[str] = Counter()
-    for record in records:
+    for record in done:
         tried.update(record["tried"])
-    accepted = sum(len(record["accepted"]) for record in records)
-    refused = sum(bool(record["refused"]) for record in records)
-    names = sorted({name for record in records for name in record["checkers"]})
+    accepted = sum(len(record["accepted"]) for record in done)
+    refused = sum(bool(record["refused"]) for record in done)
+    names = sorted({name for record in done for name in record["checkers"]})
     return (
         f"{sum(tried.values())} forgeries of {len(tried)} kinds: {accepted} accepted; "
-        f"{len(records)} honest certificates: {refused} refused; checkers: {', '.join(names)}"
+        f"{len(done)} honest certificates: {refused} refused; checkers: {', '.join(names)}"
     )
 
 
-def main() -> None:
-    """Judge what is missing among the records."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("records", type=Path)
-    parser.add_argument("--first", type=int, default=0)
-    parser.add_argument("--last", type=int, default=COUNT + RESIDUAL_COUNT)
-    options = parser.parse_args()
-    options.records.touch()
-    lines = options.records.read_text(encoding="utf-8").splitlines()
-    records = [json.loads(line) for line in lines]
-    done = {record["seed"] for record in records}
-    with tempfile.TemporaryDirectory() as folder, open(options.records, "a") as stream:
-        for seed in range(options.first, options.last):
-            if seed not in done:
-                records.append(judge(seed, Path(folder)))
-                stream.write(json.dumps(records[-1]) + "\n")
-                stream.flush()
-    for record in records:
-        for fault in (*record["accepted"], *(f"honest refused by {n}" for n in record["refused"])):
-            print(f"seed {record['seed']}: {fault}")  # noqa: T201
-    print(summary(records))  # noqa: T201
+def faults(record: Record) -> list[str]:
+    """What is wrong, in words."""
+    return [*record["accepted"], *(f"honest refused by {name}" for name in record["refused"])]
+
+
+def judge_alone(seed: int) -> Record:
+    """In a folder of its own."""
+    with tempfile.TemporaryDirectory() as folder:
+        return judge(seed, Path(folder))
 
 
 if __name__ == "__main__":
-    main()
+    records.main(__doc__, COUNT + RESIDUAL_COUNT, judge_alone, faults, summary)

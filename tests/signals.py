@@ -1,16 +1,17 @@
 """Signals at random moments of the command line: ``python tests/signals.py results.jsonl``.
 
-Each trial starts ``marginbn fit`` with a model, a checkpoint and a certificate to write, sends one
-Ctrl-C (to the whole group, as a terminal does) or one SIGTERM after a random time, and looks at
-what is left. Trials go over both signals, a cold and a warm kernel cache, one and two workers.
-Every
-trial is a line of the file; the same command again goes on where the last one ended.
+Each trial starts a command that writes files, sends one Ctrl-C (to the whole group, as a terminal
+does) or one SIGTERM, and looks at what is left. The signal comes a random time after the start, or,
+in every other trial of a search, after the first line that reports a structure. Trials go over both
+signals, a cold and a warm kernel cache, one and two workers, and commands with child processes.
+Every trial is a line of the file; the same command again goes on where the last one ended.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import math
 import os
 import signal
 import subprocess
@@ -19,22 +20,63 @@ import tempfile
 import threading
 import time
 from collections import Counter
+from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import asdict, dataclass
+from functools import cache
 from itertools import product
 from pathlib import Path
 
 import numpy as np
 
-CELLS = tuple(product(("SIGINT", "SIGTERM"), ("warm", "cold"), (1, 2)))
-LONGEST = {"warm": 25.0, "cold": 60.0}
-"""Seconds within which the signal is sent: start, loading or compiling, search and proof."""
+from marginbn import NaiveBayesClassifier
+from marginbn.classifiers.model_file import save_model
+
+FIT = "fit waveform-21 --holdout 0 --json --jobs {jobs} -o m.json --time-limit "
+
+COMMANDS = {
+    "fit": FIT + "60 --checkpoint c --certificate p",
+    "cv": FIT + "20 --method max-margin-cv --gamma 1",
+    "evaluate": "evaluate waveform-21 --folds 4 --time-limit 20 --jobs {jobs} --json",
+    "export": "export model -o x.bif",
+    "datasets": "datasets waveform-21 -o x.csv",
+}
+"""``model`` is a saved classifier that every trial finds in its folder."""
+
+RESULTS = {"fit": {"m.json", "c", "p"}, "cv": {"m.json"}}
+"""What must be there once a search has reported a structure."""
+
+FILES = {"model", "m.json", "c", "c.previous", "p", "x.bif", "x.csv"}
+
+
+@dataclass(frozen=True)
+class Cell:
+    """Trials of one kind: ``count`` of them for each signal, 200 in all kinds together."""
+
+    command: str
+    cache: str
+    jobs: int
+    count: int
+    longest: float
+    """Seconds after the start, or after the first structure, within which the signal is sent."""
+
+
+CELLS = (
+    Cell("fit", "warm", 1, 46, 12.0),
+    Cell("fit", "warm", 2, 46, 12.0),
+    Cell("fit", "cold", 1, 6, 60.0),
+    Cell("fit", "cold", 2, 6, 60.0),
+    Cell("cv", "warm", 2, 24, 60.0),
+    Cell("evaluate", "warm", 2, 24, 20.0),
+    Cell("evaluate", "cold", 2, 4, 60.0),
+    Cell("export", "warm", 1, 22, 2.0),
+    Cell("datasets", "warm", 1, 22, 2.0),
+)
+AFTER_REPORT = 8.0
+"""Seconds after the first structure was reported, at most."""
 
 PROMPT, IGNORED = 2.0, 15.0
 """Seconds after a signal: all should have ended, and what has not was not heard at all."""
-
-FILES = {"m.json", "c", "c.previous", "p"}
-TABLE = "waveform-21"
 
 
 @dataclass(frozen=True)
@@ -42,6 +84,7 @@ class Trial:
     """What was done and what came of it."""
 
     signal: str
+    command: str
     cache: str
     jobs: int
     delay: float
@@ -55,8 +98,19 @@ class Trial:
 
     @property
     def is_unborn(self) -> bool:
-        """Whether the signal came before the interpreter could hear any."""
-        return self.code == -getattr(signal, self.signal) and self.stderr == ""
+        """Whether the signal came before the first line of the program: the interpreter itself is
+        ended by it, or tells in its own words what it was importing.
+        """
+        number = getattr(signal, self.signal)
+        files = [line for line in self.stderr.splitlines() if line.startswith("  File ")]
+        silent = self.code == -number and self.stderr == ""
+        return silent or (
+            number == signal.SIGINT
+            and self.code in (1, -number)
+            and bool(files)
+            and all(line.startswith('  File "<frozen ') for line in files)
+            and "marginbn" not in self.stderr
+        )
 
     @property
     def defects(self) -> list[str]:
@@ -64,30 +118,34 @@ class Trial:
         number = getattr(signal, self.signal)
         found = {
             "ignored": self.seconds > IGNORED,
-            "traceback": any(word in self.stderr for word in ("Traceback", "Exception ignored")),
+            "traceback": any(word in self.stderr for word in ("Traceback", "Exception ignored"))
+            and not self.is_unborn,
             "stray process": self.stray_processes > 0,
             "stray file": bool(self.stray_files),
             "lost": self.searched
-            and not (self.code in (0, 3) and {"m.json", "c", "p"} <= {*self.wrote}),
+            and not (self.code in (0, 3) and RESULTS.get(self.command, set()) <= {*self.wrote}),
             "exit code": self.code not in (0, 3, 128 + number) and not self.is_unborn,
         }
         return [name for name, is_there in found.items() if is_there]
 
 
-def attempt(name: str, cache: str, jobs: int, delay: float | None) -> Trial:
-    """One trial; without a delay the signal is sent when a structure is reported."""
+def attempt(name: str, cell: Cell, delay: float, *, after_report: bool = False) -> Trial:
+    """One trial; the delay begins at the start, or when a structure is reported."""
     with tempfile.TemporaryDirectory() as folder:
         here, temporary = Path(folder, "here"), Path(folder, "tmp")
         here.mkdir()
         temporary.mkdir()
+        _save_model(here / "model")
         environment = {**os.environ, "TMPDIR": str(temporary)}
-        if cache == "cold":
+        if cell.cache == "cold":
             environment["MARGINBN_CACHE"] = str(Path(folder, "cache"))
-        command = [sys.executable, "-m", "marginbn", "fit", TABLE, "--holdout", "0"]
-        command += ["--jobs", str(jobs), "--time-limit", "60", "--json"]
-        command += ["-o", "m.json", "--checkpoint", "c", "--certificate", "p"]
         process = subprocess.Popen(
-            command,
+            [
+                sys.executable,
+                "-m",
+                "marginbn",
+                *COMMANDS[cell.command].format(jobs=cell.jobs).split(),
+            ],
             cwd=here,
             env=environment,
             stdout=subprocess.PIPE,
@@ -97,11 +155,10 @@ def attempt(name: str, cache: str, jobs: int, delay: float | None) -> Trial:
         )
         begin = time.perf_counter()
         lines, reported = _follow(process)
-        if delay is None:
+        if after_report:
             reported.wait()
-        else:
-            with suppress(subprocess.TimeoutExpired):
-                process.wait(delay)
+        with suppress(subprocess.TimeoutExpired):
+            process.wait(delay)
         searched = any("objective" in line for line in lines)
         sent = time.perf_counter()
         _send(process, name)
@@ -112,17 +169,37 @@ def attempt(name: str, cache: str, jobs: int, delay: float | None) -> Trial:
         time.sleep(0.2)  # for processes that end with it
         return Trial(
             signal=name,
-            cache=cache,
-            jobs=jobs,
+            command=cell.command,
+            cache=cell.cache,
+            jobs=cell.jobs,
             delay=sent - begin,
             seconds=taken,
             code=process.returncode,
             searched=searched,
             wrote=sorted({p.name for p in here.iterdir()} & FILES) + ["stdout"] * bool(stdout),
-            stray_files=_strays(here, temporary, Path(folder, "cache")),
             stray_processes=_end_session(process.pid),
+            stray_files=_strays(here, temporary, Path(folder, "cache"))
+            + _shared_memory(process.pid),
             stderr="".join(lines)[-3000:],
         )
+
+
+@cache
+def _model() -> bytes:
+    """A saved classifier."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder, "m.json")
+        save_model(NaiveBayesClassifier().fit([["a"], ["b"], ["a"]], ["x", "y", "y"]), path)
+        return path.read_bytes()
+
+
+def _save_model(path: Path) -> None:
+    path.write_bytes(_model())
+
+
+def _shared_memory(leader: int) -> list[str]:
+    """What parallel workers keep outside of the folder for temporary files; named by process."""
+    return sorted(p.name for p in Path("/dev/shm").glob(f"*{leader}*"))
 
 
 def _follow(process: subprocess.Popen[str]) -> tuple[list[str], threading.Event]:
@@ -210,35 +287,46 @@ def describe(trials: list[Trial]) -> str:
         lines.append(
             f"{name}: {len(own)} trials, defects {dict(defects) or 'none'}, exit codes "
             f"{dict(sorted(Counter(t.code for t in own).items()))}, {sum(t.searched for t in own)} "
-            f"during search, seconds to end {median:.2f} (median) {worst:.2f} (worst), {slow} over "
+            f"during search, {sum(t.is_unborn for t in own)} before the program "
+            f"began, seconds to end {median:.2f} (median) {worst:.2f} (worst), {slow} over "
             f"{PROMPT:g} s"
         )
     return "\n".join(lines)
 
 
+def missing(done: list[Trial], share: float) -> Iterator[tuple[str, Cell, int]]:
+    """Signal, cell and number of the trials that are still to be done, all cells in turn."""
+    counts = Counter((t.signal, t.command, t.cache, t.jobs) for t in done)
+    for turn in range(max(cell.count for cell in CELLS)):
+        for name, cell in product(("SIGINT", "SIGTERM"), CELLS):
+            already = counts[name, cell.command, cell.cache, cell.jobs]
+            if already <= turn < math.ceil(share * cell.count):
+                yield name, cell, turn
+
+
 def main() -> None:
-    """Fill every cell up to the number asked for."""
+    """Do the trials that are missing."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("results", type=Path)
-    parser.add_argument("--each", type=int, default=10, help="trials of each of the 8 cells")
-    parser.add_argument("--cache", choices=("warm", "cold"), help="this kind of cell only")
+    parser.add_argument("--share", type=float, default=1.0, help="part of the 400 trials to do")
+    parser.add_argument("--signal", choices=("SIGINT", "SIGTERM"), help="trials with this one only")
+    parser.add_argument("--cache", choices=("warm", "cold"), help="trials with this one only")
     options = parser.parse_args()
     for name in ("SIGINT", "SIGTERM", "SIGHUP"):  # ignored in the background, and inherited so
         signal.signal(getattr(signal, name), signal.SIG_DFL)
-    for turn in range(options.each):
-        for cell, (name, cache, jobs) in enumerate(CELLS):
-            done = read_trials(options.results)
-            own = [t for t in done if (t.signal, t.cache, t.jobs) == (name, cache, jobs)]
-            if len(own) > turn or options.cache not in (None, cache):
-                continue
-            rng = np.random.default_rng([turn, cell])
-            trial = attempt(name, cache, jobs, float(rng.uniform(0, LONGEST[cache])))
-            with options.results.open("a") as file:
-                file.write(json.dumps(asdict(trial)) + "\n")
-            sys.stderr.write(
-                f"{name} {cache} {jobs}: after {trial.delay:.2f} s, ended in {trial.seconds:.2f} s,"
-                f" code {trial.code} {trial.defects or ''}\n"
-            )
+    for name, cell, turn in missing(read_trials(options.results), options.share):
+        if options.signal not in (None, name) or options.cache not in (None, cell.cache):
+            continue
+        rng = np.random.default_rng([turn, CELLS.index(cell), name == "SIGINT"])
+        after_report = cell.command == "fit" and turn % 2 == 1  # cv may take minutes before
+        longest = AFTER_REPORT if after_report else cell.longest
+        trial = attempt(name, cell, float(rng.uniform(0, longest)), after_report=after_report)
+        with options.results.open("a") as file:
+            file.write(json.dumps(asdict(trial)) + "\n")
+        sys.stderr.write(
+            f"{name} {cell.command} {cell.cache} {cell.jobs}: after {trial.delay:.2f} s, ended in "
+            f"{trial.seconds:.2f} s, code {trial.code} {trial.defects or ''}\n"
+        )
     sys.stdout.write(f"{describe(read_trials(options.results))}\n")
 
 

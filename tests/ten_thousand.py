@@ -15,16 +15,14 @@ the records and prints one line about all of them.
 
 from __future__ import annotations
 
-import argparse
-import json
 import math
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
-from pathlib import Path
 
 import numpy as np
 
+import records
 from exhaustive_search import Sample, best_objective
 from marginbn.data.encode import EncodedData, Variable
 from marginbn.problem.candidates import enumerate_candidates
@@ -35,6 +33,7 @@ from marginbn.solvers.branch_cut import BranchCutSolver
 from marginbn.solvers.result import SolveResult, Status, check_result
 from marginbn.solvers.run import Run
 from marginbn.solvers.solve import solve_with
+from records import Record
 
 COUNT = 10_000
 CHUNK = 250
@@ -129,7 +128,7 @@ def faults(name: str, result: SolveResult, best: float) -> list[str]:
     return found
 
 
-def judge(seed: int) -> dict[str, object]:
+def judge(seed: int) -> Record:
     """Solve one problem in all ways; a record of what is wrong and of the worst overrun."""
     problem = make(seed)
     best = best_objective(problem.sample, problem.max_parents, problem.gamma)
@@ -141,41 +140,18 @@ def judge(seed: int) -> dict[str, object]:
     return {"seed": seed, "wrong": wrong, "overrun": round(overrun, 4), "solved": solved}
 
 
-def summary(records: list[dict[str, object]]) -> str:
+def summary(done: list[Record]) -> str:
     """One line about all records."""
-    wrong = [fault for record in records for fault in record["wrong"]]  # type: ignore[attr-defined]
-    late = [float(record["overrun"]) for record in records]  # type: ignore[arg-type]
-    solved = sum(len(record["solved"]) for record in records)  # type: ignore[arg-type]
+    wrong = [fault for record in done for fault in record["wrong"]]
+    late = [float(record["overrun"]) for record in done]
+    solved = sum(len(record["solved"]) for record in done)
     below = sum("below the optimum" in fault for fault in wrong)
     return (
-        f"{len(records)} problems, {solved} solves: {len(wrong) - below} wrong optima, {below} "
+        f"{len(done)} problems, {solved} solves: {len(wrong) - below} wrong optima, {below} "
         f"bounds below the optimum, {sum(s > 1 for s in late)} time limits overrun by more than "
         f"1 s (worst {max(late, default=0):.3f} s)"
     )
 
 
-def main() -> None:
-    """Solve what is missing among the records."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("records", type=Path)
-    parser.add_argument("--first", type=int, default=0)
-    parser.add_argument("--last", type=int, default=COUNT)
-    options = parser.parse_args()
-    options.records.touch()
-    lines = options.records.read_text(encoding="utf-8").splitlines()
-    records = [json.loads(line) for line in lines]
-    done = {record["seed"] for record in records}
-    with open(options.records, "a", encoding="utf-8") as stream:
-        for seed in range(options.first, options.last):
-            if seed not in done:
-                records.append(judge(seed))
-                stream.write(json.dumps(records[-1]) + "\n")
-                stream.flush()
-    for record in records:
-        for fault in record["wrong"]:
-            print(f"problem {record['seed']}: {fault}")  # noqa: T201
-    print(summary(records))  # noqa: T201
-
-
 if __name__ == "__main__":
-    main()
+    records.main(__doc__, COUNT, judge, lambda record: record["wrong"], summary)

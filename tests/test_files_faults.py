@@ -40,6 +40,11 @@ from problems import small_linear_problem, small_margin_problem
 STEPS = ("write", "fsync", "replace", "link", "unlink")
 
 
+@pytest.fixture(autouse=True)
+def _at_a_fixed_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SOURCE_DATE_EPOCH", "1700000000")  # models tell when they were made
+
+
 def full() -> OSError:
     return OSError(errno.ENOSPC, "No space left on device")
 

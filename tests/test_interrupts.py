@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import signal
+import subprocess
 import sys
+from collections.abc import Iterable
 from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
 
 from marginbn import interrupts
-from marginbn.interrupts import Requests, undisguised
+from marginbn.interrupts import Requests, in_deaf_children, undisguised
 from marginbn.solvers import compile as compiling
 from marginbn.solvers.result import Status
 from marginbn.solvers.run import Run
@@ -146,3 +148,19 @@ def test_the_library_leaves_signals_alone() -> None:
     with interrupts.listening():
         assert [signal.getsignal(n) for n in (signal.SIGINT, signal.SIGTERM)] == before
     assert sys.unraisablehook is not interrupts.REQUESTS.forgot
+
+
+@pytest.mark.skipif(not hasattr(signal, "pthread_sigmask"), reason="masks of POSIX")
+def test_children_leave_ctrl_c_to_their_parent() -> None:
+    """A terminal sends it to all of them; the parent itself goes on hearing it."""
+    code = "import signal; print(signal.SIGINT in signal.pthread_sigmask(signal.SIG_BLOCK, []))"
+
+    def start(tasks: Iterable[str]) -> list[str]:
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})  # as the helper of pools does
+        return [subprocess.check_output([sys.executable, "-c", t], text=True) for t in tasks]
+
+    assert in_deaf_children(start, [code]) == ["True\n"]
+    assert start([code]) == ["False\n"]
+    late = in_deaf_children(iter, [code])  # as a pool without processes does
+    assert start(late) == ["False\n"]
+    assert signal.SIGINT not in signal.pthread_sigmask(signal.SIG_BLOCK, [])

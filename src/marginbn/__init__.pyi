@@ -9,10 +9,13 @@ from marginbn.classifiers import (
     NaiveBayesClassifier,
     TANClassifier,
 )
+from marginbn.classifiers.arc_strength import ArcStrength, arc_strength
+from marginbn.classifiers.claims import verify_model
 from marginbn.classifiers.deployment import export_model
-from marginbn.classifiers.model_file import load_model, save_model, verify_model
+from marginbn.classifiers.model_file import load_model, save_model
 from marginbn.data.discretize import MDLPDiscretizer
 from marginbn.data.encode import EncodedData, Variable
+from marginbn.data.inspection import DataReport, inspect_data
 from marginbn.data.readers import read_table
 from marginbn.data.table import Table, as_table
 from marginbn.exceptions import (
@@ -68,6 +71,7 @@ from marginbn.proof.checker import Verdict, verify_certificate
 from marginbn.proof.theorem import Statement
 from marginbn.report.page import write_report
 from marginbn.report.summary import describe
+from marginbn.scoring.local_scores import local_scores
 from marginbn.solvers import (
     SolveResult,
     Status,
@@ -82,11 +86,14 @@ from marginbn.solvers.ranking import RankedStructure, best_structures
 
 __all__ = [
     "A1DEClassifier",
+    "ArcStrength",
+    "BNClassifier",
     "BayesianNetwork",
     "CandidateSets",
     "CertificateWarning",
     "CheckpointWarning",
     "Contribution",
+    "DataReport",
     "DataWarning",
     "EncodedData",
     "Explanation",
@@ -117,6 +124,7 @@ __all__ = [
     "TracePoint",
     "Variable",
     "Verdict",
+    "arc_strength",
     "as_table",
     "available_solvers",
     "best_structures",
@@ -128,10 +136,12 @@ __all__ = [
     "from_networkx",
     "from_pgmpy",
     "from_pyagrum",
+    "inspect_data",
     "linear_problem",
     "load_model",
     "load_network",
     "load_scores",
+    "local_scores",
     "log_margins",
     "margin_problem",
     "mean_contributions",

@@ -29,9 +29,9 @@ import signal
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
-from typing import Any
+from typing import Any, TypeVar
 
 PATIENCE = 1.0
 """Seconds that a program without a result has to end by itself."""
@@ -42,6 +42,8 @@ HURRY = 1.0
 _TICK = 0.05
 
 Bell = Callable[[], None]
+T = TypeVar("T")
+R = TypeVar("R")
 
 
 class Requests:
@@ -161,12 +163,45 @@ def undisguised() -> Iterator[None]:
         raise
 
 
+def in_deaf_children(run: Callable[[Iterable[T]], R], tasks: Iterable[T]) -> R:
+    """``run(tasks)``; processes that it starts do not hear Ctrl-C, which a terminal sends to all:
+    whoever started them ends them. Otherwise each of them tells in its own words what happened,
+    over many lines while it is still starting.
+    """
+    if not hasattr(signal, "pthread_sigmask"):  # not on Windows
+        return run(tasks)
+    from multiprocessing import resource_tracker  # only where there are processes
+
+    is_starting = True
+
+    def one_by_one() -> Iterator[T]:
+        for task in tasks:
+            if is_starting:  # starting the helper of all pools unblocks it: so that comes first
+                resource_tracker.ensure_running()
+                signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+            yield task
+
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})  # children inherit it
+    try:
+        return run(one_by_one())
+    finally:
+        is_starting = False
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+def _end_children() -> None:
+    """Of a process that ends at once: they have nothing left to do, and would wait for ever."""
+    processes = sys.modules.get("multiprocessing")
+    if processes is not None:
+        number = getattr(signal, "SIGKILL", signal.SIGTERM)  # which is as hard on Windows
+        for child in processes.active_children():
+            with suppress(OSError):  # it has ended, or is not ours
+                os.kill(child.pid, number)  # its own method is missing in some pools
+
+
 def leave(requests: Requests) -> None:
     """End the process here and now, with the line that tells why; whatever it waits for."""
-    children = sys.modules.get("multiprocessing")
-    if children is not None:
-        for child in children.active_children():
-            child.kill()
+    _end_children()
     if not requests.is_told:
         with suppress(OSError):
             os.write(2, f"marginbn: {requests.words}\n".encode())
@@ -208,6 +243,7 @@ def end_quickly(code: object) -> None:
         for stream in (sys.stdout, sys.stderr):
             with suppress(OSError, ValueError):
                 stream.flush()
+        _end_children()  # a pool is told to end by a step that is left out here
         atexit._run_exitfuncs()
         os._exit(code)
 

@@ -82,3 +82,9 @@ def test_the_network_to_read_is_the_likeliest_member() -> None:
     assert clf.network_ in clf.networks_
     assert clf.structure_.parents == ((), (0, 2), (0,), (0, 2))
     assert "the average of 3 networks" in " ".join(describe(clf).split())
+
+
+def test_its_networks_are_counted() -> None:
+    """Trained parameters belong to one structure, so there is no such argument here."""
+    with pytest.raises(TypeError, match="parameters"):
+        A1DEClassifier(parameters="conditional")  # type: ignore[call-arg]

@@ -149,7 +149,8 @@ def test_missing_and_unseen_at_prediction(classifier):
     strange.loc[1, "b"] = np.nan
     strange.loc[2, "c"] = "never seen"
     strange.loc[3, ["a", "b", "c", "d", "e"]] = None
-    proba = clf.predict_proba(strange)
+    with pytest.warns(DataWarning, match="'c' .1 value, such as 'never seen'"):
+        proba = clf.predict_proba(strange)
     np.testing.assert_allclose(proba.sum(axis=1), 1)
     np.testing.assert_allclose(
         proba[3], np.exp(clf.network_.log_joint_per_class(np.full((1, 6), -1))[0]), rtol=1e-9

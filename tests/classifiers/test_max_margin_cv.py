@@ -20,9 +20,7 @@ from marginbn import (
     load_model,
     save_model,
 )
-from marginbn.classifiers import max_margin_cv
 from marginbn.classifiers.choosing import SCORINGS
-from marginbn.classifiers.max_margin_cv import SHORTEST, Budget, task_budgets
 from marginbn.solvers.solve import solve_structure
 
 GAMMAS = (0.5, 1.0, 2.0)
@@ -86,7 +84,7 @@ def accuracy(fitted: Any, X: Any, y: Any) -> float:
         ("balanced_accuracy", balanced),
         (balanced, balanced),
     ],
-    ids=str,
+    ids=["accuracy", "log loss", "ramp margin", "by name", "by function"],
 )
 def test_scores_are_those_of_fits_one_by_one(scoring: Any, measure: Any) -> None:
     """The path through gamma changes the time and nothing else (optima are unique here)."""
@@ -174,30 +172,9 @@ def test_the_only_row_of_a_class_is_never_held_out() -> None:
 @pytest.fixture
 def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     made = Clock()
-    monkeypatch.setattr(max_margin_cv, "monotonic", made)
+    for module in ("budget", "max_margin_cv"):
+        monkeypatch.setattr(f"marginbn.classifiers.{module}.monotonic", made)
     return made
-
-
-def test_solves_share_what_is_left(clock: Clock) -> None:
-    """Ten seconds for four solves are 2.5 each; a quick one leaves more to the others."""
-    budget = Budget(clock.now + 10)
-    assert budget.share(4, None) == pytest.approx(2.5)
-    assert budget.share(4, 1.0) == 1.0
-    clock.now += 1
-    assert budget.share(3, None) == pytest.approx(3.0)
-    clock.now += 20
-    assert budget.share(2, 5.0) == SHORTEST
-    assert Budget(None).share(2, 5.0) == 5.0
-    assert Budget(None).share(2, None) is None
-
-
-def test_parts_of_a_budget(clock: Clock) -> None:
-    """Six tasks by two workers are three rounds."""
-    half = Budget(clock.now + 10).part(0.5)
-    assert half.left() == pytest.approx(5)
-    ends = [budget.left() for budget in task_budgets(6, 2, Budget(clock.now + 9))]
-    assert ends == pytest.approx([3, 3, 6, 6, 9, 9])
-    assert Budget(None).part(0.5).deadline is None
 
 
 def test_the_whole_fit_keeps_the_total_limit(clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,8 @@ from joblib import parallel_config
 from marginbn import MaxMarginBNClassifierCV
 from marginbn.classifiers.max_margin_cv import FoldPath, complete_folds
 from marginbn.exceptions import OptimalityWarning
+from marginbn.interrupts import Requests
+from marginbn.solvers.result import TracePoint
 
 
 def test_only_folds_with_every_parent_limit_count() -> None:
@@ -93,3 +96,33 @@ def test_an_undisturbed_validation_is_the_same_in_parallel() -> None:
             results.append(clf.fit(X, y).cv_results_)
     for name, scores in results[0].items():
         np.testing.assert_array_equal(results[1][name], scores)
+
+
+def test_a_listener_stays_in_its_process() -> None:
+    """The last search reports to it; workers in other processes need not, and could not."""
+    X, y = rows()
+    lock, heard = threading.Lock(), []
+
+    def listen(point: TracePoint) -> None:
+        with lock:  # which no other process can have
+            heard.append(point)
+
+    clf = MaxMarginBNClassifierCV(gammas=[0.5], max_parents=(1,), cv=2, n_jobs=2, callback=listen)
+    assert clf.fit(X, y).status_ == "optimal"
+    assert heard
+    assert clf.callback is listen
+
+
+@pytest.mark.parametrize(("done", "kept"), [(3, True), (1, False)])
+def test_complete_folds_of_other_processes_are_something_to_lose(
+    done: int, kept: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A signal then ends the validation, not the program."""
+    X, y = rows()
+    requests = Requests()
+    monkeypatch.setattr("marginbn.classifiers.max_margin_cv.REQUESTS", requests)
+    interrupted_after(monkeypatch, done)
+    clf = MaxMarginBNClassifierCV(gammas=[0.5], max_parents=(1, 2), cv=3, solver="exhaustive")
+    with pytest.raises(KeyboardInterrupt) if not kept else pytest.warns(OptimalityWarning):
+        clf.fit(X, y)
+    assert requests.has_result == kept

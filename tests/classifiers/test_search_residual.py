@@ -11,8 +11,9 @@ from typer.testing import CliRunner
 from marginbn import GenerativeBNClassifier, load_model, save_model, verify_model
 from marginbn.cli import app
 from marginbn.data.encode import EncodedData
+from marginbn.data.ordinal import OrdinalData
 from marginbn.exceptions import InputError
-from marginbn.parameters.main_effects import fit_main_effects
+from marginbn.parameters.trained import main_posterior
 from marginbn.problem.interactions import residual_forest
 
 
@@ -41,8 +42,9 @@ def test_the_objective_is_that_of_the_best_forest() -> None:
     fitted = GenerativeBNClassifier(score="residual").fit(X, y)
     codes = np.column_stack([y, fitted.coding_.encode(fitted._read_features(X))])
     data = EncodedData(codes, np.ones(len(y)), fitted.network_.variables)
-    effects = fit_main_effects(data)
-    forest = residual_forest(data, effects.residuals, effects.curvatures)
+    posterior = main_posterior(OrdinalData.plain(data))
+    residuals = np.eye(2)[y] - posterior
+    forest = residual_forest(data, residuals, posterior * (1 - posterior))
     assert fitted.objective_ == pytest.approx(forest.gain)
 
 

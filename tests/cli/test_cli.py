@@ -31,6 +31,7 @@ from marginbn.export.formats import load_network as load_any
 from marginbn.solvers.result import TracePoint
 
 COMMANDS = [
+    "inspect",
     "fit",
     "predict",
     "evaluate",
@@ -38,6 +39,7 @@ COMMANDS = [
     "report",
     "size",
     "export",
+    "score",
     "formulate",
     "solve",
     "datasets",
@@ -197,6 +199,7 @@ def test_a_test_table_is_measured_on(toy: Path) -> None:
         ("max-margin-cv", ["--gamma", "1", "--max-parents", "1", "--solver", "highs"]),
         ("generative", ["--score", "bic", "--solver", "dp", "--unrestricted"]),
         ("tan", ["--smoothing", "0.5"]),
+        ("a1de", ["--smoothing", "auto"]),
         ("naive-bayes", []),
     ],
 )
@@ -208,6 +211,20 @@ def test_every_method_fits(method: str, options: list[str], tmp_path: Path) -> N
     predicted = run("predict", path, "iris")
     assert predicted.exit_code == 0
     assert len(predicted.stdout.splitlines()) == 151
+
+
+def test_choices_of_max_margin_cv(tmp_path: Path) -> None:
+    """Scoring, average and the limit of the whole fit; the summary says what predicts."""
+    path = tmp_path / "m.json"
+    options = ["--scoring", "log_loss", "--average", "--total-time-limit", "600"]
+    exact = ["--gamma", "2", "--max-parents", "1", "--solver", "exhaustive"]
+    result = run("fit", "iris", "--method", "max-margin-cv", "-o", path, *options, *exact)
+    assert result.exit_code == 0, result.output
+    params = load_model(path).get_params()
+    assert (params["scoring"], params["average"]) == ("log_loss", True)
+    assert params["total_time_limit"] == 600
+    assert "by log_loss" in result.stdout
+    assert "the average of 1 network; the one below is for reading" in result.stdout
 
 
 def test_options_reach_the_classifier(tmp_path: Path) -> None:
@@ -310,6 +327,13 @@ def test_unusable_input_is_one_line_and_exit_code_1(toy: Path, tmp_path: Path) -
         (["fit", "iris", "--method", "tan", "--gamma", "1"], "no meaning with --method tan"),
         (["fit", "iris", "--method", "tan", "--solver", "highs"], "no meaning"),
         (["fit", "iris", "--unrestricted"], "no meaning with --method max-margin"),
+        (
+            ["fit", "iris", "--method", "max-margin", "--average"],
+            "no meaning with --method max-margin",
+        ),
+        (["fit", "iris", "--smoothing", "auto"], "smoothing must be a positive number"),
+        (["fit", "iris", "--method", "tan", "--smoothing", "x"], 'a positive number or "auto"'),
+        (["fit", "iris", "--method", "max-margin-cv", "--scoring", "x"], "scoring must be one of"),
         (["fit", "iris", "--holdout", "1"], "below 1"),
         (["fit", "iris", "--require", "class"], "parent->child"),
         (["fit", "iris", "--kind", "x=text"], "COL=numeric"),
@@ -420,7 +444,8 @@ def test_evaluate_agrees_with_python() -> None:
     assert result.exit_code == 0
     assert result.stderr == ""
     record = json.loads(result.stdout)
-    assert list(record["methods"]) == ["max-margin", "naive-bayes", "tan"]
+    others = ["naive-bayes", "tan", "logistic-regression", "majority"]
+    assert list(record["methods"]) == ["max-margin", *others]
     table = load_dataset("iris").train
     X, y = table.drop("class"), np.asarray(table.column("class").values.tolist())
     for name, make in (("naive-bayes", NaiveBayesClassifier), ("tan", TANClassifier)):
@@ -434,16 +459,20 @@ def test_evaluate_shows_a_table_and_its_progress(toy: Path) -> None:
     """A line per fold on stderr, a line per method on stdout."""
     result = run("evaluate", toy, "-t", "y", "--folds", 2, "--missing", "state", *EXACT)
     assert result.stderr.count("max-margin: fold ") == 2
-    methods = [line.split()[0] for line in result.stdout.splitlines()[3:]]
-    assert methods == ["max-margin", "naive-bayes", "tan"]
+    methods = [line.split()[0] for line in result.stdout.splitlines()[3:8]]
+    assert methods == ["max-margin", "naive-bayes", "tan", "logistic-regression", "majority"]
+    assert "balanced accuracy" in result.stdout
 
 
 def test_show_repeats_the_summary(iris_model: Path) -> None:
     """The saved classifier tells what fit told, as a claim; with --tables also its parameters."""
     fit = json.loads(run("fit", "iris", "--holdout", 0, "--json", *EXACT).stdout)
     show = json.loads(run("show", iris_model, "--json").stdout)
+    assert fit.pop("quality") is None
+    assert [column["name"] for column in fit.pop("data")["columns"]] == show["features"]
     different = {key for key in fit if fit[key] != show[key]}
-    assert different <= {"accuracy", "seconds", "n_samples", "verdict", "proved", "evidence"}
+    told = {"verdict", "proved", "evidence", "about"}
+    assert different <= {"accuracy", "seconds", "n_samples", *told}
     text = run("show", iris_model, "--tables").stdout
     assert text.startswith("Claimed optimal, not checked: no allowed structure")
     assert "\nP(class" in text

@@ -79,13 +79,19 @@ def check_clean(text: str) -> None:
         "show {esc}.json",
         "verify {esc}.cert",
         "solve {esc}.jkl",
+        "{esc}",
+        "--{esc}",
+        "fit --{esc}",
+        "fit {t} {esc}",
+        "fit {t} --method {esc}",
+        "fit {t} --require {esc}",
     ],
 )
 def test_terminals_see_no_control_characters(
     table: Path, model: Path, tmp_path: Path, command: str
 ) -> None:
     """On stdout and stderr, whatever the command and however it ends."""
-    words = {"t": table, "m": model, "d": tmp_path, "y": CLASS, "esc": f"z{CLEAR}{TITLE}"}
+    words = {"t": table, "m": model, "d": tmp_path, "y": CLASS, "esc": f"z{CLEAR}{TITLE}\u202e"}
     args = [word.format(**words) for word in command.split()]
     if args[0] == "fit":
         args += EXACT if "max-margin-cv" not in args else ["--max-parents", "1", "--p", "0.9"]

@@ -11,6 +11,8 @@ import os
 import signal
 import subprocess
 import sys
+from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +24,7 @@ from marginbn.classifiers.model_file import load_model
 from marginbn.exceptions import InputError
 from marginbn.files import Rescued, try_writing, write_or_rescue
 from marginbn.solvers.checkpoint import read_frame
-from signals import Trial, attempt
+from signals import Cell, Trial, attempt, missing
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="signals of POSIX")
 
@@ -66,7 +68,7 @@ def test_an_interrupt_in_a_finaliser_is_not_lost() -> None:
     """Python prints and forgets it; the program ends all the same, and without that print."""
     act = "(type('F', (), {'__del__': lambda _: signal.raise_signal(signal.SIGINT)})(), 0)[1]"
     script = AT_IMPORT.format(module="sklearn.base", act=act)
-    done = run_script(script, "fit", "iris", "--time-limit", 600)
+    done = run_script(script, "fit", "iris", "--method", "max-margin", "--time-limit", 600)
     assert (done.returncode, done.stdout) == (130, "")
     assert done.stderr.endswith(LINES["SIGINT"])
     assert "Exception ignored" not in done.stderr
@@ -86,11 +88,12 @@ def test_a_swallowed_interrupt_ends_a_program_without_a_result() -> None:
     assert (done.returncode, done.stdout, done.stderr) == (143, "", LINES["SIGTERM"])
 
 
-@pytest.mark.parametrize("name", ["SIGINT", "SIGTERM"])
-def test_signals_while_compiling(name: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize(("name", "parents"), [("SIGINT", 2), ("SIGTERM", 2), ("SIGINT", 3)])
+def test_signals_while_compiling(name: str, parents: int, tmp_path: Path) -> None:
     """With an empty cache of machine code; what is half done is not called ready."""
     environment = {**os.environ, "MARGINBN_CACHE": str(tmp_path)}
-    process = launch("fit", "waveform-21", "--time-limit", 600, "-q", env=environment)
+    options = ["--method", "max-margin", "--max-parents", parents, "--time-limit", 600, "-q"]
+    process = launch("fit", "waveform-21", *options, env=environment)
     assert process.stderr is not None
     line = process.stderr.readline()
     assert "compiling" in line
@@ -103,7 +106,7 @@ def test_signals_while_compiling(name: str, tmp_path: Path) -> None:
 @pytest.mark.parametrize(("name", "jobs"), [("SIGINT", 2), ("SIGTERM", 1), ("SIGTERM", 2)])
 def test_signals_during_a_search_lose_nothing(name: str, jobs: int) -> None:
     """Model, checkpoint, certificate and summary are there; no process or file is left over."""
-    trial = attempt(name, "warm", jobs, None)
+    trial = attempt(name, Cell("fit", "warm", jobs, 1, 0.0), 0.0, after_report=True)
     assert trial.searched, trial.stderr
     assert (trial.defects, trial.code) == ([], 3), trial
     assert set(trial.wrote) >= {"m.json", "c", "p", "stdout"}
@@ -155,14 +158,58 @@ model_file.save_model = save_model
     assert json.loads(done.stdout)["objective"] == load_model(path).result_.objective
 
 
+def test_idle_workers_do_not_keep_a_program_alive(tmp_path: Path) -> None:
+    """A signal after the choice of gamma in other processes, when there is a result."""
+    script = """
+import signal
+import marginbn.classifiers.model_file as model_file
+save = model_file.save_model
+def save_model(*args):
+    signal.raise_signal(signal.SIGTERM)
+    save(*args)
+model_file.save_model = save_model
+"""
+    path = tmp_path / "m.json"
+    options = ["--method", "max-margin-cv", "--gamma", 1, "--jobs", 2, *EXACT]
+    done = run_script(script, "fit", "iris", "-q", "--json", "-o", path, *options)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert json.loads(done.stdout)["objective"] == load_model(path).result_.objective
+
+
 def test_a_trial_tells_its_defects() -> None:
     """The harness counts what it should."""
-    good = Trial("SIGTERM", "warm", 1, 1.0, 0.5, 143, False, [], [], 0, "")
+    good = Trial("SIGTERM", "fit", "warm", 1, 1.0, 0.5, 143, False, [], [], 0, "")
     assert good.defects == []
-    bad = Trial("SIGINT", "warm", 1, 9.0, 99.0, 143, True, ["m.json"], ["x"], 1, "Traceback")
+    bad = Trial("SIGINT", "fit", "warm", 1, 9.0, 99.0, 143, True, ["m.json"], ["x"], 1, "Traceback")
     assert bad.defects == [
         "ignored", "traceback", "stray process", "stray file", "lost", "exit code",
     ]  # fmt: skip
+
+
+def test_a_signal_before_the_first_line_is_the_interpreters() -> None:
+    """Only where nothing of ours, and no other file, was reached."""
+    frozen = (
+        'Traceback (most recent call last):\n  File "<frozen runpy>", line 1\nKeyboardInterrupt\n'
+    )
+    unborn = Trial("SIGINT", "fit", "warm", 1, 0.1, 0.1, -2, False, [], [], 0, frozen)
+    assert (unborn.is_unborn, unborn.defects) == (True, [])
+    for other in (
+        replace(unborn, stderr=frozen + '  File "/x/marginbn/__init__.py", line 1\n'),
+        replace(unborn, stderr=frozen + '  File "/x/sklearn/base.py", line 1\n'),
+        replace(unborn, stderr=frozen + "marginbn: interrupted\n"),
+        replace(unborn, code=130),
+        replace(unborn, signal="SIGTERM", code=-15),
+    ):
+        assert "traceback" in other.defects
+
+
+def test_trials_go_on_where_they_ended() -> None:
+    """200 for each signal; those that are on record are not done again."""
+    every = list(missing([], 1.0))
+    assert Counter(name for name, _, _ in every) == {"SIGINT": 200, "SIGTERM": 200}
+    name, cell, _ = every[0]
+    done = Trial(name, cell.command, cell.cache, cell.jobs, 1.0, 0.5, 143, False, [], [], 0, "")
+    assert list(missing([done], 1.0)) == every[1:]
 
 
 # --- small memory ---------------------------------------------------------------------------------
@@ -206,6 +253,8 @@ def test_other_outputs_are_tried_first_too(tmp_path: Path) -> None:
         ["predict", "no-model", "iris", "-o", absent],
         ["report", "no-model", "-o", absent],
         ["formulate", "no-such-table", "-o", absent],
+        ["export", "no-model", "-o", absent, "--format", "bif"],
+        ["datasets", "no-such-table", "-o", absent],
     ):
         assert "cannot write" in one_line_error(run(*args))
 

@@ -108,6 +108,58 @@ def test_the_number_of_rows_is_told(table: Path, tmp_path: Path) -> None:
     assert (code, text.split()[0]) == (1, "REFUTED")
 
 
+def first_line(*arguments: object) -> str:
+    """What everybody reads."""
+    return CliRunner().invoke(app, [str(a) for a in arguments]).output.splitlines()[0]
+
+
+def test_what_nobody_asked_for_is_told_first(table: Path, tmp_path: Path) -> None:
+    """Another class, fewer rows and columns, other settings; what is said is no reservation."""
+    path = tmp_path / "c.cert"
+    said = ["--p", 0.6, "--forbid", "a->b", "--drop", "y"]
+    assert run("fit", table, "-t", "c", "--certificate", path, "-q", *said)[0] == 0
+    told = [
+        "gamma is 0.4054651081081642, not 2.1972245773362196",
+        "forbidden arcs: a -> b not asked for",
+        "the class is the column 'c'",
+        "1 column of the table left out: y",
+        "20 of the 100 rows are not part of it: held out to measure accuracy",
+    ]
+    code, text = run("verify", path, "--data", table)
+    assert code == 0
+    assert "%, with 5 reservations You did not ask for this" in text
+    assert f"it is not all of {table} with what `marginbn fit` has by default: - gamma" in text
+    assert text.index(told[-1]) < text.index("The structure in the certificate")
+    assert "The reservations are about what you did not give" in text
+    assert run_json("verify", path, "--data", table)["reservations"] == told
+    assert run_json("verify", path)["reservations"] == told[:2]
+    whole = ["verify", path, "--data", table, "-t", "c", "--holdout", 0.2, *said]
+    assert run_json(*whole)["reservations"] == []
+    assert "reservation" not in run(*whole)[1]
+
+
+def test_rows_that_miss_values_are_told(table: Path, tmp_path: Path) -> None:
+    """They are no part of the proof."""
+    table.write_text(table.read_text() + ",1,1,y\n")
+    path = tmp_path / "c.cert"
+    run("fit", table, "-t", "y", "--holdout", 0, "--certificate", path, "-q")
+    told = ["1 of the 101 rows are not part of it: values are missing in them"]
+    assert run_json("verify", path, "--data", table, "--holdout", 0)["reservations"] == told
+
+
+def test_the_plain_problem_has_no_reservations(table: Path, proof: Path) -> None:
+    """Nor has one that a model speaks for; another score is one reservation, not many."""
+    assert first_line("verify", proof, "--data", table).endswith("%")
+    assert first_line("verify", proof).endswith("%")
+    generative = ["--method", "generative", "--score", "bdeu", "--max-parents", 1]
+    files = ["-o", table.with_name("m"), "--certificate", table.with_name("c")]
+    run("fit", table, "-t", "y", "--holdout", 0, "-q", *generative, *files)
+    told = ["score is 'bdeu', not 'multiclass'", "max parents is 1, not 2"]
+    assert run_json("verify", files[3])["reservations"] == told
+    assert run_json("verify", files[3], "--score", "bdeu")["reservations"] == told[1:]
+    assert run_json("verify", files[3], "--model", files[1])["reservations"] == []
+
+
 # ------------------------------------------------------------------------------- forgeries
 
 
@@ -156,6 +208,7 @@ def test_a_proof_of_something_else(kind: str, table: Path, tmp_path: Path) -> No
     code, text = run("verify", path, "--data", table)
     assert code == 0
     assert said in text
+    assert "reservation" in first_line("verify", path, "--data", table)
     code, text = run("verify", path, "--data", table, "--strict")
     assert code == 1
     assert text.startswith("REFUTED")

@@ -3,6 +3,7 @@
 import math
 import sys
 from collections import Counter
+from fractions import Fraction
 from itertools import pairwise
 
 import numpy as np
@@ -13,7 +14,7 @@ from numpy.testing import assert_array_equal
 from sklearn.datasets import load_breast_cancer, load_iris, load_wine
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from marginbn.data.discretize import MDLPDiscretizer, assign_bins, mdlp_cuts, name_bins
+from marginbn.data.discretize import MDLPDiscretizer, assign_bins, mdlp_cuts, name_bins, short_cut
 
 GREATEST = sys.float_info.max
 
@@ -74,8 +75,21 @@ def unweighted_cuts(values, labels):
 def assert_cuts_in_gaps(cuts, gaps):
     assert_array_equal(np.shape(cuts), (len(gaps),))
     for cut, (low, high) in zip(cuts, gaps, strict=True):
-        assert low <= cut < high
-        assert cut == pytest.approx((low + high) / 2, rel=1e-14, abs=1e-14)
+        assert low < cut < high
+        assert Fraction(str(cut)) in shortest_decimals(Fraction(str(low)), Fraction(str(high)))
+
+
+def shortest_decimals(low, high):
+    """Of the numbers of fewest decimals between two numbers those nearest to the middle.
+
+    Goes through all whole numbers, then through all with one decimal and so on.
+    """
+    for unit in (Fraction(1, 10**decimals) for decimals in range(10)):
+        inside = [unit * m for m in range(math.floor(low / unit) + 1, math.ceil(high / unit))]
+        if inside:
+            nearest = min(abs(cut - (low + high) / 2) for cut in inside)
+            return [cut for cut in inside if abs(cut - (low + high) / 2) == nearest]
+    raise AssertionError("take values with fewer decimals")
 
 
 # --- by hand -----------------------------------------------------------------------------------
@@ -143,6 +157,30 @@ def test_a_thousand_classes_are_told_apart():
 def test_cuts_do_not_show_the_rounding_of_the_midpoint():
     """(0.1 + 0.2) / 2 is 0.15000000000000002 in doubles; the cut is 0.15."""
     assert_array_equal(unweighted_cuts([0.1, 0.2], [0, 1]), [0.15])
+
+
+@fast
+@given(st.integers(-99, 99), st.integers(-99, 99), st.sampled_from([1, 10, 100]))
+@example(-1, 99, 100)
+def test_a_cut_is_the_shortest_decimal_nearest_to_the_middle(one, other, scale):
+    """Found by going through all short decimals."""
+    low, high = sorted((Fraction(one, scale), Fraction(other, scale)))
+    if low < high:
+        cut = short_cut(float(low), float(high))
+        assert Fraction(str(cut)) in shortest_decimals(low, high)
+
+
+def test_a_cut_is_written_with_few_digits():
+    """Measured values have fifteen digits, the limit between two of them needs three."""
+    assert short_cut(173.918139487, 175.965457409) == 175
+    assert short_cut(-0.920813763655, -0.919) == -0.92
+
+
+def test_a_value_in_single_precision_stays_on_its_side():
+    """A cut is never one of the training values, only something between two of them."""
+    cut = short_cut(5.4, 5.5)
+    assert float(np.float32(5.4)) > 5.4
+    assert assign_bins([5.4, float(np.float32(5.4)), 5.5], [cut]).tolist() == [0, 0, 1]
 
 
 # --- properties --------------------------------------------------------------------------------
@@ -240,7 +278,7 @@ def test_cuts_equal_brute_force_on_real_tables(load):
 def test_iris_gets_its_published_cuts():
     """R's discretization::mdlp finds these cuts (manual of arulesCBA, discretizeDF.supervised)."""
     cuts = MDLPDiscretizer().fit(*load_iris(return_X_y=True)).cuts_
-    published = [[5.55, 6.15], [2.95, 3.35], [2.45, 4.75], [0.8, 1.75]]
+    published = [[5.55, 6.15], [2.95, 3.35], [2.0, 4.75], [0.8, 1.75]]  # 2.45 in the shortest form
     assert [list(cut) for cut in cuts] == published
 
 
@@ -257,7 +295,7 @@ def test_a_value_equal_to_a_cut_goes_left_and_nan_is_minus_one():
 @pytest.mark.parametrize(
     ("cuts", "names"),
     [
-        ([], ("all",)),
+        ([], ("any number",)),
         ([7.0], ("<= 7", "> 7")),
         ([2.45, 4.75], ("<= 2.45", "(2.45, 4.75]", "> 4.75")),
         ([-1e-7, 0.0, 1e22], ("<= -1e-07", "(-1e-07, 0]", "(0, 1e+22]", "> 1e+22")),
@@ -300,7 +338,7 @@ def test_fitted_attributes_describe_every_feature(table):
     discretizer = MDLPDiscretizer().fit(*table)
     assert [cuts.tolist() for cuts in discretizer.cuts_] == [[7.0], []]
     assert_array_equal(discretizer.n_bins_, [2, 1])
-    assert discretizer.bin_names_ == [("<= 7", "> 7"), ("all",)]
+    assert discretizer.bin_names_ == [("<= 7", "> 7"), ("any number",)]
     assert_array_equal(discretizer.classes_, ["high", "low"])
     assert discretizer.n_features_in_ == 2
 

@@ -11,12 +11,12 @@ from marginbn.data.columns import Column
 from marginbn.data.encode import (
     MISSING_LABEL,
     Coding,
-    MissingPolicy,
     TableCoding,
     encode_training,
     learn_coding,
 )
 from marginbn.data.labelled import LabelledTable
+from marginbn.data.missing_values import MissingPolicy
 from marginbn.data.table import Table, as_column, as_table
 from marginbn.exceptions import InputError
 
@@ -40,12 +40,12 @@ def numbers(*values: float) -> Column:
 
 
 def test_a_numeric_column_by_hand() -> None:
-    """The classes part between 4 and 11: one cut at 7.5, and the cut itself lies left."""
+    """The classes part between 4 and 11: one cut at 8, and the cut itself lies left."""
     coding = learn(numbers(*LOW_HIGH))
-    assert coding.cuts == (7.5,)
+    assert coding.cuts == (8.0,)
     assert coding.variable.name == "size"
-    assert coding.variable.states == ("<= 7.5", "> 7.5")
-    assert coding.encode(numbers(-1e9, 7.5, 7.6, 1e9, np.nan)).tolist() == [0, 0, 1, 1, -1]
+    assert coding.variable.states == ("<= 8", "> 8")
+    assert coding.encode(numbers(-1e9, 8.0, 8.1, 1e9, np.nan)).tolist() == [0, 0, 1, 1, -1]
 
 
 def test_a_categorical_column_by_hand() -> None:
@@ -63,7 +63,7 @@ def test_cuts_come_from_the_training_rows_only() -> None:
     before = (coding.cuts, coding.variable)
     coding.encode(numbers(*np.linspace(100, 200, 50)))
     assert (coding.cuts, coding.variable) == before
-    assert learn(numbers(*(x + 100 for x in LOW_HIGH))).cuts == (107.5,)
+    assert learn(numbers(*(x + 100 for x in LOW_HIGH))).cuts == (108.0,)
 
 
 def test_weights_count_in_the_cuts() -> None:
@@ -76,7 +76,7 @@ def test_weights_count_in_the_cuts() -> None:
 def test_a_column_that_tells_nothing_is_one_state() -> None:
     """Without a worthwhile cut everything falls into one bin, and missing stays unknown."""
     coding = learn(numbers(5.0, 5.0, 5.0, 5.0))
-    assert coding.variable.states == ("all",)
+    assert coding.variable.states == ("any number",)
     assert coding.encode(numbers(-3.0, np.nan)).tolist() == [0, -1]
 
 
@@ -126,7 +126,7 @@ def test_missing_values_become_a_state_of_their_own() -> None:
     assert coding.variable.states == ("a", "b", MISSING_LABEL)
     assert coding.encode(letters(None, "b", "z")).tolist() == [2, 1, -1]
     sizes = learn(numbers(*LOW_HIGH[:4], np.nan, *LOW_HIGH[4:], np.nan), "state")
-    assert sizes.variable.states == ("<= 7.5", "> 7.5", MISSING_LABEL)
+    assert sizes.variable.states == ("<= 8", "> 8", MISSING_LABEL)
     codes = sizes.encode(numbers(np.nan, 1.0, 99.0))
     assert codes.tolist() == [2, 0, 1]
     assert codes.dtype == np.int32

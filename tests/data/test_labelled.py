@@ -13,7 +13,7 @@ from marginbn.classifiers.base import BaseBNClassifier
 from marginbn.classifiers.validation import read_training_rows
 from marginbn.cli import data, fit
 from marginbn.cli.options import Method, ProblemOptions, TableOptions, build_classifier
-from marginbn.data.labelled import LabelledTable
+from marginbn.data.labelled import LabelledTable, validation_splits
 from marginbn.data.table import Table, as_table
 from marginbn.exceptions import DataWarning, InputError
 
@@ -106,3 +106,32 @@ def test_the_command_line_hands_its_rows_on(counted: dict[str, int]) -> None:
     assert counted == {"labels": 0, "parameters": 1}
     assert list(classifier.feature_names_in_) == list(rows.features.names)
     assert classifier.network_.names[0] == "class"
+
+
+@pytest.mark.parametrize(
+    ("n_rows", "n_folds", "n_splits"), [(1000, 5, 5), (1001, 5, 1), (50, 1, 1)]
+)
+def test_validation_splits(n_rows: int, n_folds: int, n_splits: int) -> None:
+    """More than 1000 rows: one split with 20 % of every class; else folds; all rows are used."""
+    labels = np.array(["a", "b", "b", "b", "b"])[np.arange(n_rows) % 5]
+    splits = validation_splits(labels, 0, n_folds)
+    assert len(splits) == n_splits
+    for train, test in splits:
+        assert sorted([*train, *test]) == list(range(n_rows))
+        assert abs((labels[test] == "a").sum() - n_rows / 25) < 1
+
+
+def test_the_only_row_of_a_class_is_always_learned_from() -> None:
+    """Rows 0 and 8 are alone; every other row is held out exactly once."""
+    labels = np.array(["u", *"aaaaabb", "w", *"bbbaa"])
+    splits = validation_splits(labels, 3)
+    assert all({0, 8} <= set(train) for train, _ in splits)
+    assert sorted(np.concatenate([test for _, test in splits])) == [*range(1, 8), *range(9, 14)]
+    lonely = validation_splits(np.array(["a", "b", "c"]), 0)  # as they come
+    assert all(len(train) and len(test) for train, test in lonely)
+
+
+def test_one_row_cannot_be_split() -> None:
+    """The message says what is needed."""
+    with pytest.raises(InputError, match="at least 2 rows"):
+        validation_splits(np.array(["a"]), 0)

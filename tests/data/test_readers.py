@@ -43,11 +43,12 @@ def test_csv_by_hand(tmp_path: Path) -> None:
 
 
 def test_only_documented_texts_are_missing(tmp_path: Path) -> None:
-    """Empty, ?, NA, NaN and nan are missing; null, None, NAN and - are values."""
-    text = "a,b\n" + "".join(f"{t},1\n" for t in ("", "?", "NA", "NaN", "nan", '""', " ? "))
+    """Empty, ?, NA, N/A, NaN and nan are missing; null, None, NAN and - are values."""
+    missing = ("", "?", "NA", "N/A", "n/a", "NaN", "nan", '""', " ? ")
+    text = "a,b\n" + "".join(f"{t},1\n" for t in missing)
     values = ("null", "None", "NAN", "-")
     table = read_table(written(tmp_path, text + "".join(f"{t},1\n" for t in values)))
-    assert table.column("a").values.tolist() == [None] * 7 + list(values)
+    assert table.column("a").values.tolist() == [None] * 9 + list(values)
 
 
 @pytest.mark.parametrize(

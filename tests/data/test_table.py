@@ -246,7 +246,7 @@ def test_names_and_kinds_are_checked() -> None:
         as_table(X, kinds={5: "numeric"})
     with pytest.raises(InputError, match="'number'"):
         as_table(X, kinds="number")
-    with pytest.raises(InputError, match="mapping, got"):
+    with pytest.raises(InputError, match="2 entries, one per column"):
         as_table(X, kinds=["numeric"])
     with pytest.raises(InputError, match=r"distinct.*'a'"):
         as_table(X, names=["a", "a"])

@@ -18,10 +18,10 @@ from hypothesis import strategies as st
 from marginbn.data.encode import Variable
 from marginbn.exceptions import FormatError, InputError
 from marginbn.export.formats import load_network, save_network
-from marginbn.export.native import network_from_dict, network_to_dict
+from marginbn.export.native import network_from_dict, network_to_dict, network_to_packed_dict
 from marginbn.network.network import BayesianNetwork
 from marginbn.problem.structure import Structure
-from networks import grouped_network, random_network, sprinkler
+from networks import grouped_network, pair_states, random_network, sprinkler
 
 Edit = Callable[[dict[str, Any]], object]
 
@@ -83,9 +83,10 @@ def _set(*keys: str | int, value: object) -> Edit:
 HOSTILE: list[tuple[Edit, str]] = [
     (_set("format", value="pickle"), r"\$\.format: must be 'marginbn-network', got 'pickle'"),
     (_set("format", value=["x"] * 10_000), r"\$\.format: .* got list of 10000 entries"),
-    (_set("version", value=3), r"\$\.version: written by a newer marginbn .* upgrade"),
+    (_set("version", value=4), r"\$\.version: written by a newer marginbn .* upgrade"),
     (_set("version", value=10**350), r"upgrade"),
-    (_set("version", value=0), r"\$\.version: must be 1 to 2, got 0"),
+    (_set("version", value=0), r"\$\.version: must be 1 to 3, got 0"),
+    (_set("version", value=3), r"\$: the key 'groups' is missing"),
     (_set("version", value=2), r"\$: the key 'groups' is missing"),
     (_set("groups", value=[None, None, None]), r"\$: unknown keys \['groups'\]"),
     (_set("version", value="1"), r"\$\.version: must be a whole number, got '1'"),
@@ -250,3 +251,14 @@ def test_groups_that_join_nothing_are_none() -> None:
     """A file of version 2 may say so; it is the same network."""
     data = {**network_to_dict(sprinkler()), "version": 2, "groups": [[0, 1], None, None]}
     assert network_from_dict(data) == sprinkler()
+
+
+def test_packed_tables_are_the_same_bits_in_fewer_bytes() -> None:
+    """Version 3: bytes in base64, log 0 included, with groups and without."""
+    for network in (random_network(11, n_variables=6), pair_states(random_network(3))):
+        packed = network_to_packed_dict(network)
+        assert packed["version"] == 3
+        back = network_from_dict(json.loads(json.dumps(packed)))
+        assert back == network
+        assert all((a == b).all() for a, b in zip(back.log_tables, network.log_tables, strict=True))
+        assert len(json.dumps(packed)) < len(json.dumps(network_to_dict(network)))

@@ -7,10 +7,19 @@ import subprocess
 import sys
 
 import numpy as np
+import pandas as pd
 import pytest
 from sklearn.datasets import load_iris
+from sklearn.naive_bayes import GaussianNB
 
-from marginbn import InputError, MissingDependencyError, NaiveBayesClassifier, TANClassifier
+from marginbn import (
+    InputError,
+    MaxMarginBNClassifier,
+    MissingDependencyError,
+    NaiveBayesClassifier,
+    TANClassifier,
+    arc_strength,
+)
 from marginbn.data.encode import Variable
 from marginbn.network.explain import log_margins, mean_contributions
 from marginbn.network.network import BayesianNetwork
@@ -32,6 +41,7 @@ from networks import random_network, sprinkler
 matplotlib = pytest.importorskip("matplotlib")
 matplotlib.use("Agg")
 plt = pytest.importorskip("matplotlib.pyplot")
+PathPatch = pytest.importorskip("matplotlib.patches").PathPatch
 
 TRACE = (
     TracePoint(0.0, -math.inf, math.inf),
@@ -344,3 +354,66 @@ def test_mean_bars_are_sizes_and_dots_means(iris: TANClassifier) -> None:
     assert "2 smaller variables not shown" in ax.get_xlabel()
     with pytest.raises(InputError, match="most must be at least 1"):
         plot_mean_contributions(mean, most=0)
+
+
+CALLS = {
+    "margins": lambda clf, ax: plot_margins(clf, X, Y, gamma=2.0, ax=ax),
+    "calibration": lambda clf, ax: plot_calibration(clf, X, Y, ax=ax),
+    "confusion": lambda clf, ax: plot_confusion(clf, X, Y, ax=ax),
+    "explanation": lambda clf, ax: plot_explanation(clf, X[70], ax=ax),
+    "mean": lambda clf, ax: plot_mean_contributions(clf, X, Y, ax=ax),
+    "network": lambda clf, ax: plot_network(clf, ax=ax),
+    "table": lambda clf, ax: plot_table(clf, 4, ax=ax),
+    "trace": lambda clf, ax: plot_trace(clf, ax=ax),
+}
+
+
+@pytest.mark.parametrize("name", sorted(CALLS.keys() - {"trace", "explanation"}))
+def test_a_classifier_with_rows_and_labels_draws_what_the_arrays_draw(iris, name):
+    """As scikit-learn's displays are called: plot(clf, X, y)."""
+    figures = plt.figure().subplots(2)
+    PLOTS[name](iris, figures[0])
+    CALLS[name](iris, figures[1])
+    by_arrays, by_classifier = ([*texts(ax), ax.get_title(), *rows(ax)] for ax in figures)
+    assert by_classifier == by_arrays
+
+
+def test_frames_and_text_labels_are_welcome():
+    """A pandas frame of text and a series of labels."""
+    frame = pd.DataFrame({"colour": ["red", "red", "blue", "blue"] * 5})
+    labels = pd.Series(["yes", "yes", "no", "yes"] * 5, name="bought")
+    clf = TANClassifier().fit(frame, labels)
+    assert plot_confusion(clf, frame, labels).get_title().startswith("accuracy 75")
+    assert plot_calibration(clf, frame, labels).get_title().startswith("20 rows")
+    assert plot_explanation(clf, frame.iloc[0]).get_title().startswith("row 0: yes")
+
+
+def test_a_classifier_of_scikit_learn_is_welcome_too():
+    """Nothing but predict, predict_proba and classes_ is asked of it."""
+    clf = GaussianNB().fit(X, Y)
+    assert plot_confusion(clf, X, Y).get_title() == "accuracy 96.00 %"
+    assert plot_calibration(clf, X, Y).get_title().startswith("150 rows")
+
+
+@pytest.mark.parametrize("plot", [plot_margins, plot_calibration, plot_confusion])
+def test_a_classifier_without_rows_is_refused_with_the_way_to_call(iris, plot):
+    """The message shows the call."""
+    with pytest.raises(InputError, match=rf"{plot.__name__}\(clf, X, y\)"):
+        plot(iris)
+
+
+def test_the_margin_of_the_classifier_is_drawn():
+    """Its own gamma, however it was given."""
+    clf = MaxMarginBNClassifier(p=0.8, max_parents=1).fit(X, Y)
+    legend = plot_margins(clf, X, Y).get_legend().get_texts()
+    assert any(text.get_text().startswith("gamma = 1.386") for text in legend)
+
+
+def test_arcs_are_as_thick_as_they_are_sure(iris):
+    """Widths follow the strengths that were counted."""
+    strength = arc_strength(iris, X, Y, n=4)
+    ax = plot_network(iris, strength=strength)
+    drawn = sorted(patch.get_linewidth() for patch in ax.patches if isinstance(patch, PathPatch))
+    scale = drawn[-1] / 4.0
+    expected = sorted(0.4 + 3.6 * width for width in strength.widths().values())
+    assert [width / scale for width in drawn] == pytest.approx(expected)

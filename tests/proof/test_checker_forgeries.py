@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 import forgeries
@@ -14,7 +16,9 @@ from forgeries import (
     KINDS,
     PER_SEED,
     RESIDUAL_COUNT,
-    Asked,
+    STATEMENTS,
+    Wanted,
+    accepted_by,
     judge,
     make,
     summary,
@@ -59,20 +63,32 @@ def test_a_checker_that_believes_everything_is_found_out(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Forgeries are about the statement that was asked for, or they are not a file at all."""
-    monkeypatch.setattr(forgeries, "checkers", lambda: {"gullible": lambda path: True})
-    monkeypatch.setattr(forgeries, "Asked", type("Any", (), {"of": staticmethod(lambda c: 0)}))
-    monkeypatch.setattr(forgeries, "read_certificate", lambda path: path)
+    monkeypatch.setattr(forgeries, "CHECKERS", {"gullible": lambda path, asked: True})
     record = judge(0, tmp_path)
     tried = sum(record["tried"].values())  # type: ignore[attr-defined]
     assert len(record["accepted"]) >= 0.8 * tried  # type: ignore[arg-type]
 
 
-def test_another_statement_is_not_the_one_asked_for() -> None:
-    """An honest proof of it is verified, and still not an answer."""
-    case = make(0)
+def test_another_statement_is_not_the_one_asked_for(tmp_path: Path) -> None:
+    """An honest proof of it is verified, and still not an answer: so says every checker."""
+    case, path = make(0), tmp_path / "proof.cert"
     honest, other = case.certify(), forgeries.other_gamma(case, None).certify()  # type: ignore
-    assert forgeries.first_checker(other)
-    assert Asked.of(other) != Asked.of(honest) == Asked.of(case.certify())
+    every = ["checker, in memory", "checker", "exact"]
+    assert accepted_by(other, None, path) == every
+    assert accepted_by(other, Wanted.of(other), path) == every
+    assert accepted_by(other, Wanted.of(honest), path) == []
+    assert accepted_by(case.certify(), Wanted.of(honest), path) == every
+
+
+@pytest.mark.parametrize("restate", STATEMENTS, ids=lambda restate: restate.__name__)
+def test_every_other_statement_is_refused(restate: Any, tmp_path: Path) -> None:
+    """Verified for what it says, refused for what was asked."""
+    case = make(4 if restate is forgeries.other_sample_size else 0)
+    case = replace(case, score="bdeu") if restate is forgeries.other_sample_size else case
+    other = restate(case, np.random.default_rng(0)).certify()
+    path = tmp_path / "proof.cert"
+    assert len(accepted_by(other, None, path)) == 3
+    assert accepted_by(other, Wanted.of(case.certify()), path) == []
 
 
 @pytest.mark.slow

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections import Counter
 from dataclasses import replace
@@ -16,7 +17,7 @@ from marginbn.exceptions import FormatError
 from marginbn.problem.interactions import FamilyGains
 from marginbn.problem.residuals import residual_score
 from marginbn.proof import checker, exact
-from marginbn.proof.certificate import Certificate, Score
+from marginbn.proof.certificate import Candidates, Certificate, Score
 from marginbn.proof.checker.values import SHIFT, ExactCounts, NotCheckableError, local_score
 from marginbn.proof.definition import define_data
 from marginbn.proof.format import (
@@ -90,9 +91,14 @@ def by_cells(codes: np.ndarray, g: np.ndarray, h: np.ndarray, family: list[int])
 
 
 def test_the_second_checker_has_the_same_numbers(tmp_path: Path) -> None:
-    """Every candidate; its integers are much finer."""
+    """Every parent set there could be; its integers are much finer."""
     certificate = certificate_of(tmp_path, 2, 3)
-    second = exact.Checker(encode_certificate(certificate))
+    others = [[v for v in range(5) if v != i] for i in range(5)]
+    listed = tuple(
+        tuple(s for size in range(4) for s in itertools.combinations(own, size)) for own in others
+    )
+    every = replace(certificate, candidates=Candidates(None, listed, np.zeros(0, dtype=bool)))
+    second = exact.Checker(encode_certificate(every))
     counts = ExactCounts(certificate.data)
     for k, (child, parents) in enumerate(second.candidates):
         low, high = local_score(counts, certificate.score, child, parents)

@@ -300,7 +300,10 @@ def test_log_gamma_of_whole_numbers() -> None:
         assert low <= hi
 
 
-@pytest.mark.parametrize("name", sorted({str(entry.certificate) for entry in SCORES.values()}))
+BY_COUNTS = sorted({str(e.certificate) for e in SCORES.values() if not e.of_residuals})
+
+
+@pytest.mark.parametrize("name", BY_COUNTS)  # residuals: test_checker_residuals.py
 def test_local_scores_are_those_of_the_package(name: str) -> None:
     """To the accuracy of floats."""
     data = random_table(np.random.default_rng(3), 40, 3, 3, weighted=True).encoded()
@@ -487,6 +490,50 @@ def test_it_says_what_was_proved(tmp_path: Path, capsys: Capture) -> None:
     assert "'max_parents': 2" in text
     assert run(tiny_certificate(), tmp_path) == 0
     assert "candidates: 4, listed" in capsys.readouterr().out
+
+
+WANTED: dict[str, object] = {
+    "score": {"name": "multiclass", "gamma": 1.0},
+    "candidates": {"rule": {"max_parents": 2, "forbidden": []}, "listed": []},
+}
+
+
+@pytest.mark.parametrize(
+    ("wanted", "reason"),
+    [
+        (WANTED, ""),
+        ({}, ""),
+        ({"score": {"gamma": 2.0}}, "score differ"),
+        ({"score": {"gama": 1.0}}, "score differ"),
+        ({"score": 1}, "score differ"),
+        ({**WANTED, "candidates": {"rule": None}}, "candidates differ"),
+        (
+            {"candidates": {"rule": {"max_parents": 3}}, "fingerprint": "0"},
+            "candidates, fingerprint",
+        ),
+        ({"candidates": {"rule": {"forbidden": [[1, 2]]}}}, "candidates differ"),
+        ({"no such key": 1}, "no such key differ"),
+    ],
+)
+def test_it_checks_a_statement_given_from_outside(
+    wanted: dict[str, object], reason: str, tmp_path: Path, capsys: Capture
+) -> None:
+    """Any part of the header, in its own words."""
+    certified(small_margin_problem(1, n_features=2), tmp_path)
+    capsys.readouterr()
+    [path] = tmp_path.iterdir()
+    assert exact.main([str(path), json.dumps(wanted)]) == bool(reason)
+    text = capsys.readouterr().out
+    assert text.startswith("NOT VERIFIED\nanother statement" if reason else "VERIFIED\n")
+    assert reason in text
+
+
+def test_a_statement_that_cannot_be_read_is_not_ignored(tmp_path: Path) -> None:
+    """Whoever asks for something must not get an answer to nothing."""
+    path = tmp_path / "proof.cert"
+    path.write_bytes(encode_certificate(tiny_certificate()))
+    for text in ("{", '{"n_samples": 1, "n_samples": 2}', "", "[1]", "3"):
+        assert exact.main([str(path), text]) == 2
 
 
 def test_names_cannot_write_to_the_terminal(tmp_path: Path, capsys: Capture) -> None:

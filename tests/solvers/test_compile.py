@@ -252,3 +252,68 @@ def test_a_failed_exercise_is_repeated(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(KeyboardInterrupt):
         compiling.prepare("marginbn.made_up", interrupt, "the toy")
     assert compiling._prepared == set()
+
+
+PREPARED = """
+import sys
+from marginbn.solvers import compile as compiling
+from marginbn.solvers.run import Run
+from marginbn.solvers.solve import get_solver, solve_with
+from problems import small_linear_problem, small_margin_problem
+
+load, loaded = compiling.Shelf.load_overload, []
+
+def record(shelf, *arguments):
+    loaded.append(shelf._identity.split(".")[2])
+    return load(shelf, *arguments)
+
+compiling.Shelf.load_overload = record
+problems = [
+    small_margin_problem(), small_margin_problem(margin="binary", max_parents=1),
+    small_margin_problem(max_parents=3), small_linear_problem(),
+    small_linear_problem(class_restricted=True),
+]
+engine = get_solver("{engine}")
+problems = [problem for problem in problems if engine.can_solve(problem) is None]
+{prepare}
+print(sorted(set(loaded)))
+loaded.clear()
+for problem in problems:
+    {solve}
+print(loaded, len(problems))
+"""
+
+SEARCH = ("engine.prepare()", "solve_with(engine, Run(problem, n_jobs=2))")
+
+PROOF = (
+    """
+from marginbn.proof.definition import Definition
+from marginbn.proof.write import solve_with_certificate, warm_up
+engine.prepare()
+for problem in problems:
+    warm_up(Definition.of(problem))""",
+    "solve_with_certificate(engine, Run(problem), sys.argv[1])",
+)
+
+
+@pytest.mark.parametrize(
+    ("engine", "steps", "packages", "problems"),
+    [
+        ("branch_bound", SEARCH, ["branch_bound"], 3),
+        ("branch_cut", SEARCH, ["branch_cut"], 5),
+        ("branch_cut", PROOF, ["branch_bound", "branch_cut"], 5),
+    ],
+)
+def test_a_search_finds_every_kernel_compiled(
+    engine: str, steps: tuple[str, str], packages: list[str], problems: int, tmp_path: Path
+) -> None:
+    """Before its clock starts, by ``prepare``; and nothing of an engine that is not used."""
+    script = PREPARED.format(engine=engine, prepare=steps[0], solve=steps[1])
+    done = subprocess.run(
+        [sys.executable, "-W", "ignore", "-c", script, str(tmp_path / "proof.cert")],
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.stdout.splitlines() == [str(packages), f"[] {problems}"], done.stderr

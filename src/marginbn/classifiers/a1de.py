@@ -14,14 +14,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Self
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from marginbn.classifiers.base import BaseBNClassifier, fixed_structure_result
-from marginbn.data.encode import EncodedData, with_class_column
+from marginbn.data.encode import EncodedData
 from marginbn.data.ordinal import OrdinalTraining
+from marginbn.data.preparation import MAX_STATES
 from marginbn.network.network import BayesianNetwork
 from marginbn.problem.structure import Structure
 from marginbn.solvers.result import SolveResult
@@ -85,7 +86,7 @@ class A1DEClassifier(BaseBNClassifier):
     ----------
     smoothing : float or "auto", default=1.0
         Added to every count; "auto" chooses it by validated log loss.
-    missing, unseen, column_kinds
+    missing, unseen, column_kinds, identifiers, max_states, min_count, class_weight
         As in :class:`NaiveBayesClassifier`. At prediction a missing feature is parent of nobody.
 
     Attributes
@@ -105,6 +106,20 @@ class A1DEClassifier(BaseBNClassifier):
 
     networks_: tuple[BayesianNetwork, ...]
 
+    def __init__(
+        self,
+        *,
+        smoothing: Any = 1.0,
+        missing: str = "drop",
+        unseen: str = "missing",
+        column_kinds: Any = "auto",
+        identifiers: str = "ignore",
+        max_states: int | None = MAX_STATES,
+        min_count: int = 1,
+        class_weight: Any = None,
+    ) -> None:  # no parameters= and bins=: an average of counted networks is what it is
+        self._store(locals())
+
     def _learn_structure(self, data: EncodedData) -> SolveResult:
         """The member to read: no other explains the data better."""
         parents: list[int | None] = [*super_parents(data.arities.tolist())]
@@ -121,6 +136,5 @@ class A1DEClassifier(BaseBNClassifier):
         self.networks_ = OneDependenceAverage.fit(training.coarse.data, self.smoothing_).networks
         return super()._finish(training, result)
 
-    def _log_joint(self, X: object) -> NDArray[np.float64]:
-        codes = with_class_column(self._encode(X))  # first: it refuses an unfitted estimator
+    def _log_joint_of_codes(self, codes: NDArray[np.int32]) -> NDArray[np.float64]:
         return OneDependenceAverage(self.networks_).log_joint_per_class(codes)

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, ClassVar, Literal, Self, get_args
 
 import numpy as np
@@ -22,12 +23,24 @@ from marginbn.classifiers.committee import log_average
 from marginbn.classifiers.smoothing import Predictor, check_smoothing, choose_smoothing
 from marginbn.data import encode
 from marginbn.data.encode import EncodedData, contingency
+from marginbn.data.frames import frame_library
 from marginbn.data.labelled import LabelledTable, validation_splits
+from marginbn.data.missing_values import MissingPolicy
 from marginbn.data.ordinal import Bins, OrdinalData, OrdinalTraining, encode_ordinal
+from marginbn.data.preparation import (
+    MAX_STATES,
+    Identifiers,
+    Preparation,
+    PreparationSettings,
+    tell,
+)
 from marginbn.data.table import Table
+from marginbn.data.unseen import tell_unseen
 from marginbn.exceptions import InputError
 from marginbn.network.explain import Explanations, as_rows, explain_codes
 from marginbn.network.network import BayesianNetwork
+from marginbn.network.svg import draw_figure
+from marginbn.network.wording import counted, percent
 from marginbn.parameters.pooling import take_parts
 from marginbn.parameters.trained import TrainedNetwork, train_structure
 from marginbn.parameters.training import LOSSES
@@ -52,6 +65,14 @@ class Evidence:
     verdict: Verdict | None = None  # of the checker
 
 
+RAW_TABLE_CHECKS: dict[str, validation.Check] = {
+    "identifiers": validation.one_of(*get_args(Identifiers)),
+    "max_states": validation.optional(partial(validation.check_count, least=2)),
+    "min_count": partial(validation.check_count, least=1),
+    "class_weight": validation.check_class_weight,
+}
+
+
 class BaseBNClassifier(ClassifierMixin, BaseEstimator):
     """Bayesian-network classifier with smoothed maximum-likelihood parameters.
 
@@ -60,7 +81,8 @@ class BaseBNClassifier(ClassifierMixin, BaseEstimator):
     classes_ : ndarray
         Class labels.
     structure_ : Structure
-        Parents of every variable; variable 0 is the class, variable i + 1 is feature i.
+        Parents of every variable; variable 0 is the class, variable i + 1 is the feature i of
+        those that are used.
     network_ : BayesianNetwork
         The structure with its parameters: posteriors, sampling, most probable explanation.
     objective_, bound_, gap_ : float
@@ -74,12 +96,21 @@ class BaseBNClassifier(ClassifierMixin, BaseEstimator):
         All of the above as the solver returned it.
     feature_names_in_, n_features_in_
         As everywhere in scikit-learn.
+    preparation_ : Preparation
+        What became of the columns: ``left_out`` (name and reason), ``merged`` (rare categories).
     n_samples_ : int
         Training rows used.
     n_dropped_ : int
         Training rows left out because of missing values.
     smoothing_ : float
         Smoothing of the tables: the one given, or the one chosen by ``smoothing="auto"``.
+    trained_, weights_
+        With trained parameters only: what predicts, one ``TrainedNetwork`` or several with
+        their weights, the one of ``network_`` first. This has the arcs of ``structure_`` and,
+        where normalised tables need them, some between parents.
+    training_ : list of dict
+        With trained parameters only: the models pooled in ``network_``, with profile, ridge,
+        validated log loss and weight.
     evidence_ : Evidence
         Whether optimality was proven by this search, is claimed by a model file, or was verified
         with a certificate; and the SHA-256 of data and certificate.
@@ -106,11 +137,13 @@ class BaseBNClassifier(ClassifierMixin, BaseEstimator):
 
     _CHECKS: ClassVar[dict[str, validation.Check]] = {
         "smoothing": check_smoothing,
-        "missing": validation.one_of(*get_args(encode.MissingPolicy)),
+        "missing": validation.one_of(*get_args(MissingPolicy)),
         "unseen": validation.one_of(*get_args(encode.UnseenPolicy)),
         "parameters": validation.one_of("smoothed", *LOSSES),
         "bins": validation.one_of(*get_args(Bins)),
+        **RAW_TABLE_CHECKS,
     }
+    network_: BayesianNetwork
     trained_: tuple[TrainedNetwork, ...]
     weights_: NDArray[np.float64]
 
@@ -123,6 +156,10 @@ class BaseBNClassifier(ClassifierMixin, BaseEstimator):
         missing: str = "drop",
         unseen: str = "missing",
         column_kinds: Any = "auto",
+        identifiers: str = "ignore",
+        max_states: int | None = MAX_STATES,
+        min_count: int = 1,
+        class_weight: Any = None,
     ) -> None:
         self._store(locals())
 
@@ -165,6 +202,10 @@ class BaseBNClassifier(ClassifierMixin, BaseEstimator):
         """The structure of a part of the rows, for validation: no files, nothing is said."""
         return self._learn_structure(data).structure
 
+    def _learn_again(self, rows: OrdinalTraining, time_limit: float) -> Structure:
+        """The structure of other rows in the same bins, with the settings of this classifier."""
+        return self._learn_structure(rows.coarse.data).structure
+
     def _estimate(self, data: EncodedData, structure: Structure, smoothing: float) -> Predictor:
         """What predicts, with its tables."""
         return BayesianNetwork.fit(data, structure, smoothing)
@@ -193,7 +234,9 @@ class BaseBNClassifier(ClassifierMixin, BaseEstimator):
         training = self._encode_training(
             validation.read_training_rows(self, X, y, sample_weight, kinds=self.column_kinds)
         )
-        return self._finish(training, self._learn_structure(training.coarse.data))
+        self._finish(training, self._learn_structure(training.coarse.data))
+        self.network_ = self.network_.with_frames(frame_library(X))
+        return self
 
     def _fit_table(self, rows: LabelledTable) -> Self:
         """Learn from rows that are read already, with parameters that are checked already."""
@@ -202,15 +245,35 @@ class BaseBNClassifier(ClassifierMixin, BaseEstimator):
         return self._finish(training, self._learn_structure(training.coarse.data))
 
     def _encode_training(self, given: LabelledTable) -> OrdinalTraining:
-        rows = given.without_missing(self.missing, stacklevel=4)  # the caller of fit
+        self.data_fingerprint_ = given.fingerprint()
+        rows = self._prepare(given).without_missing(self.missing, stacklevel=4)  # caller of fit
         self.n_samples_, self.n_dropped_ = rows.n_rows, given.n_rows - rows.n_rows
+        rows = rows.reweighted(self.class_weight)
         self.smoothing_ = self._choose_smoothing(rows)
         self._choose_settings(rows)
         return encode_ordinal(rows, self.missing, getattr(self, "bins", "mdlp"))
 
+    def _prepare(self, given: LabelledTable) -> LabelledTable:
+        """Columns left out, rare categories merged, dates taken apart; each is told."""
+        settings = self._preparation_settings()
+        self.preparation_ = settings.learn(given.features)
+        tell(self.preparation_, settings, stacklevel=5)  # the caller of fit
+        return replace(given, features=self.preparation_.apply_to_all(given.features))
+
+    def _preparation_settings(self) -> PreparationSettings:
+        return PreparationSettings(
+            self.identifiers, self.max_states, self.min_count, self.column_kinds
+        )
+
+    @property
+    def _preparation(self) -> Preparation:
+        """What became of the columns in training; nothing where nobody says so."""
+        unchanged = Preparation.unchanged({c.name: c.kind for c in self.coding_.columns})
+        return getattr(self, "preparation_", unchanged)
+
     def _finish(self, training: OrdinalTraining, result: SolveResult) -> Self:
         """Estimate parameters and set the fitted attributes."""
-        for name in ("trained_", "weights_", "training_"):  # of an earlier fit
+        for name in ("trained_", "weights_", "training_", "provenance_"):  # of an earlier fit
             self.__dict__.pop(name, None)
         self.classes_ = training.classes
         self.coding_ = training.coding
@@ -255,16 +318,21 @@ class BaseBNClassifier(ClassifierMixin, BaseEstimator):
     def _read_features(self, X: Any) -> Table:
         """Rows to predict, read with the columns and kinds of training."""
         check_is_fitted(self)
-        kinds = {i: c.kind for i, c in enumerate(self.coding_.columns)}
-        return validation.read_features(self, X, kinds=kinds, reset=False)
+        preparation = self._preparation
+        return preparation.apply(validation.read_more_rows(self, X, preparation))
 
     def _encode(self, X: Any) -> NDArray[np.int32]:
         table = self._read_features(X)
-        return self.coding_.encode(table, self.unseen)
+        codes = self.coding_.encode(table, self.unseen)
+        tell_unseen(self.coding_, table)
+        return codes
 
     def _log_joint(self, X: Any) -> NDArray[np.float64]:
         """log P(c, known features) for every row and class; unknown features are summed out."""
-        codes = encode.with_class_column(self._encode(X))
+        return self._log_joint_of_codes(encode.with_class_column(self._encode(X)))
+
+    def _log_joint_of_codes(self, codes: NDArray[np.int32]) -> NDArray[np.float64]:
+        """The same of encoded rows with the class in column 0, which is ignored; -1 is unknown."""
         if hasattr(self, "trained_"):
             answers = (member.log_posterior(codes) for member in self.trained_)
             return log_average(answers, self.weights_)
@@ -278,9 +346,7 @@ class BaseBNClassifier(ClassifierMixin, BaseEstimator):
 
     def predict_log_proba(self, X: Any) -> NDArray[np.float64]:
         """Log posterior of every class, shape (n_samples, n_classes)."""
-        joint = self._log_joint(X)
-        normalised: NDArray[np.float64] = joint - logsumexp(joint, axis=1, keepdims=True)
-        return normalised
+        return log_posteriors(self._log_joint(X))
 
     def predict_proba(self, X: Any) -> NDArray[np.float64]:
         """Posterior of every class, shape (n_samples, n_classes)."""
@@ -301,7 +367,33 @@ class BaseBNClassifier(ClassifierMixin, BaseEstimator):
         One row on its own (a list, an array, a data-frame row) is welcome too.
         """
         codes = self._encode(as_rows(X))  # first: it refuses an unfitted estimator
-        return explain_codes(self.network_, self.classes_, codes, y)
+        found = explain_codes(self.network_, self.classes_, codes, y)
+        return replace(found, frames=frame_library(X))
+
+    def _repr_html_inner(self) -> str:
+        return str(super()._repr_html_inner()) + self._network_html()
+
+    def _repr_mimebundle_(self, **kwargs: Any) -> dict[str, Any]:
+        bundle: dict[str, Any] = super()._repr_mimebundle_(**kwargs)
+        if "text/html" in bundle:
+            bundle["text/html"] += self._network_html()
+        return bundle
+
+    def _network_html(self) -> str:
+        """What scikit-learn's box does not say: what came out, and the network."""
+        if not all(hasattr(self, name) for name in ("network_", "result_", "evidence_")):
+            return ""
+        network, result = self.network_, self.result_
+        claim = "claimed by the file" if self.evidence_.source == "file" else result.solver
+        optimality = "optimal" if result.is_optimal else str(result.status).replace("_", " ")
+        caption = (
+            f"{counted(network.n_variables - 1, 'feature')}, "
+            f"{counted(len(network.structure.arcs), 'arc')}, "
+            f"{counted(network.n_parameters, 'parameter')}; "
+            f"structure: {optimality} ({claim}), gap {percent(result.gap)}. "
+            "How well it classifies, only other rows can tell: score(X, y)."
+        )
+        return draw_figure(network.structure, network.variables, caption)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -309,6 +401,12 @@ class BaseBNClassifier(ClassifierMixin, BaseEstimator):
         tags.input_tags.string = True
         tags.input_tags.categorical = True
         return tags
+
+
+def log_posteriors(log_joint: NDArray[np.float64]) -> NDArray[np.float64]:
+    """log P(c | known features) of log P(c, known features), both (n_rows, n_classes)."""
+    normalised: NDArray[np.float64] = log_joint - logsumexp(log_joint, axis=1, keepdims=True)
+    return normalised
 
 
 def fixed_structure_result(

@@ -28,7 +28,11 @@ from numpy.typing import NDArray
 from scipy.special import softmax
 
 from marginbn.classifiers import validation
-from marginbn.classifiers.base import BaseBNClassifier, fixed_structure_result
+from marginbn.classifiers.base import (
+    RAW_TABLE_CHECKS,
+    BaseBNClassifier,
+    fixed_structure_result,
+)
 from marginbn.classifiers.search import seed_of
 from marginbn.data.encode import EncodedData
 from marginbn.data.labelled import (
@@ -38,8 +42,10 @@ from marginbn.data.labelled import (
     stratified_holdout,
 )
 from marginbn.data.ordinal import OrdinalData, OrdinalTraining, encode_ordinal
+from marginbn.data.preparation import MAX_STATES
 from marginbn.exceptions import InputError, OptimalityWarning
 from marginbn.parameters.design import STEPS, Design, Interaction
+from marginbn.parameters.marrying import plan_marrying
 from marginbn.parameters.pairs import (
     Pairs,
     best_tree,
@@ -138,6 +144,8 @@ STRUCTURES: dict[str, FindInteractions] = {
 }
 """From simple to complex."""
 
+RULES = ("half_se", "best")
+
 DEFAULT_STRUCTURES = ("naive", "2-tree")
 
 
@@ -164,8 +172,8 @@ class BNClassifier(BaseBNClassifier):
         The simplest candidate within half a standard error of the best, or the best.
     parameters : {"conditional", "margin"}, default="conditional"
         What the parameters maximise: the likelihood of the class given the features, or margins.
-    bins : {"ordinal", "mdlp"}, default="ordinal"
-        Fine bins that know their order, or the entropy cuts alone.
+    bins : {"mdlp", "ordinal"}, default="ordinal"
+        The entropy cuts alone, or fine bins that know their order.
     time_limit : float or None, default=None
         Seconds after which no further candidate is tried.
     n_jobs : int or None, default=None
@@ -174,7 +182,9 @@ class BNClassifier(BaseBNClassifier):
         Of the validation splits.
     verbose : int, default=0
         1 tells on stderr what is tried.
-    missing, unseen, column_kinds
+    missing : {"auto", "drop", "state", "error"}, default="auto"
+        As in :class:`NaiveBayesClassifier`, whose default differs.
+    unseen, column_kinds, identifiers, max_states, min_count, class_weight
         As in :class:`NaiveBayesClassifier`.
 
     Attributes
@@ -203,9 +213,10 @@ class BNClassifier(BaseBNClassifier):
 
     _CHECKS: ClassVar[dict[str, validation.Check]] = {
         **{name: BaseBNClassifier._CHECKS[name] for name in ("missing", "unseen", "bins")},
+        **RAW_TABLE_CHECKS,
         "structures": check_structures,
         "average": validation.check_flag,
-        "rule": validation.one_of("half_se", "best"),
+        "rule": validation.one_of(*RULES),
         "parameters": validation.one_of("conditional", "margin"),
         "time_limit": validation.optional(validation.check_positive),
     }
@@ -222,9 +233,13 @@ class BNClassifier(BaseBNClassifier):
         n_jobs: int | None = None,
         random_state: Any = None,
         verbose: int = 0,
-        missing: str = "drop",
+        missing: str = "auto",
         unseen: str = "missing",
         column_kinds: Any = "auto",
+        identifiers: str = "ignore",
+        max_states: int | None = MAX_STATES,
+        min_count: int = 1,
+        class_weight: Any = None,
     ) -> None:
         self._store(locals())
 
@@ -238,6 +253,19 @@ class BNClassifier(BaseBNClassifier):
         parents = tuple(() if i == 0 else (0,) for i in range(data.n_variables))
         return fixed_structure_result(data, parents, "naive_bayes")
 
+    def _learn_again(self, rows: OrdinalTraining, time_limit: float) -> Structure:
+        """The arcs that the chosen interactions of other rows need; nothing is trained."""
+        fine = rows.fine.merged()
+        naive = self._learn_structure(fine.data).structure
+        if self.structure_ == naive:  # nothing was chosen, or it had no weight in the pool
+            return naive
+        design = Design(fine, STEPS, STRUCTURES[self.chosen_](fine))
+        any_numbers = np.random.default_rng(0).normal(
+            size=(design.n_parameters, fine.data.n_classes)
+        )
+        scores = design.class_scores(any_numbers, np.zeros(fine.data.n_classes))
+        return plan_marrying(scores, naive).structure
+
     # --- choosing ---
 
     def _choose_settings(self, rows: LabelledTable) -> None:
@@ -245,6 +273,8 @@ class BNClassifier(BaseBNClassifier):
         classes = np.unique(rows.labels)
         splits = self._splits(rows, len(classes))
         self._candidates: dict[str, PooledModels] = {}
+        self.chosen_ = "naive"
+        self.cv_results_: dict[str, NDArray[Any]] = {}
         if len(classes) < 2 or not splits:
             return
         parts = [self._part(rows.take(a), rows.take(b), classes) for a, b in splits]
@@ -339,7 +369,7 @@ class BNClassifier(BaseBNClassifier):
 
     def _train(self, rows: OrdinalData, structure: Structure) -> TrainedNetwork:
         if not self._candidates:  # too few rows to validate anything
-            self.chosen_, self.cv_results_, self.training_ = "naive", {}, []
+            self.training_ = []
             trainer = Trainer(Design(rows, STEPS))
             trainer.step(UNVALIDATED_RIDGE)
             return TrainedNetwork.of(trainer.class_scores(), structure, rows)
@@ -361,6 +391,8 @@ class BNClassifier(BaseBNClassifier):
     def _describe_search(self, rows: OrdinalData, naive: SolveResult) -> SolveResult:
         """How good the structure is among its kind, as far as anything was searched."""
         structure, name = self.network_.structure, self.chosen_
+        if all(0 in arc for arc in structure.arcs):  # interactions have no weight in the pool
+            name = "naive"
         if name == "margin":
             return replace(margin_search(rows), structure=structure)
         if not name.endswith(("forest", "-tree")):

@@ -13,6 +13,7 @@ and a_1, ..., a_k the accuracies on k folds (mean a, standard deviation s):
 from __future__ import annotations
 
 import math
+import re
 import warnings
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
@@ -24,9 +25,12 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import betainc, stdtr, stdtrit
 
 from marginbn.classifiers.base import BaseBNClassifier
+from marginbn.classifiers.baselines import LogisticBaseline, MajorityBaseline
+from marginbn.classifiers.measures import Quality
 from marginbn.data.labelled import stratified_folds
 from marginbn.data.table import Table
 from marginbn.exceptions import DataWarning, InputError, OptimalityWarning
+from marginbn.interrupts import in_deaf_children
 from marginbn.solvers.result import Status
 
 NORMAL_QUANTILE = 1.96
@@ -143,6 +147,7 @@ class FoldScores:
     """All folds of a cross-validation."""
 
     folds: tuple[FoldScore, ...]
+    quality: Quality | None = None  # of all rows, each predicted by the fold that did not see it
 
     @property
     def accuracies(self) -> tuple[float, ...]:
@@ -170,7 +175,7 @@ class FoldScores:
         return all(fold.status == Status.OPTIMAL for fold in self.folds)
 
 
-MakeClassifier = Callable[[], BaseBNClassifier]
+MakeClassifier = Callable[[], BaseBNClassifier | MajorityBaseline | LogisticBaseline]
 
 
 def cross_validate(
@@ -223,18 +228,42 @@ def cross_validate(
         )
     splits = stratified_folds(np.asarray(labels), n_folds, seed)
     tasks = (delayed(_score_fold)(make_classifier, table, labels, *split) for split in splits)
-    folds, caught = [], []
-    for fold, messages in Parallel(n_jobs=n_jobs, return_as="generator")(tasks):
-        folds.append(fold)
-        caught.append(messages)
+    answers: list[_FoldAnswer] = []
+    for answer in in_deaf_children(Parallel(n_jobs=n_jobs, return_as="generator"), tasks):
+        answers.append(answer)
         if on_fold is not None:
-            on_fold(fold)
-    _warn_once(caught)
-    return FoldScores(tuple(folds))
+            on_fold(answer.score)
+    _warn_once([answer.messages for answer in answers])
+    tests = [test for _, test in splits]
+    return FoldScores(tuple(answer.score for answer in answers), _pool(answers, labels, tests))
 
 
 Message = tuple[type[Warning], str]
 """A warning as category and message."""
+
+
+@dataclass(frozen=True, eq=False)
+class _FoldAnswer:
+    """One fold: its score, the probabilities of its test rows, and the warnings it gave."""
+
+    score: FoldScore
+    classes: NDArray[Any]
+    probabilities: NDArray[np.float64]
+    messages: list[Message]
+
+
+def _pool(
+    answers: Sequence[_FoldAnswer], labels: NDArray[Any], tests: Sequence[NDArray[np.intp]]
+) -> Quality:
+    """Quality over all folds; a class that a fold did not learn has probability 0 in it."""
+    names = sorted({str(c) for answer in answers for c in answer.classes})
+    parts = []
+    for answer in answers:
+        part = np.zeros((len(answer.probabilities), len(names)))
+        part[:, [names.index(str(c)) for c in answer.classes]] = answer.probabilities
+        parts.append(part)
+    truth = np.concatenate([np.asarray(labels)[test] for test in tests])
+    return Quality.measure(names, truth, np.concatenate(parts))
 
 
 def _score_fold(
@@ -243,38 +272,44 @@ def _score_fold(
     labels: NDArray[Any],
     train: NDArray[np.intp],
     test: NDArray[np.intp],
-) -> tuple[FoldScore, list[Message]]:
-    """Score of one fold, and the warnings its fit gave."""
+) -> _FoldAnswer:
+    """Fit on one part, predict the other."""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         classifier = make_classifier().fit(table.take(train), labels[train])
-    if classifier.status_ == Status.INTERRUPTED:
-        raise KeyboardInterrupt
+        status, gap, seconds = _search_of(classifier)
+        if status == Status.INTERRUPTED:
+            raise KeyboardInterrupt
+        probabilities = classifier.predict_proba(table.take(test))
     messages = [(w.category, str(w.message)) for w in caught]
-    score = accuracy(classifier.predict(table.take(test)), labels[test])
-    return (
-        FoldScore(
-            score,
-            len(train),
-            len(test),
-            classifier.status_,
-            classifier.gap_,
-            classifier.result_.seconds,
-        ),
-        messages,
-    )
+    value = accuracy(classifier.classes_[probabilities.argmax(axis=1)], labels[test])
+    score = FoldScore(value, len(train), len(test), status, gap, seconds)
+    return _FoldAnswer(score, classifier.classes_, probabilities, messages)
+
+
+def _search_of(
+    classifier: BaseBNClassifier | MajorityBaseline | LogisticBaseline,
+) -> tuple[str, float, float]:
+    """How the search ended, its gap and its seconds; a baseline searches for nothing."""
+    if not isinstance(classifier, BaseBNClassifier):
+        return str(Status.OPTIMAL), 0.0, 0.0
+    return classifier.status_, classifier.gap_, classifier.result_.seconds
 
 
 def _warn_once(caught: Sequence[Iterable[Message]]) -> None:
-    """One warning per kind instead of one per fold."""
-    for category in (DataWarning, OptimalityWarning):
-        messages = [m for fold in caught for kind, m in fold if issubclass(kind, category)]
-        if messages:
-            warnings.warn(
-                f"in {len(messages)} of {len(caught)} folds, such as: {messages[0]}",
-                category,
-                stacklevel=3,
-            )
+    """One warning per kind instead of one per fold; a kind is what stands before the colon."""
+    kinds: dict[tuple[type[Warning], str], list[str]] = {}
+    for fold in caught:
+        for category, message in fold:
+            if issubclass(category, DataWarning | OptimalityWarning):
+                about = re.sub(r"[\d.]+", "", message.partition(":")[0])
+                kinds.setdefault((category, about), []).append(message)
+    for (category, _), messages in kinds.items():
+        warnings.warn(
+            f"in {len(messages)} of {len(caught)} folds, such as: {messages[0]}",
+            category,
+            stacklevel=3,
+        )
 
 
 def _at_least_two(name: str, scores: ArrayLike) -> NDArray[np.float64]:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import math
 import sys
 import warnings
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
+from copy import copy
 from dataclasses import dataclass
 from time import monotonic
 from typing import Any, ClassVar, Self
@@ -19,13 +19,16 @@ from sklearn.metrics import get_scorer
 from sklearn.model_selection import check_cv
 
 from marginbn.classifiers import choosing, search, validation
+from marginbn.classifiers.budget import Budget, task_budgets
 from marginbn.classifiers.choosing import SCORINGS, HeldOut, Scoring
 from marginbn.classifiers.committee import Committee, log_normalised
 from marginbn.classifiers.search import MaxMarginBNClassifier, SearchingBNClassifier
 from marginbn.data.encode import EncodedData, EncodedTraining, encode_training, with_class_column
 from marginbn.data.labelled import LabelledTable, Split, validation_splits
 from marginbn.data.ordinal import OrdinalData, OrdinalTraining
-from marginbn.exceptions import InputError, OptimalityWarning
+from marginbn.data.preparation import MAX_STATES
+from marginbn.exceptions import DataWarning, InputError, OptimalityWarning
+from marginbn.interrupts import REQUESTS, in_deaf_children
 from marginbn.network.network import BayesianNetwork
 from marginbn.problem.problem import StructureProblem
 from marginbn.problem.structure import Structure
@@ -35,8 +38,6 @@ from marginbn.solvers.result import SolveResult, Status
 PAPER_PROBABILITIES = (0.501, 0.6, 0.7, 0.8, 0.9, 0.95, 0.99, 0.999)
 AVERAGED_PROBABILITY = 0.7
 """Networks of a smaller gamma take no part in the average: on many sets they guess."""
-SHORTEST = 0.01
-"""Seconds that a solve gets when the time is over: enough for a first structure."""
 
 Setting = tuple[int, float]
 """max_parents and gamma."""
@@ -55,31 +56,6 @@ class FoldPath:
     gaps: tuple[float, ...]
     weight: float = 1.0
     n_rows: int = 1
-
-
-@dataclass(frozen=True)
-class Budget:
-    """Time that several solves share: each gets an even part of what the ones before it left.
-
-    ``deadline`` is a time of :func:`time.monotonic`, None if there is no end.
-    """
-
-    deadline: float | None
-
-    def left(self) -> float:
-        """Seconds until the end."""
-        return math.inf if self.deadline is None else self.deadline - monotonic()
-
-    def share(self, n_solves: int, most: float | None) -> float | None:
-        """Seconds for the next of so many solves, at most ``most``; None for no limit."""
-        seconds = min(self.left() / n_solves, math.inf if most is None else most)
-        return None if seconds == math.inf else max(seconds, SHORTEST)
-
-    def part(self, share: float) -> Budget:
-        """A budget that ends when this share of what is left is used up."""
-        if self.deadline is None:
-            return self
-        return Budget(self.deadline - (1.0 - share) * max(self.left(), 0.0))
 
 
 class MaxMarginBNClassifierCV(SearchingBNClassifier):
@@ -127,7 +103,7 @@ class MaxMarginBNClassifierCV(SearchingBNClassifier):
         :class:`OptimalityWarning`; before the first fold is complete there is nothing to decide by
         and ``KeyboardInterrupt`` is raised. A second Ctrl-C ends the final solve.
     smoothing, solver, gap_tolerance, random_state, verbose, required_arcs, forbidden_arcs, \
-allowed_arcs, tiers, missing, unseen, column_kinds, callback, memory_limit
+parameters, bins, allowed_arcs, tiers, missing, unseen, column_kinds, callback, memory_limit
         As in :class:`MaxMarginBNClassifier`.
     checkpoint : str, path or None, default=None
         As in :class:`MaxMarginBNClassifier`, for the final solve on all rows. The many short solves
@@ -200,6 +176,10 @@ allowed_arcs, tiers, missing, unseen, column_kinds, callback, memory_limit
         missing: str = "drop",
         unseen: str = "missing",
         column_kinds: Any = "auto",
+        identifiers: str = "ignore",
+        max_states: int | None = MAX_STATES,
+        min_count: int = 1,
+        class_weight: Any = None,
         callback: Any = None,
         memory_limit: Any = None,
         checkpoint: Any = None,
@@ -220,6 +200,9 @@ allowed_arcs, tiers, missing, unseen, column_kinds, callback, memory_limit
         own, known = self.get_params(deep=False), MaxMarginBNClassifier().get_params(deep=False)
         shared = {name: own[name] for name in known if name in own}
         return MaxMarginBNClassifier(**{**shared, "max_parents": max_parents, "gamma": gamma})
+
+    def _with_chosen_settings(self) -> MaxMarginBNClassifier:
+        return self._with_setting(self.max_parents_, self.gamma_)
 
     def _problem(self, data: EncodedData) -> StructureProblem:
         return self._with_setting(self.max_parents_, self.gamma_)._problem(data)
@@ -254,13 +237,21 @@ allowed_arcs, tiers, missing, unseen, column_kinds, callback, memory_limit
         tasks = [(k, fold) for fold in range(len(splits)) for k in self._parent_grid()]
         ends = task_budgets(len(tasks), effective_n_jobs(self.n_jobs), budget)
         paths: list[FoldPath] = []
+        worker = copy(self)
+        worker.callback = None  # for the last search; it need not be fit for another process
         try:
-            answers = Parallel(n_jobs=self.n_jobs, return_as="generator")(
-                delayed(self._validate_fold)(rows, *splits[fold], k, fold, end)
-                for (k, fold), end in zip(tasks, ends, strict=True)
+            answers = in_deaf_children(
+                Parallel(n_jobs=self.n_jobs, return_as="generator"),
+                (
+                    delayed(worker._validate_fold)(rows, *splits[fold], k, fold, end)
+                    for (k, fold), end in zip(tasks, ends, strict=True)
+                ),
             )
-            for path in answers:
-                paths.append(path)
+            with REQUESTS.heeding():
+                for path in answers:
+                    paths.append(path)
+                    if complete_folds(paths, len(self._parent_grid())):
+                        REQUESTS.has_result = True  # workers may have searched in other processes
         except KeyboardInterrupt:
             paths = complete_folds(paths, len(self._parent_grid()))
             if not paths:
@@ -345,7 +336,9 @@ allowed_arcs, tiers, missing, unseen, column_kinds, callback, memory_limit
             validation.set_feature_names(fitted, held_out.features)
             fitted.smoothing_, fitted.n_dropped_ = float(self.smoothing), 0
             fitted._finish(OrdinalTraining.plain(training), result)
-            return float(scorer(fitted, held_out.features, held_out.labels, **weights))
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", DataWarning)  # a fold lacks a rare category
+                return float(scorer(fitted, held_out.features, held_out.labels, **weights))
 
         return score
 
@@ -451,17 +444,10 @@ allowed_arcs, tiers, missing, unseen, column_kinds, callback, memory_limit
         self.network_ = chosen
         return self
 
-    def _log_joint(self, X: Any) -> NDArray[np.float64]:
+    def _log_joint_of_codes(self, codes: NDArray[np.int32]) -> NDArray[np.float64]:
         if not hasattr(self, "networks_"):
-            return super()._log_joint(X)
-        codes = with_class_column(self._encode(X))
+            return super()._log_joint_of_codes(codes)
         return Committee(self.networks_, self.weights_).log_posterior(codes)
-
-
-def task_budgets(n_tasks: int, n_jobs: int, whole: Budget) -> list[Budget]:
-    """When each of the tasks, begun in this order by so many workers, has to end."""
-    rounds = math.ceil(n_tasks / n_jobs)
-    return [whole.part((task // n_jobs + 1) / rounds) for task in range(n_tasks)]
 
 
 def complete_folds(paths: list[FoldPath], n_limits: int) -> list[FoldPath]:

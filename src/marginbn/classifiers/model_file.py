@@ -2,8 +2,8 @@
 
 ::
 
-    {"format": "marginbn-model", "version": 2, "package": "0.1.0",
-     "estimator": "MaxMarginBNClassifier",       one of six names and nothing else
+    {"format": "marginbn-model", "version": 4, "package": "0.1.0",
+     "estimator": "MaxMarginBNClassifier",       one of seven names and nothing else
      "params": {"gamma": 2.197, ...},            constructor parameters that are plain values
      "classes": {"dtype": "str", "labels": [...]},
      "feature_names": [...] or null,             null: fitted on an array without names
@@ -13,7 +13,11 @@
      "result": {"objective": ..., "bound": ..., "status": "optimal", "trace": [...], ...},
      "validation": null or {"gamma": ..., "max_parents": ..., "best_score": ..., ...},
                    or {"smoothing": 0.3} of smoothing="auto",
+                   or {"chosen": "naive", "results": ...} of a BNClassifier,
      "committee": {"networks": [...], "weights": [...]},   only where several networks predict
+     "preparation": [...],                       only where a column is not used as it is
+     "trained": {...},                           only of trained networks: trained_file.py
+     "about": {"created": ..., "versions": ..., "data_sha256": ..., "held_out": ..., "note": ...},
      "evidence": {"total_weight": 150.0, "data_sha256": ..., "certificate_sha256": ...},
      "network": {"format": "marginbn-network", ...}}
 
@@ -21,18 +25,18 @@ Variable 0 of the network is the class; its name is the target's. Numbers that J
 are written "inf", "-inf" and "nan". A reader trusts nothing: types, sizes and names are checked,
 codings and classes must fit the network, and an error names the file and the place in it.
 
-What a file says about optimality is a claim, whoever wrote it. :func:`verify_model` checks a
-certificate of that claim: of the model's data, score, candidates and structure. An objective that
-no structure can have is refused when the file is read. Version 1 knew no evidence, version 2 no
-committee; a file without one is still written as version 2.
+What a file says about optimality is a claim, whoever wrote it (:mod:`marginbn.classifiers.claims`
+checks it). An objective that no structure can have is refused when the file is read. Version 1 knew
+no evidence, version 2 no committee, version 3 neither trained networks nor a preparation nor where
+a model comes from.
 """
 
 from __future__ import annotations
 
 import re
 import warnings
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import dataclass
 from itertools import pairwise
 from typing import Annotated, Any, Literal
 
@@ -43,30 +47,39 @@ from sklearn.utils.validation import check_is_fitted
 from marginbn import __version__, files
 from marginbn.classifiers.a1de import A1DEClassifier, super_parents
 from marginbn.classifiers.base import BaseBNClassifier, Evidence
+from marginbn.classifiers.bn_classifier import STRUCTURES, BNClassifier
+from marginbn.classifiers.claims import is_residual
 from marginbn.classifiers.committee import Committee
 from marginbn.classifiers.max_margin_cv import MaxMarginBNClassifierCV
 from marginbn.classifiers.naive_bayes import NaiveBayesClassifier, TANClassifier
-from marginbn.classifiers.search import (
-    GenerativeBNClassifier,
-    MaxMarginBNClassifier,
-    resolve_arcs,
-    resolve_forbidden,
+from marginbn.classifiers.preparation_file import (
+    PlanShape,
+    read_preparation,
+    write_preparation,
 )
-from marginbn.data.encode import Coding, EncodedData, TableCoding
+from marginbn.classifiers.provenance import (
+    Digest,
+    Provenance,
+    provenance_of,
+    write_provenance,
+)
+from marginbn.classifiers.search import GenerativeBNClassifier, MaxMarginBNClassifier
+from marginbn.classifiers.trained_file import (
+    TrainedShape,
+    read_structure,
+    set_trained,
+    write_trained,
+)
+from marginbn.data.encode import Coding, TableCoding
 from marginbn.exceptions import InputError
-from marginbn.export.native import network_from_dict, network_to_dict
+from marginbn.export.native import network_from_dict, network_to_dict, network_to_packed_dict
 from marginbn.files import Count, MisfitError, Number, Plain, encode_number, shorten
 from marginbn.network.network import BayesianNetwork
-from marginbn.problem.residuals import PRICE, RIDGE
-from marginbn.problem.scores import SCORES
-from marginbn.proof.certificate import Certificate, Data
-from marginbn.proof.checker import Verdict, read_within, verify_certificate
-from marginbn.proof.checker.verdict import Progress
-from marginbn.proof.theorem import NamedArcs, Statement
+from marginbn.problem.structure import Structure
 from marginbn.solvers.result import SolveResult, Status, TracePoint
 
 FORMAT = "marginbn-model"
-VERSION = 3
+VERSION = 4
 
 ROUNDING = 1e-9
 """Part of the total weight by which an objective may exceed what it can be."""
@@ -75,6 +88,7 @@ _ESTIMATORS: dict[str, type[BaseBNClassifier]] = {
     cls.__name__: cls
     for cls in (
         A1DEClassifier,
+        BNClassifier,
         GenerativeBNClassifier,
         MaxMarginBNClassifier,
         MaxMarginBNClassifierCV,
@@ -147,22 +161,22 @@ class _Smoothing:
 
 
 @dataclass(frozen=True)
+class _Choice:
+    chosen: Annotated[str, files.one_of(STRUCTURES)]
+    results: dict[str, list]  # type: ignore[type-arg]  # names or numbers, by the key
+
+
+@dataclass(frozen=True)
 class _Committee:
     networks: list  # type: ignore[type-arg]  # each a format of its own
     weights: tuple[float, ...]
 
 
-_Digest = Annotated[
-    str,
-    files.Must("be 64 hexadecimal digits", lambda text: bool(re.fullmatch("[0-9a-f]{64}", text))),
-]
-
-
 @dataclass(frozen=True)
 class _Evidence:
     total_weight: Annotated[float, files.Must("be positive", lambda weight: weight > 0)] | None
-    data_sha256: _Digest | None
-    certificate_sha256: _Digest | None
+    data_sha256: Digest | None
+    certificate_sha256: Digest | None
 
 
 @dataclass(frozen=True)
@@ -182,10 +196,23 @@ class _Model:
     evidence: _Evidence
     network: object  # a format of its own
     committee: _Committee | None
+    preparation: tuple[PlanShape, ...] | None
+    trained: TrainedShape | None
+    about: Provenance | None
 
 
-def save_model(classifier: BaseBNClassifier, path: files.PathLike) -> None:
+def save_model(
+    classifier: BaseBNClassifier,
+    path: files.PathLike,
+    *,
+    note: str | None = None,
+    held_out: Mapping[str, float | None] | None = None,
+) -> None:
     """Write a fitted classifier; an existing file is replaced only when all is written.
+
+    The file tells when and with which versions it was made and has a fingerprint of the data; a
+    ``note`` and measures on rows ``held_out`` may be added (``provenance_`` after loading). The
+    environment variable SOURCE_DATE_EPOCH sets the time, for files that are equal to the last byte.
 
     Parameters that are no plain values (a ``RandomState``, a splitter as ``cv``) are left out with
     a warning and have their default after loading; predictions do not need them. The callback
@@ -196,10 +223,12 @@ def save_model(classifier: BaseBNClassifier, path: files.PathLike) -> None:
         raise InputError(f"classifier must be one of {sorted(_ESTIMATORS)}, got {name}")
     check_is_fitted(classifier)
     names = getattr(classifier, "feature_names_in_", None)
-    committee = _write_committee(classifier)
+    committee, trained = _write_committee(classifier), write_trained(classifier)
+    preparation = write_preparation(classifier)
+    write_network = network_to_packed_dict if trained else network_to_dict
     record = {
         "format": FORMAT,
-        "version": VERSION if committee else 2,
+        "version": VERSION,
         "package": __version__,
         "estimator": name,
         "params": _plain_parameters(classifier),
@@ -211,8 +240,10 @@ def save_model(classifier: BaseBNClassifier, path: files.PathLike) -> None:
         "result": _write_result(classifier.result_),
         "validation": _write_validation(classifier),
         "evidence": _write_evidence(getattr(classifier, "evidence_", Evidence())),
-        "network": network_to_dict(classifier.network_),
-    } | committee
+        "network": write_network(classifier.network_),
+        "about": write_provenance(provenance_of(classifier, note, held_out)),
+    }
+    record |= committee | trained | preparation
     files.write_json_atomic(path, record)
 
 
@@ -240,7 +271,7 @@ def load_model(path: files.PathLike) -> BaseBNClassifier:
     data = files.read_json(path)
     with files.naming_file(path):
         shape: _Model = files.read_document(
-            _Model, _with_committee(_with_scale(_as_version_2(data))), FORMAT, VERSION
+            _Model, _with_optional_parts(_with_scale(_as_version_2(data))), FORMAT, VERSION
         )
         classifier = _read_estimator(shape.estimator, shape.params)
         network = network_from_dict(shape.network, path=path, location="$.network")
@@ -250,134 +281,19 @@ def load_model(path: files.PathLike) -> BaseBNClassifier:
         if shape.n_samples is not None:
             classifier.n_samples_ = shape.n_samples
         classifier.n_dropped_ = shape.n_dropped
+        classifier.preparation_ = read_preparation(shape.preparation, classifier.coding_)
         _set_feature_names(classifier, shape.feature_names)
-        classifier._set_result(_read_result(shape.result, network))
+        structure = read_structure(shape.trained, network)
+        classifier._set_result(_read_result(shape.result, structure))
         _set_validation(classifier, shape.validation)
+        set_trained(classifier, shape.trained)
         _set_committee(classifier, shape.committee, path)
         classifier.evidence_ = Evidence("file", **vars(shape.evidence))
         _check_objective(classifier)
+        classifier.provenance_ = shape.about or Provenance()
+        if classifier.provenance_.data_sha256 is not None:
+            classifier.data_fingerprint_ = classifier.provenance_.data_sha256
     return classifier
-
-
-def verify_model(
-    classifier: BaseBNClassifier,
-    certificate: files.PathLike | Certificate,
-    *,
-    progress: Progress | None = None,
-    expect: Statement | None = None,
-    max_memory: int | None = None,
-) -> Verdict:
-    """Check that a certificate proves what a classifier says about its structure.
-
-    The certificate must be of the classifier's data, score, candidates and structure, and its proof
-    must hold. If so, ``classifier.evidence_`` says so, and the classifier is *verified* instead of
-    *claimed* optimal wherever it is described. ``expect`` is asked for besides.
-
-    Examples
-    --------
-    >>> import os, tempfile
-    >>> from marginbn import MaxMarginBNClassifier, describe, load_model, save_model, verify_model
-    >>> X, y = [["red"], ["red"], ["blue"]] * 9, ["a", "a", "b"] * 9
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     model, proof = os.path.join(folder, "model.json"), os.path.join(folder, "proof.cert")
-    ...     save_model(MaxMarginBNClassifier(certificate=proof).fit(X, y), model)
-    ...     clf = load_model(model)
-    ...     print(describe(clf).split(":")[0])
-    ...     verify_model(clf, proof).verified
-    ...     print(describe(clf).split(":")[0])
-    Claimed optimal, not checked
-    True
-    Verified optimal
-    """
-    wanted = [statement_of(classifier), expect or Statement()]
-    content = certificate
-    if not isinstance(content, Certificate):
-        content = read_within(content, max_memory)
-    verdict = verify_certificate(content, expect=wanted, progress=progress, max_memory=max_memory)
-    if verdict and not _has_tables_of(classifier, content.data):
-        verdict = replace(
-            verdict,
-            verified=False,
-            reason="the certificate proves another statement: its data do not give the tables of "
-            "the model",
-        )
-    if verdict:
-        evidence = getattr(classifier, "evidence_", Evidence())
-        classifier.evidence_ = replace(evidence, source="certificate", verdict=verdict)
-    return verdict
-
-
-def _has_tables_of(classifier: BaseBNClassifier, data: Data) -> bool:
-    """Whether the parameters are those of the data: no certificate speaks of them."""
-    network = classifier.network_
-    if network.groups is not None or data.states != tuple(v.states for v in network.variables):
-        return False
-    rows = EncodedData(data.codes, data.weights, network.variables)
-    fitted = BayesianNetwork.fit(rows, network.structure, classifier.smoothing_)
-    pairs = zip(fitted.log_tables, network.log_tables, strict=True)
-    return all(np.allclose(own, given, rtol=1e-9, atol=1e-9) for own, given in pairs)
-
-
-def statement_of(classifier: BaseBNClassifier) -> Statement:
-    """What a certificate of this classifier must prove; refused where nothing was searched."""
-    check_is_fitted(classifier)
-    network, params = classifier.network_, classifier.get_params(deep=False)
-    if "certificate" not in params or classifier.result_.solver == "single_class":
-        raise InputError(
-            f"there is no certificate for a {type(classifier).__name__} with "
-            f"{network.n_classes} classes: nothing was searched"
-        )
-    names, arcs = network.names, _asked_arcs(params, network)
-    return Statement(
-        target=names[0],
-        classes=network.variables[0].states,
-        features=names[1:],
-        data=getattr(classifier, "evidence_", Evidence()).data_sha256,
-        max_parents=getattr(classifier, "max_parents_", params["max_parents"]),
-        class_restricted=params.get("class_restricted", True),
-        required=arcs["required_arcs"],
-        forbidden=arcs["forbidden_arcs"],
-        structure=tuple(
-            (names[i], tuple(names[p] for p in parents))
-            for i, parents in enumerate(network.structure.parents)
-        ),
-        objective=classifier.result_.objective,
-        **_score_of(params, gamma=getattr(classifier, "gamma_", params.get("gamma"))),
-    )
-
-
-def _score_of(params: dict[str, Any], gamma: float | None) -> dict[str, Any]:
-    """The score by the name that certificates have for it, and its numbers."""
-    if gamma is not None:
-        return {"score": params["margin"], "gamma": gamma, "smoothing": float(params["smoothing"])}
-    if _is_residual(params):
-        return {"score": SCORES[params["score"]].certificate, "ridge": RIDGE, "price": PRICE}
-    size = float(params["equivalent_sample_size"]) if params["score"] == "bdeu" else None
-    return {"score": SCORES[params["score"]].certificate, "equivalent_sample_size": size}
-
-
-def _is_residual(params: dict[str, Any]) -> bool:
-    name = params.get("score")  # of a file: anything
-    return isinstance(name, str) and name in SCORES and SCORES[name].of_residuals
-
-
-def _asked_arcs(params: dict[str, Any], network: BayesianNetwork) -> dict[str, NamedArcs]:
-    """Required and forbidden arcs, but for those that a residual score takes for granted."""
-    names = network.names
-    required = resolve_arcs(params["required_arcs"], names, "required_arcs")
-    arcs = {
-        "required_arcs": _named_arcs(required, names),
-        "forbidden_arcs": _named_arcs(resolve_forbidden(params, names), names),
-    }
-    if _is_residual(params):
-        target = network.names[0]
-        arcs["required_arcs"] = tuple(a for a in arcs["required_arcs"] if a[0] != target)
-        arcs["forbidden_arcs"] = tuple(a for a in arcs["forbidden_arcs"] if a[1] != target)
-    return arcs
-
-
-def _named_arcs(arcs: Sequence[tuple[int, int]], names: Sequence[str]) -> NamedArcs:
-    return tuple((names[p], names[c]) for p, c in arcs)
 
 
 def _as_version_2(data: Any) -> Any:
@@ -395,11 +311,11 @@ def _check_objective(classifier: BaseBNClassifier) -> None:
     """Refuse an objective that no structure can have.
 
     A soft margin counts every row with gamma at most, so W rows with gamma W; all other scores are
-    logarithms of probabilities, so 0. Gains on residuals are not limited that simply.
+    logarithms of probabilities, so 0. Gains of pairs and on residuals are not limited that simply.
     """
     weight = classifier.evidence_.total_weight
     params = classifier.get_params(deep=False)
-    if weight is None or _is_residual(params):
+    if weight is None or is_residual(params) or hasattr(classifier, "chosen_"):
         return
     gamma = getattr(classifier, "gamma_", params.get("gamma")) or 0.0
     room = ROUNDING * weight * max(gamma, 1.0) + ROUNDING * params.get("equivalent_sample_size", 0)
@@ -487,20 +403,22 @@ def _with_scale(data: Any) -> Any:
     return data
 
 
-def _read_result(shape: _Result, network: BayesianNetwork) -> SolveResult:
-    """What the solver returned; the structure is that of the network."""
-    files.check_length(shape.selection, network.n_variables, "$.result.selection")
+def _read_result(shape: _Result, structure: Structure) -> SolveResult:
+    """What the solver returned."""
+    files.check_length(shape.selection, structure.n_variables, "$.result.selection")
     if not shape.bound >= shape.objective:
         raise MisfitError("$.result.bound: must not lie below the objective")
     values = vars(shape) | {
         "selection": np.array(shape.selection, np.int64),
         "trace": tuple(TracePoint(*point, shape.scale) for point in shape.trace),
     }
-    return SolveResult(structure=network.structure, **values)
+    return SolveResult(structure=structure, **values)
 
 
 def _write_validation(classifier: BaseBNClassifier) -> dict[str, object] | None:
     """The choice by validation and its table; None where nothing was chosen."""
+    if isinstance(classifier, BNClassifier):
+        return _write_choice(classifier)
     if classifier.smoothing == "auto":
         return {"smoothing": classifier.smoothing_}
     if not isinstance(classifier, MaxMarginBNClassifierCV):
@@ -516,8 +434,57 @@ def _write_validation(classifier: BaseBNClassifier) -> dict[str, object] | None:
     }
 
 
+def _write_choice(classifier: BNClassifier) -> dict[str, object] | None:
+    """The structure chosen and the table of candidates; None with a single class."""
+    if not hasattr(classifier, "chosen_"):
+        return None
+    results = {
+        key: values.tolist() if key == "structure" else [encode_number(v) for v in values]
+        for key, values in classifier.cv_results_.items()
+    }
+    return {"chosen": classifier.chosen_, "results": results}
+
+
+def _set_choice(classifier: BNClassifier, data: object) -> None:
+    classifier.smoothing_ = 1.0
+    if data is None and classifier.network_.n_classes == 1:
+        return
+    shape: _Choice = files.read_as(_Choice, data, "$.validation")
+    classifier.chosen_ = shape.chosen
+    place = "$.validation.results"
+    columns = _read_columns(shape.results, _CANDIDATE_COLUMNS, place) if shape.results else {}
+    if columns and shape.chosen not in columns["structure"]:
+        raise MisfitError(f"{place}.structure: must have the structure that was chosen")
+    classifier.cv_results_ = columns
+
+
+_CANDIDATE_COLUMNS: dict[str, Any] = {
+    "structure": tuple[Annotated[str, files.one_of(STRUCTURES)], ...],
+    **dict.fromkeys(
+        ("log_loss", "standard_error", "accuracy", "calibration_error"), tuple[Number, ...]
+    ),
+}
+
+
+def _read_columns(
+    results: dict[str, list[object]], shapes: dict[str, Any], place: str
+) -> dict[str, NDArray[Any]]:
+    """All columns and no other, of equal length."""
+    if results.keys() != shapes.keys():
+        raise MisfitError(f"{place}: the keys must be {', '.join(shapes)}, got {shorten(results)}")
+    columns = {
+        key: np.array(files.read_as(shapes[key], results[key], f"{place}.{key}")) for key in shapes
+    }
+    if len({len(column) for column in columns.values()}) > 1:
+        raise MisfitError(f"{place}: the columns must be of equal length")
+    return columns
+
+
 def _set_validation(classifier: BaseBNClassifier, data: object) -> None:
     """Set what the choice by validation left behind; everybody else has nothing there."""
+    if isinstance(classifier, BNClassifier):
+        _set_choice(classifier, data)
+        return
     if classifier.smoothing == "auto":
         chosen: _Smoothing = files.read_as(_Smoothing, data, "$.validation")
         classifier.smoothing_ = chosen.smoothing
@@ -534,10 +501,15 @@ def _set_validation(classifier: BaseBNClassifier, data: object) -> None:
     classifier.cv_results_ = _read_results(shape.results, "$.validation.results")
 
 
-def _with_committee(data: Any) -> Any:
-    """Most classifiers, and all of older versions, predict with one network."""
+def _with_optional_parts(data: Any) -> Any:
+    """Most classifiers, and all of older versions, predict with one network that was counted,
+    and use every column as it is.
+    """
     if isinstance(data, dict):
         data.setdefault("committee", None)
+        data.setdefault("trained", None)
+        data.setdefault("about", None)
+        data.setdefault("preparation", None)
     return data
 
 
@@ -560,7 +532,9 @@ def _set_committee(
 ) -> None:
     """Set the networks that predict together, of a classifier that has some and no other."""
     one_per_feature = isinstance(classifier, A1DEClassifier)
-    if (shape is None) == (one_per_feature or getattr(classifier, "average", False)):
+    is_average = isinstance(classifier, MaxMarginBNClassifierCV) and classifier.average
+    is_counted = not hasattr(classifier, "trained_")
+    if (shape is None) == (one_per_feature or (is_average and is_counted)):
         words = "is missing" if shape is None else "must not be there"
         raise MisfitError(f"$.committee: {words} for this {type(classifier).__name__}")
     if shape is None:
@@ -629,10 +603,10 @@ def _read_estimator(name: str, params: dict[str, Any]) -> BaseBNClassifier:
 
 
 def _set_feature_names(classifier: BaseBNClassifier, data: object) -> None:
-    expected = [coding.name for coding in classifier.coding_.columns]
+    expected = [plan.name for plan in classifier.preparation_.columns]
     classifier.n_features_in_ = len(expected)
     if data is None:
         return
     if data != expected:
-        raise MisfitError("$.feature_names: must be null or the names of the coding")
+        raise MisfitError("$.feature_names: must be null or the names of the columns")
     classifier.feature_names_in_ = np.array(expected, dtype=object)

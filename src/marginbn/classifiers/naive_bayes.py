@@ -21,12 +21,26 @@ class NaiveBayesClassifier(BaseBNClassifier):
     ----------
     smoothing : float or "auto", default=1.0
         Added to every count; "auto" chooses it by validated log loss (``smoothing_``).
-    missing : {"drop", "state", "error"}, default="drop"
-        Training rows with missing values are left out, missing becomes a state, or an error.
+    parameters : {"smoothed", "conditional", "margin"}, default="smoothed"
+        Tables that are counted and smoothed, or trained on the same structure for the class
+        posterior: for the likelihood of the class given the features, or for margins.
+    bins : {"mdlp", "ordinal"}, default="mdlp"
+        Entropy cuts, or many bins that know their order, for trained parameters.
+    missing : {"auto", "drop", "state", "error"}, default="drop"
+        Training rows with missing values are left out, missing becomes a state, or an error;
+        "auto" decides column by column between the first two and loses few rows and no class.
     unseen : {"missing", "error"}, default="missing"
         What a category never seen in training means at prediction.
-    column_kinds : "auto", "numeric", "categorical" or dict, default="auto"
-        Kind of all columns, or of some by name or index.
+    column_kinds : "auto", "numeric", "categorical", "date" or dict, default="auto"
+        Kind of all columns, or of some by name or index; a date becomes year, month and weekday.
+    identifiers : {"ignore", "use", "error"}, default="ignore"
+        Columns that name a row (nearly every row has its own value) are left out, used, or refused.
+    max_states : int or None, default=50
+        States of a categorical column at most: the rarest are merged into one state "other".
+    min_count : int, default=1
+        Categories with fewer training rows are merged into "other".
+    class_weight : None, "balanced" or dict, default=None
+        Weight of the rows of each class; "balanced" gives all classes the same total.
 
     Examples
     --------

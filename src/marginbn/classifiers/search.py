@@ -23,9 +23,11 @@ from marginbn.classifiers import validation
 from marginbn.classifiers.base import BaseBNClassifier, Evidence, fixed_structure_result
 from marginbn.data.columns import as_input_errors
 from marginbn.data.encode import EncodedData
+from marginbn.data.ordinal import OrdinalData, OrdinalTraining
+from marginbn.data.preparation import MAX_STATES
 from marginbn.exceptions import InputError, OptimalityWarning
 from marginbn.files import PathLike
-from marginbn.parameters.main_effects import fit_main_effects
+from marginbn.parameters.trained import main_posterior
 from marginbn.problem.candidates import (
     Arc,
     CandidateSets,
@@ -101,19 +103,38 @@ class SearchingBNClassifier(BaseBNClassifier):
             required=resolve_arcs(self.required_arcs, data.names, "required_arcs"),
             forbidden=resolve_forbidden(self.get_params(deep=False), data.names),
             constant=data.constant,
+            names=data.names,
         )
 
     def _learn_quietly(self, data: EncodedData) -> Structure:
         limit = min(self.time_limit or VALIDATION_LIMIT, VALIDATION_LIMIT)
-        settings = {"time_limit": limit, "callback": None, "verbose": 0}
-        files = {"checkpoint": None, "certificate": None}
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", OptimalityWarning)
-            quiet: SearchingBNClassifier = clone(self).set_params(**settings, **files)
-            result = quiet._learn_structure(data)
+            result = make_quiet(clone(self), limit)._learn_structure(data)
         if result.status is Status.INTERRUPTED:
             raise KeyboardInterrupt  # a validation must not go on by itself
         return result.structure
+
+    def _learn_again(self, rows: OrdinalTraining, time_limit: float) -> Structure:
+        """From the structure of this classifier, which is a good one for similar rows too."""
+        quiet = make_quiet(self._with_chosen_settings(), time_limit)
+        quiet.n_jobs = None
+        problem = quiet._reduced_problem(rows.coarse.data)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", OptimalityWarning)
+            result = quiet._search(problem, usable_start(problem, self.result_.structure))
+        if result.status is Status.INTERRUPTED:
+            raise KeyboardInterrupt
+        return result.structure
+
+    def _with_chosen_settings(self) -> SearchingBNClassifier:
+        """The unfitted classifier whose search found the structure."""
+        same: SearchingBNClassifier = clone(self)
+        return same
+
+    def _reduced_problem(self, data: EncodedData) -> StructureProblem:
+        """The problem that is searched."""
+        return self._problem(data)
 
     def _seed(self) -> int:
         return seed_of(self.random_state)
@@ -164,6 +185,23 @@ class SearchingBNClassifier(BaseBNClassifier):
             return self.callback(point)  # type: ignore[no-any-return]
 
         return both
+
+
+def make_quiet(classifier: SearchingBNClassifier, time_limit: float) -> SearchingBNClassifier:
+    """Without files, without words, for a search among many."""
+    classifier.set_params(
+        time_limit=time_limit, callback=None, verbose=0, checkpoint=None, certificate=None
+    )
+    return classifier
+
+
+def usable_start(problem: StructureProblem, structure: Structure) -> Structure | None:
+    """The structure, or None where its parent sets are not all among the candidates."""
+    try:
+        problem.candidates.selection(structure)
+    except InputError:
+        return None
+    return structure
 
 
 def sha256_of(path: PathLike) -> str:
@@ -287,7 +325,8 @@ checkpoint, certificate
     tiers : list of lists of variables, optional
         Temporal order: no arc leads from a later tier to an earlier one. Variables that no tier
         names are free.
-    missing, unseen, column_kinds
+    parameters, bins, missing, unseen, column_kinds, identifiers, max_states, min_count, \
+class_weight
         As in :class:`NaiveBayesClassifier`.
 
     Examples
@@ -322,6 +361,10 @@ checkpoint, certificate
         missing: str = "drop",
         unseen: str = "missing",
         column_kinds: Any = "auto",
+        identifiers: str = "ignore",
+        max_states: int | None = MAX_STATES,
+        min_count: int = 1,
+        class_weight: Any = None,
         callback: Any = None,
         memory_limit: Any = None,
         checkpoint: Any = None,
@@ -359,23 +402,26 @@ checkpoint, certificate
                 "class_restricted must be True with score='residual': without the class among "
                 "its parents a feature has no part in the posterior"
             )
-        effects = fit_main_effects(data)
+        posterior = main_posterior(OrdinalData.plain(data))
         return residual_problem(
             data,
-            effects.residuals,
-            effects.curvatures,
+            np.eye(data.n_classes)[data.codes[:, 0]] - posterior,
+            posterior * (1.0 - posterior),
             self.max_parents,
             required=resolve_arcs(self.required_arcs, data.names, "required_arcs"),
             forbidden=resolve_forbidden(self.get_params(deep=False), data.names),
         )
 
+    def _reduced_problem(self, data: EncodedData) -> StructureProblem:
+        return drop_dominated(self._problem(data))
+
     def _learn_structure(self, data: EncodedData) -> SolveResult:
-        return self._search(drop_dominated(self._problem(data)))
+        return self._search(self._reduced_problem(data))
 
 
 def gamma_from_probability(p: float) -> float:
     """gamma = log(p / (1 - p)): the log margin at which a sample counts as safe enough."""
-    if not 0.5 < p < 1:
+    if isinstance(p, bool | str) or not 0.5 < p < 1:
         raise InputError(f"p must lie strictly between 0.5 and 1, got {p}")
     return math.log(p / (1 - p))
 
@@ -397,6 +443,8 @@ class MaxMarginBNClassifier(SearchingBNClassifier):
         Soft margin against the strongest rival class (SM), or sample-wise one against all (SBM).
     gamma : float, default=log(9)
         Desired log margin; log(p / (1 - p)) for a posterior ratio of p to 1 - p.
+    p : float or None, default=None
+        The same as a probability, in place of ``gamma``: ``p=0.9`` stands for log(9).
     max_parents : int, default=2
         Parents per variable, the class counted.
     smoothing : float, default=1.0
@@ -421,7 +469,8 @@ class MaxMarginBNClassifier(SearchingBNClassifier):
     tiers : list of lists of variables, optional
         Temporal order: no arc leads from a later tier to an earlier one. Variables that no tier
         names are free.
-    missing, unseen, column_kinds
+    parameters, bins, missing, unseen, column_kinds, identifiers, max_states, min_count, \
+class_weight
         As in :class:`NaiveBayesClassifier`.
     callback : callable, optional
         Called with a :class:`TracePoint` at every improvement; a true return value stops.
@@ -436,6 +485,11 @@ class MaxMarginBNClassifier(SearchingBNClassifier):
         File for a proof of the result that ``marginbn verify`` can check; part of the time limit
         goes into writing it down. Every fit writes it again.
 
+    Attributes
+    ----------
+    gamma_ : float
+        The desired log margin, however it was given.
+
     Examples
     --------
     >>> from marginbn import MaxMarginBNClassifier
@@ -449,6 +503,7 @@ class MaxMarginBNClassifier(SearchingBNClassifier):
     _CHECKS: ClassVar[dict[str, validation.Check]] = {
         **SearchingBNClassifier._CHECKS,
         "gamma": validation.check_positive,
+        "p": validation.optional(lambda _, value: gamma_from_probability(value)),
         "smoothing": validation.check_positive,  # it belongs to the margin, so to the problem
         "margin": validation.one_of(*get_args(MarginKind)),
     }
@@ -458,6 +513,7 @@ class MaxMarginBNClassifier(SearchingBNClassifier):
         *,
         margin: Any = "multiclass",
         gamma: float = DEFAULT_GAMMA,
+        p: float | None = None,
         max_parents: int = 2,
         smoothing: float = 1.0,
         parameters: str = "smoothed",
@@ -475,6 +531,10 @@ class MaxMarginBNClassifier(SearchingBNClassifier):
         missing: str = "drop",
         unseen: str = "missing",
         column_kinds: Any = "auto",
+        identifiers: str = "ignore",
+        max_states: int | None = MAX_STATES,
+        min_count: int = 1,
+        class_weight: Any = None,
         callback: Any = None,
         memory_limit: Any = None,
         checkpoint: Any = None,
@@ -482,12 +542,25 @@ class MaxMarginBNClassifier(SearchingBNClassifier):
     ) -> None:
         self._store(locals())
 
+    @property
+    def gamma_(self) -> float:
+        """The desired log margin, as ``gamma`` or as ``p`` says."""
+        return float(self.gamma) if self.p is None else gamma_from_probability(self.p)
+
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        if self.p is not None and self.gamma != DEFAULT_GAMMA:
+            raise InputError(
+                f"give either gamma or p, got gamma={self.gamma!r} and p={self.p!r}; "
+                f"p={self.p!r} stands for gamma={self.gamma_:.6g}"
+            )
+
     def _problem(self, data: EncodedData) -> StructureProblem:
         return margin_problem(
             data,
             self._candidates(data),
             margin=self.margin,
-            gamma=self.gamma,
+            gamma=self.gamma_,
             smoothing=self.smoothing,
         )
 

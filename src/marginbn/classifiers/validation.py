@@ -5,7 +5,7 @@ A class declares its checks as a table from parameter name to check; ``fit`` goe
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from os import PathLike
 from typing import Any
 
@@ -17,6 +17,7 @@ from sklearn.utils.validation import _check_sample_weight, validate_data
 
 from marginbn.data.columns import Column, as_input_errors
 from marginbn.data.labelled import CLASS_NAME, LabelledTable
+from marginbn.data.preparation import Preparation
 from marginbn.data.table import Kinds, Table, as_table, check_distinct_names
 from marginbn.exceptions import InputError
 
@@ -66,6 +67,18 @@ def one_of(*choices: str) -> Check:
     return check
 
 
+def check_class_weight(name: str, value: Any) -> None:
+    """Refuse anything but None, "balanced" or a mapping from classes to positive numbers."""
+    if value is None or (isinstance(value, str) and value == "balanced"):
+        return
+    if not isinstance(value, Mapping):
+        raise InputError(
+            f"{name} must be None, 'balanced' or a mapping from class to weight, got {value!r}"
+        )
+    for label, weight in value.items():
+        check_positive(f"{name}[{label!r}]", weight)
+
+
 def optional(check: Check) -> Check:
     """None, or what ``check`` accepts."""
     return lambda name, value: None if value is None else check(name, value)
@@ -104,46 +117,57 @@ def read_training_rows(
         raise InputError("requires y to be passed, but the target y is None")
     labels, name = read_target(y)
     kept, weights = _read_weights(sample_weight, labels)
-    table = read_features(estimator, X, kinds=kinds, reset=True, rows=kept)
+    table = read_features(estimator, X, kinds=kinds, rows=kept)
     check_consistent_length(range(X.n_rows) if isinstance(X, Table) else X, labels)
     return LabelledTable.of(table, labels, name, weights=weights, kept=kept)
 
 
 @as_input_errors()
 def read_features(
-    estimator: Any, X: Any, *, kinds: Kinds, reset: bool, rows: NDArray[np.intp] | None = None
+    estimator: Any, X: Any, *, kinds: Kinds, rows: NDArray[np.intp] | None = None
 ) -> Table:
-    """Table of the feature columns; sets or checks ``feature_names_in_`` and the like.
+    """Table of the feature columns of training; sets ``feature_names_in_`` and the like.
 
     Only the given ``rows`` are read, so that others cannot influence how kinds are inferred.
     """
     if isinstance(X, Table):
-        X = _check_own_table(estimator, X, reset)
+        check_shape(X.n_rows, X.n_columns)
+        set_feature_names(estimator, X)
         return as_table(X if rows is None else X.take(rows), kinds=kinds)
+    table, names = _check_features(estimator, X, reset=True)
+    return as_table(_take(table, rows), kinds=kinds, names=names)
+
+
+@as_input_errors()
+def read_more_rows(estimator: Any, X: Any, preparation: Preparation) -> Table:
+    """The columns that a fitted classifier uses; the others are not looked at."""
+    if isinstance(X, Table):
+        return as_table(_matching_columns(X, preparation), kinds=preparation.used_kinds)
+    table, names = _check_features(estimator, X, reset=False)
+    return as_table(table, kinds=preparation.kinds, names=names, only=preparation.used)
+
+
+def _check_features(estimator: Any, X: Any, *, reset: bool) -> tuple[Any, Sequence[str] | None]:
+    """A data frame as it is, or an array, and the names of its columns if it has none itself."""
     if hasattr(X, "columns"):  # a data frame: keep its types
         check_distinct_names([str(name) for name in getattr(X, "column_names", X.columns)])
         validate_data(estimator, X, reset=reset, skip_check_array=True)
         check_shape(len(X), len(X.columns))
-        return as_table(_take(X, rows), kinds=kinds)
+        return X, None
     if isinstance(X, (list, tuple)):  # numpy would turn a 9.0 next to a text into the text "9.0"
         X = np.array(X, dtype=object)
     array = validate_data(estimator, X, reset=reset, dtype=None, ensure_all_finite="allow-nan")
-    names = getattr(estimator, "feature_names_in_", None)
-    return as_table(_take(array, rows), kinds=kinds, names=names)
+    return array, getattr(estimator, "feature_names_in_", None)
 
 
-def _check_own_table(estimator: Any, table: Table, reset: bool) -> Table:
+def _matching_columns(table: Table, preparation: Preparation) -> Table:
     """A :class:`Table` is matched by column name at prediction, extra columns are ignored."""
     check_shape(table.n_rows, table.n_columns)
-    if reset:
-        set_feature_names(estimator, table)
-        return table
-    names = [coding.name for coding in estimator.coding_.columns]
-    absent = [name for name in names if name not in table.names]
+    absent = [name for name in preparation.used_names if name not in table.names]
     if absent:
         listed = ", ".join(map(repr, absent[:10])) + (", ..." if len(absent) > 10 else "")
         raise InputError(f"the table lacks columns that the classifier was trained with: {listed}")
-    return table.select(names)
+    return table.select(preparation.used_names)
 
 
 def set_feature_names(estimator: Any, table: Table) -> None:

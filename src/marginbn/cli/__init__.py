@@ -6,20 +6,63 @@ modules of this package import the standard library and typer at the top, all el
 
 from __future__ import annotations
 
-from typing import Annotated
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Annotated, Any
 
 import typer
+from typer.core import TyperGroup
 
 from marginbn import __version__
-from marginbn.cli import datasets, evaluate, fit, model, problems, verify
+from marginbn.cli import (
+    compare,
+    datasets,
+    evaluate,
+    fit,
+    inspect_table,
+    model,
+    predict,
+    problems,
+    questions,
+    score,
+    verify,
+)
 from marginbn.cli.running import EXIT_CODES_HELP, command
+from marginbn.network.wording import visible
+
+UsageError: Any = typer.BadParameter.__base__  # typer has a copy of click, or uses that of others
+
+
+@contextmanager
+def _harmless_errors() -> Iterator[None]:
+    """Usage errors quote what was typed: control characters in it are escaped, as everywhere."""
+    try:
+        yield
+    except UsageError as error:
+        error.message = visible(error.message)
+        raise
+
+
+class Commands(TyperGroup):
+    """All commands; what is wrong with their options is told without control characters."""
+
+    def make_context(self, *args: Any, **options: Any) -> Any:
+        """Read what stands before the command."""
+        with _harmless_errors():
+            return super().make_context(*args, **options)
+
+    def invoke(self, ctx: Any) -> Any:
+        """Read the options of a command and run it."""
+        with _harmless_errors():
+            return super().invoke(ctx)
+
 
 app = typer.Typer(
     name="marginbn",
+    cls=Commands,
     help="Provably optimal Bayesian-network classifiers from a table.",
     epilog=EXIT_CODES_HELP,
     no_args_is_help=True,
-    add_completion=False,
     rich_markup_mode=None,  # importing rich would double the time that --help takes
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
@@ -43,13 +86,18 @@ def _options(
 
 
 for _function, _epilog in (
+    (inspect_table.inspect, None),
     (fit.fit, EXIT_CODES_HELP),
-    (model.predict, None),
+    (predict.predict, None),
+    (questions.explain, None),
+    (questions.ask, None),
     (evaluate.evaluate, EXIT_CODES_HELP),
     (model.show, None),
+    (compare.compare, None),
     (model.report, None),
     (problems.size, None),
     (model.export, None),
+    (score.score, None),
     (problems.formulate, None),
     (problems.solve, EXIT_CODES_HELP),
     (datasets.datasets, None),

@@ -2,23 +2,34 @@
 
 from __future__ import annotations
 
+import sys
 import warnings
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import typer
+from numpy.typing import NDArray
 
+from marginbn.classifiers.base import BaseBNClassifier
 from marginbn.classifiers.validation import check_shape
-from marginbn.cli.options import TableOptions
+from marginbn.cli.options import STDIN, RowOptions, TableOptions
+from marginbn.data.coded_text import FeatureRows, results_of, wanted_columns
 from marginbn.data.columns import Column
-from marginbn.data.encode import EncodedData, encode_training
+from marginbn.data.delimited import TextTable
+from marginbn.data.encode import EncodedData, encode_training, with_class_column
 from marginbn.data.labelled import CLASS_NAME, Dataset, LabelledTable, stratified_holdout
-from marginbn.data.readers import read_table
-from marginbn.data.table import Table, as_table
+from marginbn.data.preparation import PreparationSettings, tell
+from marginbn.data.readers import RowChunks, open_chunks, read_table
+from marginbn.data.table import Table, as_table, suggestion
+from marginbn.data.unseen import UnseenCategories, add_unseen, describe_unseen
+from marginbn.data.writers import Coded
 from marginbn.datasets import load_dataset
 from marginbn.exceptions import DataWarning, InputError
+from marginbn.network.wording import listing
 
 
 def load_rows(options: TableOptions) -> LabelledTable:
@@ -50,6 +61,91 @@ def load_table(name: str, delimiter: str | None) -> Table:
     return load_dataset(name).train
 
 
+@contextmanager
+def open_rows(options: RowOptions) -> Iterator[RowChunks]:
+    """The rows that a command asks about: of a file, of stdin, or of a data set."""
+    settings: dict[str, Any] = {"delimiter": options.delimiter, "encoding": options.encoding}
+    if options.table == STDIN:
+        with open_chunks(sys.stdin.buffer, **settings) as chunks:
+            yield chunks
+    elif is_file_name(options.table):
+        with open_chunks(options.table, **settings) as chunks:
+            yield chunks
+    else:
+        table = load_dataset(options.table).train
+        yield RowChunks(table.names, lambda _: iter([table]))
+
+
+def check_columns(classifier: BaseBNClassifier, names: Sequence[str], allow_missing: bool) -> None:
+    """Refuse a table that lacks features, unless that is allowed; one feature must be there."""
+    features = classifier._preparation.used_names
+    absent = [name for name in features if name not in names]
+    if absent and not allow_missing:
+        raise InputError(
+            "the table lacks columns that the classifier was trained with: "
+            f"{listing([repr(name) for name in absent], 10)}; with --allow-missing-columns they "
+            "are summed out"
+        )
+    if len(absent) == len(features):
+        raise InputError("the table has none of the columns that the classifier was trained with")
+
+
+def find_kept(asked: Sequence[str], names: Sequence[str]) -> list[str]:
+    """Columns named by ``--keep``, each a name or several with commas between them."""
+    kept: dict[str, None] = {}
+    for text in asked:
+        parts = [text] if text in names else [part.strip() for part in text.split(",")]
+        for name in parts:
+            if name not in names:
+                raise InputError(f"--keep: there is no column {name!r}{suggestion(name, names)}")
+            kept[name] = None
+    return list(kept)
+
+
+def encoded_chunks(
+    classifier: BaseBNClassifier, source: RowChunks, kept: Sequence[str] = ()
+) -> Iterator[tuple[Any, NDArray[np.int32]]]:
+    """Every chunk of rows and its codes, class column included; -1 is summed out."""
+    preparation, coding = classifier._preparation, classifier.coding_
+    wanted, positions = wanted_columns(preparation, coding), results_of(preparation)
+    unseen: dict[str, UnseenCategories] = {}
+    start = 0
+    try:
+        for chunk in source.read({*kept, *positions}):
+            rows = FeatureRows.read(chunk, wanted)
+            table = classifier._read_features(rows.table)
+            with _counting_from(start):
+                codes = with_class_column(coding.encode(table, classifier.unseen))
+            codes[:, [i + 1 for name in rows.absent for i in positions[name]]] = -1
+            add_unseen(unseen, coding, table)
+            yield chunk, codes
+            start += len(codes)
+    finally:
+        if unseen:
+            warnings.warn(describe_unseen([*unseen.values()]), DataWarning, stacklevel=2)
+
+
+@contextmanager
+def _counting_from(start: int) -> Iterator[None]:
+    """Errors that name a row of a chunk say where the chunk begins."""
+    try:
+        yield
+    except InputError as error:
+        if start == 0:
+            raise
+        raise InputError(f"{error} (rows are counted from row {start} of the table)") from error
+
+
+def kept_column(chunk: Any, name: str) -> Any:
+    """A column as it stands in a chunk, to be written again."""
+    if isinstance(chunk, TextTable):
+        return [(text or "").strip() for text in chunk.columns[chunk.names.index(name)]]
+    if not isinstance(chunk, Table):
+        return chunk.column(name)
+    column = chunk.column(name)
+    return column.numbers if column.kind == "numeric" else Coded(column.codes, column.categories)
+
+
 def is_file_name(name: str) -> bool:
     """Whether a name on the command line means a file rather than a data set."""
     path = Path(name)
@@ -64,12 +160,21 @@ def parse_kinds(texts: list[str] | None) -> Any:
     kinds: dict[str, str] = {}
     for text in texts or ():
         name, equals, kind = text.rpartition("=")
-        if not (name and equals and kind in ("numeric", "categorical")):
+        if not (name and equals and kind in ("numeric", "categorical", "date")):
             raise typer.BadParameter(
-                f"write COL=numeric or COL=categorical, got {text!r}", param_hint="--kind"
+                f"write COL=numeric, COL=categorical or COL=date, got {text!r}",
+                param_hint="--kind",
             )
         kinds[name] = kind
     return kinds or "auto"
+
+
+def date_kinds(options: TableOptions) -> Any:
+    """The columns that are dates, as a classifier wants to hear it: it takes them apart."""
+    kinds = parse_kinds(options.kind)
+    left = set(options.drop or ()) | {options.target}
+    dates = {} if kinds == "auto" else {c: k for c, k in kinds.items() if k == "date"}
+    return {name: kind for name, kind in dates.items() if name not in left} or "auto"
 
 
 def labelled_rows(table: Table, target: str, drop: Iterable[str] | None = None) -> LabelledTable:
@@ -120,7 +225,13 @@ def hold_out(
     return rows.take(train), rows.take(test)
 
 
-def encode_rows(rows: LabelledTable, missing: Any) -> EncodedData:
-    """Discretised and encoded, as a classifier would do before its search."""
+def encode_rows(
+    rows: LabelledTable, missing: Any, settings: PreparationSettings | None = None
+) -> EncodedData:
+    """Prepared, discretised and encoded, as a classifier would do before its search."""
     check_shape(rows.features.n_rows, rows.features.n_columns)
+    settings = settings or PreparationSettings()
+    preparation = settings.learn(rows.features)
+    tell(preparation, settings, stacklevel=3)
+    rows = replace(rows, features=preparation.apply_to_all(rows.features))
     return encode_training(rows.without_missing(missing), missing).data

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from marginbn.cli.options import JsonOption, OutputOption
-from marginbn.cli.running import data_stream, print_json, print_text
+from marginbn.cli.running import data_stream, print_json, print_text, try_outputs
 from marginbn.exceptions import InputError
 from marginbn.network.wording import align
 
@@ -33,6 +33,7 @@ def datasets(
     from marginbn.datasets import list_datasets
 
     if name is not None:
+        try_outputs(output=output)  # some are downloaded
         part = _load_part(name, test)
         rows = zip(*(column.values.tolist() for column in part.columns), strict=True)
         write_csv(data_stream() if output is None else output, part.names, rows)

@@ -1,7 +1,8 @@
-"""``marginbn evaluate``: cross-validated accuracy, next to naive Bayes and TAN."""
+"""``marginbn evaluate``: cross-validated quality, next to simpler methods."""
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 from dataclasses import asdict, replace
 from itertools import count
@@ -10,11 +11,15 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from marginbn.cli import options
+from marginbn.cli.inspect_table import look_at, tell_hints
 from marginbn.cli.running import DONE, OPEN_GAP, note, print_json, print_text
+from marginbn.exceptions import DataWarning
 from marginbn.network.wording import align, percent, seconds
 
 if TYPE_CHECKING:
+    from marginbn.classifiers import BaseBNClassifier
     from marginbn.classifiers.evaluation import FoldScore, FoldScores
+    from marginbn.classifiers.measures import Quality
     from marginbn.data.labelled import LabelledTable
 
 
@@ -26,32 +31,47 @@ def evaluate(
     json: options.JsonOption = False,
     quiet: options.QuietOption = False,
 ) -> int:
-    """Cross-validate a method on TABLE, beside naive Bayes and TAN.
+    """Cross-validate a method on TABLE, beside simpler ones.
+
+    These are naive Bayes, TAN, logistic regression and the most frequent class.
 
     Everything is learned anew in each fold, discretisation included. Intervals are 95 % Student t
     intervals over the folds.
     """
     from marginbn.classifiers.evaluation import cross_validate
-    from marginbn.cli.data import load_rows
+    from marginbn.cli.data import date_kinds, load_rows
 
-    entrants = list(dict.fromkeys([problem.method, options.Method.NAIVE_BAYES, options.Method.TAN]))
-    makers = {method: _maker(method, problem, search) for method in entrants}
+    problem = options.with_method(problem, search)
+    chosen = problem.method or options.Method.BN
+    entrants = list(dict.fromkeys([chosen, options.Method.NAIVE_BAYES, options.Method.TAN]))
+    kinds = date_kinds(table)
+    makers: dict[str, Any] = {m: _maker(m, problem, search, kinds) for m in entrants}
     rows = load_rows(table)
-    scores = {}
+    tell_hints(look_at(makers[chosen](), rows), quiet)
+    makers |= _baselines(makers[chosen]())
+    scores: dict[str, FoldScores] = {}
     for method, make in makers.items():
-        report = _reporter(method, folds, quiet or method is not problem.method)
-        scores[method] = cross_validate(
-            make, rows.features, rows.labels, folds, search.seed, search.jobs, on_fold=report
-        )
+        is_own = method == chosen
+        report = _reporter(method, folds, quiet or not is_own)
+        with warnings.catch_warnings():
+            if not is_own:  # what is done with the data was told already
+                warnings.simplefilter("ignore", DataWarning)
+            scores[method] = cross_validate(
+                make, rows.features, rows.labels, folds, search.seed, search.jobs, on_fold=report
+            )
     if json:
         print_json({"n_rows": rows.n_rows, "folds": folds, "methods": _records(scores)})
     else:
-        print_text(_describe(scores, rows, folds))
-    return DONE if scores[problem.method].all_proved else OPEN_GAP
+        print_text(_describe(scores, rows, folds, chosen))
+    is_done = chosen is options.Method.BN or scores[chosen].all_proved
+    return DONE if is_done else OPEN_GAP
 
 
 def _maker(
-    method: options.Method, problem: options.ProblemOptions, search: options.SearchOptions
+    method: options.Method,
+    problem: options.ProblemOptions,
+    search: options.SearchOptions,
+    column_kinds: Any,
 ) -> Any:
     """A function that makes a fresh classifier; wrong options are refused here and now.
 
@@ -59,32 +79,45 @@ def _maker(
     """
     from sklearn.base import clone
 
-    if method is problem.method:
-        classifier = options.build_classifier(problem, replace(search, jobs=None))
-    else:
-        common = {name: getattr(problem, name) for name in ("smoothing", "missing", "unseen")}
+    classifier = asked = options.build_classifier(problem, replace(search, jobs=None))
+    if method is not problem.method:
+        common = {name: getattr(problem, name) for name in options.SHARED}
         classifier = options.build_classifier(options.ProblemOptions(method=method, **common))
+    classifier.set_params(column_kinds=column_kinds, missing=asked.missing)  # the same rows for all
     return lambda: clone(classifier)
 
 
-def _reporter(method: options.Method, n_folds: int, quiet: bool) -> Callable[[FoldScore], None]:
+def _baselines(classifier: BaseBNClassifier) -> dict[str, Any]:
+    """Makers of what is no network, with the same columns and class weights."""
+    from marginbn.classifiers.baselines import LogisticBaseline, MajorityBaseline
+
+    settings = classifier._preparation_settings()
+    return {
+        "logistic-regression": lambda: LogisticBaseline(settings, classifier.class_weight),
+        "majority": lambda: MajorityBaseline(settings),
+    }
+
+
+def _reporter(method: str, n_folds: int, quiet: bool) -> Callable[[FoldScore], None]:
     """A line on stderr for each fold."""
     number = count(1)
 
     def report(fold: FoldScore) -> None:
         about = f"fold {next(number)} of {n_folds}, accuracy {percent(fold.accuracy)}"
-        ending = f"{fold.status.replace('_', ' ')}, gap {percent(fold.gap)}"
-        note(f"{method}: {about}, {ending}, {seconds(fold.seconds)}", quiet)
+        ending = f", {fold.status.replace('_', ' ')}, gap {percent(fold.gap)}"
+        ending += f", {seconds(fold.seconds)}"
+        note(f"{method}: {about}{'' if method is options.Method.BN else ending}", quiet)
 
     return report
 
 
-def _records(scores: dict[options.Method, FoldScores]) -> dict[str, Any]:
+def _records(scores: dict[str, FoldScores]) -> dict[str, Any]:
     return {
         str(method): {
             "mean": result.mean,
             "half_width": result.half_width,
             "all_proved": result.all_proved,
+            **({} if result.quality is None else {"quality": result.quality.to_dict()}),
             "folds": [_finite(asdict(fold)) for fold in result.folds],
         }
         for method, result in scores.items()
@@ -95,13 +128,29 @@ def _finite(record: dict[str, Any]) -> dict[str, Any]:
     return record | {"gap": record["gap"] if record["gap"] < float("inf") else None}
 
 
-def _describe(scores: dict[options.Method, FoldScores], rows: LabelledTable, folds: int) -> str:
-    table = [["method", "accuracy", "+-", "largest gap", "search"]]
-    for method, result in scores.items():
+def _describe(
+    scores: dict[str, FoldScores], rows: LabelledTable, folds: int, method: options.Method
+) -> str:
+    table = [["method", "accuracy", "+-", "balanced", "AUC", "log loss", "Brier", "gap", "search"]]
+    for name, result in scores.items():
         time = sum(fold.seconds for fold in result.folds)
         interval = f"{100 * result.half_width:.2f}"
-        table.append(
-            [str(method), percent(result.mean), interval, percent(result.max_gap), seconds(time)]
-        )
+        measures = _measures(result.quality)
+        is_searched = name in set(options.Method) - {options.Method.BN}  # others claim nothing
+        ending = [percent(result.max_gap), seconds(time)] if is_searched else ["", ""]
+        table.append([str(name), percent(result.mean), interval, *measures, *ending])
     title = f"{folds} folds of {rows.n_rows} rows, {rows.features.n_columns} features"
-    return "\n".join([f"{title}; 95 % intervals", "", *align(table)])
+    lines = [f"{title}; 95 % intervals", "", *align(table)]
+    own = scores[method].quality
+    if own is not None:
+        lines += ["", f"All rows, each predicted by a fold of {method} that did not see it", ""]
+        lines += own.lines()
+    return "\n".join(lines)
+
+
+def _measures(quality: Quality | None) -> list[str]:
+    if quality is None:
+        return ["-"] * 4
+    area = "-" if quality.auc is None else f"{quality.auc:.4f}"
+    balanced = percent(quality.balanced_accuracy)
+    return [balanced, area, f"{quality.log_loss:.4f}", f"{quality.brier:.4f}"]

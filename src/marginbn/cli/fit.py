@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import warnings
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from marginbn.cli.inspect_table import look_at, tell_hints
 from marginbn.cli.options import (
     DEFAULT_HOLDOUT,
     JsonOption,
@@ -15,6 +17,7 @@ from marginbn.cli.options import (
     SearchOptions,
     TableOptions,
     build_classifier,
+    with_method,
 )
 from marginbn.cli.running import (
     DONE,
@@ -23,14 +26,17 @@ from marginbn.cli.running import (
     ProgressLine,
     note,
     print_json,
+    print_text,
     print_verdict,
     text_width,
     try_outputs,
     write_output,
 )
+from marginbn.exceptions import DataWarning
 
 if TYPE_CHECKING:
     from marginbn.classifiers import BaseBNClassifier
+    from marginbn.classifiers.measures import Quality
     from marginbn.data.labelled import Dataset, LabelledTable
     from marginbn.report.summary import AccuracyLine
 
@@ -71,33 +77,54 @@ def fit(
             "goes into it.",
         ),
     ] = None,
+    remark: Annotated[
+        str | None,
+        typer.Option("--note", metavar="TEXT", help="Keep this text in the model file."),
+    ] = None,
     json: JsonOption = False,
     quiet: QuietOption = False,
 ) -> int:
-    """Learn a classifier from TABLE and say how good it provably is."""
+    """Learn a classifier from TABLE and say how good it is.
+
+    Without --method networks are trained for the class and chosen by validation: for predicting.
+    With --method max-margin, generative or tan the structure is the best one by a score, with a
+    bound.
+    """
     from marginbn.classifiers.model_file import save_model
-    from marginbn.cli.data import load_source
-    from marginbn.report.summary import describe, summarise
+    from marginbn.cli.data import date_kinds, load_source
+    from marginbn.report.summary import claims_optimality, describe, summarise
 
     check_holdout(holdout, test)
+    problem = with_method(problem, search, checkpoint, certificate)
     classifier = build_classifier(problem, search)
     try_outputs(output=output, checkpoint=checkpoint, certificate=certificate)
     for name, path in (("checkpoint", checkpoint), ("certificate", certificate)):
         if path is not None:
-            set_file(classifier, name, path, problem.method)
+            set_file(classifier, name, path, str(problem.method))
+    classifier.set_params(column_kinds=date_kinds(table))
     source = load_source(table)
     train, held_out = split_rows(source, table, test, holdout, search.seed)
     if held_out is not None:
         is_share = test is None and (holdout is not None or source.test is None)
         note(describe_split(train, held_out, is_share), quiet)
+    report = look_at(classifier, train)
+    tell_hints(report, quiet)
     learn(classifier, train, quiet)
     accuracies = measure(classifier, train, held_out)
-    saved = write_output(output, lambda path: save_model(classifier, path))
+    quality = None if held_out is None else measure_quality(classifier, held_out)
+    measures = None if quality is None else quality.numbers()
+    saved = write_output(
+        output, lambda path: save_model(classifier, path, note=remark, held_out=measures)
+    )
     if json:
-        print_json(summarise(classifier, accuracies))
+        found = {"quality": None if quality is None else quality.to_dict()}
+        print_json(summarise(classifier, accuracies) | found | {"data": report.to_dict()})
     else:
         text = describe(classifier, accuracies, text_width())
-        print_verdict(text, proved=classifier.result_.is_optimal)
+        proved = classifier.result_.is_optimal if claims_optimality(classifier) else None
+        print_verdict(text, proved=proved)
+        if quality is not None:
+            print_text("\n".join(["", "Held out", *quality.lines()]))
     if output is None:
         note("Not saved; add --output model.json to keep it for `marginbn predict`.", quiet or json)
     elif saved:
@@ -106,7 +133,8 @@ def fit(
         note(f"Proof in {certificate}; check it with `marginbn verify {certificate}`.", quiet)
     if not saved:
         return ERROR
-    return DONE if classifier.result_.is_optimal else OPEN_GAP
+    is_open = claims_optimality(classifier) and not classifier.result_.is_optimal
+    return OPEN_GAP if is_open else DONE
 
 
 def set_file(classifier: BaseBNClassifier, name: str, path: Path, method: str) -> None:
@@ -150,10 +178,21 @@ def describe_split(train: LabelledTable, held_out: LabelledTable, is_share: bool
 
 def learn(classifier: BaseBNClassifier, train: LabelledTable, quiet: bool) -> None:
     """Fit with a progress line; Ctrl-C ends the search, not the program."""
+    if "structures" in classifier.get_params(deep=False):
+        train_candidates(classifier, train, quiet)
+        return
     with ProgressLine(enabled=not quiet) as progress:
         if "callback" in classifier.get_params(deep=False):
             classifier.set_params(callback=progress)
         classifier._fit_table(train)
+
+
+def train_candidates(classifier: BaseBNClassifier, train: LabelledTable, quiet: bool) -> None:
+    """Fit with a line for every candidate; Ctrl-C leaves the choice to those that are done."""
+    note(f"Training and validating {', '.join(classifier.structures)}.", quiet)
+    classifier.set_params(verbose=int(not quiet))
+    classifier._fit_table(train)
+    classifier.set_params(verbose=0)
 
 
 def measure(
@@ -168,3 +207,13 @@ def measure(
         predicted = classifier.predict(held_out.features)
         lines.append(AccuracyLine.measure("held out", predicted, held_out.labels))
     return lines
+
+
+def measure_quality(classifier: BaseBNClassifier, held_out: LabelledTable) -> Quality:
+    """All measures on the rows that were held out."""
+    from marginbn.classifiers.measures import Quality
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DataWarning)  # told already, by predict
+        probabilities = classifier.predict_proba(held_out.features)
+    return Quality.measure(classifier.classes_.tolist(), held_out.labels, probabilities)

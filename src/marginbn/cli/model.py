@@ -1,4 +1,4 @@
-"""Commands on a saved classifier: ``predict``, ``show``, ``report`` (one HTML page), ``export``."""
+"""Commands on a saved classifier: ``show``, ``report`` (one HTML page), ``export``."""
 
 from __future__ import annotations
 
@@ -10,8 +10,6 @@ import typer
 
 from marginbn.cli import options
 from marginbn.cli.running import (
-    DONE,
-    ERROR,
     data_stream,
     note,
     print_json,
@@ -19,7 +17,6 @@ from marginbn.cli.running import (
     print_verdict,
     text_width,
     try_outputs,
-    write_output,
 )
 from marginbn.exceptions import InputError
 from marginbn.network.wording import percent, seconds
@@ -41,7 +38,8 @@ CertificateOption = Annotated[
 
 def load_checked(model: Path, certificate: Path | None) -> BaseBNClassifier:
     """The classifier of a file, verified if there is a certificate; refused if that fails."""
-    from marginbn.classifiers.model_file import load_model, verify_model
+    from marginbn.classifiers.claims import verify_model
+    from marginbn.classifiers.model_file import load_model
 
     classifier = load_model(model)
     if certificate is not None:
@@ -49,69 +47,6 @@ def load_checked(model: Path, certificate: Path | None) -> BaseBNClassifier:
         if not verdict:
             raise InputError(f"{certificate} does not prove what {model} claims: {verdict.reason}")
     return classifier
-
-
-def predict(
-    model: options.ModelArgument,
-    table: options.TableArgument,
-    proba: Annotated[
-        bool, typer.Option("--proba", help="Add a column with the probability of each class.")
-    ] = False,
-    safe_csv: Annotated[
-        bool,
-        typer.Option(
-            "--safe-csv",
-            help="For spreadsheets: labels that could be formulas (= + - @ in front) get an "
-            "apostrophe before them.",
-        ),
-    ] = False,
-    output: options.OutputOption = None,
-    certificate: CertificateOption = None,
-    json: options.JsonOption = False,
-    delimiter: options.DelimiterOption = None,
-    quiet: options.QuietOption = False,
-) -> int:
-    """Predict the class of every row of TABLE, as CSV; as Parquet if the file is called so.
-
-    Columns are matched by name; others, such as the class itself, are ignored. Missing values are
-    summed out, and so are categories that training never saw.
-    """
-    from marginbn.cli.data import load_table
-    from marginbn.data.readers import (
-        PARQUET_SUFFIXES,
-        find_parquet_writer,
-        write_csv,
-        write_parquet,
-    )
-    from marginbn.report.summary import verdict
-
-    try_outputs(output=output)
-    as_parquet = output is not None and output.suffix.lower() in PARQUET_SUFFIXES
-    if as_parquet:
-        find_parquet_writer()  # refused before any work
-    classifier = load_checked(model, certificate)
-    note(f"{model}: {verdict(classifier)}", quiet)
-    features = load_table(table, delimiter)
-    names = [classifier.network_.names[0]]
-    columns = [classifier.predict(features).tolist()]
-    if proba:
-        names += [f"P({label})" for label in classifier.network_.variables[0].states]
-        columns += classifier.predict_proba(features).T.tolist()
-    if json:
-        print_json(dict(zip(names, columns, strict=True)))
-
-    def write(path: str) -> None:
-        if as_parquet:
-            write_parquet(path, names, columns)
-        else:
-            rows = zip(*columns, strict=True)
-            write_csv(path, names, rows, for_spreadsheets=safe_csv)
-
-    saved = write_output(output, write)
-    if not json and (output is None or not saved):
-        rows = zip(*columns, strict=True)
-        write_csv(data_stream(), names, rows, for_spreadsheets=safe_csv)
-    return DONE if saved else ERROR
 
 
 def show(
@@ -124,7 +59,13 @@ def show(
 ) -> None:
     """Summarise a saved classifier: verdict, numbers, structure."""
     from marginbn.export.native import network_to_dict
-    from marginbn.report.summary import describe, describe_tables, is_proved, summarise
+    from marginbn.report.summary import (
+        claims_optimality,
+        describe,
+        describe_tables,
+        is_proved,
+        summarise,
+    )
 
     classifier = load_checked(model, certificate)
     if json:
@@ -132,7 +73,7 @@ def show(
         print_json(summarise(classifier) | network)
         return
     text = describe(classifier, (), text_width())
-    print_verdict(text, proved=is_proved(classifier))
+    print_verdict(text, proved=is_proved(classifier) if claims_optimality(classifier) else None)
     if tables:
         print_text(f"\n{describe_tables(classifier.network_, text_width())}")
 
@@ -331,6 +272,7 @@ def export(
             f"say {', '.join(FormatName)}, or give --output a name that tells, like tree.bif",
             param_hint="--format",
         ) from None
+    try_outputs(output=output)
     network = load_model(model).network_
     if output is None:
         data_stream().write(chosen.to_text(network))

@@ -5,7 +5,8 @@ None stands for "not given": the classifier's own default applies.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Set
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Protocol
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
 class Method(StrEnum):
     """Ways to find the structure."""
 
+    BN = "bn"
     MAX_MARGIN = "max-margin"
     MAX_MARGIN_CV = "max-margin-cv"
     GENERATIVE = "generative"
@@ -33,8 +35,11 @@ class Method(StrEnum):
 # compares them with the registries, and the defaults in help texts with the classifiers' own.
 Margin = StrEnum("Margin", "MULTICLASS BINARY")
 Score = StrEnum("Score", "MDL BIC AIC LOGLIK BDEU K2 RESIDUAL")
-Missing = StrEnum("Missing", "DROP STATE ERROR")
+Missing = StrEnum("Missing", "AUTO DROP STATE ERROR")
 Unseen = StrEnum("Unseen", "MISSING ERROR")
+Identifiers = StrEnum("Identifiers", "IGNORE USE ERROR")
+Parameters = StrEnum("Parameters", "SMOOTHED CONDITIONAL MARGIN")
+Bins = StrEnum("Bins", "MDLP ORDINAL")
 
 DEFAULT_HOLDOUT = 0.2
 """Share of the rows that ``marginbn fit`` holds out if nothing else is said."""
@@ -81,8 +86,8 @@ class TableOptions:
         list[str] | None,
         typer.Option(
             metavar="COL=KIND",
-            help="Read a column as numeric or categorical; may be repeated. Default: whole "
-            "numbers with at most ten values and text are categorical.",
+            help="Read a column as numeric, categorical or date (year, month, weekday); may be "
+            "repeated. Default: whole numbers with at most ten values and text are categorical.",
         ),
     ] = None
     drop: Annotated[
@@ -90,6 +95,40 @@ class TableOptions:
         typer.Option(metavar="COL", help="Leave a column out; may be repeated."),
     ] = None
     delimiter: DelimiterOption = None
+
+
+STDIN = "-"
+
+
+@dataclass(frozen=True)
+class RowOptions:
+    """Which rows a saved classifier is asked about, and how to read them."""
+
+    table: Annotated[
+        str,
+        typer.Argument(
+            metavar="TABLE",
+            help="CSV, TSV, ARFF (also .gz) or Parquet file, - for CSV on stdin, or a data set "
+            "named by `marginbn datasets`.",
+            show_default=False,
+        ),
+    ]
+    allow_missing_columns: Annotated[
+        bool,
+        typer.Option(
+            "--allow-missing-columns",
+            help="Sum out features that the table does not have, instead of refusing it.",
+        ),
+    ] = False
+    delimiter: DelimiterOption = None
+    encoding: Annotated[
+        str,
+        typer.Option(
+            metavar="NAME",
+            help="Encoding of a text file, such as latin-1. [default: utf-8]",
+            show_default=False,
+        ),
+    ] = "utf-8"
 
 
 class GammaOptions(Protocol):
@@ -108,7 +147,36 @@ class GammaOptions(Protocol):
 class ProblemOptions:
     """What is to be maximised over which structures."""
 
-    method: Annotated[Method, typer.Option(help="How the structure is found.")] = Method.MAX_MARGIN
+    method: Annotated[
+        Method | None,
+        typer.Option(
+            help="bn: networks trained for the class, chosen by validation; the others: one "
+            "structure each. [default: bn, or max-margin if an option of its search is given, such "
+            "as --p, --solver or --certificate]",
+        ),
+    ] = None
+    structures: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAMES",
+            help="What bn chooses from: naive, forest, tan, margin, 2-tree, 3-tree, with commas "
+            "between. [default: naive,2-tree]",
+        ),
+    ] = None
+    parameters: Annotated[
+        Parameters | None,
+        typer.Option(
+            help="Counted and smoothed, or trained for the class given the features, by likelihood "
+            "or margins. [default: conditional for bn, smoothed for all others]"
+        ),
+    ] = None
+    bins: Annotated[
+        Bins | None,
+        typer.Option(
+            help="Entropy cuts alone, or fine bins that know their order; these need trained "
+            "parameters. [default: ordinal for bn, mdlp for all others]"
+        ),
+    ] = None
     margin: Annotated[
         Margin | None, typer.Option(help="Margin of the max-margin methods. [default: multiclass]")
     ] = None
@@ -155,7 +223,11 @@ class ProblemOptions:
     ] = None
     average: Annotated[
         bool,
-        typer.Option("--average", help="Let max-margin-cv predict with the average of networks."),
+        typer.Option(
+            "--average",
+            help="Let bn or max-margin-cv predict with the average of networks: better "
+            "predictions; the network to read stays one.",
+        ),
     ] = False
     require: Annotated[
         list[str] | None,
@@ -167,12 +239,49 @@ class ProblemOptions:
     ] = None
     missing: Annotated[
         Missing | None,
-        typer.Option(help="Training rows with missing values. [default: drop]"),
+        typer.Option(help="Training rows with missing values; bn has auto. [default: drop]"),
     ] = None
     unseen: Annotated[
         Unseen | None,
         typer.Option(help="Categories never seen in training. [default: missing]"),
     ] = None
+    identifiers: Annotated[
+        Identifiers | None,
+        typer.Option(help="Columns in which nearly every row has its own value. [default: ignore]"),
+    ] = None
+    max_states: Annotated[
+        int | None,
+        typer.Option(
+            metavar="N",
+            help='States of a column at most, the rarest become "other"; 0 for no limit. '
+            "[default: 50]",
+        ),
+    ] = None
+    min_count: Annotated[
+        int | None,
+        typer.Option(
+            metavar="N", help='Categories with fewer rows become "other". [default: 1]', min=1
+        ),
+    ] = None
+    class_weight: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="W",
+            help='"balanced", or CLASS=WEIGHT, which may be repeated. [default: all weigh one]',
+        ),
+    ] = None
+
+
+SHARED = (
+    "smoothing",
+    "missing",
+    "unseen",
+    "identifiers",
+    "max_states",
+    "min_count",
+    "class_weight",
+)
+"""Options of a problem that every classifier has."""
 
 
 @dataclass(frozen=True)
@@ -188,7 +297,11 @@ class SearchOptions:
     ] = None
     time_limit: Annotated[
         float | None,
-        typer.Option(metavar="S", help="Seconds for the search, 0 for no limit. [default: 60]"),
+        typer.Option(
+            metavar="S",
+            help="Seconds for the search, 0 for no limit; for bn those after which no further "
+            "candidate is tried, without limit by default. [default: 60]",
+        ),
     ] = None
     total_time_limit: Annotated[
         float | None,
@@ -215,6 +328,7 @@ class SearchOptions:
 
 
 _CLASSES = {
+    Method.BN: "BNClassifier",
     Method.MAX_MARGIN: "MaxMarginBNClassifier",
     Method.MAX_MARGIN_CV: "MaxMarginBNClassifierCV",
     Method.GENERATIVE: "GenerativeBNClassifier",
@@ -234,14 +348,37 @@ _OPTION_NAMES = {
 """Options whose name is not that of the parameter."""
 
 
+def with_method(
+    problem: ProblemOptions, search: SearchOptions | None = None, *files: Path | None
+) -> ProblemOptions:
+    """The options with the method they mean: bn, unless something asks for a search.
+
+    ``files`` are those of a search, such as its certificate.
+    """
+    if problem.method is not None:
+        return problem
+    given = _given_parameters(problem, search)
+    asks_for_search = any(files) or not given.keys() <= _known_parameters(Method.BN)
+    return replace(problem, method=Method.MAX_MARGIN if asks_for_search else Method.BN)
+
+
+def _known_parameters(method: Method) -> Set[str]:
+    import marginbn
+
+    cls: type[BaseBNClassifier] = getattr(marginbn, _CLASSES[method])
+    names: Set[str] = cls().get_params(deep=False).keys()
+    return names
+
+
 def build_classifier(
     problem: ProblemOptions, search: SearchOptions | None = None
 ) -> BaseBNClassifier:
     """The classifier that the options ask for; wrong values are usage errors."""
     import marginbn
 
-    cls: type[BaseBNClassifier] = getattr(marginbn, _CLASSES[problem.method])
-    known = cls().get_params(deep=False)
+    problem = with_method(problem, search)
+    cls: type[BaseBNClassifier] = getattr(marginbn, _CLASSES[problem.method or Method.BN])
+    known = _known_parameters(problem.method or Method.BN)
     given = _given_parameters(problem, search)
     for name in given:
         if name not in known:
@@ -267,6 +404,9 @@ def _given_parameters(problem: ProblemOptions, search: SearchOptions | None) -> 
         parents = None if k is None else tuple(range(1, k + 1)) or (k,)
         settings = {"gammas": None if gamma is None else [gamma], "max_parents": parents}
     given = settings | {
+        "structures": _names(problem.structures),
+        "parameters": _text(problem.parameters),
+        "bins": _text(problem.bins),
         "margin": _text(problem.margin),
         "score": _text(problem.score),
         "class_restricted": False if problem.unrestricted else None,
@@ -277,12 +417,17 @@ def _given_parameters(problem: ProblemOptions, search: SearchOptions | None) -> 
         "forbidden_arcs": parse_arcs(problem.forbid, "--forbid"),
         "missing": _text(problem.missing),
         "unseen": _text(problem.unseen),
+        "identifiers": _text(problem.identifiers),
+        "min_count": problem.min_count,
+        "class_weight": parse_class_weight(problem.class_weight),
     }
     if search is not None:
         given |= {"solver": search.solver, "gap_tolerance": search.gap}
         given |= {"n_jobs": search.jobs, "memory_limit": search.memory_limit}
         given |= {"total_time_limit": search.total_time_limit}
     given = {name: value for name, value in given.items() if value is not None}
+    if problem.max_states is not None:
+        given["max_states"] = problem.max_states or None  # 0 stands for no limit
     if search is not None and search.time_limit is not None:
         given["time_limit"] = search.time_limit or None  # 0 stands for no limit
     return given
@@ -314,6 +459,24 @@ def parse_smoothing(text: str | None) -> float | str | None:
         ) from None
 
 
+def parse_class_weight(texts: list[str] | None) -> str | dict[str, float] | None:
+    """``balanced``, or ``CLASS=WEIGHT`` as a mapping; None if there is nothing."""
+    if not texts or texts == ["balanced"]:
+        return texts[0] if texts else None
+    weights = {}
+    for text in texts:
+        label, equals, weight = text.rpartition("=")
+        try:
+            weights[label] = float(weight)
+        except ValueError:
+            equals = ""
+        if not (label and equals):
+            raise typer.BadParameter(
+                f'write "balanced" or CLASS=WEIGHT, got {text!r}', param_hint="--class-weight"
+            )
+    return weights
+
+
 def parse_arcs(texts: list[str] | None, option: str) -> list[tuple[str, str]] | None:
     """``A->B`` as a pair of names; None if there are none."""
     arcs = []
@@ -325,6 +488,11 @@ def parse_arcs(texts: list[str] | None, option: str) -> list[tuple[str, str]] | 
             )
         arcs.append((parent, child))
     return arcs or None
+
+
+def _names(text: str | None) -> tuple[str, ...] | None:
+    """Names with commas between."""
+    return None if text is None else tuple(name.strip() for name in text.split(","))
 
 
 def _text(choice: Any) -> str | None:

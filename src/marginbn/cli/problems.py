@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -105,10 +105,11 @@ def formulate(
     options. Local scores (.jkl) exist for the generative method only; `marginbn solve` and GOBNILP
     read them.
     """
-    from marginbn.cli.data import encode_rows, load_rows
+    from marginbn.cli.data import date_kinds, encode_rows, load_rows
     from marginbn.export.jkl import save_scores
     from marginbn.solvers.milp import write_formulation
 
+    problem = replace(problem, method=problem.method or options.Method.MAX_MARGIN)
     if problem.method not in (options.Method.MAX_MARGIN, options.Method.GENERATIVE):
         raise typer.BadParameter("must be max-margin or generative", param_hint="--method")
     as_scores = output.suffix.lower() == ".jkl"
@@ -116,7 +117,10 @@ def formulate(
         raise typer.BadParameter("local scores need --method generative", param_hint="--method")
     try_outputs(output=output)
     classifier = options.build_classifier(problem)
-    built = classifier._problem(encode_rows(load_rows(table), classifier.missing))
+    classifier.set_params(column_kinds=date_kinds(table))
+    settings = classifier._preparation_settings()
+    rows = load_rows(table).reweighted(classifier.class_weight)
+    built = classifier._problem(encode_rows(rows, classifier.missing, settings))
     write = save_scores if as_scores else write_formulation
     write(built, output)
     note(

@@ -39,11 +39,15 @@ def _plain(value: Any) -> Any:
     return value.tolist()
 
 
-def print_verdict(text: str, *, proved: bool) -> None:
-    """Text whose first line stands out on a terminal: green if proved, yellow if not."""
+def print_verdict(text: str, *, proved: bool | None) -> None:
+    """Text whose first line stands out on a terminal: green if proved, yellow if not.
+
+    None stands for what claims no optimum: it gets no colour.
+    """
     first, _, rest = harmless(text).partition("\n")
     if sys.stdout.isatty() and not os.environ.get("NO_COLOR"):
-        first = typer.style(first, bold=True, fg="green" if proved else "yellow")
+        colour = None if proved is None else "green" if proved else "yellow"
+        first = typer.style(first, bold=True, fg=colour)
     typer.echo(f"{first}\n{rest}")
 
 
@@ -266,7 +270,7 @@ def clean_endings() -> Iterator[None]:
         print_message(f"error: {OUT_OF_SPACE}")
         raise typer.Exit(ERROR) from None
     except (MarginBNError, OSError) as error:
-        print_message(f"error: {error}")
+        print_message(f"error: {OUT_OF_SPACE if is_out_of_space(error) else error}")
         raise typer.Exit(ERROR) from None
     except UnicodeEncodeError as error:
         print_message(
@@ -295,6 +299,8 @@ OUT_OF_SPACE = (
 def is_out_of_space(error: Exception) -> bool:
     """Whether a library could not be loaded, or a thread not be started, for want of room."""
     text = str(error)
+    if "load shared object file" in text and _address_space() >= 0:  # llvmlite, which says no more
+        return True
     return any(
         sign in text
         for sign in ("failed to map segment", "cannot allocate memory", "can't start new thread")
@@ -303,12 +309,17 @@ def is_out_of_space(error: Exception) -> bool:
 
 def refuse_if_confined() -> None:
     """Refuse to load libraries where they do not fit: some of them would wait for ever."""
+    if 0 <= _address_space() < LEAST_SPACE:
+        raise MarginBNError(OUT_OF_SPACE)
+
+
+def _address_space() -> int:
+    """Bytes that this process may map; negative without a limit."""
     try:
         import resource
     except ImportError:  # not on Windows
-        return
-    if 0 <= resource.getrlimit(resource.RLIMIT_AS)[0] < LEAST_SPACE:  # negative: no limit
-        raise MarginBNError(OUT_OF_SPACE)
+        return -1
+    return resource.getrlimit(resource.RLIMIT_AS)[0]
 
 
 @contextmanager

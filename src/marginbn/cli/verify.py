@@ -26,6 +26,7 @@ from marginbn.cli.running import DONE, ERROR, note, print_json, print_verdict, t
 from marginbn.network.wording import counted, hanging, listing
 
 if TYPE_CHECKING:
+    from marginbn.classifiers import BaseBNClassifier
     from marginbn.data.labelled import LabelledTable
     from marginbn.proof.certificate import Certificate, Data
     from marginbn.proof.checker import Verdict
@@ -137,9 +138,9 @@ def verify(
 
     Prints VERIFIED and the statement that is proved, or what is wrong and where (exit code 1).
     With --data, --model, --gamma and the like the statement comes from you: a proof of another one
-    is REFUTED.
+    is REFUTED. What you leave open and is not as usual is told as a reservation.
     """
-    from marginbn.cli.data import load_rows
+    from marginbn.classifiers.model_file import load_model
     from marginbn.proof.checker import read_within
     from marginbn.proof.theorem import Statement
     from marginbn.solvers.memory import parse_memory
@@ -149,23 +150,31 @@ def verify(
     match = None
     if data is not None:
         name = target or content.data.names[0]
-        rows = load_rows(TableOptions(data, name, kind, None, delimiter))
+        rows, usual_class = read_rows(TableOptions(data, name, kind, None, delimiter))
         shares = (0.0, DEFAULT_HOLDOUT) if holdout is None else (holdout,)
         match = compare_data(content.data, rows, missing, shares, seed)
+        match = replace(match, class_unsaid=target is None and name != usual_class)
+        match = replace(match, holdout_unsaid=holdout is None)
+    statement = Statement.of(content)
     progress = progress_on_stderr(quiet or json)
+    classifier = None if wanted.model is None else load_model(wanted.model)
     checked = Checked(
         certificate=certificate,
-        statement=Statement.of(content),
+        statement=statement,
         table=data,
         match=match,
         asked=asked_options(wanted),
+        unusual=[] if wanted.model is not None else unusual_settings(statement, expected),
+        drop_unsaid=not wanted.drop,
         refuted=[] if match is None else table_differences(match, wanted),
-        verdict=judge(content, expected, wanted.model, progress, allowed),
+        verdict=judge(content, expected, classifier, progress, allowed),
+        is_trained=hasattr(classifier, "trained_"),
     )
     if json:
         print_json(summarise(checked))
     else:
-        print_verdict(describe(checked, text_width()), proved=not checked.reason)
+        proved = not checked.reason and not checked.reservations
+        print_verdict(describe(checked, text_width()), proved=proved)
     return ERROR if checked.reason else DONE
 
 
@@ -177,6 +186,10 @@ class TableMatch:
     n_used: int
     n_rows: int
     left_out: tuple[str, ...]  # columns
+    n_held_out: int = 0
+    n_missing: int = 0  # rows that miss a value, and are left out
+    class_unsaid: bool = False  # the certificate chose the class, and not the usual column
+    holdout_unsaid: bool = False
 
 
 @dataclass(frozen=True)
@@ -188,8 +201,29 @@ class Checked:
     table: str | None
     match: TableMatch | None
     asked: list[str]
+    unusual: list[str]  # differences to the defaults where nothing was asked for
+    drop_unsaid: bool
     refuted: list[str]  # differences to the table
     verdict: Verdict
+    is_trained: bool = False  # parameters of the model, of which no certificate speaks
+
+    @property
+    def reservations(self) -> list[str]:
+        """What nobody asked for and a reader of the table would not expect."""
+        told, match = list(self.unusual), self.match
+        if match is None:
+            return told
+        rows = f"of the {match.n_rows} rows are not part of it"
+        if match.class_unsaid:
+            told.append(f"the class is the column {self.statement.target!r}")
+        if match.left_out and self.drop_unsaid:
+            columns = counted(len(match.left_out), "column")
+            told.append(f"{columns} of the table left out: {listing(match.left_out)}")
+        if match.n_held_out and match.holdout_unsaid:
+            told.append(f"{match.n_held_out} {rows}: held out to measure accuracy")
+        if match.n_missing:
+            told.append(f"{match.n_missing} {rows}: values are missing in them")
+        return told
 
     @property
     def is_refuted(self) -> bool:
@@ -223,6 +257,13 @@ def expected_statement(wanted: WantedOptions) -> Statement:
         gap=wanted.gap,
     )
     return with_defaults(said) if wanted.strict else said
+
+
+def unusual_settings(found: Statement, said: Statement) -> list[str]:
+    """Where a statement is neither what was said nor what ``marginbn fit`` has by default."""
+    usual = with_defaults(said).score
+    told = [] if usual == found.score else [f"score is {found.score!r}, not {usual!r}"]
+    return told + with_defaults(replace(said, score=found.score)).differences_of(found)
 
 
 def with_defaults(said: Statement) -> Statement:
@@ -259,19 +300,18 @@ def asked_options(wanted: WantedOptions) -> list[str]:
 def judge(
     content: Certificate,
     expected: Statement,
-    model: Path | None,
+    classifier: BaseBNClassifier | None,
     progress: Progress,
     max_memory: int | None,
 ) -> Verdict:
     """The verdict about the statement, and about the model if there is one."""
-    from marginbn.classifiers.model_file import load_model, verify_model
+    from marginbn.classifiers.claims import verify_model
     from marginbn.proof.checker import verify_certificate
 
-    if model is None:
+    if classifier is None:
         return verify_certificate(
             content, progress=progress, expect=expected, max_memory=max_memory
         )
-    classifier = load_model(model)
     return verify_model(
         classifier, content, progress=progress, expect=expected, max_memory=max_memory
     )
@@ -302,6 +342,7 @@ def summarise(checked: Checked) -> dict[str, object]:
         "leaves": verdict.n_leaves,
         "data_checked": match is not None,
         "asked": checked.asked,
+        "reservations": [] if checked.reason else checked.reservations,
         "statement": checked.statement.record()
         | {
             "table_rows": None if match is None else match.n_rows,
@@ -318,12 +359,34 @@ def describe(checked: Checked, width: int = 80) -> str:
         head = ["REFUTED" if checked.is_refuted else "NOT VERIFIED", checked.reason]
         title = "What the certificate claims"
     else:
-        head = [f"VERIFIED, gap {100 * verdict.gap:.2g} %", *_theorem(checked, width)]
+        head = [
+            f"VERIFIED, gap {100 * verdict.gap:.2g} %{_with_reservations(checked)}",
+            *_reservations(checked, width),
+            *_theorem(checked, width),
+        ]
         title = "What is proved"
     lines = [*head, "", title]
     for label, text in statement_lines(checked):
         lines += hanging(f"{label:<12}", text, width)
     return "\n".join([*lines, "", *_wrapped(_origin(checked), width)])
+
+
+def _with_reservations(checked: Checked) -> str:
+    told = checked.reservations
+    return f", with {counted(len(told), 'reservation')}" if told else ""
+
+
+def _reservations(checked: Checked, width: int) -> list[str]:
+    """What is not as one would think, before anything else is said."""
+    if not checked.reservations:
+        return []
+    about = "" if checked.table is None else f"all of {checked.table} with "
+    told = _wrapped(
+        f"You did not ask for this, and it is not {about}what `marginbn fit` has by default:", width
+    )
+    for text in checked.reservations:
+        told += hanging("- ", text, width)
+    return [*told, ""]
 
 
 def _theorem(checked: Checked, width: int) -> list[str]:
@@ -374,7 +437,24 @@ def _origin(checked: Checked) -> str:
             "All of this is what the certificate says of itself. Compare it with what you want to "
             "be proved, or say it: --data, --model, --gamma, --max-parents, ..., --strict."
         )
-    return f"Checked against what you gave: {', '.join(given)}."
+    text = f"Checked against what you gave: {', '.join(given)}."
+    if checked.is_trained:
+        text += " It is about the structure, not about the trained parameters of the model."
+    if not checked.reason and checked.reservations:
+        text += " The reservations are about what you did not give: say it, in the words of fit."
+    return text
+
+
+def read_rows(table: TableOptions) -> tuple[LabelledTable, str]:
+    """The rows with a class, and the column that usually is it: of a file the last one."""
+    from marginbn.cli.data import is_file_name, labelled_rows, load_source
+    from marginbn.datasets import load_dataset
+
+    source = load_source(table)
+    usual = source.train.names[-1]
+    if not is_file_name(table.table):
+        usual = load_dataset(table.table).target
+    return labelled_rows(source.train, source.target), usual
 
 
 def compare_data(
@@ -382,6 +462,7 @@ def compare_data(
 ) -> TableMatch:
     """Whether the table, or the part of it that is not held out, is the data of the certificate."""
     from marginbn.cli.data import encode_rows, hold_out
+    from marginbn.data.preparation import PreparationSettings
     from marginbn.proof.definition import define_data
 
     difference = None
@@ -390,10 +471,12 @@ def compare_data(
     rows = _known_columns(rows, wanted)
     for share in shares:
         train, _ = hold_out(rows, share, seed)
-        encoded = encode_rows(train, missing.value)
+        settings = PreparationSettings(identifiers="use")  # the certificate knows the columns
+        encoded = encode_rows(train, missing.value, settings)
         found = define_data(encoded)
         if found.fingerprint() == wanted.table_fingerprint():
-            return TableMatch(None, encoded.n_samples, rows.n_rows, left_out)
+            held_out, missed = rows.n_rows - train.n_rows, train.n_rows - encoded.n_samples
+            return TableMatch(None, encoded.n_samples, rows.n_rows, left_out, held_out, missed)
         difference = difference or _difference(wanted, found)
     return TableMatch(difference, 0, rows.n_rows, left_out)
 

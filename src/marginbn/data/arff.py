@@ -17,7 +17,8 @@ from typing import TypeAlias
 
 import numpy as np
 
-from marginbn.data.columns import Column, Kind, categorical_column, factorize
+from marginbn.data.columns import Column, WantedKind, categorical_column, factorize
+from marginbn.data.dates import as_dates
 from marginbn.data.table import Kinds, Table, check_distinct_names, resolve_kinds
 from marginbn.data.text import Origin, column_from_text, exact_text_column, format_error
 from marginbn.exceptions import InputError
@@ -84,9 +85,11 @@ def _build_table(
 
 
 def _build_column(
-    attribute: Attribute, texts: Sequence[str | None], kind: Kind | None, origin: Origin
+    attribute: Attribute, texts: Sequence[str | None], kind: WantedKind | None, origin: Origin
 ) -> Column:
     name = attribute.name
+    if kind == "date":
+        return as_dates(exact_text_column(name, texts, frozenset({None})))
     if attribute.type == "numeric" or (attribute.type == "string" and kind == "numeric"):
         return column_from_text(name, texts, kind or "numeric", origin)
     if attribute.type == "string":

@@ -36,6 +36,9 @@ from numpy.typing import NDArray
 from marginbn.exceptions import InputError, MarginBNError
 
 Kind = Literal["numeric", "categorical"]
+WantedKind: TypeAlias = Literal["numeric", "categorical", "date"]
+"""What a user may want of a column; dates become categories of ISO text (``dates.py``)."""
+
 Scalar: TypeAlias = str | int | float | bool
 
 MAX_CODE_VALUES = 10
@@ -318,13 +321,20 @@ def factorize(
     """
     index = {value: code for code, value in enumerate(dict.fromkeys(values))}
     codes = np.fromiter(map(index.__getitem__, values), dtype=np.int64, count=len(values))
-    renumber = np.full(len(index), -1, dtype=np.int64)
+    return leave_out_missing(codes, list(index), missing)
+
+
+def leave_out_missing(
+    codes: NDArray[np.int64], values: Sequence[Any], missing: Callable[[Any], bool]
+) -> tuple[NDArray[np.int64], list[Any]]:
+    """Codes of distinct values where some of these are missing: they get -1, others follow up."""
+    renumber = np.full(len(values) + 1, -1, dtype=np.int64)  # code -1 points to the last
     levels: list[Any] = []
-    for value, code in index.items():
+    for code, value in enumerate(values):
         if not missing(value):
             renumber[code] = len(levels)
             levels.append(value)
-    return (renumber[codes] if len(codes) else codes), levels
+    return renumber[codes], levels
 
 
 def _is_missing(value: Any) -> bool:
@@ -371,8 +381,9 @@ def refuse(name: str, family: str) -> NoReturn:
         )
     if family == "date":
         raise InputError(
-            f"column {name!r} holds dates, times or durations; convert them to numbers "
-            "(days since a start) or to text (month names) first"
+            f"column {name!r} holds dates, times or durations; column_kinds={{{name!r}: 'date'}} "
+            "makes year, month and weekday of dates; convert others to numbers (days since a "
+            "start) or leave the column out"
         )
     raise CellTypeError(
         f"column {name!r} holds lists, dicts or other nested values; "

@@ -28,6 +28,8 @@ from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
+from marginbn.data.labels import ANY_NUMBER
+
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 
@@ -35,8 +37,8 @@ IntArray = NDArray[np.int64]
 # image cuts would otherwise be told apart by noise.
 TOLERANCE = 1e-12
 
-# A double holds every decimal number of 15 digits; later digits of a midpoint are rounding noise.
-CUT_DIGITS = 15
+# The smallest doubles have so many.
+MOST_DECIMALS = 1075
 
 # Stands in for a share of zero, whose logarithm is multiplied by a count of zero.
 TINY = np.finfo(np.float64).tiny
@@ -90,8 +92,8 @@ def mdlp_cuts(
     -------
     cuts : float64 array of shape (n_cuts,)
         Strictly increasing; a value belongs to the left of a cut when ``value <= cut``. Each cut
-        is the midpoint between two neighbouring values, as a decimal of at most 15 digits
-        where this still separates them.
+        is the number of fewest decimals strictly between two neighbouring values, of these the
+        nearest to the middle.
 
     Notes
     -----
@@ -108,7 +110,7 @@ def mdlp_cuts(
         start, stop = parts.pop()
         at = _find_split(cases, start, stop, n_classes)
         if at is not None:
-            cuts.append(midpoint(float(cases.values[at - 1]), float(cases.values[at])))
+            cuts.append(short_cut(float(cases.values[at - 1]), float(cases.values[at])))
             parts += [(start, at), (at, stop)]
     return np.array(sorted(cuts), dtype=np.float64)
 
@@ -198,15 +200,25 @@ def _log2_class_codes(k: int) -> float:
     return k * log2(3.0) + log1p(-2.0 * 3.0**-k) / log1p(1.0)
 
 
-def midpoint(low: float, high: float) -> float:
-    """The middle of low < high as a short decimal; always low <= middle < high.
+def short_cut(low: float, high: float) -> float:
+    """The number of fewest decimals strictly between low < high, of these the nearest the middle.
 
-    Halving first cannot overflow. Between neighbouring doubles (or infinities) there
-    is no room for a middle: then ``low`` itself is the cut, because values equal to a cut go left.
+    Rounding the middle to k decimals gives the nearest number of k decimals, so if this one is not
+    between the two, none is. The cut is never one of the values: a value that is stored a little
+    differently, in single precision say, stays on its side.
+
+    Halving first cannot overflow. Between neighbouring doubles (or infinities) there is no room:
+    then ``low`` itself is the cut, because values equal to a cut go left.
+
+    Examples
+    --------
+    >>> short_cut(1.9, 3.0), short_cut(24.0, 25.0), short_cut(173.9181, 175.9654)
+    (2.0, 24.5, 175.0)
     """
     middle = low / 2 + high / 2
-    for cut in (float(f"{middle:.{CUT_DIGITS}g}"), middle):
-        if low <= cut < high:
+    for decimals in range(MOST_DECIMALS):
+        cut = round(middle, decimals)
+        if low < cut < high:
             return cut + 0.0  # -0.0 becomes 0.0
     return low
 
@@ -233,11 +245,11 @@ def name_bins(cuts: ArrayLike) -> tuple[str, ...]:
 
     A number is written with the fewest digits that read back as exactly the cut, so the name tells
     truly which values belong to the bin, and different cuts give different names. Without cuts
-    the only bin is ``"all"``.
+    the only bin is ``"any number"``.
     """
     texts = [repr(cut).removesuffix(".0") for cut in np.asarray(cuts, dtype=np.float64).tolist()]
     if not texts:
-        return ("all",)
+        return (ANY_NUMBER,)
     inner = (f"({low}, {high}]" for low, high in pairwise(texts))
     return (f"<= {texts[0]}", *inner, f"> {texts[-1]}")
 
@@ -260,7 +272,8 @@ class MDLPDiscretizer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
     n_bins_ : int64 array of shape (n_features,)
         Number of bins of each feature.
     bin_names_ : list of n_features tuples of str
-        Names of the bins, for example ``("<= 2.45", "(2.45, 4.75]", "> 4.75")``, or ``("all",)``.
+        Names of the bins, for example ``("<= 2.45", "(2.45, 4.75]", "> 4.75")``; of a single bin
+        ``("any number",)``.
     classes_ : array, one entry per class
         Class labels seen in `y`.
     n_features_in_ : int

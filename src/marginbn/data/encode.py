@@ -7,8 +7,8 @@ margin but makes every later step cheaper.
 How the values of a column become states is a coding, learned once and applied for ever. A numeric
 column is cut into bins (Fayyad-Irani, on the training rows only); a categorical column
 has the categories seen in training. Code -1 stands for "not known": a missing value, or a
-category that training never saw. With the policy ``missing="state"`` a column that has missing
-values in training gets one more state for them.
+category that training never saw. With the policies ``missing="state"`` and ``"auto"`` a column that
+has missing values in training gets one more state for them.
 
 Contingency tables are counted here and nowhere else.
 """
@@ -27,6 +27,8 @@ from numpy.typing import NDArray
 from marginbn.data.columns import Column, Kind, Scalar, frozen
 from marginbn.data.discretize import assign_bins, mdlp_cuts, name_bins
 from marginbn.data.labelled import LabelledTable
+from marginbn.data.labels import MISSING_LABEL
+from marginbn.data.missing_values import MissingPolicy
 from marginbn.data.table import Table
 from marginbn.exceptions import InputError, ProblemTooLargeError
 
@@ -48,6 +50,10 @@ class Variable:
     def arity(self) -> int:
         """Number of states."""
         return len(self.states)
+
+
+Groups = tuple[NDArray[np.intp] | None, ...]
+"""Per variable the group of each of its states, 0, 1, ...; None where every state is its own."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -157,9 +163,7 @@ def distinct_rows(
     return first.astype(np.int64), group.reshape(-1).astype(np.int64)
 
 
-MissingPolicy = Literal["drop", "state", "error"]
 UnseenPolicy = Literal["missing", "error"]
-MISSING_LABEL = "(missing)"
 
 
 @dataclass(frozen=True)
@@ -233,7 +237,7 @@ def learn_coding(
     missing: MissingPolicy,
 ) -> Coding:
     """Coding of one training column; numeric ones are discretised against the class."""
-    with_state = missing == "state" and bool(column.missing.any())
+    with_state = missing in ("state", "auto") and bool(column.missing.any())
     if column.kind == "numeric":
         cuts = mdlp_cuts(column.numbers, class_codes, weights, n_classes)
         return Coding(column.name, "numeric", tuple(float(c) for c in cuts), (), with_state)

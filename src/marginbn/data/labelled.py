@@ -6,16 +6,19 @@ they all hand over a :class:`LabelledTable`.
 
 from __future__ import annotations
 
-import warnings
+import hashlib
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.utils.class_weight import compute_sample_weight
 
-from marginbn.data.table import Table
-from marginbn.exceptions import DataWarning, InputError
+from marginbn.data.missing_values import rows_to_keep
+from marginbn.data.table import Table, as_column
+from marginbn.exceptions import InputError
 
 CLASS_NAME = "class"
 """Name of the class column in every data set of this package."""
@@ -75,6 +78,22 @@ class LabelledTable:
         """Class label of every row, with the type it was given."""
         return self.given_labels[self.positions]
 
+    def fingerprint(self) -> str:
+        """SHA-256 of all that is learned from: names, kinds, values, labels and weights.
+
+        A column of categories counts with all that its source declares, used or not.
+        """
+        digest = hashlib.sha256()
+        columns = [as_column(self.labels.astype(str).tolist(), name=self.target)]
+        for column in (*columns, *self.features.columns):
+            parts = [column.name, column.kind, *map(repr, column.categories)]
+            digest.update(repr(parts).encode("utf-8", errors="surrogatepass"))
+            digest.update(column.codes.astype("<i4").tobytes())
+            numbers = np.where(np.isnan(column.numbers), np.nan, column.numbers + 0.0)  # no -0.0
+            digest.update(numbers.astype("<f8").tobytes())
+        digest.update(self.weights.astype("<f8").tobytes())
+        return digest.hexdigest()
+
     def take(self, rows: NDArray[Any]) -> LabelledTable:
         """Only the given rows."""
         return replace(
@@ -84,29 +103,29 @@ class LabelledTable:
             positions=self.positions[rows],
         )
 
+    def reweighted(self, class_weight: Any) -> LabelledTable:
+        """Weights multiplied by that of the class: None, "balanced", or a mapping.
+
+        Classes are named by their label or its text; those that are not named weigh one.
+        """
+        if class_weight is None:
+            return self
+        if not isinstance(class_weight, Mapping):
+            factors = compute_sample_weight(class_weight, self.labels)
+            return replace(self, weights=self.weights * factors)
+        classes, codes = np.unique(self.labels, return_inverse=True)
+        by_text = {str(label): float(weight) for label, weight in class_weight.items()}
+        texts = [str(label) for label in classes]
+        unknown = [label for label in by_text if label not in texts]
+        if unknown:
+            raise InputError(f"class_weight names classes that no row has: {unknown}; use {texts}")
+        factors = np.array([by_text.get(text, 1.0) for text in texts])[codes]
+        return replace(self, weights=self.weights * factors)
+
     def without_missing(self, missing: str, stacklevel: int = 2) -> LabelledTable:
         """Rows with missing values left out with a warning, kept, or refused (policy `missing`)."""
-        complete = self.features.complete
-        n_missing = int((~complete).sum())
-        if missing == "state" or n_missing == 0:
-            return self
-        if missing == "error":
-            columns = [c.name for c in self.features.columns if c.missing.any()]
-            raise InputError(
-                f"{n_missing} of {self.n_rows} rows have missing values, in the columns {columns}; "
-                "use missing='drop' or missing='state', or fill them in"
-            )
-        if n_missing == self.n_rows:
-            raise InputError(
-                "every row has a missing value, so missing='drop' leaves none; use missing='state'"
-            )
-        warnings.warn(
-            f"{n_missing} of {self.n_rows} rows have missing values and are left out "
-            "(missing='drop'); missing='state' keeps them",
-            DataWarning,
-            stacklevel=stacklevel,
-        )
-        return self.take(complete)
+        kept = rows_to_keep(self.features, self.labels, missing, stacklevel + 1)
+        return self if kept.all() else self.take(kept)
 
 
 @dataclass(frozen=True, eq=False)

@@ -21,21 +21,24 @@ import numpy as np
 from numpy.typing import NDArray
 
 from marginbn.data.columns import Column
-from marginbn.data.discretize import midpoint
+from marginbn.data.discretize import short_cut
 from marginbn.data.encode import (
     Coding,
     EncodedData,
     EncodedTraining,
-    MissingPolicy,
+    Groups,
     TableCoding,
     Variable,
     encode_training,
+    learn_coding,
 )
 from marginbn.data.labelled import LabelledTable
+from marginbn.data.missing_values import MissingPolicy
+from marginbn.data.table import Table
+from marginbn.exceptions import InputError
 
 Bins = Literal["mdlp", "ordinal"]
 FloatArray = NDArray[np.float64]
-Groups = tuple[NDArray[np.intp] | None, ...]
 
 FINE_BINS = 64
 CLIPPED_SHARE = 0.01
@@ -59,6 +62,12 @@ class OrdinalData:
     data: EncodedData
     groups: Groups
     positions: tuple[FloatArray | None, ...]
+
+    @classmethod
+    def plain(cls, data: EncodedData) -> Self:
+        """Rows without order: every variable is a category."""
+        none = (None,) * data.n_variables
+        return cls(data, none, none)
 
     def take(self, rows: NDArray[np.intp]) -> Self:
         """Some of the rows, in the same bins."""
@@ -95,9 +104,7 @@ class OrdinalTraining:
     @classmethod
     def plain(cls, coarse: EncodedTraining) -> Self:
         """Coarse bins only."""
-        n = coarse.data.n_variables
-        same = OrdinalData(coarse.data, (None,) * n, (None,) * n)
-        return cls(coarse, coarse.coding, same)
+        return cls(coarse, coarse.coding, OrdinalData.plain(coarse.data))
 
     @property
     def classes(self) -> NDArray[Any]:
@@ -152,7 +159,7 @@ def quantile_cuts(values: FloatArray, weights: FloatArray, n_bins: int) -> Float
     --------
     >>> import numpy as np
     >>> quantile_cuts(np.array([1.0, 2.0, 2.0, 5.0]), np.ones(4), 8).tolist()
-    [1.5, 3.5]
+    [1.5, 4.0]
     >>> quantile_cuts(np.arange(100.0), np.ones(100), 4).tolist()
     [24.5, 49.5, 74.5]
     """
@@ -163,7 +170,7 @@ def quantile_cuts(values: FloatArray, weights: FloatArray, n_bins: int) -> Float
         shares = np.arange(1, n_bins) * (reached[-1] / n_bins)
         first = np.unique(np.searchsorted(reached, shares, side="right"))
         first = first[(first > 0) & (first < len(distinct))]
-    cuts = [midpoint(float(distinct[k - 1]), float(distinct[k])) for k in first]
+    cuts = [short_cut(float(distinct[k - 1]), float(distinct[k])) for k in first]
     return np.array(cuts, dtype=np.float64)
 
 
@@ -187,6 +194,7 @@ def _positions(coding: Coding, column: Column, weights: FloatArray) -> FloatArra
     positions = np.zeros(n_bins)
     if n_bins > 1:
         clipped = _clip(values, weights)
+        clipped = clipped / np.abs(clipped).max()  # squares neither overflow nor vanish
         mean = np.average(clipped, weights=weights)
         spread = np.sqrt(np.average((clipped - mean) ** 2, weights=weights)) or 1.0
         bins = np.searchsorted(np.array(coding.cuts), values, side="left")
@@ -203,3 +211,32 @@ def _clip(values: FloatArray, weights: FloatArray) -> FloatArray:
     low, high = values[order][np.minimum(np.searchsorted(reached, shares), len(values) - 1)]
     clipped: FloatArray = np.clip(values, low, high) if high > low else values
     return clipped
+
+
+def encode_plain(table: Table, n_bins: int = 4) -> EncodedData:
+    """All columns alike, without a class: numbers cut at quantiles, categories as they are.
+
+    Examples
+    --------
+    >>> from marginbn import as_table
+    >>> data = encode_plain(as_table({"x": [0.5, 1.5, 2.5, 9.5], "y": ["a", "b", "a", "b"]}), 2)
+    >>> data.codes.tolist(), data.variables[0].states
+    ([[0, 0], [0, 1], [1, 0], [1, 1]], ('<= 2', '> 2'))
+    """
+    if not table.complete.all():
+        lacking = [column.name for column in table.columns if column.missing.any()]
+        raise InputError(
+            f"the columns {lacking} have missing values; fill them in, or leave out these rows or "
+            "columns"
+        )
+    weights = np.ones(table.n_rows)
+    codings = [_plain_coding(column, weights, n_bins) for column in table.columns]
+    codes = TableCoding(tuple(codings)).encode(table)
+    return EncodedData(codes, weights, tuple(coding.variable for coding in codings))
+
+
+def _plain_coding(column: Column, weights: FloatArray, n_bins: int) -> Coding:
+    if column.kind != "numeric":
+        return learn_coding(column, np.zeros(column.n_rows, dtype=np.int64), weights, 1, "error")
+    cuts = quantile_cuts(column.numbers, weights, n_bins)
+    return Coding(column.name, "numeric", tuple(cuts.tolist()))

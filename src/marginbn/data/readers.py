@@ -7,46 +7,48 @@ spaces are dropped. Numbers have a decimal point. Nothing in a file is ever eval
 
 from __future__ import annotations
 
-import csv
 import gzip
 import importlib
 import io
 import re
-from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
-from contextlib import nullcontext
+from collections.abc import Callable, Container, Iterable, Iterator, Sequence
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
+from functools import partial
 from importlib.util import find_spec
+from itertools import chain
 from os import PathLike
 from pathlib import Path
-from typing import Any, TextIO
+from typing import Any, BinaryIO, TextIO
 
 from marginbn.data.arff import parse_arff
+from marginbn.data.delimited import (
+    DELIMITERS,
+    TextTable,
+    checked_encoding,
+    open_delimited,
+    read_delimited,
+)
 from marginbn.data.table import Kinds, Table, as_table, resolve_kinds
-from marginbn.data.text import Origin, column_from_text, format_error, load_text
-from marginbn.exceptions import InputError, MarginBNError, MissingDependencyError
+from marginbn.data.text import column_from_text, format_error, load_bytes, load_text, opened
+from marginbn.exceptions import FormatError, InputError, MarginBNError, MissingDependencyError
 from marginbn.files import open_new, replacing
-
-_DELIMITERS = {".csv": ",;\t|", ".tsv": "\t", ".txt": "\t,;|"}
-"""Delimiters by file extension; the first that occurs in the header is taken."""
 
 BATCH_ROWS = 65_536
 """Rows of a Parquet file that are read at a time."""
 
+QUICK_BYTES = 1 << 18
+"""Smaller text files are read by the csv module: loading pyarrow would take longer."""
+
 _QUOTE_NEEDED = re.compile(r'[,"\r\n]')
 
 
-@dataclass(frozen=True)
-class TextTable:
-    """Header and fields of a delimited file, all still text as written."""
-
-    names: tuple[str, ...]
-    columns: tuple[Sequence[str], ...]
-    origin: Origin
-
-
 def read_table(
-    path: str | PathLike[str], *, kinds: Kinds = "auto", delimiter: str | None = None
+    path: str | PathLike[str],
+    *,
+    kinds: Kinds = "auto",
+    delimiter: str | None = None,
+    encoding: str = "utf-8",
 ) -> Table:
     """Read a table from a file.
 
@@ -59,6 +61,8 @@ def read_table(
     delimiter
         What separates the fields of a .csv, .tsv or .txt file; the default is a tab for .tsv,
         and otherwise the first of comma (tab for .txt), semicolon, tab, bar in the header.
+    encoding
+        Of the text, such as ``"latin-1"`` or ``"cp1252"``.
 
     Raises
     ------
@@ -80,23 +84,86 @@ def read_table(
     ({'colour': 'categorical', 'size': 'numeric'}, [True, False])
     """
     path = Path(path)
-    suffix = _format_of(path)
+    suffix = format_of(path)
     if suffix == ".parquet":
         return _read_parquet(path, kinds)
+    encoding = checked_encoding(encoding)
     if suffix == ".arff":
-        return parse_arff(load_text(path), str(path), kinds)
-    text = read_delimited(path, delimiter=delimiter)
+        return parse_arff(load_text(path, encoding), str(path), kinds)
+    quick = _read_quickly(path, suffix, kinds, delimiter, encoding)
+    if quick is not None:
+        return quick
+    return _typed(read_delimited(path, suffix, delimiter=delimiter, encoding=encoding), kinds)
+
+
+def _typed(text: TextTable, kinds: Kinds) -> Table:
     wanted = resolve_kinds(kinds, text.names)
     columns = zip(text.names, text.columns, wanted, strict=True)
     return Table(tuple(column_from_text(*column, text.origin) for column in columns))
 
 
-def read_delimited(path: Path, *, delimiter: str | None = None) -> TextTable:
-    """Fields of a .csv, .tsv or .txt file, checked to be rectangular."""
-    text = load_text(path)
-    delimiter = _checked_delimiter(delimiter) or _sniff_delimiter(text, _format_of(path))
-    names, rows, lines = _split_rows(text, delimiter, str(path))
-    return TextTable(names, tuple(zip(*rows, strict=True)), Origin(str(path), lines))
+def _read_quickly(
+    path: Path, suffix: str, kinds: Kinds, delimiter: str | None, encoding: str
+) -> Table | None:
+    """The table of a long file by pyarrow; None if that is not there, or anything is amiss."""
+    try:
+        if find_spec("pyarrow") is None or path.stat().st_size < QUICK_BYTES:
+            return None
+        packed = path.suffix.lower() == ".gz"
+        with io.BytesIO(load_bytes(path)) if packed else path.open("rb") as stream:
+            blocks = open_delimited(
+                stream, str(path), suffix, delimiter=delimiter, encoding=encoding
+            )
+            table = blocks.quick_table()
+        return None if table is None else _typed(table, kinds)
+    except (FormatError, OSError, ValueError):
+        return None  # the csv module says it better
+
+
+@dataclass(frozen=True)
+class RowChunks:
+    """The rows of a file, some at a time; ``read`` takes the names of the columns that are needed.
+
+    A chunk is a :class:`TextTable`, a :class:`Table` or a table of pyarrow, by the format.
+    """
+
+    names: tuple[str, ...]
+    read: Callable[[Container[str]], Iterator[Any]]
+
+
+@contextmanager
+def open_chunks(
+    path: str | PathLike[str] | BinaryIO,
+    *,
+    delimiter: str | None = None,
+    encoding: str = "utf-8",
+) -> Iterator[RowChunks]:
+    """Read a file in constant memory: its header now, its rows when they are asked for.
+
+    A stream of bytes is taken for CSV. ARFF files, and Parquet without pyarrow, are read as a
+    whole.
+    """
+    if not isinstance(path, (str, PathLike)):
+        yield _text_chunks(path, "standard input", ".csv", delimiter, encoding)
+        return
+    path = Path(path)
+    suffix = format_of(path)
+    if suffix == ".parquet" and find_spec("pyarrow") is not None:
+        with _parquet_chunks(path) as chunks:
+            yield chunks
+    elif suffix in DELIMITERS:
+        with opened(path) as stream:
+            yield _text_chunks(stream, str(path), suffix, delimiter, encoding)
+    else:
+        table = read_table(path, encoding=encoding)
+        yield RowChunks(table.names, lambda _: iter([table]))
+
+
+def _text_chunks(
+    stream: BinaryIO, path: str, suffix: str, delimiter: str | None, encoding: str
+) -> RowChunks:
+    blocks = open_delimited(stream, path, suffix, delimiter=delimiter, encoding=encoding)
+    return RowChunks(blocks.names, blocks.tables)
 
 
 def write_csv(
@@ -114,9 +181,13 @@ def write_csv(
     if for_spreadsheets:
         names = [as_plain_text(name) for name in names]
         rows = ([as_plain_text(value) for value in row] for row in rows)
+    write_lines(target, chain([csv_line(names)], map(csv_line, rows)))
+
+
+def write_lines(target: str | PathLike[str] | TextIO, lines: Iterable[str]) -> None:
+    """Write pieces of text to a file, packed if its name ends in .gz, or to an open stream."""
     if not isinstance(target, (str, PathLike)):
-        target.write(_csv_line(names))
-        target.writelines(map(_csv_line, rows))
+        target.writelines(lines)
         return
     with (
         replacing(target) as temporary,
@@ -124,40 +195,7 @@ def write_csv(
         _packed(file) if str(target).lower().endswith(".gz") else nullcontext(file) as plain,
         io.TextIOWrapper(plain, encoding="utf-8", newline="") as stream,
     ):
-        write_csv(stream, names, rows)
-
-
-PARQUET_SUFFIXES = (".parquet", ".pq")
-
-
-def write_parquet(
-    target: str | PathLike[str], names: Sequence[str], columns: Sequence[Sequence[Any]]
-) -> None:
-    """Write a Parquet file with pyarrow or polars, whichever is there; all or nothing."""
-    write = find_parquet_writer()
-    with replacing(target) as temporary, open_new(temporary) as file:
-        write(dict(zip(names, columns, strict=True)), file)
-
-
-def find_parquet_writer() -> Callable[[dict[str, Sequence[Any]], Any], None]:
-    """A function that writes columns; an error says what to install."""
-    for package, write in (("pyarrow", _write_with_pyarrow), ("polars", _write_with_polars)):
-        if find_spec(package) is not None:
-            return write
-    raise MissingDependencyError(
-        'writing Parquet needs pyarrow; install it with: pip install "marginbn[parquet]", or '
-        "write CSV"
-    )
-
-
-def _write_with_pyarrow(columns: dict[str, Sequence[Any]], file: Any) -> None:
-    arrow = importlib.import_module("pyarrow")
-    table = arrow.table(list(map(arrow.array, columns.values())), names=list(columns))
-    importlib.import_module("pyarrow.parquet").write_table(table, file)
-
-
-def _write_with_polars(columns: dict[str, Sequence[Any]], file: Any) -> None:
-    importlib.import_module("polars").DataFrame(columns).write_parquet(file)
+        stream.writelines(lines)
 
 
 def _packed(file: io.BufferedWriter) -> gzip.GzipFile:
@@ -180,14 +218,15 @@ def as_plain_text(value: Any) -> Any:
     return f"'{value}" if is_risky else value
 
 
-def _csv_line(values: Sequence[Any]) -> str:
+def csv_line(values: Sequence[Any]) -> str:
     """One line; csv.writer would leave a lone carriage return unquoted in some versions."""
-    if len(values) == 1 and _csv_field(values[0]) == "":
+    if len(values) == 1 and csv_field(values[0]) == "":
         return '""\n'  # an empty line would be no row at all
-    return ",".join(map(_csv_field, values)) + "\n"
+    return ",".join(map(csv_field, values)) + "\n"
 
 
-def _csv_field(value: Any) -> str:
+def csv_field(value: Any) -> str:
+    """A value as it stands in a line, in quotes if need be; empty if it is missing."""
     if value is None or (isinstance(value, float) and value != value):
         return ""
     text = str(value)
@@ -196,11 +235,12 @@ def _csv_field(value: Any) -> str:
     return '"' + text.replace('"', '""') + '"'
 
 
-def _format_of(path: Path) -> str:
+def format_of(path: Path) -> str:
+    """The suffix that tells the format, without .gz."""
     suffixes = [suffix.lower() for suffix in path.suffixes]
     packed = suffixes[-1:] == [".gz"]
     suffix = (suffixes[:-1] if packed else suffixes)[-1:]
-    if suffix and (suffix[0] in _DELIMITERS or suffix[0] == ".arff"):
+    if suffix and (suffix[0] in DELIMITERS or suffix[0] == ".arff"):
         return suffix[0]
     if suffix == [".parquet"] and not packed:
         return ".parquet"
@@ -210,81 +250,14 @@ def _format_of(path: Path) -> str:
     )
 
 
-# --- delimited text -------------------------------------------------------------------------------
-
-
-def _checked_delimiter(delimiter: str | None) -> str | None:
-    if delimiter is not None and (len(delimiter) != 1 or delimiter in '"\r\n '):
-        raise InputError(f"delimiter must be a single character such as ',', got {delimiter!r}")
-    return delimiter
-
-
-def _sniff_delimiter(text: str, suffix: str) -> str:
-    header = re.sub(r'"[^"]*"', "", text.lstrip().partition("\n")[0])
-    candidates = _DELIMITERS[suffix]
-    return next((c for c in candidates if c in header), candidates[0])
-
-
-def _split_rows(
-    text: str, delimiter: str, path: str
-) -> tuple[tuple[str, ...], list[list[str]], list[int]]:
-    """Header, rows, and the line on which each row begins."""
-    reader = csv.reader(
-        io.StringIO(text, newline=""), delimiter=delimiter, skipinitialspace=True, strict=True
-    )
-    rows: list[list[str]] = []
-    lines: list[int] = []
-    names: tuple[str, ...] = ()
-    line = 1
-    try:
-        for row in reader:
-            if names and len(row) == len(names):
-                rows.append(row)
-                lines.append(line)
-            elif not names and not _is_blank(row):
-                names = _checked_header(row, path, line)
-            elif not _is_blank(row):
-                raise format_error(path, line, f"expected {len(names)} fields, got {len(row)}")
-            line = reader.line_num + 1
-    except csv.Error as error:
-        reason = f"{error}; is a quote not closed in a row that begins here?"
-        raise format_error(path, line, reason) from error
-    if not rows:
-        raise format_error(path, None, "there are no rows below the header")
-    return names, rows, lines
-
-
-def _is_blank(row: Sequence[str]) -> bool:
-    return not row or (len(row) == 1 and not row[0].strip())
-
-
-def _checked_header(row: Sequence[str], path: str, line: int) -> tuple[str, ...]:
-    names = tuple(name.strip() for name in row)
-    if "" in names:
-        position = names.index("") + 1
-        raise format_error(
-            path, line, f"column {position} has no name; if it is a row index, leave it out"
-        )
-    repeated = [name for name, count in Counter(names).items() if count > 1]
-    if repeated:
-        listed = ", ".join(map(repr, repeated))
-        raise format_error(path, line, f"column names must be distinct, these repeat: {listed}")
-    return names
-
-
 # --- Parquet --------------------------------------------------------------------------------------
 
 
 def _read_parquet(path: Path, kinds: Kinds) -> Table:
     """The table of a Parquet file; a damaged one can be found out as late as at its cells."""
     read = _parquet_reader(path)
-    try:
+    with _parquet_errors(path):
         return as_table(read(path), kinds=kinds)
-    except MarginBNError:
-        raise
-    except Exception as error:  # pyarrow and polars have their own family of errors each
-        reason = f"not a readable Parquet file: {error}"
-        raise format_error(str(path), None, reason) from error
 
 
 def _parquet_reader(path: Path) -> Callable[[Path], Any]:
@@ -297,6 +270,38 @@ def _parquet_reader(path: Path) -> Callable[[Path], Any]:
     raise MissingDependencyError(
         'reading Parquet needs pyarrow; install it with: pip install "marginbn[parquet]"'
     )
+
+
+@contextmanager
+def _parquet_chunks(path: Path) -> Iterator[RowChunks]:
+    arrow = importlib.import_module("pyarrow")
+    if not path.is_file():
+        raise InputError(f"cannot read {str(path)!r}: there is no such file")
+
+    def read(file: Any, wanted: Container[str]) -> Iterator[Any]:
+        columns = [name for name in file.schema_arrow.names if name in wanted]
+        if file.metadata.num_rows == 0:
+            raise format_error(str(path), None, "there are no rows")
+        with _parquet_errors(path):
+            for batch in file.iter_batches(BATCH_ROWS, columns=columns):
+                yield arrow.Table.from_batches([batch])
+
+    with _parquet_errors(path):
+        file = importlib.import_module("pyarrow.parquet").ParquetFile(path)
+    with file:
+        yield RowChunks(tuple(file.schema_arrow.names), partial(read, file))
+
+
+@contextmanager
+def _parquet_errors(path: Path) -> Iterator[None]:
+    """Errors of pyarrow and polars, which have their own family each, as ours."""
+    try:
+        yield
+    except MarginBNError:
+        raise
+    except Exception as error:
+        reason = f"not a readable Parquet file: {error}"
+        raise format_error(str(path), None, reason) from error
 
 
 def _read_with_pyarrow(path: Path) -> Any:

@@ -20,7 +20,17 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from marginbn.data.columns import Column, Kind, column_from_numbers, column_from_objects, refuse
+from marginbn.data.columns import (
+    Column,
+    Kind,
+    WantedKind,
+    categorical_column,
+    column_from_numbers,
+    column_from_objects,
+    leave_out_missing,
+    refuse,
+)
+from marginbn.data.dates import as_dates, column_from_dates
 from marginbn.exceptions import InputError
 
 Source: TypeAlias = Any
@@ -54,8 +64,10 @@ def values_of(y: Any, name: str) -> Source:
     return array
 
 
-def read_column(name: str, source: Source, kind: Kind | None) -> Column:
+def read_column(name: str, source: Source, kind: WantedKind | None) -> Column:
     """Column of an unread source; `kind` None means inferred."""
+    if kind == "date":
+        return _read_dates(name, source)
     if isinstance(source, Column):
         return source.renamed(name).as_kind(kind or source.kind)
     if isinstance(source, np.ndarray):
@@ -63,6 +75,13 @@ def read_column(name: str, source: Source, kind: Kind | None) -> Column:
     if isinstance(source, (list, tuple)):
         return column_from_objects(name, source, kind)
     return _read_series(name, source, kind)
+
+
+def _read_dates(name: str, source: Source) -> Column:
+    """Categorical column of ISO dates."""
+    if isinstance(source, Column):
+        return as_dates(source.renamed(name))
+    return column_from_dates(name, source if isinstance(source, (list, tuple)) else list(source))
 
 
 def _read_array(name: str, values: NDArray[Any], kind: Kind | None) -> Column:
@@ -90,10 +109,34 @@ def _read_series(name: str, series: Any, kind: Kind | None) -> Column:
     wide = dtype.is_decimal() or dtype in (nw.Int128, nw.UInt128)  # numpy has no such types
     if dtype.is_numeric() and not wide:
         return _read_array(name, series.to_numpy(), kind)
+    texts = _arrow_texts(series)
+    if texts is not None:
+        return categorical_column(name, *texts, None).as_kind(kind or "categorical")
     if dtype in (nw.Categorical, nw.Enum):
         declared = _declared_categories(series)
         return column_from_objects(name, series.to_list(), kind or "categorical", declared=declared)
     return column_from_objects(name, series.to_list(), kind)
+
+
+def _arrow_texts(series: Any) -> tuple[NDArray[np.int64], list[str]] | None:
+    """Codes (-1 for null) and distinct texts of a pyarrow column of texts; None of any other.
+
+    Each distinct text becomes a Python object once instead of in every row.
+    """
+    if not series.implementation.is_pyarrow():
+        return None
+    array = series.to_native()
+    if not array.num_chunks:
+        return None
+    array = array.unify_dictionaries() if hasattr(array.type, "value_type") else array
+    if str(getattr(array.type, "value_type", array.type)) not in ("string", "large_string"):
+        return None
+    encoded = array.combine_chunks().dictionary_encode()
+    if hasattr(encoded, "chunks"):  # too long for one piece
+        return None
+    codes = encoded.indices.fill_null(-1).to_numpy(zero_copy_only=False)
+    texts = encoded.dictionary.to_pylist()  # a null may stand among them
+    return leave_out_missing(codes.astype(np.int64), texts, lambda text: text is None)
 
 
 def _declared_categories(series: Any) -> list[Any] | None:
@@ -183,9 +226,14 @@ def _require_columns(n_columns: int, shape: tuple[int, ...]) -> None:
         raise InputError(f"X has 0 feature(s) (shape={shape}) while a minimum of 1 is required.")
 
 
-Kinds: TypeAlias = Literal["auto", "numeric", "categorical"] | Mapping[str, str] | Mapping[int, str]
+Kinds: TypeAlias = (
+    Literal["auto", "numeric", "categorical", "date"]
+    | Mapping[str, str]
+    | Mapping[int, str]
+    | Sequence[str]
+)
 
-_KIND_NAMES = ("auto", "numeric", "categorical")
+_KIND_NAMES = ("auto", "numeric", "categorical", "date")
 
 
 @dataclass(frozen=True, eq=False)
@@ -244,7 +292,7 @@ class Table:
         for column in self.columns:
             if column.name == name:
                 return column
-        raise InputError(f"there is no column {name!r}{_suggestion(name, self.names)}")
+        raise InputError(f"there is no column {name!r}{suggestion(name, self.names)}")
 
     def drop(self, name: str) -> Table:
         """All columns but the one called `name`."""
@@ -262,7 +310,13 @@ class Table:
         return Table(tuple(column.take(rows) for column in self.columns))
 
 
-def as_table(X: Any, *, kinds: Kinds = "auto", names: Sequence[str] | None = None) -> Table:
+def as_table(
+    X: Any,
+    *,
+    kinds: Kinds = "auto",
+    names: Sequence[str] | None = None,
+    only: Sequence[int] | None = None,
+) -> Table:
     """Read anything tabular. There is an example in :class:`Table`.
 
     Parameters
@@ -271,11 +325,14 @@ def as_table(X: Any, *, kinds: Kinds = "auto", names: Sequence[str] | None = Non
         Two-dimensional numpy array, list of rows, pandas, polars or pyarrow table, or a
         :class:`Table`, whose columns are handed on as they are unless `kinds` says otherwise.
     kinds
-        ``"auto"`` (see :func:`infer_kind`), one kind for all columns, or a mapping from column
-        name or position to kind for some of them. A key names a column if it can, and counts as
-        a position otherwise.
+        ``"auto"`` (see :func:`infer_kind`), one kind for all columns, a list with the kind of
+        each, or a mapping from column name or position to kind for some of them. A key names a
+        column if it can, and counts as a position otherwise. A column of kind ``"date"`` holds
+        ISO dates as categories.
     names
         Names of the columns; the default is those of `X`, or x0, x1, ... where it has none.
+    only
+        Positions of the columns to read; the others are not even looked at.
 
     Raises
     ------
@@ -284,7 +341,10 @@ def as_table(X: Any, *, kinds: Kinds = "auto", names: Sequence[str] | None = Non
     """
     own_names, sources = (X.names, X.columns) if isinstance(X, Table) else columns_of(X)
     labels = _checked_names(own_names, names)
-    columns = tuple(map(read_column, labels, sources, resolve_kinds(kinds, labels)))
+    wanted = list(zip(labels, sources, resolve_kinds(kinds, labels), strict=True))
+    if only is not None:
+        return Table(tuple(read_column(*wanted[i]) for i in only))
+    columns = tuple(read_column(*column) for column in wanted)
     if isinstance(X, Table) and all(map(operator.is_, columns, X.columns)):
         return X  # columns are built once: nothing about them was to change
     return Table(columns)
@@ -296,13 +356,17 @@ def as_column(values: Any, *, name: str = "y", kind: str = "auto") -> Column:
     return read_column(name, source, _checked_kind(kind))
 
 
-def resolve_kinds(kinds: Kinds, names: Sequence[str]) -> list[Kind | None]:
+def resolve_kinds(kinds: Kinds, names: Sequence[str]) -> list[WantedKind | None]:
     """The wanted kind of every column, None where it is to be inferred."""
     if isinstance(kinds, str):
         return [_checked_kind(kinds)] * len(names)
+    if isinstance(kinds, (list, tuple)):
+        if len(kinds) != len(names):
+            raise InputError(f"kinds must have {len(names)} entries, one per column, got {kinds!r}")
+        return [_checked_kind(kind) for kind in kinds]
     if not isinstance(kinds, Mapping):
         raise InputError(f"kinds must be one of {_KIND_NAMES} or a mapping, got {kinds!r}")
-    wanted: list[Kind | None] = [None] * len(names)
+    wanted: list[WantedKind | None] = [None] * len(names)
     for key, kind in kinds.items():
         wanted[_position(key, names)] = _checked_kind(kind)
     return wanted
@@ -316,7 +380,7 @@ def check_distinct_names(names: Sequence[str]) -> None:
         raise InputError(f"column names must be distinct, but these occur twice: {listed}")
 
 
-def _checked_kind(kind: str) -> Kind | None:
+def _checked_kind(kind: str) -> WantedKind | None:
     if kind not in _KIND_NAMES:
         raise InputError(f"kinds must be one of {_KIND_NAMES}, got {kind!r}")
     return None if kind == "auto" else kind  # type: ignore[return-value]
@@ -327,10 +391,11 @@ def _position(key: str | int, names: Sequence[str]) -> int:
         return list(names).index(str(key))
     if isinstance(key, (int, np.integer)) and -len(names) <= key < len(names):
         return int(key)
-    raise InputError(f"kinds names a column {key!r} that is not there{_suggestion(key, names)}")
+    raise InputError(f"kinds names a column {key!r} that is not there{suggestion(key, names)}")
 
 
-def _suggestion(name: object, names: Sequence[str]) -> str:
+def suggestion(name: object, names: Sequence[str]) -> str:
+    """What to add to the message about a name that is not there."""
     close = difflib.get_close_matches(str(name), names, n=3)
     if close:
         return f"; did you mean {' or '.join(map(repr, close))}?"

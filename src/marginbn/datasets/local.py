@@ -20,8 +20,8 @@ from typing import Any
 import numpy as np
 
 from marginbn.data.columns import Column
+from marginbn.data.delimited import read_delimited
 from marginbn.data.labelled import CLASS_NAME, Dataset
-from marginbn.data.readers import read_delimited
 from marginbn.data.table import Table
 from marginbn.data.text import column_from_text, exact_text_column, format_error, load_text
 from marginbn.exceptions import InputError
@@ -178,7 +178,7 @@ def _find_file(folder: Path, stem: str) -> Path | None:
 
 
 def _read_part(path: Path, kinds: Mapping[str, str]) -> Table:
-    text = read_delimited(path, delimiter=",")
+    text = read_delimited(path, ".csv", delimiter=",")
     expected = (*kinds, CLASS_NAME)
     if text.names != expected:
         reason = f"the columns must be those of schema.json, {expected}, got {text.names}"
@@ -188,7 +188,7 @@ def _read_part(path: Path, kinds: Mapping[str, str]) -> Table:
         if kinds.get(name) == "continuous":
             columns.append(column_from_text(name, fields, "numeric", text.origin))
         else:
-            columns.append(exact_text_column(name, fields, _MISSING))
+            columns.append(exact_text_column(name, list(fields), _MISSING))
     return Table(tuple(columns))
 
 

@@ -11,6 +11,10 @@ A network whose children see the states of a parent in groups is written as vers
 ``"groups": [null, [0, 0, 1], ...]``: for each variable the group of each state, null where there
 are none. The axis of a parent in a table is over its groups. All others are written as version 1.
 
+Tables that a program has trained may have a million cells with all their digits. Version 3, which
+model files use for these, has each table as one text: its floats, 8 bytes each with the lowest
+first, in base64. There ``groups`` is always there, and log 0 is the float minus infinity.
+
 Floats are written with the shortest digits that read back to the same float. JSON has no infinity,
 so log 0 is written ``null``. A reader trusts nothing: every key, type, index and size is checked
 before it is used, and an error names the file and the place in it.
@@ -18,6 +22,8 @@ before it is used, and an error names the file and the place in it.
 
 from __future__ import annotations
 
+import base64
+import binascii
 import json
 import math
 from collections.abc import Sequence
@@ -29,18 +35,20 @@ import numpy as np
 from numpy.typing import NDArray
 
 from marginbn import files
-from marginbn.data.encode import Variable
+from marginbn.data.encode import Groups, Variable
 from marginbn.exceptions import InputError
 from marginbn.files import MisfitError, PathLike, shorten
 from marginbn.network.elimination import MAX_AXES, MAX_CELLS, describe_cells
-from marginbn.network.groups import Groups, check_groups, count_groups
+from marginbn.network.groups import check_groups, count_groups
 from marginbn.network.network import BayesianNetwork
 from marginbn.problem.structure import Structure, is_acyclic
 
 FORMAT = "marginbn-network"
 PLAIN_VERSION = 1
-VERSION = 2
-"""The newest version, that of networks with groups; what needs no groups is written without."""
+GROUPED_VERSION = 2
+"""That of networks with groups; what needs no groups is written without."""
+VERSION = 3
+"""The newest version: tables as bytes."""
 MAX_STATES = 100_000
 """Most states of one variable that a file may declare; no writer makes more."""
 
@@ -82,6 +90,20 @@ class _GroupedShape(_NetworkShape):
     groups: tuple[tuple[files.Count, ...] | None, ...]
 
 
+@dataclass(frozen=True)
+class PackedTables:
+    """Parents, groups and tables of a network whose variables stand elsewhere."""
+
+    parents: tuple[tuple[int, ...], ...]
+    groups: tuple[tuple[files.Count, ...] | None, ...]
+    log_tables: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class _PackedShape(PackedTables, NamesShape):
+    pass
+
+
 def names_to_dict(network: BayesianNetwork, format_name: str, version: int) -> dict[str, object]:
     """Names and states as plain JSON values, under the header of a format."""
     check_writable(network)
@@ -92,14 +114,36 @@ def names_to_dict(network: BayesianNetwork, format_name: str, version: int) -> d
 def network_to_dict(network: BayesianNetwork) -> dict[str, object]:
     """The network as plain JSON values; :func:`network_from_dict` is the inverse."""
     tables = [table.ravel().tolist() for table in network.log_tables]
-    version = PLAIN_VERSION if network.groups is None else VERSION
+    version = PLAIN_VERSION if network.groups is None else GROUPED_VERSION
     record = names_to_dict(network, FORMAT, version) | {
         "parents": [list(p) for p in network.structure.parents],
         "log_tables": [[None if v == -math.inf else v for v in table] for table in tables],
     }
     if network.groups is not None:
-        record["groups"] = [None if g is None else g.tolist() for g in network.groups]
+        record["groups"] = _write_groups(network)
     return record
+
+
+def network_to_packed_dict(network: BayesianNetwork) -> dict[str, object]:
+    """The same with tables as bytes, for networks with many cells."""
+    return names_to_dict(network, FORMAT, VERSION) | packed_tables(network)
+
+
+def packed_tables(network: BayesianNetwork) -> dict[str, object]:
+    """Parents, groups and tables as :class:`PackedTables` has them."""
+    return {
+        "parents": [list(p) for p in network.structure.parents],
+        "groups": _write_groups(network),
+        "log_tables": [
+            base64.b64encode(table.astype("<f8").tobytes()).decode("ascii")
+            for table in network.log_tables
+        ],
+    }
+
+
+def _write_groups(network: BayesianNetwork) -> list[object]:
+    groups = network.groups or (None,) * network.n_variables
+    return [None if g is None else g.tolist() for g in groups]
 
 
 def network_from_dict(
@@ -111,22 +155,35 @@ def network_from_dict(
     :class:`FormatError`.
     """
     with files.naming_file(path):
-        is_grouped = isinstance(data, dict) and data.get("version") == VERSION
-        kind = _GroupedShape if is_grouped else _NetworkShape
-        shape: _NetworkShape = files.read_document(kind, data, FORMAT, VERSION, location)
-        variables = shape.declared
-        _check_parents(shape.parents, len(variables), f"{location}.parents")
-        files.check_length(shape.log_tables, len(variables), f"{location}.log_tables")
-        groups = _parse_groups(shape, variables, f"{location}.groups")
-        seen = count_groups(groups, [v.arity for v in variables])
-        tables = []
-        for i, values in enumerate(shape.log_tables):
-            sizes = (*(seen[p] for p in shape.parents[i]), variables[i].arity)
-            tables.append(_parse_table(values, sizes, f"{location}.log_tables[{i}]"))
-        try:
-            return BayesianNetwork(Structure(shape.parents), variables, tuple(tables), groups)
-        except InputError as error:  # the network's own checks, such as rows that sum to one
-            raise MisfitError(f"{location}: {error}") from None
+        version = data.get("version") if isinstance(data, dict) else None
+        known: dict[object, type] = {GROUPED_VERSION: _GroupedShape, VERSION: _PackedShape}
+        kind = known.get(version, _NetworkShape) if isinstance(version, int) else _NetworkShape
+        shape = files.read_document(kind, data, FORMAT, VERSION, location)
+        return _build(shape, shape.declared, location)
+
+
+def network_from_packed(
+    shape: PackedTables, variables: tuple[Variable, ...], location: str
+) -> BayesianNetwork:
+    """The network of these tables and variables; raises :class:`MisfitError` with the place."""
+    return _build(shape, variables, location)
+
+
+def _build(
+    shape: _NetworkShape | PackedTables, variables: tuple[Variable, ...], location: str
+) -> BayesianNetwork:
+    check_parents(shape.parents, len(variables), f"{location}.parents")
+    files.check_length(shape.log_tables, len(variables), f"{location}.log_tables")
+    groups = _parse_groups(shape, variables, f"{location}.groups")
+    seen = count_groups(groups, [v.arity for v in variables])
+    tables = []
+    for i, values in enumerate(shape.log_tables):
+        sizes = (*(seen[p] for p in shape.parents[i]), variables[i].arity)
+        tables.append(_parse_table(values, sizes, f"{location}.log_tables[{i}]"))
+    try:
+        return BayesianNetwork(Structure(shape.parents), variables, tuple(tables), groups)
+    except InputError as error:  # the network's own checks, such as rows that sum to one
+        raise MisfitError(f"{location}: {error}") from None
 
 
 def describe_size(arities: Sequence[int]) -> str:
@@ -160,7 +217,8 @@ def load_json(path: PathLike) -> BayesianNetwork:
     return network_from_dict(files.read_json(path), path=path)
 
 
-def _check_parents(parents: tuple[tuple[int, ...], ...], n_variables: int, place: str) -> None:
+def check_parents(parents: tuple[tuple[int, ...], ...], n_variables: int, place: str) -> None:
+    """Refuse parents that are no acyclic graph over so many variables."""
     files.check_length(parents, n_variables, place)
     for i, own in enumerate(parents):
         if any(not 0 <= p < n_variables or p == i for p in own):
@@ -174,8 +232,10 @@ def _check_parents(parents: tuple[tuple[int, ...], ...], n_variables: int, place
         raise MisfitError(f"{place}: the graph has a directed cycle")
 
 
-def _parse_groups(shape: _NetworkShape, variables: Sequence[Variable], place: str) -> Groups | None:
-    if not isinstance(shape, _GroupedShape):
+def _parse_groups(
+    shape: _NetworkShape | PackedTables, variables: Sequence[Variable], place: str
+) -> Groups | None:
+    if not isinstance(shape, _GroupedShape | PackedTables):
         return None
     try:
         return check_groups(shape.groups, variables)
@@ -183,9 +243,13 @@ def _parse_groups(shape: _NetworkShape, variables: Sequence[Variable], place: st
         raise MisfitError(f"{place}: {error}") from None
 
 
-def _parse_table(values: list[object], shape: tuple[int, ...], place: str) -> NDArray[np.float64]:
+def _parse_table(
+    values: Sequence[object], shape: tuple[int, ...], place: str
+) -> NDArray[np.float64]:
     if reason := describe_size(shape):
         raise MisfitError(f"{place}: {reason}")
+    if isinstance(values, str):
+        return _unpack_table(values, shape, place)
     files.check_length(values, math.prod(shape), place)
     if not set(map(type, values)) <= {float, int, type(None)}:
         raise MisfitError(f"{place}: entries must be numbers, or null for the logarithm of zero")
@@ -196,3 +260,12 @@ def _parse_table(values: list[object], shape: tuple[int, ...], place: str) -> ND
     if np.isinf(table).sum() > values.count(None):  # 1e999 reads as infinity
         raise MisfitError(f"{place}: a number is too large for a float")
     return table.reshape(shape)
+
+
+def _unpack_table(text: str, shape: tuple[int, ...], place: str) -> NDArray[np.float64]:
+    try:
+        content = base64.b64decode(text, validate=True)
+    except (binascii.Error, ValueError):
+        raise MisfitError(f"{place}: must be bytes in base64") from None
+    files.check_length(content, 8 * math.prod(shape), place)
+    return np.frombuffer(content, dtype="<f8").astype(np.float64).reshape(shape)

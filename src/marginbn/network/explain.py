@@ -40,9 +40,11 @@ from scipy.special import logsumexp
 
 from marginbn.data.columns import Column
 from marginbn.data.encode import with_class_column
+from marginbn.data.frames import chosen_library, make_frame
 from marginbn.exceptions import InputError
 from marginbn.network.class_joint import CLASS, IntArray
 from marginbn.network.elimination import FloatArray
+from marginbn.network.markup import bar_table
 from marginbn.network.network import BayesianNetwork, as_count
 from marginbn.network.wording import align, assignment, counted, shorten, visible
 
@@ -50,6 +52,9 @@ _MISSING = -1
 
 _LINES = 12
 """Contributions printed before the rest is added up in one line."""
+
+_SHOWN = 5
+"""Explanations printed of many."""
 
 _LINE = 96
 """Columns of a printed condition; only very long names need more."""
@@ -161,14 +166,24 @@ class Explanation:
           1 other variable  +0.5878
           log margin        +1.2809
         """
-        shown, rest = split_largest(self.contributions, most)
-        terms = [(shorten(c.condition, _LINE), c.value) for c in shown]
-        terms += [*sum_rest(rest), ("log margin", self.log_margin)]
-        rows = [[name, f"{value:+.4f}"] for name, value in terms]
+        rows = [[name, f"{value:+.4f}"] for name, value in self._terms(most)]
+        return "\n".join([visible(self._title()), *align(rows)])
+
+    def _title(self) -> str:
         title = f"row {self.row}: {self.label} (p = {self.probability:.4g}) against {self.rival}"
         if self.label != self.predicted:
             title += f", predicted {self.predicted}"
-        return "\n".join([visible(f"{title}, odds {_odds(self.log_margin)}"), *align(rows)])
+        return f"{title}, odds {_odds(self.log_margin)}"
+
+    def _terms(self, most: int) -> list[tuple[str, float]]:
+        """The lines of the table: contributions, the rest, the sum."""
+        shown, rest = split_largest(self.contributions, most)
+        terms = [(shorten(c.condition, _LINE), c.value) for c in shown]
+        return [*terms, *sum_rest(rest), ("log margin", self.log_margin)]
+
+    def _repr_html_(self) -> str:
+        """The table with bars that notebooks show."""
+        return bar_table(self._title(), self._terms(_LINES))
 
     def __str__(self) -> str:
         return self.text()
@@ -192,6 +207,8 @@ class Explanations(Sequence[Explanation]):
         float64 (n, n_classes): log P(c, known features).
     values
         float64 (n, n_variables): all contributions.
+    frames
+        Library of data frames that the rows came in, for :meth:`to_frame`.
 
     Examples
     --------
@@ -225,6 +242,7 @@ class Explanations(Sequence[Explanation]):
     rivals: IntArray
     log_joint: FloatArray
     values: FloatArray
+    frames: str | None = None
 
     @property
     def log_margins(self) -> FloatArray:
@@ -241,6 +259,53 @@ class Explanations(Sequence[Explanation]):
         """
         by_row = ("codes", "rows", "labels", "rivals", "log_joint", "values")
         return replace(self, **{name: getattr(self, name)[places] for name in by_row})
+
+    def to_frame(self, *, long: bool = False, as_frame: str | bool | None = True) -> Any:
+        """All explanations as a data frame of the library that the rows came in.
+
+        Parameters
+        ----------
+        long
+            False for one row each: ``row``, ``label``, ``rival``, ``predicted``, ``probability``,
+            ``log_margin`` and the contribution of every variable under its name. True for one row
+            per contribution: ``row``, ``variable``, ``state``, ``given``, ``contribution``.
+        as_frame
+            Name of a library, or False for a dict of columns. True stands for the library of the
+            rows, or pandas where arrays or lists were explained.
+
+        Examples
+        --------
+        >>> explanations.to_frame(as_frame=False)["x0"][0].__round__(3)
+        0.588
+        >>> explanations.to_frame(long=True, as_frame=False)["variable"][:2]
+        ['class', 'x0']
+        """
+        columns = self._long_columns() if long else self._wide_columns()
+        library = chosen_library(as_frame, self.frames)
+        return columns if library is None else make_frame(columns, library)
+
+    def _wide_columns(self) -> dict[str, list[Any]]:
+        posterior = self.log_joint - logsumexp(self.log_joint, axis=1, keepdims=True)
+        columns: dict[str, list[Any]] = {
+            "row": self.rows.tolist(),
+            "label": self.classes[self.labels].tolist(),
+            "rival": self.classes[self.rivals].tolist(),
+            "predicted": self.classes[self.log_joint.argmax(axis=1)].tolist(),
+            "probability": np.exp(posterior[np.arange(len(self)), self.labels]).tolist(),
+            "log_margin": self.log_margins.tolist(),
+        }
+        names = [f"contribution of {n}" if n in columns else n for n in self.network.names]
+        return columns | dict(zip(names, self.values.T.tolist(), strict=True))
+
+    def _long_columns(self) -> dict[str, list[Any]]:
+        pairs = [(one.row, part) for one in self for part in one.contributions]
+        return {
+            "row": [row for row, _ in pairs],
+            "variable": [part.variable for _, part in pairs],
+            "state": [part.state for _, part in pairs],
+            "given": [part.given for _, part in pairs],
+            "contribution": [part.value for _, part in pairs],
+        }
 
     def __len__(self) -> int:
         return len(self.rows)
@@ -289,9 +354,16 @@ class Explanations(Sequence[Explanation]):
     def __repr__(self) -> str:
         return f"Explanations({counted(len(self), 'row')})"
 
+    def _repr_html_(self) -> str:
+        """The first explanations as notebooks show them."""
+        shown = "".join(self[i]._repr_html_() for i in range(min(len(self), _SHOWN)))
+        more = f"<p>… ({counted(len(self), 'row')} in all)</p>" if len(self) > _SHOWN else ""
+        return shown + more
+
     def __str__(self) -> str:
-        shown = "\n\n".join(str(self[i]) for i in range(min(len(self), 5)))
-        return shown if len(self) <= 5 else f"{shown}\n\n... ({counted(len(self), 'row')} in all)"
+        shown = "\n\n".join(str(self[i]) for i in range(min(len(self), _SHOWN)))
+        more = f"\n\n... ({counted(len(self), 'row')} in all)" if len(self) > _SHOWN else ""
+        return shown + more
 
 
 @dataclass(frozen=True)
@@ -331,6 +403,12 @@ class MeanContributions:
     def to_dict(self) -> dict[str, Any]:
         """Everything as JSON values."""
         return {**asdict(self), **{k: list(getattr(self, k)) for k in _MEAN_LISTS}}
+
+    def _repr_html_(self) -> str:
+        """The table with bars that notebooks show."""
+        rows = zip(self.variables, self.mean, strict=True)
+        title = f"mean contributions for the {self.argued_for}, {counted(self.n_samples, 'row')}"
+        return bar_table(title, list(rows))
 
     def __str__(self) -> str:
         header = ["", "mean", "mean size"]
@@ -557,7 +635,7 @@ def smallest_margins(
 
 
 def what_if(
-    network: BayesianNetwork | FittedClassifier, evidence: Mapping[str, Any] | None = None
+    network: BayesianNetwork | FittedClassifier, evidence: Mapping[str | int, Any] | None = None
 ) -> dict[str, dict[str, float]]:
     """Posterior of every variable given some observed states, as {name: {state: probability}}.
 
@@ -568,15 +646,27 @@ def what_if(
     network
         A network or a fitted classifier.
     evidence
-        State label by variable name, class included if its label is known; labels that are not
-        text are taken as their text, so that ``{"class": 1}`` works.
+        Value by variable name, class included if it is known: the label of a state, or what stands
+        in the table, so that ``{"age": 53}`` finds its bin and ``{"class": 1}`` works.
     """
-    asked = network if isinstance(network, BayesianNetwork) else network.network_
-    marginals = asked.marginals(_as_labels(evidence))
+    asked = network_of(network)
+    marginals = asked.marginals(evidence)
     return {
         variable.name: dict(zip(variable.states, marginals[variable.name].tolist(), strict=True))
         for variable in asked.variables
     }
+
+
+def network_of(source: BayesianNetwork | FittedClassifier) -> BayesianNetwork:
+    """The network itself, or that of a fitted classifier."""
+    if isinstance(source, BayesianNetwork):
+        return source
+    network = getattr(source, "network_", None)
+    if not isinstance(network, BayesianNetwork):
+        raise InputError(
+            f"network must be a BayesianNetwork or a fitted classifier, got {type(source).__name__}"
+        )
+    return network
 
 
 def as_rows(X: Any) -> Any:
@@ -594,9 +684,3 @@ def as_rows(X: Any) -> Any:
 
 def _is_cell(value: Any) -> bool:
     return value is None or isinstance(value, str | bool | int | float | np.generic)
-
-
-def _as_labels(evidence: Mapping[str, Any] | None) -> Mapping[str | int, str] | None:
-    if not isinstance(evidence, Mapping):
-        return evidence  # None, or something that the network refuses with a reason
-    return {k: label if isinstance(label, str) else str(label) for k, label in evidence.items()}

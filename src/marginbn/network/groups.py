@@ -19,14 +19,11 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from marginbn.data.encode import Variable
+from marginbn.data.encode import Groups, Variable
 from marginbn.exceptions import InputError
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.intp]
-
-Groups = tuple[IntArray | None, ...]
-"""Per variable the group of each of its states, 0, 1, ...; None where every state is its own."""
 
 
 def check_groups(

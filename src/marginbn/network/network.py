@@ -15,33 +15,34 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import product
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from marginbn.data.encode import EncodedData, Variable
+from marginbn.data.encode import EncodedData, Groups, Variable
+from marginbn.data.frames import chosen_library, make_frame, make_series
 from marginbn.exceptions import InputError, ProblemTooLargeError
 from marginbn.network import elimination
 from marginbn.network.class_joint import ClassJoint
 from marginbn.network.elimination import FloatArray, check_cells
-from marginbn.network.groups import Groups, check_groups, count_groups, equal_groups, expand
+from marginbn.network.groups import check_groups, count_groups, equal_groups, expand
 from marginbn.network.inference import Inference, refuse_impossible
+from marginbn.network.observed import quoted, state_of
 from marginbn.network.svg import draw_figure
-from marginbn.network.wording import listing, name_group
+from marginbn.network.wording import name_group
 from marginbn.problem.margins import estimate_log_tables
 from marginbn.problem.structure import EquivalenceClass, Structure
 
-Evidence = Mapping[str | int, str]
-"""Observed state label by variable name (or index)."""
+Evidence = Mapping[str | int, Any]
+"""Observed value by variable name (or index): a state's label, or a value as the table has it."""
 
 _ROW_SUM_TOLERANCE = 1e-9
 """How far a row of probabilities may be from one; log and exp of a float cost about 1e-16."""
 
 MAX_DENSE_CELLS = 2**24
 """Largest table that is expanded from groups to states: 128 MiB."""
-
-_LISTED = 20
-"""Names shown in an error message before the rest is left out."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -61,6 +62,10 @@ class BayesianNetwork:
     groups
         None, or one entry per variable: for each of its states the group in which its children see
         it, whole numbers 0, 1, ... that are all used; None where every state is seen as it is.
+    frames
+        Library of data frames in which labelled answers are given (``table``, ``posterior_of``,
+        ``sample_table``), such as "pandas"; None for dicts. A classifier sets that of its
+        training table. It takes no part in comparisons.
 
     Examples
     --------
@@ -88,6 +93,7 @@ class BayesianNetwork:
     variables: tuple[Variable, ...]
     log_tables: tuple[FloatArray, ...]
     groups: Groups | None = None
+    frames: str | None = None
 
     def __post_init__(self) -> None:
         variables = tuple(self.variables)
@@ -230,7 +236,21 @@ class BayesianNetwork:
         largest = max(range(self.n_variables), key=sizes.__getitem__)
         check_dense(sum(sizes), f"tables, the largest that of {self.names[largest]!r},")
         tables = tuple(self.dense_table(i) for i in range(self.n_variables))
-        return BayesianNetwork(self.structure, self.variables, tables)
+        return BayesianNetwork(self.structure, self.variables, tables, frames=self.frames)
+
+    def with_frames(self, library: str | None) -> BayesianNetwork:
+        """The same network, labelled answers as data frames of a library or (None) as dicts.
+
+        Examples
+        --------
+        >>> type(network.with_frames("pandas").table("rain")).__name__
+        'DataFrame'
+        """
+        if library == self.frames:
+            return self
+        same = object.__new__(BayesianNetwork)
+        same.__dict__.update(self.__dict__, frames=library)  # tables and caches are shared
+        return same
 
     def log_joint(self, codes: ArrayLike) -> FloatArray:
         """Log probability of complete rows: codes (n, n_variables) -> float64 (n,).
@@ -287,7 +307,7 @@ class BayesianNetwork:
         if data.variables != self.variables:
             raise InputError(
                 "data must have the variables of the network, in its order and with its states; "
-                f"the network has {_listing(self.names)}, the data {_listing(data.names)}"
+                f"the network has {quoted(self.names)}, the data {quoted(data.names)}"
             )
         return float(data.weights @ self.log_joint(data.codes))
 
@@ -299,7 +319,7 @@ class BayesianNetwork:
     ) -> NDArray[np.int32]:
         """Draw ``n`` independent joint states, int32 (n, n_variables).
 
-        With evidence (state label by variable name) the draws follow the exact conditional
+        With evidence (value by variable name) the draws follow the exact conditional
         distribution. Equal seeds give equal draws.
 
         Examples
@@ -328,7 +348,8 @@ class BayesianNetwork:
         query
             A variable, or several, by name or index.
         evidence
-            State label by variable name, for any subset of the variables.
+            Value by variable name, for any subset of the variables: a state's label or a value as
+            the table has it, so that ``{"age": 53}`` finds its bin.
 
         Returns
         -------
@@ -350,6 +371,123 @@ class BayesianNetwork:
         result = np.zeros(shape)
         result[tuple(observed.get(v, slice(None)) for v in sorted(asked))] = _normalised(joint)
         return np.ascontiguousarray(np.transpose(result, np.argsort(np.argsort(asked))))
+
+    def posterior_of(
+        self,
+        query: str | int | Sequence[str | int],
+        evidence: Evidence | None = None,
+        *,
+        as_frame: str | bool | None = None,
+    ) -> Any:
+        """The same as :meth:`posterior`, with the labels of the states.
+
+        Parameters
+        ----------
+        query, evidence
+            As in :meth:`posterior`.
+        as_frame
+            None for a data frame or series of the library that the classifier was trained with
+            and a dict otherwise, False for a dict, True or the name of a library for a frame.
+
+        Returns
+        -------
+        dict, Series or DataFrame
+            Probability by state; of several variables by the tuple of their states, or a frame
+            with a column per variable and the column "probability".
+
+        Examples
+        --------
+        >>> {state: round(p, 3) for state, p in network.posterior_of("rain").items()}
+        {'no': 0.8, 'yes': 0.2}
+        >>> network.posterior_of(["rain", "grass"], as_frame="pandas").round(2)
+          rain grass  probability
+        0   no   dry         0.72
+        1   no   wet         0.08
+        2  yes   dry         0.05
+        3  yes   wet         0.15
+        """
+        asked = [self.variables[i] for i in self._query_indices(query)]
+        values = self.posterior(query, evidence).ravel().tolist()
+        library = chosen_library(as_frame, self.frames)
+        if len(asked) == 1 and isinstance(query, str | int | np.integer):
+            if library is not None:
+                return make_series(asked[0].name, asked[0].states, values, library)
+            return dict(zip(asked[0].states, values, strict=True))
+        states = list(product(*(variable.states for variable in asked)))
+        if library is None:
+            return dict(zip(states, values, strict=True))
+        columns = {v.name: list(c) for v, c in zip(asked, zip(*states, strict=True), strict=True)}
+        return make_frame({**columns, _column("probability", columns): values}, library)
+
+    def table(self, variable: str | int, *, as_frame: str | bool | None = None) -> Any:
+        """The conditional probability table of a variable, with labels.
+
+        Parameters
+        ----------
+        variable
+            Name or index.
+        as_frame
+            As in :meth:`posterior_of`.
+
+        Returns
+        -------
+        dict or DataFrame
+            Without parents a dict from state to probability. With parents a dict from the tuple
+            of their states to such a dict. Or a frame with a row per joint state of the parents,
+            a column per parent and one per state (named "state = ..." where a parent has the
+            name). Parents that are seen in groups of states have the names of the groups.
+
+        Examples
+        --------
+        >>> for given, row in network.table("grass").items():
+        ...     print(given, {state: round(p, 2) for state, p in row.items()})
+        ('no',) {'dry': 0.9, 'wet': 0.1}
+        ('yes',) {'dry': 0.25, 'wet': 0.75}
+        >>> network.table("grass", as_frame="pandas").round(2)
+          rain   dry   wet
+        0   no  0.90  0.10
+        1  yes  0.25  0.75
+        """
+        i = self.variable_index(variable)
+        parents, states = self.structure.parents[i], self.variables[i].states
+        rows = np.exp(self.log_tables[i]).reshape(-1, len(states))
+        given = list(product(*(self.group_labels(p) for p in parents)))
+        library = chosen_library(as_frame, self.frames)
+        if library is not None:
+            columns = {self.names[p]: [row[k] for row in given] for k, p in enumerate(parents)}
+            named = {_column(s, columns): rows[:, k].tolist() for k, s in enumerate(states)}
+            return make_frame({**columns, **named}, library)
+        tables = {
+            key: dict(zip(states, row.tolist(), strict=True))
+            for key, row in zip(given, rows, strict=True)
+        }
+        return tables if parents else tables[()]
+
+    def sample_table(
+        self,
+        n: int,
+        random_state: int | np.random.Generator | None = None,
+        evidence: Evidence | None = None,
+        *,
+        as_frame: str | bool | None = None,
+    ) -> Any:
+        """The draws of :meth:`sample` as a table of labels.
+
+        A frame, or a dict of lists, with a column per variable; ``as_frame`` is as in
+        :meth:`posterior_of`.
+
+        Examples
+        --------
+        >>> network.sample_table(3, random_state=0, evidence={"grass": "wet"})["grass"]
+        ['wet', 'wet', 'wet']
+        """
+        codes = self.sample(n, random_state, evidence)
+        columns = {
+            v.name: np.array(v.states, dtype=object)[codes[:, i]].tolist()
+            for i, v in enumerate(self.variables)
+        }
+        library = chosen_library(as_frame, self.frames)
+        return columns if library is None else make_frame(columns, library)
 
     def marginals(self, evidence: Evidence | None = None) -> dict[str, FloatArray]:
         """Posterior of every variable on its own, by name, from one pass forth and one back.
@@ -490,7 +628,7 @@ class BayesianNetwork:
         if isinstance(variable, str):
             if variable in self._index:
                 return self._index[variable]
-            raise InputError(f"unknown variable {variable!r}; known are {_listing(self.names)}")
+            raise InputError(f"unknown variable {variable!r}; known are {quoted(self.names)}")
         if isinstance(variable, int | np.integer) and not isinstance(variable, bool):
             if 0 <= variable < self.n_variables:
                 return int(variable)
@@ -500,7 +638,10 @@ class BayesianNetwork:
         raise InputError(f"a variable is given by its name or index, got {variable!r}")
 
     def encode_evidence(self, evidence: Evidence | None) -> dict[int, int]:
-        """Evidence {variable name: state label} as {variable index: state index}.
+        """Evidence {variable name: value} as {variable index: state index}.
+
+        A value is the label of a state or what stands in the table: a number falls into its bin,
+        3 is the state "3", True the state "True", None the state for missing values.
 
         Examples
         --------
@@ -511,14 +652,14 @@ class BayesianNetwork:
             return {}
         if not isinstance(evidence, Mapping):
             raise InputError(
-                f"evidence must map variable names to state labels, got {type(evidence).__name__}"
+                f"evidence must map variable names to values, got {type(evidence).__name__}"
             )
         observed: dict[int, int] = {}
-        for name, label in evidence.items():
+        for name, value in evidence.items():
             i = self.variable_index(name)
             if i in observed:
                 raise InputError(f"evidence mentions variable {self.names[i]!r} twice")
-            observed[i] = _state_index(self.variables[i], label)
+            observed[i] = state_of(self.variables[i], value)
         return observed
 
     def __eq__(self, other: object) -> bool:
@@ -546,7 +687,8 @@ class BayesianNetwork:
 
     def __reduce__(self) -> tuple[object, ...]:
         # Through the constructor: a copy is checked and read-only again, and carries no caches.
-        return BayesianNetwork, (self.structure, self.variables, self.log_tables, self.groups)
+        fields = self.structure, self.variables, self.log_tables, self.groups, self.frames
+        return BayesianNetwork, fields
 
     @cached_property
     def _index(self) -> dict[str, int]:
@@ -602,6 +744,11 @@ def check_dense(cells: int, what: str) -> None:
         )
 
 
+def _column(name: str, taken: Mapping[str, object]) -> str:
+    """A column's name that no variable has."""
+    return f"state = {name}" if name in taken else name
+
+
 def _normalised(log_values: FloatArray) -> FloatArray:
     peak = float(log_values.max())
     refuse_impossible(peak)
@@ -632,7 +779,7 @@ def _check_labels(variables: Sequence[Variable]) -> None:
 def _refuse_repeats(what: str, labels: Iterable[str]) -> None:
     repeated = [label for label, count in Counter(labels).items() if count > 1]
     if repeated:
-        raise InputError(f"{what} must be unique, repeated: {_listing(repeated)}")
+        raise InputError(f"{what} must be unique, repeated: {quoted(repeated)}")
 
 
 def _check_table(name: str, table: FloatArray, shape: tuple[int, ...]) -> None:
@@ -646,19 +793,6 @@ def _check_table(name: str, table: FloatArray, shape: tuple[int, ...]) -> None:
         raise InputError(
             f"each row of the table of {name!r} must sum to one, but one is off by {excess:.3g}"
         )
-
-
-def _state_index(variable: Variable, label: str) -> int:
-    if isinstance(label, str) and label in variable.states:
-        return variable.states.index(label)
-    raise InputError(
-        f"unknown state {label!r} of variable {variable.name!r}; "
-        f"its states are {_listing(variable.states)}"
-    )
-
-
-def _listing(names: Sequence[str]) -> str:
-    return listing([repr(name) for name in names], _LISTED, f" ({len(names)} in all)")
 
 
 def as_count(n: int, least: int = 0) -> int:

@@ -12,6 +12,8 @@ import textwrap
 import unicodedata
 from collections.abc import Sequence
 
+from marginbn.data.labels import ANY_NUMBER
+
 ELLIPSIS = "…"
 _GLUE = "\0"  # stands for a space at which no line may end
 _JOINERS = "\u200c\u200d"
@@ -70,9 +72,13 @@ def assignment(variable: str, state: str | None) -> str:
     --------
     >>> assignment("colour", "red"), assignment("age", "> 40"), assignment("age", "(20, 40]")
     ('colour = red', 'age > 40', 'age in (20, 40]')
+    >>> assignment("age", "any number"), assignment("age", None)
+    ('age known', 'age missing')
     """
     if state is None:
         return f"{variable} missing"
+    if state == ANY_NUMBER:
+        return f"{variable} known"
     first = state.partition(_OR)[0]
     if _HALF_LINE.fullmatch(first):
         return f"{variable} {state}"
@@ -87,13 +93,13 @@ def name_group(states: Sequence[str]) -> str:
     >>> name_group(["(20, 35]", "(35, 40]", "(40, 50]"]), name_group(["(35, 50]", "> 50"])
     ('(20, 50]', '> 35')
     >>> name_group(["<= 5", "> 5", "(missing)"]), name_group(["red", "blue"])
-    ('all or (missing)', 'red or blue')
+    ('any number or (missing)', 'red or blue')
     >>> name_group(["Monday", "Tuesday", "Wednesday", "Thursday", "Friday"])
     'Monday … Friday (5 states)'
     """
     pieces: list[str | tuple[str, str]] = []
     for state in states:
-        limits = _limits(state)
+        limits = bin_limits(state)
         last = pieces[-1] if pieces else None
         if limits and isinstance(last, tuple) and limits[0] == last[1] != "":
             pieces[-1] = (last[0], limits[1])
@@ -104,7 +110,7 @@ def name_group(states: Sequence[str]) -> str:
     return _OR.join(piece if isinstance(piece, str) else _name_bin(*piece) for piece in pieces)
 
 
-def _limits(state: str) -> tuple[str, str] | None:
+def bin_limits(state: str) -> tuple[str, str] | None:
     """Lower and upper limit of a bin, empty where there is none; None if it is no bin."""
     if _HALF_LINE.fullmatch(state):
         sign, _, limit = state.partition(" ")
@@ -118,7 +124,7 @@ def _limits(state: str) -> tuple[str, str] | None:
 def _name_bin(low: str, high: str) -> str:
     if low and high:
         return f"({low}, {high}]"
-    return f"> {low}" if low else f"<= {high}" if high else "all"
+    return f"> {low}" if low else f"<= {high}" if high else ANY_NUMBER
 
 
 def align(table: Sequence[Sequence[str]], indent: int = 2) -> list[str]:

@@ -86,12 +86,13 @@ class Interaction:
         index = tuple(groups[np.where(known, column, 0)] for column, groups in pairs)
         return np.where(known, np.ravel_multi_index(index, self.shape), -1)
 
-    def basis(self, profile: Profile) -> FloatArray:
+    def basis(self, profile: Profile) -> sp.csr_matrix:
         """The matrix T above, (cells, parameters)."""
-        cells = CELLS * np.eye(self.n_cells)
+        cells = CELLS * sp.identity(self.n_cells, format="csr")
         if self.product is None:
             return cells
-        return np.column_stack([cells, profile.product * self.product])
+        product = sp.csr_matrix(profile.product * self.product[:, np.newaxis])
+        return sp.hstack([cells, product], format="csr")
 
 
 def coarse_interaction(rows: OrdinalData, family: Sequence[int]) -> Interaction:
@@ -139,7 +140,7 @@ def effect_basis(rows: OrdinalData, variable: int, profile: Profile) -> FloatArr
         return np.eye(arity)
     number = ~np.isnan(positions)
     share = np.where(number, _state_weights(rows.data, variable), 0.0)
-    share /= share.sum()
+    share /= share.sum() or 1.0  # a part of the rows may have no number at all
     columns = [
         profile.steps * _steps(share),
         3.0 * profile.line * np.where(number, positions, 0.0)[:, np.newaxis],
@@ -178,11 +179,11 @@ class Design:
         arities = rows.data.arities
         self.features = [v for v in range(1, rows.data.n_variables) if arities[v] > 1]
         blocks = [
-            np.ones((1, 1)),
-            *(effect_basis(rows, v, profile) for v in self.features),
+            sp.identity(1),  # sparse, all of them: a dense block would keep its zeros
+            *(sp.csr_matrix(effect_basis(rows, v, profile)) for v in self.features),
             *(interaction.basis(profile) for interaction in self.interactions),
         ]
-        self.starts = np.cumsum([0, *(len(block) for block in blocks)])
+        self.starts = np.cumsum([0, *(block.shape[0] for block in blocks)])
         self.basis = sp.block_diag(blocks, format="csr")
         self.transposed_basis = self.basis.T.tocsr()
         self.cells = self.encode(rows.data.codes)

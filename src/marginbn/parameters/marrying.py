@@ -31,7 +31,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from marginbn.data.ordinal import Groups
+from marginbn.data.encode import Groups
 from marginbn.exceptions import ProblemTooLargeError
 from marginbn.parameters.class_scores import ClassScores, FloatArray
 from marginbn.problem.structure import Structure

@@ -32,12 +32,11 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import logsumexp
 
-from marginbn.data.encode import EncodedData
+from marginbn.data.encode import EncodedData, Groups
 from marginbn.exceptions import InputError
-from marginbn.network.groups import Groups
 from marginbn.network.network import BayesianNetwork
 from marginbn.parameters.class_scores import FloatArray
-from marginbn.parameters.twin import TwinTree, fit_twin, spread_points
+from marginbn.parameters.twin import TwinTree, check_forest, fit_twin, spread_points
 
 MOST = (0.2, 0.4, 0.6, 0.8, 1.0)
 HALF = (0.03, 0.1, 0.3, 1.0)
@@ -94,6 +93,7 @@ class MissingFeatures:
     def __post_init__(self) -> None:
         if self.twin.variables != self.network.variables:
             raise InputError("twin must have the variables of the network, with the same states")
+        check_forest(self.twin.structure)
         if not 0 <= self.most <= 1:
             raise InputError(f"most must lie between 0 and 1, got {self.most}")
         if not (math.isfinite(self.half) and self.half > 0):

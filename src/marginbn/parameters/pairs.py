@@ -20,7 +20,9 @@ are always those that gain most.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from itertools import accumulate
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,7 +30,6 @@ from numpy.typing import NDArray
 from marginbn.data.encode import EncodedData
 from marginbn.data.ordinal import OrdinalData
 from marginbn.parameters.design import Interaction, coarse_groups, pair_interaction
-from marginbn.parameters.kernels.cuts import best_cuts
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.intp]
@@ -37,6 +38,9 @@ RIDGE = 3.0
 PRICE = 0.5
 GRID = 8
 MOST_GROUPS = 5
+
+MOST_ROWS = 50_000
+MOST_STATES = 64
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,28 +55,37 @@ class Pairs:
 
 
 def find_pairs(rows: OrdinalData, posterior: FloatArray) -> Pairs:
-    """All pairs of features on top of a model with these posteriors (n, n_classes)."""
+    """All pairs of features on top of a model with these posteriors (n, n_classes).
+
+    Of very many rows every k-th is looked at, with k times its weight. Features with very many
+    states take no part.
+    """
+    from marginbn.parameters.kernels.cuts import best_cuts  # loads the compiler
+
+    step = -(-rows.data.n_samples // MOST_ROWS)
+    if step > 1:
+        rows, posterior = _thinned(rows, step), posterior[::step]
     data = rows.data
     n_features = data.n_variables - 1
     grids = [_grid(rows, v) for v in range(1, data.n_variables)]
-    sizes = [int(grid.max()) + 1 for grid in grids]
-    cells = np.column_stack([g[data.codes[:, i + 1]] for i, g in enumerate(grids)])
-    slopes, curvatures, starts = _pair_sums(cells, sizes, data, posterior)
-    gains = np.full((n_features, n_features), -np.inf)
-    groups = {}
+    sums = _PairSums(grids, data, posterior)
     free = [positions is not None for positions in rows.positions[1:]]
     price = PRICE * (1.0 - 1.0 / data.n_classes)
-    for i in range(n_features):
-        for j in range(i + 1, n_features):
-            if min(sizes[i], sizes[j]) < 2:
-                continue
-            block = np.s_[:, starts[i] : starts[i + 1], starts[j] : starts[j + 1]]
-            g, h = (np.ascontiguousarray(sums[block]) for sums in (slopes, curvatures))
+    gains = np.full((n_features, n_features), -np.inf)
+    groups = {}
+    for i in sums.taking_part:
+        for j, g, h in sums.with_later(i):
             gain, *cuts = best_cuts(g, h, free[i], free[j], MOST_GROUPS, RIDGE, price)
             gains[i, j] = gains[j, i] = gain
             own = [np.concatenate([[0], np.cumsum(c)]).astype(np.intp) for c in cuts]
             groups[i, j] = own[0][grids[i]], own[1][grids[j]]
     return Pairs(gains, groups)
+
+
+def _thinned(rows: OrdinalData, step: int) -> OrdinalData:
+    data = rows.data
+    part = EncodedData(data.codes[::step], data.weights[::step] * step, data.variables)
+    return replace(rows, data=part)
 
 
 def _grid(rows: OrdinalData, variable: int) -> IntArray:
@@ -92,21 +105,42 @@ def _grid(rows: OrdinalData, variable: int) -> IntArray:
     return np.concatenate([[0], np.cumsum(cut[:-1])]).astype(np.intp)
 
 
-def _pair_sums(
-    cells: NDArray[np.integer], sizes: list[int], data: EncodedData, posterior: FloatArray
-) -> tuple[FloatArray, FloatArray, IntArray]:
-    """g and h of all pairs of cells, (classes, cells of all features, cells of all features)."""
-    starts = np.cumsum([0, *sizes])
-    n_rows, classes = len(cells), data.codes[:, 0]
-    indicator = np.zeros((n_rows, int(starts[-1])))
-    indicator[np.arange(n_rows)[:, np.newaxis], cells + starts[:-1]] = 1.0
-    counted = range(1 if data.n_classes == 2 else data.n_classes)
-    sums = np.empty((2, len(counted), starts[-1], starts[-1]))
-    for c in counted:
-        p = posterior[:, c]
-        for k, values in enumerate(((classes == c) - p, p * (1.0 - p))):
-            sums[k, c] = indicator.T @ (indicator * (data.weights * values)[:, np.newaxis])
-    return sums[0], sums[1], starts.astype(np.intp)
+class _PairSums:
+    """g and h of all pairs of cells, one feature with all later ones at a time."""
+
+    def __init__(self, grids: list[IntArray], data: EncodedData, posterior: FloatArray) -> None:
+        sizes = [int(grid.max()) + 1 for grid in grids]
+        self.taking_part = [i for i, size in enumerate(sizes) if 2 <= size <= MOST_STATES]
+        self.starts = dict(zip(self.taking_part, self._ends(sizes), strict=True))
+        self.sizes = sizes
+        n_rows, classes = data.n_samples, data.codes[:, 0]
+        self.indicator = np.zeros((n_rows, sum(sizes[i] for i in self.taking_part)))
+        for i in self.taking_part:
+            cells = self.starts[i] + grids[i][data.codes[:, i + 1]]
+            self.indicator[np.arange(n_rows), cells] = 1.0
+        counted = range(1 if data.n_classes == 2 else data.n_classes)
+        p = [posterior[:, c] for c in counted]
+        self.slopes = [data.weights * ((classes == c) - p[c]) for c in counted]
+        self.curvatures = [data.weights * p[c] * (1.0 - p[c]) for c in counted]
+
+    def _ends(self, sizes: list[int]) -> list[int]:
+        return list(accumulate((sizes[i] for i in self.taking_part[:-1]), initial=0))
+
+    def with_later(self, i: int) -> Iterator[tuple[int, FloatArray, FloatArray]]:
+        """(j, g, h) for every later feature j, the sums of shape (classes, cells i, cells j)."""
+        later = [j for j in self.taking_part if j > i]
+        if not later:
+            return
+        first = self.starts[later[0]]
+        own = self.indicator[:, self.starts[i] : self.starts[i] + self.sizes[i]]
+        others = self.indicator[:, first:]
+        g, h = (
+            np.stack([(own * values[:, np.newaxis]).T @ others for values in of_classes])
+            for of_classes in (self.slopes, self.curvatures)
+        )
+        for j in later:
+            block = np.s_[:, :, self.starts[j] - first : self.starts[j] - first + self.sizes[j]]
+            yield j, np.ascontiguousarray(g[block]), np.ascontiguousarray(h[block])
 
 
 def tree_bound(pairs: Pairs, width: int) -> float:

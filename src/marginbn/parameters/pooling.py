@@ -98,7 +98,7 @@ def validate_model(
             best, rises, chosen = found, 0, (ridge, scores)
         else:
             rises += 1
-        if rises == 2 and ridge <= FIRST_STOP:
+        if rises >= 2 and ridge <= FIRST_STOP:
             break
     return ValidatedModel(model, name, loss, *chosen, tuple(losses))
 

@@ -130,7 +130,7 @@ class PooledModels:
     def refit(self, rows: OrdinalData) -> ClassScores:
         """The sum of all models with a weight, trained on all rows."""
         weights = self.pool.weights
-        used = np.flatnonzero(weights > NEGLIGIBLE * weights.sum())
+        used = np.flatnonzero(weights >= NEGLIGIBLE * weights.sum())  # all, if all weigh nothing
         scores = [self.models[k].refit(rows).class_scores() for k in used]
         return weighted_sum(scores, weights[used].tolist())
 

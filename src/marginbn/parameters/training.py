@@ -173,7 +173,7 @@ class Trainer:
     def _scaling(self, ridge: float) -> Scaling:
         """By the second derivative: all of it for two classes, its diagonal for more."""
         design, data = self.design, self.design.rows.data
-        if data.n_classes > 2 or design.n_parameters > MOST_FACTORISED:
+        if data.n_classes != 2 or design.n_parameters > MOST_FACTORISED:
             return Diagonal(np.sqrt(design.curvature + ridge)[:, np.newaxis])
         posterior = softmax(self.scores(), axis=1)
         curvature = data.weights * posterior[:, 0] * posterior[:, 1]

@@ -29,9 +29,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from marginbn.data.encode import EncodedData, Variable, contingency
+from marginbn.data.encode import EncodedData, Groups, Variable, contingency
 from marginbn.exceptions import InputError
-from marginbn.network.groups import Groups, IntArray
+from marginbn.network.groups import IntArray
 from marginbn.network.network import BayesianNetwork
 from marginbn.parameters.class_scores import FloatArray
 from marginbn.problem.augmented_tree import augmented_tree
@@ -53,7 +53,7 @@ def fit_twin(
     seen = (None,) * data.n_variables if groups is None else groups
     grouped = _grouped(data, seen)
     tree = augmented_tree(grouped) if structure is None else structure
-    _check_tree(tree)
+    check_forest(tree)
     by_group = estimate_log_tables(grouped, tree, SMOOTHING)
     tables = [
         table if g is None else table[..., g] + _log_share(data, i, g)
@@ -78,7 +78,8 @@ def _log_share(data: EncodedData, i: int, groups: IntArray) -> FloatArray:
     return np.asarray(np.log(counts / np.bincount(groups, counts)[groups]))
 
 
-def _check_tree(structure: Structure) -> None:
+def check_forest(structure: Structure) -> None:
+    """Refuse what is no forest of features below the class."""
     features_of = [[p for p in parents if p != CLASS] for parents in structure.parents]
     if structure.parents[CLASS] or any(len(p) > 1 for p in features_of):
         raise InputError(
@@ -190,7 +191,7 @@ class TwinTree:
     @classmethod
     def of(cls, twin: BayesianNetwork) -> TwinTree:
         """Lay out all tables."""
-        _check_tree(twin.structure)
+        check_forest(twin.structure)
         features = (i for i in twin.structure.order if i != CLASS)
         return cls(np.exp(twin.log_tables[CLASS]), {i: _Node.of(twin, i) for i in features})
 

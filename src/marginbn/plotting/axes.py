@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from marginbn.exceptions import MissingDependencyError
+from marginbn.exceptions import InputError, MissingDependencyError
 from marginbn.network.wording import shorten
 
 if TYPE_CHECKING:
@@ -46,6 +46,19 @@ def new_axes(
     if bare:
         return plt.figure(figsize=size).add_axes((0.0, 0.0, 1.0, 1.0))
     return plt.figure(figsize=size, layout="constrained").add_subplot()
+
+
+def is_classifier(source: Any) -> bool:
+    """Whether it predicts, as scikit-learn's classifiers do once they are fitted."""
+    return hasattr(source, "predict") and hasattr(source, "classes_")
+
+
+def require_rows(function: str, X: Any, y: Any) -> None:
+    """Refuse a classifier without the rows and labels to show it on."""
+    if X is None or y is None:
+        raise InputError(
+            f"{function} takes a fitted classifier with X and y, as in {function}(clf, X, y)"
+        )
 
 
 def label(text: str, most: int = 30) -> str:

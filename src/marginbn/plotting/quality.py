@@ -10,9 +10,21 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from marginbn.classifiers.evaluation import accuracy, binomial_interval
+from marginbn.classifiers.validation import read_target
 from marginbn.exceptions import InputError
+from marginbn.network import explain
 from marginbn.network.wording import counted, percent
-from marginbn.plotting.axes import AGAINST, FOR, GREY, label, new_axes, turn_labels, write_numbers
+from marginbn.plotting.axes import (
+    AGAINST,
+    FOR,
+    GREY,
+    is_classifier,
+    label,
+    new_axes,
+    require_rows,
+    turn_labels,
+    write_numbers,
+)
 from marginbn.solvers.result import read_trace
 
 if TYPE_CHECKING:
@@ -77,7 +89,13 @@ def _or_nan(value: float) -> float:
 
 
 def plot_margins(
-    log_margins: ArrayLike, *, gamma: float | None = None, bins: int = 40, ax: Axes | None = None
+    log_margins: Any,
+    X: Any = None,
+    y: Any = None,
+    *,
+    gamma: float | None = None,
+    bins: int = 40,
+    ax: Axes | None = None,
 ) -> Axes:
     """Histogram of the log margins of the true class, gamma marked.
 
@@ -86,9 +104,12 @@ def plot_margins(
     Parameters
     ----------
     log_margins
-        One per sample, such as from :func:`marginbn.network.explain.log_margins` with true labels.
+        A fitted classifier; or the margins themselves, one per sample, such as from
+        :func:`marginbn.network.explain.log_margins` with true labels.
+    X, y
+        Rows and their labels, with a classifier.
     gamma
-        Desired log margin, drawn as a line; None for none.
+        Desired log margin, drawn as a line; None for that of the classifier, if it has one.
     bins
         Number of bins.
     ax
@@ -101,6 +122,10 @@ def plot_margins(
     >>> ax.get_xlabel()
     'log margin of the true class (nats)'
     """
+    if is_classifier(log_margins):
+        require_rows("plot_margins", X, y)
+        gamma = getattr(log_margins, "gamma_", None) if gamma is None else gamma
+        log_margins = explain.log_margins(log_margins, X, y)
     margins = np.asarray(log_margins, dtype=np.float64).ravel()
     if not len(margins) or not np.isfinite(margins).all():
         raise InputError("log_margins must hold at least one number, and only finite ones")
@@ -139,23 +164,25 @@ class CalibrationBin(NamedTuple):
 
 
 def plot_calibration(
-    labels: ArrayLike,
-    probabilities: ArrayLike,
-    classes: Sequence[Any] | NDArray[Any],
+    labels: Any,
+    probabilities: Any = None,
+    classes: Any = None,
     *,
     n_bins: int = 10,
     ax: Axes | None = None,
 ) -> Axes:
     """Accuracy against confidence: on the diagonal probabilities mean what they say.
 
+    Called as ``plot_calibration(clf, X, y)``, or with arrays.
+
     Parameters
     ----------
     labels
-        True classes, (n,).
+        A fitted classifier; or the true classes, (n,).
     probabilities
-        As ``predict_proba`` gives them, (n, n_classes).
+        The rows X; or what ``predict_proba`` gives for them, (n, n_classes).
     classes
-        Label of each column.
+        The labels y; or the label of each column.
     n_bins
         Bins of equal width between 0 and 1; the area of a dot is its number of samples, the bar
         a 95 % interval.
@@ -168,6 +195,10 @@ def plot_calibration(
     >>> plot_calibration(["a", "b"], [[0.9, 0.1], [0.3, 0.7]], ["a", "b"]).get_title()
     '2 rows, mean calibration error 20.00 %'
     """
+    if is_classifier(labels):
+        require_rows("plot_calibration", probabilities, classes)
+        clf, X, y = labels, probabilities, classes
+        labels, probabilities, classes = read_target(y)[0], clf.predict_proba(X), clf.classes_
     bins = calibration_bins(labels, probabilities, classes, n_bins)
     ax = new_axes(ax, (4.8, 4.8))
     total = sum(b.n_samples for b in bins)
@@ -195,6 +226,8 @@ def calibration_bins(
     n_bins: int = 10,
 ) -> list[CalibrationBin]:
     """Mean confidence and accuracy of the samples in each bin that is not empty."""
+    if classes is None:
+        raise InputError("classes must hold the label of each column of probabilities, got None")
     truth, shares = np.asarray(labels), np.asarray(probabilities, dtype=np.float64)
     if not len(truth) or shares.shape != (len(truth), len(classes)):
         raise InputError(
@@ -211,22 +244,25 @@ def calibration_bins(
 
 
 def plot_confusion(
-    labels: ArrayLike,
-    predicted: ArrayLike,
-    classes: Sequence[Any] | NDArray[Any] | None = None,
+    labels: Any,
+    predicted: Any = None,
+    classes: Any = None,
     *,
     ax: Axes | None = None,
 ) -> Axes:
     """How often each true class (row) was predicted as each class (column).
 
-    Numbers are counts, shades shares of the row.
+    Numbers are counts, shades shares of the row. Called as ``plot_confusion(clf, X, y)``, or with
+    arrays.
 
     Parameters
     ----------
-    labels, predicted
-        Classes, (n,); they are compared as text.
+    labels
+        A fitted classifier; or the true classes, (n,).
+    predicted
+        The rows X; or the predicted classes, (n,), which are compared as text.
     classes
-        Order of the classes; by default all that occur, sorted.
+        The labels y; or the order of the classes, by default all that occur, sorted.
     ax
         Axes to draw on.
 
@@ -236,6 +272,12 @@ def plot_confusion(
     >>> plot_confusion(["a", "b", "b"], ["a", "b", "b"]).get_title()
     'accuracy 100.00 %'
     """
+    if is_classifier(labels):
+        require_rows("plot_confusion", predicted, classes)
+        clf, X, y = labels, predicted, classes
+        labels, predicted = read_target(y)[0], clf.predict(X)
+        known = {*clf.classes_.tolist(), *labels.tolist()}
+        classes = sorted(known, key=lambda c: (c not in clf.classes_, c))
     counts, names = confusion_counts(labels, predicted, classes)
     side = 2.2 + 0.42 * min(len(names), 30)
     ax = new_axes(ax, (side + 0.6, side))

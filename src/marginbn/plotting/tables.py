@@ -5,16 +5,26 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from itertools import product
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from marginbn.exceptions import InputError
 from marginbn.network import explain
-from marginbn.network.explain import Explanation
+from marginbn.network.explain import Explanation, FittedClassifier, network_of
 from marginbn.network.network import BayesianNetwork
 from marginbn.network.wording import counted
-from marginbn.plotting.axes import AGAINST, FOR, GREY, label, new_axes, turn_labels, write_numbers
+from marginbn.plotting.axes import (
+    AGAINST,
+    FOR,
+    GREY,
+    is_classifier,
+    label,
+    new_axes,
+    require_rows,
+    turn_labels,
+    write_numbers,
+)
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -33,13 +43,17 @@ _LETTER = 0.095
 """Inches per letter of a tick label."""
 
 
-def plot_explanation(explanation: Explanation, *, most: int = 10, ax: Axes | None = None) -> Axes:
+def plot_explanation(
+    explanation: Any, X: Any = None, *, most: int = 10, ax: Axes | None = None
+) -> Axes:
     """Waterfall of a log margin: each bar begins where the one above it ended.
 
     Parameters
     ----------
     explanation
-        From ``classifier.explain(X)[i]``.
+        From ``classifier.explain(X)[i]``; or a fitted classifier.
+    X
+        The row to explain, with a classifier; of several the first is shown.
     most
         Variables shown one by one; the others share a bar.
     ax
@@ -53,6 +67,9 @@ def plot_explanation(explanation: Explanation, *, most: int = 10, ax: Axes | Non
     >>> plot_explanation(clf.explain(["red"])[0]).get_title()
     'row 0: a (p = 0.771) against b'
     """
+    if is_classifier(explanation):
+        require_rows("plot_explanation", X, True)
+        explanation = explanation.explain(X)[0]
     names, values = _bars(explanation, most)
     ax = new_axes(ax, (7.4, 1.1 + _BAR_INCHES * (len(names) + 1)))
     ends = [math.fsum(values[: k + 1]) for k in range(len(values))]
@@ -76,14 +93,16 @@ def plot_explanation(explanation: Explanation, *, most: int = 10, ax: Axes | Non
 
 
 def plot_mean_contributions(
-    mean: explain.MeanContributions, *, most: int = 20, ax: Axes | None = None
+    mean: Any, X: Any = None, y: Any = None, *, most: int = 20, ax: Axes | None = None
 ) -> Axes:
     """Bars of the mean size of the contributions, most important first; dots are the means.
 
     Parameters
     ----------
     mean
-        From :func:`marginbn.network.explain.mean_contributions`.
+        From :func:`marginbn.network.explain.mean_contributions`; or a fitted classifier.
+    X, y
+        Rows and their labels, with a classifier.
     most
         Variables shown.
     ax
@@ -99,6 +118,9 @@ def plot_mean_contributions(
     """
     if most < 1:
         raise InputError(f"most must be at least 1, got {most}")
+    if is_classifier(mean):
+        require_rows("plot_mean_contributions", X, True)
+        mean = explain.mean_contributions(mean, X, y)
     names, sizes, means = mean.variables[:most], mean.mean_absolute[:most], mean.mean[:most]
     ax = new_axes(ax, (6.4, 1.1 + _BAR_INCHES * len(names)))
     rows = range(len(names))
@@ -144,13 +166,15 @@ def _name_rows(ax: Axes, names: Sequence[str]) -> None:
     ax.tick_params(axis="y", length=0)
 
 
-def plot_table(network: BayesianNetwork, variable: str | int, *, ax: Axes | None = None) -> Axes:
+def plot_table(
+    network: BayesianNetwork | FittedClassifier, variable: str | int, *, ax: Axes | None = None
+) -> Axes:
     """Heat map of P(variable | parents): a row per joint state of the parents.
 
     Parameters
     ----------
     network
-        Its tables are shown as probabilities.
+        A network or a fitted classifier; its tables are shown as probabilities.
     variable
         Name or index.
     ax
@@ -164,6 +188,7 @@ def plot_table(network: BayesianNetwork, variable: str | int, *, ax: Axes | None
     >>> plot_table(clf.network_, "x0").get_title()
     'P(x0 | class)'
     """
+    network = network_of(network)
     i = network.variable_index(variable)
     parents = network.structure.parents[i]
     table = np.exp(network.log_tables[i]).reshape(-1, network.arities[i])

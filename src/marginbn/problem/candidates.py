@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from marginbn.exceptions import InputError, ProblemTooLargeError
-from marginbn.problem.structure import Structure
+from marginbn.problem.structure import Structure, describe_cycle, is_acyclic
 
 Arc = tuple[int, int]
 """(parent, child)"""
@@ -170,6 +170,7 @@ def enumerate_candidates(
     required: Collection[Arc] = (),
     forbidden: Collection[Arc] = (),
     constant: Collection[int] = (),
+    names: Sequence[str] | None = None,
 ) -> CandidateSets:
     """All candidate parent sets.
 
@@ -186,6 +187,8 @@ def enumerate_candidates(
     constant
         Variables with one state: they keep the empty set and serve as nobody's parent, unless a
         required arc says otherwise.
+    names
+        Of the variables, for error messages; by default their indices are named.
 
     Examples
     --------
@@ -205,7 +208,8 @@ def enumerate_candidates(
             f"max_parents={max_parents} with {n_variables} variables gives {total} candidate "
             f"parent sets, more than {MAX_CANDIDATES}; reduce max_parents or drop features"
         )
-    _check_arcs(n_variables, required, forbidden)
+    called = [str(i) for i in range(n_variables)] if names is None else list(names)
+    _check_arcs(required, forbidden, called)
     rule = CandidateRule(
         max_parents,
         class_restricted,
@@ -216,22 +220,25 @@ def enumerate_candidates(
     child: list[int] = []
     parents: list[tuple[int, ...]] = []
     for i in range(n_variables):
-        own = _candidates_of(i, n_variables, rule)
+        own = _candidates_of(i, rule, called)
         child += [i] * len(own)
         parents += own
     return CandidateSets(n_variables, np.array(child, dtype=np.int32), tuple(parents), rule)
 
 
-def _candidates_of(i: int, n_variables: int, rule: CandidateRule) -> list[tuple[int, ...]]:
+def _candidates_of(i: int, rule: CandidateRule, names: Sequence[str]) -> list[tuple[int, ...]]:
     """Parent sets of variable i, by size and then lexicographically; refused if there is none."""
     must = {p for p, c in rule.required if c == i}
     must_not = {p for p, c in rule.forbidden if c == i}
-    every = _parent_sets(i, n_variables, rule, must)
+    every = _parent_sets(i, len(names), rule, must)
     kept = [s for s in every if must.issubset(s) and must_not.isdisjoint(s)]
     if not kept:
+        needed, refused = (
+            ", ".join(names[p] for p in sorted(parents)) or "none" for parents in (must, must_not)
+        )
         raise InputError(
-            f"variable {i} has no candidate parent set left: it needs the parents "
-            f"{sorted(must)} without {sorted(must_not)} and max_parents={rule.max_parents}"
+            f"variable {names[i]} has no candidate parent set left: required parents: {needed}; "
+            f"forbidden parents: {refused}; max_parents={rule.max_parents}"
             + (", and sets of features must contain the class" if rule.class_restricted else "")
         )
     return kept
@@ -288,16 +295,32 @@ def arcs_not_allowed(n_variables: int, allowed: Collection[Arc]) -> tuple[Arc, .
     return tuple(arc for arc in pairs if arc not in kept)
 
 
-def _check_arcs(n_variables: int, required: Collection[Arc], forbidden: Collection[Arc]) -> None:
+def _check_arcs(
+    required: Collection[Arc], forbidden: Collection[Arc], names: Sequence[str]
+) -> None:
     """Refuse arcs out of range, contradictions and required cycles."""
     for label, arcs in (("required", required), ("forbidden", forbidden)):
         for arc in arcs:
-            if not all(0 <= v < n_variables for v in arc) or arc[0] == arc[1]:
+            if not all(0 <= v < len(names) for v in arc):
                 raise InputError(
-                    f"{label} arcs must join two different variables in "
-                    f"0..{n_variables - 1}, got {arc}"
+                    f"{label} arcs must join two different variables in 0..{len(names) - 1}, "
+                    f"got {arc}"
+                )
+            if arc[0] == arc[1]:
+                raise InputError(
+                    f"{label} arcs must join two different variables, got {_name_arc(arc, names)}"
                 )
     both = set(required) & set(forbidden)
     if both:
-        raise InputError(f"arcs cannot be required and forbidden at once: {sorted(both)}")
-    Structure.from_arcs(n_variables, required)  # refuses required cycles
+        listed = ", ".join(_name_arc(arc, names) for arc in sorted(both))
+        raise InputError(f"arcs cannot be required and forbidden at once: {listed}")
+    parents = [sorted({p for p, c in required if c == i}) for i in range(len(names))]
+    if not is_acyclic(parents):
+        raise InputError(
+            f"the required arcs have a directed cycle: {describe_cycle(parents, names)}; "
+            "leave one of them out"
+        )
+
+
+def _name_arc(arc: Arc, names: Sequence[str]) -> str:
+    return f"{names[arc[0]]} -> {names[arc[1]]}"

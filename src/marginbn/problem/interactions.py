@@ -62,6 +62,7 @@ def residual_candidates(
         required=sorted(wanted | (into - unwanted)),
         forbidden=sorted(unwanted | (back - wanted)),
         constant=data.constant,
+        names=data.names,
     )
 
 

@@ -280,8 +280,9 @@ def find_cycle(parents: Sequence[Sequence[int]]) -> list[int] | None:
     return path[path.index(path[-1]) + 1 :]
 
 
-def describe_cycle(parents: Sequence[Sequence[int]]) -> str:
-    """One directed cycle, like ``1 -> 2 -> 1``; the graph must have one."""
+def describe_cycle(parents: Sequence[Sequence[int]], names: Sequence[str] | None = None) -> str:
+    """One directed cycle, like ``1 -> 2 -> 1`` or by names; the graph must have one."""
     cycle = find_cycle(parents)
     assert cycle is not None
-    return " -> ".join(str(v) for v in reversed([cycle[-1], *cycle]))
+    around = reversed([cycle[-1], *cycle])
+    return " -> ".join(str(v) if names is None else names[v] for v in around)

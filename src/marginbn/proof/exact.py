@@ -1,6 +1,9 @@
 """A second checker of certificates: one file, the standard library, no floating point in a bound.
 
-    python -m marginbn.proof.exact FILE         or, without marginbn,  python exact.py FILE
+    python -m marginbn.proof.exact FILE [WANTED]     or, without marginbn,  python exact.py FILE
+
+WANTED is the statement that must be proved, as JSON: any part of the header, say ``{"score":
+{"name": "multiclass", "gamma": 2.0}, "candidates": {"rule": {"max_parents": 2}}}``.
 
 Written from ``docs/theory`` (``certificate_format`` above all) and not from ``proof/checker``, so
 that an error in one of them is unlikely to be in the other. Slow and terse: the first one is for
@@ -174,6 +177,15 @@ def read(value: Any, form: Any) -> Any:
     return value.encode().decode() if kind is str else value  # half a surrogate pair is no text
 
 
+def meets(found: Any, wanted: Any) -> bool:
+    """Whether a part of the header is what is wanted; objects may say less."""
+    if isinstance(wanted, dict) and isinstance(found, dict):
+        return all(key in found and meets(found[key], wanted[key]) for key in wanted)
+    if isinstance(wanted, list) and isinstance(found, tuple):
+        return len(found) == len(wanted) and all(map(meets, found, wanted))
+    return bool(found == wanted)
+
+
 class Checker:
     """The claim of a certificate and its proof; counts in units of 1 / ``unit``."""
 
@@ -240,7 +252,7 @@ class Checker:
         """Residuals and curvatures class by class, which become whole numbers of 1 / ``fine``."""
         classes = self.arities[0]
         columns = [self.take("d", size) for _ in range(2 * classes)]
-        readable(all(map(math.isfinite, chain(*columns))), "residuals: not finite")
+        readable(all(abs(x) < math.inf for x in chain(*columns)), "residuals: not finite")
         readable(min(chain(*columns[classes:])) >= 0, "curvatures: negative")
         self.fine = math.lcm(*(Fraction(x).denominator for x in chain(*columns)))
         self.columns = [[int(Fraction(x) * self.fine) for x in column] for column in columns]
@@ -377,7 +389,7 @@ class Checker:
             for g, h in zip(sums[:classes], sums[classes:], strict=True):
                 reward = g * g * (h + 2 * ridge) / (2 * (h + ridge) ** 2 * self.fine)
                 term = (reward - price * h / (h + ridge)) * unit
-                lo, hi = lo + math.floor(term), hi + math.ceil(term)
+                lo, hi = lo + math.floor(term), hi - math.floor(-term)
         return lo, hi
 
     def score_incumbent(self) -> tuple[Fraction, Fraction]:
@@ -551,9 +563,12 @@ class Checker:
 
 
 def main(arguments: list[str]) -> int:
-    """Check the file that is named and say what was found."""
+    """Check the file that is named, against a statement if there is one, and say what was found."""
     try:
+        wanted = json.loads(arguments[1], object_pairs_hook=unique) if arguments[1:] else {}
         checker = Checker(Path(arguments[0]).read_bytes())
+        other = [key for key, part in wanted.items() if not meets(checker.h.get(key), part)]
+        need(not other, f"another statement than the one asked for: {', '.join(other)} differ")
         lo, hi, most, leaves = checker.check()
     except Refuted as reason:
         print(f"NOT VERIFIED\n{reason}")  # noqa: T201

@@ -23,7 +23,6 @@ from marginbn.problem.problem import StructureProblem
 from marginbn.proof import record
 from marginbn.proof.certificate import ARC, CANDIDATE, EDGE
 from marginbn.proof.record import Claim, Cutoff, Proof, Relaxation, RoundedMajorant, Visit
-from marginbn.solvers.branch_bound import BranchBoundSolver
 from marginbn.solvers.branch_bound.arrays import encode
 from marginbn.solvers.branch_bound.kernels import records, split
 from marginbn.solvers.branch_bound.kernels.bound import PRUNED, Incumbent, bound_box
@@ -61,7 +60,6 @@ class ForestRelaxation(Relaxation):
     def __init__(
         self, problem: StructureProblem, numbers: IntArray, cutoff: Cutoff, seed: int
     ) -> None:
-        BranchBoundSolver().prepare()
         self.encoding = encode(problem)
         inst = with_all_rows(self.encoding.instance)
         super().__init__(problem, cutoff, float(inst.magnitude.max(initial=0.0)))

@@ -32,7 +32,9 @@ from marginbn.proof.forest import ForestRelaxation
 from marginbn.proof.format import write_certificate
 from marginbn.proof.record import Claim, Cutoff, Relaxation, TreeNode, leaves, write_tree
 from marginbn.solvers.branch_bound import BranchBoundSolver
-from marginbn.solvers.compile import prepare
+from marginbn.solvers.branch_cut import BranchCutSolver
+from marginbn.solvers.compile import is_ready, prepare
+from marginbn.solvers.memory import COMPILING, LOADING, refuse_if_confined
 from marginbn.solvers.result import SolveResult, Status, TracePoint, relative_gap
 from marginbn.solvers.run import Callback, Deadline, Limits, Run, Solver
 from marginbn.solvers.solve import solve_with
@@ -160,8 +162,7 @@ def solve_with_certificate(solver: Solver, run: Run, path: PathLike) -> SolveRes
     try_writing(path, "certificate")
     definition, limits = Definition.of(run.problem), run.limits
     solver.prepare()
-    if definition.is_forest:
-        warm_up()
+    warm_up(definition)
     clock = Deadline(limits)
     share = None if limits.time is None else SEARCH_SHARE * limits.time
     found = solve_with(solver, run.within(replace(limits, time=share)))
@@ -174,16 +175,19 @@ def solve_with_certificate(solver: Solver, run: Run, path: PathLike) -> SolveRes
     )
 
 
-def warm_up() -> None:
-    """Compile or load what a proof needs beyond the engine, by writing a tiny one. Before the
-    search: afterwards whoever asks for an end would wait for the compiler.
+def warm_up(definition: Definition) -> None:
+    """Compile or load what a proof needs beyond the chosen solver: what the second engine needs,
+    or what forests need, by writing a tiny proof. Before the search: afterwards whoever asks for an
+    end would wait for the compiler.
     """
-    prepare(
-        BranchBoundSolver.__module__,
-        _prove_tiny,
-        "the search for proofs, once; this takes up to a minute",
-        mark="ready-proof",
-    )
+    if not definition.is_forest:
+        BranchCutSolver().prepare()
+        return
+    engine, mark = BranchBoundSolver.__module__, "ready-proof"
+    needed = LOADING if is_ready(engine, mark) else COMPILING
+    refuse_if_confined(needed, "loading or compiling the search for proofs")
+    hint = "the search for proofs, once; this takes up to a minute"
+    prepare(engine, _prove_tiny, hint, mark)
 
 
 def _prove_tiny() -> None:

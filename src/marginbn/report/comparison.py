@@ -61,6 +61,19 @@ class MethodAccuracy:
     p_value: float | None = None
 
 
+SHARED = (
+    "smoothing",
+    "missing",
+    "unseen",
+    "column_kinds",
+    "identifiers",
+    "max_states",
+    "min_count",
+    "class_weight",
+)
+"""Parameters that the baselines have in common with the classifier."""
+
+
 @dataclass(frozen=True)
 class Comparison:
     """Accuracies next to one another, this classifier first, and how they were measured."""
@@ -153,7 +166,8 @@ def unfitted(classifier: BaseBNClassifier, time_limit: float) -> BaseBNClassifie
 
 def _baselines(classifier: BaseBNClassifier) -> dict[str, BaseBNClassifier]:
     """TAN and naive Bayes with the settings that every classifier has, where they are others."""
-    shared = {key: getattr(classifier, key) for key in ("smoothing", "missing", "unseen")}
+    given = classifier.get_params(deep=False)
+    shared = {key: given[key] for key in SHARED if key in given}
     entrants = {
         TAN: classifiers.TANClassifier(**shared),
         NAIVE_BAYES: classifiers.NaiveBayesClassifier(**shared),

@@ -47,6 +47,7 @@ SCRIPTS = (
     "format",
     "elements",
     "focus",
+    "strip",
     "cards",
     "explore",
     "tables",
@@ -186,7 +187,7 @@ def render(report: sections.Report) -> str:
     parts = {
         "ask": ("Ask the network", sections.write_explore(report)),
         "network": ("The network", sections.write_network(report)),
-        "bound": ("How the bound closed", sections.write_bound(report)),
+        "bound": sections.write_bound(report),
         "accuracy": ("Accuracy", sections.write_accuracy(report)),
         "contributions": ("What decides", sections.write_contributions(report)),
         "tables": ("Conditional tables", sections.write_tables()),
@@ -213,6 +214,7 @@ def _document(report: sections.Report, body: Markup) -> str:
             "network": network_values(report.network),
             "order": sections.order_by_information(report.information, report.network.n_variables),
             "samples": _samples(report),
+            "cuts": _cuts(report.classifier),
         }
     )
     head = [
@@ -231,6 +233,15 @@ def _document(report: sections.Report, body: Markup) -> str:
         f'<script type="module">{script}</script>\n'
         "</body>\n</html>\n"
     )
+
+
+def _cuts(classifier: BaseBNClassifier) -> list[list[float] | None]:
+    """Where the bins of each variable end, so that numbers can be typed; None of categories."""
+    numeric = (
+        list(c.cuts) if c.kind == "numeric" and not c.missing_state else None
+        for c in classifier.coding_.columns
+    )
+    return [None, *numeric]
 
 
 def _samples(report: sections.Report) -> list[list[list[int]]]:

@@ -18,7 +18,14 @@ from marginbn.network.wording import counted, number, seconds
 from marginbn.report import charts
 from marginbn.report.charts import Child, Markup, element, join
 from marginbn.report.comparison import Comparison, MethodAccuracy
-from marginbn.report.summary import facts, is_proved, settings, verdict
+from marginbn.report.summary import (
+    choice_record,
+    claims_optimality,
+    facts,
+    is_proved,
+    settings,
+    verdict,
+)
 from marginbn.solvers.result import PROOF_TOLERANCE, read_trace
 
 N_SAMPLES = 6
@@ -120,16 +127,19 @@ def order_by_information(information: Sequence[float] | None, n_variables: int) 
 def write_header(report: Report) -> Markup:
     """Title, verdict, and the numbers one looks for first."""
     result, sentence = report.classifier.result_, verdict(report.classifier)
+    is_claimed = claims_optimality(report.classifier)
     kind, sign = ("proven", "✓") if is_proved(report.classifier) else ("open", "≈")
-    if kind == "proven" and not sentence.startswith(("Optimal", "Verified")):
-        kind, sign = "fixed", "•"  # there was nothing to search
+    if not is_claimed or (kind == "proven" and not sentence.startswith(("Optimal", "Verified"))):
+        kind, sign = "fixed", "•"  # there was nothing to search, or nothing is claimed
     mark = element("span", sign, class_="mark", aria_hidden="true")
-    tiles = [
-        ("objective", number(result.objective)),
-        ("bound", number(result.bound)),
-        ("gap", percent(result.gap)),
-        ("search", seconds(result.seconds)),
-    ]
+    tiles = _choice_tiles(report.classifier)
+    if is_claimed:
+        tiles = [
+            ("objective", number(result.objective)),
+            ("bound", number(result.bound)),
+            ("gap", percent(result.gap)),
+            ("search", seconds(result.seconds)),
+        ]
     if report.comparison is not None:
         own = report.comparison.methods[0]
         tiles.append(("accuracy", f"{percent(own.accuracy)} ± {100 * own.half_width:.2f}"))
@@ -141,6 +151,23 @@ def write_header(report: Report) -> Markup:
         charts.definitions([(label, value) for label, value in tiles], class_="tiles"),
         *(element("p", note, class_="note") for note in report.notes),
     )
+
+
+def _choice_tiles(classifier: BaseBNClassifier) -> list[tuple[str, str]]:
+    """What validation measured of the candidate that was chosen."""
+    choice = choice_record(classifier)
+    if choice is None:
+        return []
+    own = [row for row in choice["candidates"] if row["structure"] == choice["chosen"]]
+    return [("structure", choice["chosen"])] + [
+        pair
+        for row in own
+        for pair in (
+            ("validated log loss", f"{row['log_loss']:.4f}"),
+            ("validated accuracy", percent(row["accuracy"])),
+            ("calibration error", percent(row["calibration_error"])),
+        )
+    ]
 
 
 def write_navigation(sections: Sequence[tuple[str, str]]) -> Markup:
@@ -158,12 +185,28 @@ def write_explore(report: Report) -> Markup:
             "They are exact: whatever you leave open is summed out. The thin mark on a bar is the "
             "probability before anything was chosen.",
         ),
+        *_explain_trained(report.classifier),
         element(
             "noscript",
             element("p", "This part needs JavaScript, which is switched off.", class_="note"),
         ),
         element("div", id="explore"),
     )
+
+
+def _explain_trained(classifier: BaseBNClassifier) -> list[Markup]:
+    """That incomplete rows are better left to the classifier itself."""
+    if not hasattr(classifier, "trained_"):
+        return []
+    text = (
+        "The tables of this network are trained for rows of which all features are known; with all "
+        "of them chosen, the answer for the class is the classifier's, up to a small share of the "
+        "overall class frequencies. With features left open the page sums them out, while the "
+        "classifier itself asks a second, generative network about them and is the better judge."
+    )
+    if len(classifier.trained_) > 1:
+        text += " It predicts with an average of networks; this page shows the one to read."
+    return [element("p", text, class_="note")]
 
 
 def write_network(report: Report) -> Markup:
@@ -184,7 +227,42 @@ def write_network(report: Report) -> Markup:
     )
 
 
-def write_bound(report: Report) -> Markup:
+def write_bound(report: Report) -> tuple[str, Markup]:
+    """How the structure came about: heading and content."""
+    if claims_optimality(report.classifier):
+        return "How the bound closed", _write_trace(report)
+    return "How it was chosen", _write_choice(report.classifier)
+
+
+def _write_choice(classifier: BaseBNClassifier) -> Markup:
+    """The candidates side by side, measured on rows that they had not seen."""
+    choice = choice_record(classifier)
+    if choice is None or not choice["candidates"]:
+        return element("p", "There was nothing to choose.")
+    header: list[Child] = ["structure", "log loss", "difference ±", "accuracy", "calibration error"]
+    rows: list[list[Child]] = [
+        [
+            f"{row['structure']}{', chosen' if row['structure'] == choice['chosen'] else ''}",
+            f"{row['log_loss']:.4f}",
+            f"{row['standard_error']:.4f}",
+            percent(row["accuracy"]),
+            percent(row["calibration_error"]),
+        ]
+        for row in choice["candidates"]
+    ]
+    return join(
+        element(
+            "p",
+            "Each candidate was trained on a part of the rows and measured on the others. Small "
+            "log loss is good; ± is the standard error of its difference to the best. The "
+            "calibration error is how far stated probabilities and shares of right answers "
+            "differ. No optimality of the structure is claimed.",
+        ),
+        charts.table(header, rows, class_="numbers"),
+    )
+
+
+def _write_trace(report: Report) -> Markup:
     """Objective and bound over time."""
     result = report.classifier.result_
     trace = read_trace(report.classifier)
@@ -229,7 +307,7 @@ def write_accuracy(report: Report) -> Markup:
             _accuracy_table(comparison),
             class_="pair",
         ),
-        element("p", f"{comparison.protocol} {_explain_lead(comparison)}", class_="small"),
+        element("p", f"{comparison.protocol} {_explain_lead(report)}", class_="small"),
     )
 
 
@@ -254,13 +332,14 @@ def _lead(own: MethodAccuracy, other: MethodAccuracy) -> tuple[str, str]:
     return f"{100 * (own.accuracy - other.accuracy):+.2f}", p_value
 
 
-def _explain_lead(comparison: Comparison) -> str:
+def _explain_lead(report: Report) -> str:
     text = (
         "Lead is the accuracy of this classifier minus that of the method, in points of per cent; "
         "a small p speaks for a true lead."
     )
-    gap = max(method.max_gap for method in comparison.methods)
-    if gap > PROOF_TOLERANCE:
+    methods = () if report.comparison is None else report.comparison.methods
+    gap = max((method.max_gap for method in methods), default=0.0)
+    if gap > PROOF_TOLERANCE and claims_optimality(report.classifier):
         text += f" The searches were left with a gap of up to {percent(gap)}."
     return text
 

@@ -15,9 +15,10 @@ from typing import Any
 import numpy as np
 
 from marginbn import classifiers
-from marginbn.classifiers import BaseBNClassifier
+from marginbn.classifiers import BaseBNClassifier, BNClassifier
 from marginbn.classifiers.base import Evidence
 from marginbn.classifiers.evaluation import accuracy, binomial_interval
+from marginbn.classifiers.provenance import Provenance
 from marginbn.network import wording
 from marginbn.network.layout import isolated_features
 from marginbn.network.network import BayesianNetwork
@@ -100,6 +101,8 @@ def summarise(
         "constant_features": constant_features(network),
         "ignored_features": ignored_features(network),
         "n_parameters": network.n_parameters,
+        "choice": choice_record(classifier),
+        "about": vars(getattr(classifier, "provenance_", Provenance())),
         "structure": parents_by_name(network),
         "accuracy": {
             line.name: {
@@ -137,12 +140,35 @@ def evidence_of(classifier: BaseBNClassifier) -> Evidence:
     return getattr(classifier, "evidence_", Evidence("file"))
 
 
+def choice_record(classifier: BaseBNClassifier) -> dict[str, Any] | None:
+    """For programs: the structure that validation chose, and the numbers of all candidates."""
+    if not isinstance(classifier, BNClassifier) or not hasattr(classifier, "chosen_"):
+        return None
+    columns = classifier.cv_results_
+    rows = [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
+    return {
+        "chosen": classifier.chosen_,
+        "candidates": [{k: v.item() for k, v in row.items()} for row in rows],
+        "n_members": len(getattr(classifier, "trained_", ())),
+    }
+
+
+def claims_optimality(classifier: BaseBNClassifier) -> bool:
+    """Whether a search for the best structure is what the classifier is about.
+
+    A network chosen by validation may rest on a search too, but its optimum is not what was chosen.
+    """
+    return not isinstance(classifier, BNClassifier)
+
+
 def is_proved(classifier: BaseBNClassifier) -> bool:
     """Whether the search that ran here, or a certificate that was checked here, proves optimality.
 
-    A structure that is fixed needs no proof.
+    A structure that is fixed needs no proof; one that was chosen by validation has none.
     """
     evidence, result = evidence_of(classifier), classifier.result_
+    if not claims_optimality(classifier) and result.solver != _SINGLE_CLASS:
+        return False
     if evidence.verdict is not None:
         return evidence.verdict.gap <= PROOF_TOLERANCE
     nothing_to_search = result.solver == _SINGLE_CLASS or isinstance(
@@ -170,11 +196,41 @@ def verdict(classifier: BaseBNClassifier) -> str:
     that ran here, claimed by a file, or verified with a certificate.
 
     The gap is relative to the larger of objective and bound, in any unit of weight, see
-    :func:`marginbn.solvers.result.relative_gap`.
+    :func:`marginbn.solvers.result.relative_gap`. Of trained parameters nothing is proved.
     """
-    result = classifier.result_
-    if result.solver == _SINGLE_CLASS:
+    is_chosen = isinstance(classifier, BNClassifier)
+    if classifier.result_.solver == _SINGLE_CLASS or (is_chosen and len(classifier.classes_) == 1):
         return "There is only one class, so there is nothing to separate."
+    if isinstance(classifier, BNClassifier):
+        return _choice_verdict(classifier)
+    sentence = _structure_verdict(classifier)
+    if hasattr(classifier, "trained_") and "optimal" in sentence.lower():
+        sentence += " This is about the structure, not about the trained parameters."
+    return sentence
+
+
+_NOTHING_PROVED = {
+    "naive": "structure: naive; nothing to prove",
+    "tan": "structure: the tree of TAN; nothing proved but that it has the highest likelihood",
+    "forest": "structure: forest; nothing proved but that its pairs have the highest total gain",
+    "margin": "structure: of large soft margin, searched briefly; no optimality claimed",
+    "2-tree": "2-tree grown greedily; no optimality claimed",
+    "3-tree": "3-tree grown greedily; no optimality claimed",
+}
+
+
+def _choice_verdict(classifier: BNClassifier) -> str:
+    """How the network was chosen, and that this is no theorem."""
+    n_candidates = len(classifier.cv_results_.get("structure", ()))
+    how = "Too few rows to validate anything"
+    if n_candidates:
+        how = f"Chosen by validated log loss among {counted(n_candidates, 'candidate')}"
+    return f"{how}; {_NOTHING_PROVED[classifier.chosen_]}."
+
+
+def _structure_verdict(classifier: BaseBNClassifier) -> str:
+    """The same about a structure that was searched, or fixed from the start."""
+    result = classifier.result_
     if isinstance(classifier, classifiers.NaiveBayesClassifier):
         return "Naive Bayes: the structure is fixed, there was nothing to search."
     if isinstance(classifier, classifiers.A1DEClassifier):
@@ -218,6 +274,11 @@ def score_name(classifier: BaseBNClassifier) -> str:
 def _short_score_name(classifier: BaseBNClassifier) -> str:
     if classifier.result_.solver == _SINGLE_CLASS:
         return "log likelihood"
+    chosen = getattr(classifier, "chosen_", "")
+    if chosen == "margin":
+        return "soft margin"
+    if chosen.endswith(("forest", "-tree")):
+        return "gain of pairs"
     if isinstance(
         classifier, classifiers.MaxMarginBNClassifier | classifiers.MaxMarginBNClassifierCV
     ):
@@ -247,7 +308,7 @@ def settings(classifier: BaseBNClassifier) -> dict[str, Any]:
             params["scoring"] = "a scorer of one's own"
         if classifier.scoring not in ("accuracy", "pooled_accuracy", "one_standard_error"):
             params["validation_score"] = params.pop("validation_accuracy")
-    if classifier.smoothing == "auto":
+    if params.get("smoothing") == "auto":
         params["smoothing"] = classifier.smoothing_
     return params
 
@@ -256,28 +317,79 @@ def facts(
     classifier: BaseBNClassifier, accuracies: Sequence[AccuracyLine] = ()
 ) -> list[tuple[str, str]]:
     """What stands between verdict and structure: label and text of each line."""
-    result, network = classifier.result_, classifier.network_
-    lines = [("score", score_name(classifier))]
+    network = classifier.network_
+    lines = _choice_lines(classifier) if isinstance(classifier, BNClassifier) else []
+    if claims_optimality(classifier):
+        lines.append(("score", score_name(classifier)))
     if isinstance(classifier, classifiers.MaxMarginBNClassifierCV):
         lines.append(("chosen", _choice_text(classifier)))
-    if classifier.smoothing == "auto":
+    if getattr(classifier, "smoothing", None) == "auto":
         lines.append(("smoothing", f"{classifier.smoothing_:g}, chosen by validated log loss"))
-    if hasattr(classifier, "networks_"):
-        together = counted(len(classifier.networks_), "network")
-        lines.append(("predicts", f"the average of {together}; below is one of them, to read"))
+    together = len(getattr(classifier, "networks_", getattr(classifier, "trained_", ())))
+    if together > 1 or hasattr(classifier, "networks_"):
+        members = counted(together, "network")
+        lines.append(("predicts", f"the average of {members}; the one below is for reading"))
+    lines += _search_lines(classifier)
     lines += [
-        ("objective", wording.number(result.objective)),
-        ("bound", wording.number(result.bound)),
-        ("gap", percent(result.gap)),
-        ("search", _search_text(classifier)),
-        ("certificate", _certificate_text(classifier)),
+        ("trained", _trained_text(classifier)),
         ("classes", f"{network.n_classes}: {wording.listing(network.variables[0].states)}"),
         ("rows", _rows_text(classifier)),
         ("features", _features_text(network)),
         ("parameters", f"{network.n_parameters} free"),
     ]
     lines += [(line.name, line.text()) for line in accuracies]
+    lines += _provenance_lines(classifier)
     return [(label, text) for label, text in lines if text]
+
+
+def _choice_lines(classifier: BNClassifier) -> list[tuple[str, str]]:
+    """The candidates with what was measured of each on rows it had not seen."""
+    record = choice_record(classifier)
+    if record is None or not record["candidates"]:
+        return []
+    rule = "the best validated log loss"
+    if classifier.rule == "half_se":
+        rule = f"the simplest within half a standard error of {rule}"
+    lines = [("chosen", f"{classifier.chosen_}, {rule}; on rows not trained on:")]
+    for row in record["candidates"]:
+        numbers = f"log loss {row['log_loss']:.4f}, accuracy {percent(row['accuracy'])}"
+        error = f"calibration error {percent(row['calibration_error'])}"
+        lines.append((row["structure"], f"{numbers}, {error}"))
+    return lines
+
+
+def _search_lines(classifier: BaseBNClassifier) -> list[tuple[str, str]]:
+    """Objective, bound and how the search ended, where there was one to speak of."""
+    result = classifier.result_
+    numbers = wording.number(result.objective), wording.number(result.bound)
+    if not claims_optimality(classifier):
+        searched = result.solver not in ("naive", "naive_bayes", "tan", _SINGLE_CLASS)
+        about = f"{numbers[0]} nats, no other structure of its kind above {numbers[1]}"
+        return [(_short_score_name(classifier).split()[0], about)] if searched else []
+    return [
+        ("objective", numbers[0]),
+        ("bound", numbers[1]),
+        ("gap", percent(result.gap)),
+        ("search", _search_text(classifier)),
+        ("certificate", _certificate_text(classifier)),
+    ]
+
+
+_TRAINED_FOR = {"conditional": "the likelihood of the class", "margin": "the margins of the class"}
+
+
+def _trained_text(classifier: BaseBNClassifier) -> str:
+    """What the parameters were trained for, and of which models they are the sum."""
+    if not hasattr(classifier, "trained_"):
+        return ""
+    models = [
+        f"{model['weight']:.2f} x {model['model'].replace(', ', ' with ')}"
+        for model in getattr(classifier, "training_", ())
+        if model["weight"] > 0
+    ]
+    bins = "ordered fine" if classifier.bins == "ordinal" else "the structure's own"
+    pooled = f": {' + '.join(models)}" if models else ""
+    return f"for {_TRAINED_FOR[classifier.parameters]}, {bins} bins{pooled}"
 
 
 def _choice_text(classifier: classifiers.MaxMarginBNClassifierCV) -> str:
@@ -286,6 +398,23 @@ def _choice_text(classifier: classifiers.MaxMarginBNClassifierCV) -> str:
         return f"{chosen} (validation {percent(classifier.best_score_)})"
     by = classifier.scoring if isinstance(classifier.scoring, str) else "a scorer of one's own"
     return f"{chosen} (validation {classifier.best_score_:.4g} by {by})"
+
+
+def _provenance_lines(classifier: BaseBNClassifier) -> list[tuple[str, str]]:
+    """Where a classifier of a file comes from; nothing of one that was fitted here."""
+    about = getattr(classifier, "provenance_", Provenance())
+    versions = ", ".join(f"{name} {text}" for name, text in (about.versions or {}).items())
+    made = f"{about.created} with {versions}" if about.created else ""
+    measures = (about.held_out or {}).items()
+    numbers = [
+        f"{name.replace('_', ' ')} {value:.4g}" for name, value in measures if value is not None
+    ]
+    return [
+        ("created", made),
+        ("data", f"sha256 {about.data_sha256}" if about.data_sha256 else ""),
+        ("measured", ", ".join(numbers)),
+        ("note", about.note or ""),
+    ]
 
 
 def _search_text(classifier: BaseBNClassifier) -> str:
@@ -368,15 +497,18 @@ def describe_tables(network: BayesianNetwork, width: int = 80) -> str:
 
 
 def _describe_table(network: BayesianNetwork, i: int, width: int) -> str:
-    """Rows are states of the parents, columns states of the variable, entries probabilities."""
+    """Rows are states of the parents, columns states of the variable, entries probabilities.
+
+    Many bins of a number are shown in runs of neighbours.
+    """
     parents = network.structure.parents[i]
     given = ", ".join(visible(network.names[p]) for p in parents)
     title = f"P({visible(network.names[i])}{' | ' + given if given else ''})"
-    table = network.log_tables[i].reshape(-1, network.arities[i])
+    states, table = _in_runs(network.variables[i].states, np.exp(network.log_tables[i]))
     contexts = map(", ".join, product(*(network.group_labels(p) for p in parents)))
-    header = ["", *map(visible, network.variables[i].states)]
+    header = ["", *map(visible, states)]
     body = [
-        [context, *(f"{math.exp(v):.4f}" for v in row)]
+        [context, *(f"{probability:.4f}" for probability in row)]
         for context, row in zip(contexts, table, strict=True)
     ]
     rows = [header, *body]
@@ -387,3 +519,22 @@ def _describe_table(network: BayesianNetwork, i: int, width: int) -> str:
             for state, value in zip(header[1:], values, strict=True)
         ]
     return "\n".join([title, *wording.align(rows)])
+
+
+_MOST_BINS = 24
+_RUNS = 8
+"""A number with more bins than the first is shown in as many runs as the second."""
+
+
+def _in_runs(
+    states: Sequence[str], table: np.ndarray[Any, np.dtype[np.float64]]
+) -> tuple[list[str], np.ndarray[Any, np.dtype[np.float64]]]:
+    """States and probabilities (rows, states); many bins of a number joined to runs."""
+    rows = table.reshape(-1, len(states))
+    whole_line = wording.name_group(["<= 0", "> 0"])
+    if len(states) <= _MOST_BINS or not wording.name_group(states).startswith(whole_line):
+        return list(states), rows
+    starts = np.linspace(0, len(states), _RUNS, endpoint=False).astype(int)
+    ends = [*starts[1:], len(states)]
+    names = [wording.name_group(states[a:b]) for a, b in zip(starts, ends, strict=True)]
+    return names, np.add.reduceat(rows, starts, axis=1)

@@ -32,6 +32,7 @@ import hashlib
 import math
 from dataclasses import dataclass, replace
 from enum import StrEnum
+from html import escape
 from typing import Any
 
 import numpy as np
@@ -250,6 +251,21 @@ class SolveResult:
     def is_optimal(self) -> bool:
         """Whether optimality is proven."""
         return self.status is Status.OPTIMAL
+
+    def _repr_html_(self) -> str:
+        """The numbers as notebooks show them."""
+        rows = {
+            "status": str(self.status).replace("_", " "),
+            "objective": f"{self.objective:.6g}",
+            "bound": f"{self.bound:.6g}",
+            "gap": f"{100 * self.gap:.2g} %",
+            "arcs": str(len(self.structure.arcs)),
+            "solver": f"{self.solver}, {self.nodes} nodes, {self.seconds:.2f} s",
+        }
+        lines = "".join(
+            f"<tr><th>{name}</th><td>{escape(text)}</td></tr>" for name, text in rows.items()
+        )
+        return f"<table>{lines}</table>"
 
 
 def check_result(problem: StructureProblem, result: SolveResult) -> None:

@@ -1,13 +1,18 @@
-// A card per variable: its states as buttons, each with its probability and a bar.
+// A card per variable: its states as buttons, each with its probability and a bar; a feature with
+// many states, such as the fine bins of a number, has a strip instead (strip.js).
 //
 // Tab goes from card to card, the arrow keys from state to state within one.
 
 import { make, makeButton, makeName } from "./elements.js";
 import { letRoam } from "./focus.js";
 import { label, percent } from "./format.js";
+import { buildStrip } from "./strip.js";
+
+const MOST_BUTTONS = 24;
 
 // toggle(variable, state) is called when a state is pressed.
 export function buildCard(variable, index, toggle) {
+  if (index > 0 && variable.states.length > MOST_BUTTONS) return buildStrip(variable, index, toggle);
   const title = `variable-${index}`;
   const heading = make("h3", { id: title, title: variable.name }, makeName(variable.name));
   const buttons = variable.states.map((state, s) => buildState(state, () => toggle(index, s)));
@@ -26,8 +31,9 @@ function buildState(state, press) {
 }
 
 // Show a posterior, null where there is none; the prior is marked on the bars.
-export function showPosterior({ card, buttons }, posterior, prior, observed) {
+export function showPosterior({ card, buttons, show }, posterior, prior, observed) {
   card.classList.toggle("observed", observed !== undefined);
+  if (show) show(posterior, observed);
   buttons.forEach((button, state) => {
     const probability = posterior ? posterior[state] : null;
     button.setAttribute("aria-pressed", String(observed === state));

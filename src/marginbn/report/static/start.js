@@ -10,6 +10,7 @@ const find = (id) => document.getElementById(id);
 function start() {
   const values = JSON.parse(find("values").textContent);
   const network = readNetwork(values.network);
+  network.variables.forEach((variable, i) => (variable.cuts = values.cuts[i]));
   const svg = document.querySelector(".picture svg");
   const mark = enlivenPicture(svg, find("inspector"), network);
   const setEvidence = buildExplorer(find("explore"), network, values.order, mark);

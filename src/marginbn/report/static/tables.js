@@ -4,6 +4,8 @@ import { make, makeButton, makeName } from "./elements.js";
 import { decimal } from "./format.js";
 
 const MOST_ROWS = 300; // longer tables are cut, with a button for the rest
+const MOST_COLUMNS = 24; // more bins of a number are shown in runs of neighbours
+const RUNS = 8;
 const MOST_PRINTED = 6000; // cells; if all tables together have more, only open ones are printed
 
 // One closed entry per variable.
@@ -46,9 +48,24 @@ export function buildTable(network, i) {
   return wrapper;
 }
 
+// The columns of a table: names, and which states each stands for, from start to before end.
+export function columnsOf({ states, cuts }) {
+  if (!cuts || states.length <= MOST_COLUMNS) {
+    return states.map((name, s) => ({ name, start: s, end: s + 1 }));
+  }
+  const edges = Array.from({ length: RUNS + 1 }, (_, k) => Math.floor((k * states.length) / RUNS));
+  return edges.slice(1).map((end, k) => ({ name: nameRun(cuts, edges[k], end), start: edges[k], end }));
+}
+
+function nameRun(cuts, start, end) {
+  const [low, high] = [cuts[start - 1], cuts[end - 1]].map((cut) => cut && Number(cut.toPrecision(5)));
+  if (start === 0) return `<= ${high}`;
+  return end > cuts.length ? `> ${low}` : `(${low}, ${high}]`;
+}
+
 function buildHead(network, i) {
   const parents = network.parents[i].map((p) => makeName(network.variables[p].name));
-  const heads = [...parents, ...network.variables[i].states.map((s) => makeName(s))];
+  const heads = [...parents, ...columnsOf(network.variables[i]).map(({ name }) => makeName(name))];
   return make("thead", {}, make("tr", {}, ...heads.map((name) => make("th", { scope: "col" }, name))));
 }
 
@@ -68,9 +85,11 @@ function appendRows(body, network, i, first, end) {
 function buildRow(network, i, row) {
   const arity = network.arities[i];
   const heads = parentStates(network, i, row).map((s) => make("th", { scope: "row" }, makeName(s)));
-  const cells = Array.from(network.logTables[i].subarray(row * arity, (row + 1) * arity), (value) => {
-    const cell = make("td", {}, decimal(Math.exp(value)));
-    cell.style.setProperty("--p", Math.exp(value));
+  const values = network.logTables[i].subarray(row * arity, (row + 1) * arity);
+  const cells = columnsOf(network.variables[i]).map(({ start, end }) => {
+    const probability = values.subarray(start, end).reduce((sum, value) => sum + Math.exp(value), 0);
+    const cell = make("td", {}, decimal(probability));
+    cell.style.setProperty("--p", probability);
     return cell;
   });
   return make("tr", {}, ...heads, ...cells);

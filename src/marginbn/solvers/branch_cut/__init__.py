@@ -23,8 +23,13 @@ class BranchCutSolver(Engine):
         return BranchCutShape.of(problem).needs(n_jobs)
 
     def prepare(self) -> None:
-        """Kernels are compiled when they are first used."""
+        """Compile the kernels (the first time on a machine, up to a minute, announced on stderr) or
+        load them.
+        """
         refuse_if_confined(LOADING, "loading the search engine")
+        from marginbn.solvers.branch_cut.engine import warm_up
+
+        warm_up()
 
     def tree(self, run: Run) -> SearchTree:
         """Nodes with a linear programme each."""

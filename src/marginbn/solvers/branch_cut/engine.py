@@ -7,18 +7,53 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from marginbn.data.encode import EncodedData, Variable
+from marginbn.problem.candidates import enumerate_candidates
+from marginbn.problem.problem import margin_problem
 from marginbn.solvers.branch_cut.arrays import IntArray
+from marginbn.solvers.branch_cut.kernels.climb import IncumbentSearch
 from marginbn.solvers.branch_cut.kernels.propagate import propagate
+from marginbn.solvers.branch_cut.rows import ClusterSeparator
 from marginbn.solvers.branch_cut.tree import Node, Tree, load_nodes, save_nodes
 from marginbn.solvers.branch_cut.visit import Team, Visitor, prepare
 from marginbn.solvers.branch_cut.warm import Warm
 from marginbn.solvers.checkpoint import SearchState
+from marginbn.solvers.compile import is_ready
+from marginbn.solvers.compile import prepare as prepare_kernels
+from marginbn.solvers.memory import COMPILING, refuse_if_confined
 from marginbn.solvers.result import Status
 from marginbn.solvers.run import Run
 from marginbn.solvers.tree_search import SEED_STEP, SearchTree, saved_tree
 
 if TYPE_CHECKING:
     from marginbn.solvers.branch_cut import BranchCutSolver
+
+
+def warm_up() -> None:
+    """Compile or load every kernel by calling it once; later calls return at once."""
+    if not is_ready(__package__):
+        refuse_if_confined(COMPILING, "compiling the search engine")
+    prepare_kernels(
+        __package__,
+        _call_kernels,
+        "the second search engine, once; this takes up to a minute",
+    )
+
+
+def _call_kernels() -> None:
+    """Types of arguments are the same for every problem, so that a tiny one will do."""
+    codes = np.array([[0, 0, 0], [0, 1, 0], [1, 1, 0], [1, 0, 1]], dtype=np.int32)
+    variables = tuple(Variable(name, ("0", "1")) for name in ("class", "x", "y"))
+    data = EncodedData(codes, np.ones(4), variables)
+    instance = prepare(margin_problem(data, enumerate_candidates(3, 2))).instance
+    finder, point = IncumbentSearch(instance, 0), np.zeros(instance.n_candidates)
+    point[instance.offsets[:-1]] = 1.0
+    chosen = finder.rounded(point, point)
+    assert chosen is not None  # the first candidates are the smallest sets
+    finder.around(finder.improved(chosen), 0.0, 1)
+    allowed = point >= 0
+    propagate(instance.offsets, instance.members, allowed, np.zeros((3, 3), dtype=bool))
+    ClusterSeparator(instance, 0).separate(point, 1, 0.0)
 
 
 class FirstVisitor(Visitor):

@@ -18,14 +18,16 @@ columns made on demand takes its place.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 
 from marginbn.solvers.branch_cut.arrays import BoolArray, FloatArray, Instance, IntArray
 from marginbn.solvers.branch_cut.kernels.propagate import holds, holds_any
 from marginbn.solvers.branch_cut.kernels.separation import next_random
-from marginbn.solvers.compile import entry as kernel
+from marginbn.solvers.compile import entry, kernel
+
+Array = TypeVar("Array", FloatArray, IntArray)
 
 ANY = -1
 """In place of a parent that a candidate must or must not have: no condition."""
@@ -119,7 +121,7 @@ def group_values(
             values[a] += weight * least[a]
 
 
-@kernel
+@entry
 def descendants(members: IntArray, chosen: IntArray, i: int, below: BoolArray) -> None:
     """Mark i and everything reached from it."""
     below[:] = False
@@ -206,7 +208,7 @@ def _reverse_arcs(land: Landscape, trial: Trial, stop: IntArray) -> bool:
     return improved
 
 
-@kernel
+@entry
 def climb(land: Landscape, chosen: IntArray, margins: FloatArray, stop: IntArray) -> float:
     """Improve ``chosen`` to a local optimum; returns its value."""
     largest = (land.offsets[1:] - land.offsets[:-1]).max()
@@ -237,7 +239,7 @@ def kick(land: Landscape, chosen: IntArray, size: int, state: IntArray) -> None:
             chosen[i] = k
 
 
-@kernel
+@entry
 def search_around(
     land: Landscape, best: IntArray, best_value: float, kicks: int, state: IntArray, stop: IntArray
 ) -> float:
@@ -257,6 +259,11 @@ def search_around(
     return best_value
 
 
+def _own(array: Array) -> Array:
+    """A copy: machine code for arrays that may be written to is not that for others."""
+    return np.array(array, order="C")
+
+
 class IncumbentSearch:
     """Finds good selections; one per worker."""
 
@@ -270,12 +277,12 @@ class IncumbentSearch:
         if dense is not None:
             self._land = Landscape(
                 dense,
-                np.ascontiguousarray(instance.linear),
-                instance.weights,
+                _own(instance.linear),
+                _own(instance.weights),
                 instance.gamma,
                 instance.n_rivals,
-                instance.offsets,
-                instance.members,
+                _own(instance.offsets),
+                _own(instance.members),
             )
 
     @property

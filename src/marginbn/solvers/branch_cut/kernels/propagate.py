@@ -17,7 +17,7 @@ from __future__ import annotations
 import numpy as np
 
 from marginbn.solvers.branch_cut.arrays import BoolArray, IntArray
-from marginbn.solvers.compile import entry as kernel
+from marginbn.solvers.compile import entry, kernel
 
 
 @kernel
@@ -29,7 +29,7 @@ def holds(members: IntArray, k: int, parent: int) -> bool:
     return found
 
 
-@kernel
+@entry
 def holds_any(members: IntArray, k: int, marked: BoolArray) -> bool:
     """Whether candidate k has a marked member."""
     for p in range(members.shape[1]):
@@ -40,7 +40,7 @@ def holds_any(members: IntArray, k: int, marked: BoolArray) -> bool:
     return False
 
 
-@kernel
+@entry
 def propagate(offsets: IntArray, members: IntArray, allowed: BoolArray, present: BoolArray) -> bool:
     """Tighten ``allowed`` (K,) and ``present`` (n, n), upper triangle; False if nothing is left.
 

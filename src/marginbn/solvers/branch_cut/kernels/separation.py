@@ -19,7 +19,7 @@ from typing import NamedTuple
 import numpy as np
 
 from marginbn.solvers.branch_cut.arrays import BoolArray, FloatArray, IntArray
-from marginbn.solvers.compile import entry as kernel
+from marginbn.solvers.compile import entry, kernel
 
 FULL = 1.0 - 1e-9
 """A flow of this much leaves no violated cut."""
@@ -253,7 +253,7 @@ def _try_arcs(support: SupportArrays, violation: float, found: Found) -> None:
                 _try_cluster(support, inside, violation, found)
 
 
-@kernel
+@entry
 def separate(
     support: SupportArrays, state: IntArray, n_random: int, violation: float, room: int
 ) -> tuple[BoolArray, FloatArray]:

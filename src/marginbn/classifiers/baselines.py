@@ -1,0 +1,103 @@
+"""What any classifier should be compared with: the most frequent class, and a logistic regression.
+
+Both learn from a table as it is: columns are prepared as the classifiers prepare them, numbers are
+standardised with the median for missing ones, categories become indicators.
+"""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.compose import make_column_transformer
+from sklearn.dummy import DummyClassifier
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.impute import SimpleImputer
+from sklearn.linear_model import LogisticRegression
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import OneHotEncoder, StandardScaler
+
+from marginbn.data.columns import Column
+from marginbn.data.labelled import LabelledTable
+from marginbn.data.preparation import PreparationSettings
+from marginbn.data.table import Table, as_table
+
+_ABSENT = "(missing)"
+
+
+class _Baseline:
+    """A scikit-learn model on the columns of a table."""
+
+    def __init__(self, settings: PreparationSettings | None = None, class_weight: Any = None):
+        self.settings = settings or PreparationSettings()
+        self.class_weight = class_weight
+
+    def fit(self, table: Table, labels: NDArray[Any]) -> Self:
+        """Learn from the rows of a table."""
+        self._preparation = self.settings.learn(table)
+        features = self._preparation.apply_to_all(table)
+        self._kinds = features.kinds
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ConvergenceWarning)
+            self._model = self._make(features).fit(
+                _as_array(features), labels, **self._weights(labels)
+            )
+        self.classes_: NDArray[Any] = self._model.classes_
+        return self
+
+    def predict_proba(self, table: Table) -> NDArray[np.float64]:
+        """Probability of every class."""
+        used = as_table(
+            table.select(self._preparation.used_names), kinds=self._preparation.used_kinds
+        )
+        features = as_table(self._preparation.apply(used), kinds=self._kinds)
+        answer: NDArray[np.float64] = self._model.predict_proba(_as_array(features))
+        return answer
+
+    def _make(self, features: Table) -> Any:
+        raise NotImplementedError
+
+    def _weights(self, labels: NDArray[Any]) -> dict[str, Any]:
+        """Arguments of the model's fit."""
+        return {}
+
+
+class MajorityBaseline(_Baseline):
+    """Always the most frequent class, with the shares of the classes as probabilities."""
+
+    def _make(self, features: Table) -> Any:
+        return DummyClassifier(strategy="prior")
+
+
+class LogisticBaseline(_Baseline):
+    """Logistic regression on standardised numbers and indicators of categories."""
+
+    def _make(self, features: Table) -> Any:
+        numeric = [i for i, c in enumerate(features.columns) if c.kind == "numeric"]
+        others = [i for i in range(features.n_columns) if i not in numeric]
+        fill = SimpleImputer(strategy="median", keep_empty_features=True)
+        columns = make_column_transformer(
+            (make_pipeline(fill, StandardScaler()), numeric),
+            (OneHotEncoder(handle_unknown="ignore"), others),
+        )
+        return make_pipeline(columns, LogisticRegression(max_iter=300))
+
+    def _weights(self, labels: NDArray[Any]) -> dict[str, Any]:
+        if self.class_weight is None:
+            return {}
+        weights = LabelledTable.of(Table(()), labels).reweighted(self.class_weight).weights
+        return {"logisticregression__sample_weight": weights}
+
+
+def _as_array(features: Table) -> NDArray[Any]:
+    """Numbers with NaN and labels with a word for missing, side by side."""
+    array = np.empty((features.n_rows, features.n_columns), dtype=object)
+    for i, column in enumerate(features.columns):
+        array[:, i] = column.numbers if column.kind == "numeric" else _labels(column)
+    return array
+
+
+def _labels(column: Column) -> NDArray[Any]:
+    return np.array([*column.labels, _ABSENT], dtype=object)[column.codes]

@@ -1,0 +1,185 @@
+"""What a classifier claims about its structure, and the certificate that proves it.
+
+The theorem of a certificate is about a structure and the data it was searched on: *coarse* data,
+numbers in the bins of the entropy cuts. What it says about the parameters differs:
+
+counted parameters
+    are functions of structure and data: they are computed again and compared;
+trained parameters
+    have bins of their own, and their network may have more arcs than the structure it was trained
+    from. The theorem is about that structure, whose name in a model is ``result_.structure``. What
+    can be compared is the generative twin beside them (:mod:`marginbn.parameters.twin`): its
+    tables, summed over the states of each coarse bin, are counted from the coarse data.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.utils.validation import check_is_fitted
+
+from marginbn import files
+from marginbn.classifiers.base import BaseBNClassifier, Evidence
+from marginbn.classifiers.search import resolve_arcs, resolve_forbidden
+from marginbn.data.encode import EncodedData, Variable
+from marginbn.exceptions import InputError
+from marginbn.network.network import BayesianNetwork
+from marginbn.parameters.twin import fit_twin
+from marginbn.problem.residuals import PRICE, RIDGE
+from marginbn.problem.scores import SCORES
+from marginbn.proof.certificate import Certificate, Data
+from marginbn.proof.checker import Verdict, read_within, verify_certificate
+from marginbn.proof.checker.verdict import Progress
+from marginbn.proof.theorem import NamedArcs, Statement
+
+
+def verify_model(
+    classifier: BaseBNClassifier,
+    certificate: files.PathLike | Certificate,
+    *,
+    progress: Progress | None = None,
+    expect: Statement | None = None,
+    max_memory: int | None = None,
+) -> Verdict:
+    """Check that a certificate proves what a classifier says about its structure.
+
+    The certificate must be of the classifier's data, score, candidates and structure, and its proof
+    must hold. If so, ``classifier.evidence_`` says so, and the classifier is *verified* instead of
+    *claimed* optimal wherever it is described. ``expect`` is asked for besides. Of a classifier
+    with trained parameters this is the structure it was trained from, ``result_.structure``; the
+    parameters are not proved to be anything.
+
+    Examples
+    --------
+    >>> import os, tempfile
+    >>> from marginbn import MaxMarginBNClassifier, describe, load_model, save_model, verify_model
+    >>> X, y = [["red"], ["red"], ["blue"]] * 9, ["a", "a", "b"] * 9
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     model, proof = os.path.join(folder, "model.json"), os.path.join(folder, "proof.cert")
+    ...     save_model(MaxMarginBNClassifier(certificate=proof).fit(X, y), model)
+    ...     clf = load_model(model)
+    ...     print(describe(clf).split(":")[0])
+    ...     verify_model(clf, proof).verified
+    ...     print(describe(clf).split(":")[0])
+    Claimed optimal, not checked
+    True
+    Verified optimal
+    """
+    wanted = [statement_of(classifier), expect or Statement()]
+    content = certificate
+    if not isinstance(content, Certificate):
+        content = read_within(content, max_memory)
+    verdict = verify_certificate(content, expect=wanted, progress=progress, max_memory=max_memory)
+    if verdict and not _has_tables_of(classifier, content.data):
+        verdict = replace(
+            verdict,
+            verified=False,
+            reason="the certificate proves another statement: its data do not give the tables of "
+            "the model",
+        )
+    if verdict:
+        evidence = getattr(classifier, "evidence_", Evidence())
+        classifier.evidence_ = replace(evidence, source="certificate", verdict=verdict)
+    return verdict
+
+
+def _has_tables_of(classifier: BaseBNClassifier, data: Data) -> bool:
+    """Whether the parameters are those of the data: no certificate speaks of them."""
+    if hasattr(classifier, "trained_"):
+        return all(_is_twin_of(member.answers.twin, data) for member in classifier.trained_)
+    network = classifier.network_
+    if network.groups is not None or data.states != tuple(v.states for v in network.variables):
+        return False
+    rows = EncodedData(data.codes, data.weights, network.variables)
+    fitted = BayesianNetwork.fit(rows, network.structure, classifier.smoothing_)
+    return _are_close(fitted.log_tables, network.log_tables)
+
+
+def _is_twin_of(twin: BayesianNetwork, data: Data) -> bool:
+    """Whether a twin, summed over the states of each coarse bin, is counted from coarse data."""
+    if tuple(map(len, data.states)) != twin.group_counts:
+        return False
+    coarse = tuple(map(Variable, twin.names, data.states))
+    rows = EncodedData(data.codes, data.weights, coarse)
+    counted = fit_twin(rows, None, twin.structure)
+    summed = [_sum_groups(twin, i) for i in range(twin.n_variables)]
+    return _are_close(counted.log_tables, summed)
+
+
+def _sum_groups(network: BayesianNetwork, i: int) -> NDArray[np.float64]:
+    """The log table of a variable over its groups instead of its states."""
+    groups = network.group_codes(i, np.arange(network.arities[i]))
+    members = groups[:, np.newaxis] == np.arange(network.group_counts[i])
+    return np.asarray(np.log(np.exp(network.log_tables[i]) @ members))
+
+
+def _are_close(some: Sequence[NDArray[Any]], others: Sequence[NDArray[Any]]) -> bool:
+    pairs = zip(some, others, strict=True)
+    return all(np.allclose(a, b, rtol=1e-9, atol=1e-9) for a, b in pairs)
+
+
+def statement_of(classifier: BaseBNClassifier) -> Statement:
+    """What a certificate of this classifier must prove; refused where nothing was searched."""
+    check_is_fitted(classifier)
+    network, params = classifier.network_, classifier.get_params(deep=False)
+    if "certificate" not in params or classifier.result_.solver == "single_class":
+        raise InputError(
+            f"there is no certificate for a {type(classifier).__name__} with "
+            f"{network.n_classes} classes: nothing was searched"
+        )
+    names, arcs = network.names, _asked_arcs(params, network)
+    return Statement(
+        target=names[0],
+        classes=network.variables[0].states,
+        features=names[1:],
+        data=getattr(classifier, "evidence_", Evidence()).data_sha256,
+        max_parents=getattr(classifier, "max_parents_", params["max_parents"]),
+        class_restricted=params.get("class_restricted", True),
+        required=arcs["required_arcs"],
+        forbidden=arcs["forbidden_arcs"],
+        structure=tuple(
+            (names[i], tuple(names[p] for p in parents))
+            for i, parents in enumerate(classifier.result_.structure.parents)
+        ),
+        objective=classifier.result_.objective,
+        **_score_of(params, gamma=getattr(classifier, "gamma_", params.get("gamma"))),
+    )
+
+
+def _score_of(params: dict[str, Any], gamma: float | None) -> dict[str, Any]:
+    """The score by the name that certificates have for it, and its numbers."""
+    if gamma is not None:
+        return {"score": params["margin"], "gamma": gamma, "smoothing": float(params["smoothing"])}
+    if is_residual(params):
+        return {"score": SCORES[params["score"]].certificate, "ridge": RIDGE, "price": PRICE}
+    size = float(params["equivalent_sample_size"]) if params["score"] == "bdeu" else None
+    return {"score": SCORES[params["score"]].certificate, "equivalent_sample_size": size}
+
+
+def is_residual(params: dict[str, Any]) -> bool:
+    """Whether these parameters ask for a score of residuals."""
+    name = params.get("score")  # of a file: anything
+    return isinstance(name, str) and name in SCORES and SCORES[name].of_residuals
+
+
+def _asked_arcs(params: dict[str, Any], network: BayesianNetwork) -> dict[str, NamedArcs]:
+    """Required and forbidden arcs, but for those that a residual score takes for granted."""
+    names = network.names
+    required = resolve_arcs(params["required_arcs"], names, "required_arcs")
+    arcs = {
+        "required_arcs": _named_arcs(required, names),
+        "forbidden_arcs": _named_arcs(resolve_forbidden(params, names), names),
+    }
+    if is_residual(params):
+        target = network.names[0]
+        arcs["required_arcs"] = tuple(a for a in arcs["required_arcs"] if a[0] != target)
+        arcs["forbidden_arcs"] = tuple(a for a in arcs["forbidden_arcs"] if a[1] != target)
+    return arcs
+
+
+def _named_arcs(arcs: Sequence[tuple[int, int]], names: Sequence[str]) -> NamedArcs:
+    return tuple((names[p], names[c]) for p, c in arcs)

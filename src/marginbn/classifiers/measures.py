@@ -1,0 +1,204 @@
+"""How good predictions are, as people measure it: the measures of scikit-learn.
+
+Rows are judged by the probabilities they are given. Labels are compared as text, so that 1 and "1"
+are the same class; a class that training never saw has probability 0 and counts as wrong. The Brier
+score is the mean square error of the probability of the second class where there are two, and
+the sum over the classes elsewhere. AUC is that of one class against the rest, and its mean over the
+classes that occur beside others.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn import metrics
+
+from marginbn.exceptions import InputError
+from marginbn.network.wording import align, percent
+
+CALIBRATION_BINS = 10
+_MOST_CONFUSED = 12
+"""Classes up to which the table of confusion is shown."""
+
+
+@dataclass(frozen=True)
+class ClassQuality:
+    """One class against the rest; None where a measure has no meaning."""
+
+    label: str
+    n_rows: int
+    precision: float | None
+    recall: float | None
+    auc: float | None
+
+
+@dataclass(frozen=True)
+class CalibrationBin:
+    """Predictions of about the same confidence: how sure they were, and how often right."""
+
+    confidence: float
+    accuracy: float
+    n_rows: int
+
+
+@dataclass(frozen=True)
+class Quality:
+    """Measures of predictions on rows with known classes; build it with :meth:`measure`.
+
+    Examples
+    --------
+    >>> quality = Quality.measure(["a", "b"], ["a", "b", "b"], [[0.9, 0.1], [0.6, 0.4], [0.2, 0.8]])
+    >>> round(quality.accuracy, 3), quality.balanced_accuracy, quality.auc
+    (0.667, 0.75, 1.0)
+    >>> quality.confusion
+    ((1, 0), (1, 1))
+    """
+
+    n_rows: int
+    accuracy: float
+    balanced_accuracy: float
+    log_loss: float
+    brier: float
+    auc: float | None
+    classes: tuple[ClassQuality, ...]
+    confusion: tuple[tuple[int, ...], ...]  # rows are true classes, columns predicted ones
+    calibration: tuple[CalibrationBin, ...]
+    calibration_error: float
+
+    @classmethod
+    def measure(
+        cls, classes: Sequence[Any], labels: ArrayLike, probabilities: ArrayLike
+    ) -> Quality:
+        """Measure probabilities, float (n_rows, n_classes), of rows with the given labels."""
+        truth = np.asarray(labels).astype(str)
+        names, given = [str(c) for c in classes], np.asarray(probabilities, dtype=np.float64)
+        if given.shape != (len(truth), len(names)) or not len(truth):
+            raise InputError(
+                f"probabilities must have the shape {(len(truth), len(names))} and a row, "
+                f"got {given.shape}"
+            )
+        names, given = _with_strange_classes(names, truth, given)
+        predicted = np.array(names)[given.argmax(axis=1)]
+        by_class = _by_class(names, truth, predicted, given)
+        areas = [c.auc for c in by_class if c.auc is not None]
+        bins, error = _calibration(given.max(axis=1), predicted == truth)
+        recalls = [c.recall for c in by_class if c.recall is not None]
+        confusion = [[int(((truth == a) & (predicted == b)).sum()) for b in names] for a in names]
+        return cls(
+            n_rows=len(truth),
+            accuracy=float(metrics.accuracy_score(truth, predicted)),
+            balanced_accuracy=float(np.mean(recalls)),
+            log_loss=_log_loss(names, truth, given),
+            brier=_brier(names, truth, given),
+            auc=float(np.mean(areas)) if areas else None,
+            classes=by_class,
+            confusion=tuple(map(tuple, confusion)),
+            calibration=bins,
+            calibration_error=error,
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """All measures as JSON values."""
+        return asdict(self)
+
+    def numbers(self) -> dict[str, float | None]:
+        """The measures that are one number, and the number of rows."""
+        names = ("n_rows", "accuracy", "balanced_accuracy", "log_loss", "brier", "auc")
+        return {name: getattr(self, name) for name in (*names, "calibration_error")}
+
+    def summary(self) -> list[list[str]]:
+        """Name and value of the measures that are one number."""
+        return [
+            ["balanced accuracy", percent(self.balanced_accuracy)],
+            ["AUC", _decimals(self.auc)],
+            ["log loss", _decimals(self.log_loss)],
+            ["Brier score", _decimals(self.brier)],
+            ["calibration error", _decimals(self.calibration_error)],
+        ]
+
+    def lines(self) -> list[str]:
+        """All of it for a terminal."""
+        table = [["class", "rows", "recall", "precision", "AUC"]]
+        for c in self.classes:
+            shares = [_share(c.recall), _share(c.precision)]
+            table.append([c.label, str(c.n_rows), *shares, _decimals(c.auc)])
+        text = [*align(self.summary()), "", *align(table)]
+        if len(self.classes) <= _MOST_CONFUSED:
+            text += ["", *align(self._confusion_rows())]
+        return text
+
+    def _confusion_rows(self) -> list[list[str]]:
+        labels = [c.label for c in self.classes]
+        head = ["true \\ predicted", *labels]
+        return [head, *([n, *map(str, row)] for n, row in zip(labels, self.confusion, strict=True))]
+
+
+def _decimals(value: float | None) -> str:
+    return "-" if value is None else f"{value:.4f}"
+
+
+def _share(value: float | None) -> str:
+    return "-" if value is None else percent(value)
+
+
+def _with_strange_classes(
+    names: list[str], truth: NDArray[Any], given: NDArray[np.float64]
+) -> tuple[list[str], NDArray[np.float64]]:
+    """Classes that only the rows have, with probability 0."""
+    strange = sorted(set(truth.tolist()) - set(names))
+    return names + strange, np.hstack([given, np.zeros((len(given), len(strange)))])
+
+
+def _by_class(
+    names: Sequence[str],
+    truth: NDArray[Any],
+    predicted: NDArray[Any],
+    given: NDArray[np.float64],
+) -> tuple[ClassQuality, ...]:
+    answers = []
+    for i, name in enumerate(names):
+        is_class, says_class = truth == name, predicted == name
+        right, n_class, n_says = (is_class & says_class).sum(), is_class.sum(), says_class.sum()
+        mixed = 0 < n_class < len(truth)
+        answers.append(
+            ClassQuality(
+                label=name,
+                n_rows=int(n_class),
+                precision=float(right / n_says) if n_says else None,
+                recall=float(right / n_class) if n_class else None,
+                auc=float(metrics.roc_auc_score(is_class, given[:, i])) if mixed else None,
+            )
+        )
+    return tuple(answers)
+
+
+def _log_loss(names: Sequence[str], truth: NDArray[Any], given: NDArray[np.float64]) -> float:
+    places = {name: i for i, name in enumerate(names)}
+    own = given[np.arange(len(truth)), [places[label] for label in truth.tolist()]]
+    return float(-np.log(np.clip(own, np.finfo(np.float64).eps, 1.0)).mean())
+
+
+def _brier(names: Sequence[str], truth: NDArray[Any], given: NDArray[np.float64]) -> float:
+    errors = (given - (truth[:, np.newaxis] == np.array(names))) ** 2
+    return float((errors[:, 1] if len(names) == 2 else errors.sum(axis=1)).mean())
+
+
+def _calibration(
+    confidence: NDArray[np.float64], right: NDArray[np.bool_]
+) -> tuple[tuple[CalibrationBin, ...], float]:
+    """Curve over bins of equal width, and the mean distance from the diagonal by rows."""
+    bins = np.minimum((confidence * CALIBRATION_BINS).astype(int), CALIBRATION_BINS - 1)
+    found = []
+    for b in np.unique(bins):
+        rows = bins == b
+        found.append(
+            CalibrationBin(
+                float(confidence[rows].mean()), float(right[rows].mean()), int(rows.sum())
+            )
+        )
+    error = sum(abs(c.confidence - c.accuracy) * c.n_rows for c in found) / len(right)
+    return tuple(found), float(error)

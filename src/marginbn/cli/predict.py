@@ -1,0 +1,182 @@
+"""``marginbn predict``: the class of every row of a file, chunk by chunk in constant memory."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from marginbn.cli import options
+from marginbn.cli.model import CertificateOption, load_checked
+from marginbn.cli.running import (
+    DONE,
+    ERROR,
+    data_stream,
+    note,
+    print_json,
+    try_outputs,
+    write_output,
+)
+from marginbn.exceptions import InputError
+
+if TYPE_CHECKING:
+    from marginbn.classifiers import BaseBNClassifier
+    from marginbn.data.readers import RowChunks
+
+Chunk = list[Any]
+"""Some rows of the answer, by columns."""
+
+
+def predict(
+    model: options.ModelArgument,
+    rows: options.RowOptions,
+    proba: Annotated[
+        bool, typer.Option("--proba", help="Add a column with the probability of each class.")
+    ] = False,
+    keep: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="COL,COL",
+            help="Columns of TABLE to write before the prediction, such as an id; may be repeated.",
+        ),
+    ] = None,
+    safe_csv: Annotated[
+        bool,
+        typer.Option(
+            "--safe-csv",
+            help="For spreadsheets: labels that could be formulas (= + - @ in front) get an "
+            "apostrophe before them.",
+        ),
+    ] = False,
+    output: Annotated[
+        Path | None,
+        typer.Option(
+            "--output", "-o", metavar="FILE", help="Write to this file: CSV, or .parquet."
+        ),
+    ] = None,
+    certificate: CertificateOption = None,
+    json: options.JsonOption = False,
+    quiet: options.QuietOption = False,
+) -> int:
+    """Predict the class of every row of TABLE, as CSV or Parquet.
+
+    Columns are matched by name; others, such as the class itself, are ignored. Missing values are
+    summed out, and so are categories that training never saw. Rows are read and written some at a
+    time, so a table may be larger than the memory.
+    """
+    from marginbn.report.summary import verdict
+
+    is_parquet = output is not None and output.suffix.lower() == ".parquet"
+    if is_parquet:
+        from marginbn.data.writers import check_parquet
+
+        check_parquet()
+    try_outputs(output=output)
+    classifier = load_checked(model, certificate)
+    note(f"{model}: {verdict(classifier)}", quiet)
+    answers = _Answers(classifier, rows, tuple(keep or ()), proba)
+    if json:
+        print_json(answers.as_columns())
+        return DONE
+    if output is None:
+        answers.write(data_stream(), safe_csv=safe_csv)
+        return DONE
+    write = answers.write_parquet if is_parquet else partial(answers.write, safe_csv=safe_csv)
+    saved = write_output(output, write)
+    if not saved and answers.can_be_read_again():
+        answers.write(data_stream(), safe_csv=safe_csv)
+    return DONE if saved else ERROR
+
+
+@dataclass
+class _Answers:
+    """What is to be written; every pass reads the table anew, but for stdin, which has only one."""
+
+    classifier: BaseBNClassifier
+    rows: options.RowOptions
+    keep: tuple[str, ...]
+    proba: bool
+    failure: InputError | None = None  # of reading, as against writing
+
+    def can_be_read_again(self) -> bool:
+        """Whether a second pass makes sense."""
+        return self.failure is None and self.rows.table != options.STDIN
+
+    def as_columns(self) -> dict[str, list[Any]]:
+        """All answers at once, by the name of the column."""
+        from marginbn.data.writers import values_of_column
+
+        with self._opened() as (names, chunks):
+            columns: list[list[Any]] = [[] for _ in names]
+            for chunk in chunks:
+                for whole, part in zip(columns, chunk, strict=True):
+                    whole += values_of_column(part)
+        return dict(zip(names, columns, strict=True))
+
+    def write(self, target: Any, *, safe_csv: bool) -> None:
+        """As CSV, to a file or a stream."""
+        from marginbn.data.writers import write_csv_chunks
+
+        with self._opened() as (names, chunks):
+            write_csv_chunks(target, names, chunks, for_spreadsheets=safe_csv)
+
+    def write_parquet(self, path: str) -> None:
+        """As a Parquet file."""
+        from marginbn.data.writers import write_parquet_chunks
+
+        with self._opened() as (names, chunks):
+            write_parquet_chunks(path, names, chunks)
+
+    @contextmanager
+    def _opened(self) -> Iterator[tuple[list[str], Iterator[Chunk]]]:
+        """Names of the columns of the answer, and its chunks."""
+        from marginbn.cli.data import check_columns, find_kept, open_rows
+
+        if self.failure is not None:
+            raise self.failure
+        with ExitStack() as stack:
+            with self._remembering():
+                source = stack.enter_context(open_rows(self.rows))
+                kept = find_kept(self.keep, source.names)
+                check_columns(self.classifier, source.names, self.rows.allow_missing_columns)
+            yield self._names(kept), self._chunks(source, kept)
+            if self.rows.table == options.STDIN:
+                self.failure = InputError("standard input can be read only once")
+
+    @contextmanager
+    def _remembering(self) -> Iterator[None]:
+        try:
+            yield
+        except InputError as error:
+            self.failure = error
+            raise
+
+    def _names(self, kept: Sequence[str]) -> list[str]:
+        network = self.classifier.network_
+        target = network.names[0]
+        while target in kept:
+            target += "_predicted"
+        states = network.variables[0].states if self.proba else ()
+        return [*kept, target, *(f"P({label})" for label in states)]
+
+    def _chunks(self, source: RowChunks, kept: Sequence[str]) -> Iterator[Chunk]:
+        import numpy as np
+
+        from marginbn.classifiers.base import log_posteriors
+        from marginbn.cli.data import encoded_chunks, kept_column
+        from marginbn.data.writers import Coded
+
+        classes = self.classifier.classes_.tolist()
+        with self._remembering():
+            for chunk, codes in encoded_chunks(self.classifier, source, kept):
+                joint = self.classifier._log_joint_of_codes(codes)
+                columns = [kept_column(chunk, name) for name in kept]
+                columns.append(Coded(joint.argmax(axis=1), classes))
+                if self.proba:
+                    columns += [*np.exp(log_posteriors(joint)).T]
+                yield columns

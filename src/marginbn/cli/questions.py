@@ -1,0 +1,282 @@
+"""Questions to a saved classifier: ``explain`` (why is this row predicted so?) and ``ask``."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from marginbn.cli import options
+from marginbn.cli.model import load_checked
+from marginbn.cli.running import print_json, print_text
+from marginbn.exceptions import InputError
+from marginbn.network.wording import align, assignment, counted, percent
+
+if TYPE_CHECKING:
+    from marginbn.classifiers import BaseBNClassifier
+    from marginbn.network.explain import Explanation
+
+SHOWN_ROWS = 5
+SHOWN_STATES = 12
+
+
+def explain(
+    model: options.ModelArgument,
+    rows: options.RowOptions,
+    only: Annotated[
+        str,
+        typer.Option(
+            "--rows",
+            metavar="0,3,7-9",
+            help="Rows to explain, the first is 0; or all. [default: the first five]",
+            show_default=False,
+        ),
+    ] = f"0-{SHOWN_ROWS - 1}",
+    most: Annotated[
+        int, typer.Option(metavar="N", help="Contributions to print per row.", min=1)
+    ] = 12,
+    json: options.JsonOption = False,
+) -> None:
+    """Tell why rows of TABLE are predicted as they are.
+
+    The log margin of the predicted class against its nearest rival is a sum with one term per
+    variable; a term of log 2 doubles the odds.
+    """
+    wanted = _Wanted.parse(only)
+    classifier = load_checked(model, None)
+    found = _explanations(classifier, rows, wanted)
+    if json:
+        print_json({"explanations": [entry.to_dict() for entry in found]})
+        return
+    for position, entry in enumerate(found):
+        print_text(("\n" if position else "") + entry.text(most))
+
+
+@dataclass(frozen=True)
+class _Wanted:
+    """Numbers of rows as ranges, both ends included; no range stands for all rows."""
+
+    ranges: tuple[tuple[int, int], ...]
+
+    @classmethod
+    def parse(cls, text: str) -> _Wanted:
+        """As in ``0,3,7-9``, or ``all``."""
+        if text == "all":
+            return cls(())
+        ranges = []
+        for part in text.split(","):
+            first, dash, last = part.strip().partition("-")
+            if not (first.isdecimal() and (last if dash else first).isdecimal()):
+                raise typer.BadParameter(
+                    f"write numbers and ranges, as in 0,3,7-9, or all; got {text!r}",
+                    param_hint="--rows",
+                )
+            ranges.append((int(first), int(last or first)))
+        return cls(tuple(ranges))
+
+    def __contains__(self, row: int) -> bool:
+        return not self.ranges or any(low <= row <= high for low, high in self.ranges)
+
+    @property
+    def first(self) -> int:
+        """The first row that is wanted."""
+        return min((low for low, _ in self.ranges), default=0)
+
+    def ends_before(self, row: int) -> bool:
+        """Whether neither this row nor one below it is wanted."""
+        return bool(self.ranges) and all(high < row for _, high in self.ranges)
+
+
+def _explanations(
+    classifier: BaseBNClassifier, rows: options.RowOptions, wanted: _Wanted
+) -> Iterator[Explanation]:
+    """Explanations of the wanted rows, in the order of the file, read no further than needed."""
+    from dataclasses import replace
+
+    from marginbn.cli.data import check_columns, encoded_chunks, open_rows
+    from marginbn.network.explain import explain_codes
+
+    with open_rows(rows) as source:
+        check_columns(classifier, source.names, rows.allow_missing_columns)
+        start = 0
+        for _, codes in encoded_chunks(classifier, source):
+            places = [i for i in range(len(codes)) if start + i in wanted]
+            if places:
+                part = codes[places, 1:]
+                found = explain_codes(classifier.network_, classifier.classes_, part)
+                for place, entry in zip(places, found, strict=True):
+                    yield replace(entry, row=start + place)
+            start += len(codes)
+            if wanted.ends_before(start):
+                return
+        if start <= wanted.first:
+            raise InputError(f"--rows: there is no row {wanted.first}; the table has {start} rows")
+
+
+# --- ask ------------------------------------------------------------------------------------------
+
+
+def ask(
+    model: options.ModelArgument,
+    evidence: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="[NAME=VALUE]...",
+            help="What is known, in the values of the table: a number falls into its bin.",
+            show_default=False,
+        ),
+    ] = None,
+    show: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="NAME", help="Variable to ask for; may be repeated. [default: the class]"
+        ),
+    ] = None,
+    everything: Annotated[
+        bool, typer.Option("--all", help="Ask for every variable that is not known.")
+    ] = False,
+    json: options.JsonOption = False,
+) -> None:
+    """Ask how probable the values of a variable are, given others.
+
+    As in: marginbn ask model.json Age=53 Sex=male --show Survived. What is not said is summed out.
+    """
+    classifier = load_checked(model, None)
+    network = classifier.network_
+    known = _read_evidence(classifier, evidence or [])
+    asked = [network.variable_index(_checked_name(name, network.names)) for name in show or ()]
+    if everything:
+        asked += [i for i in range(network.n_variables) if i not in known]
+    asked = list(dict.fromkeys(asked)) or [0]
+    after, before = _answers(classifier, known, asked), _answers(classifier, {}, asked)
+    if json:
+        states = {network.names[i]: network.variables[i].states[code] for i, code in known.items()}
+        print_json({"evidence": states, "posterior": after, "prior": before})
+        return
+    print_text("\n".join(_describe_answers(classifier, known, after, before)))
+
+
+def _checked_name(name: str, names: Sequence[str]) -> str:
+    from marginbn.data.table import suggestion
+
+    if name not in names:
+        close = suggestion(name, names).replace("the columns are", "the variables are")
+        raise InputError(f"there is no variable {name!r}{close}")
+    return name
+
+
+def _read_evidence(classifier: BaseBNClassifier, texts: Sequence[str]) -> dict[int, int]:
+    """State by variable of texts like ``Age=53``."""
+    known: dict[int, int] = {}
+    for text in texts:
+        name, value = _split(text, classifier.network_.names)
+        i = classifier.network_.variable_index(name)
+        if i in known:
+            raise InputError(f"{name!r} is said twice; say it once")
+        known[i] = state_of_text(classifier, i, value)
+    return known
+
+
+def _split(text: str, names: Sequence[str]) -> tuple[str, str]:
+    """Name and value; a name may hold an equals sign, so the longest that is one counts."""
+    if "=" not in text:
+        raise typer.BadParameter(f"write NAME=VALUE, as in Age=53, got {text!r}")
+    begun = [name for name in names if text.startswith(f"{name}=")]
+    name = max(begun, key=len) if begun else text.partition("=")[0].strip()
+    value = text[len(name) + 1 :] if begun else ""
+    return _checked_name(name, names), value.strip()
+
+
+def state_of_text(classifier: BaseBNClassifier, i: int, text: str) -> int:
+    """Code of the state that a value has, or whose label the text is."""
+    from marginbn.data.coded_text import read_texts, wanted_columns
+    from marginbn.data.preparation import ColumnPlan, Preparation
+    from marginbn.data.text import MISSING_TEXTS, Origin
+
+    variable = classifier.network_.variables[i]
+    if text in variable.states:
+        return variable.states.index(text)
+    code = -1
+    if i > 0:
+        coding = classifier.coding_.columns[i - 1]
+        if coding.kind == "numeric" and text not in MISSING_TEXTS:
+            _check_number(variable.name, text)
+        plans = {p.name: p for p in classifier._preparation.columns if p.kind != "date"}
+        plan = plans.get(coding.name) or ColumnPlan(coding.name, coding.kind)  # part of a date
+        (wanted,) = wanted_columns(Preparation((plan,)), classifier.coding_)
+        (column,) = plan.apply(read_texts(wanted, [text], Origin("", [1])))
+        code = int(coding.encode(column)[0])
+    if code < 0:
+        _refuse_value(variable.name, text, variable.states)
+    return code
+
+
+def _check_number(name: str, text: str) -> None:
+    from marginbn.data.columns import parse_number
+
+    number = parse_number(text)
+    if number is None or abs(number) == float("inf"):
+        raise InputError(f"{name!r} is a number, got {text!r}; write it as in {name}=1.5")
+
+
+def _refuse_value(name: str, text: str, states: Sequence[str]) -> None:
+    from marginbn.data.table import suggestion
+    from marginbn.data.text import MISSING_TEXTS
+
+    if text in MISSING_TEXTS:
+        raise InputError(f"{name!r} has no value; leave it out: what is not said is summed out")
+    close = suggestion(text, states).replace("the columns are", "its values are")
+    raise InputError(f"{name!r} has no value {text!r}{close}")
+
+
+def _answers(
+    classifier: BaseBNClassifier, known: dict[int, int], asked: Sequence[int]
+) -> dict[str, dict[str, float]]:
+    """Probability by state and variable; for the class as ``predict --proba`` says it."""
+    import numpy as np
+
+    from marginbn.classifiers.base import log_posteriors
+
+    network = classifier.network_
+    found: dict[str, Any] = {}
+    if any(i > 0 or i in known for i in asked):
+        states: dict[str | int, str] = {
+            network.names[i]: network.variables[i].states[c] for i, c in known.items()
+        }
+        found = network.marginals(states)
+    if 0 not in known:
+        codes = np.full((1, network.n_variables), -1, dtype=np.int32)
+        codes[0, list(known)] = list(known.values())
+        joint = classifier._log_joint_of_codes(codes)
+        found[network.names[0]] = np.exp(log_posteriors(joint))[0]
+    variables = [network.variables[i] for i in asked]
+    return {v.name: dict(zip(v.states, found[v.name].tolist(), strict=True)) for v in variables}
+
+
+def _describe_answers(
+    classifier: BaseBNClassifier,
+    known: dict[int, int],
+    after: dict[str, dict[str, float]],
+    before: dict[str, dict[str, float]],
+) -> Iterator[str]:
+    """What is known, then a small table per variable."""
+    variables = classifier.network_.variables
+    given = [assignment(variables[i].name, variables[i].states[c]) for i, c in known.items()]
+    yield f"Given {', '.join(given)}" if given else "Nothing is given"
+    for name, posterior in after.items():
+        shown = list(posterior)
+        if len(shown) > SHOWN_STATES:
+            shown = sorted(shown, key=posterior.__getitem__, reverse=True)[:SHOWN_STATES]
+        header = [name, "given this", "otherwise"] if given else [name, "probability"]
+        rows = [
+            [state, *(percent(p[state]) for p in ((posterior, before[name])[: len(header) - 1]))]
+            for state in shown
+        ]
+        yield ""
+        yield from align([header, *rows])
+        left = len(posterior) - len(shown)
+        if left:
+            rest = 1 - sum(posterior[state] for state in shown)
+            yield f"  and {counted(left, 'other value')} with {percent(max(rest, 0.0))} together"

@@ -1,0 +1,89 @@
+"""Columns that name a row instead of describing it: numbers of rows and customers, names, tickets.
+
+Nothing can be learned from a value that no other row has, but a table of counts takes each of them
+for a state. A column is an identifier if
+
+- it is categorical, and more than half of its values are values of their own;
+- it holds whole numbers, no two of them equal, which go up (or down) from row to row, or leave
+  out at most every second number, or whose column is called an id.
+
+Short columns are never identifiers: among a dozen rows distinct values are no wonder.
+"""
+
+from __future__ import annotations
+
+import re
+
+import numpy as np
+
+from marginbn.data.columns import Column, parse_number
+from marginbn.data.dates import looks_like_dates
+
+LEAST_VALUES = 20
+"""A column with fewer values is never taken for an identifier."""
+
+LEAST_DENSE_VALUES = 50
+"""The same for whole numbers in any order: a few ages may well be distinct by chance."""
+
+_ID_WORDS = "id|ids|uid|guid|uuid|index|key|nr|no|num|number|row"
+_ID_NAME = re.compile(rf"(?:^|[^a-z])(?:{_ID_WORDS}|unnamed: ?\d*)$|^$|[a-z]I[dD]$")
+
+
+def why_identifier(column: Column) -> str | None:
+    """In a few words why a column names its rows; None if it does not."""
+    return _of_categories(column) if column.kind == "categorical" else _of_numbers(column)
+
+
+def _of_categories(column: Column) -> str | None:
+    counts = np.bincount(column.codes[column.codes >= 0], minlength=len(column.categories))
+    n_values, n_distinct = int(counts.sum()), int(np.count_nonzero(counts))
+    if n_values < LEAST_VALUES or 2 * n_distinct <= n_values:
+        return None
+    remedy = what_else(column)
+    return f"{n_distinct} of {n_values} values differ{f', {remedy}' if remedy else ''}"
+
+
+def what_else(column: Column) -> str:
+    """What a column of many categories is more likely: dates, numbers, or numbers but for a few
+    words; empty if it is what it seems.
+    """
+    used = np.bincount(column.codes[column.codes >= 0], minlength=len(column.categories)) > 0
+    seen = [c for c, is_used in zip(column.categories, used, strict=True) if is_used]
+    if looks_like_dates(seen):
+        return f"dates: column_kinds={{{column.name!r}: 'date'}} makes year, month, weekday"
+    words = [c for c in seen if isinstance(c, str) and parse_number(c) is None]
+    if len(seen) <= LEAST_VALUES or not any(isinstance(c, str) for c in seen):
+        return ""
+    if not words:
+        return f"numbers as text: column_kinds={{{column.name!r}: 'numeric'}} reads them"
+    if LEAST_VALUES * len(words) <= len(seen):
+        return f"numbers but for {words[0]!r}: make that missing, and the column numeric"
+    return ""
+
+
+def _of_numbers(column: Column) -> str | None:
+    values = column.numbers[~column.missing]
+    if len(values) < LEAST_VALUES or (values != np.floor(values)).any():
+        return None
+    ordered = np.sort(values)
+    if (np.diff(ordered) == 0).any():
+        return None
+    steps = np.diff(values)
+    if (steps > 0).all() or (steps < 0).all():
+        return f"{len(values)} whole numbers in order, no two equal"
+    if len(values) >= LEAST_DENSE_VALUES and ordered[-1] - ordered[0] < 2 * len(values):
+        return f"{len(values)} whole numbers with few gaps, no two equal"
+    if is_id_name(column.name):
+        return f"{len(values)} whole numbers, no two equal, in a column of that name"
+    return None
+
+
+def is_id_name(name: str) -> bool:
+    """Whether a column is called like an identifier.
+
+    Examples
+    --------
+    >>> [is_id_name(name) for name in ("id", "PassengerId", "row_no", "Unnamed: 0", "valid")]
+    [True, True, True, True, False]
+    """
+    return bool(_ID_NAME.search(name.strip()) or _ID_NAME.search(name.strip().lower()))

@@ -1,0 +1,391 @@
+"""A look at a table before anything is learned from it.
+
+:func:`inspect_data` says what a fit will make of every column and every row, and what should give
+pause: identifiers, empty and constant columns, rare categories, missing values and what each way to
+treat them costs, small and dominating classes, more parameters than rows.
+
+The parameters are counted as they would be learned. With k classes and features of a_i states after
+discretisation, naive Bayes has
+
+    (k - 1) + k sum_i (a_i - 1)
+
+free parameters, and a network in which every feature has one more parent has up to max_j a_j times
+the sum.
+"""
+
+from __future__ import annotations
+
+import html
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from marginbn.data.columns import Column
+from marginbn.data.encode import encode_training
+from marginbn.data.identifiers import what_else, why_identifier
+from marginbn.data.labelled import LabelledTable
+from marginbn.data.missing_values import MissingPolicy, missing_cost
+from marginbn.data.preparation import MAX_STATES, Preparation, PreparationSettings, messages
+from marginbn.data.table import Kinds, as_column, as_table
+from marginbn.exceptions import InputError
+
+RARE_COUNT = 5
+"""A category or class with fewer rows is called rare."""
+
+DOMINANT_SHARE = 0.9
+"""A class with a larger share of the rows is told."""
+
+POLICIES = ("drop", "auto", "state")
+_SHOWN = 8
+
+
+@dataclass(frozen=True)
+class ColumnReport:
+    """One feature column.
+
+    Parameters
+    ----------
+    name, kind
+        Of the column.
+    n_missing, n_distinct, n_rare
+        Rows without a value, distinct values, and categories with fewer than 5 rows.
+    n_states
+        States that are learned from, after discretisation; 0 if it is left out.
+    remark
+        What should give pause, in a few words; empty if nothing should.
+    """
+
+    name: str
+    kind: str
+    n_missing: int
+    n_distinct: int
+    n_rare: int
+    n_states: int
+    remark: str
+
+
+@dataclass(frozen=True)
+class PolicyReport:
+    """What a way to treat missing values costs: rows, and classes of which none is left."""
+
+    n_rows_lost: int
+    lost_classes: tuple[Any, ...]
+
+
+@dataclass(frozen=True)
+class DataReport:
+    """What a table holds, what a fit will make of it, and what should give pause.
+
+    Parameters
+    ----------
+    target, n_rows, n_without_class
+        Name of the class, rows, and rows that have no class.
+    classes
+        Rows of each class.
+    columns
+        One entry per feature column.
+    policies
+        Cost of ``missing="drop"``, ``"auto"`` and ``"state"``.
+    n_parameters, n_parameters_tree
+        Free parameters of naive Bayes, and at most with one more parent per feature.
+    done
+        What a fit does with columns, one line each; it says the same in warnings.
+    hints
+        What else should give pause, one line each.
+
+    Examples
+    --------
+    >>> from marginbn import inspect_data
+    >>> X = [[f"n{i}", "red" if i % 3 else "blue", None] for i in range(30)]
+    >>> report = inspect_data(X, [i % 2 for i in range(30)])
+    >>> {column.name: column.remark for column in report.columns if column.remark}
+    {'x0': 'left out: 30 of 30 values differ', 'x2': 'left out: it has no value in any row'}
+    >>> report.classes, report.n_parameters
+    ({0: 15, 1: 15}, 3)
+    """
+
+    target: str
+    n_rows: int
+    n_without_class: int
+    classes: dict[Any, int]
+    columns: tuple[ColumnReport, ...]
+    policies: dict[str, PolicyReport]
+    n_parameters: int
+    n_parameters_tree: int
+    done: tuple[str, ...]
+    hints: tuple[str, ...]
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """Everything that should be read before the verdict, one line each."""
+        return (*self.done, *self.hints)
+
+    def to_dict(self) -> dict[str, Any]:
+        """All of it as JSON values; classes by their text."""
+        record = asdict(self)
+        record["classes"] = {str(label): n for label, n in self.classes.items()}
+        record["columns"] = [asdict(column) for column in self.columns]
+        record["policies"] = {
+            name: {"n_rows_lost": p.n_rows_lost, "lost_classes": [str(c) for c in p.lost_classes]}
+            for name, p in self.policies.items()
+        }
+        return record | {"done": list(self.done), "hints": list(self.hints)}
+
+    def __str__(self) -> str:
+        lines = [f"{self.n_rows} rows, {len(self.columns)} features, class {self.target!r}", ""]
+        lines += [f"! {note}" for note in self.notes] + [""] * bool(self.notes)
+        for table in self._tables():
+            lines += [*_aligned(table), ""]
+        return "\n".join([*lines, self._parameter_text()])
+
+    def _repr_html_(self) -> str:
+        notes = "".join(f"<li>{html.escape(note)}</li>" for note in self.notes)
+        return (
+            f"<p><b>{self.n_rows} rows, {len(self.columns)} features, "
+            f"class {html.escape(repr(self.target))}</b></p><ul>{notes}</ul>"
+            f"{''.join(map(_html_table, self._tables()))}<p>{self._parameter_text()}</p>"
+        )
+
+    def _tables(self) -> list[list[list[str]]]:
+        """Classes, columns and policies, each with its header."""
+        return [
+            [[self.target, "rows", "share"], *self._class_rows()],
+            [_HEADER, *self._column_rows()],
+            [["missing", "rows lost", "classes lost"], *self._policy_rows()],
+        ]
+
+    def _parameter_text(self) -> str:
+        return (
+            f"naive Bayes would have {self.n_parameters} free parameters, a network with one more "
+            f"parent per feature at most {self.n_parameters_tree}"
+        )
+
+    def _class_rows(self) -> list[list[str]]:
+        total = max(sum(self.classes.values()), 1)
+        return [[str(c), str(n), f"{100 * n / total:.1f} %"] for c, n in self.classes.items()]
+
+    def _column_rows(self) -> list[list[str]]:
+        return [
+            [c.name, c.kind, str(c.n_missing), str(c.n_distinct), str(c.n_states), c.remark]
+            for c in self.columns
+        ]
+
+    def _policy_rows(self) -> list[list[str]]:
+        return [
+            [name, str(p.n_rows_lost), ", ".join(map(str, p.lost_classes)) or "none"]
+            for name, p in self.policies.items()
+        ]
+
+
+_HEADER = ["column", "kind", "missing", "distinct", "states", "remark"]
+
+
+def inspect_data(
+    X: Any,
+    y: Any,
+    *,
+    column_kinds: Kinds = "auto",
+    missing: MissingPolicy = "auto",
+    identifiers: str = "ignore",
+    max_states: int | None = MAX_STATES,
+    min_count: int = 1,
+) -> DataReport:
+    """Look at a table before learning from it. There is an example in :class:`DataReport`.
+
+    Parameters
+    ----------
+    X, y
+        Features and class labels, as for ``fit``; rows without a class are counted and left out.
+    column_kinds, missing, identifiers, max_states, min_count
+        As of the classifiers: the report says what they would do.
+    """
+    labels = as_column(y, name=str(getattr(y, "name", None) or "class")).as_kind("categorical")
+    known = ~labels.missing
+    if not known.any():
+        raise InputError("y must hold a class in at least one row")
+    table = as_table(X, kinds=column_kinds)
+    if table.n_rows != labels.n_rows:
+        raise InputError(f"X and y must be of equal length, got {table.n_rows} and {labels.n_rows}")
+    settings = PreparationSettings(identifiers, max_states, min_count, column_kinds)
+    values = np.asarray(labels.take(known).values.tolist())
+    rows = LabelledTable.of(table.take(known), values, labels.name)
+    return inspect_rows(rows, settings, missing, n_without_class=int((~known).sum()))
+
+
+def inspect_rows(
+    rows: LabelledTable,
+    settings: PreparationSettings,
+    missing: str = "auto",
+    n_without_class: int = 0,
+) -> DataReport:
+    """The same for rows that are read already."""
+    preparation = settings.learn(rows.features)
+    prepared = LabelledTable.of(
+        preparation.apply_to_all(rows.features), rows.labels, rows.target, weights=rows.weights
+    )
+    states = _states_learned(prepared, missing)
+    classes, counts = np.unique(rows.labels, return_counts=True)
+    by_class = dict(zip(classes.tolist(), counts.tolist(), strict=True))
+    plain, tree = _count_parameters(len(classes), list(states.values()))
+    policies = {name: _policy(prepared, name) for name in POLICIES}
+    columns = tuple(
+        _inspect_column(column, preparation, states) for column in rows.features.columns
+    )
+    hints = [
+        *_class_hints(by_class),
+        *_column_hints(columns),
+        *_missing_hints(prepared, missing, policies),
+        *_parameter_hints(plain, rows.n_rows - _rows_lost(policies, missing)),
+    ]
+    return DataReport(
+        rows.target,
+        rows.n_rows,
+        n_without_class,
+        by_class,
+        columns,
+        policies,
+        plain,
+        tree,
+        tuple(messages(preparation, settings)),
+        tuple(hints),
+    )
+
+
+def _states_learned(rows: LabelledTable, missing: str) -> dict[str, int]:
+    """States of every feature on the rows that stay, missing as one of them where it occurs."""
+    kept = missing_cost(rows.features, rows.labels, missing).kept
+    variables = encode_training(rows.take(kept) if kept.any() else rows, "state").coding.variables
+    return {variable.name: variable.arity for variable in variables}
+
+
+def _count_parameters(n_classes: int, arities: Sequence[int]) -> tuple[int, int]:
+    free = sum(arity - 1 for arity in arities)
+    widest = max(arities, default=1)
+    return n_classes - 1 + n_classes * free, n_classes - 1 + n_classes * widest * free
+
+
+def _policy(rows: LabelledTable, name: str) -> PolicyReport:
+    cost = missing_cost(rows.features, rows.labels, name)
+    return PolicyReport(cost.n_dropped, cost.lost_classes)
+
+
+def _rows_lost(policies: dict[str, PolicyReport], missing: str) -> int:
+    return policies[missing].n_rows_lost if missing in policies else 0
+
+
+def _inspect_column(
+    column: Column, preparation: Preparation, states: dict[str, int]
+) -> ColumnReport:
+    plan = next(plan for plan in preparation.columns if plan.name == column.name)
+    counts = _value_counts(column)
+    n_rare = int(((counts > 0) & (counts < RARE_COUNT)).sum()) if column.kind != "numeric" else 0
+    n_states = states.get(column.name, 0)
+    if plan.kind == "date":
+        n_states = sum(n for name, n in states.items() if name.startswith(f"{column.name} "))
+    n_distinct = int(np.count_nonzero(counts))
+    return ColumnReport(
+        column.name,
+        plan.kind,
+        int(column.missing.sum()),
+        n_distinct,
+        n_rare,
+        n_states,
+        _remark(column, plan.left_out, len(plan.merged), n_distinct, n_rare),
+    )
+
+
+def _value_counts(column: Column) -> NDArray[np.int64]:
+    if column.kind == "numeric":
+        return np.unique(column.numbers[~column.missing], return_counts=True)[1]
+    return np.bincount(column.codes[column.codes >= 0], minlength=len(column.categories))
+
+
+def _remark(column: Column, left_out: str, n_merged: int, n_distinct: int, n_rare: int) -> str:
+    if left_out:
+        return f"left out: {left_out}"
+    reason = why_identifier(column)
+    if reason is not None:
+        return f"names its rows: {reason}"
+    if n_distinct == 1:
+        return "constant"
+    if column.kind == "categorical" and (likelier := what_else(column)):
+        return likelier
+    if n_merged:
+        return f"{n_merged} rare categories become 'other'"
+    return f"{n_rare} with fewer than {RARE_COUNT} rows" if n_rare else ""
+
+
+def _class_hints(classes: dict[Any, int]) -> list[str]:
+    total, hints = sum(classes.values()), []
+    if len(classes) == 1:
+        return [f"there is only one class, {next(iter(classes))!r}: nothing can be learned"]
+    rare = {label: n for label, n in classes.items() if n < RARE_COUNT}
+    if rare:
+        listed = ", ".join(f"{label!r} ({n})" for label, n in list(rare.items())[:_SHOWN])
+        hints.append(f"classes with fewer than {RARE_COUNT} rows can hardly be learned: {listed}")
+    label, largest = max(classes.items(), key=lambda item: item[1])
+    if largest > DOMINANT_SHARE * total:
+        hints.append(
+            f"{100 * largest / total:.1f} % of the rows are of class {label!r}: judge by balanced "
+            "accuracy, or set class_weight='balanced'"
+        )
+    return hints
+
+
+def _column_hints(columns: Sequence[ColumnReport]) -> list[str]:
+    hints = []
+    constant = [c.name for c in columns if c.remark == "constant"]
+    if constant:
+        hints.append(f"constant, so without influence: {_names(constant)}")
+    used = [c for c in columns if c.remark.startswith("names its rows")]
+    if used:
+        hints.append(f"columns that name their rows are used: {_names([c.name for c in used])}")
+    likelier = ("dates:", "numbers as text", "numbers but for")
+    mistaken = [c for c in columns if c.remark.startswith(likelier)]
+    return hints + [f"{c.name!r} is read as categories, but holds {c.remark}" for c in mistaken]
+
+
+def _missing_hints(
+    rows: LabelledTable, missing: str, policies: dict[str, PolicyReport]
+) -> list[str]:
+    cost = missing_cost(rows.features, rows.labels, missing)
+    hints = []
+    if cost.state_columns:
+        hints.append(f"missing is a state of its own in {_names(cost.state_columns)}")
+    lost = policies["drop"]
+    if missing == "drop" and (lost.lost_classes or lost.n_rows_lost > 0.05 * rows.n_rows):
+        hints.append(
+            f"missing='drop' leaves out {lost.n_rows_lost} of {rows.n_rows} rows; "
+            f"missing='auto' leaves out {policies['auto'].n_rows_lost}"
+        )
+    return hints
+
+
+def _parameter_hints(n_parameters: int, n_rows: int) -> list[str]:
+    if n_parameters <= n_rows:
+        return []
+    return [
+        f"even naive Bayes would have more parameters ({n_parameters}) than there are rows "
+        f"({n_rows}): leave columns out, or lower max_states"
+    ]
+
+
+def _names(names: Sequence[str]) -> str:
+    more = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
+    return ", ".join(map(repr, names[:_SHOWN])) + more
+
+
+def _aligned(table: Sequence[Sequence[str]]) -> list[str]:
+    widths = [max(len(row[i]) for row in table) for i in range(len(table[0]))]
+    rows = ("  ".join(t.ljust(w) for t, w in zip(row, widths, strict=True)) for row in table)
+    return [row.rstrip() for row in rows]
+
+
+def _html_table(table: Sequence[Sequence[str]]) -> str:
+    head, *body = table
+    header = "".join(f"<th>{html.escape(text)}</th>" for text in head)
+    rows = (f"<tr>{''.join(f'<td>{html.escape(text)}</td>' for text in row)}</tr>" for row in body)
+    return f"<table><tr>{header}</tr>{''.join(rows)}</table>"

@@ -1,0 +1,240 @@
+"""Safe defaults for raw tables: what becomes of each column before anything is counted.
+
+Learned from the training rows and applied to every later table alike:
+
+- a column without a single value is left out;
+- a column that names its rows is left out (``identifiers.py``), used, or refused;
+- categories that occur fewer than ``min_count`` times, and all but the ``max_states - 1`` most
+  frequent of a column with more than ``max_states`` of them, become one state "other"; a single
+  rare one keeps its name. A category that training never saw stays unknown: it is none of these;
+- a date becomes year, month and weekday (``dates.py``).
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+
+from marginbn.data.columns import Column, WantedKind
+from marginbn.data.dates import as_dates, date_parts, part_names
+from marginbn.data.identifiers import why_identifier
+from marginbn.data.table import Kinds, Table, resolve_kinds
+from marginbn.exceptions import DataWarning, InputError
+
+Identifiers = Literal["ignore", "use", "error"]
+OTHER_LABEL = "other"
+MAX_STATES = 50
+"""States of a categorical column at most, if nothing else is said."""
+
+
+@dataclass(frozen=True)
+class ColumnPlan:
+    """What becomes of one column.
+
+    Parameters
+    ----------
+    name, kind
+        Of the column; ``kind`` may be ``"date"``.
+    left_out
+        Why it is left out; empty if it is used.
+    merged
+        Labels of the categories that become the state "other".
+    other
+        Label of that state.
+    """
+
+    name: str
+    kind: WantedKind
+    left_out: str = ""
+    merged: tuple[str, ...] = ()
+    other: str = OTHER_LABEL
+
+    def apply(self, column: Column) -> tuple[Column, ...]:
+        """The column or columns that are learned from."""
+        if self.kind == "date":
+            return date_parts(as_dates(column))
+        if not self.merged:
+            return (column,)
+        return (_with_other(column.as_kind("categorical"), frozenset(self.merged), self.other),)
+
+
+@dataclass(frozen=True)
+class Preparation:
+    """What becomes of the columns of a table, in their order."""
+
+    columns: tuple[ColumnPlan, ...]
+
+    @classmethod
+    def unchanged(cls, kinds: Mapping[str, WantedKind]) -> Preparation:
+        """Every column as it is."""
+        return cls(tuple(ColumnPlan(name, kind) for name, kind in kinds.items()))
+
+    @property
+    def used(self) -> list[int]:
+        """Positions of the columns that are used."""
+        return [i for i, plan in enumerate(self.columns) if not plan.left_out]
+
+    @property
+    def used_names(self) -> list[str]:
+        """Names of the columns that are used."""
+        return [plan.name for plan in self.columns if not plan.left_out]
+
+    @property
+    def used_kinds(self) -> list[str]:
+        """Their kinds."""
+        return [plan.kind for plan in self.columns if not plan.left_out]
+
+    @property
+    def left_out(self) -> dict[str, str]:
+        """Why each column that is not used is left out."""
+        return {plan.name: plan.left_out for plan in self.columns if plan.left_out}
+
+    @property
+    def merged(self) -> dict[str, int]:
+        """How many categories of each column become "other"."""
+        return {plan.name: len(plan.merged) for plan in self.columns if plan.merged}
+
+    @property
+    def kinds(self) -> list[str]:
+        """Kind of each column, to read new rows alike."""
+        return [plan.kind for plan in self.columns]
+
+    @property
+    def results(self) -> list[tuple[str, str]]:
+        """Name and kind of every column that comes out."""
+        pairs: list[tuple[str, str]] = []
+        for plan in self.columns:
+            if plan.left_out:
+                continue
+            if plan.kind == "date":
+                kinds = ("numeric", "categorical", "categorical")
+                pairs += zip(part_names(plan.name), kinds, strict=True)
+            else:
+                pairs.append((plan.name, plan.kind))
+        return pairs
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether every column is used as it is."""
+        return not any(p.left_out or p.merged or p.kind == "date" for p in self.columns)
+
+    def apply(self, table: Table) -> Table:
+        """The columns to learn from or to predict with, of a table of the used columns."""
+        if self.is_plain:
+            return table
+        plans = [plan for plan in self.columns if not plan.left_out]
+        parts = [plan.apply(c) for plan, c in zip(plans, table.columns, strict=True)]
+        return Table(tuple(column for part in parts for column in part))
+
+    def apply_to_all(self, table: Table) -> Table:
+        """The same for a table that has the columns left out as well."""
+        return self.apply(Table(tuple(table.columns[i] for i in self.used)))
+
+
+@dataclass(frozen=True)
+class PreparationSettings:
+    """Of a preparation; ``max_states=None`` and ``min_count=1`` merge nothing."""
+
+    identifiers: str = "ignore"
+    max_states: int | None = MAX_STATES
+    min_count: int = 1
+    column_kinds: Any = "auto"
+
+    def learn(self, features: Table) -> Preparation:
+        """What becomes of the columns; identifiers are refused here if they are to be."""
+        wanted = _date_columns(self.column_kinds, features.names)
+        plans = [self._plan(c, d) for c, d in zip(features.columns, wanted, strict=True)]
+        if features.n_columns and all(plan.left_out for plan in plans):
+            if all(column.missing.all() for column in features.columns):
+                return Preparation.unchanged(features.kinds)  # others say what is wrong with that
+            raise InputError(
+                f"every column would be left out: {_listed(plans)}; identifiers='use' keeps them"
+            )
+        return Preparation(tuple(plans))
+
+    def _plan(self, column: Column, is_date: bool) -> ColumnPlan:
+        if column.missing.all():
+            return ColumnPlan(column.name, column.kind, "it has no value in any row")
+        if is_date:
+            return ColumnPlan(column.name, "date")
+        reason = self._why_identifier(column)
+        if reason is not None:
+            return ColumnPlan(column.name, column.kind, reason)
+        if column.kind == "numeric":
+            return ColumnPlan(column.name, "numeric")
+        rare = rare_categories(column, self.max_states, self.min_count)
+        labels = column.labels
+        other = OTHER_LABEL
+        while other in labels:
+            other += "_"
+        return ColumnPlan(column.name, "categorical", "", tuple(labels[i] for i in rare), other)
+
+    def _why_identifier(self, column: Column) -> str | None:
+        reason = why_identifier(column) if self.identifiers != "use" else None
+        if reason and self.identifiers == "error":
+            raise InputError(
+                f"column {column.name!r} names its rows ({reason}); leave it out, or set "
+                "identifiers='ignore' or 'use'"
+            )
+        return reason
+
+
+def _date_columns(kinds: Kinds, names: Sequence[str]) -> list[bool]:
+    return [kind == "date" for kind in resolve_kinds(kinds, names)]
+
+
+def rare_categories(column: Column, max_states: int | None, min_count: int) -> list[int]:
+    """Positions of the categories that become "other": none, or at least two."""
+    n_categories = len(column.categories)
+    counts = np.bincount(column.codes[column.codes >= 0], minlength=n_categories)
+    used = np.flatnonzero(counts)
+    by_count = used[np.argsort(-counts[used], kind="stable")]
+    n_kept = int((counts[used] >= min_count).sum())
+    if max_states is not None and len(used) > max_states:
+        n_kept = min(n_kept, max_states - 1)
+    rare: list[int] = sorted(by_count[n_kept:].tolist())
+    return rare if len(rare) > 1 else []
+
+
+def _with_other(column: Column, merged: frozenset[str], other: str) -> Column:
+    kept = [category for category in column.categories if str(category) not in merged]
+    place = {str(category): i for i, category in enumerate(kept)}
+    place.setdefault(other, len(kept))
+    kept += [other] * (len(place) - len(kept))
+    lookup = [place[other] if label in merged else place[label] for label in column.labels]
+    return Column.categorical(column.name, np.array([*lookup, -1])[column.codes], kept)
+
+
+def tell(preparation: Preparation, settings: PreparationSettings, stacklevel: int) -> None:
+    """A warning for each thing that was done, in one line."""
+    for text in messages(preparation, settings):
+        warnings.warn(text, DataWarning, stacklevel=stacklevel)
+
+
+def messages(preparation: Preparation, settings: PreparationSettings) -> list[str]:
+    """One line for each thing that was done."""
+    empty = [p for p in preparation.columns if p.left_out.startswith("it has no value")]
+    named = [p for p in preparation.columns if p.left_out and p not in empty]
+    lines = []
+    if named:
+        lines.append(
+            f"left out as identifiers: {_listed(named)}; identifiers='use' keeps such columns"
+        )
+    if empty:
+        names = ", ".join(repr(plan.name) for plan in empty)
+        lines.append(f"left out, because no row has a value: {names}")
+    if preparation.merged:
+        names = ", ".join(f"{n} of {name!r}" for name, n in preparation.merged.items())
+        lines.append(
+            f"rare categories merged into one state 'other': {names} "
+            f"(max_states={settings.max_states}, min_count={settings.min_count})"
+        )
+    return lines
+
+
+def _listed(plans: Sequence[ColumnPlan]) -> str:
+    return ", ".join(f"{plan.name!r} ({plan.left_out})" for plan in plans)

@@ -1,0 +1,1 @@
+"""Local scores of all parent sets that can matter, at speed."""

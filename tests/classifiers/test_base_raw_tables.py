@@ -1,0 +1,197 @@
+"""Every classifier with a raw table: identifiers, rare states, missing values, dates, weights."""
+
+from __future__ import annotations
+
+import warnings
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.utils.class_weight import compute_sample_weight
+
+from marginbn import (
+    A1DEClassifier,
+    BNClassifier,
+    GenerativeBNClassifier,
+    MaxMarginBNClassifier,
+    MaxMarginBNClassifierCV,
+    NaiveBayesClassifier,
+    TANClassifier,
+    as_table,
+    load_model,
+    save_model,
+)
+from marginbn.exceptions import DataWarning, FormatError, InputError
+
+CLASSIFIERS: dict[str, dict[str, Any]] = {
+    "A1DEClassifier": {},
+    "GenerativeBNClassifier": {"max_parents": 1},
+    "MaxMarginBNClassifier": {"max_parents": 1},
+    "MaxMarginBNClassifierCV": {"max_parents": (1,), "gammas": [1.0]},
+    "NaiveBayesClassifier": {},
+    "TANClassifier": {},
+}
+MAKERS: dict[str, Any] = {
+    cls.__name__: cls
+    for cls in (
+        A1DEClassifier,
+        GenerativeBNClassifier,
+        MaxMarginBNClassifier,
+        MaxMarginBNClassifierCV,
+        NaiveBayesClassifier,
+        TANClassifier,
+    )
+}
+
+
+def raw_frame(n_rows: int = 120) -> tuple[pd.DataFrame, pd.Series]:
+    """A table as people have it: the class is seen in plan and age, and in no identifier."""
+    rng = np.random.default_rng(3)
+    labels = rng.choice(["no", "yes"], n_rows, p=[0.7, 0.3])
+    is_yes = labels == "yes"
+    plan = np.where(rng.random(n_rows) < 0.8, np.where(is_yes, "gold", "basic"), "trial")
+    city = rng.choice(["A", "B"], n_rows).astype(object)
+    city[:3] = ["X", "Y", "Z"]
+    age = np.where(rng.random(n_rows) < 0.2, np.nan, rng.normal(30 + 30 * is_yes, 5))
+    days = pd.Timestamp("2024-01-01") + pd.to_timedelta(rng.integers(0, 700, n_rows), unit="D")
+    frame = pd.DataFrame(
+        {
+            "row": np.arange(1, n_rows + 1),
+            "name": [f"n{i}" for i in range(n_rows)],
+            "plan": plan,
+            "city": city,
+            "age": age,
+            "since": days,
+            "nothing": np.nan,
+        }
+    )
+    return frame, pd.Series(labels, name="left")
+
+
+FRAME, LABELS = raw_frame()
+SETTINGS = {"missing": "auto", "min_count": 2, "column_kinds": {"since": "date"}}
+USED = ["plan", "city", "age", "since year", "since month", "since weekday"]
+
+
+def fitted(name: str, **more: Any) -> Any:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DataWarning)
+        return MAKERS[name](**CLASSIFIERS[name], **{**SETTINGS, **more}).fit(FRAME, LABELS)
+
+
+@pytest.mark.parametrize("name", CLASSIFIERS)
+def test_every_classifier_prepares_keeps_and_applies(name: str, tmp_path: Path) -> None:
+    """Columns left out and said; the file keeps the settings and predicts the same."""
+    with pytest.warns(DataWarning) as caught:
+        clf = MAKERS[name](**CLASSIFIERS[name], **SETTINGS).fit(FRAME, LABELS)
+    texts = [str(w.message) for w in caught if issubclass(w.category, DataWarning)]
+    assert any("'row'" in text and "'name'" in text for text in texts)
+    assert any("'nothing'" in text for text in texts)
+    assert any("3 of 'city'" in text for text in texts)
+    assert list(clf.network_.names) == ["left", *USED]
+    assert clf.n_features_in_ == FRAME.shape[1]
+    save_model(clf, tmp_path / "m.json")
+    text = (tmp_path / "m.json").read_text()
+    assert "n17" not in text  # no name of a row gets into the file
+    loaded = load_model(tmp_path / "m.json")
+    assert loaded.preparation_ == clf.preparation_
+    assert loaded.get_params()["min_count"] == 2
+    np.testing.assert_array_equal(loaded.predict_proba(FRAME), clf.predict_proba(FRAME))
+
+
+def test_the_columns_left_out_need_not_be_there() -> None:
+    """A table is matched by name; frames must have the columns, with anything in them."""
+    clf = fitted("TANClassifier")
+    table = as_table(FRAME.drop(columns=["row", "name", "nothing"]), kinds={"since": "date"})
+    expected = clf.predict_proba(FRAME)
+    np.testing.assert_array_equal(clf.predict_proba(table), expected)
+    strange = FRAME.assign(row=[["nested"]] * len(FRAME), name=pd.Timestamp("2024-01-01"))
+    np.testing.assert_array_equal(clf.predict_proba(strange), expected)
+    with pytest.raises(InputError, match=r"lacks columns.*'since'"):
+        clf.predict(as_table(FRAME[["plan", "city", "age"]]))
+
+
+def test_left_out_is_as_good_as_never_there() -> None:
+    """The same network as from a table without these columns."""
+    clean = NaiveBayesClassifier(**SETTINGS)
+    with pytest.warns(DataWarning):
+        clean.fit(FRAME.drop(columns=["row", "name", "nothing"]), LABELS)
+    clf = fitted("NaiveBayesClassifier")
+    for ours, theirs in zip(clf.network_.log_tables, clean.network_.log_tables, strict=True):
+        np.testing.assert_array_equal(ours, theirs)
+
+
+def test_columns_are_matched_by_position_whatever_their_names() -> None:
+    """Names that are numbers in another order do not mix up the kinds."""
+    X = pd.DataFrame({1: ["a", "b"] * 30, 0: np.linspace(0, 1, 60)})
+    y = np.arange(60) // 30
+    clf = NaiveBayesClassifier().fit(X, y)
+    assert [c.kind for c in clf.coding_.columns] == ["categorical", "numeric"]
+    assert clf.score(X, y) == 1.0
+
+
+def test_bn_classifier_is_safe_by_default() -> None:
+    """missing="auto" without a word; no class is lost and few rows are."""
+    X = pd.DataFrame({"a": ["x", "y"] * 12 + [None], "b": [*["u"] * 12, *["v"] * 12, None]})
+    y = [*"AB" * 12, "C"]
+    clf = BNClassifier().fit(X, y)
+    assert clf.classes_.tolist() == ["A", "B", "C"]
+    assert clf.n_dropped_ == 0
+
+
+@pytest.mark.parametrize("name", CLASSIFIERS)
+def test_class_weights_are_sample_weights(name: str) -> None:
+    """As scikit-learn computes them, in every classifier; labels by themselves or as text."""
+    X = FRAME[["plan", "age"]].assign(age=FRAME["age"].fillna(0.5))
+    y = np.where(LABELS == "yes", 1, 0)
+    make = lambda **more: MAKERS[name](**CLASSIFIERS[name], **more)  # noqa: E731
+    for weight in ("balanced", {1: 5.0}, {"1": 5.0, "0": 1}):
+        by_text = {int(k): v for k, v in weight.items()} if isinstance(weight, dict) else weight
+        sample_weight = compute_sample_weight(by_text, y)
+        found = make(class_weight=weight).fit(X, y).predict_proba(X)
+        expected = make().fit(X, y, sample_weight=sample_weight).predict_proba(X)
+        np.testing.assert_allclose(found, expected, rtol=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("params", "words"),
+    [
+        ({"identifiers": "drop"}, "identifiers must be 'ignore', 'use' or 'error'"),
+        ({"max_states": 1}, "max_states must be an integer of at least 2"),
+        ({"min_count": 0}, "min_count must be an integer of at least 1"),
+        ({"class_weight": "even"}, "class_weight must be None, 'balanced' or a mapping"),
+        ({"class_weight": {"yes": -1}}, r"class_weight\['yes'\] must be a positive number"),
+        ({"class_weight": {"maybe": 2}}, "class_weight names classes that no row has"),
+        ({"identifiers": "error"}, "'row' names its rows"),
+    ],
+)
+def test_wrong_settings_are_refused(params: dict[str, Any], words: str) -> None:
+    """The message names the argument and what it may be."""
+    with pytest.raises(InputError, match=words):
+        fitted("NaiveBayesClassifier", **params)
+
+
+def test_unseen_categories_warn_once_per_call() -> None:
+    """Column, count and examples; the warning points at the caller."""
+    clf = fitted("NaiveBayesClassifier")
+    upper = FRAME.assign(plan=FRAME["plan"].str.upper())
+    for call in (clf.predict, clf.predict_proba, clf.decision_function, clf.explain):
+        with pytest.warns(DataWarning, match=r"'plan' \(120 values.*slip") as caught:
+            call(upper)
+        assert len(caught) == 1
+        assert caught[0].filename == __file__
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        clf.predict(FRAME)
+
+
+def test_files_with_another_preparation_are_refused(tmp_path: Path) -> None:
+    """The plan must make the columns of the coding."""
+    path = tmp_path / "m.json"
+    save_model(fitted("NaiveBayesClassifier"), path)
+    text = path.read_text()
+    path.write_text(text.replace('"left_out": "it has no value in any row"', '"left_out": ""'))
+    with pytest.raises(FormatError, match=r"\$\.preparation"):
+        load_model(path)

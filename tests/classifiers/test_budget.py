@@ -1,0 +1,38 @@
+"""Seconds for each of several solves, by a clock that the tests move."""
+
+from __future__ import annotations
+
+import pytest
+
+from clock import Clock
+from marginbn.classifiers import budget as module
+from marginbn.classifiers.budget import SHORTEST, Budget, task_budgets
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
+    made = Clock()
+    monkeypatch.setattr(module, "monotonic", made)
+    return made
+
+
+def test_solves_share_what_is_left(clock: Clock) -> None:
+    """Ten seconds for four solves are 2.5 each; a quick one leaves more to the others."""
+    budget = Budget(clock.now + 10)
+    assert budget.share(4, None) == pytest.approx(2.5)
+    assert budget.share(4, 1.0) == 1.0
+    clock.now += 1
+    assert budget.share(3, None) == pytest.approx(3.0)
+    clock.now += 20
+    assert budget.share(2, 5.0) == SHORTEST
+    assert Budget(None).share(2, 5.0) == 5.0
+    assert Budget(None).share(2, None) is None
+
+
+def test_parts_of_a_budget(clock: Clock) -> None:
+    """Six tasks by two workers are three rounds."""
+    half = Budget(clock.now + 10).part(0.5)
+    assert half.left() == pytest.approx(5)
+    ends = [budget.left() for budget in task_budgets(6, 2, Budget(clock.now + 9))]
+    assert ends == pytest.approx([3, 3, 6, 6, 9, 9])
+    assert Budget(None).part(0.5).deadline is None

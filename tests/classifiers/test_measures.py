@@ -1,0 +1,77 @@
+"""The measures are scikit-learn's."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+from sklearn import metrics
+
+from marginbn.classifiers.measures import Quality
+from marginbn.exceptions import InputError
+
+
+def random_case(n_classes: int, seed: int) -> tuple[list[str], np.ndarray, np.ndarray]:
+    rng = np.random.default_rng(seed)
+    classes = [f"c{i}" for i in range(n_classes)]
+    labels = np.array(classes)[rng.integers(n_classes, size=80)]
+    return classes, labels, rng.dirichlet(np.ones(n_classes), 80)
+
+
+@pytest.mark.parametrize("n_classes", [2, 3, 5])
+def test_measures_agree_with_scikit_learn(n_classes: int) -> None:
+    """Two opinions on every number."""
+    classes, labels, given = random_case(n_classes, n_classes)
+    quality = Quality.measure(classes, labels, given)
+    predicted = np.array(classes)[given.argmax(axis=1)]
+    assert quality.accuracy == pytest.approx(metrics.accuracy_score(labels, predicted))
+    balanced = metrics.balanced_accuracy_score(labels, predicted)
+    assert quality.balanced_accuracy == pytest.approx(balanced)
+    assert quality.log_loss == pytest.approx(metrics.log_loss(labels, given, labels=classes))
+    found = given[:, 1] if n_classes == 2 else given
+    area = metrics.roc_auc_score(labels, found, multi_class="ovr", labels=classes)
+    assert quality.auc == pytest.approx(area)
+    precision, recall, _, support = metrics.precision_recall_fscore_support(
+        labels, predicted, labels=classes, zero_division=0
+    )
+    assert [c.precision or 0.0 for c in quality.classes] == pytest.approx(precision)
+    assert [c.recall for c in quality.classes] == pytest.approx(recall)
+    assert [c.n_rows for c in quality.classes] == support.tolist()
+    confusion = metrics.confusion_matrix(labels, predicted, labels=classes)
+    assert [list(row) for row in quality.confusion] == confusion.tolist()
+    if n_classes == 2:
+        brier = metrics.brier_score_loss(labels, given[:, 1], pos_label="c1")
+    else:
+        brier = np.mean(((labels[:, None] == np.array(classes)) - given) ** 2) * n_classes
+    assert quality.brier == pytest.approx(brier)
+    json.dumps(quality.to_dict())
+    assert "balanced accuracy" in quality.lines()[0]
+
+
+def test_calibration_by_hand() -> None:
+    """Four rows in two bins: 0.9 sure and always right, 0.6 sure and half right."""
+    given = [[0.9, 0.1], [0.9, 0.1], [0.6, 0.4], [0.6, 0.4]]
+    quality = Quality.measure(["a", "b"], ["a", "a", "a", "b"], given)
+    bins = [[b.confidence, b.accuracy, b.n_rows] for b in quality.calibration]
+    np.testing.assert_allclose(bins, [[0.6, 0.5, 2], [0.9, 1.0, 2]])
+    assert quality.calibration_error == pytest.approx(0.1)
+
+
+def test_classes_that_training_never_saw_count_as_wrong() -> None:
+    """And are listed, without a probability of their own."""
+    quality = Quality.measure([0, 1], ["0", "2"], [[1.0, 0.0], [0.5, 0.5]])
+    assert quality.accuracy == 0.5
+    assert [(c.label, c.n_rows, c.recall) for c in quality.classes] == [
+        ("0", 1, 1.0),
+        ("1", 0, None),
+        ("2", 1, 0.0),
+    ]
+    assert quality.log_loss > 10
+
+
+def test_one_class_has_no_area() -> None:
+    """None where a measure has no meaning; wrong shapes are refused."""
+    assert Quality.measure(["a", "b"], ["a", "a"], [[1, 0], [0, 1]]).auc is None
+    with pytest.raises(InputError, match="shape"):
+        Quality.measure(["a"], ["a"], [[1, 0]])

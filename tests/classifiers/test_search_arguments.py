@@ -1,0 +1,81 @@
+"""Arguments of the searching classifiers in the user's words: p beside gamma, arcs by name."""
+
+import math
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.base import clone
+
+from marginbn import (
+    GenerativeBNClassifier,
+    InputError,
+    MaxMarginBNClassifier,
+    describe,
+    load_model,
+    save_model,
+)
+
+ROWS = np.random.default_rng(3).integers(0, 2, (80, 4))
+X = pd.DataFrame(ROWS[:, :3], columns=["smoke", "bronc", "lung"]).astype(str)
+Y = pd.Series(np.where(ROWS[:, 0] ^ (ROWS[:, 3] & ROWS[:, 1]), "ill", "well"), name="state")
+
+
+def test_p_stands_for_gamma(tmp_path):
+    """p = 0.8 and gamma = log 4 give one classifier, in files and descriptions too."""
+    by_p = MaxMarginBNClassifier(p=0.8, max_parents=1).fit(X, Y)
+    by_gamma = MaxMarginBNClassifier(gamma=math.log(4), max_parents=1).fit(X, Y)
+    assert by_p.gamma_ == pytest.approx(by_gamma.gamma_, abs=1e-15)
+    assert by_p.objective_ == pytest.approx(by_gamma.objective_, abs=1e-9)
+    assert by_p.network_ == by_gamma.network_
+    assert "gamma = 1.386 (p = 0.8)" in describe(by_p)
+    save_model(by_p, tmp_path / "model.json")
+    loaded = load_model(tmp_path / "model.json")
+    assert (loaded.p, loaded.gamma_) == (0.8, by_p.gamma_)
+    assert clone(by_p).gamma_ == by_p.gamma_
+
+
+@pytest.mark.parametrize("p", [0.5, 1.0, 1.5, -1, "0.9"])
+def test_p_must_be_a_probability_above_one_half(p):
+    """The message names it."""
+    with pytest.raises(InputError, match=r"p must lie strictly between 0.5 and 1"):
+        MaxMarginBNClassifier(p=p).fit(X, Y)
+
+
+def test_gamma_and_p_together_are_refused():
+    """Nobody guesses which one is meant."""
+    with pytest.raises(InputError, match="give either gamma or p"):
+        MaxMarginBNClassifier(gamma=1.0, p=0.9).fit(X, Y)
+
+
+@pytest.mark.parametrize(
+    ("arcs", "message"),
+    [
+        (
+            {"required_arcs": [("smoke", "bronc"), ("bronc", "smoke")]},
+            "the required arcs have a directed cycle: (bronc -> smoke -> bronc|"
+            "smoke -> bronc -> smoke)",
+        ),
+        (
+            {"required_arcs": [("smoke", "lung")], "forbidden_arcs": [("smoke", "lung")]},
+            "required and forbidden at once: smoke -> lung",
+        ),
+        ({"required_arcs": [("lung", "lung")]}, "two different variables, got lung -> lung"),
+        (
+            {"required_arcs": [("smoke", "lung"), ("bronc", "lung")], "max_parents": 1},
+            "variable lung has no candidate parent set left: required parents: smoke, bronc",
+        ),
+    ],
+)
+@pytest.mark.parametrize("kind", [MaxMarginBNClassifier, GenerativeBNClassifier])
+def test_messages_about_arcs_use_names(kind, arcs, message):
+    """Of both sorts of scores."""
+    with pytest.raises(InputError, match=message):
+        kind(**arcs).fit(X, Y)
+
+
+def test_messages_about_arcs_of_the_residual_score_use_names():
+    """It has candidates of its own."""
+    cycle = [("smoke", "bronc"), ("bronc", "smoke")]
+    with pytest.raises(InputError, match=r"directed cycle: .*smoke"):
+        GenerativeBNClassifier(score="residual", required_arcs=cycle).fit(X, Y)

@@ -1,0 +1,47 @@
+"""`marginbn score`: local scores of a table, with and without a class."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner
+
+from marginbn import load_scores, local_scores, solve_structure
+from marginbn.cli import app
+from marginbn.data.ordinal import encode_plain
+from marginbn.datasets import load_dataset
+
+
+def run(*args: object) -> Any:
+    return CliRunner().invoke(app, [str(a) for a in args])
+
+
+def test_all_columns_alike(tmp_path: Path) -> None:
+    path = tmp_path / "corral.jkl"
+    assert run("score", "corral", "--score", "bdeu", "--max-parents", 3, "-o", path).exit_code == 0
+    expected = local_scores(encode_plain(load_dataset("corral").train), "bdeu", 3)
+    found = load_scores(path)
+    assert found.candidates.parents == expected.candidates.parents
+    assert found.linear.tolist() == expected.linear.tolist()
+
+
+def test_with_a_class_it_is_what_fit_maximises(tmp_path: Path) -> None:
+    path, formulated = tmp_path / "x.jkl", tmp_path / "y.jkl"
+    run("score", "iris", "-t", "class", "--score", "mdl", "--max-parents", 2, "-o", path)
+    options = ("--method", "generative", "--score", "mdl", "--max-parents", 2)
+    run("formulate", "iris", *options, "-o", formulated)
+    objectives = [solve_structure(load_scores(p)).objective for p in (path, formulated)]
+    assert objectives[0] == pytest.approx(objectives[1], abs=1e-9)
+
+
+def test_missing_values_and_impossible_scores_are_named(tmp_path: Path) -> None:
+    table = tmp_path / "t.csv"
+    table.write_text("a,b\n1,x\n,y\n2,x\n")
+    result = run("score", table, "-o", tmp_path / "s.jkl")
+    assert result.exit_code == 1
+    assert "'a'" in result.output
+    result = run("score", "corral", "--score", "loglik", "-o", tmp_path / "s.jkl")
+    assert result.exit_code == 1
+    assert "max_parents must be given" in result.output

@@ -1,0 +1,114 @@
+"""The look at a table before the verdict."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from marginbn import NaiveBayesClassifier, inspect_data
+from marginbn.exceptions import DataWarning, InputError
+
+RNG = np.random.default_rng(0)
+N = 200
+FRAME = pd.DataFrame(
+    {
+        "id": np.arange(N),
+        "customer": [f"c-{i}" for i in range(N)],
+        "plan": RNG.choice(["a", "b", "c"], N),
+        "city": [f"town {i % 70}" for i in range(N)],
+        "age": np.where(RNG.random(N) < 0.3, np.nan, RNG.normal(40, 9, N)),
+        "phone": np.where(np.arange(N) < 3, None, "yes"),
+        "same": "x",
+        "nothing": np.nan,
+        "since": [f"2024-01-{i % 28 + 1:02}" for i in range(N)],
+    }
+)
+LABELS = pd.Series(["no"] * (N - 12) + ["yes"] * 9 + ["rare"] * 3, name="left")
+
+
+def test_every_column_is_judged() -> None:
+    """Kinds, counts and remarks against the frame's own."""
+    report = inspect_data(FRAME, LABELS)
+    by_name = {column.name: column for column in report.columns}
+    for name in FRAME.columns:
+        assert by_name[name].n_missing == FRAME[name].isna().sum()
+        assert by_name[name].n_distinct == FRAME[name].nunique()
+    assert by_name["customer"].remark.startswith("left out: 200 of 200")
+    assert by_name["id"].n_states == 0
+    assert by_name["same"].remark == "constant"
+    assert "no value" in by_name["nothing"].remark
+    assert "become 'other'" in by_name["city"].remark
+    assert by_name["city"].n_states == 50
+    assert "column_kinds={'since': 'date'}" in by_name["since"].remark
+    assert by_name["plan"].n_states == 3
+
+
+def test_classes_policies_and_parameters() -> None:
+    """Against pandas, and against a fit of naive Bayes."""
+    report = inspect_data(FRAME, LABELS)
+    assert report.target == "left"
+    assert report.classes == {"no": 188, "rare": 3, "yes": 9}
+    used = FRAME.drop(columns=["id", "customer", "nothing"])
+    assert report.policies["drop"].n_rows_lost == used.isna().any(axis=1).sum()
+    assert report.policies["auto"].n_rows_lost == FRAME["phone"].isna().sum()
+    assert report.policies["state"].n_rows_lost == 0
+    with pytest.warns(DataWarning):
+        fitted = NaiveBayesClassifier(missing="auto").fit(FRAME, LABELS)
+    assert report.n_parameters == fitted.network_.n_parameters
+    notes = " ".join(report.notes)
+    for words in ("'rare' (3)", "94.0 % of the rows are of class 'no'", "constant", "of its own"):
+        assert words in notes
+
+
+def test_more_parameters_than_rows_are_told() -> None:
+    """Titanic's 33 969 parameters from 141 rows."""
+    few = FRAME.iloc[:60]
+    report = inspect_data(few[["plan", "city"]], LABELS.iloc[140:], identifiers="use")
+    assert report.n_parameters > 60
+    assert "more parameters" in " ".join(report.hints)
+
+
+def test_a_tidy_table_says_nothing() -> None:
+    """No notes where nothing should give pause."""
+    report = inspect_data(FRAME[["plan"]], ["a", "b"] * (N // 2))
+    assert report.notes == ()
+
+
+def test_text_json_and_html_hold_the_same() -> None:
+    """Names and notes in all of them, escaped where it matters."""
+    frame = FRAME.rename(columns={"same": "<b>"})
+    report = inspect_data(frame, LABELS)
+    record = json.loads(json.dumps(report.to_dict()))
+    assert [column["name"] for column in record["columns"]] == list(frame.columns)
+    text, page = str(report), report._repr_html_()
+    for note in record["done"] + record["hints"]:
+        assert note in text
+    assert "<b></td>" not in page
+    assert "&lt;b&gt;" in page
+    assert record["n_parameters"] == report.n_parameters
+
+
+def test_labels_may_be_missing_but_not_all() -> None:
+    """Rows without a class are counted; arguments that do not fit are refused."""
+    labels = LABELS.copy()
+    labels[:5] = None
+    assert inspect_data(FRAME, labels).n_without_class == 5
+    with pytest.raises(InputError, match="y must hold"):
+        inspect_data(FRAME, [None] * N)
+    with pytest.raises(InputError, match="equal length"):
+        inspect_data(FRAME, LABELS[:5])
+
+
+def test_numbers_spoiled_by_words_are_told() -> None:
+    """Merging all but fifty of them into "other" would be nonsense in silence."""
+    weights = [f"{i % 60}.5" for i in range(N - 4)] + ["unknown"] * 4
+    report = inspect_data(FRAME[["plan"]].assign(weight=weights), ["a", "b"] * (N // 2))
+    assert any("'weight'" in hint and "but for 'unknown'" in hint for hint in report.hints)
+
+
+def test_one_class_is_told() -> None:
+    """Nothing can be learned."""
+    assert "only one class" in inspect_data(FRAME[["plan"]], ["a"] * N).hints[0]
