@@ -265,6 +265,7 @@ def test_answers_equal_predict_proba(name: str, way: str, n_rows: int, tmp_path:
 
 @pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("kind", [NaiveBayesClassifier, TANClassifier])
+@pytest.mark.filterwarnings("ignore::marginbn.DataWarning")  # of unseen categories
 def test_missing_and_unseen_values(kind: type, way: str, tmp_path: Path) -> None:
     """Summed out exactly where a leaf is missing; no answer where a parent is."""
     frame, labels = shop(300)

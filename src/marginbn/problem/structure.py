@@ -149,7 +149,13 @@ class Structure:
         return reached.isdisjoint(second)
 
     def ancestors(self, variables: int | Iterable[int]) -> set[int]:
-        """The variables and everything with a directed path to one of them."""
+        """The variables and everything with a directed path to one of them.
+
+        Examples
+        --------
+        >>> sorted(Structure(((), (0,), (1,), ())).ancestors(2))
+        [0, 1, 2]
+        """
         found = self._as_set(variables)
         todo = list(found)
         while todo:
