@@ -49,6 +49,7 @@ def test_equals_the_formula(smoothing: float) -> None:
     assert len(clf.networks_) == 3
 
 
+@pytest.mark.filterwarnings("ignore:categories never seen")
 def test_one_feature_is_naive_bayes() -> None:
     """With nobody to be a parent of, P(c) P(x | c) is all there is."""
     X, y = [["r"], ["r"], ["b"], ["g"]], ["u", "u", "v", "v"]

@@ -147,9 +147,9 @@ def test_a_signal_while_a_result_is_written_waits(name: str, tmp_path: Path) -> 
 import signal
 import marginbn.classifiers.model_file as model_file
 save = model_file.save_model
-def save_model(*args):
+def save_model(*args, **options):
     signal.raise_signal(signal.{name})
-    save(*args)
+    save(*args, **options)
 model_file.save_model = save_model
 """
     path = tmp_path / "m.json"
@@ -164,9 +164,9 @@ def test_idle_workers_do_not_keep_a_program_alive(tmp_path: Path) -> None:
 import signal
 import marginbn.classifiers.model_file as model_file
 save = model_file.save_model
-def save_model(*args):
+def save_model(*args, **options):
     signal.raise_signal(signal.SIGTERM)
-    save(*args)
+    save(*args, **options)
 model_file.save_model = save_model
 """
     path = tmp_path / "m.json"
@@ -269,7 +269,7 @@ def test_a_result_that_cannot_be_saved_goes_elsewhere(
     monkeypatch.chdir(tmp_path)
     (tmp_path / "full").mkdir()
 
-    def on_full_disk(classifier: Any, path: Any) -> None:
+    def on_full_disk(classifier: Any, path: Any, **options: Any) -> None:
         if "full" in str(path):
             raise InputError(f"cannot write {path}: no space left")
         save(classifier, path)

@@ -116,6 +116,7 @@ def test_statuses_read_as_plain_words() -> None:
         "memory_limit",
         "interrupted",
         "rounding",
+        "heuristic",
     }
 
 

@@ -255,7 +255,7 @@ def export(
     ] = None,
     delimiter: options.DelimiterOption = None,
 ) -> None:
-    """Write the network of a saved classifier, or code that predicts, to stdout or a file.
+    """Write a saved network, or code that predicts.
 
     With uai the names go to a second file beside the first; on stdout there are none.
     """

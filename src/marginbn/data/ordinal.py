@@ -219,7 +219,8 @@ def encode_plain(table: Table, n_bins: int = 4) -> EncodedData:
     Examples
     --------
     >>> from marginbn import as_table
-    >>> data = encode_plain(as_table({"x": [0.5, 1.5, 2.5, 9.5], "y": ["a", "b", "a", "b"]}), 2)
+    >>> table = as_table([[0.5, "a"], [1.5, "b"], [2.5, "a"], [9.5, "b"]])
+    >>> data = encode_plain(table, 2)
     >>> data.codes.tolist(), data.variables[0].states
     ([[0, 0], [0, 1], [1, 0], [1, 1]], ('<= 2', '> 2'))
     """

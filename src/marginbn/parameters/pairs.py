@@ -124,7 +124,8 @@ class _PairSums:
         self.curvatures = [data.weights * p[c] * (1.0 - p[c]) for c in counted]
 
     def _ends(self, sizes: list[int]) -> list[int]:
-        return list(accumulate((sizes[i] for i in self.taking_part[:-1]), initial=0))
+        ends = accumulate((sizes[i] for i in self.taking_part), initial=0)
+        return list(ends)[:-1]
 
     def with_later(self, i: int) -> Iterator[tuple[int, FloatArray, FloatArray]]:
         """(j, g, h) for every later feature j, the sums of shape (classes, cells i, cells j)."""
