@@ -301,6 +301,8 @@ def is_out_of_space(error: Exception) -> bool:
     text = str(error)
     if "load shared object file" in text and _address_space() >= 0:  # llvmlite, which says no more
         return True
+    if isinstance(error, ImportError) and isinstance(error.__cause__, MemoryError):
+        return True
     return any(
         sign in text
         for sign in ("failed to map segment", "cannot allocate memory", "can't start new thread")
