@@ -301,7 +301,8 @@ def is_out_of_space(error: Exception) -> bool:
     text = str(error)
     if "load shared object file" in text and _address_space() >= 0:  # llvmlite, which says no more
         return True
-    if isinstance(error, ImportError) and isinstance(error.__cause__, MemoryError):
+    broken = isinstance(error, ImportError) and not isinstance(error, ModuleNotFoundError)
+    if broken and _address_space() >= 0:  # compiled modules put it in many ways
         return True
     return any(
         sign in text
