@@ -166,8 +166,8 @@ class BNClassifier(BaseBNClassifier):
         Candidates: "naive", "forest", "tan", "margin" (maximal soft margin), "2-tree" and "3-tree"
         (pairs of features such that every feature joins at most 2 or 3 that are joined already).
     average : bool, default=False
-        Predict with the weighted average of all candidates. The better predictor on most data;
-        ``network_`` stays the chosen one, for reading.
+        Predict with the weighted average of all candidates; ``network_`` stays the chosen one, for
+        reading. It gains little, because every candidate is a pool of models already.
     rule : {"half_se", "best"}, default="half_se"
         The simplest candidate within half a standard error of the best, or the best.
     parameters : {"conditional", "margin"}, default="conditional"
