@@ -49,7 +49,7 @@ def validated_on_other_rows(estimator: object) -> dict[str, str]:
 
 
 @parametrize_with_checks(
-    [BNClassifier(bins="mdlp"), trained(NaiveBayesClassifier())],
+    [BNClassifier(bins="mdlp", structures=["naive"])],
     expected_failed_checks=validated_on_other_rows,
 )
 def test_scikit_learn_checks(estimator: Any, check: Any) -> None:
@@ -61,6 +61,8 @@ def test_scikit_learn_checks(estimator: Any, check: Any) -> None:
 @parametrize_with_checks(
     [
         BNClassifier(),
+        BNClassifier(bins="mdlp"),
+        trained(NaiveBayesClassifier()),
         BNClassifier(average=True, structures=["naive", "forest"]),
         BNClassifier(parameters="margin", bins="mdlp"),
         *(trained(classifier, bins="ordinal") for classifier in NETWORKS),
