@@ -15,7 +15,7 @@ from sklearn.base import clone
 from sklearn.datasets import load_iris
 from sklearn.metrics import accuracy_score, log_loss
 
-from marginbn import BNClassifier, InputError, OptimalityWarning
+from marginbn import BNClassifier, InputError, OptimalityWarning, as_table
 from marginbn.classifiers import bn_classifier
 from marginbn.classifiers.bn_classifier import (
     STRUCTURES,
@@ -23,6 +23,7 @@ from marginbn.classifiers.bn_classifier import (
     calibration_error,
     standard_error,
 )
+from marginbn.data.labelled import LabelledTable
 from marginbn.parameters.pooling import Judges
 
 QUICK: dict[str, Any] = {"bins": "mdlp"}
@@ -348,3 +349,13 @@ def test_progress_is_told(
     assert [line.split(":")[0] for line in told] == ["naive", "2-tree"]
     BNClassifier(**QUICK).fit(*iris)
     assert capsys.readouterr().err == ""
+
+
+def test_rare_classes_are_judged_by_folds() -> None:
+    """Where one part would hold a handful of their rows; otherwise large tables have one part."""
+    rng = np.random.default_rng(0)
+    table = as_table(rng.normal(size=(20_000, 10)))
+    even = LabelledTable.of(table, np.arange(20_000) % 2)
+    rare = LabelledTable.of(table, (np.arange(20_000) < 50).astype(int))
+    assert len(BNClassifier()._splits(even)) == 1
+    assert len(BNClassifier()._splits(rare)) == 5

@@ -76,6 +76,12 @@ FOLDS = 5
 MOST_FOLD_WORK = 300_000
 """Rows x features x classes up to which there are five folds; above, one part of a fifth."""
 
+RARE_CLASS = 100
+RARE_PATIENCE = 5
+"""A class of fewer rows than this would be judged by a handful in one part; folds then take so many
+times the work.
+"""
+
 MARGIN_SECONDS = 2.0
 """For each search of the structure of maximal soft margin."""
 
@@ -271,7 +277,7 @@ class BNClassifier(BaseBNClassifier):
     def _choose_settings(self, rows: LabelledTable) -> None:
         """Validate the candidates; sets chosen_ and cv_results_."""
         classes = np.unique(rows.labels)
-        splits = self._splits(rows, len(classes))
+        splits = self._splits(rows)
         self._candidates: dict[str, PooledModels] = {}
         self.chosen_ = "naive"
         self.cv_results_: dict[str, NDArray[Any]] = {}
@@ -282,11 +288,15 @@ class BNClassifier(BaseBNClassifier):
         self._candidates = self._validate(parts, judges)
         self._compare(judges)
 
-    def _splits(self, rows: LabelledTable, n_classes: int) -> list[Split]:
-        """Five folds where that is quick, else one part of a fifth; none of fewer than ten rows."""
+    def _splits(self, rows: LabelledTable) -> list[Split]:
+        """Five folds where that is quick or a class is rare, else one part of a fifth; none of
+        fewer than ten rows.
+        """
         if rows.n_rows < 2 * FOLDS:
             return []
-        if rows.n_rows * rows.features.n_columns * n_classes <= MOST_FOLD_WORK:
+        sizes = np.unique(rows.labels, return_counts=True)[1]
+        work = rows.n_rows * rows.features.n_columns * len(sizes)
+        if work <= MOST_FOLD_WORK * (RARE_PATIENCE if sizes.min() < RARE_CLASS else 1):
             return stratified_folds(rows.labels, FOLDS, self._seed())
         return [stratified_holdout(rows.labels, 1.0 / FOLDS, self._seed())]
 
