@@ -142,6 +142,7 @@ def test_the_old_file_or_the_whole_new_one(
     error: Callable[[], BaseException],
 ) -> None:
     """For every step that can fail; the error is one line for users, or that of the memory."""
+    monkeypatch.chdir(tmp_path)  # where a page is saved that cannot be written
     write = WRITERS[name]
     write(tmp_path / name, 1)
     new = (tmp_path / name).read_bytes()
