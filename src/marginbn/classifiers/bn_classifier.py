@@ -7,8 +7,8 @@ validation, so that what is compared is what will be done.
 
 **The choice.** Candidates stand from simple to complex. The first is taken whose validated log loss
 is within half a standard error of the best one's, the error being that of the difference, row by
-row. Log loss is the judge in place of accuracy because it also counts how sure a prediction was:
-measured, it chooses better networks even in accuracy.
+row. Log loss is the judge in place of accuracy because it also counts how sure a prediction was, so
+that differences show with fewer rows.
 """
 
 from __future__ import annotations
