@@ -7,7 +7,7 @@ per class and cell g = sum w_n r_nc and h = sum w_n h_nc,
     gain = sum_{c, cell} g^2 (h + 2 ridge) / (2 (h + ridge)^2)  -  price (C - 1)/C h / (h + ridge).
 
 The first term is what the step gains in likelihood, the second what it is expected to gain from
-noise alone. For two classes both say the same, so one is counted.
+noise alone (:mod:`marginbn.problem.residuals`). For two classes both say the same: one is counted.
 
 Numbers are cut *for the pair*: a feature whose own effect is nil can still matter together with
 another. Candidates are the coarse bins and eight quantiles; ``kernels/cuts.py`` chooses.
@@ -30,12 +30,11 @@ from numpy.typing import NDArray
 from marginbn.data.encode import EncodedData
 from marginbn.data.ordinal import OrdinalData
 from marginbn.parameters.design import Interaction, coarse_groups, pair_interaction
+from marginbn.problem.residuals import PRICE, RIDGE
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.intp]
 
-RIDGE = 3.0
-PRICE = 0.5
 GRID = 8
 MOST_GROUPS = 5
 
