@@ -139,7 +139,7 @@ class HybridRelaxation:
         best = Relaxed(loaded=warm, warm=warm)
         history: list[float] = []
         while True:
-            now = self._solve_round(warm, allowed)
+            now = self._solve_round(warm, allowed, follows=bool(history))
             best = best.after(now)
             if best is now:
                 report(best.bound)
@@ -148,11 +148,16 @@ class HybridRelaxation:
             history.append(best.bound)
             warm = self._extend(now, allowed, cutoff, effort, history)
             if warm is now.warm:
+                if warm.basis is None:
+                    best = replace(best, warm=replace(warm, basis=self.program.basis()))
                 return replace(best, warm=self._compress(best, allowed, cutoff))
 
-    def _solve_round(self, warm: Warm, allowed: BoolArray) -> Relaxed:
-        """Solve one programme; without point if it has no solution or none was found in time."""
-        warm, solution = self._run(warm, allowed)
+    def _solve_round(self, warm: Warm, allowed: BoolArray, follows: bool) -> Relaxed:
+        """Solve one programme; without point if it has no solution or none was found in time.
+
+        The basis of a linear problem stays with HiGHS until the last round.
+        """
+        warm, solution = self._run(warm, allowed, follows and self.instance.n_samples == 0)
         if solution.outcome == "infeasible":
             empty = self._is_empty(warm, solution, allowed)
             return Relaxed(warm, warm, bound=-math.inf if empty else math.inf)
@@ -164,7 +169,8 @@ class HybridRelaxation:
         point[warm.active] = np.maximum(solution.eta, 0.0)
         support = np.flatnonzero(point > 0)
         margins = self.instance.coefficients.margins_at(support, point[support])
-        warm = replace(warm, basis=self.program.basis())
+        basis = self.program.basis() if self.instance.n_samples else None
+        warm = replace(warm, basis=basis)
         return Relaxed(
             loaded=warm,
             warm=warm,
@@ -175,11 +181,11 @@ class HybridRelaxation:
             solution=solution,
         )
 
-    def _run(self, warm: Warm, allowed: BoolArray) -> tuple[Warm, Solution]:
+    def _run(self, warm: Warm, allowed: BoolArray, follows: bool) -> tuple[Warm, Solution]:
         """Solve a programme; one that may be infeasible for lack of columns gets all of them."""
         while True:
             self.watch.poll()
-            self.program.load(warm, allowed)
+            self.program.load(warm, allowed, follows)
             solution = self.program.run(self.watch.remaining())
             self.rounds += 1
             if solution.outcome != "infeasible":
