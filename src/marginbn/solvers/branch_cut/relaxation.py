@@ -23,7 +23,8 @@ import numpy as np
 from marginbn.solvers.branch_cut.arrays import BoolArray, FloatArray, Instance, IntArray
 from marginbn.solvers.branch_cut.lagrangian import EPS, Prices, feasible_multipliers, lagrangian
 from marginbn.solvers.branch_cut.program import Program, Solution
-from marginbn.solvers.branch_cut.rows import SEPARATORS, RowPool
+from marginbn.solvers.branch_cut.rows import RowPool
+from marginbn.solvers.branch_cut.separators import SEPARATORS
 from marginbn.solvers.branch_cut.warm import EXPLICIT, Retention, Warm, compress, refresh_cost
 from marginbn.solvers.run import Watch
 
@@ -42,9 +43,6 @@ KINK = 0.04
 NEAR = 0.1
 """Columns within this share of the remaining gap stay active for the children."""
 
-EXACT_SECONDS = 1.0
-"""Time limit of one exact separation; a run in which it strikes depends on the machine."""
-
 FRESH = 50_000
 """Products after which the cost vector is summed again."""
 
@@ -59,7 +57,7 @@ class Effort:
     rows: int  # new structural rows per round at most
     violation: float  # rows violated by less are left alone
     accuracy: float = 0.1  # share of the remaining gap to which samples and columns are settled
-    exact: int = 0  # calls of the exact separation, which comes when nothing else finds a row
+    exact: bool = False  # whether to search exhaustively where nothing else finds a row
 
 
 def effort_at(instance: Instance, depth: int) -> Effort:
@@ -73,10 +71,12 @@ def effort_at(instance: Instance, depth: int) -> Effort:
             rows=2 * n,
             violation=1e-4 if instance.n_samples == 0 else 1e-3,
             accuracy=0.02,
-            exact=10,
+            exact=True,
         )
     if instance.n_samples == 0:  # cuts are all there is
-        return Effort(rounds=30, patience=3, progress=1e-2, rows=n, violation=1e-4)
+        return Effort(
+            rounds=30, patience=3, progress=1e-2, rows=n, violation=1e-4, exact=True
+        )
     return Effort(rounds=10, patience=2, progress=1e-2, rows=n, violation=2e-2)
 
 
@@ -222,6 +222,7 @@ class HybridRelaxation:
             self.pool.combine(rows, y),
             y,
             self.pool.rhs(rows),
+            self.pool.sizes(rows),
         )
 
     def _is_empty(self, warm: Warm, solution: Solution, allowed: BoolArray) -> bool:
@@ -265,16 +266,15 @@ class HybridRelaxation:
         """Numbers of violated rows, the most violated first, made where necessary."""
         pooled = self.pool.violations(point)
         order = np.argsort(-pooled, kind="stable")[: effort.rows]
-        numbers = [self.pool.shared[a] for a in order if pooled[a] > effort.violation]
+        numbers = [int(a) for a in order if pooled[a] > effort.violation]
         if len(numbers) < effort.rows // 2:
             room = effort.rows - len(numbers)
             for separator in self._separators:
                 cuts = separator.separate(point, room, effort.violation)
                 numbers += [self.pool.number(cut) for cut in cuts]
         if not numbers and effort.exact:
-            seconds = min(EXACT_SECONDS, max(self.watch.remaining(), 1e-3))
             for separator in self._separators:
-                cuts = separator.search_exactly(point, effort.exact, seconds)
+                cuts = separator.search_exactly(point, effort.rows, effort.violation)
                 numbers += [self.pool.number(cut) for cut in cuts]
         return numbers
 

@@ -21,7 +21,6 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from marginbn.solvers.compile import prepare as prepare_kernels
 from marginbn.solvers.orders.kernels.raising import ascend, charge_all, improve
 from marginbn.solvers.orders.kernels.word_sets import BoolArray, FloatArray, Lists, WordArray
 from marginbn.solvers.orders.parent_lists import ParentLists
@@ -125,18 +124,3 @@ def _proved(
     lower = total + float(np.maximum(least, 0.0).sum()) - slack
     bound = float(parents.top.sum()) - lower
     return Ascent(clusters, multipliers, reduced, lower, bound, slack, seen)
-
-
-def warm_up() -> None:
-    """Compile or load the kernels by calling them once; later calls return at once."""
-    prepare_kernels(__package__, _call_kernels, "order search and dual ascent, once")
-
-
-def _call_kernels() -> None:
-    lists = Lists(
-        np.array([0, 2, 4]),
-        np.array([[2], [0], [1], [0]], dtype=np.uint64),
-        np.array([0.0, 1.0, 0.0, 2.0]),
-    )
-    parents = ParentLists(lists, np.arange(4), np.zeros(2), 3.0)
-    dual_ascent(parents, passes=1, rounds=1)

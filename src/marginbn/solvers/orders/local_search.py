@@ -9,7 +9,7 @@ import numpy as np
 
 from marginbn.solvers.orders.kernels.insertion import search_orders
 from marginbn.solvers.orders.kernels.word_sets import FloatArray, IntArray
-from marginbn.solvers.orders.parent_lists import ParentLists, to_members
+from marginbn.solvers.orders.parent_lists import ParentLists
 
 POPULATION = 10
 """Orders that are kept."""
@@ -37,8 +37,8 @@ class OrderSearch:
 
     def join(self, order: IntArray) -> None:
         """Put an order into the place of the worst; the next search climbs from it."""
-        self._orders[int(np.argmax(self._costs))] = order
-        self._costs[int(np.argmax(self._costs))] = np.nan
+        worst = int(np.argmax(self._costs))  # NaN counts as the largest
+        self._orders[worst], self._costs[worst] = order, np.nan
 
     def selection(self, order: IntArray) -> IntArray:
         """The best candidates of an order, in the numbers of the problem."""
@@ -52,5 +52,32 @@ class OrderSearch:
             before[i // 64] |= np.uint64(1 << (int(i) % 64))
         return self.parents.index[chosen]
 
-    def order_of(self, masks: list[set[int]], losses: FloatArray) -> IntArray:
-        raise NotImplementedError
+    def rounded(self, point: FloatArray) -> IntArray:
+        """An order for a fractional point (K,) of the problem: next comes the variable with the
+        largest mass on parent sets within those before it; ties go to the better score there.
+        """
+        lists, n = self.parents.lists, self.parents.n_variables
+        mass = point[self.parents.index]
+        support = np.flatnonzero(mass > 0)
+        child = np.searchsorted(lists.offsets, support, side="right") - 1
+        masks, mass, cost = lists.masks[support], mass[support], lists.cost[support]
+        before = np.zeros(self.parents.n_words, dtype=np.uint64)
+        waits = np.ones(n, dtype=bool)
+        order = np.zeros(n, dtype=np.int64)
+        for place in range(n):
+            ready = ~(masks & ~before).any(axis=1)
+            worth = np.bincount(child[ready], mass[ready], n)
+            price = np.bincount(child[ready], mass[ready] * cost[ready], n)
+            worth = np.where(waits, np.round(worth, 6), -1.0)
+            best = np.flatnonzero(worth == worth.max())
+            i = int(best[np.argmin(price[best])])
+            order[place] = i
+            waits[i] = False
+            before[i // 64] |= np.uint64(1 << (i % 64))
+        return order
+
+    def order_of(self, chosen: IntArray) -> IntArray:
+        """A topological order of a selection of the problem."""
+        point = np.zeros(len(self.parents.index))
+        point[chosen] = 1.0
+        return self.rounded(point)

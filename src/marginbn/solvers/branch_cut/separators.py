@@ -1,0 +1,150 @@
+"""Separation: cuts of each kind that a fractional point violates.
+
+A kind that is looked for has a :class:`Separator` in :data:`SEPARATORS`; kinds without a form in
+certificates are left out where a certificate is written.
+
+**Clusters.** Separation looks for K with f(K) < 1, see ``rows.py``. That is NP-hard for general
+candidates; ``kernels/separation.py`` does it by minimum cuts and descent, and where these fail by
+an exhaustive search with limited effort. Integral points always give a cycle.
+
+**Packings.** For every candidate of the point the sets {child} + two or three of its parents are
+listed; those whose candidates have more than one unit of mass together are violated.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import combinations
+from typing import ClassVar, Protocol
+
+import numpy as np
+
+from marginbn.solvers.branch_cut.arrays import FloatArray, Instance, IntArray
+from marginbn.solvers.branch_cut.kernels.separation import (
+    SupportArrays,
+    search_clusters,
+    separate,
+)
+from marginbn.solvers.branch_cut.rows import (
+    Cluster,
+    ClusterCut,
+    Cut,
+    PackingCut,
+    violated_by_selection,
+)
+
+SUPPORT = 1e-7
+"""Candidates of less mass are no part of a point; the simplex method leaves such dust."""
+
+RANDOM_CUTS = 2
+"""Times that minimum cuts give the mass of a candidate to a random parent instead of all."""
+
+MOST_CLUSTERS = 256
+"""Clusters that one separation lists at most; the most violated of them become rows."""
+
+STATES = 20_000
+"""States of one exhaustive search, some ten milliseconds."""
+
+PACKED = (3, 4)
+"""Sizes of packings."""
+
+
+class Separator(Protocol):
+    """Looks for violated cuts of one kind; one per worker, made as ``Separator(instance, seed)``.
+
+    It may hold what it likes; cuts it returns must be violated by the point.
+    """
+
+    kind: ClassVar[type[Cut]]
+
+    def __init__(self, instance: Instance, seed: int) -> None: ...
+
+    def separate(self, point: FloatArray, room: int, violation: float) -> Sequence[Cut]:
+        """At most ``room`` cuts that the point (K,) violates by more than ``violation``."""
+
+    def search_exactly(self, point: FloatArray, room: int, violation: float) -> Sequence[Cut]:
+        """The last resort where nothing else was found."""
+
+
+class ClusterSeparator:
+    """Clusters by minimum cuts and descent, or by an integer programme."""
+
+    kind: ClassVar[type[Cut]] = ClusterCut
+
+    def __init__(self, instance: Instance, seed: int) -> None:
+        self._instance = instance
+        self._random = np.array([2 * seed + 88_172_645_463_325_252], dtype=np.int64)
+        self._usable = np.ones(instance.n_variables, dtype=bool)
+        self._usable[0] = not instance.restricted  # class rows imply clusters with the class
+
+    def separate(self, point: FloatArray, room: int, violation: float) -> list[ClusterCut]:
+        """The most violated first; integral points give a cycle for certain."""
+        instance, arrays = self._instance, self._support(point)
+        found, values = separate(arrays, self._random, RANDOM_CUTS, violation, MOST_CLUSTERS)
+        order = np.argsort(values, kind="stable")[:room]
+        clusters = [frozenset(int(v) for v in np.flatnonzero(found[a])) for a in order]
+        if not clusters and len(arrays.child) == instance.n_variables:
+            cycle = violated_by_selection([row[row >= 0].tolist() for row in arrays.members])
+            clusters = [] if cycle is None else [cycle]
+        return [ClusterCut(tuple(sorted(cluster))) for cluster in clusters]
+
+    def _support(self, point: FloatArray) -> SupportArrays:
+        """The candidates that a point uses."""
+        instance, support = self._instance, np.flatnonzero(point > SUPPORT)
+        return SupportArrays(
+            instance.child[support], instance.members[support], point[support], self._usable
+        )
+
+    def search_exactly(self, point: FloatArray, room: int, violation: float) -> list[ClusterCut]:
+        """By exhaustive search with limited effort; integral points have none left."""
+        arrays = self._support(point)
+        if len(arrays.child) == self._instance.n_variables:
+            return []
+        found, _, _ = search_clusters(arrays, violation, STATES, room)
+        return [ClusterCut(tuple(int(v) for v in np.flatnonzero(one))) for one in found]
+
+
+class PackingSeparator:
+    """Sets of three and four variables, counted over the support."""
+
+    kind: ClassVar[type[Cut]] = PackingCut
+
+    def __init__(self, instance: Instance, seed: int) -> None:
+        self._instance = instance
+
+    def separate(self, point: FloatArray, room: int, violation: float) -> list[PackingCut]:
+        """The most violated first."""
+        instance, support = self._instance, np.flatnonzero(point > SUPPORT)
+        sets, mass = packed_sets(instance.child[support], instance.members[support], point[support])
+        violated = np.flatnonzero(mass > 1.0 + violation)
+        order = violated[np.argsort(-mass[violated], kind="stable")][:room]
+        return [PackingCut(tuple(int(v) for v in sets[a] if v >= 0)) for a in order]
+
+    def search_exactly(self, point: FloatArray, room: int, violation: float) -> list[PackingCut]:
+        """Nothing: :meth:`separate` finds all there are."""
+        return []
+
+
+def packed_sets(
+    child: IntArray, members: IntArray, mass: FloatArray
+) -> tuple[IntArray, FloatArray]:
+    """Sets {child} + two or three of a candidate's parents, increasing and with -1 in front where
+    there are three, and the mass of all candidates that give the same set.
+    """
+    sets, masses = [np.zeros((0, max(PACKED)), dtype=np.int64)], [np.zeros(0)]
+    for size in PACKED:
+        for places in combinations(range(members.shape[1]), size - 1):
+            real = members[:, places[-1]] >= 0  # padding comes last
+            both = np.column_stack([child[real], members[real][:, places]])
+            padded = np.full((len(both), max(PACKED)), -1, dtype=np.int64)
+            padded[:, max(PACKED) - size :] = np.sort(both, axis=1)
+            sets.append(padded)
+            masses.append(mass[real])
+    found, place = np.unique(np.concatenate(sets), axis=0, return_inverse=True)
+    return found, np.bincount(place.ravel(), np.concatenate(masses), len(found))
+
+
+SEPARATORS: tuple[type[Separator], ...] = (ClusterSeparator, PackingSeparator)
+"""The kinds of cuts that are looked for at fractional points."""
+
+
