@@ -14,7 +14,7 @@ from marginbn.solvers.branch_cut.arrays import BoolArray, IntArray
 from marginbn.solvers.branch_cut.kernels.climb import IncumbentSearch
 from marginbn.solvers.branch_cut.kernels.propagate import propagate
 from marginbn.solvers.branch_cut.rows import RowPool
-from marginbn.solvers.branch_cut.separators import ClusterSeparator
+from marginbn.solvers.branch_cut.separators import ClusterSeparator, HalfSeparator
 from marginbn.solvers.branch_cut.tree import Node, Tree, load_nodes, save_nodes
 from marginbn.solvers.branch_cut.visit import ORDERS_AT_START, Team, Visitor, prepare
 from marginbn.solvers.branch_cut.warm import Warm
@@ -61,9 +61,11 @@ def _call_kernels() -> None:
     finder.around(finder.improved(chosen), 0.0, 1)
     allowed = point >= 0
     propagate(instance.offsets, instance.members, allowed, np.zeros((3, 3), dtype=bool))
-    separator, pool = ClusterSeparator(instance, 0), RowPool(instance)
+    pool = RowPool(instance)
+    separator = ClusterSeparator(pool, 0)
     separator.separate(point, 1, 0.0)
     separator.search_exactly(0.5 * point + 0.5 * point[::-1], 1, 0.0)
+    HalfSeparator(pool, 0).separate(0.5 * point + 0.5 * point[::-1], 1, 0.0)
     pool.combine([pool.cluster((1, 2))], pool.violations(point) + 1.0)
 
 

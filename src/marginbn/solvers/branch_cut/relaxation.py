@@ -43,6 +43,9 @@ KINK = 0.04
 NEAR = 0.1
 """Columns within this share of the remaining gap stay active for the children."""
 
+SLACK = 1e-6
+"""Rows of more slack may leave the programme."""
+
 FRESH = 50_000
 """Products after which the cost vector is summed again."""
 
@@ -66,8 +69,8 @@ def effort_at(instance: Instance, depth: int) -> Effort:
     if depth == 0:
         return Effort(
             rounds=1000,
-            patience=10,
-            progress=2e-3,
+            patience=6 if instance.n_samples == 0 else 10,
+            progress=5e-2 if instance.n_samples == 0 else 2e-3,
             rows=2 * n,
             violation=1e-4 if instance.n_samples == 0 else 1e-3,
             accuracy=0.02,
@@ -114,7 +117,7 @@ class HybridRelaxation:
         self.watch = watch
         self.program = Program(instance, pool)
         self._separators = [
-            separator(instance, seed)
+            separator(pool, seed)
             for separator in SEPARATORS
             if self.row_kinds is None or separator.kind.certificate in self.row_kinds
         ]
@@ -258,9 +261,22 @@ class HybridRelaxation:
         if len(history) >= effort.rounds or _stalls(history, cutoff, effort):
             return warm
         assert now.point is not None  # such nodes are left alone
-        warm = warm.with_rows(self._violated_rows(now.point, effort))
+        numbers = self._violated_rows(now.point, effort)
+        if numbers:
+            warm = self._without_slack_rows(warm, now.point, history).with_rows(numbers)
         samples, rivals = self._find_overestimated(now, tolerance)
         return warm.with_samples(self.instance, samples, rivals) if len(samples) else warm
+
+    def _without_slack_rows(self, warm: Warm, point: FloatArray, history: list[float]) -> Warm:
+        """The state without rows that the point of a linear problem does not touch, as long as the
+        bound falls: they are in the pool and come back when they are violated.
+        """
+        if warm.basis is not None or len(history) < 2 or history[-1] >= history[-2]:
+            return warm
+        numbers = np.array(warm.rows, dtype=np.int64)
+        slack = -self.pool.violations(point)[numbers]
+        touched = (slack < SLACK) | ~np.isfinite(slack)
+        return warm if touched.all() else replace(warm, rows=tuple(numbers[touched].tolist()))
 
     def _violated_rows(self, point: FloatArray, effort: Effort) -> list[int]:
         """Numbers of violated rows, the most violated first, made where necessary."""

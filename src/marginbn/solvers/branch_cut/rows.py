@@ -78,15 +78,25 @@ class Row:
         return self if kept.all() else Row(self.index[kept], self.coefficient[kept], self.rhs)
 
 
-def cluster_row(instance: Instance, members: Collection[int]) -> Row:
-    """The inequality (7) of a cluster, in the form with fewer entries."""
+def _split_cluster(instance: Instance, members: Collection[int]) -> tuple[IntArray, IntArray]:
+    """The members' candidates with and without parents in the cluster."""
     cluster = sorted(members)
     index = np.concatenate([np.arange(*instance.offsets[v : v + 2]) for v in cluster])
     meets = (instance.masks[index] & to_words(cluster, instance.masks.shape[1])).any(axis=1)
-    inside = index[meets]
-    if 2 * len(inside) < len(index):
-        return Row(inside, -np.ones(len(inside)), 1.0 - len(cluster))
-    return Row(index[~meets], np.ones(len(index) - len(inside)), 1.0)
+    return index[meets], index[~meets]
+
+
+def free_candidates(instance: Instance, members: Collection[int]) -> IntArray:
+    """Candidates of a cluster's members without parents in it."""
+    return _split_cluster(instance, members)[1]
+
+
+def cluster_row(instance: Instance, members: Collection[int]) -> Row:
+    """The inequality (7) of a cluster, in the form with fewer entries."""
+    inside, outside = _split_cluster(instance, members)
+    if len(inside) < len(outside):
+        return Row(inside, -np.ones(len(inside)), 1.0 - len(members))
+    return Row(outside, np.ones(len(outside)), 1.0)
 
 
 def packing_row(instance: Instance, members: Collection[int]) -> Row:
@@ -160,6 +170,57 @@ class PackingCut(Cut):
         return packing_row(instance, self.members)
 
 
+class HalfCut(Cut):
+    """Half of a sum of clusters, packings and convexity rows, rounded up.
+
+    ``members`` is the list of parts: their number, then for each its kind (:data:`PART_KINDS`), its
+    size and its variables, and in the end the variables whose convexity row is added.
+    """
+
+    certificate = "half"
+
+    @classmethod
+    def of(cls, parts: Sequence[Cut], convexity: Sequence[int]) -> HalfCut:
+        """The cut of some parts; parts and variables are brought into increasing order."""
+        kinds = [(PART_KINDS.index(type(part)), part.members) for part in parts]
+        flat = [v for kind, members in sorted(kinds) for v in (kind, len(members), *members)]
+        return cls((len(parts), *flat, *sorted(convexity)))
+
+    def parts(self) -> tuple[list[Cut], list[int]]:
+        """Parts and variables of convexity rows."""
+        count, place, found = self.members[0], 1, []
+        for _ in range(count):
+            kind, size = self.members[place : place + 2]
+            found.append(PART_KINDS[kind](self.members[place + 2 : place + 2 + size]))
+            place += 2 + size
+        return found, list(self.members[place:])
+
+    def row(self, instance: Instance) -> Row:
+        """Over the candidates that are not the most frequent of their variable: multiples of
+        convexity rows are subtracted to that end.
+        """
+        parts, convexity = self.parts()
+        total = np.zeros(instance.n_candidates, dtype=np.int64)
+        rhs = len(convexity)
+        for part in parts:
+            if isinstance(part, PackingCut):
+                total[packing_row(instance, part.members).index] -= 1
+                rhs -= 1
+            else:
+                total[free_candidates(instance, part.members)] += 1
+                rhs += 1
+        for variable in convexity:
+            total[instance.group(variable)] += 1
+        half, bound = -(-total // 2), -(-rhs // 2)
+        least, width = int(half.min()), int(half.max() - half.min()) + 1
+        places = instance.child * width + (half - least)
+        counts = np.bincount(places, minlength=instance.n_variables * width)
+        common = least + np.argmax(counts.reshape(-1, width), axis=1)
+        half -= common[instance.child]
+        index = np.flatnonzero(half)
+        return Row(index, half[index].astype(np.float64), float(bound - common.sum()))
+
+
 class EdgeCut(Cut):
     """Two variables of which one is a parent of the other."""
 
@@ -174,11 +235,15 @@ class EdgeCut(Cut):
         return Row(index, np.ones(len(index)), 1.0)
 
 
+PART_KINDS: tuple[type[Cut], ...] = (ClusterCut, PackingCut)
+"""What a :class:`HalfCut` is made of, by the number in its list."""
+
+
 class RowPool:
     """All rows made so far; a number once given stays, so several workers may use one pool."""
 
     def __init__(self, instance: Instance) -> None:
-        self._instance = instance
+        self.instance = self._instance = instance
         self._lock = threading.RLock()
         self._rows: list[Row] = []
         self._cuts: list[Cut] = []

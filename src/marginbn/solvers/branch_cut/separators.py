@@ -9,6 +9,10 @@ an exhaustive search with limited effort. Integral points always give a cycle.
 
 **Packings.** For every candidate of the point the sets {child} + two or three of its parents are
 listed; those whose candidates have more than one unit of mass together are violated.
+
+**Halves.** A sum of rows a . eta >= b with whole coefficients and odd b gives
+sum ceil(a_k / 2) eta_k >= (b + 1) / 2, because eta >= 0 is whole. ``kernels/halving.py`` looks for
+sums of nearly tight rows that are even where the point has mass.
 """
 
 from __future__ import annotations
@@ -19,19 +23,23 @@ from typing import ClassVar, Protocol
 
 import numpy as np
 
-from marginbn.solvers.branch_cut.arrays import FloatArray, Instance, IntArray
+from marginbn.solvers.branch_cut.arrays import BoolArray, FloatArray, IntArray
+from marginbn.solvers.branch_cut.kernels.halving import Parities, halve
 from marginbn.solvers.branch_cut.kernels.separation import (
     SupportArrays,
     search_clusters,
     separate,
 )
 from marginbn.solvers.branch_cut.rows import (
-    Cluster,
+    PART_KINDS,
     ClusterCut,
     Cut,
+    HalfCut,
     PackingCut,
+    RowPool,
     violated_by_selection,
 )
+from marginbn.solvers.orders.parent_lists import to_words
 
 SUPPORT = 1e-7
 """Candidates of less mass are no part of a point; the simplex method leaves such dust."""
@@ -45,19 +53,28 @@ MOST_CLUSTERS = 256
 STATES = 20_000
 """States of one exhaustive search, some ten milliseconds."""
 
+LARGEST_SLACK, LEAST_HALF = 0.2, 0.02
+"""Rows of more slack are no part of half cuts; half cuts violated by less are left alone."""
+
+MOST_PARTS, MOST_HALVES, HALF_TRIES = 250, 200, 4
+"""Rows that half cuts are made of, half cuts that are listed, and orders of elimination."""
+
+LEAST_ROOM = 8
+"""Half cuts that a round may add, or a quarter of the number of variables."""
+
 PACKED = (3, 4)
 """Sizes of packings."""
 
 
 class Separator(Protocol):
-    """Looks for violated cuts of one kind; one per worker, made as ``Separator(instance, seed)``.
+    """Looks for violated cuts of one kind; one per worker, made as ``Separator(pool, seed)``.
 
     It may hold what it likes; cuts it returns must be violated by the point.
     """
 
     kind: ClassVar[type[Cut]]
 
-    def __init__(self, instance: Instance, seed: int) -> None: ...
+    def __init__(self, pool: RowPool, seed: int) -> None: ...
 
     def separate(self, point: FloatArray, room: int, violation: float) -> Sequence[Cut]:
         """At most ``room`` cuts that the point (K,) violates by more than ``violation``."""
@@ -71,8 +88,8 @@ class ClusterSeparator:
 
     kind: ClassVar[type[Cut]] = ClusterCut
 
-    def __init__(self, instance: Instance, seed: int) -> None:
-        self._instance = instance
+    def __init__(self, pool: RowPool, seed: int) -> None:
+        instance = self._instance = pool.instance
         self._random = np.array([2 * seed + 88_172_645_463_325_252], dtype=np.int64)
         self._usable = np.ones(instance.n_variables, dtype=bool)
         self._usable[0] = not instance.restricted  # class rows imply clusters with the class
@@ -109,8 +126,8 @@ class PackingSeparator:
 
     kind: ClassVar[type[Cut]] = PackingCut
 
-    def __init__(self, instance: Instance, seed: int) -> None:
-        self._instance = instance
+    def __init__(self, pool: RowPool, seed: int) -> None:
+        self._instance = pool.instance
 
     def separate(self, point: FloatArray, room: int, violation: float) -> list[PackingCut]:
         """The most violated first."""
@@ -123,6 +140,77 @@ class PackingSeparator:
     def search_exactly(self, point: FloatArray, room: int, violation: float) -> list[PackingCut]:
         """Nothing: :meth:`separate` finds all there are."""
         return []
+
+
+class HalfSeparator:
+    """Sums of nearly tight clusters, packings and convexity rows, halved and rounded up."""
+
+    kind: ClassVar[type[Cut]] = HalfCut
+
+    def __init__(self, pool: RowPool, seed: int) -> None:
+        self._instance = pool.instance
+        self._pool = pool
+        self._random = np.array([2 * seed + 1_442_695_040_888_963_407], dtype=np.int64)
+
+    def separate(self, point: FloatArray, room: int, violation: float) -> list[HalfCut]:
+        """The most violated first."""
+        support = np.flatnonzero(point > SUPPORT)
+        if len(support) == self._instance.n_variables:
+            return []
+        cuts, slack = self._tight_rows(point)
+        rows = self._parities(cuts, slack, support, point[support])
+        most_loss = 1.0 - 2.0 * max(violation, LEAST_HALF)
+        found, losses = halve(rows, most_loss, HALF_TRIES, MOST_HALVES, self._random)
+        room = min(room, max(LEAST_ROOM, self._instance.n_variables // 4))
+        order = np.argsort(losses, kind="stable")[:room]
+        return [self._cut(found[a], cuts) for a in order]
+
+    def search_exactly(self, point: FloatArray, room: int, violation: float) -> list[HalfCut]:
+        """Nothing."""
+        return []
+
+    def _tight_rows(self, point: FloatArray) -> tuple[list[Cut], FloatArray]:
+        """Clusters and packings of little slack, and that slack."""
+        slack = -self._pool.violations(point)
+        numbers = np.flatnonzero(slack < LARGEST_SLACK)
+        order = numbers[np.argsort(slack[numbers], kind="stable")]
+        cuts: list[Cut] = []
+        kept: list[float] = []
+        for number in order:
+            cut = self._pool.cut(int(number))
+            if type(cut) in PART_KINDS and len(cuts) < MOST_PARTS:
+                cuts.append(cut)
+                kept.append(max(float(slack[number]), 0.0))
+        return cuts, np.array(kept)
+
+    def _parities(
+        self, cuts: list[Cut], slack: FloatArray, support: IntArray, mass: FloatArray
+    ) -> Parities:
+        """The rows over the support: the cuts, then a convexity row of every variable."""
+        instance = self._instance
+        n, words = instance.n_variables, instance.masks.shape[1]
+        child, masks = instance.child[support], instance.masks[support]
+        odd = np.zeros((len(cuts) + n, len(support)), dtype=bool)
+        for a, cut in enumerate(cuts):
+            members = np.zeros(n, dtype=bool)
+            members[list(cut.members)] = True
+            inside = np.flatnonzero(members[child])
+            if isinstance(cut, PackingCut):
+                for v in cut.members:
+                    own = inside[child[inside] == v]
+                    others = to_words((u for u in cut.members if u != v), words)
+                    odd[a, own] = ((masks[own] & others) == others).all(axis=1)
+            else:
+                odd[a, inside] = ~(masks[inside] & to_words(cut.members, words)).any(axis=1)
+        odd[len(cuts) + child, np.arange(len(support))] = True
+        return Parities(
+            odd, np.ones(len(odd), dtype=bool), np.concatenate([slack, np.zeros(n)]), mass
+        )
+
+    def _cut(self, combination: BoolArray, cuts: list[Cut]) -> HalfCut:
+        used = np.flatnonzero(combination)
+        parts = [cuts[a] for a in used if a < len(cuts)]
+        return HalfCut.of(parts, [int(a) - len(cuts) for a in used if a >= len(cuts)])
 
 
 def packed_sets(
@@ -144,7 +232,7 @@ def packed_sets(
     return found, np.bincount(place.ravel(), np.concatenate(masses), len(found))
 
 
-SEPARATORS: tuple[type[Separator], ...] = (ClusterSeparator, PackingSeparator)
+SEPARATORS: tuple[type[Separator], ...] = (ClusterSeparator, PackingSeparator, HalfSeparator)
 """The kinds of cuts that are looked for at fractional points."""
 
 
