@@ -16,7 +16,14 @@ from marginbn.solvers.branch_cut.kernels.propagate import propagate
 from marginbn.solvers.branch_cut.rows import RowPool
 from marginbn.solvers.branch_cut.separators import ClusterSeparator, HalfSeparator
 from marginbn.solvers.branch_cut.tree import Node, Tree, load_nodes, save_nodes
-from marginbn.solvers.branch_cut.visit import ORDERS_AT_START, Team, Visitor, prepare
+from marginbn.solvers.branch_cut.visit import (
+    ASCENT_ROUNDS,
+    ASCENTS,
+    ORDERS_AT_START,
+    Team,
+    Visitor,
+    prepare,
+)
 from marginbn.solvers.branch_cut.warm import Warm
 from marginbn.solvers.checkpoint import SearchState
 from marginbn.solvers.compile import is_ready
@@ -31,9 +38,6 @@ from marginbn.solvers.tree_search import SEED_STEP, SearchTree, saved_tree
 
 if TYPE_CHECKING:
     from marginbn.solvers.branch_cut import BranchCutSolver
-
-ASCENTS, ASCENT_ROUNDS = 12, 30
-"""Passes of dual ascent before the first linear programme, and improvements of the best."""
 
 
 def warm_up() -> None:
@@ -65,7 +69,7 @@ def _call_kernels() -> None:
     separator = ClusterSeparator(pool, 0)
     separator.separate(point, 1, 0.0)
     separator.search_exactly(0.5 * point + 0.5 * point[::-1], 1, 0.0)
-    HalfSeparator(pool, 0).separate(0.5 * point + 0.5 * point[::-1], 1, 0.0)
+    HalfSeparator(pool, 0).search_exactly(0.5 * point + 0.5 * point[::-1], 1, 0.0)
     pool.combine([pool.cluster((1, 2))], pool.violations(point) + 1.0)
 
 

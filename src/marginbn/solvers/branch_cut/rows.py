@@ -80,9 +80,13 @@ class Row:
 
 def _split_cluster(instance: Instance, members: Collection[int]) -> tuple[IntArray, IntArray]:
     """The members' candidates with and without parents in the cluster."""
-    cluster = sorted(members)
-    index = np.concatenate([np.arange(*instance.offsets[v : v + 2]) for v in cluster])
-    meets = (instance.masks[index] & to_words(cluster, instance.masks.shape[1])).any(axis=1)
+    inside = np.zeros(instance.n_variables, dtype=bool)
+    inside[list(members)] = True
+    index = np.flatnonzero(inside[instance.child])
+    words, meets = to_words(members, instance.masks.shape[1]), np.zeros(len(index), dtype=bool)
+    for place, word in enumerate(words):
+        if word:
+            meets |= (instance.masks[index, place] & word) != 0
     return index[meets], index[~meets]
 
 

@@ -39,7 +39,7 @@ from marginbn.solvers.branch_cut.rows import (
     RowPool,
     violated_by_selection,
 )
-from marginbn.solvers.orders.parent_lists import to_words
+from marginbn.solvers.orders.parent_lists import WORD, to_words
 
 SUPPORT = 1e-7
 """Candidates of less mass are no part of a point; the simplex method leaves such dust."""
@@ -53,10 +53,10 @@ MOST_CLUSTERS = 256
 STATES = 20_000
 """States of one exhaustive search, some ten milliseconds."""
 
-LARGEST_SLACK, LEAST_HALF = 0.2, 0.02
+LARGEST_SLACK, LEAST_HALF = 0.2, 0.005
 """Rows of more slack are no part of half cuts; half cuts violated by less are left alone."""
 
-MOST_PARTS, MOST_HALVES, HALF_TRIES = 250, 200, 4
+MOST_PARTS, MOST_HALVES, HALF_TRIES = 250, 200, 8
 """Rows that half cuts are made of, half cuts that are listed, and orders of elimination."""
 
 LEAST_ROOM = 8
@@ -153,6 +153,10 @@ class HalfSeparator:
         self._random = np.array([2 * seed + 1_442_695_040_888_963_407], dtype=np.int64)
 
     def separate(self, point: FloatArray, room: int, violation: float) -> list[HalfCut]:
+        """Nothing: they make dense rows, and clusters and packings come first."""
+        return []
+
+    def search_exactly(self, point: FloatArray, room: int, violation: float) -> list[HalfCut]:
         """The most violated first."""
         support = np.flatnonzero(point > SUPPORT)
         if len(support) == self._instance.n_variables:
@@ -164,10 +168,6 @@ class HalfSeparator:
         room = min(room, max(LEAST_ROOM, self._instance.n_variables // 4))
         order = np.argsort(losses, kind="stable")[:room]
         return [self._cut(found[a], cuts) for a in order]
-
-    def search_exactly(self, point: FloatArray, room: int, violation: float) -> list[HalfCut]:
-        """Nothing."""
-        return []
 
     def _tight_rows(self, point: FloatArray) -> tuple[list[Cut], FloatArray]:
         """Clusters and packings of little slack, and that slack."""
@@ -191,17 +191,19 @@ class HalfSeparator:
         n, words = instance.n_variables, instance.masks.shape[1]
         child, masks = instance.child[support], instance.masks[support]
         odd = np.zeros((len(cuts) + n, len(support)), dtype=bool)
-        for a, cut in enumerate(cuts):
-            members = np.zeros(n, dtype=bool)
-            members[list(cut.members)] = True
-            inside = np.flatnonzero(members[child])
-            if isinstance(cut, PackingCut):
-                for v in cut.members:
-                    own = inside[child[inside] == v]
-                    others = to_words((u for u in cut.members if u != v), words)
-                    odd[a, own] = ((masks[own] & others) == others).all(axis=1)
-            else:
-                odd[a, inside] = ~(masks[inside] & to_words(cut.members, words)).any(axis=1)
+        if cuts:
+            members = np.array([to_words(cut.members, words) for cut in cuts])[:, None, :]
+            own = np.zeros((len(support), words), dtype=np.uint64)
+            bits = np.left_shift(np.uint64(1), (child % WORD).astype(np.uint64))
+            own[np.arange(len(support)), child // WORD] = bits
+            inside = (members & own).any(axis=2)
+            others = members & ~own
+            packs = np.array([isinstance(cut, PackingCut) for cut in cuts])
+            odd[: len(cuts)] = inside & np.where(
+                packs[:, None],
+                ((masks & others) == others).all(axis=2),
+                ~(masks & members).any(axis=2),
+            )
         odd[len(cuts) + child, np.arange(len(support))] = True
         return Parities(
             odd, np.ones(len(odd), dtype=bool), np.concatenate([slack, np.zeros(n)]), mass

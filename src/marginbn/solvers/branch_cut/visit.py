@@ -46,8 +46,13 @@ if TYPE_CHECKING:
 FIRST_COLUMNS = 20
 """Columns per variable at the root where columns are priced."""
 
-ORDERS_AT_START, ORDERS_AT_NODE = 10_000_000, 200_000
-"""Candidates that the search over orders looks at first (a tenth of a second), and at a node."""
+ASCENTS, ASCENT_ROUNDS = 12, 30
+"""Passes of dual ascent before the first linear programme, and improvements of the best."""
+
+ORDERS_AT_START, ORDERS_AT_NODE, NODES_BETWEEN_ORDERS = 20_000_000, 1_000_000, 4
+"""Candidates that the search over orders looks at first (a tenth of a second), and every so many
+nodes.
+"""
 
 ROUNDING = 1e-9
 """Relative difference between the arrays' value of a selection and that of the definition."""
@@ -344,8 +349,9 @@ class Visitor:
         """An integral point always, a rounded one or a kick of the incumbent now and then."""
         integral = len(np.flatnonzero(point > INTEGRAL)) == self.instance.n_variables
         if self.orders is not None:
-            self.orders.join(self.orders.rounded(point))
-            self.offer(self.orders.search(ORDERS_AT_NODE))
+            if integral or self.team.take_turn(NODES_BETWEEN_ORDERS):
+                self.orders.join(self.orders.rounded(point))
+                self.offer(self.orders.search(ORDERS_AT_NODE))
             return
         due = self.team.take_turn(self.finder.nodes_between)
         if not (integral or due):

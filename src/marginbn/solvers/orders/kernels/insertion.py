@@ -35,6 +35,9 @@ from marginbn.solvers.orders.kernels.word_sets import (
 SMALLEST_KICK, LARGEST_KICK = 2, 7
 """Moves of one kick, at random between these."""
 
+LOOKUP = 6
+"""What a look into a list costs beside the candidates looked at."""
+
 CROSSED = 4
 """One of so many steps crosses two members instead of kicking one."""
 
@@ -47,7 +50,7 @@ def first_within(
     k = first
     while k < last and not is_within(lists.masks, k, allowed):
         k += 1
-    work[0] += k - first + 1
+    work[0] += k - first + LOOKUP
     return k
 
 
