@@ -19,7 +19,7 @@ from marginbn.solvers.branch_cut.tree import Node, Tree, load_nodes, save_nodes
 from marginbn.solvers.branch_cut.visit import (
     ASCENT_ROUNDS,
     ASCENTS,
-    ORDERS_AT_START,
+    ORDERS_AT_ROOT,
     Team,
     Visitor,
     prepare,
@@ -188,7 +188,7 @@ class Search(SearchTree):
         if first.orders is not None:
             first.offer(starts[0])
             first.orders.join(first.orders.order_of(starts[0]))
-            first.offer(first.orders.search(ORDERS_AT_START))
+            first.search_orders(ORDERS_AT_ROOT)
             return
         for chosen in starts if first.finder.is_cheap else starts[:1]:
             first.offer(first.finder.improved(chosen))

@@ -43,11 +43,6 @@ KINK = 0.04
 NEAR = 0.1
 """Columns within this share of the remaining gap stay active for the children."""
 
-import os
-PATIENCE = int(os.environ.get("PAT", "6"))
-PROGRESS = float(os.environ.get("PROG", "0.05"))
-DPAT = int(os.environ.get("DPAT", "3"))
-DPROG = float(os.environ.get("DPROG", "0.01"))
 SLACK = 1e-6
 """Rows of more slack may leave the programme."""
 
@@ -74,17 +69,15 @@ def effort_at(instance: Instance, depth: int) -> Effort:
     if depth == 0:
         return Effort(
             rounds=1000,
-            patience=PATIENCE if instance.n_samples == 0 else 10,
-            progress=PROGRESS if instance.n_samples == 0 else 2e-3,
+            patience=10,
+            progress=2e-2 if instance.n_samples == 0 else 2e-3,
             rows=2 * n,
             violation=1e-4 if instance.n_samples == 0 else 1e-3,
             accuracy=0.02,
             exact=True,
         )
     if instance.n_samples == 0:  # cuts are all there is
-        return Effort(
-            rounds=30, patience=DPAT, progress=DPROG, rows=n, violation=1e-4, exact=True
-        )
+        return Effort(rounds=30, patience=3, progress=3e-2, rows=n, violation=1e-4, exact=True)
     return Effort(rounds=10, patience=2, progress=1e-2, rows=n, violation=2e-2)
 
 

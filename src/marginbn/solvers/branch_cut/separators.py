@@ -231,10 +231,10 @@ def packed_sets(
             sets.append(padded)
             masses.append(mass[real])
     found, place = np.unique(np.concatenate(sets), axis=0, return_inverse=True)
-    return found, np.bincount(place.ravel(), np.concatenate(masses), len(found))
+    return found, np.asarray(
+        np.bincount(place.ravel(), np.concatenate(masses), len(found)), dtype=np.float64
+    )
 
 
 SEPARATORS: tuple[type[Separator], ...] = (ClusterSeparator, PackingSeparator, HalfSeparator)
 """The kinds of cuts that are looked for at fractional points."""
-
-
