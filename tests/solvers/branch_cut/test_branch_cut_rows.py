@@ -324,6 +324,7 @@ class TwoFoldSeparator:
     """Looks at all sets of three."""
 
     kind = TwoFold
+    part = None
     found = 0
 
     def __init__(self, pool, seed):

@@ -110,6 +110,7 @@ class Search(SearchTree):
         super().__init__(run, Team(Tree(budget), run.limits, budget, run.n_jobs, run.problem.scale))
         self.name = solver.name
         self.heuristics = solver.heuristics
+        self.parts = solver.parts
         first = FirstVisitor(self.shared, self.team, run.deadline, solver, run.seed)
         first.tree = self
         self.visitors: list[Visitor] = [first]
@@ -158,7 +159,7 @@ class Search(SearchTree):
         it excludes are taken out of ``allowed``.
         """
         shared, lists = self.shared, self.shared.lists
-        if lists is None:
+        if lists is None or "ascent" not in self.parts:
             return math.inf, []
         ascent = dual_ascent(
             lists,

@@ -103,7 +103,7 @@ class Shared:
         labels = labels_at(instance, chosen)
         first_rows = [*self.pool.class_rows(), *rows]
         warm = cold_start(instance, labels, np.flatnonzero(allowed), first_rows)
-        if np.count_nonzero(allowed) <= relaxation.ALL_COLUMNS:
+        if np.count_nonzero(allowed) <= relaxation.all_columns(instance):
             return warm
         active = {int(k) for k in chosen}
         for i in range(instance.n_variables):
@@ -262,12 +262,14 @@ class Visitor:
         self.team = team
         self.deadline = deadline
         self.heuristics = solver.heuristics
-        self.relaxation = HybridRelaxation(shared.instance, shared.pool, self, seed)
+        parts = solver.parts
+        self.relaxation = HybridRelaxation(shared.instance, shared.pool, self, seed, parts)
         self.finder = IncumbentSearch(shared.instance, seed, self.team.stop)
         self.orders: OrderSearch | None = None
         self.deepener: Deepener | None = None
-        if shared.lists is not None:
+        if shared.lists is not None and "orders" in parts:
             self.orders = OrderSearch(shared.lists, seed, self.team.stop)
+        if shared.lists is not None and "deepening" in parts:
             self.deepener = Deepener(shared.instance, shared.lists, seed)
         self.chooser = Chooser(self.relaxation, shared.costs, seed, solver.random_splits)
 
@@ -312,6 +314,8 @@ class Visitor:
             self.fix(relaxed.prices, allowed)
             if not propagate(self.instance.offsets, self.instance.members, allowed, present):
                 return []
+            if node.depth == 0 and self.shared.lists is not None:
+                self.shared.pool.restrict(allowed)  # all other nodes lie below
         return self._split(node, relaxed, bound, allowed, present)
 
     def _relax(self, node: Node, allowed: BoolArray, present: BoolArray) -> Relaxed:
