@@ -347,10 +347,11 @@ class TwoFoldSeparator:
 def test_a_new_kind_of_cut_is_one_class_and_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
     """The optimum stays, the new rows are used; where a certificate is written they are not."""
     problem = small_linear_problem(4, n_rows=60, n_features=5, max_parents=3, score="k2")
-    before = solve_with(BranchCutSolver(), Run(problem))
+    clusters_only = BranchCutSolver(parts=frozenset())
+    before = solve_with(clusters_only, Run(problem))
     both = (*SEPARATORS, TwoFoldSeparator)
     monkeypatch.setattr("marginbn.solvers.branch_cut.relaxation.SEPARATORS", both)
-    after = solve_with(BranchCutSolver(), Run(problem))
+    after = solve_with(clusters_only, Run(problem))
     assert (after.objective, after.structure) == (before.objective, before.structure)
     assert TwoFoldSeparator.found > 0
     pool = RowPool(build_instance(problem))
