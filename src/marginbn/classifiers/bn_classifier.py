@@ -190,7 +190,7 @@ class BNClassifier(BaseBNClassifier):
         1 tells on stderr what is tried.
     missing : {"auto", "drop", "state", "error"}, default="auto"
         As in :class:`NaiveBayesClassifier`, whose default differs.
-    unseen, column_kinds, identifiers, max_states, min_count, class_weight
+    unseen, column_kinds, identifiers, max_states, min_count, class_weight, cost
         As in :class:`NaiveBayesClassifier`.
 
     Attributes
@@ -246,6 +246,7 @@ class BNClassifier(BaseBNClassifier):
         max_states: int | None = MAX_STATES,
         min_count: int = 1,
         class_weight: Any = None,
+        cost: Any = None,
     ) -> None:
         self._store(locals())
 

@@ -103,7 +103,8 @@ class MaxMarginBNClassifierCV(SearchingBNClassifier):
         :class:`OptimalityWarning`; before the first fold is complete there is nothing to decide by
         and ``KeyboardInterrupt`` is raised. A second Ctrl-C ends the final solve.
     smoothing, solver, gap_tolerance, random_state, verbose, required_arcs, forbidden_arcs, \
-parameters, bins, allowed_arcs, tiers, missing, unseen, column_kinds, callback, memory_limit
+parameters, bins, allowed_arcs, tiers, missing, unseen, column_kinds, \
+identifiers, max_states, min_count, class_weight, cost, callback, memory_limit
         As in :class:`MaxMarginBNClassifier`.
     checkpoint : str, path or None, default=None
         As in :class:`MaxMarginBNClassifier`, for the final solve on all rows. The many short solves
@@ -180,6 +181,7 @@ parameters, bins, allowed_arcs, tiers, missing, unseen, column_kinds, callback, 
         max_states: int | None = MAX_STATES,
         min_count: int = 1,
         class_weight: Any = None,
+        cost: Any = None,
         callback: Any = None,
         memory_limit: Any = None,
         checkpoint: Any = None,

@@ -326,7 +326,7 @@ checkpoint, certificate
         Temporal order: no arc leads from a later tier to an earlier one. Variables that no tier
         names are free.
     parameters, bins, missing, unseen, column_kinds, identifiers, max_states, min_count, \
-class_weight
+class_weight, cost
         As in :class:`NaiveBayesClassifier`.
 
     Examples
@@ -365,6 +365,7 @@ class_weight
         max_states: int | None = MAX_STATES,
         min_count: int = 1,
         class_weight: Any = None,
+        cost: Any = None,
         callback: Any = None,
         memory_limit: Any = None,
         checkpoint: Any = None,
@@ -470,7 +471,7 @@ class MaxMarginBNClassifier(SearchingBNClassifier):
         Temporal order: no arc leads from a later tier to an earlier one. Variables that no tier
         names are free.
     parameters, bins, missing, unseen, column_kinds, identifiers, max_states, min_count, \
-class_weight
+class_weight, cost
         As in :class:`NaiveBayesClassifier`.
     callback : callable, optional
         Called with a :class:`TracePoint` at every improvement; a true return value stops.
@@ -535,6 +536,7 @@ class_weight
         max_states: int | None = MAX_STATES,
         min_count: int = 1,
         class_weight: Any = None,
+        cost: Any = None,
         callback: Any = None,
         memory_limit: Any = None,
         checkpoint: Any = None,

@@ -17,6 +17,7 @@ import numpy as np
 from marginbn import classifiers
 from marginbn.classifiers import BaseBNClassifier, BNClassifier
 from marginbn.classifiers.base import Evidence
+from marginbn.classifiers.decisions import costs_of
 from marginbn.classifiers.evaluation import accuracy, binomial_interval
 from marginbn.classifiers.provenance import Provenance
 from marginbn.network import wording
@@ -310,6 +311,8 @@ def settings(classifier: BaseBNClassifier) -> dict[str, Any]:
             params["validation_score"] = params.pop("validation_accuracy")
     if params.get("smoothing") == "auto":
         params["smoothing"] = classifier.smoothing_
+    costs = costs_of(classifier)
+    params["cost"] = None if costs is None else costs.to_dict()
     return params
 
 
@@ -337,6 +340,9 @@ def facts(
         ("features", _features_text(network)),
         ("parameters", f"{network.n_parameters} free"),
     ]
+    costs = costs_of(classifier)
+    if costs is not None:
+        lines.append(("decides", costs.sentence()))
     lines += [(line.name, line.text()) for line in accuracies]
     lines += _provenance_lines(classifier)
     return [(label, text) for label, text in lines if text]
