@@ -110,7 +110,7 @@ class A1DEClassifier(BaseBNClassifier):
         self,
         *,
         smoothing: Any = 1.0,
-        missing: str = "drop",
+        missing: str = "auto",
         unseen: str = "missing",
         column_kinds: Any = "auto",
         identifiers: str = "ignore",

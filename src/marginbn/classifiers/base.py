@@ -155,7 +155,7 @@ class BaseBNClassifier(ClassifierMixin, BaseEstimator):
         smoothing: Any = 1.0,
         parameters: str = "smoothed",
         bins: str = "mdlp",
-        missing: str = "drop",
+        missing: str = "auto",
         unseen: str = "missing",
         column_kinds: Any = "auto",
         identifiers: str = "ignore",

@@ -171,6 +171,11 @@ class FoldScores:
         return max(fold.gap for fold in self.folds)
 
     @property
+    def all_closed(self) -> bool:
+        """Whether every search ended with a proof of optimality or at the gap asked for."""
+        return all(fold.status in (Status.OPTIMAL, Status.GAP_LIMIT) for fold in self.folds)
+
+    @property
     def all_proved(self) -> bool:
         """Whether every search ended with a proof of optimality."""
         return all(fold.status == Status.OPTIMAL for fold in self.folds)

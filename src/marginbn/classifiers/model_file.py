@@ -462,7 +462,9 @@ def _set_choice(classifier: BNClassifier, data: object) -> None:
     shape: _Choice = files.read_as(_Choice, data, "$.validation")
     classifier.chosen_ = shape.chosen
     place = "$.validation.results"
-    columns = _read_columns(shape.results, _CANDIDATE_COLUMNS, place) if shape.results else {}
+    scored: dict[str, Any] = {"score": tuple[Number, ...]} if "score" in shape.results else {}
+    shapes = _CANDIDATE_COLUMNS | scored
+    columns = _read_columns(shape.results, shapes, place) if shape.results else {}
     if columns and shape.chosen not in columns["structure"]:
         raise MisfitError(f"{place}.structure: must have the structure that was chosen")
     classifier.cv_results_ = columns

@@ -69,7 +69,7 @@ def evaluate(
         print_text(_describe(scores, rows, folds, chosen))
         if costs is not None:
             print_text(f"\n{costs.sentence()}")
-    is_done = chosen is options.Method.BN or scores[chosen].all_proved
+    is_done = chosen is options.Method.BN or scores[chosen].all_closed
     return DONE if is_done else OPEN_GAP
 
 

@@ -133,7 +133,7 @@ def fit(
         note(f"Proof in {certificate}; check it with `marginbn verify {certificate}`.", quiet)
     if not saved:
         return ERROR
-    is_open = claims_optimality(classifier) and not classifier.result_.is_optimal
+    is_open = claims_optimality(classifier) and not classifier.result_.is_closed
     return OPEN_GAP if is_open else DONE
 
 

@@ -17,6 +17,7 @@ import numpy as np
 from marginbn import classifiers
 from marginbn.classifiers import BaseBNClassifier, BNClassifier
 from marginbn.classifiers.base import Evidence
+from marginbn.classifiers.choosing import SCORINGS
 from marginbn.classifiers.decisions import costs_of
 from marginbn.classifiers.evaluation import accuracy, binomial_interval
 from marginbn.classifiers.provenance import Provenance
@@ -220,12 +221,20 @@ _NOTHING_PROVED = {
 }
 
 
+def judge(classifier: BNClassifier) -> str:
+    """What the candidates were compared by, in words."""
+    if not isinstance(classifier.scoring, str):
+        return "score of one's own"
+    name = {"one_standard_error": "accuracy"}.get(classifier.scoring, classifier.scoring)
+    return name.replace("_", " ")
+
+
 def _choice_verdict(classifier: BNClassifier) -> str:
     """How the network was chosen, and that this is no theorem."""
     n_candidates = len(classifier.cv_results_.get("structure", ()))
     how = "Too few rows to validate anything"
     if n_candidates:
-        how = f"Chosen by validated log loss among {counted(n_candidates, 'candidate')}"
+        how = f"Chosen by validated {judge(classifier)} among {counted(n_candidates, 'candidate')}"
     return f"{how}; {_NOTHING_PROVED[classifier.chosen_]}."
 
 
@@ -305,10 +314,10 @@ def settings(classifier: BaseBNClassifier) -> dict[str, Any]:
             "validation_accuracy": float(classifier.best_score_),
         }
         del params["gammas"]
-        if not isinstance(classifier.scoring, str):
-            params["scoring"] = "a scorer of one's own"
         if classifier.scoring not in ("accuracy", "pooled_accuracy", "one_standard_error"):
             params["validation_score"] = params.pop("validation_accuracy")
+    if not isinstance(params.get("scoring", ""), str):
+        params["scoring"] = "a scorer of one's own"
     if params.get("smoothing") == "auto":
         params["smoothing"] = classifier.smoothing_
     costs = costs_of(classifier)
@@ -353,14 +362,17 @@ def _choice_lines(classifier: BNClassifier) -> list[tuple[str, str]]:
     record = choice_record(classifier)
     if record is None or not record["candidates"]:
         return []
-    rule = "the best validated log loss"
-    if classifier.rule == "half_se":
+    rule = f"the best validated {judge(classifier)}"
+    if classifier.scoring == "one_standard_error":
+        rule = f"the simplest within one standard error of {rule}"
+    elif classifier.rule == "half_se" and classifier.scoring in SCORINGS:
         rule = f"the simplest within half a standard error of {rule}"
     lines = [("chosen", f"{classifier.chosen_}, {rule}; on rows not trained on:")]
     for row in record["candidates"]:
         numbers = f"log loss {row['log_loss']:.4f}, accuracy {percent(row['accuracy'])}"
         error = f"calibration error {percent(row['calibration_error'])}"
-        lines.append((row["structure"], f"{numbers}, {error}"))
+        score = f"{judge(classifier)} {row['score']:.4f}, " if "score" in row else ""
+        lines.append((row["structure"], f"{score}{numbers}, {error}"))
     return lines
 
 
