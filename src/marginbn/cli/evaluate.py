@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 import warnings
 from collections.abc import Callable
 from dataclasses import asdict, replace
@@ -12,7 +13,7 @@ import typer
 
 from marginbn.cli import options
 from marginbn.cli.inspect_table import look_at, tell_hints
-from marginbn.cli.running import DONE, OPEN_GAP, note, print_json, print_text
+from marginbn.cli.running import DONE, OPEN_GAP, note, print_json, print_text, text_width
 from marginbn.exceptions import DataWarning
 from marginbn.network.wording import align, percent, seconds
 
@@ -158,11 +159,33 @@ def _describe(
         ending = [percent(result.max_gap), seconds(time)] if is_searched else ["", ""]
         table.append([str(name), percent(result.mean), interval, *measures, *ending])
     title = f"{folds} folds of {rows.n_rows} rows, {rows.features.n_columns} features"
-    lines = [f"{title}; 95 % intervals", "", *align(table)]
+    lines = [*_verdict(scores, method), "", f"{title}; 95 % intervals", "", *align(table)]
     if own is not None:
         lines += ["", f"All rows, each predicted by a fold of {method} that did not see it", ""]
         lines += own.lines()
     return "\n".join(lines)
+
+
+def _verdict(scores: dict[str, FoldScores], method: options.Method) -> list[str]:
+    """How good the searches were, where there were any, and how good the classifiers are."""
+    own, guess = scores[method], scores["majority"]
+    others = {name: s for name, s in scores.items() if name not in (method, "majority")}
+    best = max(others, key=lambda name: others[name].mean)
+    quality = (
+        f"Of rows it has not seen {method} gets {percent(own.mean)} right "
+        f"(+- {100 * own.half_width:.2f}); {best} gets {percent(others[best].mean)}, always saying "
+        f"the most frequent class {percent(guess.mean)}."
+    )
+    if method in (options.Method.BN, options.Method.NAIVE_BAYES, options.Method.A1DE):
+        return _wrapped(quality)
+    search = f"The searches of {method} left gaps of up to {percent(own.max_gap)}."
+    if own.all_proved:
+        search = f"Every search of {method} ended with a proof of optimality."
+    return [*_wrapped(search), *_wrapped(quality)]
+
+
+def _wrapped(sentence: str) -> list[str]:
+    return textwrap.wrap(sentence, text_width(), break_on_hyphens=False)
 
 
 def _measures(quality: Quality | None) -> list[str]:

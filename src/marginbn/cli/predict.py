@@ -73,7 +73,7 @@ def predict(
     written some at a time, so a table may be larger than the memory.
     """
     from marginbn.classifiers.decisions import costs_of
-    from marginbn.report.summary import verdict
+    from marginbn.report.summary import quality_verdict, verdict
 
     is_parquet = output is not None and output.suffix.lower() == ".parquet"
     if is_parquet:
@@ -83,7 +83,7 @@ def predict(
     try_outputs(output=output)
     classifier = load_checked(model, certificate)
     decide_by(classifier, cost)
-    note(f"{model}: {verdict(classifier)}", quiet)
+    note(f"{model}: {verdict(classifier)} {quality_verdict(classifier)}".strip(), quiet)
     costs = costs_of(classifier)
     note("" if costs is None else costs.sentence(), quiet or costs is None)
     answers = _Answers(classifier, rows, tuple(keep or ()), proba)

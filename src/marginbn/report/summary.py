@@ -53,13 +53,17 @@ class AccuracyLine:
     value: float
     n_rows: int
     is_sample: bool = True
+    most_frequent: tuple[str, float] | None = None  # the commonest class of the rows, its share
 
     @classmethod
     def measure(
         cls, name: str, predicted: Any, labels: Any, *, is_sample: bool = True
     ) -> AccuracyLine:
         """Compare predictions with the true labels."""
-        return cls(name, accuracy(predicted, labels), len(labels), is_sample)
+        labelled, counts = np.unique(np.asarray(labels).astype(str), return_counts=True)
+        value, commonest = accuracy(predicted, labels), int(counts.argmax())
+        frequent = str(labelled[commonest]), float(counts[commonest] / len(labels))
+        return cls(name, value, len(labels), is_sample, frequent)
 
     @property
     def half_width(self) -> float:
@@ -84,6 +88,7 @@ def summarise(
     return {
         "estimator": type(classifier).__name__,
         "verdict": verdict(classifier),
+        "quality_verdict": quality_verdict(classifier, accuracies),
         "score": score_name(classifier),
         "objective": _finite(result.objective),
         "bound": _finite(result.bound),
@@ -120,7 +125,7 @@ def summarise(
 def describe(
     classifier: BaseBNClassifier, accuracies: Sequence[AccuracyLine] = (), width: int = 80
 ) -> str:
-    """The same for a terminal: a verdict, the numbers, the structure.
+    """The same for a terminal: both halves of the verdict, the numbers, the structure.
 
     Examples
     --------
@@ -129,7 +134,8 @@ def describe(
     >>> print(describe(NaiveBayesClassifier().fit(X, y)).splitlines()[0])
     Naive Bayes: the structure is fixed, there was nothing to search.
     """
-    lines = [*textwrap.wrap(verdict(classifier), width), ""]
+    lines = [*textwrap.wrap(verdict(classifier), width)]
+    lines += [*textwrap.wrap(quality_verdict(classifier, accuracies), width), ""]
     for label, text in facts(classifier, accuracies):
         lines += wording.hanging(f"{label:<{_LABEL_WIDTH}}", text, width)
     lines += ["", "Structure"]
@@ -209,6 +215,36 @@ def verdict(classifier: BaseBNClassifier) -> str:
     if hasattr(classifier, "trained_") and "optimal" in sentence.lower():
         sentence += " This is about the structure, not about the trained parameters."
     return sentence
+
+
+def quality_verdict(classifier: BaseBNClassifier, accuracies: Sequence[AccuracyLine] = ()) -> str:
+    """The other half: how well it classifies rows it has not seen, which no proof tells.
+
+    Of rows measured here, else of what the model file says, else that nothing is known.
+    """
+    if len(classifier.classes_) == 1:
+        return ""
+    for line in accuracies:
+        if line.is_sample:
+            return _measured(line)
+    about = getattr(classifier, "provenance_", Provenance()).held_out or {}
+    value, n_rows = about.get("accuracy"), about.get("n_rows")
+    if value is None or n_rows is None:
+        return "How well it classifies rows it has not seen was not measured."
+    rows = counted(int(n_rows), "row")
+    return f"By its file it was right in {percent(value)} of {rows} it had not seen."
+
+
+def _measured(line: AccuracyLine) -> str:
+    interval = f"+- {100 * line.half_width:.2f}"
+    rows = counted(line.n_rows, "row")
+    sentence = f"Of {rows} it has not seen it gets {percent(line.value)} right ({interval})"
+    if line.most_frequent is None:
+        return f"{sentence}."
+    label, share = line.most_frequent
+    if line.value > share:
+        return f"{sentence}; always saying {visible(label)} gets {percent(share)}."
+    return f"{sentence}, no more than always saying {visible(label)} ({percent(share)})."
 
 
 _NOTHING_PROVED = {
