@@ -33,7 +33,7 @@ from marginbn.solvers.branch_bound.kernels.records import Box, FloatArray, IntAr
 from marginbn.solvers.branch_bound.kernels.tree import accuracy
 from marginbn.solvers.branch_bound.rows import with_all_rows
 from marginbn.solvers.branch_bound.schedule import settings_for
-from marginbn.solvers.branch_bound.workers import ACTIVE_VERTICES, UNLIMITED
+from marginbn.solvers.branch_bound.workers import ACTIVE_VERTICES
 from marginbn.solvers.memory import KEPT_VERTICES
 
 
@@ -89,7 +89,7 @@ class ForestRelaxation(Relaxation):
         if not propagate(inst, self.box):
             raise AssertionError("the first selection proves that the root is not empty")
         mean = np.repeat(inst.weights / max(self._n_rivals, 1), self._n_rivals)
-        maximise(inst, self.box, inst.linear + inst.columns @ mean, UNLIMITED, self.oracle)
+        maximise(inst, self.box, inst.linear + inst.columns @ mean, self.oracle)
         vertices = self.oracle.vertex[None, :].astype(np.int16)
         smoothing = self.settings.smoothing_start * inst.gamma
         majorant = self._majorant(np.zeros((inst.weights.size, self._n_rivals)), 1)
@@ -139,7 +139,7 @@ class ForestRelaxation(Relaxation):
         vertex = np.append(slots, self.box.classes.argmax()).astype(np.int64)
         self._offer(vertex)
         if self.inst.weights.size == 0:
-            value = maximise(self.inst, self.box, self.inst.linear, UNLIMITED, self.oracle)[0]
+            value = maximise(self.inst, self.box, self.inst.linear, self.oracle)[0]
             return Visit(float(value), Proof())
         chosen = self.inst.columns[records.columns_of(vertex)]
         margins = chosen.sum(axis=0).reshape(-1, self._n_rivals)
@@ -148,7 +148,7 @@ class ForestRelaxation(Relaxation):
 
     def _linear(self, claim: Claim) -> Visit:
         """Without margins the oracle knows the answer."""
-        value, _ = maximise(self.inst, self.box, self.inst.linear, UNLIMITED, self.oracle)
+        value, _ = maximise(self.inst, self.box, self.inst.linear, self.oracle)
         if value > -np.inf:
             self._offer(self.oracle.vertex)
         return Visit(float(value), claim.proof)
@@ -163,7 +163,7 @@ class ForestRelaxation(Relaxation):
         vertices, share = state.vertices[inside], state.share[inside]
         if len(vertices) == 0:
             values = state.majorant.values
-            upper, _ = maximise(self.inst, self.box, values, self.settings.cap, self.oracle)
+            upper, _ = maximise(self.inst, self.box, values, self.oracle)
             if upper == -np.inf:
                 return False
             vertices, share = self.oracle.vertex[None, :].astype(np.int16), np.ones(1)
@@ -231,7 +231,7 @@ class ForestRelaxation(Relaxation):
             u = record.weights_of(dual, inst.weights)
             # a threaded product waits for other processes; this one does not
             gradient = inst.linear + np.einsum("vr,r->v", inst.columns, u)
-        upper, _ = maximise(inst, self.box, gradient, self.settings.cap, self.oracle)
+        upper, _ = maximise(inst, self.box, gradient, self.oracle)
         bound = constant + float(upper) + self.encoding.constant
         return RoundedMajorant(Proof(dual), constant + self.encoding.constant, gradient, bound)
 
@@ -256,7 +256,7 @@ class ForestRelaxation(Relaxation):
             bound = -math.inf
             if propagate(inst, self.child):
                 values = majorant.values
-                upper, _ = maximise(inst, self.child, values, self.settings.cap, self.oracle)
+                upper, _ = maximise(inst, self.child, values, self.oracle)
                 bound = min(majorant.bound, majorant.constant + float(upper))
             smoothing = float(b.state.smoothing)
             state = self._state(self.child, vertices, share, smoothing, majorant)

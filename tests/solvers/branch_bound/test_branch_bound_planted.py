@@ -71,7 +71,7 @@ def planted(problem: StructureProblem, encoding: Encoding, seed: int) -> tuple[I
     inst, box = encoding.instance, root_box(encoding)
     n = inst.n_features
     oracle = new_oracle(n, inst.first.size)
-    maximise(inst, box, np.random.default_rng(seed).normal(size=inst.linear.size), 1, oracle)
+    maximise(inst, box, np.random.default_rng(seed).normal(size=inst.linear.size), oracle)
     found = Incumbent(np.zeros(n + 1, np.int64), np.array([-np.inf]), np.zeros(1, np.int64))
     climber = new_climber(inst, seed)
     start, effort = oracle.vertex.copy(), 40 * n * n
@@ -121,7 +121,7 @@ def follow(problem: StructureProblem, seed: int, random_splits: bool) -> int:
     b.state.smoothing = settings.smoothing_start * inst.gamma
     dice = np.array([2 * seed + 1], dtype=np.int64)
     for depth in range(10_000):
-        maximise(inst, box, inst.linear, settings.cap, oracle)
+        maximise(inst, box, inst.linear, oracle)
         keep_inside(encoding, box, b, oracle.vertex)
         outcome = bound_box(bounding, inst, box, settings, b, oracle, frozen, 0.5, 60, NO_STOP)
         assert outcome not in (PRUNED, EMPTY)
@@ -218,7 +218,7 @@ def test_gradient_stays_off_decided_features(decided: int) -> None:
     box.allowed[decided, n] = True  # {class}
     assert propagate(inst, box)
     oracle = new_oracle(n, inst.first.size)
-    maximise(inst, box, inst.linear, 1, oracle)
+    maximise(inst, box, inst.linear, oracle)
     b = new_bounding(inst, 256, encoding.structure_magnitude)
     b.vertices[0], b.share[0], b.state.n_active = oracle.vertex, 1.0, 1
     b.state.smoothing = 0.45

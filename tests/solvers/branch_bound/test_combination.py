@@ -51,7 +51,7 @@ def random_combination(seed: int, active: int = 16) -> tuple[Instance, Bounding]
     oracle = new_oracle(inst.n_features, inst.first.size)
     found = []
     for _ in range(40):
-        maximise(inst, box, rng.normal(size=inst.linear.size), 99, oracle)
+        maximise(inst, box, rng.normal(size=inst.linear.size), oracle)
         found.append(oracle.vertex.copy())
     vertices = np.unique(found, axis=0)[: min(6, active)]
     b = new_bounding(inst, active, encoding.structure_magnitude)

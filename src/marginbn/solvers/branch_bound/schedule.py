@@ -20,9 +20,6 @@ MANY_FEATURES = 30
 it makes smaller.
 """
 
-LARGEST_CAP = 8
-"""Parent sets of the class that the oracle looks into; without margins all: then it is exact."""
-
 
 def settings_for(encoding: Encoding, limits: Limits, heuristics: bool = True) -> Settings:
     """The recommended numbers. With many features a box is far from decided even where its bound is
@@ -30,7 +27,6 @@ def settings_for(encoding: Encoding, limits: Limits, heuristics: bool = True) ->
     """
     inst = encoding.instance
     return Settings(
-        cap=LARGEST_CAP if inst.weights.size else inst.first.size,
         smoothing_start=0.45,
         smoothing_floor=0.01,
         smoothing_factor=0.6,
@@ -149,7 +145,7 @@ def simple_starts(
         classes = np.zeros_like(root.classes)
         classes[alone] = True
         inst = encoding.instance
-        value, _ = maximise(inst, root._replace(classes=classes), likelihood, 1, oracle)
+        value, _ = maximise(inst, root._replace(classes=classes), likelihood, oracle)
         if value > -np.inf:
             starts.append(oracle.vertex.copy())
     return starts

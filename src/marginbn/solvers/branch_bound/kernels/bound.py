@@ -125,7 +125,6 @@ STANDSTILL = 1e-7
 class Settings(NamedTuple):
     """Numbers that steer the search; none of them can make a bound wrong."""
 
-    cap: int  # class sets evaluated exactly per oracle call
     smoothing_start: float  # mu of the root, in units of gamma
     smoothing_floor: float
     smoothing_factor: float
@@ -238,7 +237,7 @@ def bound_box(
         operations, n_changed = _refresh_gradient(
             inst, b, work, stale, n_spans, iteration, operations
         )
-        upper, value = maximise(inst, box, work.g, settings.cap, oracle)
+        upper, value = maximise(inst, box, work.g, oracle)
         if upper == -np.inf:
             return EMPTY
         b.state.iterations += 1

@@ -203,7 +203,7 @@ def _load_vertices(
             total += b.share[count]
             count += 1
     if count == 0:
-        upper, _ = maximise(inst, work.box, pool.gradient[family], settings.cap, work.oracle)
+        upper, _ = maximise(inst, work.box, pool.gradient[family], work.oracle)
         if upper == -np.inf:
             return False
         records.copy_array(work.oracle.vertex, b.vertices[0])
@@ -263,7 +263,7 @@ def _split(
         store.copy_box(work.box, child)
         apply_split(inst, child, kind, i, j, first)
         if propagate(inst, child):
-            upper, _ = maximise(inst, child, b.best_g, settings.cap, work.oracle)
+            upper, _ = maximise(inst, child, b.best_g, work.oracle)
             bound = min(b.state.bound, b.state.constant + upper)
             if bound <= cutoff:
                 _discard(pool, bound)
