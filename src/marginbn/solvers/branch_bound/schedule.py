@@ -32,7 +32,6 @@ def settings_for(encoding: Encoding, limits: Limits, heuristics: bool = True) ->
         smoothing_factor=0.6,
         smoothing_reset=1.0,
         stale=0.01,
-        correction=2.0,
         accuracy=0.5,
         accuracy_top=0.04,
         top=0.15 if inst.n_features > MANY_FEATURES else 0.4,

@@ -1,4 +1,4 @@
-"""Bound of one box by pairwise Frank-Wolfe on the smoothed objective.
+"""Bound of one box by Frank-Wolfe on the smoothed objective, all its vertices kept in balance.
 
 The relaxation is ``max f(eta)`` over the convex hull of the box, f concave and piecewise linear.
 Its dual is
@@ -7,8 +7,9 @@ Its dual is
     with  u >= 0,  sum_c u_mc <= w_m,
 
 an upper bound for *every* feasible u. eta is a convex combination of vertices with margins t; u
-comes from t by smoothing (``duals.py``), the oracle gives D(u) and the vertex to move to, weight
-moves from the worst active vertex to it, and then among all active vertices (``combination.py``).
+comes from t by smoothing (``duals.py``), the oracle gives D(u) and a new vertex, and a Newton step
+moves weight among all of them (``newton.py``); where it does not get anywhere, weight moves from
+the worst vertex to the new one (``combination.py``).
 
 Small changes of u are not carried out (they would cost a row of the gradient each) until the
 bracket ``D(u) - f(eta)`` has not narrowed for some iterations: near the end the small ones matter.
@@ -52,6 +53,7 @@ import numpy as np
 
 from marginbn.solvers.branch_bound.kernels import combination, duals, records
 from marginbn.solvers.branch_bound.kernels.combination import Balance, Bounding, BoundState
+from marginbn.solvers.branch_bound.kernels.newton import newton_step
 from marginbn.solvers.branch_bound.kernels.oracle import maximise
 from marginbn.solvers.branch_bound.kernels.records import Box, FloatArray, Instance, IntArray
 from marginbn.solvers.compile import kernel, shared
@@ -118,6 +120,9 @@ SMOOTHED_OUT = 0.3
 is reduced.
 """
 
+EQUAL_SLOPES = 0.1
+"""Part of what the oracle promises that the balance of the vertices at hand need not be better."""
+
 STANDSTILL = 1e-7
 """At the floor of the smoothing: no vertex promises more than this part of the bound."""
 
@@ -130,7 +135,6 @@ class Settings(NamedTuple):
     smoothing_factor: float
     smoothing_reset: float  # children start with their parent's smoothing times this
     stale: float  # see duals.py
-    correction: float  # see combination.py
     accuracy: float  # theta: bracket against distance to the cutoff at which a box is split
     accuracy_top: float  # the same while the bound is far from the incumbent
     top: float  # "far": more than this part of the distance at the root
@@ -234,9 +238,7 @@ def bound_box(
     narrowest, lull = np.inf, 0
     for iteration in range(iterations):
         stale = settings.stale if lull < LULL else 0.0
-        operations, n_changed = _refresh_gradient(
-            inst, b, work, stale, n_spans, iteration, operations
-        )
+        operations = _refresh_gradient(inst, b, work, stale, n_spans, iteration, operations)
         upper, value = maximise(inst, box, work.g, oracle)
         if upper == -np.inf:
             return EMPTY
@@ -253,11 +255,7 @@ def bound_box(
             if settings.patience * (before - b.state.bound) < b.state.bound - cutoff:
                 return SPLIT
             before = b.state.bound
-        time = combination.ARC_TIME * oracle.solved[0] * inst.n_features**2
-        time += combination.COLUMN_TIME * n_changed * inst.linear.size
-        if not _advance(
-            inst, b, work, balance, settings, oracle.vertex, value, theta, cutoff, time
-        ):
+        if not _advance(inst, b, work, balance, settings, oracle.vertex, value, theta, cutoff):
             return SPLIT
         bracket = b.state.bound - b.state.relaxed
         lull += 1
@@ -275,9 +273,9 @@ def _refresh_gradient(
     n_spans: int,
     iteration: int,
     operations: float,
-) -> tuple[float, int]:
+) -> float:
     """Dual weights of t and their gradient; the constant goes to the state. Returns what the
-    gradient counts in the rounding allowance, and the number of rows that changed.
+    gradient counts in the rounding allowance.
     """
     mu = b.state.smoothing
     count, unused = duals.update_duals(inst, b.t, mu, stale, work.u, work.changed, work.delta)
@@ -294,7 +292,7 @@ def _refresh_gradient(
         constant += work.u[r] * work.fixed[r]
     b.state.new_constant = constant
     b.state.new_unused = unused + inst.offset / inst.gamma
-    return operations, count
+    return operations
 
 
 @kernel
@@ -320,15 +318,14 @@ def _advance(
     value: float,
     theta: float,
     cutoff: float,
-    time: float,
 ) -> bool:
-    """Stop rules, one pairwise step towards a new vertex, which took ``time`` to find, and a
-    correction; False when the box should be split.
+    """Stop rules, then a Newton step over the active vertices and the new one; False when the box
+    should be split.
     """
     combination.make_room(b, balance)
     worst, at_eta = combination.worst_vertex(inst, b, work.g)
     relaxed = duals.objective_of_margins(inst, b.t)
-    relaxed += combination.linear_of_active(inst, b, inst.linear)
+    relaxed += combination.linear_of_active(b, balance)
     b.state.relaxed = relaxed
     bracket = b.state.bound - relaxed
     if relaxed > cutoff and bracket < theta * (b.state.bound - cutoff):
@@ -342,8 +339,9 @@ def _advance(
     slope = duals.linear_of_vertex(inst, work.g, target)
     slope -= duals.linear_of_vertex(inst, work.g, b.vertices[worst])
     if slope > 0.0:
-        combination.step_towards(inst, b, balance, target, worst, slope)
+        new = combination.find_vertex(inst, b, balance, target)
+        if not newton_step(inst, b, balance, EQUAL_SLOPES * frank_wolfe_gap):
+            combination.step_between(inst, b, balance, new, worst, slope)
     elif b.state.smoothing <= settings.smoothing_floor * inst.gamma:
         return False
-    combination.correct(inst, b, balance, frank_wolfe_gap, settings.correction * time)
     return True
