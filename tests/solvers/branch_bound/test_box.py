@@ -12,6 +12,7 @@ import pytest
 from marginbn.solvers.branch_bound.kernels.box import fix_box, propagate
 from marginbn.solvers.branch_bound.kernels.oracle import maximise
 from marginbn.solvers.branch_bound.kernels.records import Box, Instance, new_box, new_oracle
+from marginbn.solvers.branch_bound.kernels.sides import contains
 from marginbn.solvers.branch_bound.kernels.split import (
     EDGE,
     MEMBER,
@@ -21,7 +22,6 @@ from marginbn.solvers.branch_bound.kernels.split import (
     list_objects,
 )
 from marginbn.solvers.branch_bound.kernels.store import pack_box, unpack_box, words_per_box
-from marginbn.solvers.branch_bound.kernels.tree import contains
 
 
 @dataclass(frozen=True)

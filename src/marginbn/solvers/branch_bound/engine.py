@@ -91,7 +91,7 @@ class Search(SearchTree):
         self.name = solver.name
         self.encoding = encoding
         self.heuristics = solver.heuristics
-        settings = settings_for(encoding, run.limits, solver.heuristics)
+        settings = settings_for(run.limits, solver.heuristics)
         self.settings = settings._replace(random_splits=solver.random_splits)
         self.main = self.team.workers[0]
         self.root = new_box(encoding.n_features, encoding.instance.first.size)

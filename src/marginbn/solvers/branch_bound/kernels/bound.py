@@ -15,7 +15,8 @@ Small changes of u are not carried out (they would cost a row of the gradient ea
 bracket ``D(u) - f(eta)`` has not narrowed for some iterations: near the end the small ones matter.
 
 The loop ends when the box is pruned, when ``f(eta) > cutoff`` shows that no u can prune it and the
-bracket is small against the distance to the cutoff, when the smoothing is at its floor and nothing
+bracket is small against the distance to the cutoff and against what a split gains, when the
+smoothing is at its floor and nothing
 moves, when the progress of the last iterations promises no pruning soon, or when the iterations
 granted are used up.
 
@@ -138,7 +139,10 @@ class Settings(NamedTuple):
     accuracy: float  # theta: bracket against distance to the cutoff at which a box is split
     accuracy_top: float  # the same while the bound is far from the incumbent
     top: float  # "far": more than this part of the distance at the root
-    slot_discount: float  # kappa: re-rooting splits are worth less than their drop says
+    worth: float  # in units of what splits gain: brackets smaller than that are not
+    believed: int  # observations of each side after which the gain to expect is believed
+    trials: int  # objects that one node tries out
+    trial_iterations: int  # of each side
     patience: float  # windows that pruning may still take at the present progress, below the top
     iterations: int  # largest number per box
     root_iterations: int
@@ -221,10 +225,12 @@ def bound_box(
     oracle: records.Oracle,
     incumbent: Incumbent,
     theta: float,
+    worth: float,
     iterations: int,
     stop: IntArray,
 ) -> int:
-    """Tighten the bound of a box; starts from the active vertices and their smoothing.
+    """Tighten the bound of a box; starts from the active vertices and their smoothing, ends when
+    the bracket is below theta times the distance to the cutoff and below ``worth``.
 
     ``full`` has all rows and scores what might be a better structure.
     """
@@ -255,7 +261,9 @@ def bound_box(
             if settings.patience * (before - b.state.bound) < b.state.bound - cutoff:
                 return SPLIT
             before = b.state.bound
-        if not _advance(inst, b, work, balance, settings, oracle.vertex, value, theta, cutoff):
+        if not _advance(
+            inst, b, work, balance, settings, oracle.vertex, value, theta, worth, cutoff
+        ):
             return SPLIT
         bracket = b.state.bound - b.state.relaxed
         lull += 1
@@ -317,6 +325,7 @@ def _advance(
     target: IntArray,
     value: float,
     theta: float,
+    worth: float,
     cutoff: float,
 ) -> bool:
     """Stop rules, then a Newton step over the active vertices and the new one; False when the box
@@ -328,7 +337,7 @@ def _advance(
     relaxed += combination.linear_of_active(b, balance)
     b.state.relaxed = relaxed
     bracket = b.state.bound - relaxed
-    if relaxed > cutoff and bracket < theta * (b.state.bound - cutoff):
+    if relaxed > cutoff and bracket < min(worth, theta * (b.state.bound - cutoff)):
         return False
     frank_wolfe_gap = value - at_eta
     if frank_wolfe_gap < SMOOTHED_OUT * bracket:
