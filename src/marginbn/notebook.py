@@ -80,5 +80,6 @@ def bar_html(what: str, share: float, words: str) -> str:
         'style="font:13px system-ui,sans-serif;max-width:42rem">'
         '<div style="height:8px;border-radius:4px;background:#8883;overflow:hidden">'
         f'<div style="height:100%;width:{done:.1f}%;background:#3b82c4"></div></div>'
-        f'<div style="font-variant-numeric:tabular-nums">{escape(what)}: {escape(words)}</div></div>'
+        '<div style="font-variant-numeric:tabular-nums">'
+        f"{escape(what)}: {escape(words)}</div></div>"
     )

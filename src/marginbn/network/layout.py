@@ -209,8 +209,13 @@ def _faint_arcs(structure: Structure) -> tuple[tuple[int, int], ...]:
 
 
 def _rows(structure: Structure, sizes: Sequence[Size], isolated: Sequence[int]) -> list[int]:
-    """Row of each connected variable: layers, cut where they are too wide; -1 if isolated."""
+    """Row of each connected variable: layers, cut where they are too wide; -1 if isolated.
+
+    A class of many faint arcs stands alone above all others, in the middle of the picture.
+    """
     depth = layers(structure)
+    if _faint_arcs(structure) and not structure.parents[CLASS]:
+        depth = [d + (v != CLASS) for v, d in enumerate(depth)]
     members = [v for v in structure.order if v not in isolated]
     limit = _width_limit([sizes[v] for v in members])
     row_of, row = [-1] * structure.n_variables, -1

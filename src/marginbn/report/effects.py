@@ -5,15 +5,15 @@ all other classes then move by
 
     effect(c, s) = log P(c | x = s) / P(not c | x = s)  -  log P(c) / P(not c),
 
-which is the weight of evidence of credit scoring, log P(s | c) / P(s | not c). 0.69 doubles the odds.
-It is the classifier's own answer, whatever its structure and however its parameters were found.
+which is the weight of evidence of credit scoring, log P(s | c) / P(s | not c). 0.69 doubles the
+odds. It is the classifier's own answer, whatever its structure and its parameters.
 
 **The band.** With n rows, N(c, s) of them of class c and in state s, the counted effect is
 
     log P~(s | c) - log P~(s | not c),   P~(s | c) = (N(c, s) + 1) / (N(c) + S),
 
-where P~(s | not c) is the mean of P~(s | c') over the other classes by their shares, and S the number
-of states. Rows drawn again with replacement have counts that are multinomial with the shares
+where P~(s | not c) is the mean of P~(s | c') over the other classes by their shares, and S the
+number of states. Rows drawn again with replacement have counts that are multinomial with the shares
 N(c, s) / n, so the bootstrap needs no rows: the band holds the middle 95 % of the effects of
 :data:`REPLICATES` such tables of counts. A line outside the band says that the network sees the
 feature otherwise than the rows do.

@@ -1,26 +1,30 @@
 """The first screen: how good the search is, how good the classifier is, what decides, how sure.
 
-The verdict has two halves. A proof of optimality says nothing about how well new rows are classified,
-so the second half stands beside the first and is never left out: where nothing was measured, it says so.
+The verdict has two halves. A proof of optimality says nothing about how well new rows are
+classified, so both stand side by side and neither is ever left out: where nothing was measured, it
+says so.
 """
 
 from __future__ import annotations
 
 import math
+import textwrap
 from dataclasses import dataclass
 
+from marginbn.classifiers.evaluation import binomial_interval
 from marginbn.classifiers.measures import ClassQuality, Quality
 from marginbn.classifiers.provenance import Provenance
 from marginbn.network import wording
 from marginbn.network.wording import counted, seconds
 from marginbn.report import charts
 from marginbn.report.charts import Child, Markup, element, join
-from marginbn.report.comparison import MAJORITY, Comparison
+from marginbn.report.comparison import MAJORITY, Comparison, MethodAccuracy
 from marginbn.report.contents import Report
 from marginbn.report.effects import Effect, strongest_states
 from marginbn.report.summary import choice_record, claims_optimality, is_proved, verdict
 
 DECIDING = 3
+_NOTE = 120  # characters of a note about the data
 _WELL_CALIBRATED, _FAIRLY_CALIBRATED = 0.03, 0.08
 _SURE = 0.8
 """An arc that so many replicates have is called sure."""
@@ -152,7 +156,7 @@ def _measured(comparison: Comparison) -> Half:
             sentences.append(
                 f"That is no better than always naming the most frequent class ({guess})."
             )
-        elif low <= majority.accuracy:
+        elif not _clearly_above(own, majority.accuracy):
             kind, sign = "open", "≈"
             sentences.append(
                 f"Always naming the most frequent class gives {guess}: not clearly worse."
@@ -163,6 +167,13 @@ def _measured(comparison: Comparison) -> Half:
         sentences += _missed(own.quality)
     small = f"95 % interval; {comparison.where}"
     return Half(kind, sign, percent(own.accuracy, 1), tuple(sentences), small)
+
+
+def _clearly_above(own: MethodAccuracy, guess: float) -> bool:
+    """Whether so many rows are right that chance does not explain it; folds are pooled."""
+    if own.quality is None:
+        return own.accuracy - own.half_width > guess
+    return own.accuracy - binomial_interval(own.accuracy, own.quality.n_rows) > guess
 
 
 def _missed(quality: Quality) -> list[Child]:
@@ -210,7 +221,14 @@ def _write_deciding(report: Report) -> Markup:
         "section",
         heading,
         element("ol", *items, class_="deciding"),
-        element("p", f"{source[0].upper()}{source[1:]}; ", link, class_="small"),
+        element(
+            "p",
+            "× and ÷ are ",
+            _of_which_odds(report),
+            f". Chosen {source}; ",
+            link,
+            class_="small",
+        ),
         class_="half plain",
     )
 
@@ -233,13 +251,22 @@ def _ways(report: Report, i: int) -> list[Markup]:
         element(
             "span",
             charts.name(states[s]),
-            ": odds of ",
-            charts.name(classes[c]),
-            element("b", f" {_times(float(effect.values[s, c]))}"),
+            element("b", f" {_times(float(effect.values[s, c]))} "),
+            *([] if len(classes) == 2 else [" for ", charts.name(classes[c])]),
             class_="way",
         )
         for s, c in pairs
     ]
+
+
+def _of_which_odds(report: Report) -> Markup:
+    """What the factors multiply."""
+    target = report.network.variables[0]
+    if len(target.states) != 2:
+        return Markup("factors of the odds of a class against all others")
+    return join(
+        "factors of the odds of ", charts.name(target.name), " = ", charts.name(target.states[1])
+    )
 
 
 def _telling_pairs(effect: Effect, n_classes: int) -> list[tuple[int, int]]:
@@ -326,7 +353,8 @@ def _data_notes(report: Report) -> list[Markup]:
     if not notes:
         return []
     link = element("a", counted(len(notes), "note"), href="#data")
-    return [join(link, f" about the data, first: {notes[0]}.")]
+    first = textwrap.shorten(notes[0], _NOTE, placeholder=" …")
+    return [join(link, f" about the data, first: {first}")]
 
 
 def percent(fraction: float, digits: int | None = None) -> str:

@@ -18,7 +18,7 @@ LINES = 5
 _SMALL_NETWORK = 80
 """Larger networks show the most probable state alone."""
 
-_WIDTH, _HEAD, _LINE, _FOOT = 176.0, 26.0, 19.0, 6.0
+_WIDTH, _HEAD, _LINE, _FOOT = 196.0, 26.0, 19.0, 6.0
 """Sizes of a box in pixels, which the style sheet repeats: its width, head, lines and foot."""
 
 

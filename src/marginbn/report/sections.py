@@ -41,9 +41,9 @@ def write_explore(report: Report) -> Markup:
     return join(
         element(
             "p",
-            "Type or choose what you know of a case; the probabilities of everything else follow at "
-            "once. They are exact: whatever you leave open is summed out. The thin mark on a bar is "
-            "the probability before anything was chosen.",
+            "Type or choose what you know of a case; the probabilities of everything else follow "
+            "at once. They are exact: whatever you leave open is summed out. The thin mark on a "
+            "bar is the probability before anything was chosen.",
         ),
         *_explain_trained(report.classifier),
         element(
@@ -131,7 +131,8 @@ def write_effects(report: Report) -> Markup:
     if has_rows:
         text += (
             " The band holds the middle 95 % of what counting says when the rows are drawn again; "
-            "grey columns, or the numbers at the end, count the rows."
+            "grey columns, or the numbers at the end, count the rows. Where the line leaves the "
+            "band, the classifier weighs the feature otherwise than counting it alone would."
         )
     return join(element("p", text), element("div", id="effects-list"))
 

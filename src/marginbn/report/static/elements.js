@@ -21,9 +21,9 @@ function complete(element, attributes, children) {
 }
 
 // A name from the data, on its own in right-to-left text. Lines may end behind the signs that join
-// words, so that long names do not break inside a word.
+// words, so that long names do not break inside a word, and numbers do not break at all.
 export function makeName(name, attributes = {}) {
-  const pieces = label(name).split(/(?<=[_./\\:;,|-])(?=[^\s_./\\:;,|-])/u);
+  const pieces = label(name).split(/(?<=[\p{L}\p{N}][_./\\:;|-])(?=\p{L})/u);
   const parts = pieces.flatMap((piece, i) => (i ? [document.createElement("wbr"), piece] : [piece]));
   return make("bdi", attributes, ...parts);
 }

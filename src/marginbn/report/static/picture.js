@@ -1,5 +1,5 @@
 // The picture of the network: boxes with the probabilities of their states, which can be moved and
-// zoomed. The class is always in view: where its box is not, a label in the corner stands for it.
+// zoomed. The class is always in view: a label above the picture shows it whatever is below.
 //
 // The picture is one stop of the Tab key; left and right go from variable to variable, up and down
 // through the states.
@@ -31,10 +31,9 @@ export function buildPicture(place, inspector, network, picture, toggle) {
   const pinned = makeButton({ class: "pinned", title: "Show the class" }, () => {
     viewport.centre(boxOf(picture, 0));
   });
-  const viewport = new Viewport(frame, content, picture, () => {
-    pinned.hidden = viewport.shows(boxOf(picture, 0));
-  });
-  place.append(make("div", { class: "stage" }, frame, pinned, buildButtons(viewport)));
+  const viewport = new Viewport(frame, content, picture);
+  const tools = make("div", { class: "tools" }, pinned, buildButtons(viewport));
+  place.append(make("div", { class: "stage" }, tools, frame));
 
   function begin() {
     const room = Math.min(window.innerHeight * 0.72, 760);
@@ -97,7 +96,7 @@ function buildArcs({ width, height, arcs, separator }) {
     const group = draw("g", { class: faint ? "arc faint" : "arc", "data-arc": `${parent} ${child}` });
     const line = draw("path", { d: path });
     if (strength !== null) {
-      line.setAttribute("stroke-width", (0.6 + 4.4 * strength).toFixed(2));
+      line.style.setProperty("--width", (0.6 + 4.4 * strength).toFixed(2));
       line.setAttribute("stroke-opacity", (0.3 + 0.7 * strength).toFixed(2));
       group.append(draw("title", {}, `found in ${percent(strength)} of the resampled tables`));
     }
@@ -159,7 +158,7 @@ function showBox({ box, lines }, variable, posterior, observed) {
 function showPinned(pinned, { name, states }, posterior) {
   if (!posterior) return pinned.replaceChildren(makeName(name), ": –");
   const likeliest = byProbability(posterior)[0];
-  const words = [makeName(name), ": ", makeName(states[likeliest]), ` ${percent(posterior[likeliest])}`];
+  const words = [makeName(name), " = ", makeName(states[likeliest]), `: ${percent(posterior[likeliest])}`];
   return pinned.replaceChildren(...words);
 }
 

@@ -8,9 +8,9 @@ const EDGE = 60; // pixels of the content that always stay in view
 const TAP = 5; // pixels below which a press is no drag
 
 export class Viewport {
-  // size: {width, height} of the content; onMove() is called after every change.
-  constructor(frame, content, size, onMove = () => {}) {
-    Object.assign(this, { frame, content, size, onMove, scale: 1, x: 0, y: 0 });
+  // size: {width, height} of the content.
+  constructor(frame, content, size) {
+    Object.assign(this, { frame, content, size, scale: 1, x: 0, y: 0 });
     this.pointers = new Map();
     frame.addEventListener("pointerdown", (event) => this.press(event));
     frame.addEventListener("pointermove", (event) => this.drag(event));
@@ -56,19 +56,6 @@ export class Viewport {
     this.move(into(this.x, left, width, across), into(this.y, top, height, down), this.scale);
   }
 
-  // Whether a box is in view as a whole.
-  shows({ left, top, width, height }) {
-    const { width: across, height: down } = this.room;
-    const [x, y] = [left * this.scale + this.x, top * this.scale + this.y];
-    const slack = 2;
-    return (
-      x >= -slack &&
-      y >= -slack &&
-      x + width * this.scale <= across + slack &&
-      y + height * this.scale <= down + slack
-    );
-  }
-
   zoom(factor, atX = this.room.width / 2, atY = this.room.height / 2) {
     const scale = Math.min(Math.max(this.scale * factor, Math.min(LEAST, this.fitting)), MOST);
     const ratio = scale / this.scale;
@@ -82,7 +69,6 @@ export class Viewport {
     this.x = within(x, width, this.size.width);
     this.y = within(y, height, this.size.height);
     this.content.style.transform = `translate(${this.x}px, ${this.y}px) scale(${scale})`;
-    this.onMove();
   }
 
   press(event) {
