@@ -28,7 +28,9 @@ from marginbn import (
     write_report,
 )
 from marginbn.classifiers import BaseBNClassifier
+from marginbn.classifiers.baselines import LogisticBaseline, MajorityBaseline
 from marginbn.classifiers.evaluation import cross_validate
+from marginbn.classifiers.measures import Quality
 from marginbn.cli import app
 from marginbn.network.wording import text_width
 from marginbn.report import page as assets
@@ -42,14 +44,16 @@ from marginbn.report.page import (
     read_asset,
     to_script_json,
 )
-from marginbn.report.sections import class_information
+from marginbn.report.contents import class_information
 from marginbn.report.summary import verdict
 from marginbn.solvers.result import SolveResult, Status, TracePoint
 from nasty import NAMES, STATES, nasty_classifier
 from networks import pair_states, random_network, sprinkler
 
 VOID = {"meta", "link", "br", "img", "input"}
-SECTIONS = ["ask", "network", "bound", "accuracy", "contributions", "tables", "settings"]
+SECTIONS = [
+    "ask", "network", "effects", "contributions", "quality", "data", "tables", "bound", "settings",
+]  # fmt: skip
 
 
 class Page(HTMLParser):
@@ -117,8 +121,10 @@ def test_a_page_has_all_sections_and_the_verdict(
     assert verdict(margin) in page.text
     assert "Optimal, proven" in page.text
     assert "Flowers" in page.text
-    assert [a["id"] for t, a in page.seen if t == "section"] == SECTIONS
-    assert [a["href"] for t, a in page.seen if t == "a"] == [f"#{key}" for key in SECTIONS]
+    assert [a["id"] for t, a in page.seen if t == "section" and "id" in a] == SECTIONS
+    links = [a["href"] for t, a in page.seen if t == "a"]
+    assert links[-len(SECTIONS) :] == [f"#{key}" for key in SECTIONS]
+    assert set(links) == {f"#{key}" for key in SECTIONS}
     for words in ("5-fold cross-validation on 150 rows", "naive Bayes", "TAN", "this classifier"):
         assert words in page.text
 
@@ -322,13 +328,18 @@ def test_folds_are_those_of_evaluate(
     """The page's accuracies are cross_validate's, method by method."""
     rows = read_rows(margin, *iris)
     comparison = compare_by_folds(margin, rows, 3, 5.0)
-    for entry, make in zip(
-        comparison.methods,
-        (lambda: unfitted(margin, 5.0), TANClassifier, NaiveBayesClassifier),
-        strict=True,
-    ):
+    makers = {
+        "this classifier": lambda: unfitted(margin, 5.0),
+        "TAN": TANClassifier,
+        "naive Bayes": NaiveBayesClassifier,
+        "logistic regression": LogisticBaseline,
+        "most frequent class": MajorityBaseline,
+    }
+    assert [entry.name for entry in comparison.methods] == [*makers]
+    for entry, make in zip(comparison.methods, makers.values(), strict=True):
         expected = cross_validate(make, rows.features, rows.labels, 3)
         assert (entry.accuracy, entry.half_width) == (expected.mean, expected.half_width)
+        assert entry.quality == expected.quality
 
 
 def test_test_rows_by_hand(iris: tuple[pd.DataFrame, pd.Series]) -> None:
@@ -337,7 +348,11 @@ def test_test_rows_by_hand(iris: tuple[pd.DataFrame, pd.Series]) -> None:
     fitted = NaiveBayesClassifier().fit(X[::2], y[::2])
     rows, test = (read_rows(fitted, X[k::2], y[k::2]) for k in (0, 1))
     comparison = compare_on_test(fitted, rows, test)
-    assert [m.name for m in comparison.methods] == ["this classifier", "TAN"]
+    names = ["this classifier", "TAN", "logistic regression", "most frequent class"]
+    assert [m.name for m in comparison.methods] == names
+    assert comparison.own.quality == Quality.measure(
+        fitted.classes_.tolist(), test.labels, fitted.predict_proba(X[1::2])
+    )
     assert comparison.methods[0].accuracy == fitted.score(X[1::2], y[1::2])
     assert comparison.methods[1].accuracy == TANClassifier().fit(X[::2], y[::2]).score(
         X[1::2], y[1::2]
@@ -375,7 +390,7 @@ def test_an_interrupt_leaves_the_accuracy_out(
     with pytest.warns(UserWarning, match="written without it"):
         write_report(margin, tmp_path / "r.html", *iris, on_fold=interrupt)
     text = read_page(tmp_path / "r.html").text
-    assert "measuring it was interrupted" in text
+    assert "Measuring the accuracy was interrupted" in text
     assert "The smallest margins" in text
 
 
@@ -504,7 +519,7 @@ def test_render_and_gather_are_the_whole_of_it(
 ) -> None:
     """What is written is what is rendered."""
     write_report(margin, tmp_path / "r.html", title="t")
-    rendered = write.render(write.gather(margin, title="t"))
+    rendered = write.render(write.start_report(margin, title="t"))
     assert (tmp_path / "r.html").read_text(encoding="utf-8") == rendered
 
 

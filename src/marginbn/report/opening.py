@@ -26,6 +26,7 @@ from marginbn.report.summary import choice_record, claims_optimality, is_proved,
 DECIDING = 3
 _NOTE = 120  # characters of a note about the data
 _WELL_CALIBRATED, _FAIRLY_CALIBRATED = 0.03, 0.08
+_ROWS_PER_PARAMETER = 5
 _SURE = 0.8
 """An arc that so many replicates have is called sure."""
 
@@ -134,8 +135,8 @@ def quality_half(report: Report) -> Half:
             "",
             (
                 "Not measured on rows it has not seen.",
-                f"On the rows given, which it may have learned from, {percent(report.seen.accuracy, 1)} "
-                "are right; new rows are usually worse.",
+                "On the rows given, which it may have learned from, "
+                f"{percent(report.seen.accuracy, 1)} are right; new rows are usually worse.",
             ),
         )
     return Half(
@@ -321,7 +322,10 @@ def _arcs(report: Report) -> list[Markup]:
     sure = sum(value >= _SURE for value in widths.values())
     (a, b), least = min(widths.items(), key=lambda item: item[1])
     names = strength.names
-    text = f"{sure} of {counted(len(widths), 'arc')} stay in at least 80 % of {strength.n} resampled tables"
+    text = (
+        f"{sure} of {counted(len(widths), 'arc')} stay in at least {percent(_SURE, 0)} of "
+        f"{strength.n} resampled tables"
+    )
     if sure == len(widths):
         return [join(f"All {text}." if len(widths) > 1 else f"{text}.")]
     return [
@@ -340,11 +344,11 @@ def _parameters(report: Report) -> list[Markup]:
     if n_rows is None:
         return []
     free = report.network.n_parameters
-    text = f"{counted(free, 'free parameter')} from {counted(n_rows, 'row')}"
+    judgement = "enough rows" if _ROWS_PER_PARAMETER * free <= n_rows else "few rows for each"
+    if free > n_rows:
+        judgement = "fewer rows than parameters"
     return [
-        join(
-            f"{text}: {'more than it has rows.' if free > n_rows else 'enough rows.' if 5 * free <= n_rows else 'few rows for each.'}"
-        )
+        join(f"{counted(free, 'free parameter')} from {counted(n_rows, 'row')}: {judgement}.")
     ]
 
 

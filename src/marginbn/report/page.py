@@ -37,7 +37,7 @@ from marginbn.exceptions import InputError
 from marginbn.files import PathLike, write_or_rescue, write_text
 from marginbn.network.network import BayesianNetwork
 from marginbn.notebook import in_notebook, show_html
-from marginbn.report import comparison, contents, quality, sections
+from marginbn.report import comparison, contents, judgement, sections
 from marginbn.report.charts import Markup, element, join
 from marginbn.report.effects import effect_values, measure_effects
 from marginbn.report.opening import write_header
@@ -338,7 +338,7 @@ def render(report: contents.Report) -> str:
         "network": ("The network", sections.write_network(report)),
         "effects": ("What each feature does", sections.write_effects(report)),
         "contributions": ("What decides", sections.write_contributions(report)),
-        "quality": ("How good it is", quality.write_quality(report)),
+        "quality": ("How good it is", judgement.write_quality(report)),
         "data": ("The data", sections.write_data(report)),
         "tables": ("Conditional tables", sections.write_tables()),
         "bound": sections.write_bound(report),
