@@ -37,6 +37,7 @@ from marginbn.report import page as assets
 from marginbn.report import page as write
 from marginbn.report.charts import Markup, element, fit_label, linear_scale, log_scale
 from marginbn.report.comparison import compare_by_folds, compare_on_test, read_rows, unfitted
+from marginbn.report.contents import class_information
 from marginbn.report.page import (
     content_policy,
     join_scripts,
@@ -44,7 +45,6 @@ from marginbn.report.page import (
     read_asset,
     to_script_json,
 )
-from marginbn.report.contents import class_information
 from marginbn.report.summary import verdict
 from marginbn.solvers.result import SolveResult, Status, TracePoint
 from nasty import NAMES, STATES, nasty_classifier

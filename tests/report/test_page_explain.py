@@ -102,7 +102,8 @@ def test_names_break_between_words() -> None:
         globalThis.document = { createElement: (tag) => ({ tag, setAttribute() {},
             append(...parts) { this.parts = parts; } }) };
         const pieces = (name) => makeName(name).parts.filter((p) => typeof p === "string");
-        return JSON.stringify(["capital_run_length_longest", "(-0.005, 0.0795]", "a-b"].map(pieces));
+        const names = ["capital_run_length_longest", "(-0.005, 0.0795]", "a-b"];
+        return JSON.stringify(names.map(pieces));
     })()"""
     assert json.loads(run_javascript(program, "format", "elements")) == [
         ["capital_", "run_", "length_", "longest"], ["(-0.005, 0.0795]"], ["a-", "b"],

@@ -94,7 +94,8 @@ def _told_one_feature(classifier: BaseBNClassifier) -> list[FloatArray]:
     for row, (i, state) in enumerate(places):
         codes[row, i] = state
     odds = log_odds(classifier._log_joint_of_codes(codes))
-    effects = np.clip(np.nan_to_num(odds[:-1] - odds[-1]), -_LARGEST, _LARGEST)
+    with np.errstate(invalid="ignore"):
+        effects = np.clip(np.nan_to_num(odds[:-1] - odds[-1]), -_LARGEST, _LARGEST)
     ends = np.cumsum(arities[1:])[:-1]
     return list(np.split(effects, ends))
 
@@ -103,7 +104,8 @@ def log_odds(log_joint: FloatArray) -> FloatArray:
     """Each class against the rest, of log P(c, known) up to a constant per row, (n, n_classes)."""
     n_classes = log_joint.shape[1]
     rest = [logsumexp(np.delete(log_joint, c, axis=1), axis=1) for c in range(n_classes)]
-    odds: FloatArray = log_joint - np.stack(rest, axis=1)
+    with np.errstate(invalid="ignore"):  # a state that no class has
+        odds: FloatArray = log_joint - np.stack(rest, axis=1)
     return odds
 
 

@@ -34,17 +34,18 @@ export function buildCard(variable, index, toggle) {
   return { card, buttons, show };
 }
 
-// The states of a variable as buttons that are pressed or not.
-export function buildStates(variable, title, press) {
-  const buttons = variable.states.map((state, s) => buildState(state, () => press(s)));
+// The states of a variable as buttons that are pressed or not; listed(buttons) gives those that the
+// arrow keys go through.
+export function buildStates(variable, title, press, listed = (buttons) => buttons) {
+  const buttons = variable.states.map((state, s) => buildState(state, s, () => press(s)));
   const group = make("div", { role: "group", "aria-labelledby": title, class: "states" });
   group.append(...buttons);
-  letRoam(group, () => buttons);
-  return { group, buttons };
+  const settle = letRoam(group, () => listed(buttons));
+  return { group, buttons, settle };
 }
 
-function buildState(state, press) {
-  const attributes = { class: "state", "aria-pressed": "false", title: state };
+function buildState(state, s, press) {
+  const attributes = { class: "state", "aria-pressed": "false", title: state, "data-state": s };
   const name = makeName(state, { class: "name" });
   const lane = make("span", { class: "lane", "aria-hidden": "true" }, make("i"), make("b"));
   return makeButton(attributes, press, name, lane, make("span", { class: "number" }));

@@ -3,7 +3,6 @@
 
 import { buildStates } from "./cards.js";
 import { make, makeButton, makeName } from "./elements.js";
-import { letRoam } from "./focus.js";
 
 const SORTED_FROM = 7; // fewer classes keep their order, which is easier to follow
 const FIRST_CLASSES = 5;
@@ -16,13 +15,15 @@ export function byProbability(posterior) {
 // toggle(0, state) is called when a class is pressed.
 export function buildClassCard(variable, toggle) {
   const heading = make("h3", { id: "variable-0", title: variable.name }, makeName(variable.name));
-  const { group, buttons } = buildStates(variable, "variable-0", (state) => toggle(0, state));
+  let sorted = null; // many classes only
+  const listed = (buttons) => (sorted ?? buttons).filter((button) => !button.hidden);
+  const press = (state) => toggle(0, state);
+  const { group, buttons, settle } = buildStates(variable, "variable-0", press, listed);
   const card = make("section", { class: "card class", "data-variable": 0 }, heading, group);
   if (buttons.length < SORTED_FROM) return { card, buttons };
 
-  let sorted = [...buttons];
   let all = false;
-  letRoam(group, () => sorted.filter((button) => !button.hidden));
+  sorted = [...buttons];
   const words = () => (all ? `The first ${FIRST_CLASSES} only` : `All ${buttons.length} classes`);
   const more = makeButton({ class: "more", "aria-expanded": "false" }, () => {
     all = !all;
@@ -30,7 +31,11 @@ export function buildClassCard(variable, toggle) {
     more.setAttribute("aria-expanded", String(all));
     hide();
   }, words());
-  const hide = () => sorted.forEach((button, i) => (button.hidden = !all && i >= FIRST_CLASSES));
+  const hide = () => {
+    sorted.forEach((button, i) => (button.hidden = !all && i >= FIRST_CLASSES));
+    for (const button of buttons) if (button.hidden) button.tabIndex = -1;
+    settle();
+  };
   card.append(more);
 
   function show(posterior) {

@@ -5,13 +5,16 @@ const STEPS = { ArrowDown: 1, ArrowRight: 1, ArrowUp: -1, ArrowLeft: -1 };
 // Let the focus roam among the members of a group; the group remembers who had it last.
 //
 // list() gives the members in the order in which they are met now. Left and right go by columns
-// where columnOf says in which one a member stands: to the first member of the next one.
+// where columnOf says in which one a member stands: to the first member of the next one. Returns a
+// function to call when the list has changed: one of its members is always a stop.
 export function letRoam(group, list, columnOf = null) {
+  const settle = () => keepPlace(list(), list().find((member) => member.tabIndex === 0) ?? list()[0]);
   keepPlace(list(), list()[0]);
   group.addEventListener("keydown", (event) => moveFocus(event, list(), columnOf));
   group.addEventListener("focusin", (event) => {
     if (list().includes(event.target)) keepPlace(list(), event.target);
   });
+  return settle;
 }
 
 function keepPlace(members, focused) {
