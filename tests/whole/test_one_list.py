@@ -133,8 +133,7 @@ def test_classifiers_agree_on_shared_defaults() -> None:
             assert max(own.pop("max_parents")) == seen["max_parents"]
         if cls is marginbn.BNClassifier:  # which trains, and searches only by the way
             assert (own.pop("parameters"), own.pop("bins")) == ("conditional", "ordinal")
-            assert own.pop("time_limit") is None
-            assert own.pop("missing") == "auto"  # safe with raw tables
+            assert own.pop("scoring") == "log_loss"
         for name, value in own.items():
             assert seen.setdefault(name, value) == value, name
 

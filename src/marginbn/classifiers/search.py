@@ -326,7 +326,7 @@ checkpoint, certificate
         Temporal order: no arc leads from a later tier to an earlier one. Variables that no tier
         names are free.
     parameters, bins, missing, unseen, column_kinds, identifiers, max_states, min_count, \
-class_weight
+class_weight, cost
         As in :class:`NaiveBayesClassifier`.
 
     Examples
@@ -349,8 +349,8 @@ class_weight
         parameters: str = "smoothed",
         bins: str = "mdlp",
         solver: str = "auto",
-        time_limit: float | None = 60.0,
-        gap_tolerance: float = 1e-6,
+        time_limit: float | None = 10.0,
+        gap_tolerance: float = 1e-4,
         random_state: Any = None,
         n_jobs: int | None = None,
         verbose: int = 0,
@@ -358,13 +358,14 @@ class_weight
         forbidden_arcs: Any = None,
         allowed_arcs: Any = None,
         tiers: Any = None,
-        missing: str = "drop",
+        missing: str = "auto",
         unseen: str = "missing",
         column_kinds: Any = "auto",
         identifiers: str = "ignore",
         max_states: int | None = MAX_STATES,
         min_count: int = 1,
         class_weight: Any = None,
+        cost: Any = None,
         callback: Any = None,
         memory_limit: Any = None,
         checkpoint: Any = None,
@@ -451,11 +452,14 @@ class MaxMarginBNClassifier(SearchingBNClassifier):
         Added to every count (Laplace).
     solver : str, default="auto"
         ``"auto"`` or a name from :func:`marginbn.available_solvers`.
-    time_limit : float or None, default=60.0
-        Seconds for the search. When it ends early the best structure is used, ``gap_`` tells how
-        far it can be from the optimum, and an :class:`OptimalityWarning` is given.
-    gap_tolerance : float, default=1e-6
-        Relative gap at which the search stops.
+    time_limit : float or None, default=10.0
+        Seconds for the search: on most tables the structure hardly changes after the first ones,
+        and a proof that takes longer should be asked for. When it ends early the best structure is
+        used, ``gap_`` tells how far it can be from the optimum, and an :class:`OptimalityWarning`
+        is given.
+    gap_tolerance : float, default=1e-4
+        Relative gap at which the search stops: 0.01 %, as in most solvers of integer programs, is
+        less than what any prediction depends on. 1e-6 asks for a proof of optimality.
     random_state : int, RandomState or None, default=None
         Seed of the search heuristics; None stands for 0.
     n_jobs : int or None, default=None
@@ -470,7 +474,7 @@ class MaxMarginBNClassifier(SearchingBNClassifier):
         Temporal order: no arc leads from a later tier to an earlier one. Variables that no tier
         names are free.
     parameters, bins, missing, unseen, column_kinds, identifiers, max_states, min_count, \
-class_weight
+class_weight, cost
         As in :class:`NaiveBayesClassifier`.
     callback : callable, optional
         Called with a :class:`TracePoint` at every improvement; a true return value stops.
@@ -519,8 +523,8 @@ class_weight
         parameters: str = "smoothed",
         bins: str = "mdlp",
         solver: str = "auto",
-        time_limit: float | None = 60.0,
-        gap_tolerance: float = 1e-6,
+        time_limit: float | None = 10.0,
+        gap_tolerance: float = 1e-4,
         random_state: Any = None,
         n_jobs: int | None = None,
         verbose: int = 0,
@@ -528,13 +532,14 @@ class_weight
         forbidden_arcs: Any = None,
         allowed_arcs: Any = None,
         tiers: Any = None,
-        missing: str = "drop",
+        missing: str = "auto",
         unseen: str = "missing",
         column_kinds: Any = "auto",
         identifiers: str = "ignore",
         max_states: int | None = MAX_STATES,
         min_count: int = 1,
         class_weight: Any = None,
+        cost: Any = None,
         callback: Any = None,
         memory_limit: Any = None,
         checkpoint: Any = None,

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from marginbn.cli import options
+from marginbn.cli.costs import decide_by
 from marginbn.cli.running import (
     data_stream,
     note,
@@ -128,6 +129,7 @@ def report(
             "[default: up to 100 times within seconds for small tables]",
         ),
     ] = None,
+    cost: options.CostOption = None,
     certificate: CertificateOption = None,
     delimiter: options.DelimiterOption = None,
     quiet: options.QuietOption = False,
@@ -144,6 +146,7 @@ def report(
     check_options(data, test, folds, fold_time)
     try_outputs(output=output)
     classifier = load_checked(model, certificate)
+    decide_by(classifier, cost)
     rows, test_rows = load_rows(classifier, data, test, target, delimiter)
     if rows is not None and test_rows is None and folds:
         note(f"Cross-validation in {folds} folds; Ctrl-C leaves it out.", quiet)

@@ -46,7 +46,7 @@ def size(
     ] = False,
     missing: Annotated[
         options.Missing, typer.Option(help="Training rows with missing values.")
-    ] = options.Missing.DROP,
+    ] = options.Missing.AUTO,
     json: options.JsonOption = False,
 ) -> None:
     """Count candidates, margin rows and memory; solve nothing."""
@@ -154,7 +154,7 @@ def solve(
         print_json(summarise_result(problem, result))
     else:
         print_verdict(describe_result(problem, result), proved=result.is_optimal)
-    return DONE if result.is_optimal else OPEN_GAP
+    return DONE if result.is_closed else OPEN_GAP
 
 
 def run_search(problem: StructureProblem, search: SearchOptions, quiet: bool) -> SolveResult:

@@ -12,6 +12,7 @@ import numpy as np
 
 from marginbn.classifiers import BaseBNClassifier
 from marginbn.classifiers.arc_strength import ArcStrength, arc_strength
+from marginbn.classifiers.decisions import CostMatrix, costs_of
 from marginbn.classifiers.measures import Quality
 from marginbn.data.inspection import DataReport, inspect_data
 from marginbn.data.labelled import LabelledTable
@@ -75,8 +76,6 @@ class Report:
         How sure the arcs are; None where that was not asked.
     data
         What the rows given hold; None without rows.
-    costs
-        What wrong decisions cost, and what follows; None where nobody said.
     notes
         What could not be done, in sentences.
     """
@@ -90,13 +89,17 @@ class Report:
     contributions: Contributions | None = None
     strength: ArcStrength | None = None
     data: DataReport | None = None
-    costs: Any = None
     notes: tuple[str, ...] = ()
 
     @property
     def network(self) -> BayesianNetwork:
         """The network of the classifier."""
         return self.classifier.network_
+
+    @property
+    def costs(self) -> CostMatrix | None:
+        """What errors cost, where the classifier decides by that."""
+        return costs_of(self.classifier)
 
     @property
     def order(self) -> list[int]:

@@ -19,7 +19,28 @@ _MISTAKES = 8
 
 
 def write_quality(report: Report) -> Markup:
-    """All measures, or why there are none."""
+    """All measures, or why there are none; and what follows from costs."""
+    return join(_write_measures(report), _write_costs(report))
+
+
+def _write_costs(report: Report) -> Markup:
+    """What errors cost, and what is decided because of that."""
+    costs = report.costs
+    if costs is None:
+        return Markup("")
+    names: list[Child] = [charts.name(label) for label in costs.classes]
+    rows = [[name, *(f"{c:g}" for c in row)] for name, row in zip(names, costs.costs, strict=True)]
+    own = report.seen if report.comparison is None else report.comparison.own.quality
+    cost = None if own is None else own.mean_cost
+    told = "" if cost is None else f" On the rows measured, a decision costs {cost:.4f} on average."
+    return join(
+        element("h3", "Decisions by cost", id="costs"),
+        element("p", f"{costs.sentence()}{told} Probabilities stay as they are."),
+        charts.table(["true \\ decided", *names], rows, class_="numbers"),
+    )
+
+
+def _write_measures(report: Report) -> Markup:
     if report.comparison is not None:
         return _write_measured(report, report.comparison)
     if report.seen is None:
@@ -54,14 +75,14 @@ def _write_measured(report: Report, comparison: Comparison) -> Markup:
 
 def _methods_table(comparison: Comparison) -> Markup:
     own = comparison.own
-    header: list[Child] = [
-        "method", "accuracy", "balanced", "AUC", "log loss", "Brier", "lead", "p",
-    ]  # fmt: skip
+    by_cost = own.quality is not None and own.quality.mean_cost is not None
+    header: list[Child] = ["method", "accuracy", "balanced", "AUC", "log loss", "Brier"]
+    header += [*(["cost"] if by_cost else []), "lead", "p"]
     rows: list[list[Child]] = [
         [
             method.name,
             f"{percent(method.accuracy)} ± {100 * method.half_width:.2f}",
-            *_numbers(method.quality),
+            *_numbers(method.quality, by_cost),
             *_lead(own, method),
         ]
         for method in comparison.methods
@@ -69,14 +90,15 @@ def _methods_table(comparison: Comparison) -> Markup:
     return charts.table(header, rows, class_="numbers methods")
 
 
-def _numbers(quality: Quality | None) -> tuple[str, ...]:
+def _numbers(quality: Quality | None, by_cost: bool) -> tuple[str, ...]:
     if quality is None:
-        return ("", "", "", "")
+        return ("",) * (4 + by_cost)
     return (
         percent(quality.balanced_accuracy),
         _decimals(quality.auc),
         _decimals(quality.log_loss),
         _decimals(quality.brier),
+        *([_decimals(quality.mean_cost)] if by_cost else []),
     )
 
 

@@ -116,7 +116,7 @@ def quality_half(report: Report) -> Half:
     if len(report.classifier.classes_) < 2:
         return Half("plain", "•", "", ("There is only one class: every answer is the same.",))
     if report.comparison is not None:
-        return _measured(report.comparison)
+        return _measured(report.comparison, by_cost=report.costs is not None)
     held_out = getattr(report.classifier, "provenance_", Provenance()).held_out or {}
     if held_out.get("accuracy") is not None:
         n = int(held_out.get("n_rows") or 0)
@@ -144,7 +144,7 @@ def quality_half(report: Report) -> Half:
     )
 
 
-def _measured(comparison: Comparison) -> Half:
+def _measured(comparison: Comparison, *, by_cost: bool) -> Half:
     own, majority = comparison.own, comparison.find(MAJORITY)
     low, high = max(0.0, own.accuracy - own.half_width), min(1.0, own.accuracy + own.half_width)
     interval = f"{100 * low:.1f} to {100 * high:.1f} %"
@@ -166,7 +166,7 @@ def _measured(comparison: Comparison) -> Half:
             sentences.append(f"Always naming the most frequent class gives {guess}.")
     if own.quality is not None:
         sentences += _missed(own.quality)
-    small = f"95 % interval; {comparison.where}"
+    small = f"95 % interval; {comparison.where}{'; decisions by cost' * by_cost}"
     return Half(kind, sign, percent(own.accuracy, 1), tuple(sentences), small)
 
 
@@ -347,9 +347,7 @@ def _parameters(report: Report) -> list[Markup]:
     judgement = "enough rows" if _ROWS_PER_PARAMETER * free <= n_rows else "few rows for each"
     if free > n_rows:
         judgement = "fewer rows than parameters"
-    return [
-        join(f"{counted(free, 'free parameter')} from {counted(n_rows, 'row')}: {judgement}.")
-    ]
+    return [join(f"{counted(free, 'free parameter')} from {counted(n_rows, 'row')}: {judgement}.")]
 
 
 def _data_notes(report: Report) -> list[Markup]:

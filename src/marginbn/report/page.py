@@ -124,7 +124,8 @@ class HTMLReport:
         return (
             f'<iframe srcdoc="{escape(self.html)}" title="{escape(self.title)}" '
             'sandbox="allow-scripts allow-modals" '
-            f'style="width:100%;height:{height}px;border:1px solid #8886;border-radius:8px"></iframe>'
+            f'style="width:100%;height:{height}px;border:1px solid #8886;border-radius:8px">'
+            "</iframe>"
         )
 
     def _repr_html_(self) -> str:
@@ -368,6 +369,7 @@ def _document(report: contents.Report, body: Markup) -> str:
             "samples": _samples(report),
             "cuts": _cuts(report.classifier),
             "picture": picture_values(report.network, report.strength),
+            "costs": None if report.costs is None else report.costs.to_list(),
             "effects": None if report.effects is None else effect_values(report.effects),
         }
     )

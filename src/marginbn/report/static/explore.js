@@ -24,7 +24,7 @@ const FEWEST_FOLDED = 3;
 // order lists the features that have a choice of states, the most informative first;
 // onChange(evidence, posteriors) is called after every change. Returns two functions: one replaces
 // the evidence by pairs of variable and state, the other sets or takes back one state.
-export function buildExplorer(place, network, { order, sheet, title }, onChange) {
+export function buildExplorer(place, network, { order, sheet, title, costs }, onChange) {
   const evidence = new Map();
   const typed = new Map(); // what was typed for a state, as text
   const classes = buildClassCard(network.variables[0], toggle);
@@ -62,7 +62,7 @@ export function buildExplorer(place, network, { order, sheet, title }, onChange)
     for (const [i, view] of views) {
       showPosterior(view, found.posteriors?.[i], prior?.[i], evidence.get(i));
     }
-    status.textContent = found.problem ?? describe(network, evidence, found);
+    status.textContent = found.problem ?? describe(network, evidence, found, costs);
     status.classList.toggle("problem", Boolean(found.problem));
     chosen.replaceChildren(...describeChosen(network, evidence, typed, toggle, () => setEvidence([])));
     reasons.show(evidence, typed, found.posteriors?.[0], found.values);
@@ -134,12 +134,22 @@ function describeConstant(network, order) {
   return [make("p", { class: "small idle" }, "With one state only, so without influence: ", ...names)];
 }
 
-function describe(network, evidence, { logProbability, posteriors }) {
+// The class of least expected cost; of equal ones the most probable.
+export function decide(posterior, costs) {
+  const expected = costs[0].map((_, d) => posterior.reduce((sum, p, c) => sum + p * costs[c][d], 0));
+  const room = 1e-12 * Math.max(1, ...costs.flat().map(Math.abs));
+  const near = expected.map((cost) => cost <= Math.min(...expected) + room);
+  const shares = Array.from(posterior, (p, c) => (near[c] ? p : -1));
+  return shares.indexOf(Math.max(...shares));
+}
+
+function describe(network, evidence, { logProbability, posteriors }, costs) {
   const likeliest = posteriors[0].indexOf(Math.max(...posteriors[0]));
   const { name, states } = network.variables[0];
   const verdict = `${name} = ${states[likeliest]}: ${percent(posteriors[0][likeliest])}`;
-  if (evidence.size === 0) return `Nothing chosen yet. Most probable: ${verdict}`;
-  return `Most probable: ${verdict}. Probability of what you chose: ${small(logProbability)}`;
+  const decision = costs ? ` Decision by cost: ${states[decide(posteriors[0], costs)]}.` : "";
+  if (evidence.size === 0) return `Nothing chosen yet. Most probable: ${verdict}.${decision}`;
+  return `Most probable: ${verdict}.${decision} Probability of what you chose: ${small(logProbability)}`;
 }
 
 function describeChosen(network, evidence, typed, toggle, clear) {

@@ -15,7 +15,8 @@ function start() {
   const live = {};
   const toggle = (variable, state) => live.explorer.toggle(variable, state);
   const show = buildPicture(find("picture"), find("inspector"), network, values.picture, toggle);
-  const settings = { order: values.order, sheet: find("case-sheet"), title: values.title };
+  const { order, title, costs } = values;
+  const settings = { order, title, costs, sheet: find("case-sheet") };
   live.explorer = buildExplorer(find("explore"), network, settings, show);
   if (values.effects) buildEffects(find("effects-list"), network, values.effects, values.order);
   buildTables(find("tables-list"), network);
