@@ -4,7 +4,7 @@
 
 import { buildCase } from "./case.js";
 import { buildCard, mentions, showPosterior } from "./cards.js";
-import { buildClassCard } from "./classes.js";
+import { buildClassCard, decide } from "./classes.js";
 import { TooLargeError } from "./elimination.js";
 import { make, makeButton, makeName } from "./elements.js";
 import { logJoint } from "./explain.js";
@@ -132,15 +132,6 @@ function describeConstant(network, order) {
   if (idle.length === 0) return [];
   const names = idle.flatMap((i, k) => [k ? ", " : "", makeName(network.variables[i].name)]);
   return [make("p", { class: "small idle" }, "With one state only, so without influence: ", ...names)];
-}
-
-// The class of least expected cost; of equal ones the most probable.
-export function decide(posterior, costs) {
-  const expected = costs[0].map((_, d) => posterior.reduce((sum, p, c) => sum + p * costs[c][d], 0));
-  const room = 1e-12 * Math.max(1, ...costs.flat().map(Math.abs));
-  const near = expected.map((cost) => cost <= Math.min(...expected) + room);
-  const shares = Array.from(posterior, (p, c) => (near[c] ? p : -1));
-  return shares.indexOf(Math.max(...shares));
 }
 
 function describe(network, evidence, { logProbability, posteriors }, costs) {
