@@ -238,7 +238,8 @@ def test_a_case_is_scored_explained_and_printed(browser: Browser, pages: Pages) 
     shown = browser.run("return document.body.innerText")
     browser.driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": ""})
     assert "Flower 120" in shown
-    assert f"{row.iloc[3]:g} (" in shown
+    assert f"{row.iloc[3]:g}, bin " in shown
+    assert "of rows it has not seen are classified right" in shown
     assert f"({100 * explanation.probability:.1f} %)" in shown
     assert "How good is the search" not in shown
     assert "Conditional tables" not in shown

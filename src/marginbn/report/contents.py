@@ -163,7 +163,7 @@ def gather_strength(
     classifier: BaseBNClassifier, X: Any, y: Any, n: int | None, say: Say
 ) -> ArcStrength | None:
     """How sure the arcs are by ``n`` replicates; None asks for what small tables allow."""
-    if n == 0 or not _has_arcs_to_doubt(classifier):
+    if n == 0 or not has_arcs_to_doubt(classifier):
         return None
     if n is not None:
         say(f"learning the arcs again from resampled rows, {n} times")
@@ -174,7 +174,7 @@ def gather_strength(
     return _within_time(classifier, X, y)
 
 
-def _has_arcs_to_doubt(classifier: BaseBNClassifier) -> bool:
+def has_arcs_to_doubt(classifier: BaseBNClassifier) -> bool:
     """Whether other rows could have had other arcs; those of naive Bayes are given."""
     solver = classifier.result_.solver
     return len(classifier.classes_) > 1 and solver not in ("naive", "naive_bayes", "a1de")

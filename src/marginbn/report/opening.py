@@ -19,9 +19,16 @@ from marginbn.network.wording import counted, seconds
 from marginbn.report import charts
 from marginbn.report.charts import Child, Markup, element, join
 from marginbn.report.comparison import MAJORITY, Comparison, MethodAccuracy
-from marginbn.report.contents import Report
+from marginbn.report.contents import Report, has_arcs_to_doubt
 from marginbn.report.effects import Effect, strongest_states
-from marginbn.report.summary import choice_record, claims_optimality, is_proved, verdict
+from marginbn.report.summary import (
+    choice_record,
+    claims_optimality,
+    evidence_of,
+    is_proved,
+    verdict,
+)
+from marginbn.solvers.result import Status
 
 DECIDING = 3
 _NOTE = 120  # characters of a note about the data
@@ -83,8 +90,8 @@ def search_half(report: Report) -> Half:
     if not claims_optimality(classifier):
         return Half("plain", "•", "", (sentence,), _choice_text(report))
     if not is_proved(classifier):
-        small = _search_numbers(report)
-        return Half("open", "≈", "", (sentence,), small)
+        as_asked = result.status is Status.GAP_LIMIT and sentence.startswith("Within")
+        return Half("good" if as_asked else "open", "≈", "", (sentence,), _search_numbers(report))
     if not sentence.startswith(("Optimal", "Verified")):
         return Half("plain", "•", "", (sentence,))
     small = f"objective {wording.number(result.objective)} nats, {seconds(result.seconds)}"
@@ -93,10 +100,13 @@ def search_half(report: Report) -> Half:
 
 def _search_numbers(report: Report) -> str:
     result = report.classifier.result_
-    return (
+    text = (
         f"objective {wording.number(result.objective)}, bound {wording.number(result.bound)}, "
         f"gap {percent(result.gap)}, {seconds(result.seconds)}"
     )
+    if evidence_of(report.classifier).source == "file":
+        text += "; a certificate (--certificate) would prove it"
+    return text
 
 
 def _choice_text(report: Report) -> str:
@@ -146,7 +156,8 @@ def quality_half(report: Report) -> Half:
 
 def _measured(comparison: Comparison, *, by_cost: bool) -> Half:
     own, majority = comparison.own, comparison.find(MAJORITY)
-    low, high = max(0.0, own.accuracy - own.half_width), min(1.0, own.accuracy + own.half_width)
+    half = half_width(own)
+    low, high = max(0.0, own.accuracy - half), min(1.0, own.accuracy + half)
     interval = f"{100 * low:.1f} to {100 * high:.1f} %"
     sentences: list[Child] = [f" of rows it has not seen are classified right ({interval})."]
     kind, sign = "good", "✓"
@@ -168,6 +179,16 @@ def _measured(comparison: Comparison, *, by_cost: bool) -> Half:
         sentences += _missed(own.quality)
     small = f"95 % interval; {comparison.where}{'; decisions by cost' * by_cost}"
     return Half(kind, sign, percent(own.accuracy, 1), tuple(sentences), small)
+
+
+def half_width(own: MethodAccuracy) -> float:
+    """Of the interval told: over folds or over rows, whichever is wider.
+
+    Few folds that happen to agree have a narrow interval of their own, which says little.
+    """
+    if own.quality is None:
+        return own.half_width
+    return max(own.half_width, binomial_interval(own.accuracy, own.quality.n_rows))
 
 
 def _clearly_above(own: MethodAccuracy, guess: float) -> bool:
@@ -299,10 +320,9 @@ def _write_sure(report: Report) -> Markup:
 
 
 def _calibration(report: Report) -> list[Markup]:
-    quality = None if report.comparison is None else report.comparison.own.quality
-    if quality is None:
+    error = _calibration_error(report)
+    if error is None:
         return []
-    error = quality.calibration_error
     points = f"{100 * error:.1f} points"
     words = f"are far off, by {points} on average: read them as an order, not as chances"
     if error <= _FAIRLY_CALIBRATED:
@@ -314,8 +334,19 @@ def _calibration(report: Report) -> list[Markup]:
     ]
 
 
+def _calibration_error(report: Report) -> float | None:
+    """As measured here, or by the model file."""
+    if report.comparison is not None and report.comparison.own.quality is not None:
+        return report.comparison.own.quality.calibration_error
+    held_out = getattr(report.classifier, "provenance_", Provenance()).held_out or {}
+    found = held_out.get("calibration_error")
+    return None if found is None else float(found)
+
+
 def _arcs(report: Report) -> list[Markup]:
     strength = report.strength
+    if strength is None and report.seen is not None and has_arcs_to_doubt(report.classifier):
+        return [join("How sure its arcs are was not measured (n_bootstrap=, --bootstrap).")]
     if strength is None or not strength.widths():
         return []
     widths = strength.widths()

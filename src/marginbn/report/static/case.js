@@ -130,24 +130,39 @@ function buildSheet(network, evidence, typed, posterior, waterfall, title, name)
   const classes = byProbability(posterior).slice(0, CLASSES);
   const facts = [...evidence].filter(([v]) => v !== 0);
   const open = network.variables.length - 1 - facts.length;
+  const first = percent(posterior[classes[0]]);
   const head = [
     make("h1", {}, name ? label(name) : "One case"),
     make("p", { class: "small" }, `${title} · ${new Date().toLocaleString()}`),
-    make("h2", {}, makeName(target), ": ", makeName(states[classes[0]]), ` (${percent(posterior[classes[0]])})`),
+    make("h2", {}, makeName(target), ": ", makeName(states[classes[0]]), ` (${first})`),
   ];
   const answer = classes.map((c) => [makeName(states[c]), percent(posterior[c])]);
-  const known = facts.map(([v, s]) => [
-    makeName(network.variables[v].name),
-    typed.has(v) ? [`${typed.get(v)} (`, makeName(network.variables[v].states[s]), ")"] : makeName(network.variables[v].states[s]),
-  ]);
+  const known = facts.map(([v, s]) => {
+    const state = makeName(network.variables[v].states[s]);
+    const value = typed.has(v) ? [`${typed.get(v)}, bin `, state] : state;
+    return [makeName(network.variables[v].name), value];
+  });
+  const some = states.length > CLASSES ? `, the first ${CLASSES} of ${states.length} classes` : "";
+  const tables = [buildFacts("What is known", known), buildFacts(`Probabilities${some}`, answer)];
   return [
     ...head,
-    buildFacts(`Probabilities${states.length > CLASSES ? `, the first ${CLASSES} of ${states.length} classes` : ""}`, answer),
-    buildFacts("What is known", known),
-    make("p", { class: "small" }, open ? `${open} feature${open === 1 ? " is" : "s are"} not known and summed out.` : "Every feature is known."),
+    make("div", { class: "sheet-tables" }, ...tables),
+    make("p", { class: "small" }, describeOpen(open)),
     make("h3", {}, "Why"),
     ...waterfall,
+    make("p", { class: "small" }, "The classifier: ", aboutClassifier()),
   ];
+}
+
+function describeOpen(count) {
+  if (count === 0) return "Every feature is known.";
+  return `${count} feature${count === 1 ? " is" : "s are"} not known and summed out.`;
+}
+
+// What the first screen says of its quality, word for word.
+function aboutClassifier() {
+  const lines = [...document.querySelector(".half").querySelectorAll("p")];
+  return lines.map((line) => line.lastChild.textContent.trim()).join(" ");
 }
 
 function buildFacts(heading, rows) {

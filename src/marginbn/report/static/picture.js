@@ -14,6 +14,7 @@ import { STEP, Viewport } from "./viewport.js";
 const READABLE = 0.62; // below this scale a picture is not shrunk, but begins with the class
 const FIRST_SCALE = 0.8;
 const LEAST_HEIGHT = 220;
+const PAPER = { width: 680, height: 880 }; // pixels of a printed page, about
 
 // Build the picture into a place of the page.
 //
@@ -72,11 +73,15 @@ export function buildPicture(place, inspector, network, picture, toggle) {
     width = frame.clientWidth;
   }).observe(frame);
   window.addEventListener("beforeprint", () => {
-    frame.style.height = `${(picture.height * 680) / Math.max(picture.width, 680)}px`;
-    const scale = Math.min(680 / picture.width, 1);
-    content.style.transform = `scale(${scale})`;
+    const scale = Math.min(PAPER.width / picture.width, PAPER.height / picture.height, 1);
+    frame.style.height = `${picture.height * scale}px`;
+    content.style.transform = "none"; // pages are cut by the size before a transform
+    content.style.zoom = scale;
   });
-  window.addEventListener("afterprint", begin);
+  window.addEventListener("afterprint", () => {
+    content.style.zoom = "";
+    begin();
+  });
 
   return (evidence, posteriors) => {
     boxes.forEach((view, i) => showBox(view, network.variables[i], posteriors?.[i], evidence.get(i)));
