@@ -160,7 +160,7 @@ def inspect_as_fitted(classifier: BaseBNClassifier, X: Any, y: Any) -> DataRepor
 
 
 def gather_strength(
-    classifier: BaseBNClassifier, X: Any, y: Any, n: int | None, say: Say
+    classifier: BaseBNClassifier, X: Any, y: Any, n_rows: int, n: int | None, say: Say
 ) -> ArcStrength | None:
     """How sure the arcs are by ``n`` replicates; None asks for what small tables allow."""
     if n == 0 or not has_arcs_to_doubt(classifier):
@@ -168,7 +168,7 @@ def gather_strength(
     if n is not None:
         say(f"learning the arcs again from resampled rows, {n} times")
         return arc_strength(classifier, X, y, n=n)
-    if len(y) * classifier.network_.n_variables**2 > _SMALL:
+    if n_rows * classifier.network_.n_variables**2 > _SMALL:
         return None
     say("learning the arcs again from resampled rows")
     return _within_time(classifier, X, y)

@@ -259,7 +259,7 @@ def make_report(
             )
 
         def doubt(report: contents.Report) -> contents.Report:
-            found = contents.gather_strength(classifier, X, y, n_bootstrap, say)
+            found = contents.gather_strength(classifier, X, y, rows.n_rows, n_bootstrap, say)
             return replace(report, strength=found)
 
         report = _unless_interrupted(report, compare, "the accuracy")

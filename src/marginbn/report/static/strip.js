@@ -23,7 +23,7 @@ export function buildStrip(variable, index, toggle) {
   const input = variable.cuts
     ? buildNumber(variable.cuts, title, choose)
     : buildList(variable.states, title, choose);
-  const bars = variable.states.map((state) => make("i", { title: state }));
+  const bars = variable.states.map((state, s) => make("i", { title: state, "data-state": s }));
   const words = make("p", { class: "small" });
   const strip = make("div", { class: "strip", "aria-hidden": "true" }, ...bars);
   const card = make("section", { class: "card", "data-variable": index }, heading);
