@@ -398,7 +398,8 @@ def test_a_scorer_of_one_s_own(iris: tuple[np.ndarray, np.ndarray]) -> None:
 
     clf = BNClassifier(scoring=score, **QUICK).fit(*iris)
     assert clf.chosen_ == "naive"
-    assert seen == [(150, 150, (150, 3))] * 2
+    n_rows = len(iris[1])
+    assert seen == [(n_rows, n_rows, (n_rows, 3))] * 2
     assert clf.cv_results_["score"].tolist() == [-1.0, -2.0]
     with pytest.raises(InputError, match="scoring must be one of"):
         BNClassifier(scoring="nonsense").fit(*iris)

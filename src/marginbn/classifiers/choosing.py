@@ -22,7 +22,6 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
-from sklearn.metrics import get_scorer, get_scorer_names
 
 from marginbn.exceptions import InputError
 
@@ -76,11 +75,18 @@ SCORINGS: dict[str, Scoring] = {
 }
 
 
+def scorer_names() -> list[str]:
+    """Names that scikit-learn knows; asked for when needed, because its metrics load slowly."""
+    from sklearn.metrics import get_scorer_names
+
+    return [*get_scorer_names()]
+
+
 def check_scoring(name: str, value: Any) -> None:
     """Refuse anything but a scoring of this module or of scikit-learn, or a callable."""
     if callable(value) or (isinstance(value, str) and value in SCORINGS):
         return
-    if not isinstance(value, str) or value not in get_scorer_names():
+    if not isinstance(value, str) or value not in scorer_names():
         raise InputError(
             f"{name} must be one of {sorted(SCORINGS)}, the name of a scikit-learn scorer, or "
             f"a callable (estimator, X, y) -> number, got {value!r}"
@@ -119,6 +125,8 @@ class HeldOutAnswers(ClassifierMixin, BaseEstimator):
 
 def scorer_of(scoring: Any) -> Callable[..., float]:
     """A scorer of scikit-learn by its name, or as it is."""
+    from sklearn.metrics import get_scorer
+
     found: Callable[..., float] = scoring if callable(scoring) else get_scorer(scoring)
     return found
 

@@ -14,7 +14,6 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from joblib import Parallel, delayed, effective_n_jobs
 from numpy.typing import NDArray
-from sklearn.model_selection import check_cv
 
 from marginbn.classifiers import choosing, search, validation
 from marginbn.classifiers.budget import Budget, task_budgets
@@ -170,7 +169,7 @@ identifiers, max_states, min_count, class_weight, cost, callback, memory_limit
         inner_time_limit: float | None = 5.0,
         time_limit: float | None = 10.0,
         total_time_limit: float | None = 60.0,
-        gap_tolerance: float = 1e-4,
+        gap_tolerance: float | None = None,
         random_state: Any = None,
         n_jobs: int | None = None,
         verbose: int = 0,
@@ -223,7 +222,7 @@ identifiers, max_states, min_count, class_weight, cost, callback, memory_limit
                 problem.with_gamma(gamma),
                 self.solver,
                 time_limit=budget.share(len(gammas) - i, self.inner_time_limit),
-                gap_tolerance=self.gap_tolerance,
+                gap_tolerance=self._tolerance(),
                 start=start,
                 seed=search.seed_of(self.random_state),
                 memory_limit=self.memory_limit,
@@ -463,6 +462,8 @@ def complete_folds(paths: list[FoldPath], n_limits: int) -> list[FoldPath]:
 
 def given_splits(rows: LabelledTable, cv: Any) -> list[Split]:
     """Splits of all rows that the user gave, counted in those that take part in training."""
+    from sklearn.model_selection import check_cv  # slow to load, and not needed to predict
+
     labels = rows.given_labels
     place = np.full(len(labels), -1, dtype=np.intp)
     place[rows.positions] = np.arange(rows.n_rows)

@@ -15,7 +15,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn import metrics
 
 from marginbn.classifiers.decisions import CostMatrix
 from marginbn.exceptions import InputError
@@ -101,7 +100,7 @@ class Quality:
         confusion = [[int(((truth == a) & (predicted == b)).sum()) for b in names] for a in names]
         return cls(
             n_rows=len(truth),
-            accuracy=float(metrics.accuracy_score(truth, predicted)),
+            accuracy=float((truth == predicted).mean()),
             balanced_accuracy=float(np.mean(recalls)),
             log_loss=_log_loss(names, truth, given),
             brier=_brier(names, truth, given),
@@ -178,6 +177,8 @@ def _by_class(
     predicted: NDArray[Any],
     given: NDArray[np.float64],
 ) -> tuple[ClassQuality, ...]:
+    from sklearn.metrics import roc_auc_score  # slow to load, and not needed to predict
+
     answers = []
     for i, name in enumerate(names):
         is_class, says_class = truth == name, predicted == name
@@ -189,7 +190,7 @@ def _by_class(
                 n_rows=int(n_class),
                 precision=float(right / n_says) if n_says else None,
                 recall=float(right / n_class) if n_class else None,
-                auc=float(metrics.roc_auc_score(is_class, given[:, i])) if mixed else None,
+                auc=float(roc_auc_score(is_class, given[:, i])) if mixed else None,
             )
         )
     return tuple(answers)

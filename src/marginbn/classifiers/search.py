@@ -50,8 +50,11 @@ from marginbn.problem.structure import Structure
 from marginbn.proof.definition import define_data
 from marginbn.solvers import solve_structure, solver_names
 from marginbn.solvers.memory import parse_memory
-from marginbn.solvers.result import SolveResult, Status, TracePoint
+from marginbn.solvers.result import PROOF_TOLERANCE, SolveResult, Status, TracePoint
 from marginbn.solvers.run import Callback
+
+DEFAULT_GAP = 1e-4
+"""Relative gap at which a search stops that nobody asked for a proof."""
 
 VALIDATION_LIMIT = 5.0
 """Seconds of a search on a validation split, at most."""
@@ -76,11 +79,17 @@ class SearchingBNClassifier(BaseBNClassifier):
         "max_parents": validation.check_count,
         "solver": check_solver,
         "time_limit": validation.optional(validation.check_positive),
-        "gap_tolerance": validation.check_not_negative,
+        "gap_tolerance": validation.optional(validation.check_not_negative),
         "memory_limit": lambda _, value: parse_memory(value),
         "checkpoint": validation.check_path,
         "certificate": validation.check_path,
     }
+
+    def _tolerance(self) -> float:
+        """The gap at which a search may stop; whoever wants a certificate wants a proof."""
+        if self.gap_tolerance is not None:
+            return float(self.gap_tolerance)
+        return DEFAULT_GAP if self.certificate is None else PROOF_TOLERANCE
 
     @abstractmethod
     def _problem(self, data: EncodedData) -> StructureProblem:
@@ -154,7 +163,7 @@ class SearchingBNClassifier(BaseBNClassifier):
             problem,
             self.solver,
             time_limit=limit,
-            gap_tolerance=self.gap_tolerance,
+            gap_tolerance=self._tolerance(),
             start=start,
             callback=self._listener(progress),
             seed=seed_of(self.random_state),
@@ -354,7 +363,7 @@ class_weight, cost
         bins: str = "mdlp",
         solver: str = "auto",
         time_limit: float | None = 10.0,
-        gap_tolerance: float = 1e-4,
+        gap_tolerance: float | None = None,
         random_state: Any = None,
         n_jobs: int | None = None,
         verbose: int = 0,
@@ -461,9 +470,10 @@ class MaxMarginBNClassifier(SearchingBNClassifier):
         and a proof that takes longer should be asked for. When it ends early the best structure is
         used, ``gap_`` tells how far it can be from the optimum, and an :class:`OptimalityWarning`
         is given.
-    gap_tolerance : float, default=1e-4
-        Relative gap at which the search stops: 0.01 %, as in most solvers of integer programs, is
-        less than what any prediction depends on. 1e-6 asks for a proof of optimality.
+    gap_tolerance : float or None, default=None
+        Relative gap at which the search stops. None stands for 1e-4: 0.01 %, as in most solvers of
+        integer programs, is less than what any prediction depends on; and for 1e-6, a proof of
+        optimality, if there is a ``certificate``.
     random_state : int, RandomState or None, default=None
         Seed of the search heuristics; None stands for 0.
     n_jobs : int or None, default=None
@@ -528,7 +538,7 @@ class_weight, cost
         bins: str = "mdlp",
         solver: str = "auto",
         time_limit: float | None = 10.0,
-        gap_tolerance: float = 1e-4,
+        gap_tolerance: float | None = None,
         random_state: Any = None,
         n_jobs: int | None = None,
         verbose: int = 0,

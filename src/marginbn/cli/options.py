@@ -342,7 +342,9 @@ class SearchOptions:
     gap: Annotated[
         float | None,
         typer.Option(
-            metavar="G", help="Relative gap at which to stop; 1e-6 for a proof. [default: 1e-4]"
+            metavar="G",
+            help="Relative gap at which to stop; 1e-6 for a proof. [default: 1e-4, or 1e-6 with "
+            "--certificate]",
         ),
     ] = None
     seed: Annotated[int, typer.Option(metavar="N", help="Seed of everything random.", min=0)] = 0

@@ -170,14 +170,14 @@ def run_search(problem: StructureProblem, search: SearchOptions, quiet: bool) ->
     for option, value in (("--time-limit", search.time_limit), ("--gap", search.gap)):
         if value is not None and not value >= 0:
             raise typer.BadParameter("must not be negative", param_hint=option)
-    defaults = GenerativeBNClassifier().get_params()
-    limit = defaults["time_limit"] if search.time_limit is None else search.time_limit
+    usual = GenerativeBNClassifier()
+    limit = usual.time_limit if search.time_limit is None else search.time_limit
     with ProgressLine(enabled=not quiet) as progress:
         return solve_structure(
             problem,
             solver,
             time_limit=limit or None,  # 0 stands for no limit
-            gap_tolerance=defaults["gap_tolerance"] if search.gap is None else search.gap,
+            gap_tolerance=usual._tolerance() if search.gap is None else search.gap,
             callback=progress,
             seed=search.seed,
             n_jobs=search.jobs,
