@@ -78,6 +78,7 @@ class Spec:
         return self.classes == 2
 
 
+@lru_cache(maxsize=1)
 def read_specs(path: Path = HERE / "datasets.toml") -> dict[str, Spec]:
     """All data sets by name, in the paper's order."""
     content = tomllib.loads(path.read_text(encoding="utf-8"))

@@ -12,7 +12,9 @@ deviations. The deviation of the fold differences lies between |s1 - s2| and s1 
 
 Test sets: with k1 and k2 right rows of n, D = k1 - k2, and c rows on which only the second is
 right, 0 <= c <= min(k2, n - k1), the binomial test sees D + c wins among D + 2 c rows. Its p-value
-grows with c. Printed figures are rounded, which widens both ranges; equal printed means count as equal.
+grows with c.
+
+Printed figures are rounded, which widens both ranges; equal printed means count as equal.
 """
 
 from __future__ import annotations
@@ -21,6 +23,7 @@ import math
 import tomllib
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -33,8 +36,9 @@ ROUNDING = 0.005
 """Of printed per cents."""
 
 
+@lru_cache(maxsize=1)
 def read_paper(path: Path = HERE / "paper_numbers.toml") -> dict[str, Any]:
-    """The published tables."""
+    """The published tables; not to be changed."""
     return tomllib.loads(path.read_text(encoding="utf-8"))
 
 

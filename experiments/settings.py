@@ -109,10 +109,10 @@ class Settings:
             f"QUICK RUN, a smoke test and no reproduction: one seed, {self.outer_folds} of 5 "
             f"folds, at most {self.max_train} training and {self.max_test} test rows, one 20 % "
             f"validation split, p in {self.probabilities}, "
-            f"{len(self.sigmas) * len(self.penalties)} SVM settings instead of 99, {self.trees} trees, {self.rounds} rounds and {self.bags} "
-            f"bags of boosting, {self.inner_limit:g} s per validation search and "
-            f"{self.final_limit:g} s per final search; table 1 with {self.gap_limit:g} s and "
-            f"{self.proof_limit:g} s on the same rows."
+            f"{len(self.sigmas) * len(self.penalties)} SVM settings instead of 99, "
+            f"{self.trees} trees, {self.rounds} rounds and {self.bags} bags of boosting, "
+            f"{self.inner_limit:g} s per validation search and {self.final_limit:g} s per final "
+            f"search; table 1 with {self.gap_limit:g} s and {self.proof_limit:g} s on those rows."
         )
 
 

@@ -16,14 +16,14 @@ from threadpoolctl import threadpool_limits
 from experiments.fitted import Fitted, judge
 from experiments.methods import METHODS, TABLE1_METHODS
 from experiments.missing_features import predict_with_hidden
-from experiments.networks import Network
 from experiments.origin import describe_origin
 from experiments.protocol import Data, Spec, Task, load, make_task
 from experiments.records import Record, Unit, pack_bits
 from experiments.settings import Settings
 from marginbn import BNClassifier, MaxMarginBNClassifier
 
-SEARCHING = ("sm", "sbm", *TABLE1_METHODS)
+SEARCHING = ("sm", "sbm", "sm-conditional", "sbm-conditional", *TABLE1_METHODS)
+TRAINED = ("bn", "bn-average", "sm-conditional", "sbm-conditional")
 
 
 def run_unit(
@@ -35,8 +35,9 @@ def run_unit(
         # One unit, one thread: units run side by side.
         with threadpool_limits(1), warnings.catch_warnings():
             warnings.simplefilter("ignore")  # gaps are in the record; nobody reads the rest
-            if unit.method in SEARCHING or isinstance(method.fit, Network):
-                warm_up()
+            for trained, methods in ((False, SEARCHING), (True, TRAINED)):
+                if unit.method in methods:
+                    warm_up(trained)
             task = make_unit_task(unit, load(spec, folder), settings, scratch)
             origin = describe_origin()
             fitted, measured = _measure(method.fit, task)
@@ -56,15 +57,19 @@ def run_unit(
     }
 
 
-@lru_cache(maxsize=1)
-def warm_up() -> None:
-    """Have the kernels compiled or loaded, once per process, outside all times and limits."""
+@lru_cache(maxsize=2)
+def warm_up(trained: bool) -> None:
+    """Have kernels compiled or loaded, once per process, outside all times and limits: those of the
+    searches, or those that train parameters.
+    """
     rng = np.random.default_rng(0)
     labels = rng.integers(0, 3, 40)
     features = (labels[:, None] + rng.integers(0, 2, (40, 4))).astype(str)
+    if trained:
+        BNClassifier().fit(features, labels)
+        return
     for margin in ("multiclass", "binary"):
         MaxMarginBNClassifier(margin=margin, time_limit=None).fit(features, labels)
-    BNClassifier().fit(features, labels)
 
 
 def make_unit_task(unit: Unit, data: Data, settings: Settings, scratch: Path | None = None) -> Task:
