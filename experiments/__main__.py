@@ -6,6 +6,7 @@ python -m experiments curves --data FOLDER [--jobs N]
 python -m experiments missing --data FOLDER [--jobs N]
 python -m experiments tables
 python -m experiments figures
+python -m experiments page
 python -m experiments audit --data FOLDER
 python -m experiments compare RECORDS RECORDS
 """
@@ -62,6 +63,8 @@ def make_parser() -> argparse.ArgumentParser:
     _add_reading(tables, _tables)
     figures = commands.add_parser("figures", help="curves, scatter, critical differences")
     _add_reading(figures, _figures)
+    page = commands.add_parser("page", help="write docs/results.rst and its figures from records")
+    _add_reading(page, _page)
     _add_audit(commands)
     compare = commands.add_parser("compare", help="tell how two folders of records differ")
     compare.add_argument("first", type=Path)
@@ -254,6 +257,16 @@ def _figures(options: argparse.Namespace) -> int:
     records = list(read_records(_records(options)))
     for path in figures.write(records, _beside(options, "curves"), _output(options)):
         sys.stdout.write(f"{path}\n")
+    return 0
+
+
+def _page(options: argparse.Namespace) -> int:
+    from experiments import page
+
+    records = list(read_records(_records(options)))
+    path = options.output or page.PAGE
+    page.write(records, _beside(options, "curves"), _beside(options, "missing"), path)
+    sys.stdout.write(f"{path}\n")
     return 0
 
 

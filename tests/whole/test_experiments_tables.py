@@ -19,6 +19,7 @@ from experiments import (
     critical,
     figures,
     learning_curves,
+    page,
     protocol,
     published,
     records,
@@ -305,6 +306,25 @@ def test_written_tables(tmp_path, capsys):
     assert rows["chess", "NB"]["best"] == "0"
     assert rows["iris", "SM"]["ours"] == ""
     assert len(rows) == 31 * (len(tables.TABLE2_METHODS) + 1)
+
+
+@pytest.mark.filterwarnings("ignore")  # matplotlib's own; docutils renames an argument
+def test_page(tmp_path):
+    """The page has every section, with figures where records allow; docutils reads it."""
+    core = pytest.importorskip("docutils.core", reason="docutils is not installed")
+    pytest.importorskip("matplotlib", reason="matplotlib is not installed")
+    made = [gap_record("vehicle", "gap-sm", 1.0)]
+    for method, name in itertools.product(("sm", "nb", "bn"), ("chess", "mushroom", "adult")):
+        made.append(made_record(name, method, 0, [1, 1, len(method) > 2, 0], loss=len(name) / 10))
+    text = page.write(made, [], [], tmp_path / "results.rst")
+    assert "Table 2. Mean classification accuracy" in text
+    assert "figure:: _static/experiments/critical_log_loss.svg" in text
+    assert (tmp_path / "_static" / "experiments" / "critical_log_loss.svg").exists()
+    assert text.count("Not run yet.") == 2  # learning curves and missing features
+    plain = text.replace(":doc:", ":literal:")
+    html = core.publish_string(plain, writer_name="html", settings_overrides={"halt_level": 2})
+    assert html.count(b"<table") >= 10
+    assert "Not run yet" in page.write([], [], [], tmp_path / "empty.rst")
 
 
 def test_extended():
