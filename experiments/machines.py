@@ -3,9 +3,10 @@
 sigma and C are validated by accuracy on the paper's grid; the width enters as
 exp(-d^2 / (2 sigma^2)). Ties go to the wider kernel, then to the smaller C.
 
-A machine gives labels. For log loss and Brier score its decision values become a posterior by
-logistic regression, learned from the decision values of rows that were held out in validation
-(with two classes this is Platt's method). Accuracy is that of the machine's own labels.
+A machine gives labels. For log loss and Brier score its decision values d become a posterior,
+softmax(a d + b) with one slope and one shift per class, fitted to the decision values of rows that
+were held out in validation (with two classes this is Platt's method). Accuracy is that of the
+machine's own labels.
 """
 
 from __future__ import annotations
@@ -14,9 +15,9 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from sklearn.linear_model import LogisticRegression
-from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import StandardScaler
+from numpy.typing import NDArray
+from scipy.optimize import minimize
+from scipy.special import logsumexp, softmax
 from sklearn.svm import SVC
 
 from experiments.encoding import MixedMatrix, StateIndicators, StateNumbers
@@ -63,12 +64,13 @@ def support_vectors(encode: Encoder) -> Callable[[Task], Fitted]:
         scores = np.mean([_grid_scores(task, split, encode) for split in splits], axis=0)
         ties = [g for g, score in zip(grid, scores, strict=True) if score == scores.max()]
         sigma, penalty = min(ties, key=lambda setting: (-setting[0], setting[1]))
-        classes, posterior = _calibrated(task, splits, encode, sigma, penalty)
+        posterior = _calibrated(task, splits, encode, sigma, penalty)
+        classes = np.unique(task.labels)
         to_matrix = encode(task.train, task.labels)
         machine = _machine(sigma, penalty).fit(to_matrix(task.train), task.labels)
         return Fitted(
             classes,
-            lambda table: posterior(_decisions(machine, to_matrix(table), np.unique(task.labels))),
+            lambda table: posterior(_decisions(machine, to_matrix(table), classes)),
             lambda table: machine.predict(to_matrix(table)),
             {"sigma": sigma, "C": penalty, "validated": short(scores.max())},
             notes=notes,
@@ -120,27 +122,55 @@ def _encoded(task: Task, split: RowSplit, encode: Encoder) -> tuple[Matrix, Matr
 
 def _calibrated(
     task: Task, splits: list[RowSplit], encode: Encoder, sigma: float, penalty: float
-) -> tuple[Labels, Callable[[Matrix], Matrix]]:
-    """Classes, and the posterior as a function of decision values."""
+) -> Callable[[Matrix], Matrix]:
+    """The posterior as a function of decision values."""
     every, values, truths = np.unique(task.labels), [], []
     for split in splits:
         seen, unseen = _encoded(task, split, encode)
         machine = _machine(sigma, penalty).fit(seen, task.labels[split[0]])
         values.append(_decisions(machine, unseen, every))
-        truths.append(task.labels[split[1]])
-    regression = make_pipeline(StandardScaler(), LogisticRegression(max_iter=1000))
-    regression.fit(np.vstack(values), np.concatenate(truths))
-    return regression.classes_.astype(str), regression.predict_proba
+        truths.append(np.searchsorted(every, task.labels[split[1]]))
+    slope, shifts = calibrate(np.vstack(values), np.concatenate(truths))
+    return lambda decisions: softmax(slope * decisions + shifts, axis=1)
+
+
+def calibrate(decisions: Matrix, truth: NDArray[np.intp]) -> tuple[float, Matrix]:
+    """a and b that maximise the likelihood of softmax(a d + b) on these rows.
+
+    A weak ridge on b keeps it finite where a class is absent. a stays positive: a = exp(s).
+    """
+    rows = np.arange(len(truth))
+
+    def loss(parameters: Matrix) -> float:
+        scores = np.exp(parameters[0]) * decisions + parameters[1:]
+        gains = scores[rows, truth] - logsumexp(scores, axis=1)
+        return float(-gains.sum() + 0.5 * (parameters[1:] ** 2).sum())
+
+    def gradient(parameters: Matrix) -> Matrix:
+        slope = np.exp(parameters[0])
+        excess = softmax(slope * decisions + parameters[1:], axis=1)
+        excess[rows, truth] -= 1
+        of_slope = slope * (excess * decisions).sum()
+        return np.concatenate([[of_slope], excess.sum(axis=0) + parameters[1:]])
+
+    start = np.zeros(1 + decisions.shape[1])
+    found = minimize(loss, start, jac=gradient, method="L-BFGS-B", bounds=_bounds(len(start))).x
+    return float(np.exp(found[0])), found[1:]
+
+
+def _bounds(n_parameters: int) -> list[tuple[float | None, float | None]]:
+    """Where all rows are right the slope would grow without end."""
+    return [(-5.0, 5.0), *[(None, None)] * (n_parameters - 1)]
 
 
 def _decisions(machine: SVC, values: Matrix, classes: Labels) -> Matrix:
-    """One column with two classes, else one per class; classes it never saw get the least value."""
+    """One column per class; classes it never saw get the least value."""
     decisions = machine.decision_function(values)
     if decisions.ndim == 1:
-        decisions = np.column_stack([-decisions, decisions])
+        decisions = np.column_stack([-decisions, decisions]) / 2
     wide = np.repeat(decisions.min(axis=1)[:, None], len(classes), axis=1)
     wide[:, np.searchsorted(classes, machine.classes_)] = decisions
-    return wide[:, 1:] if len(classes) == 2 else wide
+    return wide
 
 
 def _machine(sigma: float, penalty: float) -> SVC:

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import log_loss as sklearn_log_loss
 from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
@@ -188,6 +189,25 @@ def test_machine_labels(folder):
     assert labels.tolist() == machine.predict(encode(task.test)).tolist()
     order = np.argsort(machine.decision_function(encode(task.test)))
     assert (np.diff(posterior[order, 1]) >= 0).all()
+
+
+def test_calibration():
+    """With two classes: slope and shift of logistic regression without penalty (Platt)."""
+    rng = np.random.default_rng(1)
+    d = rng.normal(size=4000)
+    truth = (rng.random(4000) < 1 / (1 + np.exp(-(1.5 * d - 0.7)))).astype(int)
+    slope, shifts = machines.calibrate(np.column_stack([-d, d]) / 2, truth)
+    regression = LogisticRegression(C=np.inf).fit(d[:, None], truth)
+    assert slope == pytest.approx(regression.coef_[0, 0], rel=1e-2)
+    assert shifts[1] - shifts[0] == pytest.approx(regression.intercept_[0], rel=1e-2)
+
+
+def test_calibration_of_certain_rows():
+    """Right on every row: finite, and confident."""
+    decisions = np.eye(3)[[0, 1, 2, 0, 1]]
+    slope, shifts = machines.calibrate(decisions, np.array([0, 1, 2, 0, 1]))
+    assert 10 < slope < 200
+    assert np.isfinite(shifts).all()
 
 
 def test_distances():
