@@ -232,12 +232,17 @@ def _beside(options: argparse.Namespace, part: str) -> list[Any]:
     return list(read_records(_records(options).parent / part))
 
 
+def _curve_records(options: argparse.Namespace) -> list[Any]:
+    ordinary = list(read_records(_records(options)))
+    return learning_curves.with_last_points(_beside(options, "curves"), ordinary)
+
+
 def _tables(options: argparse.Namespace) -> int:
     from experiments import tables
 
     output = _output(options)
     sys.stdout.write(tables.write(list(read_records(_records(options))), output))
-    _write_grids(learning_curves.grids(_beside(options, "curves")), output / "curves.md")
+    _write_grids(learning_curves.grids(_curve_records(options)), output / "curves.md")
     hidden = _beside(options, "missing")
     if hidden:
         _write_grids(missing_features.grids(hidden, LABELS), output / "missing.md")
@@ -255,7 +260,7 @@ def _figures(options: argparse.Namespace) -> int:
     from experiments import figures
 
     records = list(read_records(_records(options)))
-    for path in figures.write(records, _beside(options, "curves"), _output(options)):
+    for path in figures.write(records, _curve_records(options), _output(options)):
         sys.stdout.write(f"{path}\n")
     return 0
 
@@ -265,7 +270,7 @@ def _page(options: argparse.Namespace) -> int:
 
     records = list(read_records(_records(options)))
     path = options.output or page.PAGE
-    page.write(records, _beside(options, "curves"), _beside(options, "missing"), path)
+    page.write(records, _curve_records(options), _beside(options, "missing"), path)
     sys.stdout.write(f"{path}\n")
     return 0
 

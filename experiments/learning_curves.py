@@ -16,18 +16,25 @@ from experiments.render import Cell, Grid
 
 SETS = ("adult", "nursery", "letter", "spambase")
 METHODS = ("nb", "tan", "sm", "bn", "logistic", "lightgbm", "catboost")
-ROWS = (100, 300, 1000, 3000, 10000, None)
-"""None for all of them; numbers that a data set has not are left out."""
-QUICK_ROWS = (100, 300, None)
+ROWS = (100, 300, 1000, 3000, 10000)
+"""Numbers that a data set has not are left out; all rows are those of the ordinary run."""
+QUICK_ROWS = (100, 200)
 MEASURES = ("accuracy", "log_loss")
 
 Curves = dict[tuple[str, str], dict[int, dict[str, float]]]
 """Mean measures by data set and method, then by training rows."""
 
 
-def sizes(n_train: int, wanted: tuple[int | None, ...]) -> list[int | None]:
-    """Numbers of rows to learn from: those below the rows there are, and all."""
-    return [rows for rows in wanted if rows is None or rows < n_train]
+def sizes(n_train: int, wanted: tuple[int, ...]) -> list[int]:
+    """Numbers of rows to learn from: those below the rows there are."""
+    return [rows for rows in wanted if rows < n_train]
+
+
+def with_last_points(curves: list[Record], records: list[Record]) -> list[Record]:
+    """The curves' records and those of an ordinary run that have all rows."""
+    known = {(unit_of(r).dataset, unit_of(r).method) for r in curves}
+    ends = [r for r in records if (unit_of(r).dataset, unit_of(r).method) in known]
+    return curves + [r for r in ends if unit_of(r).kind == "accuracy"]
 
 
 def collect(records: list[Record]) -> Curves:
