@@ -171,12 +171,11 @@ def general_networks(records: list[Record]) -> list[str]:
     found = {(r["instance"], r["solver"]): r for r in records}
     rows = []
     for name in instances:
-        times = published.get("times", {}).get(name, {})
-        told = ", ".join(f"{who} {value}" for who, value in times.items()) or ABSENT
-        rows.append([name, *(ending(found.get((name, s))) for s in solvers), told])
-    lines = list_table(["instance", *solvers, "published"], rows)
-    notes = published.get("notes", [])
-    return [*lines, *_paragraphs(notes)]
+        short = Path(name).name.removesuffix(".jkl")
+        told = [published.get(part, {}).get(short, ABSENT) for part in ("measured", "times")]
+        rows.append([short, *(ending(found.get((name, s))) for s in solvers), *told])
+    lines = list_table(["instance", *solvers, "GOBNILP here", "published"], rows)
+    return [*lines, *_paragraphs(published.get("notes", []))]
 
 
 # --- classifiers ---

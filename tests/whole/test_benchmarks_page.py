@@ -66,7 +66,7 @@ def test_against_formulation(tmp_path):
 def test_other_sections(tmp_path):
     """Hard problems, general networks, classifiers, growth and cold start from one record each."""
     write(tmp_path, "table-one.jsonl", [solve("vehicle:sm:0.9:2", "branch_bound", 60.0)])
-    write(tmp_path, "general.jsonl", [solve("alarm1000.BDeu.3", "auto", 1.5)])
+    write(tmp_path, "general.jsonl", [solve("scores/alarm1000.BDeu.3.jkl", "auto", 1.5)])
     timing = {"task": "TAN", "rows": 1000, "features": 20, "predicted_rows": 100, "origin": ORIGIN}
     timing |= {"peak_megabytes": 100.0}
     contenders = [
@@ -88,7 +88,7 @@ def test_other_sections(tmp_path):
         "   * - vehicle:sm:0.9:2\n     - 1\n     - 60.00 s\n     - 0.25\n     - 12\n     - 321"
         in text
     )
-    assert "   * - alarm1000.BDeu.3\n     - 1.50 s\n" in text
+    assert "   * - alarm1000.BDeu.3\n     - 1.50 s\n     - 4.7 s\n     - GOBNILP 5.1 s" in text
     assert "   * - pgmpy\n     - 0.500\n     - 50.0\n     - 200\n     - 20.0\n     - 100" in text
     assert f"rows to the power {math.log10(20):.2f}" in text
     assert "   * - python\n     - 0.02\n     - 0.01\n     - 9\n" in text
