@@ -650,17 +650,20 @@ def test_kill(n_records, folder, tmp_path):
 def test_kill_ten_times(folder, tmp_path):
     """Ten kills at random moments, exact searches and two processes included, change nothing."""
     killed, whole = tmp_path / "killed", tmp_path / "whole"
+    methods = ("nb", "tan", "mdl", "sm", "sbm", "svm", "bdeu", "a1de", "hgb", "logistic")
     options = ("--sets", "corral", "iris", "--inner-limit", "60", "--final-limit", "60")
-    moments = np.random.default_rng(0).uniform(3.0, 20.0, size=10)
-    for moment in moments:
-        victim = start_run(folder, killed, "--jobs", "2", *options)
-        with contextlib.suppress(subprocess.TimeoutExpired):
-            victim.wait(moment)
+    options += ("--methods", *methods)
+    rng = np.random.default_rng(0)
+    for _ in range(10):
+        before, victim = n_lines(killed), start_run(folder, killed, "--jobs", "2", *options)
+        while victim.poll() is None and n_lines(killed) == before:
+            time.sleep(0.01)
+        time.sleep(rng.uniform(0.0, 1.0))  # somewhere in the units that follow the first
         kill(victim)
     assert start_run(folder, killed, *options).wait() == 0
     assert start_run(folder, whole, *options).wait() == 0
     assert records.differences(killed, whole) == []
-    assert len(list(records.read_records(whole))) == 2 * len(DEFAULT) - 2
+    assert len(list(records.read_records(whole))) == 2 * len(methods) - 1
 
 
 def test_time_left():
