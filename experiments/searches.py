@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from experiments.fitted import Fitted, describe_search
-from experiments.networks import PAPER, PARENTS
+from experiments.networks import PAPER, PARENTS, PROVED
 from experiments.protocol import Task
 from marginbn import MaxMarginBNClassifier
 from marginbn.exceptions import InputError
@@ -71,6 +71,7 @@ def _search(
         n_jobs=n_jobs,
         checkpoint=checkpoint,
         random_state=task.seed,
+        **PROVED,
         **PAPER,
     ).fit(task.train, task.labels)
     search: dict[str, Any] = describe_search(classifier, trace=True)

@@ -69,7 +69,9 @@ def warm_up(trained: bool) -> None:
         BNClassifier().fit(features, labels)
         return
     for margin in ("multiclass", "binary"):
-        MaxMarginBNClassifier(margin=margin, time_limit=None).fit(features, labels)
+        MaxMarginBNClassifier(margin=margin, time_limit=None, gap_tolerance=1e-6).fit(
+            features, labels
+        )
 
 
 def make_unit_task(unit: Unit, data: Data, settings: Settings, scratch: Path | None = None) -> Task:
