@@ -95,6 +95,7 @@ def undisturbed(function: Callable[..., Any], args: tuple[Any, ...], stop: Any) 
     """Call a kernel in another thread; Ctrl-C raises its flag and comes out when it is back."""
     results: list[Any] = []
     failures: list[BaseException] = []
+    is_back = threading.Event()
 
     def body() -> None:
         MODE.is_on = MODE.is_undisturbed = True
@@ -103,12 +104,13 @@ def undisturbed(function: Callable[..., Any], args: tuple[Any, ...], stop: Any) 
                 results.append(function(*args))
         except BaseException as error:  # raised again in the caller's thread
             failures.append(error)
+        finally:
+            is_back.set()
 
-    thread = threading.Thread(target=body, name="marginbn kernel", daemon=True)
-    thread.start()
-    while thread.is_alive():
+    threading.Thread(target=body, name="marginbn kernel", daemon=True).start()
+    while not is_back.is_set():
         try:
-            thread.join()
+            is_back.wait()  # Python takes a thread whose join was interrupted for dead
         except KeyboardInterrupt as error:
             stop[0] = 1
             failures.append(error)
