@@ -14,6 +14,7 @@ raised again when the kernel has come back (:func:`undisturbed`).
 
 from __future__ import annotations
 
+import _thread
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -107,10 +108,13 @@ def undisturbed(function: Callable[..., Any], args: tuple[Any, ...], stop: Any) 
         finally:
             is_back.set()
 
-    threading.Thread(target=body, name="marginbn kernel", daemon=True).start()
+    is_begun = False
     while not is_back.is_set():
         try:
-            is_back.wait()  # Python takes a thread whose join was interrupted for dead
+            if not is_begun:
+                is_begun = True
+                _thread.start_new_thread(body, ())  # waits for nothing, unlike Thread.start
+            is_back.wait()  # unlike Thread.join it may be interrupted and called again
         except KeyboardInterrupt as error:
             stop[0] = 1
             failures.append(error)
