@@ -101,7 +101,7 @@ class Search(SearchTree):
         self._warm_up = partial(warm_up, type(solver)())
         self.encoding = encoding
         self.heuristics = solver.heuristics
-        settings = settings_for(encoding, run.limits, solver.heuristics)
+        settings = settings_for(run.limits, solver.heuristics)
         self.settings = settings._replace(random_splits=solver.random_splits)
         self.main = self.team.workers[0]
         self.root = new_box(encoding.n_features, encoding.instance.first.size)
@@ -197,14 +197,14 @@ class Search(SearchTree):
         rivals = np.diff(inst.starts)
         mean = np.repeat(inst.weights / np.maximum(rivals, 1), rivals)
         gradient = inst.linear + inst.columns @ mean
-        maximise(inst, self.root, gradient, UNLIMITED, oracle)
+        maximise(inst, self.root, gradient, oracle)
         return oracle.vertex.copy()
 
     def _open_root(self, vertex: IntArray) -> None:
         """Push the root with the trivial majorant, or with that of another gamma."""
         inst, work, pool = self.encoding.instance, self.main.work, self.main.pool
         b = work.bounding
-        upper, _ = maximise(inst, self.root, inst.linear, self.settings.cap, work.oracle)
+        upper, _ = maximise(inst, self.root, inst.linear, work.oracle)
         b.best_g[:] = inst.linear
         error = bound_error(inst, b.state, UNTOUCHED)
         b.state.unused = b.state.total_weight
@@ -230,7 +230,7 @@ class Search(SearchTree):
         gradient[existing] = known.gradient[self.encoding.candidate_of[existing]]
         inst = self.encoding.instance
         constant = inst.gamma * known.unused + known.constant + error
-        upper, _ = maximise(inst, self.root, gradient, self.settings.cap, work.oracle)
+        upper, _ = maximise(inst, self.root, gradient, work.oracle)
         if constant + upper < b.state.bound:
             b.state.unused, b.state.constant = known.unused, constant
             b.state.bound = constant + upper
