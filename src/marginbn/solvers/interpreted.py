@@ -2,9 +2,10 @@
 
 Every kernel is a Python function. Where its machine code is not at hand and the problem is small,
 the function itself is called (:mod:`marginbn.solvers.compile` asks :data:`MODE`): the same
-operations in the same order on the same numbers, some hundred times slower. Bounds, splits and
-results are those of machine code to the last bit, so a search may change from one to the other
-between two batches: after :data:`PATIENCE` seconds it does.
+operations on the same numbers, some hundred times slower. Only sums that no bound depends on may be
+added in another order by machine code (``reordered``), so a search takes the same way up to ties,
+and its bounds carry the same allowance for rounding. It may change from one to the other between
+two batches: after :data:`PATIENCE` seconds it does.
 
 *Ctrl-C.* Machine code is never left in the middle of a change to the tree. Python is, in its main
 thread, after any step. So kernels that work on the tree, which have a flag ``stop`` to end them,
