@@ -17,7 +17,7 @@ from typer.testing import CliRunner, Result
 from marginbn import NaiveBayesClassifier, TANClassifier
 from marginbn.classifiers.model_file import load_model, save_model
 from marginbn.cli import app
-from marginbn.data import delimited
+from marginbn.data import delimited, splitting
 from marginbn.data.readers import read_table
 from marginbn.exceptions import DataWarning
 
@@ -95,7 +95,7 @@ def test_chunks_change_nothing(
     )
     monkeypatch.setattr(delimited, "BLOCK_BYTES", 20)
     assert rows_of(run("predict", model, table, "--proba", "-q")) == expected
-    monkeypatch.setattr(delimited, "find_spec", lambda _: None)
+    monkeypatch.setattr(splitting, "find_spec", lambda _: None)
     monkeypatch.setattr(delimited, "BATCH_ROWS", 1)
     assert rows_of(run("predict", model, table, "--proba", "-q")) == expected
 
