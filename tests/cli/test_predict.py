@@ -5,7 +5,9 @@ from __future__ import annotations
 import csv
 import io
 import json
+import os
 from pathlib import Path
+from threading import Thread
 from typing import Any
 
 import numpy as np
@@ -66,6 +68,18 @@ def test_stdin_is_read_like_a_file(model: Path, table: Path) -> None:
     empty = run("predict", model, "-", "-q", input="")
     assert empty.exit_code == 1
     assert "standard input: the file is empty" in empty.stderr
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="a system without named pipes")
+def test_a_pipe_is_read_as_csv(model: Path, table: Path, tmp_path: Path) -> None:
+    """Whatever its name is: /dev/stdin, or what a shell makes of <(command)."""
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    writer = Thread(target=pipe.write_text, args=(ROWS,))
+    writer.start()
+    found = rows_of(run("predict", model, pipe, "--proba", "-q"))
+    writer.join()
+    assert found == rows_of(run("predict", model, table, "--proba", "-q"))
 
 
 def test_chunks_change_nothing(
