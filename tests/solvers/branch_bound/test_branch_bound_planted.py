@@ -44,6 +44,7 @@ from marginbn.solvers.branch_bound.kernels.sides import contains
 from marginbn.solvers.branch_bound.kernels.split import apply_split, choose_split
 from marginbn.solvers.branch_bound.rows import Reduction, with_all_rows
 from marginbn.solvers.branch_bound.schedule import settings_for
+from marginbn.solvers.branch_bound.workers import UNLIMITED
 from marginbn.solvers.result import Status
 from marginbn.solvers.run import Limits, Run
 from marginbn.solvers.solve import solve_structure
@@ -226,6 +227,7 @@ def test_the_optimum_is_a_leaf_below_a_frozen_incumbent(name: str, p: float, bel
     begin(run)
     search = Search(run, BranchBoundSolver(heuristics=False))
     search.open()
+    search.schedule.next_stop = UNLIMITED  # one batch, up to the next leaf
     incumbent, constant = search.main.incumbent, search.encoding.constant
     frozen, leaves, status = best.objective - constant - below, [-math.inf], None
     while status is None:
