@@ -7,9 +7,11 @@ import math
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
+import psutil
 import pytest
 
 from marginbn import GenerativeBNClassifier, MaxMarginBNClassifier, estimate_size
@@ -88,6 +90,22 @@ def test_the_machine_is_asked() -> None:
     assert Memory.probe(123).spendable == 123
 
 
+def test_any_system_is_asked(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Not only Linux; and where nothing is known, that is said."""
+
+    def unknown(*_: Any) -> Any:
+        raise NotImplementedError
+
+    monkeypatch.setattr(psutil, "virtual_memory", lambda: SimpleNamespace(available=7 * 10**6))
+    assert memory._machine() == 7 * 10**6
+    monkeypatch.setattr(psutil, "virtual_memory", unknown)
+    monkeypatch.setattr(memory.os, "sysconf", lambda name: {"SC_PAGE_SIZE": 4}.get(name, 100))
+    assert memory._machine() == 400
+    monkeypatch.delattr(memory.os, "sysconf")  # as on Windows
+    with pytest.warns(UserWarning, match="set memory_limit, for example '4 GB'"):
+        assert memory._machine() == math.inf
+
+
 def write_group(folder: Path, **files: object) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     for name, content in files.items():
@@ -124,6 +142,11 @@ def test_a_place_is_what_the_store_takes() -> None:
     assert workers.nbytes(pool) / 1000 == pytest.approx(shape.place, rel=0.1)
     assert shape.n_columns == inst.linear.size
     assert BranchBoundShape.SMALLEST_STORE == workers.FIRST_PLACES + 2 * workers.RESERVE
+
+
+def test_a_million_open_nodes_of_spambase_take_less_than_4_gb() -> None:
+    """57 features, 1654 parent sets of the class."""
+    assert 1e6 * BranchBoundShape(57, 1 + 57 + 57 * 56 // 2, 4601).place < 4e9
 
 
 def test_memory_is_divided_by_hand(monkeypatch: pytest.MonkeyPatch) -> None:

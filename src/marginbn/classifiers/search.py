@@ -21,6 +21,7 @@ from sklearn.utils import check_random_state
 
 from marginbn.classifiers import validation
 from marginbn.classifiers.base import BaseBNClassifier, Evidence, fixed_structure_result
+from marginbn.classifiers.progress import SearchProgress
 from marginbn.data.columns import as_input_errors
 from marginbn.data.encode import EncodedData
 from marginbn.data.ordinal import OrdinalData, OrdinalTraining
@@ -49,8 +50,11 @@ from marginbn.problem.structure import Structure
 from marginbn.proof.definition import define_data
 from marginbn.solvers import solve_structure, solver_names
 from marginbn.solvers.memory import parse_memory
-from marginbn.solvers.result import SolveResult, Status, TracePoint
-from marginbn.solvers.run import Callback, ConsoleListener
+from marginbn.solvers.result import PROOF_TOLERANCE, SolveResult, Status, TracePoint
+from marginbn.solvers.run import Callback
+
+DEFAULT_GAP = 1e-4
+"""Relative gap at which a search stops that nobody asked for a proof."""
 
 VALIDATION_LIMIT = 5.0
 """Seconds of a search on a validation split, at most."""
@@ -75,11 +79,17 @@ class SearchingBNClassifier(BaseBNClassifier):
         "max_parents": validation.check_count,
         "solver": check_solver,
         "time_limit": validation.optional(validation.check_positive),
-        "gap_tolerance": validation.check_not_negative,
+        "gap_tolerance": validation.optional(validation.check_not_negative),
         "memory_limit": lambda _, value: parse_memory(value),
         "checkpoint": validation.check_path,
         "certificate": validation.check_path,
     }
+
+    def _tolerance(self) -> float:
+        """The gap at which a search may stop; whoever wants a certificate wants a proof."""
+        if self.gap_tolerance is not None:
+            return float(self.gap_tolerance)
+        return DEFAULT_GAP if self.certificate is None else PROOF_TOLERANCE
 
     @abstractmethod
     def _problem(self, data: EncodedData) -> StructureProblem:
@@ -147,19 +157,23 @@ class SearchingBNClassifier(BaseBNClassifier):
     ) -> SolveResult:
         """Solve within the limits; a limit is a normal ending, reported by a warning."""
         before = _stamp(self.certificate)
+        limit = time_limit or self.time_limit
+        progress = SearchProgress(limit) if self.verbose else None
         result = solve_structure(
             problem,
             self.solver,
-            time_limit=time_limit or self.time_limit,
-            gap_tolerance=self.gap_tolerance,
+            time_limit=limit,
+            gap_tolerance=self._tolerance(),
             start=start,
-            callback=self._listener(),
+            callback=self._listener(progress),
             seed=seed_of(self.random_state),
             n_jobs=self.n_jobs,
             memory_limit=self.memory_limit,
             checkpoint=self.checkpoint,
             certificate=self.certificate,
         )
+        if progress is not None:
+            progress.close(result)
         if (
             _stamp(self.certificate) != before
         ):  # else it is the file of another fit, or there is none
@@ -174,14 +188,13 @@ class SearchingBNClassifier(BaseBNClassifier):
             certificate_sha256=self.__dict__.pop("_written", None),
         )
 
-    def _listener(self) -> Callback | None:
-        """The user's callback and the console, whichever are wanted."""
-        console = ConsoleListener() if self.verbose else None
-        if console is None or self.callback is None:
-            return console or self.callback
+    def _listener(self, progress: SearchProgress | None) -> Callback | None:
+        """The user's callback and the progress that is shown, whichever are wanted."""
+        if progress is None or self.callback is None:
+            return progress or self.callback
 
         def both(point: TracePoint) -> bool | None:
-            console(point)
+            progress(point)
             return self.callback(point)  # type: ignore[no-any-return]
 
         return both
@@ -326,7 +339,7 @@ checkpoint, certificate
         Temporal order: no arc leads from a later tier to an earlier one. Variables that no tier
         names are free.
     parameters, bins, missing, unseen, column_kinds, identifiers, max_states, min_count, \
-class_weight
+class_weight, cost
         As in :class:`NaiveBayesClassifier`.
 
     Examples
@@ -349,8 +362,8 @@ class_weight
         parameters: str = "smoothed",
         bins: str = "mdlp",
         solver: str = "auto",
-        time_limit: float | None = 60.0,
-        gap_tolerance: float = 1e-6,
+        time_limit: float | None = 10.0,
+        gap_tolerance: float | None = None,
         random_state: Any = None,
         n_jobs: int | None = None,
         verbose: int = 0,
@@ -358,13 +371,14 @@ class_weight
         forbidden_arcs: Any = None,
         allowed_arcs: Any = None,
         tiers: Any = None,
-        missing: str = "drop",
+        missing: str = "auto",
         unseen: str = "missing",
         column_kinds: Any = "auto",
         identifiers: str = "ignore",
         max_states: int | None = MAX_STATES,
         min_count: int = 1,
         class_weight: Any = None,
+        cost: Any = None,
         callback: Any = None,
         memory_limit: Any = None,
         checkpoint: Any = None,
@@ -451,17 +465,21 @@ class MaxMarginBNClassifier(SearchingBNClassifier):
         Added to every count (Laplace).
     solver : str, default="auto"
         ``"auto"`` or a name from :func:`marginbn.available_solvers`.
-    time_limit : float or None, default=60.0
-        Seconds for the search. When it ends early the best structure is used, ``gap_`` tells how
-        far it can be from the optimum, and an :class:`OptimalityWarning` is given.
-    gap_tolerance : float, default=1e-6
-        Relative gap at which the search stops.
+    time_limit : float or None, default=10.0
+        Seconds for the search: on most tables the structure hardly changes after the first ones,
+        and a proof that takes longer should be asked for. When it ends early the best structure is
+        used, ``gap_`` tells how far it can be from the optimum, and an :class:`OptimalityWarning`
+        is given.
+    gap_tolerance : float or None, default=None
+        Relative gap at which the search stops. None stands for 1e-4: 0.01 %, as in most solvers of
+        integer programs, is less than what any prediction depends on; and for 1e-6, a proof of
+        optimality, if there is a ``certificate``.
     random_state : int, RandomState or None, default=None
         Seed of the search heuristics; None stands for 0.
     n_jobs : int or None, default=None
         Workers of the search, where the solver can use them; None stands for 1.
     verbose : int, default=0
-        1 prints progress to stderr.
+        1 shows progress: lines on stderr, in a notebook a bar.
     required_arcs, forbidden_arcs : list of (parent, child), optional
         Arcs every (no) structure must have, by name; the class has the name of ``y`` or "class".
     allowed_arcs : list of (parent, child), optional
@@ -470,7 +488,7 @@ class MaxMarginBNClassifier(SearchingBNClassifier):
         Temporal order: no arc leads from a later tier to an earlier one. Variables that no tier
         names are free.
     parameters, bins, missing, unseen, column_kinds, identifiers, max_states, min_count, \
-class_weight
+class_weight, cost
         As in :class:`NaiveBayesClassifier`.
     callback : callable, optional
         Called with a :class:`TracePoint` at every improvement; a true return value stops.
@@ -519,8 +537,8 @@ class_weight
         parameters: str = "smoothed",
         bins: str = "mdlp",
         solver: str = "auto",
-        time_limit: float | None = 60.0,
-        gap_tolerance: float = 1e-6,
+        time_limit: float | None = 10.0,
+        gap_tolerance: float | None = None,
         random_state: Any = None,
         n_jobs: int | None = None,
         verbose: int = 0,
@@ -528,13 +546,14 @@ class_weight
         forbidden_arcs: Any = None,
         allowed_arcs: Any = None,
         tiers: Any = None,
-        missing: str = "drop",
+        missing: str = "auto",
         unseen: str = "missing",
         column_kinds: Any = "auto",
         identifiers: str = "ignore",
         max_states: int | None = MAX_STATES,
         min_count: int = 1,
         class_weight: Any = None,
+        cost: Any = None,
         callback: Any = None,
         memory_limit: Any = None,
         checkpoint: Any = None,

@@ -23,12 +23,15 @@ import numpy as np
 from marginbn.solvers.branch_cut.arrays import BoolArray, FloatArray, Instance, IntArray
 from marginbn.solvers.branch_cut.lagrangian import EPS, Prices, feasible_multipliers, lagrangian
 from marginbn.solvers.branch_cut.program import Program, Solution
-from marginbn.solvers.branch_cut.rows import SEPARATORS, RowPool
+from marginbn.solvers.branch_cut.rows import RowPool
+from marginbn.solvers.branch_cut.separators import SEPARATORS
 from marginbn.solvers.branch_cut.warm import EXPLICIT, Retention, Warm, compress, refresh_cost
 from marginbn.solvers.run import Watch
 
-ALL_COLUMNS = 300
-"""Programmes get all columns up to so many candidates; beyond it columns are priced in."""
+ALL_COLUMNS, ALL_LINEAR_COLUMNS = 300, 1000
+"""Programmes get all columns up to so many candidates; beyond it columns are priced in. Columns of
+linear problems are sparse.
+"""
 
 NEW_COLUMNS = 10
 """Columns per variable that one round prices in at most."""
@@ -42,8 +45,8 @@ KINK = 0.04
 NEAR = 0.1
 """Columns within this share of the remaining gap stay active for the children."""
 
-EXACT_SECONDS = 1.0
-"""Time limit of one exact separation; a run in which it strikes depends on the machine."""
+SLACK = 1e-6
+"""Rows of more slack may leave the programme."""
 
 FRESH = 50_000
 """Products after which the cost vector is summed again."""
@@ -59,7 +62,12 @@ class Effort:
     rows: int  # new structural rows per round at most
     violation: float  # rows violated by less are left alone
     accuracy: float = 0.1  # share of the remaining gap to which samples and columns are settled
-    exact: int = 0  # calls of the exact separation, which comes when nothing else finds a row
+    exact: bool = False  # whether to search exhaustively where nothing else finds a row
+
+
+def all_columns(instance: Instance) -> int:
+    """Candidates up to which programmes get all columns."""
+    return ALL_LINEAR_COLUMNS if instance.n_samples == 0 else ALL_COLUMNS
 
 
 def effort_at(instance: Instance, depth: int) -> Effort:
@@ -69,14 +77,14 @@ def effort_at(instance: Instance, depth: int) -> Effort:
         return Effort(
             rounds=1000,
             patience=10,
-            progress=2e-3,
+            progress=2e-2 if instance.n_samples == 0 else 2e-3,
             rows=2 * n,
             violation=1e-4 if instance.n_samples == 0 else 1e-3,
             accuracy=0.02,
-            exact=10,
+            exact=True,
         )
     if instance.n_samples == 0:  # cuts are all there is
-        return Effort(rounds=30, patience=3, progress=1e-2, rows=n, violation=1e-4)
+        return Effort(rounds=30, patience=3, progress=3e-2, rows=n, violation=1e-4, exact=True)
     return Effort(rounds=10, patience=2, progress=1e-2, rows=n, violation=2e-2)
 
 
@@ -108,15 +116,28 @@ class HybridRelaxation:
     row_kinds: Collection[str] | None = None
     """Kinds of rows in certificates to which cuts are restricted; None where none is written."""
 
-    def __init__(self, instance: Instance, pool: RowPool, watch: Watch, seed: int) -> None:
+    def __init__(
+        self,
+        instance: Instance,
+        pool: RowPool,
+        watch: Watch,
+        seed: int,
+        parts: Collection[str] | None = None,
+    ) -> None:
         self.instance = instance
         self.pool = pool
         self.watch = watch
         self.program = Program(instance, pool)
         self._separators = [
-            separator(instance, seed)
+            separator(pool, seed)
             for separator in SEPARATORS
             if self.row_kinds is None or separator.kind.certificate in self.row_kinds
+            if parts is None or separator.part in (None, *parts)
+        ]
+        self._searches = [
+            separator
+            for separator in self._separators
+            if parts is None or separator.part is not None or "exhaustive" in parts
         ]
         self.rounds = 0
 
@@ -139,7 +160,7 @@ class HybridRelaxation:
         best = Relaxed(loaded=warm, warm=warm)
         history: list[float] = []
         while True:
-            now = self._solve_round(warm, allowed)
+            now = self._solve_round(warm, allowed, follows=bool(history))
             best = best.after(now)
             if best is now:
                 report(best.bound)
@@ -148,11 +169,16 @@ class HybridRelaxation:
             history.append(best.bound)
             warm = self._extend(now, allowed, cutoff, effort, history)
             if warm is now.warm:
+                if warm.basis is None:
+                    best = replace(best, warm=replace(warm, basis=self.program.basis()))
                 return replace(best, warm=self._compress(best, allowed, cutoff))
 
-    def _solve_round(self, warm: Warm, allowed: BoolArray) -> Relaxed:
-        """Solve one programme; without point if it has no solution or none was found in time."""
-        warm, solution = self._run(warm, allowed)
+    def _solve_round(self, warm: Warm, allowed: BoolArray, follows: bool) -> Relaxed:
+        """Solve one programme; without point if it has no solution or none was found in time.
+
+        The basis of a linear problem stays with HiGHS until the last round.
+        """
+        warm, solution = self._run(warm, allowed, follows and self.instance.n_samples == 0)
         if solution.outcome == "infeasible":
             empty = self._is_empty(warm, solution, allowed)
             return Relaxed(warm, warm, bound=-math.inf if empty else math.inf)
@@ -164,7 +190,8 @@ class HybridRelaxation:
         point[warm.active] = np.maximum(solution.eta, 0.0)
         support = np.flatnonzero(point > 0)
         margins = self.instance.coefficients.margins_at(support, point[support])
-        warm = replace(warm, basis=self.program.basis())
+        basis = self.program.basis() if self.instance.n_samples else None
+        warm = replace(warm, basis=basis)
         return Relaxed(
             loaded=warm,
             warm=warm,
@@ -175,11 +202,11 @@ class HybridRelaxation:
             solution=solution,
         )
 
-    def _run(self, warm: Warm, allowed: BoolArray) -> tuple[Warm, Solution]:
+    def _run(self, warm: Warm, allowed: BoolArray, follows: bool) -> tuple[Warm, Solution]:
         """Solve a programme; one that may be infeasible for lack of columns gets all of them."""
         while True:
             self.watch.poll()
-            self.program.load(warm, allowed)
+            self.program.load(warm, allowed, follows)
             solution = self.program.run(self.watch.remaining())
             self.rounds += 1
             if solution.outcome != "infeasible":
@@ -216,6 +243,7 @@ class HybridRelaxation:
             self.pool.combine(rows, y),
             y,
             self.pool.rhs(rows),
+            self.pool.sizes(rows),
         )
 
     def _is_empty(self, warm: Warm, solution: Solution, allowed: BoolArray) -> bool:
@@ -251,25 +279,40 @@ class HybridRelaxation:
         if len(history) >= effort.rounds or _stalls(history, cutoff, effort):
             return warm
         assert now.point is not None  # such nodes are left alone
-        warm = warm.with_rows(self._violated_rows(now.point, effort))
+        pooled = self.pool.violations(now.point)
+        numbers = self._violated_rows(now.point, pooled, effort)
+        if numbers:
+            warm = self._without_slack_rows(warm, pooled, history).with_rows(numbers)
         samples, rivals = self._find_overestimated(now, tolerance)
         return warm.with_samples(self.instance, samples, rivals) if len(samples) else warm
 
-    def _violated_rows(self, point: FloatArray, effort: Effort) -> list[int]:
+    @staticmethod
+    def _without_slack_rows(warm: Warm, pooled: FloatArray, history: list[float]) -> Warm:
+        """The state without rows that the point of a linear problem does not touch, as long as the
+        bound falls: they are in the pool and come back when they are violated.
+        """
+        if warm.basis is not None or len(history) < 2 or history[-1] >= history[-2]:
+            return warm
+        numbers = np.array(warm.rows, dtype=np.int64)
+        slack = -pooled[numbers]
+        touched = (slack < SLACK) | ~np.isfinite(slack)
+        return warm if touched.all() else replace(warm, rows=tuple(numbers[touched].tolist()))
+
+    def _violated_rows(self, point: FloatArray, pooled: FloatArray, effort: Effort) -> list[int]:
         """Numbers of violated rows, the most violated first, made where necessary."""
-        pooled = self.pool.violations(point)
         order = np.argsort(-pooled, kind="stable")[: effort.rows]
-        numbers = [self.pool.shared[a] for a in order if pooled[a] > effort.violation]
+        numbers = [int(a) for a in order if pooled[a] > effort.violation]
         if len(numbers) < effort.rows // 2:
             room = effort.rows - len(numbers)
             for separator in self._separators:
                 cuts = separator.separate(point, room, effort.violation)
                 numbers += [self.pool.number(cut) for cut in cuts]
         if not numbers and effort.exact:
-            seconds = min(EXACT_SECONDS, max(self.watch.remaining(), 1e-3))
-            for separator in self._separators:
-                cuts = separator.search_exactly(point, effort.exact, seconds)
+            for separator in self._searches:
+                cuts = separator.search_exactly(point, effort.rows, effort.violation)
                 numbers += [self.pool.number(cut) for cut in cuts]
+                if numbers:
+                    break
         return numbers
 
     def _find_overestimated(self, now: Relaxed, tolerance: float) -> tuple[IntArray, IntArray]:
@@ -320,7 +363,8 @@ class HybridRelaxation:
         """The children's state: near columns and samples near a kink stay."""
         instance = self.instance
         columns = allowed.copy()
-        if instance.n_candidates > ALL_COLUMNS and best.prices is not None:
+        many = np.count_nonzero(allowed) > all_columns(instance)
+        if many and best.prices is not None:
             assert best.point is not None
             top = best.prices.best(instance, allowed)[instance.child]
             columns &= (best.point > 0) | (top - best.prices.values < NEAR * (best.bound - cutoff))

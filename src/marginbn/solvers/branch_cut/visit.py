@@ -12,7 +12,7 @@ What threads find prunes at once and waits to be handed to the run.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -23,14 +23,18 @@ from marginbn.problem.formulation import Poll
 from marginbn.problem.problem import StructureProblem, drop_dominated
 from marginbn.solvers.branch_cut import arrays, relaxation
 from marginbn.solvers.branch_cut.arrays import BoolArray, FloatArray, Instance, IntArray
+from marginbn.solvers.branch_cut.deepening import Deepener
 from marginbn.solvers.branch_cut.kernels.climb import IncumbentSearch
 from marginbn.solvers.branch_cut.kernels.propagate import propagate
+from marginbn.solvers.branch_cut.lagrangian import Prices
 from marginbn.solvers.branch_cut.relaxation import HybridRelaxation, Relaxed
 from marginbn.solvers.branch_cut.rows import RowPool
 from marginbn.solvers.branch_cut.split import Chooser, PseudoCosts, sides
 from marginbn.solvers.branch_cut.tree import SMALLEST_TREE, Node, Origin, Tree
 from marginbn.solvers.branch_cut.warm import Warm, cold_start, labels_at
 from marginbn.solvers.memory import BranchCutShape, Division, Memory
+from marginbn.solvers.orders.local_search import OrderSearch
+from marginbn.solvers.orders.parent_lists import ParentLists
 from marginbn.solvers.result import Status
 from marginbn.solvers.run import Deadline, Limits, Stopped
 from marginbn.solvers.tree_search import REST, feasible_selection, initial_selection
@@ -41,6 +45,14 @@ if TYPE_CHECKING:
 
 FIRST_COLUMNS = 20
 """Columns per variable at the root where columns are priced."""
+
+ASCENTS, ASCENT_ROUNDS = 12, 30
+"""Passes of dual ascent before the first linear programme, and improvements of the best."""
+
+ORDERS_AT_ROOT, ORDERS_AT_NODE, NODES_BETWEEN_ORDERS = 300, 10, 4
+"""Effort of the search over orders before the first programme and again after the root's, then
+every so many nodes; times candidates times variables.
+"""
 
 ROUNDING = 1e-9
 """Relative difference between the arrays' value of a selection and that of the definition."""
@@ -75,6 +87,7 @@ class Shared:
     instance: Instance
     pool: RowPool  # the rows made so far
     costs: PseudoCosts  # what was learned about splits
+    lists: ParentLists | None  # the candidates of a linear problem sorted by score
 
     def starts(self, known: IntArray | None) -> list[IntArray]:
         """Selections to start from; first a known one, if it is made of the candidates here."""
@@ -84,12 +97,13 @@ class Shared:
             starts.insert(0, np.array([places[int(k)] for k in known], dtype=np.int64))
         return starts
 
-    def first_state(self, chosen: IntArray, allowed: BoolArray) -> Warm:
-        """Labels of a selection; some or all columns."""
+    def first_state(self, chosen: IntArray, allowed: BoolArray, rows: Sequence[int] = ()) -> Warm:
+        """Labels of a selection; some or all columns; class rows and those given."""
         instance = self.instance
         labels = labels_at(instance, chosen)
-        warm = cold_start(instance, labels, np.flatnonzero(allowed), self.pool.class_rows())
-        if instance.n_candidates <= relaxation.ALL_COLUMNS:
+        first_rows = [*self.pool.class_rows(), *rows]
+        warm = cold_start(instance, labels, np.flatnonzero(allowed), first_rows)
+        if np.count_nonzero(allowed) <= relaxation.all_columns(instance):
             return warm
         active = {int(k) for k in chosen}
         for i in range(instance.n_variables):
@@ -111,9 +125,10 @@ def prepare(
     division = BranchCutShape.of(reduced).divide(memory or Memory.probe(None), n_jobs)
     instance = arrays.build_instance(reduced, division.dense, poll, division.cache)
     pool = RowPool(instance)
-    return Shared(
-        reduced, _positions(reduced, problem), division, instance, pool, PseudoCosts(instance.unit)
-    )
+    lists = ParentLists.of(reduced.candidates, reduced.linear) if reduced.is_linear else None
+    original = _positions(reduced, problem)
+    costs = PseudoCosts(instance.unit)
+    return Shared(reduced, original, division, instance, pool, costs, lists)
 
 
 def _positions(reduced: StructureProblem, original: StructureProblem) -> IntArray:
@@ -247,8 +262,15 @@ class Visitor:
         self.team = team
         self.deadline = deadline
         self.heuristics = solver.heuristics
-        self.relaxation = HybridRelaxation(shared.instance, shared.pool, self, seed)
+        parts = solver.parts
+        self.relaxation = HybridRelaxation(shared.instance, shared.pool, self, seed, parts)
         self.finder = IncumbentSearch(shared.instance, seed, self.team.stop)
+        self.orders: OrderSearch | None = None
+        self.deepener: Deepener | None = None
+        if shared.lists is not None and "orders" in parts:
+            self.orders = OrderSearch(shared.lists, seed, self.team.stop)
+        if shared.lists is not None and "deepening" in parts:
+            self.deepener = Deepener(shared.instance, shared.lists, seed)
         self.chooser = Chooser(self.relaxation, shared.costs, seed, solver.random_splits)
 
     def poll(self) -> None:
@@ -289,9 +311,11 @@ class Visitor:
             self.team.discard(bound)
             return []
         if relaxed.prices is not None:
-            self.fix(relaxed, allowed)
+            self.fix(relaxed.prices, allowed)
             if not propagate(self.instance.offsets, self.instance.members, allowed, present):
                 return []
+            if node.depth == 0 and self.shared.lists is not None:
+                self.shared.pool.restrict(allowed)  # all other nodes lie below
         return self._split(node, relaxed, bound, allowed, present)
 
     def _relax(self, node: Node, allowed: BoolArray, present: BoolArray) -> Relaxed:
@@ -326,6 +350,11 @@ class Visitor:
     def _use_point(self, point: FloatArray, values: FloatArray) -> None:
         """An integral point always, a rounded one or a kick of the incumbent now and then."""
         integral = len(np.flatnonzero(point > INTEGRAL)) == self.instance.n_variables
+        if self.orders is not None:
+            if integral or self.team.take_turn(NODES_BETWEEN_ORDERS):
+                self.orders.join(self.orders.rounded(point))
+                self.search_orders(ORDERS_AT_NODE if self.team.nodes > 1 else ORDERS_AT_ROOT)
+            return
         due = self.team.take_turn(self.finder.nodes_between)
         if not (integral or due):
             return
@@ -337,19 +366,24 @@ class Visitor:
         if due:
             self.kick(1)
 
+    def search_orders(self, effort: int) -> None:
+        """Improve the population of orders of a linear problem."""
+        assert self.orders is not None
+        size = self.instance.n_candidates * self.instance.n_variables
+        self.offer(self.orders.search(effort * size))
+
     def kick(self, times: int) -> None:
         """Look around the best selection found so far."""
         chosen, value = self.team.best
         if chosen is not None:
             self.offer(self.finder.around(chosen, value, times))
 
-    def fix(self, relaxed: Relaxed, allowed: BoolArray) -> None:
+    def fix(self, prices: Prices, allowed: BoolArray) -> None:
         """Remove candidates whose structures cannot beat the incumbent."""
-        assert relaxed.prices is not None
         cutoff = self.team.cutoff
         if not math.isfinite(cutoff):
             return
-        bounds = relaxed.prices.bounds_by_candidate(self.instance, allowed)
+        bounds = prices.bounds_by_candidate(self.instance, allowed)
         removed = allowed & (bounds <= cutoff)
         if removed.any():
             self.team.discard(float(bounds[removed].max()))
@@ -370,7 +404,11 @@ class Visitor:
                 continue
             value = min(bound, choice.bounds[side])
             if relaxed.prices is not None:
-                value = min(value, relaxed.prices.bound(self.instance, child))
+                prices = relaxed.prices
+                if self.deepener is not None:
+                    prices = self.deepener.raised(prices, child)
+                    self.fix(prices, child)
+                value = min(value, prices.bound(self.instance, child))
             if value <= cutoff:
                 self.team.discard(value)
                 continue
