@@ -16,6 +16,7 @@ from data_folder import data_folder
 from marginbn import NaiveBayesClassifier
 from marginbn.classifiers.validation import read_training_rows
 from marginbn.data.encode import encode_training
+from marginbn.data.missing_values import missing_cost
 from marginbn.datasets import load_folder_dataset
 from marginbn.problem.candidates import enumerate_candidates
 from marginbn.problem.margins import MarginKind
@@ -202,7 +203,8 @@ def test_planted_structures_survive_at_full_size(name: str, kind: MarginKind, p:
         None,
         kinds="auto",
     )
-    data = encode_training(rows.without_missing("drop"), "drop").data
+    rows = rows.take(missing_cost(rows.features, rows.labels, "drop").kept)
+    data = encode_training(rows, "drop").data
     candidates = enumerate_candidates(data.n_variables, 2, constant=data.constant)
     problem = margin_problem(data, candidates, margin=kind, gamma=math.log(p / (1 - p)))
     for seed in range(6):
