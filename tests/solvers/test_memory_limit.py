@@ -144,6 +144,11 @@ def test_a_place_is_what_the_store_takes() -> None:
     assert BranchBoundShape.SMALLEST_STORE == workers.FIRST_PLACES + 2 * workers.RESERVE
 
 
+def test_a_million_open_nodes_of_spambase_take_less_than_4_gb() -> None:
+    """57 features, 1654 parent sets of the class."""
+    assert 1e6 * BranchBoundShape(57, 1 + 57 + 57 * 56 // 2, 4601).place < 4e9
+
+
 def test_memory_is_divided_by_hand(monkeypatch: pytest.MonkeyPatch) -> None:
     """Coefficients in memory where all fits, in a file where not; the store gets the rest."""
     shape = BranchBoundShape(n_features=10, n_class_sets=56, n_rows=1000)

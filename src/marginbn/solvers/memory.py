@@ -158,7 +158,7 @@ class Division:
     tree: int
 
 
-KEPT_VERTICES = 64
+KEPT_VERTICES = 40
 """Vertices that the children of a node inherit in branch and bound."""
 
 
@@ -179,8 +179,8 @@ class BranchBoundShape:
     LARGEST_DENSE: ClassVar = 2_500_000_000
     """Coefficients held in memory where no limit says otherwise; more goes to a temporary file."""
 
-    LARGEST_TREE: ClassVar = 1_200_000_000
-    """Open nodes of all workers where no limit says otherwise."""
+    LARGEST_TREE: ClassVar = 4_000_000_000
+    """Open nodes of all workers where no limit says otherwise: a million with 57 features."""
 
     @classmethod
     def of(cls, problem: StructureProblem) -> BranchBoundShape:
@@ -208,7 +208,8 @@ class BranchBoundShape:
         """Bytes of one open node with a family of its own."""
         n = self.n_features
         box = (2 * n * n + 3 * n + self.n_class_sets) // 8 + 8
-        return box + 8 * self.n_columns + KEPT_VERTICES * (2 * (n + 1) + 8) + 80
+        slot = 1 if n + 2 <= 256 else 2
+        return box + KEPT_VERTICES * (slot * (n + 2) + 4) + 112
 
     def needs(self, n_jobs: int = 1) -> Needs:
         """At the least, with the coefficients in a file; and with everything in memory."""

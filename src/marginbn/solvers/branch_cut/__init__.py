@@ -34,7 +34,7 @@ class BranchCutSolver(Engine):
         """Memory for linear programmes, some open nodes and the coefficients."""
         return BranchCutShape.of(problem).needs(n_jobs)
 
-    def prepare(self) -> None:
+    def prepare(self, problem: StructureProblem | None = None, n_jobs: int = 1) -> None:
         """Compile the kernels (the first time on a machine, up to a minute, announced on stderr) or
         load them.
         """
