@@ -5,7 +5,9 @@ from __future__ import annotations
 import csv
 import io
 import json
+import os
 from pathlib import Path
+from threading import Thread
 from typing import Any
 
 import numpy as np
@@ -15,7 +17,7 @@ from typer.testing import CliRunner, Result
 from marginbn import NaiveBayesClassifier, TANClassifier
 from marginbn.classifiers.model_file import load_model, save_model
 from marginbn.cli import app
-from marginbn.data import delimited
+from marginbn.data import delimited, splitting
 from marginbn.data.readers import read_table
 from marginbn.exceptions import DataWarning
 
@@ -68,6 +70,18 @@ def test_stdin_is_read_like_a_file(model: Path, table: Path) -> None:
     assert "standard input: the file is empty" in empty.stderr
 
 
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="a system without named pipes")
+def test_a_pipe_is_read_as_csv(model: Path, table: Path, tmp_path: Path) -> None:
+    """Whatever its name is: /dev/stdin, or what a shell makes of <(command)."""
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    writer = Thread(target=pipe.write_text, args=(ROWS,))
+    writer.start()
+    found = rows_of(run("predict", model, pipe, "--proba", "-q"))
+    writer.join()
+    assert found == rows_of(run("predict", model, table, "--proba", "-q"))
+
+
 def test_chunks_change_nothing(
     model: Path, table: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
@@ -81,7 +95,7 @@ def test_chunks_change_nothing(
     )
     monkeypatch.setattr(delimited, "BLOCK_BYTES", 20)
     assert rows_of(run("predict", model, table, "--proba", "-q")) == expected
-    monkeypatch.setattr(delimited, "find_spec", lambda _: None)
+    monkeypatch.setattr(splitting, "find_spec", lambda _: None)
     monkeypatch.setattr(delimited, "BATCH_ROWS", 1)
     assert rows_of(run("predict", model, table, "--proba", "-q")) == expected
 

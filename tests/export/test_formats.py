@@ -19,7 +19,7 @@ from marginbn.exceptions import FormatError, InputError, ProblemTooLargeError
 from marginbn.export.assembly import put_first, to_logs, to_probabilities
 from marginbn.export.formats import NETWORK_FORMATS, find_format, load_network, save_network
 from marginbn.export.scanner import NO_WORD, UNPRINTABLE_XML, escape, quote, unescape
-from marginbn.network import network as network_module
+from marginbn.network import checks
 from marginbn.network.network import BayesianNetwork
 from marginbn.problem.structure import Structure
 from networks import grouped_network, random_network, ungrouped
@@ -232,7 +232,7 @@ def test_groups_too_large_to_write_out_are_refused(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The message says which format would do, and no file is left behind."""
-    monkeypatch.setattr(network_module, "MAX_DENSE_CELLS", 20)
+    monkeypatch.setattr(checks, "MAX_DENSE_CELLS", 20)
     with pytest.raises(ProblemTooLargeError, match=r"limit of 20; keep the groups .*\.json"):
         save_network(grouped_network(2), tmp_path / "n", format=name)
     assert not [*tmp_path.iterdir()]

@@ -68,6 +68,9 @@ def open_rows(options: RowOptions) -> Iterator[RowChunks]:
     if options.table == STDIN:
         with open_chunks(sys.stdin.buffer, **settings) as chunks:
             yield chunks
+    elif options.is_stream:
+        with open(options.table, "rb") as stream, open_chunks(stream, **settings) as chunks:
+            yield chunks
     elif is_file_name(options.table):
         with open_chunks(options.table, **settings) as chunks:
             yield chunks

@@ -140,6 +140,14 @@ class RowOptions:
         ),
     ] = "utf-8"
 
+    @property
+    def is_stream(self) -> bool:
+        """Whether rows come through a pipe, as CSV that can be read only once: ``-``, /dev/stdin,
+        or what a shell makes of ``<(command)``.
+        """
+        path = Path(self.table)
+        return self.table == STDIN or path.is_fifo() or self.table == "/dev/stdin"
+
 
 class GammaOptions(Protocol):
     """Options that name gamma, in one of two ways."""

@@ -112,7 +112,7 @@ class _Answers:
 
     def can_be_read_again(self) -> bool:
         """Whether a second pass makes sense."""
-        return self.failure is None and self.rows.table != options.STDIN
+        return self.failure is None and not self.rows.is_stream
 
     def as_columns(self) -> dict[str, list[Any]]:
         """All answers at once, by the name of the column."""
@@ -152,7 +152,7 @@ class _Answers:
                 kept = find_kept(self.keep, source.names)
                 check_columns(self.classifier, source.names, self.rows.allow_missing_columns)
             yield self._names(kept), self._chunks(source, kept)
-            if self.rows.table == options.STDIN:
+            if self.rows.is_stream:
                 self.failure = InputError("standard input can be read only once")
 
     @contextmanager

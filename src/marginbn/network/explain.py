@@ -42,10 +42,11 @@ from marginbn.data.columns import Column
 from marginbn.data.encode import with_class_column
 from marginbn.data.frames import chosen_library, make_frame
 from marginbn.exceptions import InputError
+from marginbn.network.checks import as_count
 from marginbn.network.class_joint import CLASS, IntArray
 from marginbn.network.elimination import FloatArray
 from marginbn.network.markup import bar_table
-from marginbn.network.network import BayesianNetwork, as_count
+from marginbn.network.network import BayesianNetwork
 from marginbn.network.wording import align, assignment, counted, shorten, visible
 
 _MISSING = -1

@@ -10,9 +10,7 @@ All questions are answered exactly (``inference.py``).
 from __future__ import annotations
 
 import math
-import operator
-from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import product
@@ -23,8 +21,16 @@ from numpy.typing import ArrayLike, NDArray
 
 from marginbn.data.encode import EncodedData, Groups, Variable
 from marginbn.data.frames import chosen_library, make_frame, make_series
-from marginbn.exceptions import InputError, ProblemTooLargeError
+from marginbn.exceptions import InputError
 from marginbn.network import elimination
+from marginbn.network.checks import (
+    as_count,
+    as_generator,
+    check_dense,
+    check_labels,
+    check_lengths,
+    check_table,
+)
 from marginbn.network.class_joint import ClassJoint
 from marginbn.network.elimination import FloatArray, check_cells
 from marginbn.network.groups import check_groups, count_groups, equal_groups, expand
@@ -37,12 +43,6 @@ from marginbn.problem.structure import EquivalenceClass, Structure
 
 Evidence = Mapping[str | int, Any]
 """Observed value by variable name (or index): a state's label, or a value as the table has it."""
-
-_ROW_SUM_TOLERANCE = 1e-9
-"""How far a row of probabilities may be from one; log and exp of a float cost about 1e-16."""
-
-MAX_DENSE_CELLS = 2**24
-"""Largest table that is expanded from groups to states: 128 MiB."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -98,13 +98,13 @@ class BayesianNetwork:
     def __post_init__(self) -> None:
         variables = tuple(self.variables)
         tables = tuple(np.array(t, dtype=np.float64, order="C") for t in self.log_tables)
-        _check_lengths(self.structure, variables, tables)
-        _check_labels(variables)
+        check_lengths(self.structure, variables, tables)
+        check_labels(variables)
         groups = check_groups(self.groups, variables)
         seen = count_groups(groups, [v.arity for v in variables])
         for i, table in enumerate(tables):
             shape = (*(seen[p] for p in self.structure.parents[i]), variables[i].arity)
-            _check_table(variables[i].name, table, shape)
+            check_table(variables[i].name, table, shape)
             table.flags.writeable = False
         object.__setattr__(self, "groups", groups)
         object.__setattr__(self, "variables", variables)
@@ -329,7 +329,7 @@ class BayesianNetwork:
         ((1000, 2), True)
         """
         codes = np.empty((as_count(n), self.n_variables), dtype=np.int32)
-        rng = _as_generator(random_state)
+        rng = as_generator(random_state)
         if evidence:
             observed = self.encode_evidence(evidence)
             return self._inference.draw(len(codes), observed, rng)
@@ -733,17 +733,6 @@ class BayesianNetwork:
         return asked
 
 
-def check_dense(cells: int, what: str) -> None:
-    """Refuse to write out over states what is far smaller over groups."""
-    if cells > MAX_DENSE_CELLS:
-        raise ProblemTooLargeError(
-            f"the {what} would have {elimination.describe_cells(cells)} cells with the states of "
-            f"the parents in place of their groups, more than the limit of {MAX_DENSE_CELLS}; keep "
-            f"the groups (files in the native format, .json, do), or learn with fewer bins or "
-            f"fewer parents"
-        )
-
-
 def _column(name: str, taken: Mapping[str, object]) -> str:
     """A column's name that no variable has."""
     return f"state = {name}" if name in taken else name
@@ -754,63 +743,3 @@ def _normalised(log_values: FloatArray) -> FloatArray:
     refuse_impossible(peak)
     values = np.exp(log_values - peak)
     return np.asarray(values / values.sum())
-
-
-def _check_lengths(
-    structure: Structure, variables: Sequence[Variable], tables: Sequence[FloatArray]
-) -> None:
-    if not variables:
-        raise InputError("a network needs at least one variable, the class")
-    if not structure.n_variables == len(variables) == len(tables):
-        raise InputError(
-            f"structure, variables and log_tables must agree in length, got "
-            f"{structure.n_variables}, {len(variables)} and {len(tables)}"
-        )
-
-
-def _check_labels(variables: Sequence[Variable]) -> None:
-    _refuse_repeats("variable names", (v.name for v in variables))
-    for variable in variables:
-        if not variable.states:
-            raise InputError(f"variable {variable.name!r} must have at least one state")
-        _refuse_repeats(f"state labels of {variable.name!r}", variable.states)
-
-
-def _refuse_repeats(what: str, labels: Iterable[str]) -> None:
-    repeated = [label for label, count in Counter(labels).items() if count > 1]
-    if repeated:
-        raise InputError(f"{what} must be unique, repeated: {quoted(repeated)}")
-
-
-def _check_table(name: str, table: FloatArray, shape: tuple[int, ...]) -> None:
-    if table.shape != shape:
-        raise InputError(f"log table of {name!r} must have shape {shape}, got {table.shape}")
-    if np.isnan(table).any() or np.isposinf(table).any():
-        raise InputError(f"log table of {name!r} must hold log probabilities, got NaN or inf")
-    with np.errstate(over="ignore"):
-        excess = np.abs(np.exp(table).sum(axis=-1) - 1.0).max()
-    if excess > _ROW_SUM_TOLERANCE:
-        raise InputError(
-            f"each row of the table of {name!r} must sum to one, but one is off by {excess:.3g}"
-        )
-
-
-def as_count(n: int, least: int = 0) -> int:
-    """A number of rows that a user asks for."""
-    try:
-        count = operator.index(n)
-    except TypeError:
-        count = -1
-    if count < least:
-        raise InputError(f"n must be a whole number >= {least}, got {n!r}")
-    return count
-
-
-def _as_generator(random_state: int | np.random.Generator | None) -> np.random.Generator:
-    try:
-        return np.random.default_rng(random_state)
-    except (TypeError, ValueError):
-        raise InputError(
-            f"random_state must be None, a whole number >= 0 or a numpy Generator, "
-            f"got {random_state!r}"
-        ) from None
