@@ -34,7 +34,7 @@ PATIENCE = 15.0
 that.
 """
 
-SHARE = 0.9
+SHARE = 0.8
 """The same as a part of a time limit: machine code does more in the rest."""
 
 
