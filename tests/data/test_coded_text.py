@@ -9,8 +9,8 @@ import pytest
 
 from marginbn.data.coded_text import FeatureRows, WantedColumn, find_categories, read_texts
 from marginbn.data.delimited import TextTable
-from marginbn.data.table import as_table
 from marginbn.data.splitting import ArrowTexts
+from marginbn.data.table import as_table
 from marginbn.data.text import Origin
 from marginbn.exceptions import FormatError
 
