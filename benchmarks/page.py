@@ -221,46 +221,33 @@ def classifiers(records: list[Record]) -> list[str]:
 
 
 def growth(records: list[Record]) -> list[str]:
-    """Seconds and memory by shape, and the exponent along each axis that was varied alone."""
+    """Processor seconds and peak memory by size, one table per axis, with the exponents."""
     lines: list[str] = []
-    for method in dict.fromkeys(r["method"] for r in records):
-        group = sorted((r for r in records if r["method"] == method), key=_shape)
-        rows = [
-            [*map(str, _shape(r)), number(_seconds(r), 3), number(r.get("peak_megabytes"), 0)]
-            for r in group
-        ]
-        lines += [f"{method}:", ""]
-        lines += list_table(["rows", "features", "classes", "seconds", "peak MB"], rows)
-        lines += _paragraphs(
-            f"Along {axis} seconds grow like {axis} to the power {exponent:.2f}."
-            for axis, exponent in exponents(group).items()
-        )
+    for axis in dict.fromkeys(r["axis"] for r in records):
+        group = [r for r in records if r["axis"] == axis]
+        sizes = sorted({r[axis] for r in group})
+        rows = []
+        for contender in dict.fromkeys(r["contender"] for r in group):
+            own = {r[axis]: r for r in group if r["contender"] == contender and "error" not in r}
+            slope = exponent([(n, r["processor"]) for n, r in sorted(own.items())])
+            rows.append([contender, *(_grown(own.get(n)) for n in sizes), number(slope)])
+        lines += [f"By {axis}: processor seconds of fit (peak MB).", ""]
+        lines += list_table(["", *map(str, sizes), "exponent"], rows)
     return lines
 
 
-def _shape(record: Record) -> tuple[int, int, int]:
-    return record["rows"], record["features"], record["classes"]
+def _grown(record: Record | None) -> str:
+    if record is None:
+        return ABSENT
+    return f"{number(record['processor'])} ({number(record['peak'], 0)})"
 
 
-def _seconds(record: Record) -> float:
-    value = record.get("cpu_seconds", record.get("seconds"))
-    return float(sum(value.values()) if isinstance(value, dict) else value)
-
-
-def exponents(group: list[Record]) -> dict[str, float]:
-    """Between the two largest shapes that differ in one axis alone."""
-    found = {}
-    for k, axis in enumerate(("rows", "features", "classes")):
-        runs: dict[tuple[int, ...], list[Record]] = {}
-        for record in group:
-            shape = _shape(record)
-            runs.setdefault((*shape[:k], *shape[k + 1 :]), []).append(record)
-        longest = max(runs.values(), key=len, default=[])
-        if len(longest) >= 3:
-            one, other = sorted(longest, key=_shape)[-2:]
-            size = math.log(_shape(other)[k] / _shape(one)[k])
-            found[axis] = math.log(max(_seconds(other), 1e-9) / max(_seconds(one), 1e-9)) / size
-    return found
+def exponent(points: list[tuple[float, float]]) -> float | None:
+    """Slope of seconds over size on logarithmic scales, between the two largest sizes."""
+    if len(points) < 2:
+        return None
+    (n, before), (m, after) = points[-2:]
+    return math.log(max(after, 1e-3) / max(before, 1e-3)) / math.log(m / n)
 
 
 # --- cold start ---

@@ -68,8 +68,8 @@ def warm_up(trained: bool) -> None:
     if trained:
         BNClassifier().fit(features, labels)
         return
-    for margin in ("multiclass", "binary"):
-        MaxMarginBNClassifier(margin=margin, time_limit=None, gap_tolerance=1e-6).fit(
+    for margin in ("multiclass", "binary"):  # two workers: one would do without machine code here
+        MaxMarginBNClassifier(margin=margin, time_limit=None, gap_tolerance=1e-6, n_jobs=2).fit(
             features, labels
         )
 

@@ -9,14 +9,17 @@ from sklearn.datasets import load_iris
 
 import trained
 from marginbn import MaxMarginBNClassifier, NaiveBayesClassifier
+from marginbn.data.encode import Coding
 from marginbn.report.comparison import read_rows
 from marginbn.report.effects import (
     Effect,
+    _band_of_runs,
     band,
     count_by_class,
     counted_effect,
     effect_values,
     measure_effects,
+    runs_of,
     strongest_states,
 )
 
@@ -94,6 +97,27 @@ def test_trained_classifiers_answer_for_themselves() -> None:
     assert effects is not None
     assert all(np.isfinite(e.values).all() for e in effects)
     assert sum(int(e.counts.sum()) for e in effects if e.counts is not None) > 0
+
+
+def test_fine_bins_share_the_band_of_their_run() -> None:
+    """Sixty bins have ten bands, narrower than those of single bins; missing stands apart."""
+    rng = np.random.default_rng(0)
+    rows = rng.integers(0, 30, size=60)
+    runs = runs_of(rows)
+    assert (np.diff(runs) >= 0).all()
+    assert runs[0] == 0
+    assert runs[-1] <= 9
+    counts = np.array([rng.binomial(rows, 0.5), rows])
+    counts[1] -= counts[0]
+    counts = np.hstack([counts, [[7], [40]]])  # the missing state
+    coding = Coding("x", "numeric", tuple(range(59)), (), True)
+    low, high = _band_of_runs(counts, coding, seed=0)
+    assert low.shape == (61, 2)
+    for run in range(runs[-1] + 1):
+        assert len(np.unique(low[:60][runs == run], axis=0)) == 1
+    single = band(counts)
+    assert (high - low)[:60].mean() < 0.6 * (single[1] - single[0])[:60].mean()
+    assert low[60, 1] > 0  # many of the second class lack the number
 
 
 def test_rare_states_speak_less_and_numbers_are_rounded() -> None:

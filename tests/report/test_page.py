@@ -630,6 +630,19 @@ def test_report_writes_the_page_of_the_library(saved: Path) -> None:
     assert "toy" in text
 
 
+def test_report_doubts_the_arcs_as_often_as_asked(saved: Path) -> None:
+    """--bootstrap is the library's n_bootstrap, and is told before it begins."""
+    page = saved.with_name("r.html")
+    table = saved.with_name("toy.csv")
+    options = ["--data", table, "-o", page, "--folds", 0]
+    result = run("report", saved, *options, "--bootstrap", 7)
+    assert result.exit_code == 0, result.output
+    assert "Learning the arcs again from resampled rows, 7 times; Ctrl-C" in result.stderr
+    assert read_page(page).values["picture"]["replicates"] == 7
+    assert run("report", saved, *options, "--bootstrap", 0).exit_code == 0
+    assert read_page(page).values["picture"]["replicates"] is None
+
+
 def test_report_with_test_rows_and_delimiter(saved: Path) -> None:
     """Test rows from another table; quiet says nothing."""
     page = saved.with_name("r.html")

@@ -76,9 +76,10 @@ def test_other_sections(tmp_path):
     write(tmp_path, "classifiers.jsonl", contenders)
     shapes = [(1000, 0.1), (10_000, 1.0), (100_000, 20.0)]
     grown = [
-        {"method": "TAN", "rows": n, "features": 10, "classes": 2, "cpu_seconds": s}
+        {"axis": "rows", "contender": "TAN", "rows": n, "processor": s, "peak": 50.0}
         for n, s in shapes
     ]
+    grown.append({"axis": "rows", "contender": "TAN", "rows": 10**6, "error": "more than 300 s"})
     write(tmp_path, "growth.jsonl", grown)
     start = {"task": "python", "wall": 0.02, "cpu": 0.015, "peak_megabytes": 9.0, "origin": ORIGIN}
     write(tmp_path, "cold-start.jsonl", [start])
@@ -90,7 +91,8 @@ def test_other_sections(tmp_path):
     )
     assert "   * - alarm1000.BDeu.3\n     - 1.50 s\n     - 4.7 s\n     - GOBNILP 5.1 s" in text
     assert "   * - pgmpy\n     - 0.500\n     - 50.0\n     - 200\n     - 20.0\n     - 100" in text
-    assert f"rows to the power {math.log10(20):.2f}" in text
+    row = ["TAN", "0.10 (50)", "1.00 (50)", "20.00 (50)", "—", f"{math.log10(20):.2f}"]
+    assert "   * - " + "\n     - ".join(row) in text
     assert "   * - python\n     - 0.02\n     - 0.01\n     - 9\n" in text
 
 

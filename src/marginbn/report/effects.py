@@ -16,7 +16,8 @@ where P~(s | not c) is the mean of P~(s | c') over the other classes by their sh
 number of states. Rows drawn again with replacement have counts that are multinomial with the shares
 N(c, s) / n, so the bootstrap needs no rows: the band holds the middle 95 % of the effects of
 :data:`REPLICATES` such tables of counts. A line outside the band says that the network sees the
-feature otherwise than the rows do.
+feature otherwise than the rows do. Fine bins of a number hold too few rows each to say anything:
+they are counted in runs of neighbours with about as many rows, and share the band of their run.
 """
 
 from __future__ import annotations
@@ -29,6 +30,7 @@ from numpy.typing import NDArray
 from scipy.special import logsumexp
 
 from marginbn.classifiers import BaseBNClassifier
+from marginbn.data.encode import Coding
 from marginbn.data.labelled import LabelledTable
 from marginbn.exceptions import ProblemTooLargeError
 
@@ -36,6 +38,9 @@ FloatArray = NDArray[np.float64]
 
 REPLICATES = 400
 """Tables of counts that are drawn for a band."""
+
+_FINE, _RUNS = 15, 10
+"""A number with more bins than the first is counted in as many runs as the second."""
 
 _BAND = (2.5, 97.5)
 _SMOOTHING = 1.0
@@ -80,9 +85,39 @@ def measure_effects(
         return tuple(Effect(i, value) for i, value in enumerate(values, start=1))
     tables = count_by_class(classifier, rows)
     return tuple(
-        Effect(i, value, table.sum(axis=0), *band(table, seed=i))
-        for i, (value, table) in enumerate(zip(values, tables, strict=True), start=1)
+        Effect(i, value, table.sum(axis=0), *_band_of_runs(table, coding, seed=i))
+        for i, (value, table, coding) in enumerate(
+            zip(values, tables, classifier.coding_.columns, strict=True), start=1
+        )
     )
+
+
+def _band_of_runs(
+    counts: NDArray[np.int64], coding: Coding, seed: int
+) -> tuple[FloatArray, FloatArray]:
+    """The band of each state, or of the run that a fine bin belongs to."""
+    n_bins = len(coding.cuts) + 1 if coding.kind == "numeric" else 0
+    if n_bins <= _FINE:
+        return band(counts, seed)
+    run_of = runs_of(counts[:, :n_bins].sum(axis=0))
+    run_of = np.append(run_of, run_of[-1] + 1 + np.arange(counts.shape[1] - n_bins))
+    starts = np.flatnonzero(np.diff(run_of, prepend=-1))
+    low, high = band(np.add.reduceat(counts, starts, axis=1), seed)
+    return low[run_of], high[run_of]
+
+
+def runs_of(rows: NDArray[np.int64]) -> NDArray[np.intp]:
+    """Number of the run of each bin: at most :data:`_RUNS`, about equal in rows, counted from 0.
+
+    Examples
+    --------
+    >>> runs_of(np.array([5] * 20)).tolist()
+    [0, 0, 1, 1, 2, 2, 3, 3, 4, 4, 5, 5, 6, 6, 7, 7, 8, 8, 9, 9]
+    """
+    before = np.cumsum(rows) - rows
+    places = np.minimum(before * _RUNS // max(int(rows.sum()), 1), _RUNS - 1)
+    numbered: NDArray[np.intp] = np.unique(places, return_inverse=True)[1].reshape(-1)
+    return numbered
 
 
 def _told_one_feature(classifier: BaseBNClassifier) -> list[FloatArray]:

@@ -372,7 +372,7 @@ def _arcs(report: Report) -> list[Markup]:
 
 def _parameters(report: Report) -> list[Markup]:
     n_rows = getattr(report.classifier, "n_samples_", None)
-    if n_rows is None:
+    if n_rows is None or hasattr(report.classifier, "trained_"):  # training shrinks what it lacks
         return []
     free = report.network.n_parameters
     judgement = "enough rows" if _ROWS_PER_PARAMETER * free <= n_rows else "few rows for each"

@@ -34,7 +34,7 @@ PATIENCE = 15.0
 that.
 """
 
-SHARE = 0.25
+SHARE = 0.5
 """The same as a part of a time limit."""
 
 

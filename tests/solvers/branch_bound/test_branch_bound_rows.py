@@ -173,7 +173,7 @@ def test_rows_of_a_box_are_those_of_the_reduction(seed: int) -> None:
         assert np.array_equal(near.weights, expected.weights)
         assert np.array_equal(near.rows, expected.rows)
         assert np.array_equal(near.columns, expected.columns)
-        assert near.linear == pytest.approx(expected.linear, abs=1e-9)
+        assert near.linear == pytest.approx(expected.linear, rel=1e-12, abs=1e-9)
         assert near.offset == pytest.approx(expected.offset)
         assert near.error == pytest.approx(expected.error)
 

@@ -102,7 +102,8 @@ function buildStep(words, value, start, end, zero, kind, variable) {
   lane.style.setProperty("--zero", zero);
   const item = make("li", { class: kind, "data-value": value });
   if (variable !== undefined) item.dataset.variable = variable;
-  item.append(make("span", { class: "words" }, ...words), make("span", { class: "number" }, signed(value)), lane);
+  const number = make("span", { class: "number" }, signed(value));
+  item.append(make("span", { class: "words" }, ...words), number, lane);
   return item;
 }
 

@@ -27,8 +27,7 @@ export function buildEffects(place, network, effects, order) {
   function show() {
     const c = Number(select.value);
     const scale = largest(effects, c);
-    const cards = order.slice(0, most).map((i) => buildCard(network.variables[i], i, effects[i - 1], c, scale));
-    list.replaceChildren(...cards);
+    list.replaceChildren(...order.slice(0, most).map((i) => buildFigure(i, c, scale)));
     more.hidden = most >= order.length;
   }
   select.addEventListener("change", show);
@@ -37,11 +36,13 @@ export function buildEffects(place, network, effects, order) {
   place.append(chooser, list, more);
   show();
 
-  function buildCard(variable, i, effect, c, scale) {
-    const one = pick(effect, c);
+  function buildFigure(i, c, scale) {
+    const variable = network.variables[i];
+    const effect = pick(effects[i - 1], c);
     const isCurve = variable.cuts && variable.cuts.length > 0;
-    const figure = isCurve ? drawCurve(variable, one, scale) : buildBars(variable, one, scale);
-    return make("figure", { class: "card effect", "data-variable": i }, make("h3", {}, makeName(variable.name)), figure);
+    const chart = isCurve ? drawCurve(variable, effect, scale) : buildBars(variable, effect, scale);
+    const heading = make("h3", {}, makeName(variable.name));
+    return make("figure", { class: "card effect", "data-variable": i }, heading, chart);
   }
 }
 
@@ -82,8 +83,12 @@ function drawCurve(variable, effect, scale) {
   }
   const runs = states.length > bins ? [[0, bins], [bins, states.length]] : [[0, bins]];
   for (const [from, to] of runs) {
-    const step = (numbers) => range(from, to).flatMap((s) => [[x(s), y(numbers[s])], [x(s) + width, y(numbers[s])]]);
-    if (effect.low) svg.append(draw("path", { class: "band", d: `${path([...step(effect.high), ...step(effect.low).reverse()])} Z` }));
+    const step = (numbers) =>
+      range(from, to).flatMap((s) => [x(s), x(s) + width].map((px) => [px, y(numbers[s])]));
+    if (effect.low) {
+      const outline = [...step(effect.high), ...step(effect.low).reverse()];
+      svg.append(draw("path", { class: "band", d: `${path(outline)} Z` }));
+    }
     svg.append(draw("path", { class: "line effect-line", d: path(step(effect.values)) }));
   }
   const mostRows = Math.max(1, ...(effect.counts ?? []));
@@ -117,8 +122,9 @@ function drawCuts(cuts, x, base) {
 
 function summarise(variable, effect) {
   const places = effect.values.map((_, s) => s).sort((a, b) => effect.values[b] - effect.values[a]);
-  const [most, least] = [places[0], places.at(-1)];
-  return `${label(variable.name)}. Most for: ${describeEffect(variable.states[most], effect, most)}. Most against: ${describeEffect(variable.states[least], effect, least)}`;
+  const describe = (s) => describeEffect(variable.states[s], effect, s);
+  const [most, least] = [places[0], places.at(-1)].map(describe);
+  return `${label(variable.name)}. Most for: ${most}. Most against: ${least}`;
 }
 
 function ticks(scale) {
@@ -167,6 +173,7 @@ function buildBar(name, effect, s, scale) {
   }
   const rows = effect.counts ? [make("span", { class: "count" }, `${effect.counts[s]}`)] : [];
   const item = make("li", { title: describeEffect(name, effect, s), "data-value": effect.values[s] });
-  item.append(makeName(name, { class: "name" }), lane, make("span", { class: "number" }, signed(effect.values[s])), ...rows);
+  const number = make("span", { class: "number" }, signed(effect.values[s]));
+  item.append(makeName(name, { class: "name" }), lane, number, ...rows);
   return item;
 }

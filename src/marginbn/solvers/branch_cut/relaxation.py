@@ -99,15 +99,27 @@ class Relaxed:
     point: FloatArray | None = None  # (K,) the last eta
     margins: FloatArray = field(default_factory=lambda: np.zeros((0, 0)))  # (M, rivals) its margins
     solution: Solution | None = None  # of the last programme
+    value: float = -math.inf  # the largest true value of a point, see :meth:`middle`
+
+    def middle(self, cutoff: float) -> float:
+        """Middle of what is known about the node's relaxation: its value lies between the bound and
+        the true value of any point. Programmes are solved to a part of the gap, so that bounds
+        alone say little about what a split has gained.
+        """
+        if not math.isfinite(self.bound):
+            return cutoff if self.bound < 0 else self.bound
+        upper, lower = max(self.bound, cutoff), max(self.value, cutoff)
+        return 0.5 * (upper + min(lower, upper)) if math.isfinite(lower) else upper
 
     def after(self, last: Relaxed) -> Relaxed:
         """The node after one more round: the last point, the best bound."""
         if last.point is None:  # no new state for the children either
             point = None if last.bound == -math.inf else self.point
             return replace(self, loaded=last.loaded, point=point, bound=min(self.bound, last.bound))
+        value = max(self.value, last.value)
         if last.bound < self.bound:
-            return last
-        return replace(last, bound=self.bound, prices=self.prices)
+            return replace(last, value=value)
+        return replace(last, bound=self.bound, prices=self.prices, value=value)
 
 
 class HybridRelaxation:
@@ -162,7 +174,7 @@ class HybridRelaxation:
         while True:
             now = self._solve_round(warm, allowed, follows=bool(history))
             best = best.after(now)
-            if best is now:
+            if best.prices is now.prices:
                 report(best.bound)
             if now.point is None or best.bound <= cutoff:
                 return best
@@ -200,7 +212,16 @@ class HybridRelaxation:
             point=point,
             margins=margins.reshape(self.instance.n_samples, self.instance.n_rivals),
             solution=solution,
+            value=self._true_value(point, support, margins),
         )
+
+    def _true_value(self, point: FloatArray, support: IntArray, margins: FloatArray) -> float:
+        """The objective of a fractional point."""
+        instance = self.instance
+        least = margins.reshape(instance.n_samples, instance.n_rivals)
+        capped = least.min(axis=1, initial=instance.gamma)
+        linear = float(instance.linear[support] @ point[support])
+        return linear + float(instance.weights @ capped) + instance.constant
 
     def _run(self, warm: Warm, allowed: BoolArray, follows: bool) -> tuple[Warm, Solution]:
         """Solve a programme; one that may be infeasible for lack of columns gets all of them."""

@@ -303,7 +303,7 @@ class Visitor:
             return self._evaluate_leaf(np.flatnonzero(allowed))
         relaxed = self._relax(node, allowed, present)
         bound = min(node.bound, relaxed.bound)
-        self._learn(node, bound)
+        self._learn(node, relaxed)
         self.team.claim(node, bound)
         if self.heuristics and relaxed.point is not None and relaxed.prices is not None:
             self._use_point(relaxed.point, relaxed.prices.values)
@@ -341,10 +341,12 @@ class Visitor:
         self.offer(chosen)
         return []
 
-    def _learn(self, node: Node, bound: float) -> None:
-        if node.origin is not None and math.isfinite(bound):
+    def _learn(self, node: Node, relaxed: Relaxed) -> None:
+        """What the split that made the node has gained: middles of brackets are compared."""
+        middle = relaxed.middle(self.team.cutoff)
+        if node.origin is not None and math.isfinite(middle):
             origin = node.origin
-            loss = origin.bound - bound
+            loss = origin.middle - middle
             self.shared.costs.learn(origin.split, origin.side, origin.value, loss)
 
     def _use_point(self, point: FloatArray, values: FloatArray) -> None:
@@ -412,6 +414,6 @@ class Visitor:
             if value <= cutoff:
                 self.team.discard(value)
                 continue
-            origin = Origin(choice.split, side, choice.value, bound)
+            origin = Origin(choice.split, side, choice.value, relaxed.middle(cutoff))
             children.append(Node.of(value, node.depth + 1, child, edges, relaxed.warm, origin))
         return children

@@ -57,7 +57,7 @@ def bound_nearby(
     stop: IntArray,
 ) -> int:
     """Like :func:`bound_box`, with as few rows as the box needs where ``inst`` has many."""
-    if inst.rows.shape[0] < settings.many_rows:
+    if not _is_large(inst, settings):
         return bound_box(
             inst, full, box, settings, b, oracle, incumbent, theta, worth, iterations, stop
         )
@@ -99,11 +99,18 @@ def bound_nearby(
 
 
 @kernel
+def _is_large(inst: Instance, settings: Settings) -> bool:
+    """Whether a choice of rows pays: where samples have a row each, it does not."""
+    n_rows = inst.rows.shape[0]
+    return bool(n_rows >= settings.many_rows and n_rows > inst.weights.size)
+
+
+@kernel
 def instance_nearby(inst: Instance, settings: Settings, b: Bounding) -> Instance:
     """The rows that matter at the relaxed solution at hand, which its neighbours will need too; the
     whole instance where it has few rows. The margins of b become those of ``inst``.
     """
-    if inst.rows.shape[0] < settings.many_rows:
+    if not _is_large(inst, settings):
         return inst
     rows = np.zeros(inst.rows.shape[0], dtype=np.bool_)
     caps = np.zeros(inst.weights.size, dtype=np.bool_)
