@@ -9,8 +9,9 @@ import pytest
 
 from marginbn.data.coded_text import FeatureRows, WantedColumn, find_categories, read_texts
 from marginbn.data.delimited import TextTable
+from marginbn.data.splitting import ArrowTexts
 from marginbn.data.table import as_table
-from marginbn.data.text import Origin, TextArray
+from marginbn.data.text import Origin
 from marginbn.exceptions import FormatError
 
 ORIGIN = Origin("new.csv", [2, 3, 4, 5])
@@ -18,7 +19,7 @@ ORIGIN = Origin("new.csv", [2, 3, 4, 5])
 
 def as_arrow(texts: list[str]) -> Any:
     """The same as an array of pyarrow."""
-    return TextArray(pytest.importorskip("pyarrow").chunked_array([texts]))
+    return ArrowTexts(pytest.importorskip("pyarrow").chunked_array([texts]))
 
 
 @pytest.mark.parametrize("wrap", [list, as_arrow])
