@@ -21,7 +21,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from itertools import combinations
+from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,6 +29,7 @@ from numpy.typing import NDArray
 from marginbn.data.encode import EncodedData, Variable, check_joint_states
 from marginbn.exceptions import InputError
 from marginbn.problem.candidates import CandidateSets, count_candidates
+from marginbn.problem.dominance import dominated_sets
 from marginbn.problem.margins import MarginKind, MarginRows
 from marginbn.problem.residuals import ResidualScore
 from marginbn.problem.scores import LocalScore, scores_with_errors
@@ -264,28 +265,12 @@ def drop_dominated(problem: StructureProblem) -> StructureProblem:
     """
     if not problem.is_linear:
         return problem
-    keep = np.ones(problem.candidates.n_candidates, dtype=bool)
-    for variable in range(problem.n_variables):
-        best: dict[tuple[int, ...], float] = {}  # best score over kept subsets of each set
-        for k in problem.candidates.group(variable):
-            parents = problem.candidates.parents[k]
-            below = _best_below(parents, best)
-            keep[k] = problem.linear[k] > below
-            best[parents] = max(below, float(problem.linear[k]))
+    masks, offsets = problem.candidates.masks, problem.candidates.offsets.tolist()
+    groups = [slice(first, last) for first, last in pairwise(offsets)]
+    keep = ~np.concatenate([dominated_sets(masks[g], problem.linear[g]) for g in groups])
+    if keep.all():
+        return problem
     return replace(problem, candidates=problem.candidates.keep(keep), linear=problem.linear[keep])
-
-
-def _best_below(parents: tuple[int, ...], best: dict[tuple[int, ...], float]) -> float:
-    """Best score among the listed proper subsets of ``parents``.
-
-    Under the class restriction a set without the class is no candidate unless empty, so all
-    subsets are looked up, not only those with one parent less.
-    """
-    below = -math.inf
-    for size in range(len(parents)):
-        for subset in combinations(parents, size):
-            below = max(below, best.get(subset, -math.inf))
-    return below
 
 
 @dataclass(frozen=True)

@@ -88,7 +88,7 @@ def define_candidates(problem: StructureProblem) -> tuple[Candidates, NDArray[np
             forbidden=own.rule.forbidden,
             constant=own.rule.constant,
         )
-        places = _places(own, full)
+        places = own.places_in(full)
         dropped = np.ones(full.n_candidates, dtype=bool)
         dropped[places] = False
         if not dropped.any():
@@ -97,11 +97,6 @@ def define_candidates(problem: StructureProblem) -> tuple[Candidates, NDArray[np
             return Candidates(own.rule, (), dropped), places
     listed = tuple(tuple(own.parents[k] for k in own.group(i)) for i in range(own.n_variables))
     return Candidates(None, listed, np.zeros(0, dtype=bool)), np.arange(own.n_candidates)
-
-
-def _places(own: CandidateSets, full: CandidateSets) -> NDArray[np.int64]:
-    pairs = zip(own.child, own.parents, strict=True)
-    return np.array([full.index(int(child), parents) for child, parents in pairs], dtype=np.int64)
 
 
 def _have_subsets(full: CandidateSets, dropped: NDArray[np.bool_]) -> bool:
@@ -146,9 +141,7 @@ class Definition:
         dropped = self.candidates.dropped.copy()
         if len(dropped) == 0:
             dropped = np.zeros(own.n_candidates, dtype=bool)
-        pairs = set(zip(kept.child.tolist(), kept.parents, strict=True))
-        for k, pair in enumerate(zip(own.child.tolist(), own.parents, strict=True)):
-            dropped[self.numbers[k]] = pair not in pairs
+        dropped[self.numbers] = own.places_in(kept) < 0
         return replace(self, candidates=replace(self.candidates, dropped=dropped))
 
     @property

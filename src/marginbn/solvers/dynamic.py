@@ -65,8 +65,7 @@ def _without(masks: NDArray[np.int64], variable: int) -> NDArray[np.int64]:
 
 
 def _parent_masks(problem: StructureProblem) -> NDArray[np.int64]:
-    masks = [sum(1 << v for v in parents) for parents in problem.candidates.parents]
-    return np.array(masks, dtype=np.int64)
+    return problem.candidates.masks[:, 0].astype(np.int64)
 
 
 def _local_scores(run: Run) -> NDArray[np.float64]:
