@@ -21,6 +21,9 @@ BLOCK = 1 << 14
 """Sets that are unpacked at a time."""
 
 
+_ONES = np.array([byte.bit_count() for byte in range(256)], dtype=np.uint8)
+
+
 def n_words(n_variables: int) -> int:
     """Words of a mask."""
     return max(1, -(-n_variables // BITS))
@@ -44,7 +47,11 @@ def masks_of(sets: Sequence[Sequence[int]], n_variables: int) -> Masks:
 
 def set_sizes(masks: Masks) -> NDArray[np.int64]:
     """Number of members of each set."""
-    return np.asarray(np.bitwise_count(masks).sum(axis=1, dtype=np.int64))
+    if hasattr(np, "bitwise_count"):  # numpy 2
+        counts = np.bitwise_count(masks)
+    else:
+        counts = _ONES[np.ascontiguousarray(masks).view(np.uint8)]
+    return np.asarray(counts.sum(axis=1, dtype=np.int64))
 
 
 def members_of(masks: Masks) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
