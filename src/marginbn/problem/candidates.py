@@ -233,7 +233,7 @@ def enumerate_candidates(
             f"parent sets, more than {MAX_CANDIDATES}; reduce max_parents or drop features"
         )
     called = [str(i) for i in range(n_variables)] if names is None else list(names)
-    _check_arcs(required, forbidden, called)
+    check_arcs(required, forbidden, called)
     rule = CandidateRule(
         max_parents,
         class_restricted,
@@ -319,9 +319,7 @@ def arcs_not_allowed(n_variables: int, allowed: Collection[Arc]) -> tuple[Arc, .
     return tuple(arc for arc in pairs if arc not in kept)
 
 
-def _check_arcs(
-    required: Collection[Arc], forbidden: Collection[Arc], names: Sequence[str]
-) -> None:
+def check_arcs(required: Collection[Arc], forbidden: Collection[Arc], names: Sequence[str]) -> None:
     """Refuse arcs out of range, contradictions and required cycles."""
     for label, arcs in (("required", required), ("forbidden", forbidden)):
         for arc in arcs:

@@ -21,8 +21,8 @@ LOOK_UP = 16
 """Comparisons that cost as much as looking one set up."""
 
 
-def dominated_sets(masks: Masks, scores: FloatArray) -> BoolArray:
-    """Whether a proper subset, among the sets, scores at least as well.
+def dominated_sets(masks: Masks, scores: FloatArray, asked: BoolArray | None = None) -> BoolArray:
+    """Whether a proper subset, among the sets, scores at least as well; False if not ``asked``.
 
     Examples
     --------
@@ -36,8 +36,9 @@ def dominated_sets(masks: Masks, scores: FloatArray) -> BoolArray:
     ahead = np.searchsorted(-scores[best_first], -scores, side="right")
     table = SetTable(masks)
     result = np.zeros(len(masks), dtype=bool)
-    for size in np.unique(sizes[sizes > 0]).tolist():
-        own = np.flatnonzero(sizes == size)
+    sought = sizes > 0 if asked is None else (sizes > 0) & asked
+    for size in np.unique(sizes[sought]).tolist():
+        own = np.flatnonzero(sought & (sizes == size))
         by_subsets = ahead[own] > LOOK_UP * 2.0**size
         looked = own[by_subsets]
         result[looked] = _best_subsets(masks[looked], size, table, scores) >= scores[looked]

@@ -202,7 +202,7 @@ def margin_problem(
         raise InputError(f"margin must be 'multiclass' or 'binary', got {margin!r}")
     if not (smoothing > 0 and math.isfinite(smoothing)):
         raise InputError(f"smoothing must be a positive number, got {smoothing}")
-    _check_match(data, candidates)
+    check_match(data, candidates.n_variables)
     if data.n_classes < 2:
         raise InputError("margins need at least two classes; the data has a single one")
     merged = data.merged()
@@ -222,7 +222,7 @@ def linear_problem(
     data: EncodedData, candidates: CandidateSets, score: LocalScore
 ) -> StructureProblem:
     """Decomposable score: no margin rows. There is an example in :class:`StructureProblem`."""
-    _check_match(data, candidates)
+    check_match(data, candidates.n_variables)
     merged = data.merged()
     linear, errors = scores_with_errors(merged, candidates, score)
     return StructureProblem(
@@ -234,14 +234,14 @@ def linear_problem(
     )
 
 
-def _check_match(data: EncodedData, candidates: CandidateSets) -> None:
+def check_match(data: EncodedData, n_variables: int) -> None:
     """Refuse data without rows, and candidates that were made for other variables."""
     if data.n_samples == 0:
         raise InputError("the data has no rows; a structure can be learned from one row or more")
-    if data.n_variables != candidates.n_variables:
+    if data.n_variables != n_variables:
         raise InputError(
             f"candidates must be over the {data.n_variables} variables of the data, "
-            f"got candidates over {candidates.n_variables}"
+            f"got candidates over {n_variables}"
         )
 
 
