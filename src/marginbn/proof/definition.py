@@ -13,7 +13,12 @@ from numpy.typing import NDArray
 
 from marginbn.data.encode import EncodedData
 from marginbn.exceptions import InputError
-from marginbn.problem.candidates import CandidateSets, enumerate_candidates
+from marginbn.problem.candidates import (
+    CandidateRule,
+    CandidateSets,
+    count_candidates,
+    enumerate_candidates,
+)
 from marginbn.problem.problem import StructureProblem, drop_dominated
 from marginbn.problem.residuals import ResidualScore, residual_gain
 from marginbn.problem.scores import SCORES
@@ -79,7 +84,7 @@ def define_candidates(problem: StructureProblem) -> tuple[Candidates, NDArray[np
     dominates, and calls nothing constant that has several states; everything else is listed.
     """
     own = problem.candidates
-    if own.rule is not None and all(problem.variables[v].arity == 1 for v in own.rule.constant):
+    if own.rule is not None and _is_short(own.rule, problem):
         full = enumerate_candidates(
             own.n_variables,
             own.rule.max_parents,
@@ -97,6 +102,19 @@ def define_candidates(problem: StructureProblem) -> tuple[Candidates, NDArray[np
             return Candidates(own.rule, (), dropped), places
     listed = tuple(tuple(own.parents[k] for k in own.group(i)) for i in range(own.n_variables))
     return Candidates(None, listed, np.zeros(0, dtype=bool)), np.arange(own.n_candidates)
+
+
+LONGEST_RULE = 2_000_000
+"""Candidates that a checker is asked to enumerate; of more, those that matter are listed."""
+
+
+def _is_short(rule: CandidateRule, problem: StructureProblem) -> bool:
+    """Whether a checker can enumerate what a rule describes, and would call the same constant."""
+    whole = count_candidates(
+        problem.n_variables, rule.max_parents, class_restricted=rule.class_restricted
+    )
+    constant = all(problem.variables[v].arity == 1 for v in rule.constant)
+    return constant and whole <= LONGEST_RULE
 
 
 def _have_subsets(full: CandidateSets, dropped: NDArray[np.bool_]) -> bool:

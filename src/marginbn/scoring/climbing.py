@@ -15,7 +15,19 @@ least twice the parent states, features with one state being left out):
 second, for whole counts: a marginal likelihood is the product of the probabilities of the rows,
 each given those before it. A row that is the first of its kind, n_j = 0 rows of child state j among
 the N with its parents' state, has probability (A / r) / (A + N) <= 1 / r, and any other at most
-one. More parents make more kinds of rows, not fewer.
+one. More parents make more kinds of rows, not fewer. Nor can a marginal likelihood exceed the
+likelihood given all other variables: rows that agree in these stay together. Both hold among the
+rows of each parents' state, so the sum of the smaller ones is a limit, too (compare Correia,
+Cussens and de Campos 2020). Where rows that stay together are of two kinds or more, more can be
+said. Take one row of each kind of a parents' state first: the first costs log r, each further one
+log r + log(1 + 1/A) or more, with A at most s / (2 q) for BDeu (for K2 log r + log((r + 1) / r)).
+The others have a probability of at most their likelihood. So with L the likelihood of the rows
+given all other variables, L' without a row of each kind, and g the most that L can grow by leaving
+out one row, the rows of a state of T with c kinds score, together with all supersets, at most
+
+    - c log r - log(1 + 1/A) + L'    and    L + 2 (g - log r) - log(1 + 1/A),
+
+the latter if that is below L and further kinds make it less, else L.
 
 For AIC and BIC a member v of T also has to pay for itself: it gains the child at most
 M min(H(i | T - v), H(v | T - v)) and costs (r_v - 1) times the price of the parent states without
@@ -42,6 +54,12 @@ IntArray = NDArray[np.int64]
 
 TOLERANCE = 1e-9
 """Relative to the total weight: scores nearer than this are not told apart here."""
+
+WORTH = 5
+"""Sets ahead, for each open one, that make it worth while to compute a lower limit."""
+
+FEW = 20_000
+"""Sets ahead that are counted before it is worth while."""
 
 Progress = Callable[[int, int], None]
 """Called with the size of the newest parent sets and with how many were looked at so far."""
@@ -195,7 +213,7 @@ class Climb:
         level = Level(
             masks,
             np.maximum(scores, below),
-            self._limits(cost, asked, family),
+            self._limits(cost, np.maximum(scores, below), whole, asked, family),
             cost if priced else nothing,
             sums.entropies(parents) if priced else nothing,
             np.where(asked, -likelihood, np.inf) if priced else nothing,
@@ -204,7 +222,22 @@ class Climb:
         )
         return level.keep(level.limit > level.best - self._least)
 
-    def _limits(self, cost: FloatArray, asked: NDArray[np.bool_], family: IntArray) -> FloatArray:
+    def _is_worth_it(self, n_open: int) -> bool:
+        """Whether a lower limit, which costs as much as counting, can save much counting."""
+        n_free = len(self.lattice.free)
+        own = self.size - self.lattice.n_base
+        last = min(self._most - self.lattice.n_base, n_free)
+        ahead = sum(math.comb(n_free, size) for size in range(own + 1, last + 1))
+        return n_open > 0 and max(WORTH * n_open, FEW) < ahead
+
+    def _limits(
+        self,
+        cost: FloatArray,
+        best: FloatArray,
+        whole: Masks,
+        asked: NDArray[np.bool_],
+        family: IntArray,
+    ) -> FloatArray:
         """What no proper superset can exceed."""
         if self._price:
             return -2.0 * cost
@@ -212,6 +245,11 @@ class Climb:
         if self._sums.score in ("bdeu", "k2") and self._sums.rows.whole:
             r = int(self._sums.arities[self.lattice.child])
             limits[asked] = -math.log(r) * self._sums.cells(family)
+            is_open = limits > best - self._least
+            if self._is_worth_it(int(is_open.sum())):
+                lower = limits[is_open]
+                self._sums.limit_supersets(self.lattice.child, whole[is_open], lower)
+                limits[is_open] = lower
         return limits
 
 
@@ -233,7 +271,7 @@ def find_lattices(
         free = [v for v in range(n) if v not in {i, *base, *banned} and data.arities[v] > 1]
         if class_restricted and i > 0 and 0 not in base:
             free = []
-        if data.arities[i] == 1 and i > 0 and empty:  # nothing can be learned about it
+        if data.arities[i] == 1 and empty:  # nothing can be learned about it
             base, free = set(), []
         mask = masks_of([sorted(base)], n)
         lattices.append(Lattice(i, mask, np.array(free, dtype=np.int64), empty and bool(base)))

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+import sys
+import time
 from collections.abc import Collection
 from itertools import pairwise
 
@@ -30,6 +32,22 @@ from marginbn.problem.problem import (
 from marginbn.problem.scores import get_local_score
 from marginbn.scoring.climbing import Climb, Progress, climb_lattices, find_lattices
 from marginbn.scoring.sums import COMPILED, SetSums, exact_values
+
+
+class ScoringListener:
+    """A line on stderr now and then while parent sets are scored."""
+
+    SECONDS = 2.0
+    """Between two lines."""
+
+    def __init__(self) -> None:
+        self._last = time.monotonic()
+
+    def __call__(self, size: int, looked_at: int) -> None:
+        """Say how far the scores are."""
+        if time.monotonic() - self._last >= self.SECONDS:
+            self._last = time.monotonic()
+            sys.stderr.write(f"scored {looked_at} parent sets, now those of {size} members\n")
 
 
 def local_scores(

@@ -16,7 +16,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -64,6 +64,56 @@ class Rows:
         self.weights: Any = np.ascontiguousarray(data.weights[order])
         if self.whole:
             self.weights = self.weights.astype(np.int32)
+        self._unexplained: dict[int, Unexplained] = {}
+
+    def unexplained(self, child: int) -> Unexplained:
+        """What no parents can explain of a child; whole weights only."""
+        if child not in self._unexplained:
+            group = _equal_columns(np.delete(self.columns, child, axis=0))
+            self._unexplained[child] = Unexplained.of(group, self.weights.astype(np.float64))
+        return self._unexplained[child]
+
+
+class Unexplained(NamedTuple):
+    """Rows that others equal in all but the child, as ``limit_supersets`` reads them."""
+
+    mixed: IntArray
+    finest: FloatArray
+    left: FloatArray
+    relief: float
+
+    @classmethod
+    def of(cls, group: IntArray, weights: FloatArray) -> Unexplained:
+        """Of merged rows, grouped by all variables but the child: each row is a kind of its own."""
+        kinds = np.bincount(group)
+        mixed = np.flatnonzero(kinds[group] > 1)
+        own, weight = group[mixed], weights[mixed]
+        total = np.asarray(np.bincount(group, weights), dtype=np.float64)[own]
+        finest = weight * np.log(weight / total)
+        less, total_less = weight - 1.0, np.maximum(total - kinds[own], 1.0)
+        left = less * np.log(np.maximum(less, 1.0) / total_less)
+        # without one row n log n - N log N is less by at most
+        relief = _last_step(total) - _last_step(weight)
+        left = left if left.any() else left[:0]
+        return cls(mixed, finest, left, float(relief.max(initial=0.0)))
+
+
+def _last_step(n: FloatArray) -> FloatArray:
+    """n log n - (n - 1) log(n - 1)."""
+    return np.asarray(n * np.log(n) - (n - 1.0) * np.log(np.maximum(n - 1.0, 1.0)))
+
+
+def _equal_columns(codes: NDArray[np.int32]) -> IntArray:
+    """A number for each column of a table, the same for columns that are equal."""
+    generator = np.random.default_rng(0)
+    while True:  # until no two columns that differ have the same sum
+        factors = generator.integers(1, 2**62, size=len(codes), dtype=np.uint64)
+        mixed = codes.astype(np.uint64) * np.uint64(0x9E3779B97F4A7C15) + factors[:, np.newaxis]
+        mixed ^= mixed >> np.uint64(31)
+        keys = (mixed * (factors[:, np.newaxis] | np.uint64(1))).sum(axis=0, dtype=np.uint64)
+        _, first, group = np.unique(keys, return_index=True, return_inverse=True)
+        if (codes == codes[:, first[group.reshape(-1)]]).all():
+            return group.reshape(-1).astype(np.int64)
 
 
 def in_portions(work: Callable[[slice], None], n_sets: int, n_rows: int, n_jobs: int = 1) -> None:
@@ -196,6 +246,30 @@ class SetSums:
     def entropies(self, numbers: IntArray) -> FloatArray:
         """The sum of n log n of sets, for scores that are made of it."""
         return np.asarray(self._sums[numbers, 0])
+
+    def limit_supersets(self, child: int, sets: Masks, limits: FloatArray) -> None:
+        """Lower the limits of marginal likelihoods; see :mod:`.climbing`."""
+        known = self.rows.unexplained(child)
+        if not len(known.mixed):
+            return
+        rows, counting = self.rows, kernels()[1]
+        r = int(self.arities[child])
+        further = np.full(len(sets), math.log((r + 1.0) / r))
+        if self.score == "bdeu":
+            further = np.log1p(2.0 * states_of(sets, self.arities) / self.prior)
+
+        def work(part: slice) -> None:
+            counting.limit_supersets(
+                rows.columns,
+                rows.arities,
+                child,
+                sets[part],
+                *known,
+                further[part],
+                limits[part],
+            )
+
+        in_portions(work, len(sets), rows.columns.shape[1], self.n_jobs)
 
     def cells(self, numbers: IntArray) -> FloatArray:
         """The number of joint states that occur."""

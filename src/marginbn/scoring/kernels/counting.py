@@ -168,3 +168,63 @@ def count_states(masks: Masks, arities: IntArray) -> FloatArray:
                 left >>= np.uint64(1)
                 v += 1
     return total
+
+
+@entry
+def limit_supersets(
+    columns: Codes,
+    arities: IntArray,
+    child: int,
+    masks: Masks,
+    mixed: IntArray,
+    finest: FloatArray,
+    left: FloatArray,
+    relief: float,
+    further: FloatArray,
+    limits: FloatArray,
+) -> None:
+    """Lower ``limits`` (sets,) to what marginal likelihoods of supersets cannot exceed.
+
+    Of the rows ``mixed`` that others equal in all but the child: ``finest``, the log likelihood
+    given all variables but the child; ``left``, that of their group without one row of each kind
+    (empty where it is zero for all). Leaving a row out relieves a likelihood by at most ``relief``.
+    ``further`` (sets,) is what a further kind of row costs beyond log r.
+    """
+    n_variables, n_rows = columns.shape
+    groups = np.zeros((n_variables + 1, n_rows), np.int32)
+    counts = np.ones(n_variables + 1, np.int64)
+    path = np.full(n_variables + 1, -1)
+    label = np.empty(n_rows * arities.max(), np.int32)
+    r = arities[child]
+    column = columns[child]
+    seen = np.zeros(n_rows * r, np.uint8)
+    likelihood = np.zeros(n_rows)
+    less = np.zeros(n_rows)
+    members = np.empty(n_variables, np.int64)
+    kind = math.log(r)
+    for k in range(len(masks)):
+        depth = list_members(masks[k], n_variables, members)
+        walk(members, depth, path, counts, groups, columns, arities, label)
+        group = groups[depth]
+        for row in range(n_rows):
+            seen[group[row] * r + column[row]] = 1
+        for m in range(len(mixed)):
+            likelihood[group[mixed[m]]] += finest[m]
+        for m in range(len(left)):
+            less[group[mixed[m]]] += left[m]
+        relieved = 2.0 * (relief - kind) - further[k]
+        if relieved > 0.0 or relief - kind > further[k]:
+            relieved = 0.0
+        limit = 0.0
+        for state in range(counts[depth]):
+            n_kinds = 0
+            for cell in range(state * r, (state + 1) * r):
+                n_kinds += seen[cell]
+                seen[cell] = 0
+            value = -kind * n_kinds
+            if likelihood[state] < 0.0:  # two kinds or more will stay together
+                value = min(value + less[state] - further[k], likelihood[state] + relieved)
+                likelihood[state] = 0.0
+                less[state] = 0.0
+            limit += value
+        limits[k] = min(limits[k], limit)
