@@ -140,8 +140,13 @@ TABLE_BYTES, TRACE_BYTES = 17, 9
 """Of dynamic programming: a place of a table, and what is kept of a set for the way back."""
 
 
-FEW_VARIABLES = 24
+FEW_VARIABLES = 31
 """Up to so many dynamic programming is the first choice for decomposable scores."""
+
+
+def list_bytes(n_candidates: int) -> int:
+    """Sorted lists of parent sets, and what else a solve takes whatever the problem."""
+    return 16_000_000 + 48 * n_candidates
 
 
 def layer_bytes(n_variables: int) -> int:
@@ -289,8 +294,8 @@ def estimate_needs(
         n_class_sets = sum(math.comb(n, count) for count in range(max_parents + 1))
         return BranchBoundShape(n, n_class_sets, size.n_margin_rows).needs(n_jobs)
     if size.n_margin_rows == 0 and size.n_variables <= FEW_VARIABLES:
-        layers = layer_bytes(size.n_variables)
-        return Needs(layers, layers)
+        lists = list_bytes(size.n_candidates)
+        return Needs(lists, lists + layer_bytes(size.n_variables))
     return BranchCutShape(size.n_candidates, size.n_margin_rows).needs(n_jobs)
 
 

@@ -23,7 +23,7 @@ ends where the cost alone is too much.
 from __future__ import annotations
 
 from marginbn.problem.problem import StructureProblem
-from marginbn.solvers.memory import Needs, layer_bytes
+from marginbn.solvers.memory import FEW_VARIABLES, Needs, layer_bytes, list_bytes
 from marginbn.solvers.result import Status
 from marginbn.solvers.run import Run, Solver
 
@@ -44,9 +44,13 @@ class DynamicProgrammingSolver(Solver):
             return f"it has {problem.n_variables} variables, more than {MOST_VARIABLES}"
         return None
 
+    def suits(self, problem: StructureProblem) -> bool:
+        """Where all sets of variables would fit, or nearly: linear programmes are slower then."""
+        return problem.n_variables <= FEW_VARIABLES
+
     def needs(self, problem: StructureProblem, n_jobs: int = 1) -> Needs:
         """The lists; and all sets of variables, of which most are left out as a rule."""
-        lists = 16_000_000 + 48 * problem.candidates.n_candidates
+        lists = list_bytes(problem.candidates.n_candidates)
         return Needs(lists, lists + layer_bytes(problem.n_variables))
 
     def prepare(self) -> None:

@@ -35,6 +35,9 @@ PASSES, ROUNDS = 12, 60
 EFFORT = 300_000
 """Candidates that the search over orders looks at, per variable."""
 
+SHARE = 150
+"""And per set of a layer, as long as there are layers: a better structure leaves out more sets."""
+
 PORTION = 20_000
 """Sets between two looks at the clock."""
 
@@ -137,13 +140,13 @@ class LayerSearch:
         clusters = (np.ascontiguousarray(ascent.clusters[:, 0]), ascent.multipliers)
         layer = Layer(np.zeros(1, np.uint64), np.zeros(1))
         for size in range(1, self._n + 1):
+            self._run.offer(self._orders.search(min(SHARE * len(layer.sets), 10**8)))
             layer = self._next(layer, lists, clusters, is_last=size == self._n)
             if not len(layer.sets):  # nothing is better than the incumbent
-                self._run.improve_bound(self._run.objective + self._slack)
+                self._run.improve_bound(self._run.objective)
                 return Status.OPTIMAL
         self._run.offer(self._orders.selection(self._way_back()))
-        best = self._top - float(layer.best[0])
-        self._run.improve_bound(max(best, self._run.objective) + self._slack)
+        self._run.improve_bound(self._run.objective)  # every structure was considered
         return Status.OPTIMAL
 
     def _find_start(self) -> None:
@@ -202,7 +205,8 @@ class LayerSearch:
         self._trace.append((keys.astype(short), newest))
         self._kept_bytes += len(keys) * TRACE_BYTES
         if len(keys) and not is_last:
-            run.improve_bound(max(self._top - table.state[1], run.objective) + self._slack)
+            best = max(self._top - float(table.state[1]), run.objective)
+            run.improve_bound(best + self._slack)
         return Layer(keys, best)
 
     def _poll(self, done: int) -> None:
