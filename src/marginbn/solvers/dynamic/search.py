@@ -205,8 +205,8 @@ class LayerSearch:
         self._trace.append((keys.astype(short), newest))
         self._kept_bytes += len(keys) * TRACE_BYTES
         if len(keys) and not is_last:
-            best = max(self._top - float(table.state[1]), run.objective)
-            run.improve_bound(best + self._slack)
+            reachable = max(self._top - float(table.state[1]), run.objective)
+            run.improve_bound(reachable + self._slack)
         return Layer(keys, best)
 
     def _poll(self, done: int) -> None:
