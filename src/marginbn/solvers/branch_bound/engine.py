@@ -91,13 +91,14 @@ class Search(SearchTree):
         self.name = solver.name
         self.encoding = encoding
         self.heuristics = solver.heuristics
-        settings = settings_for(encoding, run.limits, solver.heuristics)
+        settings = settings_for(run.limits, solver.heuristics)
         self.settings = settings._replace(random_splits=solver.random_splits)
         self.main = self.team.workers[0]
         self.root = new_box(encoding.n_features, encoding.instance.first.size)
         self.climber = new_climber(encoding.instance, run.seed)
         self.rows = Rows(encoding)
         self.schedule = Schedule(self.rows)
+        self.climbed: set[bytes] = set()  # vertices of relaxed solutions
         self.leaf_value = -np.inf
         self.earlier_nodes = 0  # of calls before this one
 
@@ -186,14 +187,14 @@ class Search(SearchTree):
         rivals = np.diff(inst.starts)
         mean = np.repeat(inst.weights / np.maximum(rivals, 1), rivals)
         gradient = inst.linear + inst.columns @ mean
-        maximise(inst, self.root, gradient, UNLIMITED, oracle)
+        maximise(inst, self.root, gradient, oracle)
         return oracle.vertex.copy()
 
     def _open_root(self, vertex: IntArray) -> None:
         """Push the root with the trivial majorant, or with that of another gamma."""
         inst, work, pool = self.encoding.instance, self.main.work, self.main.pool
         b = work.bounding
-        upper, _ = maximise(inst, self.root, inst.linear, self.settings.cap, work.oracle)
+        upper, _ = maximise(inst, self.root, inst.linear, work.oracle)
         b.best_g[:] = inst.linear
         error = bound_error(inst, b.state, UNTOUCHED)
         b.state.unused = b.state.total_weight
@@ -219,7 +220,7 @@ class Search(SearchTree):
         gradient[existing] = known.gradient[self.encoding.candidate_of[existing]]
         inst = self.encoding.instance
         constant = inst.gamma * known.unused + known.constant + error
-        upper, _ = maximise(inst, self.root, gradient, self.settings.cap, work.oracle)
+        upper, _ = maximise(inst, self.root, gradient, work.oracle)
         if constant + upper < b.state.bound:
             b.state.unused, b.state.constant = known.unused, constant
             b.state.bound = constant + upper
@@ -296,8 +297,27 @@ class Search(SearchTree):
         turn = self.schedule.round // self.schedule.EVERY
         gap = self.team.bound - float(self.main.incumbent.value[0])
         self.rows.check(self.main.work.bounding, self.schedule.round, gap)
-        if self.heuristics and effort > 0:
+        if not self.heuristics:
+            return
+        self._climb_relaxation()
+        if effort > 0:
             self._climb(self._restart(turn), effort=effort, kick=KICKS[turn % len(KICKS)])
+
+    def _climb_relaxation(self) -> None:
+        """Climb from what the newest relaxed solution is made of, the heaviest first: each once, as
+        far as the effort of a batch allows.
+        """
+        b = self.main.work.bounding
+        heaviest = np.argsort(-b.share[: b.state.n_active], kind="stable")
+        effort = self.schedule.vertex_effort(self._open_gap())
+        for vertex in b.vertices[heaviest].copy():
+            if effort <= 0:
+                break
+            name = vertex.tobytes()
+            if name not in self.climbed:
+                self.climbed.add(name)
+                self._climb(vertex, effort=NO_KICKS, kick=POLISH_KICK)
+                effort -= int(self.climber.state.effort)
 
     def _open_gap(self) -> float:
         """The part of the root's gap that is left; 0 for the tree of an earlier call."""

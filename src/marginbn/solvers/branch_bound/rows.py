@@ -110,9 +110,11 @@ class Reduction:
         if full.weights.size == 0:
             return
         limit = self._smallest(t) + self._band
-        self._rows |= t < np.repeat(limit, np.diff(full.starts))
-        self._caps |= full.gamma < limit
-        self.instance = self._build()
+        rows = self._rows | (t < np.repeat(limit, np.diff(full.starts)))
+        caps = self._caps | (full.gamma < limit)
+        if (rows != self._rows).any() or (caps != self._caps).any():
+            self._rows, self._caps = rows, caps
+            self.instance = self._build()
 
     def cost(self, t: FloatArray) -> float:
         """F - f at these margins."""
