@@ -126,7 +126,7 @@ def test_a_small_memory_ends_with_a_bound(monkeypatch: pytest.MonkeyPatch) -> No
     monkeypatch.setattr(search, "SMALL", 20)
     problem = hard_problem(4, 13)
     best = solve(problem)
-    run = Run(problem, Limits(memory=30_000))
+    run = Run(problem, Limits(memory=3_000))
     result = solve_with(DynamicProgrammingSolver(), run)
     assert result.status is Status.MEMORY_LIMIT
     assert result.objective <= best.objective <= result.bound
