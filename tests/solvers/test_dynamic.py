@@ -122,15 +122,16 @@ def test_layers_and_bounds_keep_the_optimum(seed: int, monkeypatch: pytest.Monke
 
 def test_a_small_memory_ends_with_a_bound(monkeypatch: pytest.MonkeyPatch) -> None:
     """Where a table may not grow, incumbent and bound of the layers so far are the result."""
-    monkeypatch.setattr(search, "ROOM", 64)
+    monkeypatch.setattr(search, "ROOM", 16)
+    monkeypatch.setattr(search, "SHARE", 0)
     monkeypatch.setattr(search, "SMALL", 20)
     problem = hard_problem(4, 13)
     best = solve(problem)
-    run = Run(problem, Limits(memory=3_000))
+    run = Run(problem, Limits(memory=500))
     result = solve_with(DynamicProgrammingSolver(), run)
     assert result.status is Status.MEMORY_LIMIT
     assert result.objective <= best.objective <= result.bound
-    limited = solve_with(DynamicProgrammingSolver(), Run(problem, Limits(nodes=50)))
+    limited = solve_with(DynamicProgrammingSolver(), Run(problem, Limits(nodes=5)))
     assert limited.status is Status.NODE_LIMIT
 
 
