@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from marginbn.data.encode import Variable
 from marginbn.problem.candidates import CandidateSets, enumerate_candidates
 from marginbn.problem.problem import StructureProblem, drop_dominated
-from marginbn.solvers.dynamic import DynamicProgrammingSolver, search
+from marginbn.solvers.dynamic import DynamicProgrammingSolver, layer_search
 from marginbn.solvers.exhaustive import ExhaustiveSolver
 from marginbn.solvers.result import Status
 from marginbn.solvers.run import Limits, Run
@@ -113,7 +113,7 @@ def plain_optimum(problem: StructureProblem) -> float:
 @pytest.mark.parametrize("seed", range(3))
 def test_layers_and_bounds_keep_the_optimum(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """With the dual ascent and the search over orders from the first variable on."""
-    monkeypatch.setattr(search, "SMALL", 0)
+    monkeypatch.setattr(layer_search, "SMALL", 0)
     problem = hard_problem(seed, 9)
     result = solve(problem)
     assert result.objective == pytest.approx(plain_optimum(problem), rel=1e-12)
@@ -122,9 +122,9 @@ def test_layers_and_bounds_keep_the_optimum(seed: int, monkeypatch: pytest.Monke
 
 def test_a_small_memory_ends_with_a_bound(monkeypatch: pytest.MonkeyPatch) -> None:
     """Where a table may not grow, incumbent and bound of the layers so far are the result."""
-    monkeypatch.setattr(search, "ROOM", 16)
-    monkeypatch.setattr(search, "SHARE", 0)
-    monkeypatch.setattr(search, "SMALL", 20)
+    monkeypatch.setattr(layer_search, "ROOM", 16)
+    monkeypatch.setattr(layer_search, "SHARE", 0)
+    monkeypatch.setattr(layer_search, "SMALL", 20)
     problem = hard_problem(4, 13)
     best = solve(problem)
     run = Run(problem, Limits(memory=500))

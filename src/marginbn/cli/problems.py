@@ -134,7 +134,7 @@ def solve(
         Path,
         typer.Argument(
             metavar="FILE",
-            help="Local scores (.jkl, .jkl.gz), as `marginbn score` and GOBNILP's scorers write them.",
+            help="Local scores (.jkl, .jkl.gz) of `marginbn score` or of GOBNILP's scorers.",
             show_default=False,
         ),
     ],

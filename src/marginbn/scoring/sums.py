@@ -39,10 +39,10 @@ COMPILED = ("mdl", "bic", "aic", "loglik", "bdeu", "k2")
 
 
 def kernels() -> tuple[Any, Any, Any, Any]:
-    """The compiled loops (tables, counting, levels, exact); importing them loads the compiler."""
-    from marginbn.scoring.kernels import counting, exact, levels, tables
+    """The compiled loops (set_tables, counting, levels, careful); importing them loads the compiler."""
+    from marginbn.scoring.kernels import careful, counting, levels, set_tables
 
-    return tables, counting, levels, exact
+    return set_tables, counting, levels, careful
 
 
 def states_of(masks: Masks, arities: IntArray) -> FloatArray:
@@ -293,7 +293,7 @@ def exact_values(
     sums: SetSums, child: NDArray[np.integer], masks: Masks
 ) -> tuple[FloatArray, FloatArray]:
     """Scores of candidates, grouped by child, and how far rounding can have moved them."""
-    rows, exact = sums.rows, kernels()[3]
+    rows, careful = sums.rows, kernels()[3]
     order = np.concatenate(
         [np.flatnonzero(child == i)[sorting_order(masks[child == i])] for i in np.unique(child)]
     )
@@ -309,7 +309,7 @@ def exact_values(
     values, sizes = np.empty(len(own)), np.empty(len(own))
 
     def work(part: slice) -> None:
-        exact.exact_scores(
+        careful.exact_scores(
             rows.columns,
             rows.arities,
             rows.weights.astype(np.float64),

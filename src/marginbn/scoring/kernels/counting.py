@@ -12,7 +12,7 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from marginbn.scoring.kernels.tables import has
+from marginbn.scoring.kernels.set_tables import has
 from marginbn.solvers.compile import entry, kernel
 
 FloatArray = NDArray[np.float64]

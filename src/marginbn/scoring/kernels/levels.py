@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from marginbn.scoring.kernels.tables import find, has, new_table, toggle
+from marginbn.scoring.kernels.set_tables import find, has, new_table, toggle
 from marginbn.solvers.compile import entry, kernel
 
 FloatArray = NDArray[np.float64]

@@ -55,12 +55,12 @@ class DynamicProgrammingSolver(Solver):
 
     def prepare(self) -> None:
         """Load or compile the kernels."""
-        from marginbn.solvers.dynamic.search import warm_up
+        from marginbn.solvers.dynamic.layer_search import warm_up
 
         warm_up()
 
     def run(self, run: Run) -> Status:
         """Find good orders and a bound, then go through the layers."""
-        from marginbn.solvers.dynamic.search import LayerSearch
+        from marginbn.solvers.dynamic.layer_search import LayerSearch
 
         return LayerSearch(run).run()
