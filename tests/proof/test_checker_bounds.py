@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from test_format import tiny_certificate
 
+import oracles
 from branch_bound_cases import is_dag
 from marginbn.problem.candidates import enumerate_candidates
 from marginbn.proof.certificate import Multipliers, NamedRow
@@ -154,11 +155,62 @@ def test_rows_need_as_many_members_as_they_count(
     members: tuple[int, ...], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """One variable cannot choose two candidates; two variables can."""
-    rule = RowRule(lambda space, cluster: space.outside(cluster, fewer_than=2), at_least=2)
+    rule = RowRule(
+        lambda space, cluster: (space.outside(cluster, fewer_than=2).astype(np.int64), 2),
+        at_least=2,
+    )
     monkeypatch.setitem(ROW_RULES, "two_cluster", rule)
     with pytest.raises(RefutedError, match="row 0 has fewer than 2 members"):
         bound_of_pair(Multipliers((0,), (5.0,)), (NamedRow("two_cluster", members),))
     assert bound_of_pair(Multipliers((0,), (5.0,)), (NamedRow("two_cluster", (0, 1)),)) == 23
+
+
+def random_members(rng: np.random.Generator, kind: str, n: int) -> tuple[int, ...]:
+    """Members of a random row; halves of up to five parts."""
+
+    def some() -> list[int]:
+        return sorted(rng.choice(n, int(rng.integers(2, n + 1)), replace=False).tolist())
+
+    if kind != "half":
+        return tuple(some())
+    parts = [(int(rng.integers(2)), some()) for _ in range(int(rng.integers(1, 6)))]
+    flat = [v for code, own in parts for v in (code, len(own), *own)]
+    return (len(parts), *flat, *np.flatnonzero(rng.random(n) < 0.5).tolist())
+
+
+@pytest.mark.parametrize("kind", ["cluster", "packing", "half"])
+def test_rules_hold_for_all_graphs_over_four_variables(kind: str) -> None:
+    """And no structure is above the bound that a multiplier gives."""
+    candidates = enumerate_candidates(4, 3, class_restricted=False)
+    space = Space(4, candidates.child, list(candidates.parents))
+    graphs = [
+        [candidates.index(i, own) for i, own in enumerate(graph)]
+        for graph in oracles.all_graphs(4, 3, False)
+    ]
+    rng = np.random.default_rng(7)
+    for _ in range(25):
+        coefficients, rhs = ROW_RULES[kind].row(space, random_members(rng, kind, 4))
+        assert coefficients[np.array(graphs)].sum(axis=1).min() >= rhs
+
+
+@pytest.mark.parametrize(
+    "members",
+    [
+        (1,),  # a part is missing
+        (1, 0, 2, 0),  # ends within a part
+        (1, 2, 2, 0, 1),  # of an unknown kind
+        (1, -1, 2, 0, 1),
+        (1, 0, 0),  # nobody in it: it would have to hold
+        (1, 0, -3, 0, 1),
+        (1, 0, 2, 0, 5),  # variables that do not exist
+        (1, 0, 2, -1, 1),
+        (0, 7),
+        (1, 0, 2, 0, 1, 1, 1),  # a convexity row twice
+    ],
+)
+def test_halves_that_make_no_sense_are_refused(members: tuple[int, ...]) -> None:
+    with pytest.raises(RefutedError, match="row of halves"):
+        bound_of_pair(Multipliers((0,), (5.0,)), (NamedRow("half", members),))
 
 
 def test_a_row_of_one_variable_changes_nothing() -> None:

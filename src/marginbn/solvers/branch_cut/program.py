@@ -128,9 +128,7 @@ class Program:
         n = self._instance.n_variables
         none = np.zeros(0)
         starts = np.zeros(n, dtype=np.int32)
-        self._highs.addRows(
-            n, np.ones(n), np.ones(n), 0, starts, np.zeros(0, dtype=np.int32), none
-        )
+        self._highs.addRows(n, np.ones(n), np.ones(n), 0, starts, np.zeros(0, dtype=np.int32), none)
         self._is_empty = False
 
     def _update_columns(self, wanted: IntArray) -> None:
@@ -164,12 +162,12 @@ class Program:
         value_parts = [np.ones(len(eta))]
         for place, name in enumerate(self._rows):
             if name >= 0:
-                row = self._pool[int(name)]
-                found = at[row.index]
+                made = self._pool[int(name)]
+                found = at[made.index]
                 hit = found >= 0
                 column_parts.append(found[hit])
                 row_parts.append(np.full(np.count_nonzero(hit), n + place))
-                value_parts.append(row.coefficient[hit])
+                value_parts.append(made.coefficient[hit])
         explicit = np.flatnonzero(self._rows < 0)
         if len(explicit):
             block = instance.coefficients.block(-1 - self._rows[explicit], eta)

@@ -38,12 +38,14 @@ SMALLEST_TREE = 1_000_000
 
 @dataclass(frozen=True)
 class Origin:
-    """The split that made a node: object, side, value of the object and bound before."""
+    """The split that made a node: object, side, value of the object and middle of the parent's
+    bracket, see ``relaxation.py``.
+    """
 
     split: Split
     side: int
     value: float
-    bound: float
+    middle: float
 
 
 @dataclass(frozen=True, eq=False)

@@ -23,9 +23,9 @@ from marginbn.problem.formulation import Poll
 from marginbn.problem.problem import StructureProblem, drop_dominated
 from marginbn.solvers.branch_cut import arrays, relaxation
 from marginbn.solvers.branch_cut.arrays import BoolArray, FloatArray, Instance, IntArray
+from marginbn.solvers.branch_cut.deepening import Deepener
 from marginbn.solvers.branch_cut.kernels.climb import IncumbentSearch
 from marginbn.solvers.branch_cut.kernels.propagate import propagate
-from marginbn.solvers.branch_cut.deepening import Deepener
 from marginbn.solvers.branch_cut.lagrangian import Prices
 from marginbn.solvers.branch_cut.relaxation import HybridRelaxation, Relaxed
 from marginbn.solvers.branch_cut.rows import RowPool
@@ -33,9 +33,9 @@ from marginbn.solvers.branch_cut.split import Chooser, PseudoCosts, sides
 from marginbn.solvers.branch_cut.tree import SMALLEST_TREE, Node, Origin, Tree
 from marginbn.solvers.branch_cut.warm import Warm, cold_start, labels_at
 from marginbn.solvers.memory import BranchCutShape, Division, Memory
-from marginbn.solvers.result import Status
 from marginbn.solvers.orders.local_search import OrderSearch
 from marginbn.solvers.orders.parent_lists import ParentLists
+from marginbn.solvers.result import Status
 from marginbn.solvers.run import Deadline, Limits, Stopped
 from marginbn.solvers.tree_search import REST, feasible_selection, initial_selection
 from marginbn.solvers.tree_search import Team as BaseTeam
@@ -49,9 +49,9 @@ FIRST_COLUMNS = 20
 ASCENTS, ASCENT_ROUNDS = 12, 30
 """Passes of dual ascent before the first linear programme, and improvements of the best."""
 
-ORDERS_AT_START, ORDERS_AT_NODE, NODES_BETWEEN_ORDERS = 20_000_000, 1_000_000, 4
-"""Candidates that the search over orders looks at first (a tenth of a second), and every so many
-nodes.
+ORDERS_AT_ROOT, ORDERS_AT_NODE, NODES_BETWEEN_ORDERS = 300, 10, 4
+"""Effort of the search over orders before the first programme and again after the root's, then
+every so many nodes; times candidates times variables.
 """
 
 ROUNDING = 1e-9
@@ -97,15 +97,13 @@ class Shared:
             starts.insert(0, np.array([places[int(k)] for k in known], dtype=np.int64))
         return starts
 
-    def first_state(
-        self, chosen: IntArray, allowed: BoolArray, rows: Sequence[int] = ()
-    ) -> Warm:
+    def first_state(self, chosen: IntArray, allowed: BoolArray, rows: Sequence[int] = ()) -> Warm:
         """Labels of a selection; some or all columns; class rows and those given."""
         instance = self.instance
         labels = labels_at(instance, chosen)
         first_rows = [*self.pool.class_rows(), *rows]
         warm = cold_start(instance, labels, np.flatnonzero(allowed), first_rows)
-        if np.count_nonzero(allowed) <= relaxation.ALL_COLUMNS:
+        if np.count_nonzero(allowed) <= relaxation.all_columns(instance):
             return warm
         active = {int(k) for k in chosen}
         for i in range(instance.n_variables):
@@ -264,12 +262,14 @@ class Visitor:
         self.team = team
         self.deadline = deadline
         self.heuristics = solver.heuristics
-        self.relaxation = HybridRelaxation(shared.instance, shared.pool, self, seed)
+        parts = solver.parts
+        self.relaxation = HybridRelaxation(shared.instance, shared.pool, self, seed, parts)
         self.finder = IncumbentSearch(shared.instance, seed, self.team.stop)
         self.orders: OrderSearch | None = None
         self.deepener: Deepener | None = None
-        if shared.lists is not None:
+        if shared.lists is not None and "orders" in parts:
             self.orders = OrderSearch(shared.lists, seed, self.team.stop)
+        if shared.lists is not None and "deepening" in parts:
             self.deepener = Deepener(shared.instance, shared.lists, seed)
         self.chooser = Chooser(self.relaxation, shared.costs, seed, solver.random_splits)
 
@@ -303,7 +303,7 @@ class Visitor:
             return self._evaluate_leaf(np.flatnonzero(allowed))
         relaxed = self._relax(node, allowed, present)
         bound = min(node.bound, relaxed.bound)
-        self._learn(node, bound)
+        self._learn(node, relaxed)
         self.team.claim(node, bound)
         if self.heuristics and relaxed.point is not None and relaxed.prices is not None:
             self._use_point(relaxed.point, relaxed.prices.values)
@@ -314,6 +314,8 @@ class Visitor:
             self.fix(relaxed.prices, allowed)
             if not propagate(self.instance.offsets, self.instance.members, allowed, present):
                 return []
+            if node.depth == 0 and self.shared.lists is not None:
+                self.shared.pool.restrict(allowed)  # all other nodes lie below
         return self._split(node, relaxed, bound, allowed, present)
 
     def _relax(self, node: Node, allowed: BoolArray, present: BoolArray) -> Relaxed:
@@ -339,10 +341,12 @@ class Visitor:
         self.offer(chosen)
         return []
 
-    def _learn(self, node: Node, bound: float) -> None:
-        if node.origin is not None and math.isfinite(bound):
+    def _learn(self, node: Node, relaxed: Relaxed) -> None:
+        """What the split that made the node has gained: middles of brackets are compared."""
+        middle = relaxed.middle(self.team.cutoff)
+        if node.origin is not None and math.isfinite(middle):
             origin = node.origin
-            loss = origin.bound - bound
+            loss = origin.middle - middle
             self.shared.costs.learn(origin.split, origin.side, origin.value, loss)
 
     def _use_point(self, point: FloatArray, values: FloatArray) -> None:
@@ -351,7 +355,7 @@ class Visitor:
         if self.orders is not None:
             if integral or self.team.take_turn(NODES_BETWEEN_ORDERS):
                 self.orders.join(self.orders.rounded(point))
-                self.offer(self.orders.search(ORDERS_AT_NODE))
+                self.search_orders(ORDERS_AT_NODE if self.team.nodes > 1 else ORDERS_AT_ROOT)
             return
         due = self.team.take_turn(self.finder.nodes_between)
         if not (integral or due):
@@ -363,6 +367,12 @@ class Visitor:
                 self.offer(self.finder.improved(chosen))
         if due:
             self.kick(1)
+
+    def search_orders(self, effort: int) -> None:
+        """Improve the population of orders of a linear problem."""
+        assert self.orders is not None
+        size = self.instance.n_candidates * self.instance.n_variables
+        self.offer(self.orders.search(effort * size))
 
     def kick(self, times: int) -> None:
         """Look around the best selection found so far."""
@@ -404,6 +414,6 @@ class Visitor:
             if value <= cutoff:
                 self.team.discard(value)
                 continue
-            origin = Origin(choice.split, side, choice.value, bound)
+            origin = Origin(choice.split, side, choice.value, relaxed.middle(cutoff))
             children.append(Node.of(value, node.depth + 1, child, edges, relaxed.warm, origin))
         return children

@@ -29,7 +29,6 @@ from marginbn.solvers.orders.kernels.word_sets import (
     is_within,
     next_random,
     remove,
-    shuffle,
 )
 
 SMALLEST_KICK, LARGEST_KICK = 2, 7
@@ -43,9 +42,7 @@ CROSSED = 4
 
 
 @kernel
-def first_within(
-    lists: Lists, first: int, last: int, allowed: WordArray, work: IntArray
-) -> int:
+def first_within(lists: Lists, first: int, last: int, allowed: WordArray, work: IntArray) -> int:
     """The first candidate from ``first`` on, before ``last``, within a set; ``last`` if none."""
     k = first
     while k < last and not is_within(lists.masks, k, allowed):
@@ -244,7 +241,7 @@ def search_orders(
         if crossed:
             b = next_random(state) % (size - 1)
             _cross(orders[a], orders[b + 1 if b >= a else b], order, state)
-            a = np.argmax(costs)
+            a = int(np.argmax(costs))
         else:
             order[:] = orders[a]
             _kick(order, state)
@@ -253,7 +250,7 @@ def search_orders(
             continue
         orders[a] = order
         costs[a] = value
-    return np.argmin(costs)
+    return int(np.argmin(costs))
 
 
 @kernel
