@@ -42,12 +42,12 @@ from marginbn.problem.problem import (
     StructureProblem,
     drop_dominated,
     estimate_size,
-    linear_problem,
     margin_problem,
 )
-from marginbn.problem.scores import SCORES, get_local_score
+from marginbn.problem.scores import SCORES
 from marginbn.problem.structure import Structure
 from marginbn.proof.definition import define_data
+from marginbn.scoring.local_scores import ScoringListener, local_scores
 from marginbn.solvers import solve_structure, solver_names
 from marginbn.solvers.memory import parse_memory
 from marginbn.solvers.result import PROOF_TOLERANCE, SolveResult, Status, TracePoint
@@ -98,18 +98,14 @@ class SearchingBNClassifier(BaseBNClassifier):
     def _learn_structure(self, data: EncodedData) -> SolveResult:
         return single_class_result(data) or self._search(self._problem(data))
 
-    def _candidates(self, data: EncodedData, *, class_restricted: bool = True) -> CandidateSets:
+    def _candidates(self, data: EncodedData) -> CandidateSets:
         """Candidate parent sets under the required and forbidden arcs."""
         if self.verbose:
-            margin = getattr(self, "margin", None)
-            size = estimate_size(
-                data, self.max_parents, margin=margin, class_restricted=class_restricted
-            )
+            size = estimate_size(data, self.max_parents, margin=self.margin)
             sys.stderr.write(f"{size}\n")  # before anything large is allocated
         return enumerate_candidates(
             data.n_variables,
             self.max_parents,
-            class_restricted=class_restricted,
             required=resolve_arcs(self.required_arcs, data.names, "required_arcs"),
             forbidden=resolve_forbidden(self.get_params(deep=False), data.names),
             constant=data.constant,
@@ -129,7 +125,7 @@ class SearchingBNClassifier(BaseBNClassifier):
         """From the structure of this classifier, which is a good one for similar rows too."""
         quiet = make_quiet(self._with_chosen_settings(), time_limit)
         quiet.n_jobs = None
-        problem = quiet._reduced_problem(rows.coarse.data)
+        problem = quiet._problem(rows.coarse.data)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", OptimalityWarning)
             result = quiet._search(problem, usable_start(problem, self.result_.structure))
@@ -141,10 +137,6 @@ class SearchingBNClassifier(BaseBNClassifier):
         """The unfitted classifier whose search found the structure."""
         same: SearchingBNClassifier = clone(self)
         return same
-
-    def _reduced_problem(self, data: EncodedData) -> StructureProblem:
-        """The problem that is searched."""
-        return self._problem(data)
 
     def _seed(self) -> int:
         return seed_of(self.random_state)
@@ -404,10 +396,18 @@ class_weight, cost
     def _problem(self, data: EncodedData) -> StructureProblem:
         name = self.__dict__["score"]
         if name in SCORES and SCORES[name].of_residuals:
-            return self._residual_problem(data)
-        local_score = get_local_score(name, self.equivalent_sample_size)
-        candidates = self._candidates(data, class_restricted=self.class_restricted)
-        return linear_problem(data, candidates, local_score)
+            return drop_dominated(self._residual_problem(data))
+        return local_scores(
+            data,
+            name,
+            self.max_parents,
+            equivalent_sample_size=self.equivalent_sample_size,
+            class_restricted=self.class_restricted,
+            required=resolve_arcs(self.required_arcs, data.names, "required_arcs"),
+            forbidden=resolve_forbidden(self.get_params(deep=False), data.names),
+            n_jobs=self.n_jobs,
+            progress=ScoringListener() if self.verbose else None,
+        )
 
     def _residual_problem(self, data: EncodedData) -> StructureProblem:
         """The gains on top of main effects."""
@@ -426,11 +426,8 @@ class_weight, cost
             forbidden=resolve_forbidden(self.get_params(deep=False), data.names),
         )
 
-    def _reduced_problem(self, data: EncodedData) -> StructureProblem:
-        return drop_dominated(self._problem(data))
-
     def _learn_structure(self, data: EncodedData) -> SolveResult:
-        return self._search(self._reduced_problem(data))
+        return self._search(self._problem(data))
 
 
 def gamma_from_probability(p: float) -> float:

@@ -139,14 +139,25 @@ def margin_needs(problem: StructureProblem) -> Needs:
     return Needs(needed, needed)
 
 
-LARGEST_TABLES = 1_500_000_000
-"""Of dynamic programming: 23 variables need 1.0 GB, 24 would need 2.1 GB."""
+TABLE_BYTES, TRACE_BYTES = 17, 9
+"""Of dynamic programming: a place of a table, and what is kept of a set for the way back."""
 
 
-def table_bytes(n_variables: int) -> int:
-    """Tables over all subsets: local scores, best scores, subsets by size and scratch."""
-    subsets: int = 2**n_variables
-    return 4 * n_variables * subsets + 25 * subsets
+FEW_VARIABLES = 31
+"""Up to so many dynamic programming is the first choice for decomposable scores."""
+
+
+def list_bytes(n_candidates: int) -> int:
+    """Sorted lists of parent sets, and what else a solve takes whatever the problem."""
+    return 16_000_000 + 48 * n_candidates
+
+
+def layer_bytes(n_variables: int) -> int:
+    """Dynamic programming if no set of variables is left out: two layers, one of them as a table
+    that grows, and the way back.
+    """
+    widest = math.comb(n_variables, n_variables // 2)
+    return int(7 * TABLE_BYTES * widest + TRACE_BYTES * 2**n_variables)
 
 
 @dataclass(frozen=True)
@@ -286,10 +297,9 @@ def estimate_needs(
     if class_restricted and max_parents <= 2 and n > 0:
         n_class_sets = sum(math.comb(n, count) for count in range(max_parents + 1))
         return BranchBoundShape(n, n_class_sets, size.n_margin_rows).needs(n_jobs)
-    if size.n_margin_rows == 0 and size.n_variables < 64:
-        tables = table_bytes(size.n_variables)
-        if tables <= LARGEST_TABLES:
-            return Needs(tables, tables)
+    if size.n_margin_rows == 0 and size.n_variables <= FEW_VARIABLES:
+        lists = list_bytes(size.n_candidates)
+        return Needs(lists, lists + layer_bytes(size.n_variables))
     return BranchCutShape(size.n_candidates, size.n_margin_rows).needs(n_jobs)
 
 
@@ -319,7 +329,7 @@ def refuse_if_confined(needed: int, purpose: str) -> None:
         raise ProblemTooLargeError(
             f"{purpose} takes {describe_bytes(needed)} of address space, and the limit of this "
             f"process leaves {describe_bytes(max(left, 0.0))}; raise it (ulimit -v) by "
-            f"{describe_bytes(needed - left)}, or use a solver without compiled code (dp, highs)"
+            f"{describe_bytes(needed - left)}, or use a solver without compiled code (highs)"
         )
 
 

@@ -389,6 +389,10 @@ class Solver:
         """``None`` if the solver can handle the problem, else the reason why not."""
         return None
 
+    def suits(self, problem: StructureProblem) -> bool:
+        """Whether it is a good choice for a problem that it can solve; others may be better."""
+        return True
+
     def needs(self, problem: StructureProblem, n_jobs: int = 1) -> Needs:
         """Memory that a solve takes."""
         return Needs(0, 0)
