@@ -70,8 +70,15 @@ def multiclass_table(
     data: EncodedData, child: int, parents: Sequence[int], smoothing: float
 ) -> NDArray[np.float64]:
     """s_k of the soft margin, shape (joint states of the features, n_classes)."""
-    counts = contingency(data, (*parents, child))
-    return _class_last(smoothed_log_table(counts, smoothing), (*parents, child), data)
+    axes = (*parents, child)
+    return _multiclass_scores(contingency(data, axes), axes, data, smoothing)
+
+
+def _multiclass_scores(
+    counts: NDArray[np.float64], axes: tuple[int, ...], data: EncodedData, smoothing: float
+) -> NDArray[np.float64]:
+    """The same from the counts over ``axes``, child last."""
+    return _class_last(smoothed_log_table(counts, smoothing), axes, data)
 
 
 def binary_table(
@@ -82,13 +89,31 @@ def binary_table(
     if 0 not in axes:
         arities = [int(data.arities[v]) for v in axes]
         return np.zeros((int(np.prod(arities)), data.n_classes))
-    counts = contingency(data, axes)
+    return _binary_scores(contingency(data, axes), axes, data, smoothing)
+
+
+def _binary_scores(
+    counts: NDArray[np.float64], axes: tuple[int, ...], data: EncodedData, smoothing: float
+) -> NDArray[np.float64]:
+    """The same from the counts over ``axes``, child last and the class among them."""
     rest = _sum_of_others(counts, axes.index(0))
-    if child == 0:  # P(C = 1 | S): two states after merging the other classes
+    if axes[-1] == 0:  # P(C = 1 | S): two states after merging the other classes
         odds = np.log(_smoothed(counts, smoothing)) - np.log(_smoothed(rest, smoothing))
     else:
         odds = smoothed_log_table(counts, smoothing) - smoothed_log_table(rest, smoothing)
     return _class_last(odds, axes, data)
+
+
+def counts_over(
+    by_state: NDArray[np.float64], axes: tuple[int, ...], data: EncodedData
+) -> NDArray[np.float64]:
+    """Counts (joint states of the features in index order, class) as an array over ``axes``, which
+    name the class too.
+    """
+    features = sorted(v for v in axes if v != 0)
+    shape = [*(int(data.arities[v]) for v in features), data.n_classes]
+    order = [*features, 0]
+    return np.transpose(by_state.reshape(shape), [order.index(v) for v in axes])
 
 
 def _sum_of_others(counts: NDArray[np.float64], axis: int) -> NDArray[np.float64]:
@@ -170,6 +195,15 @@ class MarginRows:
         child, parents = self._family(k)
         make = binary_table if self.kind == "binary" else multiclass_table
         return make(self.data, child, parents, self.smoothing)
+
+    def table_from_counts(self, k: int, by_state: NDArray[np.float64]) -> NDArray[np.float64]:
+        """The same from the counts (joint states of its features in index order, class), for a
+        candidate whose family has the class.
+        """
+        child, parents = self._family(k)
+        axes = (*parents, child)
+        make = _binary_scores if self.kind == "binary" else _multiclass_scores
+        return make(counts_over(by_state, axes, self.data), axes, self.data, self.smoothing)
 
     def features(self, k: int) -> list[int]:
         """Features whose joint state indexes the rows of :meth:`table`."""

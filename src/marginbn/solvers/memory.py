@@ -148,11 +148,14 @@ def table_bytes(n_variables: int) -> int:
 
 @dataclass(frozen=True)
 class Division:
-    """Bytes for coefficients in memory, for columns kept where these are not, for open nodes."""
+    """Bytes for coefficients in memory, for columns kept where these are not, for open nodes, and
+    for the coefficients of rows and groups that boxes are bounded with.
+    """
 
     dense: int
     cache: int
     tree: int
+    rows: int = 1_000_000_000
 
 
 KEPT_VERTICES = 64

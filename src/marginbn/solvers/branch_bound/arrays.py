@@ -14,6 +14,7 @@ from marginbn.problem.problem import StructureProblem
 from marginbn.solvers.branch_bound.kernels import records
 from marginbn.solvers.branch_bound.kernels.bound import structure_magnitude
 from marginbn.solvers.branch_bound.kernels.records import BoolArray, FloatArray, Instance, IntArray
+from marginbn.solvers.branch_bound.tables import Coded, Poll, build_coded
 from marginbn.solvers.memory import BranchBoundShape
 
 
@@ -26,6 +27,7 @@ class Encoding:
     candidate_of: IntArray  # (K,) candidate of every column, -1 where the column does not exist
     structure_magnitude: float  # see ``kernels/bound.py``
     slot_discount: float  # how much less a slot is worth as a split than its drop says
+    coded: Coded | None = None  # codes and tables instead of coefficients
 
     @property
     def n_features(self) -> int:
@@ -54,10 +56,16 @@ class Encoding:
         return self.candidate_of[np.roll(records.columns_of(vertex), 1)]
 
 
-def encode(problem: StructureProblem, dense_bytes: int | None = None) -> Encoding:
+def encode(
+    problem: StructureProblem,
+    dense_bytes: int | None = None,
+    threads: int = 0,
+    poll: Poll = lambda: None,
+) -> Encoding:
     """Arrays of a class-restricted problem with at most two parents per variable.
 
-    Coefficients beyond ``dense_bytes`` go to a temporary file.
+    Coefficients beyond ``dense_bytes`` go to a temporary file; with ``threads`` there are none, but
+    codes and tables. ``poll`` is called on the way and may raise.
     """
     candidate_of, first, second = _columns(problem)
     existing = np.flatnonzero(candidate_of >= 0)
@@ -67,16 +75,21 @@ def encode(problem: StructureProblem, dense_bytes: int | None = None) -> Encodin
     weights = problem.sample_weights if rivals else np.zeros(0)
     constant = 0.0 if rivals else float(problem.gamma * problem.sample_weights.sum())
     allowed = BranchBoundShape.LARGEST_DENSE if dense_bytes is None else dense_bytes
-    coefficients = _coefficients(problem, candidate_of, weights, allowed)
-    magnitude = np.abs(linear) + coefficients.magnitude
     n = problem.n_variables - 1
+    if threads and problem.margins is not None and weights.size:
+        coded = build_coded(problem.margins, candidate_of, threads, poll)
+        columns, magnitude = np.zeros((candidate_of.size, 0)), np.abs(linear) + coded.magnitude
+    else:
+        coded = None
+        made = _coefficients(problem, candidate_of, weights, allowed, poll)
+        columns, magnitude = made.columns, np.abs(linear) + made.magnitude
     instance = Instance(
         n,
         float(problem.gamma) if weights.size else 1.0,
         0.0,
         0.0,
-        np.zeros((coefficients.columns.shape[1], 0)),
-        coefficients.columns,
+        np.zeros((weights.size * rivals, 0)),
+        columns,
         linear,
         magnitude,
         np.array(weights, dtype=np.float64),  # read-only arrays would be another type to numba
@@ -85,8 +98,20 @@ def encode(problem: StructureProblem, dense_bytes: int | None = None) -> Encodin
         second,
         problem.scale,
     )
+    if coded is not None and problem.margins is not None:
+        instance = instance._replace(
+            n_classes=problem.margins.data.n_classes,
+            codes=coded.codes,
+            tables=coded.tables,
+            keys=coded.keys,
+        )
     return Encoding(
-        instance, constant, candidate_of, structure_magnitude(magnitude, n), _slot_discount(problem)
+        instance,
+        constant,
+        candidate_of,
+        structure_magnitude(magnitude, n),
+        _slot_discount(problem),
+        coded,
     )
 
 
@@ -99,7 +124,11 @@ class Coefficients:
 
 
 def _coefficients(
-    problem: StructureProblem, candidate_of: IntArray, weights: FloatArray, dense_bytes: int
+    problem: StructureProblem,
+    candidate_of: IntArray,
+    weights: FloatArray,
+    dense_bytes: int,
+    poll: Poll,
 ) -> Coefficients:
     """The coefficients; they stay with the margin rows, for the next problem with another gamma."""
     margins = problem.margins
@@ -109,19 +138,24 @@ def _coefficients(
     kept: Coefficients | None = margins.derived.get(Coefficients)
     is_usual = problem.weights is margins.data.weights and problem.candidates is margins.candidates
     if kept is None or not is_usual:
-        kept = build_coefficients(margins, candidate_of, weights, dense_bytes)
+        kept = build_coefficients(margins, candidate_of, weights, dense_bytes, poll)
     if is_usual:
         margins.derived[Coefficients] = kept
     return kept
 
 
 def build_coefficients(
-    margins: MarginRows, candidate_of: IntArray, weights: FloatArray, dense_bytes: int
+    margins: MarginRows,
+    candidate_of: IntArray,
+    weights: FloatArray,
+    dense_bytes: int,
+    poll: Poll = lambda: None,
 ) -> Coefficients:
     """Every coefficient, column by column from look-up tables; nothing is held twice."""
     columns = _zeros(candidate_of.size, weights.size * margins.n_rivals, dense_bytes)
     magnitude = np.zeros(candidate_of.size)
     for v in np.flatnonzero(candidate_of >= 0):
+        poll()
         table, samples = margins.lookup(int(candidate_of[v]))
         place = columns[v].reshape(weights.size, margins.n_rivals)
         np.take(table, samples, axis=0, out=place, mode="clip")  # other modes copy once more

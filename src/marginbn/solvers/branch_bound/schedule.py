@@ -162,10 +162,13 @@ def _log_likelihoods(
     if problem.margins is None:
         return None
     data, candidates = problem.margins.data, problem.candidates
-    out = np.zeros(encoding.candidate_of.size)
+    out, coded = np.zeros(encoding.candidate_of.size), encoding.coded
     for column in np.flatnonzero(root.allowed):  # columns of features are numbered like their slots
         if stop[0] != 0:
             return None
+        if coded is not None and coded.keys[column, 3] >= 0:
+            out[column] = coded.likelihood[column]
+            continue
         k = int(encoding.candidate_of[column])
         out[column] = candidate_score(data, candidates, k, log_likelihood)
     return out

@@ -35,8 +35,8 @@ from marginbn.solvers.tree_search import Team as BaseTeam
 ACTIVE_VERTICES = 128
 """Vertices of one convex combination; the lightest leaves when there are more."""
 
-FIRST_PLACES, FIRST_FAMILIES = 1024, 512
-"""Of a new store, which doubles when it is full."""
+FIRST_SIZE = 1024, 512
+"""Nodes and families of a new store, which doubles when it is full."""
 
 RESERVE = 1024
 """Free places below which a full store is searched depth first; a path is never this long."""
@@ -59,7 +59,7 @@ class Worker:
     def __init__(self, encoding: Encoding, seed: int) -> None:
         inst = encoding.instance
         n, n_sets = inst.n_features, inst.first.size
-        self.pool = store.new_pool(inst, FIRST_PLACES, FIRST_FAMILIES, KEPT_VERTICES)
+        self.pool = store.new_pool(inst, *FIRST_SIZE, KEPT_VERTICES)
         self.inbox = store.new_pool(inst, 0, 0, KEPT_VERTICES)
         self.work = Workspace(
             records.new_box(n, n_sets),

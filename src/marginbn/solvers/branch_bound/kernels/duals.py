@@ -41,6 +41,7 @@ from __future__ import annotations
 import numpy as np
 
 from marginbn.solvers.branch_bound.kernels import records
+from marginbn.solvers.branch_bound.kernels.coded import add_coded_column
 from marginbn.solvers.branch_bound.kernels.records import Box, FloatArray, Instance, IntArray
 from marginbn.solvers.compile import kernel
 
@@ -218,6 +219,9 @@ def add_vertex_margins(inst: Instance, vertex: IntArray, scale: float, t: FloatA
 @kernel
 def add_column(inst: Instance, v: int, scale: float, t: FloatArray) -> None:
     """t += scale * column v."""
+    if inst.codes.shape[0] > 0:
+        add_coded_column(inst, v, scale, t)
+        return
     column = inst.columns[v]
     for r in range(column.size):
         t[r] += scale * column[r]

@@ -42,6 +42,11 @@ FORBIDDEN = -1e30
 MISSING = -1e29
 """Anything at or below this is a forbidden weight, possibly after subtracting prices."""
 
+NO_CODES = np.zeros((0, 0), dtype=np.uint16)
+NO_TABLES = np.zeros(0)
+NO_KEYS = np.zeros((0, 5), dtype=np.int64)
+"""Of an instance that holds its coefficients."""
+
 R = TypeVar("R")
 
 
@@ -90,6 +95,11 @@ class Instance(NamedTuple):
     first: IntArray  # (n_class_sets,)
     second: IntArray  # (n_class_sets,)
     scale: float = 1.0  # of the problem: what values near zero are measured by
+    n_classes: int = 0
+    codes: npt.NDArray[np.uint16] = NO_CODES  # (n + 1, M) states of every sample, class last; if
+    # there are any, ``columns`` is empty and margins are looked up (``coded.py``)
+    tables: FloatArray = NO_TABLES  # class scores of all columns
+    keys: IntArray = NO_KEYS  # (K, 5) features and table of every column
 
 
 class Box(NamedTuple):
