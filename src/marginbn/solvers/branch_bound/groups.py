@@ -55,8 +55,14 @@ from marginbn.solvers.branch_bound.tables import (
 )
 from marginbn.solvers.memory import Division
 
-SPLIT_PART = 0.95
+SPLIT_PART = 0.999
 """The groups that lose most are split, until so much of the loss is gone."""
+
+PASS_TIME = 5.0
+"""Nanoseconds per row and feature of looking whether groups lose, very roughly."""
+
+BATCH = 3e7
+"""Nanoseconds of a batch, as in ``schedule.py``; looking takes no longer than that between two."""
 
 FEW = 4
 """Roundings of a mean besides its additions."""
@@ -191,6 +197,8 @@ class GroupedRows(Rows):
         self._sample = sampled(self.full, coded, samples, poll)
         self.coarse = self.bounding
         self._next_check = 1
+        self._shortest = 1 + int(PASS_TIME * self.full.rows.shape[0] * self.full.n_features / BATCH)
+        self._interval = self._shortest
 
     @property
     def bounding(self) -> Instance:
@@ -220,10 +228,14 @@ class GroupedRows(Rows):
         return True
 
     def check(self, b: Bounding, turn: int, gap: float) -> None:
-        """The same, less and less often."""
-        if turn >= self._next_check:
-            self._next_check = turn + min(turn, RAREST_CHECK)
-            self.refine(b, gap)
+        """The same: more often when groups were split the last time, else less."""
+        if turn < self._next_check:
+            return
+        if self.refine(b, gap):
+            self._interval = max(self._interval // 2, self._shortest)
+        else:
+            self._interval = min(2 * self._interval, RAREST_CHECK * self._shortest)
+        self._next_check = turn + self._interval
 
 
 RowsInUse = Literal["auto", "all", "groups"]
