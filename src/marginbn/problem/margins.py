@@ -65,6 +65,9 @@ def estimate_log_tables(
 
 MarginKind = Literal["multiclass", "binary"]
 
+SMALL_TABLE, KEPT_TABLES = 16_000, 512
+"""Bytes of a table that is kept for the next look, and how many are."""
+
 
 def multiclass_table(
     data: EncodedData, child: int, parents: Sequence[int], smoothing: float
@@ -154,8 +157,10 @@ class MarginRows:
     derived: dict[type, Any] = field(default_factory=dict, init=False, repr=False)
     """What a solver has made of the rows, by type: problems that differ in gamma share it."""
 
+    _kept: dict[int, NDArray[np.float64]] = field(default_factory=dict, init=False, repr=False)
+
     def __getstate__(self) -> dict[str, Any]:
-        return self.__dict__ | {"derived": {}}  # large, and quickly made again
+        return self.__dict__ | {"derived": {}, "_kept": {}}  # large, and quickly made again
 
     @property
     def n_samples(self) -> int:
@@ -191,10 +196,18 @@ class MarginRows:
         return int(self.candidates.child[k]), self.candidates.parents[k]
 
     def table(self, k: int) -> NDArray[np.float64]:
-        """s_k, the class-score table of candidate k."""
+        """s_k, the class-score table of candidate k; small ones of late are kept."""
+        kept = self._kept.get(k)
+        if kept is not None:
+            return kept
         child, parents = self._family(k)
         make = binary_table if self.kind == "binary" else multiclass_table
-        return make(self.data, child, parents, self.smoothing)
+        made = make(self.data, child, parents, self.smoothing)
+        if made.nbytes <= SMALL_TABLE:
+            if len(self._kept) >= KEPT_TABLES:
+                self._kept.clear()
+            self._kept[k] = made
+        return made
 
     def table_from_counts(self, k: int, by_state: NDArray[np.float64]) -> NDArray[np.float64]:
         """The same from the counts (joint states of its features in index order, class), for a

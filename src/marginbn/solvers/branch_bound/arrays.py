@@ -77,7 +77,7 @@ def encode(
     allowed = BranchBoundShape.LARGEST_DENSE if dense_bytes is None else dense_bytes
     n = problem.n_variables - 1
     if threads and problem.margins is not None and weights.size:
-        coded = build_coded(problem.margins, candidate_of, threads, poll)
+        coded = build_coded(problem.margins, candidate_of, weights, threads, poll)
         columns, magnitude = np.zeros((candidate_of.size, 0)), np.abs(linear) + coded.magnitude
     else:
         coded = None

@@ -18,6 +18,7 @@ from marginbn.data.encode import EncodedData, Variable
 from marginbn.problem.candidates import enumerate_candidates
 from marginbn.problem.problem import margin_problem
 from marginbn.solvers.branch_bound.arrays import encode
+from marginbn.solvers.branch_bound.groups import GroupedRows, rows_of, wants_groups
 from marginbn.solvers.branch_bound.kernels import store, tree
 from marginbn.solvers.branch_bound.kernels.bound import UNTOUCHED, bound_error
 from marginbn.solvers.branch_bound.kernels.box import propagate
@@ -25,10 +26,9 @@ from marginbn.solvers.branch_bound.kernels.climb import new_climber, search_from
 from marginbn.solvers.branch_bound.kernels.oracle import maximise
 from marginbn.solvers.branch_bound.kernels.records import IntArray, new_box
 from marginbn.solvers.branch_bound.kernels.store import Pool
-from marginbn.solvers.branch_bound.groups import GroupedRows, rows_of, wants_groups
 from marginbn.solvers.branch_bound.saved_tree import gather, load, parse
 from marginbn.solvers.branch_bound.schedule import Schedule, settings_for, simple_starts
-from marginbn.solvers.branch_bound.tables import coded_gradient, threads_for
+from marginbn.solvers.branch_bound.tables import threads_for
 from marginbn.solvers.branch_bound.workers import FIRST_SIZE, UNLIMITED, Team, Worker
 from marginbn.solvers.checkpoint import SearchState
 from marginbn.solvers.compile import is_ready, prepare
@@ -237,10 +237,11 @@ class Search(SearchTree):
         """The structure of the largest mean margin."""
         inst, oracle = self.encoding.instance, self.main.work.oracle
         rivals = np.diff(inst.starts)
-        mean = np.repeat(inst.weights / np.maximum(rivals, 1), rivals)
-        made = self.encoding.coded
-        steepest = inst.columns @ mean if made is None else coded_gradient(inst, made, mean)
-        gradient = inst.linear + steepest
+        if self.encoding.coded is None:
+            mean = np.repeat(inst.weights / np.maximum(rivals, 1), rivals)
+            gradient = inst.linear + inst.columns @ mean
+        else:
+            gradient = inst.linear + self.encoding.coded.class_sums.sum(axis=0) / rivals[0]
         maximise(inst, self.root, gradient, UNLIMITED, oracle)
         return oracle.vertex.copy()
 

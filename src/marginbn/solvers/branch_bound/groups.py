@@ -10,7 +10,8 @@ a group counts as one sample, and an instance of groups has an objective F >= f,
 terms in ``rows.py``. Equality holds where all members have the same smallest term. So at a relaxed
 solution a group that loses is split by which term is smallest in its members there; then it loses
 nothing at this point any more. It begins with one group per class; every round is one pass over
-the codes (``kernels/coded.py``), and only groups that were split are added up again.
+the codes (``kernels/coded.py``). Of a group that is split only the small parts are added up; the
+largest is what they leave of the whole.
 
 In terms of dual weights: U on a group is ``u_m = U w_m / W`` on its members, so the bounds are
 those of the whole problem with some weights tied to each other.
@@ -18,8 +19,10 @@ those of the whole problem with some weights tied to each other.
 Measured: the root bound of adult with all its 19 469 rows is reached with 700 groups, that of
 nursery (12 960) with 50.
 
-*Rounding.* A mean of p members over q states errs by less than ``(p + q + 4) eps`` of the mean of
-the absolute values, which add up to less than the structure magnitude G (``kernels/bound.py``).
+*Rounding.* A sum over q joint states errs by less than ``(q + 4) eps`` of the sum of the absolute
+values, and by as many eps more as there are samples where weights are not whole numbers, whose
+sums are exact. Over all groups these add up to less than the structure magnitude G
+(``kernels/bound.py``); what a difference takes over from the whole counts once for each round.
 
 The local search climbs on a sample, drawn evenly from the weights of each class: what it finds is
 scored with all rows.
@@ -81,6 +84,20 @@ class Losses:
         return float(self.by_group.sum())
 
 
+@dataclass(frozen=True)
+class Parts:
+    """Groups after some were divided."""
+
+    group_of: npt.NDArray[np.int32]  # (M,)
+    numbers: IntArray  # of the new groups, in order
+    origin: IntArray  # the groups that they were split from
+
+    @property
+    def n_groups(self) -> int:
+        """Number of groups, new ones included."""
+        return int(self.numbers[-1]) + 1
+
+
 class Groups:
     """A partition of the samples, each part of one class, and the instance of its means."""
 
@@ -92,9 +109,14 @@ class Groups:
         self._most = max(most_rows // self._rivals, int(self.full.n_classes))
         classes, group_of = np.unique(coded.codes[-1], return_inverse=True)
         self.group_of: npt.NDArray[np.int32] = group_of.reshape(-1).astype(np.int32)
-        self.weights = np.bincount(self.group_of, self.full.weights, classes.size)
-        rows = np.zeros((classes.size * self._rivals, self.full.linear.size))
-        self.instance = self._with(rows, np.ones(classes.size, dtype=np.bool_))
+        self.weights = _totals(self.group_of, self.full.weights, classes.size)
+        self._depth = 0
+        states = int(coded.families.sets[:, 4].max(initial=1))
+        are_counts = bool((self.full.weights == np.floor(self.full.weights)).all())
+        self._additions = states if are_counts else states + self.full.weights.size
+        sums = coded.class_sums.reshape(-1, self._rivals, self.full.linear.size)[classes]
+        means = sums / self.weights[:, None, None]
+        self.instance = self._with(means.reshape(-1, self.full.linear.size))
 
     @property
     def n_groups(self) -> int:
@@ -112,9 +134,9 @@ class Groups:
             margin = by_sample[:, r]
             smallest[margin < lowest] = r + 1
             np.minimum(lowest, margin, out=lowest)
-            sums = np.bincount(self.group_of, full.weights * margin, n_groups)
+            sums = _totals(self.group_of, full.weights * margin, n_groups)
             np.minimum(mean, sums / self.weights, out=mean)
-        own = np.bincount(self.group_of, full.weights * lowest, n_groups)
+        own = _totals(self.group_of, full.weights * lowest, n_groups)
         return Losses(smallest, np.maximum(self.weights * mean - own, 0.0))
 
     def split(self, losses: Losses, poll: Poll) -> bool:
@@ -122,12 +144,39 @@ class Groups:
         chosen = self._choose(losses)
         if not chosen.any():
             return False
-        new, self.group_of, n_groups = self._divide(chosen, losses.smallest)
-        rows = np.zeros((n_groups * self._rivals, self.full.linear.size))
-        rows[: self.instance.rows.shape[0]] = self.instance.rows
-        self.weights = np.bincount(self.group_of, self.full.weights, n_groups)
-        self.instance = self._with(rows, new, poll)
+        parts = self._divide(chosen, losses.smallest)
+        if parts.numbers.size == 0:
+            return False  # what they lose is rounding
+        weights = _totals(parts.group_of, self.full.weights, parts.n_groups)
+        rows = self._rows_of(parts, weights, poll)
+        self.group_of, self.weights = parts.group_of, weights
+        self._depth += 1
+        self.instance = self._with(rows)
         return True
+
+    def _rows_of(self, parts: Parts, weights: FloatArray, poll: Poll) -> FloatArray:
+        """Means of all groups: the small parts are added up, the largest is what they leave."""
+        n_old, n_columns, rivals = self.n_groups, self.full.linear.size, self._rivals
+        rows = np.empty((parts.n_groups, rivals, n_columns))
+        rows[:n_old] = self.instance.rows.reshape(n_old, rivals, n_columns)
+        for old in np.unique(parts.origin):
+            rows[old] *= self.weights[old]
+        members, starts = self._members(parts)
+        means = group_rows(self.full, self._coded, members, starts, poll)
+        means = means.reshape(-1, rivals, n_columns)
+        for new, old, mean in zip(parts.numbers, parts.origin, means, strict=True):
+            rows[new] = mean
+            rows[old] -= weights[new] * mean
+        for old in np.unique(parts.origin):
+            rows[old] /= weights[old]
+        return rows.reshape(-1, n_columns)
+
+    def _members(self, parts: Parts) -> tuple[IntArray, IntArray]:
+        """Samples of the new groups, one group after the other, and where each begins."""
+        inside = np.flatnonzero(parts.group_of >= self.n_groups)
+        members = inside[np.argsort(parts.group_of[inside], kind="stable")]
+        starts = np.searchsorted(parts.group_of[members], parts.numbers)
+        return members, np.append(starts, members.size).astype(np.int64)
 
     def _choose(self, losses: Losses) -> npt.NDArray[np.bool_]:
         """The fewest groups with most of the loss, as many as there is room for."""
@@ -141,40 +190,26 @@ class Groups:
         chosen[order[: max(0, min(enough, room))]] = True
         return chosen & (losses.by_group > 0.0)
 
-    def _divide(
-        self, chosen: npt.NDArray[np.bool_], smallest: IntArray
-    ) -> tuple[npt.NDArray[np.bool_], npt.NDArray[np.int32], int]:
-        """Which groups are new or changed, the group of every sample, and their number; the first
-        part of a group keeps its number.
-        """
+    def _divide(self, chosen: npt.NDArray[np.bool_], smallest: IntArray) -> Parts:
+        """The largest part of a group keeps its number, the others get new ones."""
         inside = np.flatnonzero(chosen[self.group_of])
         terms = self._rivals + 1
         keys = self.group_of[inside].astype(np.int64) * terms + smallest[inside]
-        parts, part_of = np.unique(keys, return_inverse=True)
+        parts, part_of, sizes = np.unique(keys, return_inverse=True, return_counts=True)
         old = parts // terms
-        is_first = np.append(True, old[1:] != old[:-1])
-        n_new = int((~is_first).sum())
-        number = np.where(is_first, old, self.n_groups - 1 + np.cumsum(~is_first))
+        order = np.lexsort((-sizes, old))  # by group, the largest part first
+        is_largest = np.zeros(parts.size, dtype=np.bool_)
+        is_largest[order[np.append(True, old[order][1:] != old[order][:-1])]] = True
+        number = np.where(is_largest, old, self.n_groups - 1 + np.cumsum(~is_largest))
         group_of = self.group_of.copy()
         group_of[inside] = number[part_of.reshape(-1)].astype(np.int32)
-        changed = np.zeros(self.n_groups + n_new, dtype=np.bool_)
-        changed[number] = True
-        return changed, group_of, self.n_groups + n_new
+        return Parts(group_of, number[~is_largest], old[~is_largest])
 
-    def _with(
-        self, rows: FloatArray, changed: npt.NDArray[np.bool_], poll: Poll = lambda: None
-    ) -> Instance:
-        """The instance after the changed groups have been added up."""
-        numbers = np.flatnonzero(changed)
-        inside = np.flatnonzero(changed[self.group_of])
-        members = inside[np.argsort(self.group_of[inside], kind="stable")]
-        starts = np.searchsorted(self.group_of[members], numbers)
-        starts = np.append(starts, members.size).astype(np.int64)
-        places = (numbers[:, None] * self._rivals + np.arange(self._rivals)).reshape(-1)
-        rows[places] = group_rows(self.full, self._coded, members, starts, poll)
-        largest = int(np.bincount(self.group_of).max()) + int(self._coded.families.sets[:, 4].max())
+    def _with(self, rows: FloatArray) -> Instance:
+        """The instance of these means."""
+        additions = (self._depth + 1) * (self._additions + FEW)
         return self.full._replace(
-            error=float(2.0 * EPS * (largest + FEW) * self._structure),
+            error=float(2.0 * EPS * additions * self._structure),
             rows=rows,
             columns=np.ascontiguousarray(rows.T),
             weights=self.weights,
@@ -183,6 +218,11 @@ class Groups:
             tables=NO_TABLES,
             keys=NO_KEYS,
         )
+
+
+def _totals(group_of: npt.NDArray[np.int32], values: FloatArray, n_groups: int) -> FloatArray:
+    """Sum of the values in every group."""
+    return np.bincount(group_of, values, n_groups).astype(np.float64, copy=False)
 
 
 class GroupedRows(Rows):

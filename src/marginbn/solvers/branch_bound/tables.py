@@ -8,6 +8,7 @@ the samples whatever the number of threads.
 
 from __future__ import annotations
 
+import itertools
 import os
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -91,6 +92,7 @@ class Coded:
     families: Families
     magnitude: FloatArray  # (K,) sum_m w_m max_c |A_mc,v|
     likelihood: FloatArray  # (K,) log-likelihood of the column's family, 0 where none is counted
+    class_sums: FloatArray  # (n_classes x rivals, K) sum_m w_m A_mr of every class
     threads: int
 
 
@@ -99,14 +101,12 @@ def threads_for(n_jobs: int) -> int:
     return max(1, min(n_jobs, os.cpu_count() or 1))
 
 
-def spread(
-    work: Callable[[int, int], None], count: int, threads: int, poll: Poll = _never
-) -> None:
+def spread(work: Callable[[int, int], None], count: int, threads: int, poll: Poll = _never) -> None:
     """Call ``work`` for the parts of ``range(count)``, several at a time; ``poll`` is called
     between them and may raise.
     """
     ends = np.unique(np.linspace(0, count, PIECES * threads + 1).astype(np.int64))
-    parts = [(int(lo), int(hi)) for lo, hi in zip(ends[:-1], ends[1:], strict=True)]
+    parts = [(int(lo), int(hi)) for lo, hi in itertools.pairwise(ends)]
     if threads == 1:
         for lo, hi in parts:
             poll()
@@ -128,33 +128,48 @@ def code_rows(margins: MarginRows) -> CodeArray:
 
 
 def build_coded(
-    margins: MarginRows, candidate_of: IntArray, threads: int = 1, poll: Poll = _never
+    margins: MarginRows,
+    candidate_of: IntArray,
+    weights: FloatArray,
+    threads: int = 1,
+    poll: Poll = _never,
 ) -> Coded:
-    """Count all feature sets, and make the tables of all columns from the counts."""
+    """Count all feature sets, and make the tables of all columns from the counts; ``weights`` of
+    the margins may be others than those that are counted.
+    """
     families, codes = families_of(margins, candidate_of), code_rows(margins)
-    weights = np.array(margins.data.weights)
+    counted, of_margins = np.array(margins.data.weights), np.array(weights)
+    is_same = np.array_equal(counted, of_margins)
     tables = np.zeros(families.table_cells)
     keys = np.full((candidate_of.size, 5), -1, dtype=np.int64)
     magnitude, likelihood = np.zeros(candidate_of.size), np.zeros(candidate_of.size)
+    class_sums = np.zeros((margins.data.n_classes * margins.n_rivals, candidate_of.size))
     ordered, place = families.ordered, 0
     for lo, hi in _blocks(families):
         first = int(families.sets[lo, 3])
-        counts = _count(codes, families.sets[lo:hi], weights, margins.data.n_classes, threads, poll)
+        block, n_classes = families.sets[lo:hi], margins.data.n_classes
+        counts = _count(codes, block, counted, n_classes, threads, poll)
+        weighted = counts
+        if not is_same:
+            weighted = _count(codes, block, of_margins, n_classes, threads, poll)
         own = ordered[(families.set_of[ordered] >= lo) & (families.set_of[ordered] < hi)]
         for v in own:
             poll()
             number = families.set_of[v]
             begin, states = int(families.sets[number, 3]) - first, int(families.sets[number, 4])
-            cells = states * margins.data.n_classes
-            table, size, fit = _tables_of(
-                margins, int(candidate_of[v]), counts[begin : begin + cells]
-            )
-            tables[place : place + cells] = table
+            cells = states * n_classes
+            by_state = counts[begin : begin + cells].reshape(states, -1)
+            k = int(candidate_of[v])
+            table = _table_of(margins, k, by_state)
+            tables[place : place + cells] = table.reshape(-1)
             keys[v] = families.sets[number]
             keys[v, 3] = place
-            magnitude[v], likelihood[v] = size, fit
+            likelihood[v] = _likelihood(margins, k, by_state)
+            by_state = weighted[begin : begin + cells].reshape(states, -1)
+            magnitude[v] = (by_state * _largest(margins, table)).sum()
+            class_sums[:, v] = _class_sums(margins, table, by_state)
             place += cells
-    return Coded(codes, tables, keys, families, magnitude, likelihood, threads)
+    return Coded(codes, tables, keys, families, magnitude, likelihood, class_sums, threads)
 
 
 def _blocks(families: Families) -> list[tuple[int, int]]:
@@ -197,27 +212,37 @@ def _count(
     return counts
 
 
-def _tables_of(
-    margins: MarginRows, k: int, counts: FloatArray
-) -> tuple[FloatArray, float, float]:
-    """Table of a candidate as the kernels look it up, its magnitude and its log-likelihood."""
-    by_state = counts.reshape(-1, margins.data.n_classes)
+def _table_of(margins: MarginRows, k: int, by_state: FloatArray) -> FloatArray:
+    """Table of a candidate as the kernels look it up, (states, n_classes)."""
     scores = margins.table_from_counts(k, by_state)
+    is_difference = margins.kind != "binary" and margins.n_rivals == 1
+    return scores - scores[:, ::-1] if is_difference else scores
+
+
+def _largest(margins: MarginRows, table: FloatArray) -> FloatArray:
+    """max_r |alpha_r| of every state and class."""
+    if margins.n_rivals == 1:
+        return np.abs(table)
+    low, high = table.min(axis=1, keepdims=True), table.max(axis=1, keepdims=True)
+    return np.asarray(np.maximum(high - table, table - low))
+
+
+def _class_sums(margins: MarginRows, table: FloatArray, by_state: FloatArray) -> FloatArray:
+    """sum_m w_m alpha_mr by class and rival."""
+    if margins.n_rivals == 1:
+        return np.asarray((by_state * table).sum(axis=0))
+    sums = by_state.T @ table  # of the scores of every class, over the samples of every class
+    own = np.diagonal(sums)[:, None]
+    return np.asarray(own - np.take_along_axis(sums, margins.rivals, axis=1)).reshape(-1)
+
+
+def _likelihood(margins: MarginRows, k: int, by_state: FloatArray) -> float:
+    """Log-likelihood of a feature's family."""
     child = int(margins.candidates.child[k])
-    if margins.kind == "binary":
-        table, largest = scores, np.abs(scores)
-    elif margins.n_rivals == 1:
-        table = scores - scores[:, ::-1]
-        largest = np.abs(table)
-    else:
-        table = scores
-        largest = np.maximum(
-            scores.max(axis=1, keepdims=True) - scores, scores - scores.min(axis=1, keepdims=True)
-        )
-    size = float((by_state * largest).sum())
+    if child == 0:
+        return 0.0
     family = counts_over(by_state, (*margins.candidates.parents[k], child), margins.data)
-    counted = family.reshape(-1, family.shape[-1])
-    return table.reshape(-1), size, log_likelihood(counted, 0.0) if child else 0.0
+    return log_likelihood(family.reshape(-1, family.shape[-1]), 0.0)
 
 
 # ---------------------------------------------------------------------- passes
@@ -254,9 +279,7 @@ def class_vectors(classes: npt.NDArray[np.uint16], u: FloatArray) -> FloatArray:
     return vectors
 
 
-def some_columns(
-    inst: Instance, made: Coded, samples: IntArray, poll: Poll = _never
-) -> FloatArray:
+def some_columns(inst: Instance, made: Coded, samples: IntArray, poll: Poll = _never) -> FloatArray:
     """Coefficients of some samples, (K, their rows)."""
     rivals = inst.rows.shape[0] // inst.weights.size
     out = np.zeros((inst.linear.size, samples.size * rivals))

@@ -36,9 +36,9 @@ CodeArray = npt.NDArray[np.uint16]
 
 
 @kernel
-def state_of(codes: CodeArray, key: IntArray, m: int) -> int:
+def state_of(codes: CodeArray, key: IntArray, m: int) -> np.int64:
     """Joint state of a key in sample m."""
-    state = 0
+    state = np.int64(0)
     if key[0] >= 0:
         state = np.int64(codes[key[0], m])
     if key[1] >= 0:
@@ -142,7 +142,7 @@ def fill_columns(
 
 
 @kernel
-def _set_row(scores: FloatArray, own: int, place: FloatArray) -> None:
+def _set_row(scores: FloatArray, own: np.int64, place: FloatArray) -> None:
     """Coefficients of one state against every rival."""
     for c in range(own):
         place[c] = scores[own] - scores[c]
@@ -185,7 +185,9 @@ def sum_groups(
             if counted < 0 or not _is_same(key, inst.keys[counted]):
                 counted = v
                 states = _count_group(inst, key, group, scratch)
-            first, last = (own, own + 1) if rivals == 1 else (0, n_classes)
+            first, last = own, own + 1
+            if rivals > 1:
+                first, last = np.int64(0), np.int64(n_classes)
             _mean_scores(inst, key, group, states, scratch, total, first, last, score)
             if rivals == 1:
                 out[g, v] = score[own]
@@ -233,8 +235,8 @@ def _mean_scores(
     states: int,
     scratch: FloatArray,
     total: float,
-    first: int,
-    last: int,
+    first: np.int64,
+    last: np.int64,
     score: FloatArray,
 ) -> None:
     """Mean of the class scores s_k over the members, for classes ``first`` to ``last - 1``."""
