@@ -48,7 +48,7 @@ from marginbn.solvers.branch_bound.kernels.records import (
     Instance,
     IntArray,
 )
-from marginbn.solvers.branch_bound.rows import RAREST_CHECK, WORTH, Rows, thinned
+from marginbn.solvers.branch_bound.rows import RAREST_CHECK, WORTH, Reduction, Rows, thinned
 from marginbn.solvers.branch_bound.tables import (
     Coded,
     Poll,
@@ -77,6 +77,7 @@ class Losses:
 
     smallest: IntArray  # (M,) number of each sample's smallest term, 0 for gamma
     by_group: FloatArray  # (G,) F - f
+    means: FloatArray  # (G x rivals,) margins of the groups
 
     @property
     def total(self) -> float:
@@ -110,6 +111,7 @@ class Groups:
         classes, group_of = np.unique(coded.codes[-1], return_inverse=True)
         self.group_of: npt.NDArray[np.int32] = group_of.reshape(-1).astype(np.int32)
         self.weights = _totals(self.group_of, self.full.weights, classes.size)
+        self.origin = np.arange(classes.size)  # of every group: its number before the last split
         self._depth = 0
         states = int(coded.families.sets[:, 4].max(initial=1))
         are_counts = bool((self.full.weights == np.floor(self.full.weights)).all())
@@ -129,15 +131,16 @@ class Groups:
         by_sample = t[: full.rows.shape[0]].reshape(-1, self._rivals)
         lowest = np.full(by_sample.shape[0], full.gamma)
         smallest = np.zeros(by_sample.shape[0], dtype=np.int64)
-        mean = np.full(n_groups, full.gamma)
+        means = np.empty((n_groups, self._rivals))
         for r in range(self._rivals):
             margin = by_sample[:, r]
             smallest[margin < lowest] = r + 1
             np.minimum(lowest, margin, out=lowest)
-            sums = _totals(self.group_of, full.weights * margin, n_groups)
-            np.minimum(mean, sums / self.weights, out=mean)
+            means[:, r] = _totals(self.group_of, full.weights * margin, n_groups) / self.weights
         own = _totals(self.group_of, full.weights * lowest, n_groups)
-        return Losses(smallest, np.maximum(self.weights * mean - own, 0.0))
+        mean = means.min(axis=1, initial=full.gamma)
+        lost = np.maximum(self.weights * mean - own, 0.0)
+        return Losses(smallest, lost, means.reshape(-1))
 
     def split(self, losses: Losses, poll: Poll) -> bool:
         """Divide the groups that lose most by their smallest terms; returns whether any was."""
@@ -150,6 +153,7 @@ class Groups:
         weights = _totals(parts.group_of, self.full.weights, parts.n_groups)
         rows = self._rows_of(parts, weights, poll)
         self.group_of, self.weights = parts.group_of, weights
+        self.origin = np.append(np.arange(self.instance.weights.size), parts.origin)
         self._depth += 1
         self.instance = self._with(rows)
         return True
@@ -226,24 +230,22 @@ def _totals(group_of: npt.NDArray[np.int32], values: FloatArray, n_groups: int) 
 
 
 class GroupedRows(Rows):
-    """Groups to bound boxes and choose splits with, a sample to climb on."""
+    """Groups to bound boxes and choose splits with, of which only the terms that matter; a sample
+    to climb on.
+    """
 
     def __init__(self, encoding: Encoding, coded: Coded, budget: int, poll: Poll) -> None:
         self.full = encoding.instance
-        per_row = 2 * 8 * self.full.linear.size
+        per_row = 4 * 8 * self.full.linear.size  # of groups and of their terms that matter
         self._poll = poll
+        self._structure = encoding.structure_magnitude
         self.groups = Groups(encoding, coded, budget // 2 // per_row)
-        samples = max(budget // 4 // per_row, 64)
-        self._sample = sampled(self.full, coded, samples, poll)
+        self._sample = sampled(self.full, coded, budget // 4 // (per_row // 2), poll)
+        self._bounding = Reduction(self.groups.instance, self._structure)
         self.coarse = self.bounding
         self._next_check = 1
         self._shortest = 1 + int(PASS_TIME * self.full.rows.shape[0] * self.full.n_features / BATCH)
         self._interval = self._shortest
-
-    @property
-    def bounding(self) -> Instance:
-        """Boxes are bounded with the groups."""
-        return self.groups.instance
 
     @property
     def climbing(self) -> Instance:
@@ -251,9 +253,15 @@ class GroupedRows(Rows):
         return self._sample
 
     def extend(self, margins: FloatArray) -> None:
-        """Split the groups that lose at these margins."""
-        if self.groups.split(self.groups.losses(margins), self._poll):
-            self.coarse = thinned(self.bounding)
+        """Split the groups that lose at these margins, and use their terms near the smallest."""
+        losses = self.groups.losses(margins)
+        if self.groups.split(losses, self._poll):
+            before = self._bounding
+            self._bounding = Reduction(self.groups.instance, self._structure)
+            self._bounding.inherit(before, self.groups.origin)
+            losses = self.groups.losses(margins)
+        self._bounding.extend(losses.means)
+        self.coarse = thinned(self.bounding)
 
     def extend_climbing(self, margins: FloatArray) -> None:
         """A sample is as good at one place as at another."""
@@ -262,10 +270,11 @@ class GroupedRows(Rows):
         """Split groups if they lose too much at the newest relaxed solution; whether they did."""
         load_margins(self.full, b)
         losses = self.groups.losses(b.t)
-        if losses.total <= WORTH * gap or not self.groups.split(losses, self._poll):
+        if losses.total + self._bounding.cost(losses.means) <= WORTH * gap:
             return False
-        self.coarse = thinned(self.bounding)
-        return True
+        before = self.bounding
+        self.extend(b.t)
+        return self.bounding is not before
 
     def check(self, b: Bounding, turn: int, gap: float) -> None:
         """The same: more often when groups were split the last time, else less."""
