@@ -27,6 +27,7 @@ class Encoding:
     candidate_of: IntArray  # (K,) candidate of every column, -1 where the column does not exist
     structure_magnitude: float  # see ``kernels/bound.py``
     slot_discount: float  # how much less a slot is worth as a split than its drop says
+    places: int  # of the smallest store of open nodes
     coded: Coded | None = None  # codes and tables instead of coefficients
 
     @property
@@ -111,6 +112,7 @@ def encode(
         candidate_of,
         structure_magnitude(magnitude, n),
         _slot_discount(problem),
+        BranchBoundShape.of(problem).smallest_places,
         coded,
     )
 

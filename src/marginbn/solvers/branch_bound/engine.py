@@ -29,7 +29,7 @@ from marginbn.solvers.branch_bound.kernels.store import Pool
 from marginbn.solvers.branch_bound.saved_tree import gather, load, parse
 from marginbn.solvers.branch_bound.schedule import Schedule, settings_for, simple_starts
 from marginbn.solvers.branch_bound.tables import threads_for
-from marginbn.solvers.branch_bound.workers import FIRST_SIZE, UNLIMITED, Team, Worker
+from marginbn.solvers.branch_bound.workers import UNLIMITED, Team, Worker, first_pool
 from marginbn.solvers.checkpoint import SearchState
 from marginbn.solvers.compile import is_ready, prepare
 from marginbn.solvers.memory import (
@@ -176,7 +176,7 @@ class Search(SearchTree):
             )
         if main.pool.state.open == 0:
             return False
-        self._push_root(store.new_pool(self.encoding.instance, *FIRST_SIZE, KEPT_VERTICES))
+        self._push_root(first_pool(self.encoding))
         return True
 
     def _push_root(self, pool: Pool) -> None:

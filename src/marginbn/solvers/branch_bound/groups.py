@@ -52,11 +52,10 @@ from marginbn.solvers.branch_bound.rows import RAREST_CHECK, WORTH, Reduction, R
 from marginbn.solvers.branch_bound.tables import (
     Coded,
     Poll,
-    can_code,
     group_rows,
     some_columns,
 )
-from marginbn.solvers.memory import Division
+from marginbn.solvers.memory import BranchBoundShape, Division
 
 SPLIT_PART = 0.999
 """The groups that lose most are split, until so much of the loss is gone."""
@@ -236,11 +235,11 @@ class GroupedRows(Rows):
 
     def __init__(self, encoding: Encoding, coded: Coded, budget: int, poll: Poll) -> None:
         self.full = encoding.instance
-        per_row = 4 * 8 * self.full.linear.size  # of groups and of their terms that matter
+        per_row = 8 * 8 * self.full.linear.size  # of groups, their terms that matter, new ones
         self._poll = poll
         self._structure = encoding.structure_magnitude
         self.groups = Groups(encoding, coded, budget // 2 // per_row)
-        self._sample = sampled(self.full, coded, budget // 4 // (per_row // 2), poll)
+        self._sample = sampled(self.full, coded, budget // 4 // (per_row // 4), poll)
         self._bounding = Reduction(self.groups.instance, self._structure)
         self.coarse = self.bounding
         self._next_check = 1
@@ -290,23 +289,19 @@ class GroupedRows(Rows):
 RowsInUse = Literal["auto", "all", "groups"]
 """Which rows boxes are bounded with: groups where coefficients take too much room or time."""
 
-LARGE = 400_000_000
-"""Bytes of coefficients above which making and copying them takes longer than groups do."""
-
 
 def wants_groups(rows: RowsInUse, problem: StructureProblem, division: Division) -> bool:
-    """Whether the problem is searched with groups; not where tables would be the larger part."""
-    margins = problem.margins
-    if margins is None or rows == "all" or margins.n_rivals == 0 or not can_code(margins):
+    """Whether the problem is searched with groups."""
+    if problem.margins is None or problem.margins.n_rivals == 0:
         return False
-    return rows == "groups" or division.dense == 0 or division.dense > LARGE
+    return rows == "groups" or (rows == "auto" and division.rows > 0)
 
 
 def rows_of(encoding: Encoding, budget: int, poll: Poll) -> Rows:
     """The rows that matter, or groups where there are codes."""
     if encoding.coded is None:
         return Rows(encoding)
-    return GroupedRows(encoding, encoding.coded, budget, poll)
+    return GroupedRows(encoding, encoding.coded, budget or BranchBoundShape.LARGEST_ROWS, poll)
 
 
 def sampled(full: Instance, coded: Coded, n_rows: int, poll: Poll = lambda: None) -> Instance:

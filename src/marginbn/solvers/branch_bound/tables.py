@@ -23,9 +23,6 @@ from marginbn.solvers.branch_bound.kernels import coded
 from marginbn.solvers.branch_bound.kernels.coded import CodeArray
 from marginbn.solvers.branch_bound.kernels.records import FloatArray, Instance, IntArray
 
-LARGEST_ARITY = 2**16
-"""States of a feature that a code has room for."""
-
 PIECES = 8
 """Parts of a pass for every thread; between them somebody looks at the clock."""
 
@@ -58,7 +55,7 @@ class Families:
         return columns[np.argsort(self.set_of[columns], kind="stable")]
 
 
-def families_of(margins: MarginRows, candidate_of: IntArray) -> Families:
+def families_of(margins: MarginRows, candidate_of: IntArray, poll: Poll = _never) -> Families:
     """Which features every column looks at; by shapes alone, nothing is counted."""
     data, n_classes = margins.data, margins.data.n_classes
     numbers: dict[tuple[int, ...], int] = {}
@@ -66,6 +63,7 @@ def families_of(margins: MarginRows, candidate_of: IntArray) -> Families:
     set_of = np.full(candidate_of.size, -1, dtype=np.int64)
     cells = table_cells = 0
     for v in np.flatnonzero(candidate_of >= 0):
+        poll()
         k = int(candidate_of[v])
         if int(margins.candidates.child[k]) != 0 and 0 not in margins.candidates.parents[k]:
             continue  # the factor does not depend on the class
@@ -137,7 +135,7 @@ def build_coded(
     """Count all feature sets, and make the tables of all columns from the counts; ``weights`` of
     the margins may be others than those that are counted.
     """
-    families, codes = families_of(margins, candidate_of), code_rows(margins)
+    families, codes = families_of(margins, candidate_of, poll), code_rows(margins)
     counted, of_margins = np.array(margins.data.weights), np.array(weights)
     is_same = np.array_equal(counted, of_margins)
     tables = np.zeros(families.table_cells)
@@ -307,8 +305,3 @@ def group_rows(
 
     spread(work, columns.size, made.threads, poll)
     return out
-
-
-def can_code(margins: MarginRows) -> bool:
-    """Whether every state has room in a code."""
-    return bool((margins.data.arities <= LARGEST_ARITY).all())

@@ -35,11 +35,17 @@ from marginbn.solvers.tree_search import Team as BaseTeam
 ACTIVE_VERTICES = 128
 """Vertices of one convex combination; the lightest leaves when there are more."""
 
-FIRST_SIZE = 1024, 512
-"""Nodes and families of a new store, which doubles when it is full."""
-
 RESERVE = 1024
-"""Free places below which a full store is searched depth first; a path is never this long."""
+"""Free places below which a full store is searched depth first, fewer where a place is large; a
+path that is longer gets more.
+"""
+
+
+def first_pool(encoding: Encoding) -> Pool:
+    """A new store, which doubles when it is full."""
+    places = encoding.places // 3
+    return store.new_pool(encoding.instance, places, max(places // 2, 4), KEPT_VERTICES)
+
 
 LARGEST_DONATION = 128
 """Nodes that change hands at a time when a worker has none."""
@@ -59,7 +65,8 @@ class Worker:
     def __init__(self, encoding: Encoding, seed: int) -> None:
         inst = encoding.instance
         n, n_sets = inst.n_features, inst.first.size
-        self.pool = store.new_pool(inst, *FIRST_SIZE, KEPT_VERTICES)
+        self.pool = first_pool(encoding)
+        self._least = min(RESERVE, encoding.places // 3)
         self.inbox = store.new_pool(inst, 0, 0, KEPT_VERTICES)
         self.work = Workspace(
             records.new_box(n, n_sets),
@@ -116,8 +123,8 @@ class Worker:
                 size = 2 * self.pool.bound.size, 2 * self.pool.constant.size
                 self.pool = grown(self.pool, *size)
                 return
-        self.pool = store.with_room(self.pool, 2 * RESERVE)
-        self.reserve = RESERVE
+        self.pool = store.with_room(self.pool, 2 * self._least)
+        self.reserve = self._least
 
     @property
     def has_news(self) -> bool:
