@@ -46,7 +46,7 @@ from marginbn.proof.record import (
 )
 from marginbn.solvers import TracePoint, solve_structure
 from marginbn.solvers.branch_bound.kernels.records import Box
-from marginbn.solvers.branch_bound.kernels.tree import contains
+from marginbn.solvers.branch_bound.kernels.sides import contains
 from marginbn.solvers.result import Status
 from problems import (
     linear_case,

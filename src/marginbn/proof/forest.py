@@ -24,16 +24,17 @@ from marginbn.proof import record
 from marginbn.proof.certificate import ARC, CANDIDATE, EDGE
 from marginbn.proof.record import Claim, Cutoff, Proof, Relaxation, RoundedMajorant, Visit
 from marginbn.solvers.branch_bound.arrays import encode
-from marginbn.solvers.branch_bound.kernels import records, split
+from marginbn.solvers.branch_bound.kernels import gains, records, split
 from marginbn.solvers.branch_bound.kernels.bound import PRUNED, Incumbent, bound_box
 from marginbn.solvers.branch_bound.kernels.box import propagate
 from marginbn.solvers.branch_bound.kernels.combination import new_bounding
 from marginbn.solvers.branch_bound.kernels.oracle import maximise
 from marginbn.solvers.branch_bound.kernels.records import Box, FloatArray, IntArray
+from marginbn.solvers.branch_bound.kernels.sides import worth_of
 from marginbn.solvers.branch_bound.kernels.tree import accuracy
 from marginbn.solvers.branch_bound.rows import with_all_rows
 from marginbn.solvers.branch_bound.schedule import settings_for
-from marginbn.solvers.branch_bound.workers import ACTIVE_VERTICES, UNLIMITED
+from marginbn.solvers.branch_bound.workers import ACTIVE_VERTICES
 from marginbn.solvers.memory import KEPT_VERTICES
 
 
@@ -49,6 +50,8 @@ class BoxState:
     share: FloatArray
     smoothing: float
     majorant: RoundedMajorant
+    origin: tuple[int, int, float, float] | None = None
+    """Row of the object split on (``gains.py``), side, drop, midpoint of the parent's bracket."""
 
 
 class ForestRelaxation(Relaxation):
@@ -66,7 +69,7 @@ class ForestRelaxation(Relaxation):
         self.inst = inst
         self._n_rivals = inst.rows.shape[0] // max(inst.weights.size, 1)
         self._numbers = numbers  # candidate of the problem -> candidate of the certificate
-        settings = settings_for(self.encoding, cutoff.run.limits)
+        settings = settings_for(cutoff.run.limits)
         # a little beyond the cutoff, so that rounded weights still reach it
         self.settings = settings._replace(stale=0.0, gap=0.7 * cutoff.gap)
         n, n_sets = inst.n_features, inst.first.size
@@ -78,6 +81,7 @@ class ForestRelaxation(Relaxation):
         )
         self._seed = np.array([2 * seed + 1], dtype=np.int64)
         self._root_bound = math.inf
+        self._gains = gains.new_gains(n)
 
     # ------------------------------------------------------------------ the root
 
@@ -89,7 +93,7 @@ class ForestRelaxation(Relaxation):
         if not propagate(inst, self.box):
             raise AssertionError("the first selection proves that the root is not empty")
         mean = np.repeat(inst.weights / max(self._n_rivals, 1), self._n_rivals)
-        maximise(inst, self.box, inst.linear + inst.columns @ mean, UNLIMITED, self.oracle)
+        maximise(inst, self.box, inst.linear + inst.columns @ mean, self.oracle)
         vertices = self.oracle.vertex[None, :].astype(np.int16)
         smoothing = self.settings.smoothing_start * inst.gamma
         majorant = self._majorant(np.zeros((inst.weights.size, self._n_rivals)), 1)
@@ -126,9 +130,22 @@ class ForestRelaxation(Relaxation):
         majorant = self._tighten(claim.bound)
         if inherited.bound < majorant.bound:
             majorant = inherited
-        if majorant.bound <= self.cutoff.value:
+        is_leaf = majorant.bound <= self.cutoff.value
+        if state.origin is not None:
+            row, side, drop, before = state.origin
+            reached = self._cutoff() if is_leaf else self._middle()
+            gains.observe(self._gains, self.inst.n_features, row, side, before - reached, drop)
+        if is_leaf:
             return Visit(majorant.bound, majorant.proof)
         return self._split(majorant)
+
+    def _cutoff(self) -> float:
+        """The value that leaves are pruned at, as the kernels count."""
+        return self.cutoff.value - self.encoding.constant
+
+    def _middle(self) -> float:
+        """Midpoint of the bracket of the box just bounded."""
+        return gains.midpoint(self.bounding.state, self._cutoff())
 
     def _is_single(self) -> bool:
         return bool((self.box.allowed.sum(axis=1) == 1).all() and self.box.classes.sum() == 1)
@@ -139,7 +156,7 @@ class ForestRelaxation(Relaxation):
         vertex = np.append(slots, self.box.classes.argmax()).astype(np.int64)
         self._offer(vertex)
         if self.inst.weights.size == 0:
-            value = maximise(self.inst, self.box, self.inst.linear, UNLIMITED, self.oracle)[0]
+            value = maximise(self.inst, self.box, self.inst.linear, self.oracle)[0]
             return Visit(float(value), Proof())
         chosen = self.inst.columns[records.columns_of(vertex)]
         margins = chosen.sum(axis=0).reshape(-1, self._n_rivals)
@@ -148,7 +165,7 @@ class ForestRelaxation(Relaxation):
 
     def _linear(self, claim: Claim) -> Visit:
         """Without margins the oracle knows the answer."""
-        value, _ = maximise(self.inst, self.box, self.inst.linear, UNLIMITED, self.oracle)
+        value, _ = maximise(self.inst, self.box, self.inst.linear, self.oracle)
         if value > -np.inf:
             self._offer(self.oracle.vertex)
         return Visit(float(value), claim.proof)
@@ -163,7 +180,7 @@ class ForestRelaxation(Relaxation):
         vertices, share = state.vertices[inside], state.share[inside]
         if len(vertices) == 0:
             values = state.majorant.values
-            upper, _ = maximise(self.inst, self.box, values, self.settings.cap, self.oracle)
+            upper, _ = maximise(self.inst, self.box, values, self.oracle)
             if upper == -np.inf:
                 return False
             vertices, share = self.oracle.vertex[None, :].astype(np.int16), np.ones(1)
@@ -202,6 +219,7 @@ class ForestRelaxation(Relaxation):
             self.oracle,
             self.incumbent,
             accuracy(self.settings, self._root_bound, bound, best),
+            math.inf if is_root else worth_of(self.settings, self._gains),
             iterations,
             self.stop,
         )
@@ -231,35 +249,52 @@ class ForestRelaxation(Relaxation):
             u = record.weights_of(dual, inst.weights)
             # a threaded product waits for other processes; this one does not
             gradient = inst.linear + np.einsum("vr,r->v", inst.columns, u)
-        upper, _ = maximise(inst, self.box, gradient, self.settings.cap, self.oracle)
+        upper, _ = maximise(inst, self.box, gradient, self.oracle)
         bound = constant + float(upper) + self.encoding.constant
         return RoundedMajorant(Proof(dual), constant + self.encoding.constant, gradient, bound)
 
     # ------------------------------------------------------------------ splitting
 
     def _split(self, majorant: RoundedMajorant) -> Visit:
-        inst, b = self.inst, self.bounding
-        kind, i, j = split.choose_split(inst, self.box, self.settings, b, self._seed)
+        inst, b, middle = self.inst, self.bounding, self._middle()
+        ranking = split.rank_objects(
+            inst,
+            self.box,
+            self.settings,
+            b,
+            self._gains,
+            middle - self._cutoff(),
+            self._seed,
+        )
+        kind, i, j, drops = gains.NONE, 0, 0, np.zeros(2)
+        if ranking.score.size:
+            best = int(ranking.score.argmax())
+            kind, i, j = (int(part) for part in ranking.objects[best])
+            drops = ranking.drops[best]
         heaviest = np.argsort(-b.share[: b.state.n_active], kind="stable")[:KEPT_VERTICES]
         vertices, share = b.vertices[heaviest].astype(np.int16), b.share[heaviest].copy()
-        if kind == split.NONE:  # every feature is decided: split on the first class parent set
+        if kind == gains.NONE:  # every feature is decided: split on the first class parent set
             j = int(np.flatnonzero(self.box.classes)[0])
         sides = []
         for with_it in (False, True):
             for name in ("allowed", "classes", "edges", "relevant"):
                 getattr(self.child, name)[:] = getattr(self.box, name)
-            if kind == split.NONE:
+            if kind == gains.NONE:
                 self.child.classes[:] &= (np.arange(self.child.classes.size) == j) == with_it
             else:
-                first = with_it != (kind == split.RELEVANCE)
+                first = with_it != (kind == gains.RELEVANCE)
                 split.apply_split(inst, self.child, kind, i, j, first)
             bound = -math.inf
             if propagate(inst, self.child):
                 values = majorant.values
-                upper, _ = maximise(inst, self.child, values, self.settings.cap, self.oracle)
+                upper, _ = maximise(inst, self.child, values, self.oracle)
                 bound = min(majorant.bound, majorant.constant + float(upper))
             smoothing = float(b.state.smoothing)
             state = self._state(self.child, vertices, share, smoothing, majorant)
+            side = 0 if kind == gains.NONE or first else 1
+            if drops[side] > 0:
+                row = gains.object_of(inst.n_features, kind, i, j)
+                state = replace(state, origin=(row, side, float(drops[side]), middle))
             sides.append(Claim(state, bound, majorant.proof))
         decision = self._decision(kind, i, j)
         return Visit(majorant.bound, majorant.proof, decision, (sides[0], sides[1]))
@@ -267,12 +302,12 @@ class ForestRelaxation(Relaxation):
     def _decision(self, kind: int, i: int, j: int) -> record.Decision:
         """A split in the terms of a certificate."""
         n = self.inst.n_features
-        if kind == split.EDGE:
+        if kind == gains.EDGE:
             return EDGE, i + 1, j + 1
-        if kind == split.RELEVANCE:
+        if kind == gains.RELEVANCE:
             return EDGE, 0, i + 1
-        if kind == split.MEMBER:
+        if kind == gains.MEMBER:
             return ARC, 0, i + 1
-        column = records.column_of(n, n if kind == split.NONE else i, j)
-        assert kind in (split.NONE, split.SLOT)
+        column = records.column_of(n, n if kind == gains.NONE else i, j)
+        assert kind in (gains.NONE, gains.SLOT)
         return CANDIDATE, int(self._numbers[self.encoding.candidate_of[column]])

@@ -1,7 +1,8 @@
 """How every kernel is compiled, and where its machine code is kept.
 
 ``fastmath`` stays off: bounds rely on IEEE rounding, and the error terms of the kernels count
-operations in the order in which they are written. ``error_model="numpy"`` only removes the
+operations in the order in which they are written. Only kernels that no bound depends on are
+:func:`reordered`. ``error_model="numpy"`` only removes the
 zero-division checks.
 
 **Stale machine code.** numba's disk cache looks at the file of a function, not at the functions it
@@ -112,10 +113,18 @@ def shared(function: F) -> F:
     return _draft(function, lambda: function)
 
 
-def _draft(function: F, for_python: Callable[[], F]) -> F:
+def reordered(function: F) -> F:
+    """Compile a kernel whose sums may be added in any order, and multiplied and added at once.
+
+    Only for numbers that no bound depends on: which weights come next, never what they prove.
+    """
+    return _draft(function, lambda: entry(function), fastmath={"reassoc", "contract", "nsz"})
+
+
+def _draft(function: F, for_python: Callable[[], F], **more: Any) -> F:
     if not AVAILABLE:
         return entry(function)
-    options = {"nopython": True, "no_cpython_wrapper": True, **OPTIONS}
+    options = {"nopython": True, "no_cpython_wrapper": True, **OPTIONS, **more}
     draft: Any = DraftKernel(function, options, for_python)
     return cast(F, draft)
 

@@ -28,6 +28,7 @@ from marginbn.solvers.branch_bound.kernels.combination import (
     Bounding,
     new_bounding,
 )
+from marginbn.solvers.branch_bound.kernels.gains import NONE, new_gains
 from marginbn.solvers.branch_bound.kernels.oracle import maximise
 from marginbn.solvers.branch_bound.kernels.records import (
     Box,
@@ -36,8 +37,8 @@ from marginbn.solvers.branch_bound.kernels.records import (
     new_box,
     new_oracle,
 )
-from marginbn.solvers.branch_bound.kernels.split import NONE, apply_split, choose_split
-from marginbn.solvers.branch_bound.kernels.tree import contains
+from marginbn.solvers.branch_bound.kernels.sides import contains
+from marginbn.solvers.branch_bound.kernels.split import apply_split, choose_split
 from marginbn.solvers.branch_bound.rows import Reduction, with_all_rows
 from marginbn.solvers.branch_bound.schedule import settings_for
 from marginbn.solvers.run import Limits
@@ -71,7 +72,7 @@ def planted(problem: StructureProblem, encoding: Encoding, seed: int) -> tuple[I
     inst, box = encoding.instance, root_box(encoding)
     n = inst.n_features
     oracle = new_oracle(n, inst.first.size)
-    maximise(inst, box, np.random.default_rng(seed).normal(size=inst.linear.size), 1, oracle)
+    maximise(inst, box, np.random.default_rng(seed).normal(size=inst.linear.size), oracle)
     found = Incumbent(np.zeros(n + 1, np.int64), np.array([-np.inf]), np.zeros(1, np.int64))
     climber = new_climber(inst, seed)
     start, effort = oracle.vertex.copy(), 40 * n * n
@@ -113,17 +114,20 @@ def follow(problem: StructureProblem, seed: int, random_splits: bool) -> int:
     z, value = planted(problem, encoding, seed)
     bounding = few_rows(encoding, z) if seed % 3 else with_all_rows(inst)
     frozen = Incumbent(z.copy(), np.array([value - 1e-5 * abs(value)]), np.zeros(1, np.int64))
-    settings = settings_for(encoding, Limits(), heuristics=False)
+    settings = settings_for(Limits(), heuristics=False)
     settings = settings._replace(random_splits=random_splits)
     cutoff = float(frozen.value[0])
     box, oracle = root_box(encoding), new_oracle(inst.n_features, inst.first.size)
     b = new_bounding(inst, 256, encoding.structure_magnitude)
     b.state.smoothing = settings.smoothing_start * inst.gamma
+    gains = new_gains(inst.n_features)
     dice = np.array([2 * seed + 1], dtype=np.int64)
     for depth in range(10_000):
-        maximise(inst, box, inst.linear, settings.cap, oracle)
+        maximise(inst, box, inst.linear, oracle)
         keep_inside(encoding, box, b, oracle.vertex)
-        outcome = bound_box(bounding, inst, box, settings, b, oracle, frozen, 0.5, 60, NO_STOP)
+        outcome = bound_box(
+            bounding, inst, box, settings, b, oracle, frozen, 0.5, np.inf, 60, NO_STOP
+        )
         assert outcome not in (PRUNED, EMPTY)
         assert b.state.bound >= value
         constant = float(b.state.constant)
@@ -133,7 +137,7 @@ def follow(problem: StructureProblem, seed: int, random_splits: bool) -> int:
         assert contains(inst, box, z)
         assert propagate(inst, box)
         assert contains(inst, box, z)
-        kind, i, j = choose_split(bounding, box, settings, b, dice)
+        kind, i, j = choose_split(bounding, box, settings, b, gains, np.inf, dice)
         if kind == NONE:
             return depth
         box = side_with(encoding, box, kind, i, j, z)
@@ -218,13 +222,13 @@ def test_gradient_stays_off_decided_features(decided: int) -> None:
     box.allowed[decided, n] = True  # {class}
     assert propagate(inst, box)
     oracle = new_oracle(n, inst.first.size)
-    maximise(inst, box, inst.linear, 1, oracle)
+    maximise(inst, box, inst.linear, oracle)
     b = new_bounding(inst, 256, encoding.structure_magnitude)
     b.vertices[0], b.share[0], b.state.n_active = oracle.vertex, 1.0, 1
     b.state.smoothing = 0.45
-    settings = settings_for(encoding, Limits(), heuristics=False)
+    settings = settings_for(Limits(), heuristics=False)
     low = Incumbent(oracle.vertex.copy(), np.array([-np.inf]), np.zeros(1, np.int64))
     whole = with_all_rows(inst)
-    bound_box(whole, inst, box, settings, b, oracle, low, 0.0, 30, NO_STOP)
+    bound_box(whole, inst, box, settings, b, oracle, low, 0.0, np.inf, 30, NO_STOP)
     own = slice(decided * (n + 2), (decided + 1) * (n + 2))
     assert np.array_equal(b.best_g[own], inst.linear[own])

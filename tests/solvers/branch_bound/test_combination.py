@@ -10,7 +10,7 @@ from test_duals import projected
 
 from branch_bound_cases import random_problem
 from marginbn.solvers.branch_bound.arrays import encode
-from marginbn.solvers.branch_bound.kernels import combination
+from marginbn.solvers.branch_bound.kernels import combination, newton
 from marginbn.solvers.branch_bound.kernels.box import propagate
 from marginbn.solvers.branch_bound.kernels.combination import (
     Bounding,
@@ -24,10 +24,20 @@ from marginbn.solvers.branch_bound.rows import with_all_rows
 
 # kernels have no wrapper for Python; these have
 @njit
-def correct(inst, b, gap, time):  # type: ignore[no-untyped-def]
+def newton_step(inst, b, tolerance):  # type: ignore[no-untyped-def]
+    return newton.newton_step(inst, b, combination.new_balance(inst, b), tolerance)
+
+
+@njit
+def second_order(inst, b):  # type: ignore[no-untyped-def]
     balance = combination.new_balance(inst, b)
-    combination.correct(inst, b, balance, gap, time)
-    return balance
+    level, hessian = newton.second_order(inst, b, balance)
+    return level, hessian
+
+
+@njit
+def maximise_quadratic(hessian, level, share, tolerance):  # type: ignore[no-untyped-def]
+    return newton.maximise_quadratic(hessian, level, share, tolerance)
 
 
 @njit
@@ -37,7 +47,9 @@ def make_room(inst, b):  # type: ignore[no-untyped-def]
 
 @njit
 def step_towards(inst, b, target, worst, slope):  # type: ignore[no-untyped-def]
-    combination.step_towards(inst, b, combination.new_balance(inst, b), target, worst, slope)
+    balance = combination.new_balance(inst, b)
+    into = combination.find_vertex(inst, b, balance, target)
+    combination.step_between(inst, b, balance, into, worst, slope)
 
 
 def random_combination(seed: int, active: int = 16) -> tuple[Instance, Bounding]:
@@ -51,7 +63,7 @@ def random_combination(seed: int, active: int = 16) -> tuple[Instance, Bounding]
     oracle = new_oracle(inst.n_features, inst.first.size)
     found = []
     for _ in range(40):
-        maximise(inst, box, rng.normal(size=inst.linear.size), 99, oracle)
+        maximise(inst, box, rng.normal(size=inst.linear.size), oracle)
         found.append(oracle.vertex.copy())
     vertices = np.unique(found, axis=0)[: min(6, active)]
     b = new_bounding(inst, active, encoding.structure_magnitude)
@@ -89,12 +101,12 @@ def shares(b: Bounding) -> np.ndarray:
 
 
 @pytest.mark.parametrize("seed", range(30))
-def test_a_correction_climbs_and_keeps_a_convex_combination(seed: int) -> None:
+def test_a_step_climbs_and_keeps_a_convex_combination(seed: int) -> None:
     """Shares stay a distribution, t stays theirs, and the smoothed objective never falls."""
     inst, b = random_combination(seed)
     before = smoothed(inst, b, shares(b))
     for _ in range(4):
-        correct(inst, b, 0.0, 1e9)
+        newton_step(inst, b, 0.0)
         after = smoothed(inst, b, shares(b))
         assert after >= before - 1e-9 * (1 + abs(before))
         before = after
@@ -106,13 +118,16 @@ def test_a_correction_climbs_and_keeps_a_convex_combination(seed: int) -> None:
 
 
 @pytest.mark.parametrize("seed", range(12))
-def test_corrections_reach_the_optimum_over_the_vertices(seed: int) -> None:
-    """Another solver on the same small concave problem agrees."""
+def test_steps_reach_the_optimum_over_the_vertices(seed: int) -> None:
+    """Another solver on the same small concave problem agrees; twenty steps are enough."""
     inst, b = random_combination(seed)
     vertices, begin = b.vertices[: b.state.n_active].copy(), shares(b)
     known = b._replace(vertices=vertices)
-    for _ in range(200):
-        correct(inst, b, 0.0, 1e9)
+    b.share[:], mixed = 0.999 * b.share, 0.001 / len(begin)  # every vertex keeps some weight
+    b.share[: len(begin)] += mixed
+    load_margins(inst, b)
+    for _ in range(20):
+        newton_step(inst, b, 0.0)
     value = smoothed(inst, b, shares(b))
     other = minimize(
         lambda share: -smoothed(inst, known, share),
@@ -124,37 +139,69 @@ def test_corrections_reach_the_optimum_over_the_vertices(seed: int) -> None:
     assert value >= -other.fun - 0.02 * (-other.fun - first) - 1e-6 * (1 + abs(value))
 
 
-@pytest.mark.parametrize("seed", range(12))
-def test_levels_are_slopes(seed: int) -> None:
-    """level_k = linear . vertex_k + T_k . p."""
+@pytest.mark.parametrize("seed", range(20))
+def test_levels_and_bends_are_derivatives(seed: int) -> None:
+    """Differences of the smoothed objective, by its definition, between shares nearby."""
     inst, b = random_combination(seed)
-    balance = correct(inst, b, 0.0, 1e9)
-    for k in range(b.state.n_active):
-        vertex = b.vertices[k]
-        linear = sum(inst.linear[i * (inst.n_features + 2) + s] for i, s in enumerate(vertex))
-        assert balance.margins[k] == pytest.approx(margins_of(inst, vertex), abs=1e-9)
-        level = linear + margins_of(inst, vertex) @ balance.p
-        assert balance.level[k] == pytest.approx(level, abs=1e-7)
+    b.state.smoothing = 2.0 * inst.gamma + 0.1  # most samples bend, and few change their support
+    level, hessian = second_order(inst, b)
+    here, h = shares(b), 1e-4
+    value = smoothed(inst, b, here)
+    for k in range(1, len(here)):
+        move = np.zeros(len(here))
+        move[k], move[0] = h, -h
+        up, down = smoothed(inst, b, here + move), smoothed(inst, b, here - move)
+        slope, bend = (up - down) / (2 * h), (2 * value - up - down) / h**2
+        direction = move / h
+        scale = 1 + abs(hessian).max()
+        assert slope == pytest.approx(level @ direction, abs=1e-3 * scale)
+        assert bend == pytest.approx(direction @ hessian @ direction, abs=0.02 * scale)
 
 
-@pytest.mark.parametrize("gap", [-1.0, 0.0])
-def test_a_single_vertex_stays(gap: float) -> None:
+@pytest.mark.parametrize("seed", range(20))
+def test_quadratic_equals_another_solver(seed: int) -> None:
+    """Over the simplex, H of any rank."""
+    rng = np.random.default_rng(seed)
+    k = int(rng.integers(2, 9))
+    x = rng.normal(size=(k, int(rng.integers(1, 10))))
+    hessian, level, begin = x @ x.T, rng.normal(size=k), rng.dirichlet(np.ones(k))
+
+    def value(share: np.ndarray) -> float:
+        move = share - begin
+        return float(level @ move - 0.5 * move @ hessian @ move)
+
+    share = begin.copy()
+    for _ in range(50):  # each goes on where the one before ran out of pairs
+        here = level - hessian @ (share - begin)
+        maximise_quadratic(hessian, here, share, 1e-9)
+    other = minimize(
+        lambda z: -value(z),
+        begin,
+        bounds=[(0, 1)] * k,
+        constraints={"type": "eq", "fun": lambda z: z.sum() - 1},
+    )
+    assert share.min() >= 0
+    assert share.sum() == pytest.approx(1)
+    assert value(share) >= -other.fun - 1e-5
+
+
+@pytest.mark.parametrize("tolerance", [-1.0, 0.0])
+def test_a_single_vertex_stays(tolerance: float) -> None:
     """Whatever rounding made of what the oracle promised."""
     inst, b = random_combination(3)
     b.share[0], b.state.n_active = 1.0, 1
     load_margins(inst, b)
-    correct(inst, b, gap, 1e9)
+    newton_step(inst, b, tolerance)
     assert (b.state.n_active, b.share[0]) == (1, 1.0)
 
 
-def test_no_time_no_step() -> None:
-    """And a gap that is wide enough also means none."""
-    for gap, time in ((0.0, 0.0), (1e99, 1e9)):
-        inst, b = random_combination(5)
-        before, t = shares(b), b.t.copy()
-        correct(inst, b, gap, time)
-        assert shares(b).tolist() == before.tolist()
-        assert b.t.tolist() == t.tolist()
+def test_equal_slopes_mean_no_step() -> None:
+    """Nothing moves where nothing is to be gained."""
+    inst, b = random_combination(5)
+    before, t = shares(b), b.t.copy()
+    assert not newton_step(inst, b, 1e99)
+    assert shares(b).tolist() == before.tolist()
+    assert b.t.tolist() == t.tolist()
 
 
 @pytest.mark.parametrize("seed", range(6))

@@ -26,7 +26,6 @@ class Encoding:
     constant: float  # what the objective adds to the kernels' value (samples without rivals)
     candidate_of: IntArray  # (K,) candidate of every column, -1 where the column does not exist
     structure_magnitude: float  # see ``kernels/bound.py``
-    slot_discount: float  # how much less a slot is worth as a split than its drop says
     places: int  # of the smallest store of open nodes
     coded: Coded | None = None  # codes and tables instead of coefficients
 
@@ -111,7 +110,6 @@ def encode(
         constant,
         candidate_of,
         structure_magnitude(magnitude, n),
-        _slot_discount(problem),
         BranchBoundShape.of(problem).smallest_places,
         coded,
     )
@@ -190,17 +188,6 @@ def _reserve(handle: int, size: int) -> None:
             f"the coefficients need {size / 1e9:.1f} GB in {tempfile.gettempdir()}: "
             f"{error.strerror}; set TMPDIR to a larger disk, or raise memory_limit"
         ) from error
-
-
-def _slot_discount(problem: StructureProblem) -> float:
-    """0.03, but 1 where every sample has one margin or gamma is small.
-
-    Measured: discounting slots hurts there. On chess the gap at equal work is 0.69 % with 0.03 and
-    0.41 % with 1, lymphography at p = 0.6 is open after 8 s and proved in 3.5 s; on vehicle at p =
-    0.9 it is the other way round, 1.61 % and 1.68 % (with 0.3).
-    """
-    margins = problem.margins
-    return 1.0 if margins is not None and (margins.n_rivals == 1 or problem.gamma < 1.0) else 0.03
 
 
 def _columns(problem: StructureProblem) -> tuple[IntArray, IntArray, IntArray]:

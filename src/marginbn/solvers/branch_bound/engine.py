@@ -96,7 +96,7 @@ class Search(SearchTree):
         self.name = solver.name
         self.encoding = encoding
         self.heuristics = solver.heuristics
-        settings = settings_for(encoding, run.limits, solver.heuristics)
+        settings = settings_for(run.limits, solver.heuristics)
         self.settings = settings._replace(random_splits=solver.random_splits)
         self.main = self.team.workers[0]
         self.root = new_box(encoding.n_features, encoding.instance.first.size)
@@ -242,14 +242,14 @@ class Search(SearchTree):
             gradient = inst.linear + inst.columns @ mean
         else:
             gradient = inst.linear + self.encoding.coded.class_sums.sum(axis=0) / rivals[0]
-        maximise(inst, self.root, gradient, UNLIMITED, oracle)
+        maximise(inst, self.root, gradient, oracle)
         return oracle.vertex.copy()
 
     def _open_root(self, vertex: IntArray) -> None:
         """Push the root with the trivial majorant, or with that of another gamma."""
         inst, work, pool = self.encoding.instance, self.main.work, self.main.pool
         b = work.bounding
-        upper, _ = maximise(inst, self.root, inst.linear, self.settings.cap, work.oracle)
+        upper, _ = maximise(inst, self.root, inst.linear, work.oracle)
         b.best_g[:] = inst.linear
         error = bound_error(inst, b.state, UNTOUCHED)
         b.state.unused = b.state.total_weight
@@ -273,7 +273,7 @@ class Search(SearchTree):
         gradient[existing] = known.gradient[self.encoding.candidate_of[existing]]
         inst = self.encoding.instance
         constant = inst.gamma * known.unused + known.constant + error
-        upper, _ = maximise(inst, self.root, gradient, self.settings.cap, work.oracle)
+        upper, _ = maximise(inst, self.root, gradient, work.oracle)
         if constant + upper < b.state.bound:
             b.state.unused, b.state.constant = known.unused, constant
             b.state.bound = constant + upper

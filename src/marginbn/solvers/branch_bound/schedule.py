@@ -15,32 +15,22 @@ from marginbn.solvers.branch_bound.kernels.records import Box, FloatArray, IntAr
 from marginbn.solvers.branch_bound.rows import Rows
 from marginbn.solvers.run import Limits
 
-MANY_FEATURES = 30
-"""Chosen between german (20), whose proof more accuracy makes slower, and spambase (57), whose gap
-it makes smaller.
-"""
 
-LARGEST_CAP = 8
-"""Parent sets of the class that the oracle looks into; without margins all: then it is exact."""
-
-
-def settings_for(encoding: Encoding, limits: Limits, heuristics: bool = True) -> Settings:
-    """The recommended numbers. With many features a box is far from decided even where its bound is
-    near the incumbent, and stays worth an accurate bound for longer.
-    """
-    inst = encoding.instance
+def settings_for(limits: Limits, heuristics: bool = True) -> Settings:
+    """The recommended numbers."""
     return Settings(
-        cap=LARGEST_CAP if inst.weights.size else inst.first.size,
         smoothing_start=0.45,
         smoothing_floor=0.01,
         smoothing_factor=0.6,
         smoothing_reset=1.0,
         stale=0.01,
-        correction=2.0,
         accuracy=0.5,
-        accuracy_top=0.04,
-        top=0.15 if inst.n_features > MANY_FEATURES else 0.4,
-        slot_discount=encoding.slot_discount,
+        accuracy_top=0.2,
+        top=0.15,
+        worth=0.7,
+        believed=4,
+        trials=4,
+        trial_iterations=10,
         patience=1.5,
         iterations=50,
         root_iterations=1000,
@@ -149,7 +139,7 @@ def simple_starts(
         classes = np.zeros_like(root.classes)
         classes[alone] = True
         inst = encoding.instance
-        value, _ = maximise(inst, root._replace(classes=classes), likelihood, 1, oracle)
+        value, _ = maximise(inst, root._replace(classes=classes), likelihood, oracle)
         if value > -np.inf:
             starts.append(oracle.vertex.copy())
     return starts

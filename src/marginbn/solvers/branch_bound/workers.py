@@ -24,9 +24,11 @@ from marginbn.solvers.branch_bound.arrays import Encoding
 from marginbn.solvers.branch_bound.kernels import records, store
 from marginbn.solvers.branch_bound.kernels.bound import Incumbent
 from marginbn.solvers.branch_bound.kernels.combination import new_bounding
+from marginbn.solvers.branch_bound.kernels.gains import new_gains
 from marginbn.solvers.branch_bound.kernels.records import Box, Instance, IntArray
+from marginbn.solvers.branch_bound.kernels.sides import Workspace
 from marginbn.solvers.branch_bound.kernels.store import Pool, grown
-from marginbn.solvers.branch_bound.kernels.tree import EXHAUSTED, POOL_FULL, Workspace
+from marginbn.solvers.branch_bound.kernels.tree import EXHAUSTED, POOL_FULL
 from marginbn.solvers.branch_bound.saved_tree import OpenNodes, load
 from marginbn.solvers.memory import KEPT_VERTICES
 from marginbn.solvers.tree_search import REST, SEED_STEP
@@ -72,6 +74,8 @@ class Worker:
             records.new_box(n, n_sets),
             records.new_oracle(n, n_sets),
             new_bounding(inst, ACTIVE_VERTICES, encoding.structure_magnitude),
+            new_bounding(inst, ACTIVE_VERTICES, encoding.structure_magnitude),
+            new_gains(n),
             np.array([2 * seed + 1], dtype=np.int64),
         )
         self.incumbent = Incumbent(
@@ -147,6 +151,8 @@ class Team(BaseTeam[tuple[float, IntArray]]):
         self.node_limit = node_limit
         self.store_bytes = store_bytes
         self.workers = [Worker(encoding, seed + SEED_STEP * k) for k in range(n_workers)]
+        for worker in self.workers[1:]:  # what one learns about splits is known to all
+            worker.work = worker.work._replace(gains=self.workers[0].work.gains)
         self._is_resting = False
         self._best: tuple[float, IntArray] | None = None
 

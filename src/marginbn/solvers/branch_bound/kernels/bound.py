@@ -1,4 +1,4 @@
-"""Bound of one box by pairwise Frank-Wolfe on the smoothed objective.
+"""Bound of one box by Frank-Wolfe on the smoothed objective, all its vertices kept in balance.
 
 The relaxation is ``max f(eta)`` over the convex hull of the box, f concave and piecewise linear.
 Its dual is
@@ -7,14 +7,16 @@ Its dual is
     with  u >= 0,  sum_c u_mc <= w_m,
 
 an upper bound for *every* feasible u. eta is a convex combination of vertices with margins t; u
-comes from t by smoothing (``duals.py``), the oracle gives D(u) and the vertex to move to, weight
-moves from the worst active vertex to it, and then among all active vertices (``combination.py``).
+comes from t by smoothing (``duals.py``), the oracle gives D(u) and a new vertex, and a Newton step
+moves weight among all of them (``newton.py``); where it does not get anywhere, weight moves from
+the worst vertex to the new one (``combination.py``).
 
 Small changes of u are not carried out (they would cost a row of the gradient each) until the
 bracket ``D(u) - f(eta)`` has not narrowed for some iterations: near the end the small ones matter.
 
 The loop ends when the box is pruned, when ``f(eta) > cutoff`` shows that no u can prune it and the
-bracket is small against the distance to the cutoff, when the smoothing is at its floor and nothing
+bracket is small against the distance to the cutoff and against what a split gains, when the
+smoothing is at its floor and nothing
 moves, when the progress of the last iterations promises no pruning soon, or when the iterations
 granted are used up.
 
@@ -52,6 +54,7 @@ import numpy as np
 
 from marginbn.solvers.branch_bound.kernels import combination, duals, records
 from marginbn.solvers.branch_bound.kernels.combination import Balance, Bounding, BoundState
+from marginbn.solvers.branch_bound.kernels.newton import newton_step
 from marginbn.solvers.branch_bound.kernels.oracle import maximise
 from marginbn.solvers.branch_bound.kernels.records import Box, FloatArray, Instance, IntArray
 from marginbn.solvers.compile import kernel, shared
@@ -118,6 +121,9 @@ SMOOTHED_OUT = 0.3
 is reduced.
 """
 
+EQUAL_SLOPES = 0.1
+"""Part of what the oracle promises that the balance of the vertices at hand need not be better."""
+
 STANDSTILL = 1e-7
 """At the floor of the smoothing: no vertex promises more than this part of the bound."""
 
@@ -125,17 +131,18 @@ STANDSTILL = 1e-7
 class Settings(NamedTuple):
     """Numbers that steer the search; none of them can make a bound wrong."""
 
-    cap: int  # class sets evaluated exactly per oracle call
     smoothing_start: float  # mu of the root, in units of gamma
     smoothing_floor: float
     smoothing_factor: float
     smoothing_reset: float  # children start with their parent's smoothing times this
     stale: float  # see duals.py
-    correction: float  # see combination.py
     accuracy: float  # theta: bracket against distance to the cutoff at which a box is split
     accuracy_top: float  # the same while the bound is far from the incumbent
     top: float  # "far": more than this part of the distance at the root
-    slot_discount: float  # kappa: re-rooting splits are worth less than their drop says
+    worth: float  # in units of what splits gain: brackets smaller than that are not
+    believed: int  # observations of each side after which the gain to expect is believed
+    trials: int  # objects that one node tries out
+    trial_iterations: int  # of each side
     patience: float  # windows that pruning may still take at the present progress, below the top
     iterations: int  # largest number per box
     root_iterations: int
@@ -218,10 +225,12 @@ def bound_box(
     oracle: records.Oracle,
     incumbent: Incumbent,
     theta: float,
+    worth: float,
     iterations: int,
     stop: IntArray,
 ) -> int:
-    """Tighten the bound of a box; starts from the active vertices and their smoothing.
+    """Tighten the bound of a box; starts from the active vertices and their smoothing, ends when
+    the bracket is below theta times the distance to the cutoff and below ``worth``.
 
     ``full`` has all rows and scores what might be a better structure.
     """
@@ -235,10 +244,8 @@ def bound_box(
     narrowest, lull = np.inf, 0
     for iteration in range(iterations):
         stale = settings.stale if lull < LULL else 0.0
-        operations, n_changed = _refresh_gradient(
-            inst, b, work, stale, n_spans, iteration, operations
-        )
-        upper, value = maximise(inst, box, work.g, settings.cap, oracle)
+        operations = _refresh_gradient(inst, b, work, stale, n_spans, iteration, operations)
+        upper, value = maximise(inst, box, work.g, oracle)
         if upper == -np.inf:
             return EMPTY
         b.state.iterations += 1
@@ -254,10 +261,8 @@ def bound_box(
             if settings.patience * (before - b.state.bound) < b.state.bound - cutoff:
                 return SPLIT
             before = b.state.bound
-        time = combination.ARC_TIME * oracle.solved[0] * inst.n_features**2
-        time += combination.COLUMN_TIME * n_changed * inst.linear.size
         if not _advance(
-            inst, b, work, balance, settings, oracle.vertex, value, theta, cutoff, time
+            inst, b, work, balance, settings, oracle.vertex, value, theta, worth, cutoff
         ):
             return SPLIT
         bracket = b.state.bound - b.state.relaxed
@@ -276,9 +281,9 @@ def _refresh_gradient(
     n_spans: int,
     iteration: int,
     operations: float,
-) -> tuple[float, int]:
+) -> float:
     """Dual weights of t and their gradient; the constant goes to the state. Returns what the
-    gradient counts in the rounding allowance, and the number of rows that changed.
+    gradient counts in the rounding allowance.
     """
     mu = b.state.smoothing
     count, unused = duals.update_duals(inst, b.t, mu, stale, work.u, work.changed, work.delta)
@@ -295,7 +300,7 @@ def _refresh_gradient(
         constant += work.u[r] * work.fixed[r]
     b.state.new_constant = constant
     b.state.new_unused = unused + inst.offset / inst.gamma
-    return operations, count
+    return operations
 
 
 @kernel
@@ -320,19 +325,19 @@ def _advance(
     target: IntArray,
     value: float,
     theta: float,
+    worth: float,
     cutoff: float,
-    time: float,
 ) -> bool:
-    """Stop rules, one pairwise step towards a new vertex, which took ``time`` to find, and a
-    correction; False when the box should be split.
+    """Stop rules, then a Newton step over the active vertices and the new one; False when the box
+    should be split.
     """
     combination.make_room(b, balance)
     worst, at_eta = combination.worst_vertex(inst, b, work.g)
     relaxed = duals.objective_of_margins(inst, b.t)
-    relaxed += combination.linear_of_active(inst, b, inst.linear)
+    relaxed += combination.linear_of_active(b, balance)
     b.state.relaxed = relaxed
     bracket = b.state.bound - relaxed
-    if relaxed > cutoff and bracket < theta * (b.state.bound - cutoff):
+    if relaxed > cutoff and bracket < min(worth, theta * (b.state.bound - cutoff)):
         return False
     frank_wolfe_gap = value - at_eta
     if frank_wolfe_gap < SMOOTHED_OUT * bracket:
@@ -343,8 +348,9 @@ def _advance(
     slope = duals.linear_of_vertex(inst, work.g, target)
     slope -= duals.linear_of_vertex(inst, work.g, b.vertices[worst])
     if slope > 0.0:
-        combination.step_towards(inst, b, balance, target, worst, slope)
+        new = combination.find_vertex(inst, b, balance, target)
+        if not newton_step(inst, b, balance, EQUAL_SLOPES * frank_wolfe_gap):
+            combination.step_between(inst, b, balance, new, worst, slope)
     elif b.state.smoothing <= settings.smoothing_floor * inst.gamma:
         return False
-    combination.correct(inst, b, balance, frank_wolfe_gap, settings.correction * time)
     return True

@@ -4,13 +4,7 @@
 *pairwise step* moves weight from one vertex to another along ``T_a - T_b``, as far as the smoothed
 objective grows (``gradient.py``).
 
-**Corrections.** A new vertex costs an oracle call and a pass over all columns of the gradient. The
-vertices at hand can be balanced against each other without either: with p the dual weights of t,
-the *level* of vertex k, ``linear . vertex_k + T_k . p``, is the slope of the smoothed objective
-towards it, and changes only by the rows whose weight changed. So weight moves from the lowest level
-to the highest until they differ by less than what the last oracle call promised: then a new vertex
-is worth its price again. The steps cost no more than ``Settings.correction`` times the work of the
-oracle and the gradient, both estimated in nanoseconds from counts, so runs do not depend on clocks.
+Between two steps to new vertices the weights of those at hand are balanced (``newton.py``).
 """
 
 from __future__ import annotations
@@ -23,24 +17,8 @@ from marginbn.solvers.branch_bound.kernels import duals, records
 from marginbn.solvers.branch_bound.kernels.records import FloatArray, Instance, IntArray
 from marginbn.solvers.compile import entry, kernel
 
-ROW_TIME, CHANGE_TIME = 15.0, 0.8
-"""Very roughly, nanoseconds per row, and per changed row and vertex, of a step between vertices at
-hand.
-"""
-
-ARC_TIME, COLUMN_TIME = 8.0, 0.4
-"""The same per arc of an arborescence (11 to 17 were measured), and per changed row and column of a
-gradient.
-"""
-
 LIGHT = 1e-12
 """A vertex with no more weight than this is dropped: it is what rounding left of it."""
-
-MOST_STEPS = 40
-"""Steps of one correction."""
-
-STALE = 0.001
-"""Changes of a dual weight, in units of its largest value, that corrections overlook."""
 
 
 class BoundState:
@@ -73,12 +51,11 @@ class Bounding(NamedTuple):
 class Balance(NamedTuple):
     """The active vertices side by side."""
 
-    margins: FloatArray  # (active, R)
-    level: FloatArray  # (active,)
-    p: FloatArray  # (R,) dual weights that the levels belong to
-    direction: FloatArray  # (R,)
-    changed: IntArray  # (R + BLOCK,) scratch
-    delta: FloatArray  # (R + BLOCK,) scratch
+    margins: FloatArray  # (active, R) of every vertex
+    linear: FloatArray  # (active,) their linear scores
+    p: FloatArray  # (R,) scratch: dual weights
+    direction: FloatArray  # (R,) scratch
+    listed: IntArray  # (R,) scratch
 
 
 def new_bounding(inst: Instance, active: int, structure: float) -> Bounding:
@@ -105,10 +82,9 @@ def new_balance(inst: Instance, b: Bounding) -> Balance:
     balance = Balance(
         np.empty((b.share.size, n_rows)),
         np.empty(b.share.size),
-        np.zeros(n_rows),
         np.empty(n_rows),
-        np.empty(n_rows + duals.BLOCK, dtype=np.int64),
-        np.empty(n_rows + duals.BLOCK),
+        np.empty(n_rows),
+        np.empty(n_rows, dtype=np.int64),
     )
     for k in range(b.state.n_active):
         _load_vertex(inst, b, balance, k)
@@ -117,15 +93,12 @@ def new_balance(inst: Instance, b: Bounding) -> Balance:
 
 @kernel
 def _load_vertex(inst: Instance, b: Bounding, balance: Balance, k: int) -> None:
-    """Margins and level of active vertex k."""
+    """Margins and linear score of active vertex k."""
     margins = balance.margins[k]
     for r in range(margins.size):
         margins[r] = 0.0
     duals.add_vertex_margins(inst, b.vertices[k], 1.0, margins)
-    level = duals.linear_of_vertex(inst, inst.linear, b.vertices[k])
-    for r in range(margins.size):
-        level += margins[r] * balance.p[r]
-    balance.level[k] = level
+    balance.linear[k] = duals.linear_of_vertex(inst, inst.linear, b.vertices[k])
 
 
 @kernel
@@ -163,86 +136,37 @@ def worst_vertex(inst: Instance, b: Bounding, g: FloatArray) -> tuple[int, float
 
 
 @kernel
-def linear_of_active(inst: Instance, b: Bounding, g: FloatArray) -> float:
-    """g . eta of the convex combination."""
+def linear_of_active(b: Bounding, balance: Balance) -> float:
+    """Linear score of eta."""
     total = 0.0
     for k in range(b.state.n_active):
-        total += b.share[k] * duals.linear_of_vertex(inst, g, b.vertices[k])
+        total += b.share[k] * balance.linear[k]
     return total
 
 
 @kernel
-def step_towards(
-    inst: Instance, b: Bounding, balance: Balance, target: IntArray, worst: int, slope: float
-) -> None:
-    """Move weight from an active vertex to any vertex of the box."""
-    _step(inst, b, balance, _find_vertex(inst, b, balance, target), worst, slope)
-
-
-@kernel
-def _step(
+def step_between(
     inst: Instance, b: Bounding, balance: Balance, into: int, worst: int, slope: float
 ) -> None:
-    """Move weight between two active vertices."""
+    """Move weight between two active vertices; ``slope`` is that of the smoothed objective."""
     plus, minus, direction = balance.margins[into], balance.margins[worst], balance.direction
     for r in range(direction.size):
         direction[r] = plus[r] - minus[r]
-    linear = duals.linear_of_vertex(inst, inst.linear, b.vertices[into])
-    linear -= duals.linear_of_vertex(inst, inst.linear, b.vertices[worst])
+    linear = balance.linear[into] - balance.linear[worst]
     largest = b.share[worst]
     s = duals.step_length(
-        inst, b.t, direction, b.state.smoothing, slope, linear, largest, balance.changed
+        inst, b.t, direction, b.state.smoothing, slope, linear, largest, balance.listed
     )
     for r in range(direction.size):
         b.t[r] += s * direction[r]
     b.share[into] += s
     b.share[worst] -= s
     if s >= largest or b.share[worst] <= LIGHT:
-        _remove_vertex(b, balance, worst)
+        remove_vertex(b, balance, worst)
 
 
 @kernel
-def correct(inst: Instance, b: Bounding, balance: Balance, gap: float, time: float) -> None:
-    """Steps between active vertices while their levels differ by more than ``gap`` and the time,
-    in the nanoseconds of the estimates, lasts.
-    """
-    level, margins = balance.level, balance.margins
-    time = min(time, MOST_STEPS * ROW_TIME * balance.p.size)
-    while time > 0.0:
-        count, _ = duals.update_duals(
-            inst, b.t, b.state.smoothing, STALE, balance.p, balance.changed, balance.delta
-        )
-        best, worst = 0, 0
-        for k in range(b.state.n_active):
-            level[k] += _change(margins[k], balance.changed, balance.delta, count)
-            if level[k] > level[best]:
-                best = k
-            if level[k] < level[worst]:
-                worst = k
-        slope = level[best] - level[worst]
-        if slope <= max(gap, 0.0):
-            return
-        time -= ROW_TIME * balance.p.size + CHANGE_TIME * count * b.state.n_active
-        _step(inst, b, balance, best, worst, slope)
-
-
-@kernel
-def _change(margins: FloatArray, changed: IntArray, delta: FloatArray, count: int) -> float:
-    """sum_a delta_a margins[changed_a]; four sums at a time need not wait for each other."""
-    s0, s1, s2, s3 = 0.0, 0.0, 0.0, 0.0
-    last = count // 4 * 4
-    for a in range(0, last, 4):
-        s0 += delta[a] * margins[changed[a]]
-        s1 += delta[a + 1] * margins[changed[a + 1]]
-        s2 += delta[a + 2] * margins[changed[a + 2]]
-        s3 += delta[a + 3] * margins[changed[a + 3]]
-    for a in range(last, count):
-        s0 += delta[a] * margins[changed[a]]
-    return (s0 + s1) + (s2 + s3)
-
-
-@kernel
-def _find_vertex(inst: Instance, b: Bounding, balance: Balance, target: IntArray) -> int:
+def find_vertex(inst: Instance, b: Bounding, balance: Balance, target: IntArray) -> int:
     """Index of a vertex among the active ones, added with weight 0 if it is new."""
     for k in range(b.state.n_active):
         same = True
@@ -261,14 +185,14 @@ def _find_vertex(inst: Instance, b: Bounding, balance: Balance, target: IntArray
 
 
 @kernel
-def _remove_vertex(b: Bounding, balance: Balance, k: int) -> None:
+def remove_vertex(b: Bounding, balance: Balance, k: int) -> None:
     """Drop an active vertex; the last one takes its place."""
     last = b.state.n_active - 1
     if k != last:
         records.copy_array(b.vertices[last], b.vertices[k])
         records.copy_array(balance.margins[last], balance.margins[k])
         b.share[k] = b.share[last]
-        balance.level[k] = balance.level[last]
+        balance.linear[k] = balance.linear[last]
     b.state.n_active = last
 
 
@@ -284,6 +208,6 @@ def make_room(b: Bounding, balance: Balance) -> None:
     rest, margins = 1.0 - b.share[lightest], balance.margins[lightest]
     for r in range(margins.size):
         b.t[r] = (b.t[r] - b.share[lightest] * margins[r]) / rest
-    _remove_vertex(b, balance, lightest)
+    remove_vertex(b, balance, lightest)
     for k in range(b.state.n_active):
         b.share[k] /= rest

@@ -26,9 +26,19 @@ in different components, hence
 A structure with class set S is at hand too: the best one without class parents, its members of S
 made {} (removing arcs leaves a forest). The best of these for all S begins the search, and often
 ends it: then class sets are evaluated exactly in decreasing order of UB_S until the best value
-reaches the next UB_S, or ``cap`` have been evaluated *and* one of them was feasible. Relevant
-features lose {} unless they are parents of the class; should that leave nothing, B is taken without
-this restriction, which only weakens the bound.
+reaches the next UB_S. All of them are looked at: a limit on their number leaves a gap between the
+bound and the vertex that no dual weights can close.
+
+*Pairs* are many, and UB_S charges their members as if one did not change the price of the other.
+Before the first pair with j is evaluated, the problem with j made {} is solved once. With B_j its
+value and rce_j its reduced costs
+
+    UB_{j,l} = min(UB_{j,l},  g_S + B_j - rce_j(l))
+
+for all l at once, by the same argument one level further down.
+
+Relevant features lose {} unless they are parents of the class; should that leave nothing, B is
+taken without this restriction, which only weakens the bound; pairs are then left as they are.
 """
 
 from __future__ import annotations
@@ -58,33 +68,34 @@ SAME = 1e-12
 
 
 @entry
-def maximise(
-    inst: Instance, box: Box, g: FloatArray, cap: int, oracle: Oracle
-) -> tuple[float, float]:
-    """Upper bound on ``g . eta`` over the box, and the value of ``oracle.vertex`` (-inf, -inf if
-    the box is empty).
+def maximise(inst: Instance, box: Box, g: FloatArray, oracle: Oracle) -> tuple[float, float]:
+    """Upper bound on ``g . eta`` over the box, which is the maximum up to rounding, and the value
+    of ``oracle.vertex`` (-inf, -inf if the box is empty).
     """
     base, relaxed = maximise_base(box, g, oracle)
     if base <= MISSING:
         return -np.inf, -np.inf
     oracle.solved[0] = 1
     class_bounds(inst, box, g, base, oracle)
-    best, evaluated = -np.inf, 0
+    best = -np.inf
     if not relaxed:
         best = _cut_base(inst, box, g, base, oracle)
     upper = oracle.upper
+    is_tight = np.full(box.component.size, relaxed)
     while True:
         s = int(np.argmax(upper))
         if upper[s] <= MISSING or upper[s] <= best:
             break
         if upper[s] - best < SAME * abs(best):
             return upper[s], best
-        if evaluated >= cap and best > MISSING:
-            return upper[s], best
+        oracle.solved[0] += 1
+        j, k = inst.first[s], inst.second[s]
+        if k >= 0 and not is_tight[j] and not is_tight[k]:
+            _tighten_pairs(inst, box, g, j, oracle)
+            is_tight[j] = True
+            continue
         upper[s] = FORBIDDEN
         value = _evaluate_class_set(inst, box, g, s, base, relaxed, oracle)
-        evaluated += 1
-        oracle.solved[0] += 1
         if value > best:
             best = value
             copy_array(oracle.other, oracle.vertex)
@@ -285,6 +296,30 @@ def class_bounds(inst: Instance, box: Box, g: FloatArray, base: float, oracle: O
         if inst.second[s] >= 0:
             value -= cost[inst.second[s]]
         oracle.upper[s] = value
+
+
+@kernel
+def _tighten_pairs(inst: Instance, box: Box, g: FloatArray, j: int, oracle: Oracle) -> None:
+    """Bounds of all class sets with feature j, from the best structure in which j is {}."""
+    n = box.allowed.shape[0]
+    offset = column_of(n, n, 0)
+    trial = new_graph(n)
+    copy_array(oracle.graph.arcs, trial.arcs)
+    copy_array(oracle.graph.root_slot, trial.root_slot)
+    _force_empty(g, j, trial)
+    base = solve_graph(box, trial, oracle.tree)
+    for s in range(box.classes.size):
+        if oracle.upper[s] <= MISSING or (inst.first[s] != j and inst.second[s] != j):
+            continue
+        bound = base + g[offset + s]
+        other = inst.second[s] if inst.first[s] == j else inst.first[s]
+        if base > MISSING and other >= 0:
+            if trial.blocked[other] > 0:
+                bound = FORBIDDEN
+            else:
+                price = price_to_root(box.component[other], oracle.tree)
+                bound -= price - g[column_of(n, other, n + 1)] - trial.inner[other]
+        oracle.upper[s] = min(oracle.upper[s], bound)
 
 
 @kernel

@@ -192,13 +192,13 @@ def new_tree(n: int) -> Tree:
 def new_graph(n: int) -> Graph:
     """Room for one weighted graph."""
     return Graph(
-        np.zeros((n, n + 1)),
-        np.zeros(n, dtype=np.int64),
-        np.zeros(n),
-        np.zeros(n, dtype=np.int64),
-        np.zeros((n, n + 1)),
-        np.zeros((n, n + 1), dtype=np.int64),
-        np.zeros((n, n + 1), dtype=np.int64),
+        np.empty((n, n + 1)),
+        np.empty(n, dtype=np.int64),
+        np.empty(n),
+        np.empty(n, dtype=np.int64),
+        np.empty((n, n + 1)),
+        np.empty((n, n + 1), dtype=np.int64),
+        np.empty((n, n + 1), dtype=np.int64),
     )
 
 

@@ -8,12 +8,12 @@ Objects, each with two sides that together contain every structure of the box ex
     MEMBER j           j is a parent of the class                  | is not
 
 An arc alone is a poor object: re-rooting the forest replaces it by its reverse at almost no cost.
-So arcs are candidates only where the edge is already decided or the reverse is impossible, and
-every slot is discounted (``slot_discount``).
+So arcs are candidates only where the edge is already decided or the reverse is impossible.
 
-The score of an object is the product of the two *drops* of f when eta is moved into either side,
-everything else unchanged. With T_i the part of t that feature i contributes, e the share of eta on
-the first side and delta the move into it:
+The score of an object is the product of the gains to expect on its two sides. They are learned
+(``gains.py``) from the *drops* of f when eta is moved into either side, everything else unchanged.
+With T_i the part of t that feature i contributes, e the share of eta on the first side and delta
+the move into it:
 
     first side     t + delta
     second side    t - e / (1 - e) delta        (the average of the two sides is t)
@@ -29,6 +29,15 @@ from marginbn.solvers.branch_bound.kernels.bound import Settings
 from marginbn.solvers.branch_bound.kernels.box import is_member, keep_only_empty
 from marginbn.solvers.branch_bound.kernels.combination import Bounding, point_of
 from marginbn.solvers.branch_bound.kernels.duals import value_along
+from marginbn.solvers.branch_bound.kernels.gains import (
+    EDGE,
+    MEMBER,
+    NONE,
+    RELEVANCE,
+    SLOT,
+    object_of,
+    ratio_of,
+)
 from marginbn.solvers.branch_bound.kernels.records import (
     Box,
     FloatArray,
@@ -39,8 +48,6 @@ from marginbn.solvers.branch_bound.kernels.records import (
     only_true,
 )
 from marginbn.solvers.compile import kernel
-
-NONE, SLOT, EDGE, RELEVANCE, MEMBER = 0, 1, 2, 3, 4
 
 SMALL = 0.03
 """Shares nearer to 0 (or 1) than this say too little about the object."""
@@ -55,6 +62,18 @@ TINY = 1e-9
 """Drops below this part of f are rounding. They count as so much, so that an object with one such
 side is still compared by its other side.
 """
+
+
+LEAST = 1e-3
+"""Gains to expect count as at least this part of the largest possible one."""
+
+
+class Ranking(NamedTuple):
+    """Objects that a box can be split on."""
+
+    objects: IntArray  # (m, 3) kind, i, j
+    drops: FloatArray  # (m, 2) of both sides
+    score: FloatArray  # (m,) product of the gains to expect
 
 
 class Splitting(NamedTuple):
@@ -113,17 +132,44 @@ def apply_split(inst: Instance, box: Box, kind: int, i: int, j: int, first: bool
 
 @kernel
 def choose_split(
-    inst: Instance, box: Box, settings: Settings, b: Bounding, seed: IntArray
+    inst: Instance,
+    box: Box,
+    settings: Settings,
+    b: Bounding,
+    gains: FloatArray,
+    room: float,
+    seed: IntArray,
 ) -> tuple[int, int, int]:
     """The best object (kind, i, j), of equal ones the first in the list; kind NONE if every feature
     is decided.
     """
+    ranking = rank_objects(inst, box, settings, b, gains, room, seed)
+    if ranking.score.size == 0:
+        return NONE, 0, 0
+    k = int(np.argmax(ranking.score))
+    return ranking.objects[k, 0], ranking.objects[k, 1], ranking.objects[k, 2]
+
+
+@kernel
+def rank_objects(
+    inst: Instance,
+    box: Box,
+    settings: Settings,
+    b: Bounding,
+    gains: FloatArray,
+    room: float,
+    seed: IntArray,
+) -> Ranking:
+    """The objects worth a split with their scores; none if every feature is decided. ``room`` is
+    the largest gain possible.
+    """
     objects = list_objects(inst, box)
+    drops, score = np.zeros((objects.shape[0], 2)), np.zeros(objects.shape[0])
     if settings.random_splits:
-        return _random_object(objects, seed)
+        return _first(Ranking(objects, drops, score), _random_object(objects, seed))
     work = _new_splitting(inst, b)
     here = value_along(inst, 0.0, b.t, 0.0, work.delta)
-    best, chosen = 0.0, -1
+    count = 0
     for k in range(objects.shape[0]):
         kind, i, j = objects[k, 0], objects[k, 1], objects[k, 2]
         share = _share(inst, work, kind, i, j)
@@ -131,14 +177,32 @@ def choose_split(
             continue
         if kind == SLOT and not _slot_is_candidate(box, i, j):
             continue
-        score = _score(inst, b, work, here, share, kind, i, j)
-        if kind == SLOT:
-            score *= settings.slot_discount
-        if score > best:
-            best, chosen = score, k
-    if chosen >= 0:
-        return objects[chosen, 0], objects[chosen, 1], objects[chosen, 2]
-    return _largest_choice(box, work)
+        first, second = _drops(inst, b, work, here, share, kind, i, j)
+        objects[count, 0], objects[count, 1], objects[count, 2] = kind, i, j
+        drops[count, 0], drops[count, 1] = first, second
+        row = object_of(inst.n_features, kind, i, j)
+        score[count] = _expected(first * ratio_of(gains, inst.n_features, row, 0), room)
+        score[count] *= _expected(second * ratio_of(gains, inst.n_features, row, 1), room)
+        count += 1
+    if count > 0:
+        return Ranking(objects[:count], drops[:count], score[:count])
+    return _first(Ranking(objects, drops, score), _largest_choice(box, work))
+
+
+@kernel
+def _expected(gain: float, room: float) -> float:
+    """A gain to expect, no more than is possible and no less than is worth telling apart."""
+    return min(room, max(gain, LEAST * room)) if room < np.inf else max(gain, 0.0)
+
+
+@kernel
+def _first(ranking: Ranking, chosen: tuple[int, int, int]) -> Ranking:
+    """A list of one object, or of none; nothing is known of its drops."""
+    if chosen[0] == NONE:
+        return Ranking(ranking.objects[:0], ranking.drops[:0], ranking.score[:0])
+    objects = ranking.objects[:1]
+    objects[0, 0], objects[0, 1], objects[0, 2] = chosen
+    return Ranking(objects, ranking.drops[:1], ranking.score[:1])
 
 
 @kernel
@@ -229,7 +293,7 @@ def _share(inst: Instance, work: Splitting, kind: int, i: int, j: int) -> float:
 
 
 @kernel
-def _score(
+def _drops(
     inst: Instance,
     b: Bounding,
     work: Splitting,
@@ -238,8 +302,8 @@ def _score(
     kind: int,
     i: int,
     j: int,
-) -> float:
-    """Product of the drops on both sides; ``here`` is f(t)."""
+) -> tuple[float, float]:
+    """The drops of both sides; ``here`` is f(t)."""
     linear = _move_to_first_side(inst, work, kind, i, j)
     first = here - value_along(inst, linear, b.t, 1.0, work.delta)
     step = -share / (1.0 - share)
@@ -248,7 +312,7 @@ def _score(
         linear, step = _condition_class(inst, work, i, False), 1.0
     second = here - value_along(inst, step * linear, b.t, step, work.delta)
     tiny = TINY * (inst.scale + abs(here))
-    return max(first, tiny) * max(second, tiny)
+    return max(first, tiny), max(second, tiny)
 
 
 @kernel

@@ -40,6 +40,9 @@ class Pool(NamedTuple):
     bound: FloatArray  # (nodes,)
     family: IntArray  # (nodes,)
     spent: IntArray  # (nodes,) iterations already spent on the node
+    origin: IntArray  # (nodes,) 2 (row of the object split on, ``gains.py``) + side; -1: not known
+    drop: FloatArray  # (nodes,) of f towards this side
+    middle: FloatArray  # (nodes,) midpoint of the parent's bracket
     heap: IntArray  # (nodes,) largest bound first
     free_nodes: IntArray  # (nodes,)
     gradient: FloatArray  # (families, K)
@@ -71,6 +74,9 @@ def new_pool(inst: Instance, nodes: int, families: int, kept: int) -> Pool:
         bound=np.zeros(nodes),
         family=np.zeros(nodes, dtype=np.int64),
         spent=np.zeros(nodes, dtype=np.int64),
+        origin=np.zeros(nodes, dtype=np.int64),
+        drop=np.zeros(nodes),
+        middle=np.zeros(nodes),
         heap=np.zeros(nodes, dtype=np.int64),
         free_nodes=np.arange(nodes, dtype=np.int64),
         gradient=np.empty((families, n_columns)),
@@ -173,8 +179,8 @@ def copy_box(source: Box, target: Box) -> None:
 
 
 @entry
-def push(pool: Pool, box: Box, bound: float, family: int, spent: int) -> None:
-    """Add an open node."""
+def push(pool: Pool, box: Box, bound: float, family: int, spent: int) -> int:
+    """Add an open node of unknown origin; returns its place."""
     state = pool.state
     state.free_nodes -= 1
     node = pool.free_nodes[state.free_nodes]
@@ -182,9 +188,11 @@ def push(pool: Pool, box: Box, bound: float, family: int, spent: int) -> None:
     pool.bound[node] = bound
     pool.family[node] = family
     pool.spent[node] = spent
+    pool.origin[node] = -1
     pool.references[family] += 1
     _sift_up(pool, node, state.open)
     state.open += 1
+    return int(node)
 
 
 @kernel
@@ -286,8 +294,17 @@ def _copy_node(source: Pool, node: int, target: Pool) -> None:
     target.bound[place] = source.bound[node]
     target.family[place] = family
     target.spent[place] = source.spent[node]
+    copy_origin(source, node, target, place)
     _sift_up(target, place, state.open)
     state.open += 1
+
+
+@kernel
+def copy_origin(source: Pool, node: int, target: Pool, place: int) -> None:
+    """Where a node comes from is the same for another."""
+    target.origin[place] = source.origin[node]
+    target.drop[place] = source.drop[node]
+    target.middle[place] = source.middle[node]
 
 
 @kernel

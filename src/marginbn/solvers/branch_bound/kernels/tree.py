@@ -11,8 +11,6 @@ bounds) is a true upper bound whatever the cutoff was.
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 import numpy as np
 
 from marginbn.solvers.branch_bound.kernels import records, store
@@ -26,12 +24,21 @@ from marginbn.solvers.branch_bound.kernels.bound import (
     cutoff_of,
     offer_vertex,
 )
-from marginbn.solvers.branch_bound.kernels.box import fix_box, is_member, propagate
+from marginbn.solvers.branch_bound.kernels.box import fix_box, propagate
 from marginbn.solvers.branch_bound.kernels.combination import Bounding, load_margins
 from marginbn.solvers.branch_bound.kernels.duals import objective_of_vertex
-from marginbn.solvers.branch_bound.kernels.oracle import maximise
-from marginbn.solvers.branch_bound.kernels.records import Box, Instance, IntArray, Oracle
-from marginbn.solvers.branch_bound.kernels.split import NONE, apply_split, choose_split
+from marginbn.solvers.branch_bound.kernels.gains import midpoint, observe
+from marginbn.solvers.branch_bound.kernels.records import Box, FloatArray, Instance, IntArray
+from marginbn.solvers.branch_bound.kernels.sides import (
+    Workspace,
+    discard,
+    load_vertices,
+    look_ahead,
+    push_sides,
+    push_tried,
+    worth_of,
+)
+from marginbn.solvers.branch_bound.kernels.split import rank_objects
 from marginbn.solvers.branch_bound.kernels.store import Pool
 from marginbn.solvers.compile import entry, kernel, shared
 
@@ -44,17 +51,10 @@ SMALLEST_GRANT = 20
 ROOT_ACCURACY = 0.1
 """theta of the root, which has no bound yet to compare its own with."""
 
-PLACES = 4
-"""Free places without which no node is begun: two children and their family, and some to spare."""
-
-
-class Workspace(NamedTuple):
-    """Scratch of one worker."""
-
-    box: Box
-    oracle: Oracle
-    bounding: Bounding
-    seed: IntArray  # (1,) of random splits
+PLACES = 8
+"""Free places without which no node is begun: two children, their family and those of two trials,
+and some to spare.
+"""
 
 
 @entry
@@ -98,18 +98,13 @@ def run_batch(
         node = store.pop_lowest(pool) if free < reserve else store.pop(pool)
         bound = pool.bound[node]
         if bound <= cutoff_of(incumbent.value[0], settings.gap, inst.scale):
-            _discard(pool, bound)
+            discard(pool, bound)
         else:
             store.unpack_box(pool.words[node], work.box)
             propagate(inst, work.box)  # restores the components
             grant = max(SMALLEST_GRANT, iteration_limit - state.iterations)
             _bound_and_split(inst, full, coarse, settings, pool, work, incumbent, node, grant, stop)
         store.release(pool, node)
-
-
-@kernel
-def _discard(pool: Pool, bound: float) -> None:
-    pool.state.floor = max(pool.state.floor, bound)
 
 
 @kernel
@@ -126,34 +121,57 @@ def _bound_and_split(
     stop: IntArray,
 ) -> None:
     b = work.bounding
-    if not _load_vertices(inst, pool, node, settings, work):
+    if not load_vertices(inst, pool, pool.family[node], settings, work.box, work.oracle, b):
         return
     is_root = pool.state.root_bound == np.inf
     largest = settings.root_iterations if is_root else settings.iterations
     left = max(1, largest - pool.spent[node])
     theta = accuracy(settings, pool.state.root_bound, pool.bound[node], incumbent.value[0])
+    worth = worth_of(settings, work.gains) if not is_root else np.inf
     outcome = bound_box(
-        inst, full, work.box, settings, b, work.oracle, incumbent, theta, min(left, grant), stop
+        inst,
+        full,
+        work.box,
+        settings,
+        b,
+        work.oracle,
+        incumbent,
+        theta,
+        worth,
+        min(left, grant),
+        stop,
     )
     spent = pool.spent[node] + b.state.iterations
     pool.state.iterations += b.state.iterations
+    cutoff = cutoff_of(incumbent.value[0], settings.gap, inst.scale)
     if outcome == EMPTY:
+        _learn(inst, pool, node, cutoff, work.gains)
         return
     _prefer_inherited(pool, node, b)
-    if outcome == PRUNED or b.state.bound <= cutoff_of(
-        incumbent.value[0], settings.gap, inst.scale
-    ):
+    if outcome == PRUNED or b.state.bound <= cutoff:
         pool.state.nodes += 1
-        _discard(pool, b.state.bound)
+        discard(pool, b.state.bound)
+        _learn(inst, pool, node, cutoff, work.gains)
     elif outcome == PAUSED and spent < largest:
         family = store.new_family(pool, b)
-        store.push(pool, work.box, b.state.bound, family, spent)
+        again = store.push(pool, work.box, b.state.bound, family, spent)
+        store.copy_origin(pool, node, pool, again)
         store.drop_family(pool, family)
     else:
         pool.state.nodes += 1
         if is_root:
             pool.state.root_bound = b.state.bound
-        _split(inst, full, coarse, settings, pool, work, incumbent)
+        _learn(inst, pool, node, midpoint(b.state, cutoff), work.gains)
+        _split(inst, full, coarse, settings, pool, work, incumbent, stop)
+
+
+@kernel
+def _learn(inst: Instance, pool: Pool, node: int, reached: float, gains: FloatArray) -> None:
+    """What the split that made this node has gained on its side."""
+    origin = pool.origin[node]
+    if origin >= 0:
+        gain = pool.middle[node] - reached
+        observe(gains, inst.n_features, origin >> 1, origin & 1, gain, pool.drop[node])
 
 
 @shared
@@ -183,55 +201,6 @@ def _prefer_inherited(pool: Pool, node: int, b: Bounding) -> None:
 
 
 @kernel
-def _load_vertices(
-    inst: Instance, pool: Pool, node: int, settings: Settings, work: Workspace
-) -> bool:
-    """Active vertices inherited by the node that lie in its box; False if the box is empty.
-
-    A vertex outside the box would leave bounds valid but make ``f(eta)`` no longer a lower bound of
-    the relaxation.
-    """
-    b = work.bounding
-    family = pool.family[node]
-    largest = settings.smoothing_start * inst.gamma
-    b.state.smoothing = min(largest, settings.smoothing_reset * pool.smoothing[family])
-    count, total = 0, 0.0
-    for k in range(pool.n_vertices[family]):
-        records.copy_array(pool.vertices[family, k], b.vertices[count])
-        if contains(inst, work.box, b.vertices[count]):
-            b.share[count] = pool.share[family, k]
-            total += b.share[count]
-            count += 1
-    if count == 0:
-        upper, _ = maximise(inst, work.box, pool.gradient[family], settings.cap, work.oracle)
-        if upper == -np.inf:
-            return False
-        records.copy_array(work.oracle.vertex, b.vertices[0])
-        b.share[0], count, total = 1.0, 1, 1.0
-    for k in range(count):
-        b.share[k] /= total
-    b.state.n_active = count
-    return True
-
-
-@kernel
-def contains(inst: Instance, box: Box, vertex: IntArray) -> bool:
-    """Whether a feasible structure belongs to the box."""
-    n = inst.n_features
-    if not box.classes[vertex[n]]:
-        return False
-    for i in range(n):
-        if not box.allowed[i, vertex[i]]:
-            return False
-        if box.relevant[i] and vertex[i] == n + 1 and not is_member(inst, i, vertex[n]):
-            return False
-        for j in range(i):
-            if box.edges[i, j] and vertex[i] != j and vertex[j] != i:
-                return False
-    return True
-
-
-@kernel
 def _split(
     inst: Instance,
     full: Instance,
@@ -240,12 +209,13 @@ def _split(
     pool: Pool,
     work: Workspace,
     incumbent: Incumbent,
+    stop: IntArray,
 ) -> None:
     """Fix, choose an object, and push the sides that survive the present majorant."""
     b = work.bounding
     cutoff = cutoff_of(incumbent.value[0], settings.gap, inst.scale)
     possible, removed = fix_box(inst, work.box, b.state.constant, b.best_g, cutoff, work.oracle)
-    _discard(pool, removed)
+    discard(pool, removed)
     if not possible or not propagate(inst, work.box):
         return
     if _is_decided(work.box):
@@ -253,22 +223,22 @@ def _split(
         return
     if coarse.rows.shape[0] != inst.rows.shape[0]:
         load_margins(coarse, b)
-    kind, i, j = choose_split(coarse, work.box, settings, b, work.seed)
-    if kind == NONE:
+    middle = midpoint(b.state, cutoff)
+    ranking = rank_objects(coarse, work.box, settings, b, work.gains, middle - cutoff, work.seed)
+    if ranking.score.size == 0:
         _evaluate_leaf(full, pool, work, incumbent)
         return
     family = store.new_family(pool, b)
-    child = records.new_box(inst.n_features, inst.first.size)
-    for first in (True, False):
-        store.copy_box(work.box, child)
-        apply_split(inst, child, kind, i, j, first)
-        if propagate(inst, child):
-            upper, _ = maximise(inst, child, b.best_g, settings.cap, work.oracle)
-            bound = min(b.state.bound, b.state.constant + upper)
-            if bound <= cutoff:
-                _discard(pool, bound)
-            else:
-                store.push(pool, child, bound, family, 0)
+    families, bounds = np.full(2, family), np.empty(2)
+    best, is_tried = int(np.argmax(ranking.score)), False
+    if ranking.score.size > 1 and cutoff > -np.inf:
+        best, is_tried = look_ahead(
+            inst, full, settings, pool, work, incumbent, ranking, family, families, bounds, stop
+        )
+    if is_tried:
+        push_tried(inst, pool, work, ranking, best, families, bounds)
+    else:
+        push_sides(inst, settings, pool, work, incumbent, ranking, best, family, middle)
     store.drop_family(pool, family)
 
 

@@ -1,0 +1,342 @@
+"""The two sides of a split: what they inherit, and trying them out before one object is chosen.
+
+**Look-ahead.** Objects are tried in the order of their scores. One that has been observed often
+enough is believed; of the others a few are tried out: both sides are bounded with a handful of
+iterations, and what they gain is an observation. The best of what was tried and believed is split
+on; sides that were tried out keep what they have reached.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from marginbn.solvers.branch_bound.kernels import records, store
+from marginbn.solvers.branch_bound.kernels.bound import (
+    EMPTY,
+    Incumbent,
+    Settings,
+    bound_box,
+    cutoff_of,
+)
+from marginbn.solvers.branch_bound.kernels.box import is_member, propagate
+from marginbn.solvers.branch_bound.kernels.combination import Bounding
+from marginbn.solvers.branch_bound.kernels.gains import (
+    midpoint,
+    object_of,
+    observations,
+    observe,
+    recent_gain,
+)
+from marginbn.solvers.branch_bound.kernels.oracle import maximise
+from marginbn.solvers.branch_bound.kernels.records import (
+    Box,
+    FloatArray,
+    Instance,
+    IntArray,
+    Oracle,
+)
+from marginbn.solvers.branch_bound.kernels.split import Ranking, apply_split
+from marginbn.solvers.branch_bound.kernels.store import Pool
+from marginbn.solvers.compile import kernel, shared
+
+WORSE = 4
+"""Objects in a row that are no better than the best end the comparison."""
+
+TRIAL_ACCURACY = 0.02
+"""theta of a side that is tried out; usually its iterations end first."""
+
+ENDED = 4.0
+"""A side that is pruned makes an object worth so many times the product of its gains."""
+
+
+class Workspace(NamedTuple):
+    """Scratch of one worker."""
+
+    box: Box
+    oracle: Oracle
+    bounding: Bounding
+    trial: Bounding  # of a side that is tried out
+    gains: FloatArray  # what splits have gained, see ``gains.py``
+    seed: IntArray  # (1,) of random splits
+
+
+@kernel
+def discard(pool: Pool, bound: float) -> None:
+    """Note the bound of what is given up."""
+    pool.state.floor = max(pool.state.floor, bound)
+
+
+@shared
+def worth_of(settings: Settings, gains: FloatArray) -> float:
+    """The bracket that is small against what splits gain."""
+    usual = recent_gain(gains)
+    return settings.worth * usual if usual > 0.0 else np.inf
+
+
+@kernel
+def load_vertices(
+    inst: Instance,
+    pool: Pool,
+    family: int,
+    settings: Settings,
+    box: Box,
+    oracle: Oracle,
+    b: Bounding,
+) -> bool:
+    """Active vertices of a family that lie in a box; False if the box is empty.
+
+    A vertex outside the box would leave bounds valid but make ``f(eta)`` no longer a lower bound of
+    the relaxation.
+    """
+    largest = settings.smoothing_start * inst.gamma
+    b.state.smoothing = min(largest, settings.smoothing_reset * pool.smoothing[family])
+    count, total = 0, 0.0
+    for k in range(pool.n_vertices[family]):
+        records.copy_array(pool.vertices[family, k], b.vertices[count])
+        if contains(inst, box, b.vertices[count]):
+            b.share[count] = pool.share[family, k]
+            total += b.share[count]
+            count += 1
+    if count == 0:
+        upper, _ = maximise(inst, box, pool.gradient[family], oracle)
+        if upper == -np.inf:
+            return False
+        records.copy_array(oracle.vertex, b.vertices[0])
+        b.share[0], count, total = 1.0, 1, 1.0
+    for k in range(count):
+        b.share[k] /= total
+    b.state.n_active = count
+    return True
+
+
+@kernel
+def contains(inst: Instance, box: Box, vertex: IntArray) -> bool:
+    """Whether a feasible structure belongs to the box."""
+    n = inst.n_features
+    if not box.classes[vertex[n]]:
+        return False
+    for i in range(n):
+        if not box.allowed[i, vertex[i]]:
+            return False
+        if box.relevant[i] and vertex[i] == n + 1 and not is_member(inst, i, vertex[n]):
+            return False
+        for j in range(i):
+            if box.edges[i, j] and vertex[i] != j and vertex[j] != i:
+                return False
+    return True
+
+
+@kernel
+def push_sides(
+    inst: Instance,
+    settings: Settings,
+    pool: Pool,
+    work: Workspace,
+    incumbent: Incumbent,
+    ranking: Ranking,
+    chosen: int,
+    family: int,
+    middle: float,
+) -> None:
+    """Push both sides of an object, unless the majorant at hand prunes them."""
+    n = inst.n_features
+    kind, i, j = ranking.objects[chosen, 0], ranking.objects[chosen, 1], ranking.objects[chosen, 2]
+    row = object_of(n, kind, i, j)
+    child = records.new_box(n, inst.first.size)
+    for side in range(2):
+        drop = ranking.drops[chosen, side]
+        bound = _enter_side(inst, work, kind, i, j, side == 0, child)
+        cutoff = cutoff_of(incumbent.value[0], settings.gap, inst.scale)
+        if bound <= cutoff:
+            discard(pool, bound)
+            if drop > 0.0:
+                observe(work.gains, n, row, side, middle - cutoff, drop)
+            continue
+        node = store.push(pool, child, bound, family, 0)
+        if drop > 0.0:
+            pool.origin[node] = 2 * row + side
+            pool.drop[node], pool.middle[node] = drop, middle
+
+
+@kernel
+def _enter_side(
+    inst: Instance, work: Workspace, kind: int, i: int, j: int, first: bool, child: Box
+) -> float:
+    """One side of an object and its bound by the majorant at hand, -inf if it is empty."""
+    b = work.bounding
+    store.copy_box(work.box, child)
+    apply_split(inst, child, kind, i, j, first)
+    if not propagate(inst, child):
+        return -np.inf
+    upper, _ = maximise(inst, child, b.best_g, work.oracle)
+    return min(b.state.bound, b.state.constant + upper)
+
+
+@kernel
+def push_tried(
+    inst: Instance,
+    pool: Pool,
+    work: Workspace,
+    ranking: Ranking,
+    chosen: int,
+    families: IntArray,
+    bounds: FloatArray,
+) -> None:
+    """Push the sides of an object that were tried out and are still open."""
+    kind, i, j = ranking.objects[chosen, 0], ranking.objects[chosen, 1], ranking.objects[chosen, 2]
+    child = records.new_box(inst.n_features, inst.first.size)
+    for side in range(2):
+        if families[side] >= 0:
+            store.copy_box(work.box, child)
+            apply_split(inst, child, kind, i, j, side == 0)
+            propagate(inst, child)
+            store.push(pool, child, bounds[side], families[side], 0)
+            store.drop_family(pool, families[side])
+
+
+@kernel
+def look_ahead(
+    inst: Instance,
+    full: Instance,
+    settings: Settings,
+    pool: Pool,
+    work: Workspace,
+    incumbent: Incumbent,
+    ranking: Ranking,
+    family: int,
+    families: IntArray,
+    bounds: FloatArray,
+    stop: IntArray,
+) -> tuple[int, bool]:
+    """The object to split on, and whether it was tried out: then ``families`` (-1: pruned) and
+    ``bounds`` are those of its sides.
+    """
+    n = inst.n_features
+    score = ranking.score.copy()
+    reached, own, own_bounds = np.empty(2), np.empty(2, dtype=np.int64), np.empty(2)
+    best, chosen, is_tried = -1.0, int(np.argmax(score)), False
+    trials, worse = 0, 0
+    for _ in range(score.size):
+        k = int(np.argmax(score))
+        value, score[k] = score[k], -np.inf
+        kind, i, j = ranking.objects[k, 0], ranking.objects[k, 1], ranking.objects[k, 2]
+        row = object_of(n, kind, i, j)
+        if observations(work.gains, row) >= settings.believed:
+            if value <= best:
+                worse += 1
+                if worse >= WORSE:
+                    break
+                continue
+            if is_tried:
+                _forget_trial(pool, families)
+            best, chosen, is_tried, worse = value, k, False, 0
+            continue
+        if trials >= settings.trials or stop[0] != 0:
+            break
+        trials += 1
+        middle = midpoint(
+            work.bounding.state, cutoff_of(incumbent.value[0], settings.gap, inst.scale)
+        )
+        value = 1.0
+        for side in range(2):
+            own[side] = _try_side(
+                inst,
+                full,
+                settings,
+                pool,
+                work,
+                incumbent,
+                family,
+                kind,
+                i,
+                j,
+                side == 0,
+                reached,
+                stop,
+            )
+            own_bounds[side] = work.trial.state.bound
+            gain = middle - reached[0]
+            observe(work.gains, n, row, side, gain, ranking.drops[k, side])
+            value *= max(gain, 0.0)
+            if own[side] < 0:
+                value *= ENDED
+        if value <= best:
+            _forget_trial(pool, own)
+            worse += 1
+            if worse >= WORSE:
+                break
+            continue
+        if is_tried:
+            _forget_trial(pool, families)
+        best, chosen, is_tried, worse = value, k, True, 0
+        records.copy_array(own, families)
+        records.copy_array(own_bounds, bounds)
+        if own[0] < 0 and own[1] < 0:
+            break
+    return chosen, is_tried
+
+
+@kernel
+def _forget_trial(pool: Pool, families: IntArray) -> None:
+    for side in range(2):
+        if families[side] >= 0:
+            store.drop_family(pool, families[side])
+
+
+@kernel
+def _try_side(
+    inst: Instance,
+    full: Instance,
+    settings: Settings,
+    pool: Pool,
+    work: Workspace,
+    incumbent: Incumbent,
+    family: int,
+    kind: int,
+    i: int,
+    j: int,
+    first: bool,
+    reached: FloatArray,
+    stop: IntArray,
+) -> int:
+    """Bound one side of an object with a few iterations; returns a family of what it has reached,
+    -1 if that is pruned. Its midpoint goes to ``reached``.
+    """
+    b, trial = work.bounding, work.trial
+    child = records.new_box(inst.n_features, inst.first.size)
+    bound = _enter_side(inst, work, kind, i, j, first, child)
+    reached[0] = cutoff_of(incumbent.value[0], settings.gap, inst.scale)
+    if bound <= reached[0]:
+        discard(pool, bound)
+        return -1
+    if not load_vertices(inst, pool, family, settings, child, work.oracle, trial):
+        return -1
+    outcome = bound_box(
+        inst,
+        full,
+        child,
+        settings,
+        trial,
+        work.oracle,
+        incumbent,
+        TRIAL_ACCURACY,
+        worth_of(settings, work.gains),
+        settings.trial_iterations,
+        stop,
+    )
+    pool.state.iterations += trial.state.iterations
+    if outcome == EMPTY:
+        return -1
+    if bound < trial.state.bound:
+        trial.state.bound = bound
+        trial.state.constant = b.state.constant
+        trial.state.unused = b.state.unused
+        records.copy_array(b.best_g, trial.best_g)
+    reached[0] = cutoff_of(incumbent.value[0], settings.gap, inst.scale)
+    if trial.state.bound <= reached[0]:
+        discard(pool, trial.state.bound)
+        return -1
+    reached[0] = midpoint(trial.state, reached[0])
+    return store.new_family(pool, trial)
