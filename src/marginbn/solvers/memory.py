@@ -201,6 +201,10 @@ class BranchBoundShape:
     LARGEST_ROWS: ClassVar = 800_000_000
     """Coefficients of groups and samples where no limit says otherwise."""
 
+    SMALLEST_ROWS: ClassVar = 64_000_000
+    FEWEST_GROUPS: ClassVar = 32
+    """The same at the least."""
+
     COPIES: ClassVar = 6
     """Of the coefficients of rows that matter."""
 
@@ -263,8 +267,11 @@ class BranchBoundShape:
 
     @property
     def least_rows(self) -> int:
-        """Bytes for the coefficients of some groups and of a small sample."""
-        return max(64 * 4 * self._first_groups * self.n_columns, 64 * 100 * self.n_columns)
+        """Bytes for the coefficients of some groups and of a sample: with too few of them a proof
+        would take for ever.
+        """
+        rows = max(4 * self._first_groups, self.FEWEST_GROUPS)
+        return max(64 * rows * self.n_columns, self.SMALLEST_ROWS)
 
     @property
     def scratch(self) -> int:

@@ -37,23 +37,24 @@ class Encoding:
     @property
     def slots(self) -> BoolArray:
         """(n, n + 2): which slots exist."""
-        n = self.n_features
-        return np.ascontiguousarray(
-            self.candidate_of[: records.column_of(n, n, 0)].reshape(n, n + 2) >= 0
-        )
+        n, skipped = self.n_features, self.instance.skipped
+        slots = np.zeros((n, n + 2), dtype=np.bool_)
+        own = self.candidate_of[: records.column_of(self.instance, n, 0)] >= 0
+        slots[:, skipped:] = own.reshape(n, n + 2 - skipped)
+        return slots
 
     def vertex(self, selection: IntArray) -> IntArray:
         """A selection as a vertex."""
-        n = self.n_features
         column = np.empty(self.candidate_of.max() + 1, dtype=np.int64)  # of every candidate
         existing = np.flatnonzero(self.candidate_of >= 0)
         column[self.candidate_of[existing]] = existing
         columns = column[np.asarray(selection, dtype=np.int64)]
-        return np.roll(columns, -1) - records.columns_of(np.zeros(n + 1, dtype=np.int64))
+        nothing = np.zeros(self.n_features + 1, dtype=np.int64)
+        return np.roll(columns, -1) - records.columns_of(self.instance, nothing)
 
     def selection(self, vertex: IntArray) -> IntArray:
         """A vertex as a selection (class first)."""
-        return self.candidate_of[np.roll(records.columns_of(vertex), 1)]
+        return self.candidate_of[np.roll(records.columns_of(self.instance, vertex), 1)]
 
 
 def encode(
@@ -97,6 +98,7 @@ def encode(
         first,
         second,
         problem.scale,
+        _skipped(problem),
     )
     if coded is not None and problem.margins is not None:
         instance = instance._replace(
@@ -109,7 +111,7 @@ def encode(
         instance,
         constant,
         candidate_of,
-        structure_magnitude(magnitude, n),
+        structure_magnitude(magnitude, n, first.size),
         BranchBoundShape.of(problem).smallest_places,
         coded,
     )
@@ -194,19 +196,28 @@ def _columns(problem: StructureProblem) -> tuple[IntArray, IntArray, IntArray]:
     """Candidate of every column, and the members of the class sets."""
     candidates = problem.candidates
     n = candidates.n_variables - 1
+    skipped = _skipped(problem)
+    width = n + 2 - skipped
     class_sets = candidates.group(0)
-    candidate_of = np.full(records.column_of(n, n, len(class_sets)), -1, dtype=np.int64)
+    candidate_of = np.full(n * width + len(class_sets), -1, dtype=np.int64)
     first = np.full(len(class_sets), -1, dtype=np.int64)
     second = np.full(len(class_sets), -1, dtype=np.int64)
     for number, k in enumerate(class_sets):
-        candidate_of[records.column_of(n, n, number)] = k
+        candidate_of[n * width + number] = k
         members = candidates.parents[k]
         first[number] = members[0] - 1 if members else -1
         second[number] = members[1] - 1 if len(members) > 1 else -1
     for i in range(n):
         for k in candidates.group(i + 1):
-            candidate_of[records.column_of(n, i, _slot(candidates.parents[k], n))] = k
+            candidate_of[i * width + _slot(candidates.parents[k], n) - skipped] = k
     return candidate_of, first, second
+
+
+def _skipped(problem: StructureProblem) -> int:
+    """Slots of each feature without a column: those with another feature, where one parent is the
+    limit.
+    """
+    return 0 if problem.candidates.max_parents > 1 else problem.n_variables - 1
 
 
 def _slot(parents: tuple[int, ...], n: int) -> int:

@@ -95,7 +95,8 @@ class Schedule:
     @property
     def _sweep(self) -> int:
         """Slots of all features."""
-        return self._rows.full.n_features * (self._rows.full.n_features + 2)
+        full = self._rows.full
+        return full.n_features * (full.n_features + 2 - full.skipped)
 
     @property
     def root_effort(self) -> int:
@@ -153,7 +154,7 @@ def _log_likelihoods(
         return None
     data, candidates = problem.margins.data, problem.candidates
     out, coded = np.zeros(encoding.candidate_of.size), encoding.coded
-    for column in np.flatnonzero(root.allowed):  # columns of features are numbered like their slots
+    for column in np.flatnonzero(root.allowed[:, encoding.instance.skipped :]):  # like their slots
         if stop[0] != 0:
             return None
         if coded is not None and coded.keys[column, 3] >= 0:

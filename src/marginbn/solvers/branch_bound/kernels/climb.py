@@ -281,7 +281,7 @@ def _linear(inst: Instance, vertex: IntArray) -> float:
     n = inst.n_features
     total = 0.0
     for i in range(n + 1):
-        total += inst.linear[column_of(n, i, vertex[i])]
+        total += inst.linear[column_of(inst, i, vertex[i])]
     return total
 
 
@@ -308,7 +308,7 @@ def _improve_slot(inst: Instance, box: Box, climber: Climber, i: int) -> bool:
     vertex = climber.vertex
     if is_member(inst, i, vertex[n]):
         return False
-    offset = column_of(n, i, 0)
+    offset = column_of(inst, i, 0)
     old = vertex[i]
     least = climber.g[offset + old] + _least_gain(inst, climber)
     best, slot, loaded, linear = climber.state.value, old, False, 0.0
@@ -364,10 +364,10 @@ def _class_gain(inst: Instance, climber: Climber, s: int) -> float:
     """g . (change to class set s)."""
     n = inst.n_features
     vertex, g = climber.vertex, climber.g
-    gain = g[column_of(n, n, s)] - g[column_of(n, n, vertex[n])]
+    gain = g[column_of(inst, n, s)] - g[column_of(inst, n, vertex[n])]
     for j in (inst.first[s], inst.second[s]):
         if j >= 0:
-            gain += g[column_of(n, j, n + 1)] - g[column_of(n, j, vertex[j])]
+            gain += g[column_of(inst, j, n + 1)] - g[column_of(inst, j, vertex[j])]
     return float(gain)
 
 
@@ -386,12 +386,12 @@ def _class_move_value(inst: Instance, climber: Climber, s: int) -> float:
     n = inst.n_features
     vertex = climber.vertex
     _copy_margins(inst, climber.t, climber.base)
-    old, new = column_of(n, n, vertex[n]), column_of(n, n, s)
+    old, new = column_of(inst, n, vertex[n]), column_of(inst, n, s)
     duals.add_column(inst, old, -1.0, climber.base)
     linear = _linear(inst, vertex) - inst.linear[old]
     for j in (inst.first[s], inst.second[s]):
         if j >= 0 and vertex[j] != n + 1:
-            present, empty = column_of(n, j, vertex[j]), column_of(n, j, n + 1)
+            present, empty = column_of(inst, j, vertex[j]), column_of(inst, j, n + 1)
             duals.add_column(inst, present, -1.0, climber.base)
             duals.add_column(inst, empty, 1.0, climber.base)
             linear += inst.linear[empty] - inst.linear[present]
@@ -427,12 +427,12 @@ def _best_route(inst: Instance, box: Box, climber: Climber, i: int, s: int, best
     """i gets {class, s}; every feature from its descendant s up to i is tried as the new top."""
     n = inst.n_features
     vertex, g = climber.vertex, climber.g
-    own = g[column_of(n, i, s)] - g[column_of(n, i, vertex[i])]
+    own = g[column_of(inst, i, s)] - g[column_of(inst, i, vertex[i])]
     p = s
     while p != i:
         for slot in (vertex[i], n):
             if box.allowed[p, slot]:
-                gain = own + g[column_of(n, p, slot)] - g[column_of(n, p, vertex[p])]
+                gain = own + g[column_of(inst, p, slot)] - g[column_of(inst, p, vertex[p])]
                 if gain > best[0]:
                     gain = _route_value(inst, climber, i, s, p, slot) - climber.state.value
                 if gain > best[0]:
@@ -443,10 +443,9 @@ def _best_route(inst: Instance, box: Box, climber: Climber, i: int, s: int, best
 
 @kernel
 def _route_value(inst: Instance, climber: Climber, i: int, s: int, p: int, slot: int) -> float:
-    n = inst.n_features
     vertex, linear = climber.vertex, inst.linear
-    old_i, new_i = column_of(n, i, vertex[i]), column_of(n, i, s)
-    old_p, new_p = column_of(n, p, vertex[p]), column_of(n, p, slot)
+    old_i, new_i = column_of(inst, i, vertex[i]), column_of(inst, i, s)
+    old_p, new_p = column_of(inst, p, vertex[p]), column_of(inst, p, slot)
     _copy_margins(inst, climber.t, climber.base)
     duals.add_column(inst, old_i, -1.0, climber.base)
     duals.add_column(inst, new_i, 1.0, climber.base)
