@@ -3,7 +3,8 @@
 An instance is written ``NAME:MARGIN:P:PARENTS``, for example ``vehicle:sm:0.9:2``,
 ``vehicle:sbm:0.99:2``, ``chess:mdl:-:2`` (class-restricted MDL) or ``vehicle:mdl-general:-:3``
 (unrestricted MDL). NAME is a data set of the folder (training part, rows with missing values
-dropped, numeric columns discretised on it) or ``random-ROWS-FEATURES-CLASSES-SEED``.
+dropped and with them classes that have no complete row, numeric columns discretised on it) or
+``random-ROWS-FEATURES-CLASSES-SEED``.
 """
 
 from __future__ import annotations
@@ -88,9 +89,9 @@ def encoded(name: str, folder: Path | None) -> EncodedData:
             None,
             kinds="auto",
         )
-    # as in the paper: classes that lose all their rows (soybean-large) are no longer there
-    rows = rows.take(missing_cost(rows.features, rows.labels, "drop").kept)
-    return encode_training(rows, "drop").data
+        # as in the paper: classes that lose all their rows (soybean-large) are no longer there
+        rows = rows.take(missing_cost(rows.features, rows.labels, "drop").kept)
+        return encode_training(rows, "drop").data
 
 
 def random_data(n_rows: int, n_features: int, n_classes: int, seed: int) -> EncodedData:

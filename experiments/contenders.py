@@ -99,15 +99,18 @@ RIVALS = {
     "ebm": Contender("EBM", modern.explainable_boosting, 30.0, "interpret"),
 }
 _CONDITIONAL = {"parameters": "conditional", "bins": "ordinal"}
+_ALL = {"time_limit": None}  # every candidate is tried, whatever the machine does besides
+_DROP = {"missing": "drop"}
+_LONG = {"time_limit": 60.0, "gap_tolerance": 1e-6, **_DROP}
 NETWORKS = {
-    "bn": Contender("BN", Network("BNClassifier"), 5.0),
-    "bn-average": Contender("BN average", Network("BNClassifier", {"average": True}), 5.0),
-    "sm-laplace": Contender("SM Laplace", Network("MaxMarginBNClassifier"), 10.0),
+    "bn": Contender("BN", Network("BNClassifier", _ALL), 5.0),
+    "bn-average": Contender("BN average", Network("BNClassifier", {**_ALL, "average": True}), 5.0),
+    "sm-laplace": Contender("SM Laplace", Network("MaxMarginBNClassifier", _LONG), 10.0),
     "sm-conditional": Contender(
-        "SM conditional", Network("MaxMarginBNClassifier", _CONDITIONAL), 10.0
+        "SM conditional", Network("MaxMarginBNClassifier", {**_LONG, **_CONDITIONAL}), 10.0
     ),
-    "tan": Contender("TAN", Network("TANClassifier"), 0.1),
-    "nb": Contender("NB", Network("NaiveBayesClassifier"), 0.1),
-    "a1de": Contender("A1DE", Network("A1DEClassifier"), 0.2),
+    "tan": Contender("TAN", Network("TANClassifier", _DROP), 0.1),
+    "nb": Contender("NB", Network("NaiveBayesClassifier", _DROP), 0.1),
+    "a1de": Contender("A1DE", Network("A1DEClassifier", _DROP), 0.2),
 }
 CONTENDERS = NETWORKS | RIVALS

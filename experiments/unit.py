@@ -54,7 +54,9 @@ def warm_up() -> None:
     labels = rng.integers(0, 3, 40)
     features = (labels[:, None] + rng.integers(0, 2, (40, 4))).astype(str)
     for margin in ("multiclass", "binary"):
-        MaxMarginBNClassifier(margin=margin, time_limit=None).fit(features, labels)
+        MaxMarginBNClassifier(margin=margin, time_limit=None, gap_tolerance=1e-6).fit(
+            features, labels
+        )
 
 
 def make_unit_task(unit: Unit, data: Data, settings: Settings) -> Task:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -15,7 +16,15 @@ from sklearn.base import clone
 from sklearn.datasets import load_iris
 from sklearn.metrics import accuracy_score, log_loss
 
-from marginbn import BNClassifier, InputError, OptimalityWarning, as_table
+from marginbn import (
+    BNClassifier,
+    InputError,
+    OptimalityWarning,
+    as_table,
+    describe,
+    load_model,
+    save_model,
+)
 from marginbn.classifiers import bn_classifier
 from marginbn.classifiers.bn_classifier import (
     STRUCTURES,
@@ -189,10 +198,10 @@ def interrupt_at(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
     """Ctrl-C comes while this structure is validated."""
     validate = BNClassifier._validate_structure
 
-    def interrupted(self: Any, structure: str, parts: Any) -> Any:
+    def interrupted(self: Any, structure: str, parts: Any, deadline: float) -> Any:
         if structure == name:
             raise KeyboardInterrupt
-        return validate(self, structure, parts)
+        return validate(self, structure, parts, deadline)
 
     monkeypatch.setattr(BNClassifier, "_validate_structure", interrupted)
 
@@ -359,3 +368,38 @@ def test_rare_classes_are_judged_by_folds() -> None:
     rare = LabelledTable.of(table, (np.arange(20_000) < 50).astype(int))
     assert len(BNClassifier()._splits(even)) == 1
     assert len(BNClassifier()._splits(rare)) == 5
+
+
+@pytest.mark.parametrize("scoring", ["accuracy", "ramp_margin", "roc_auc", "balanced_accuracy"])
+def test_scoring_judges_the_candidates(scoring: str, tmp_path: Path) -> None:
+    """The table has the score, and the best candidate by it is chosen; files keep it."""
+    rng = np.random.default_rng(2)
+    X = rng.integers(0, 3, (120, 3)).astype(str)
+    y = np.where((X[:, 0] == X[:, 1]) ^ (rng.random(120) < 0.1), "same", "other")
+    clf = BNClassifier(scoring=scoring, rule="best", random_state=0, **QUICK).fit(X, y)
+    scores = clf.cv_results_["score"]
+    assert clf.chosen_ == "2-tree"
+    assert scores[1] == scores.max() > scores[0]
+    if scoring == "accuracy":
+        np.testing.assert_allclose(scores, clf.cv_results_["accuracy"])
+    save_model(clf, tmp_path / "m.json")
+    np.testing.assert_array_equal(load_model(tmp_path / "m.json").cv_results_["score"], scores)
+    assert f"Chosen by validated {scoring.replace('_', ' ')} among 2" in describe(clf)
+
+
+def test_a_scorer_of_one_s_own(iris: tuple[np.ndarray, np.ndarray]) -> None:
+    """It is given something that answers for the held-out rows, those rows and their labels."""
+    seen = []
+
+    def score(answers: Any, X: Any, y: Any) -> float:
+        seen.append((X.n_rows, len(y), answers.predict_proba(X).shape))
+        assert (answers.predict(X) == y).mean() > 0.8
+        return -float(len(seen))  # the first candidate is best
+
+    clf = BNClassifier(scoring=score, **QUICK).fit(*iris)
+    assert clf.chosen_ == "naive"
+    n_rows = len(iris[1])
+    assert seen == [(n_rows, n_rows, (n_rows, 3))] * 2
+    assert clf.cv_results_["score"].tolist() == [-1.0, -2.0]
+    with pytest.raises(InputError, match="scoring must be one of"):
+        BNClassifier(scoring="nonsense").fit(*iris)

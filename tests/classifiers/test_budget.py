@@ -33,6 +33,16 @@ def test_parts_of_a_budget(clock: Clock) -> None:
     """Six tasks by two workers are three rounds."""
     half = Budget(clock.now + 10).part(0.5)
     assert half.left() == pytest.approx(5)
-    ends = [budget.left() for budget in task_budgets(6, 2, Budget(clock.now + 9))]
+    ends = [budget.left() for budget in task_budgets(6, 4, 2, Budget(clock.now + 9))]
     assert ends == pytest.approx([3, 3, 6, 6, 9, 9])
     assert Budget(None).part(0.5).deadline is None
+
+
+def test_a_late_start_costs_a_task_half_its_part_at_most(clock: Clock) -> None:
+    """Three rounds of four solves in twelve seconds: one second each, or half a second if late."""
+    first, *_, last = task_budgets(6, 4, 2, Budget(clock.now + 12))
+    clock.now += 5  # workers load what they need; the first task should have ended after 4
+    assert first.share(4, None) == pytest.approx(0.5)
+    assert first.share(4, 0.2) == pytest.approx(0.2)
+    assert last.share(4, None) == pytest.approx(7 / 4)
+    assert task_budgets(2, 4, 1, Budget(None))[0].share(4, 5.0) == 5.0

@@ -270,7 +270,7 @@ def test_missing_and_unseen_values(kind: type, way: str, tmp_path: Path) -> None
     """Summed out exactly where a leaf is missing; no answer where a parent is."""
     frame, labels = shop(300)
     with pytest.warns(UserWarning, match="rows"):
-        clf = kind().fit(frame, labels)
+        clf = kind(missing="drop").fit(frame, labels)
     rows, _ = shop(200, seed=3)
     rows.loc[rows.index % 7 == 0, "city"] = "nowhere"
     found = WAYS[way](clf, rows, tmp_path)

@@ -1,4 +1,4 @@
-"""CSV by pyarrow and by the csv module: the same tables and errors, whatever is in the file."""
+"""CSV by pyarrow, polars and the csv module: the same tables and errors, whatever the file."""
 
 from __future__ import annotations
 
@@ -12,13 +12,15 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from marginbn.data import delimited, readers
+from marginbn.data import delimited, readers, splitting
 from marginbn.data.delimited import TextTable, open_delimited
 from marginbn.data.readers import open_chunks, read_table
+from marginbn.data.splitting import SPLITTERS
 from marginbn.data.text import TextArray
 from marginbn.exceptions import FormatError, InputError, MarginBNError
 
 pytest.importorskip("pyarrow")
+pytest.importorskip("polars")
 
 PLAIN = ["", " ", "?", "NA", " nan ", "NaN", "1", "2.0", "-0.5", "+3", ".5", "5.", "1e3", "1_0"]
 TEXTS = ["a", " a", "b ", "ä", "\u00a01", "１", "x y", "true", "a\tb", "1d5", "--1", "01", "\0"]
@@ -53,14 +55,24 @@ def outcome(path: Path, **options: Any) -> Any:
     ]
 
 
-def both_outcomes(path: Path, **options: Any) -> tuple[Any, Any]:
-    """By pyarrow as far as it goes, in blocks of a few rows, and by the csv module."""
+def use(patch: pytest.MonkeyPatch, package: str | None) -> None:
+    """Have no quick reader but that of one package."""
+    known = splitting.find_spec
+    patch.setattr(splitting, "find_spec", lambda name: known(name) if name == package else None)
+
+
+def all_outcomes(path: Path, **options: Any) -> list[Any]:
+    """By each package as far as it goes, in blocks of a few rows; last by the csv module."""
+    found = []
+    for package in ("pyarrow", "polars"):
+        with pytest.MonkeyPatch.context() as patch:
+            use(patch, package)
+            patch.setattr(readers, "QUICK_BYTES", 0)
+            patch.setattr(delimited, "BLOCK_BYTES", 16)
+            found.append(outcome(path, **options))
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(readers, "QUICK_BYTES", 0)
-        patch.setattr(delimited, "BLOCK_BYTES", 16)
-        quick = outcome(path, **options)
-        patch.setattr(readers, "QUICK_BYTES", 1 << 60)
-        return quick, outcome(path, **options)
+        use(patch, None)
+        return [*found, outcome(path, **options)]
 
 
 @settings(max_examples=300, deadline=None)
@@ -79,8 +91,9 @@ def test_both_readers_agree(
     path = tmp_path_factory.getbasetemp() / "nasty.csv"
     text = end.join(["u,v", *rows]) + (end if is_ended else "")
     path.write_bytes(text.encode())
-    quick, slow = both_outcomes(path, kinds=kind or "auto")
-    assert quick == slow
+    by_arrow, by_polars, slow = all_outcomes(path, kinds=kind or "auto")
+    assert by_arrow == slow
+    assert by_polars == slow
 
 
 @settings(max_examples=60, deadline=None)
@@ -93,8 +106,9 @@ def test_both_readers_agree_on_bytes(tmp_path_factory: pytest.TempPathFactory, d
     path = tmp_path_factory.getbasetemp() / "bytes.csv"
     for content in (data, b"u,v\n" + data):
         path.write_bytes(content)
-        quick, slow = both_outcomes(path)
-        assert quick == slow
+        by_arrow, by_polars, slow = all_outcomes(path)
+        assert by_arrow == slow
+        assert by_polars == slow
 
 
 def blocks_of(data: bytes, **options: Any) -> list[TextTable]:
@@ -107,10 +121,13 @@ def rows_of(tables: list[TextTable]) -> list[tuple[Any, ...]]:
     return [row for table in tables for row in zip(*table.columns, strict=True)]
 
 
-def test_plain_blocks_are_split_by_pyarrow_and_others_are_not(
+@pytest.mark.parametrize("package", ["pyarrow", "polars"])
+def test_plain_blocks_are_split_quickly_and_others_are_not(
+    package: str,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """One strange quote makes the csv module read from there on, and only from there on."""
+    use(monkeypatch, package)
     monkeypatch.setattr(delimited, "BLOCK_BYTES", 64)
     plain = b"".join(b'%d,"a ""%d"", b"\n' % (i, i) for i in range(50))
     tables = blocks_of(b"u,v\n" + plain)
@@ -149,8 +166,8 @@ def test_encodings(encoding: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr(delimited, "BLOCK_BYTES", 7)
     path = tmp_path / "table.csv"
     path.write_bytes("größe,v\nmüde,1\nfroh,2\n".encode(encoding))
-    quick, slow = both_outcomes(path, encoding=encoding)
-    assert quick == slow
+    by_arrow, by_polars, slow = all_outcomes(path, encoding=encoding)
+    assert by_arrow == by_polars == slow
     assert slow[0][:3] == ("größe", "categorical", ("froh", "müde"))
     with open_chunks(path, encoding=encoding) as chunks:
         assert rows_of(list(chunks.read(chunks.names))) == [("müde", "1"), ("froh", "2")]
@@ -187,27 +204,30 @@ def test_packed_files_and_empty_ones(tmp_path: Path) -> None:
         blocks_of(b"u,v\n\n")
 
 
-def test_without_pyarrow_the_csv_module_reads(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_either_the_csv_module_reads(monkeypatch: pytest.MonkeyPatch) -> None:
     """In batches, with the same rows."""
     data = b"u,v\n" + b"".join(b"%d,x\n" % i for i in range(25))
     expected = rows_of(blocks_of(data))
-    monkeypatch.setattr(delimited, "find_spec", lambda _: None)
+    use(monkeypatch, None)
     monkeypatch.setattr(delimited, "BATCH_ROWS", 10)
     tables = blocks_of(data)
     assert [table.n_rows for table in tables] == [10, 10, 5]
     assert rows_of(tables) == expected
 
 
-def test_numbers_are_those_of_python() -> None:
-    """What pyarrow reads as a number Python reads alike, to the last bit."""
-    import pyarrow as pa
+@pytest.mark.parametrize("package", ["pyarrow", "polars"])
+def test_numbers_are_those_of_python(package: str) -> None:
+    """What a package reads as a number Python reads alike, to the last bit."""
 
     rng = np.random.default_rng(0)
     texts = [
         repr(float(x)) for x in rng.standard_normal(2000) * 10.0 ** rng.integers(-300, 300, 2000)
     ]
     texts += ["", "NA", "0.1", "1e22", "9007199254740993", "123456789012345678901234567890"]
-    numbers = TextArray(pa.chunked_array([texts])).numbers()
+    body = "".join(f"{text},\n" for text in texts).encode()
+    split = SPLITTERS[package](body, 2, [0], ",")
+    assert split is not None
+    numbers = split[0][0].numbers()
     assert numbers is not None
     expected = [float(t) if t not in ("", "NA") else np.nan for t in texts]
     np.testing.assert_array_equal(numbers, expected)

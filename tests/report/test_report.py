@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from copy import copy
 from dataclasses import replace
 
 import numpy as np
@@ -17,6 +18,7 @@ from marginbn import (
     TANClassifier,
 )
 from marginbn.classifiers import BaseBNClassifier
+from marginbn.classifiers.provenance import Provenance
 from marginbn.data.encode import Variable
 from marginbn.datasets import load_iris
 from marginbn.network.network import BayesianNetwork
@@ -28,6 +30,7 @@ from marginbn.report.summary import (
     describe_structure,
     describe_tables,
     ignored_features,
+    quality_verdict,
     score_name,
     summarise,
     verdict,
@@ -140,7 +143,9 @@ def test_dropped_rows_and_constant_features_are_reported() -> None:
     """What was set aside shows in the text and in the summary."""
     X = [[1.0, "u"], [2.0, "u"], [None, "u"], [2.5, "u"], [0.5, "u"]]
     with pytest.warns(UserWarning, match="left out"):
-        fitted = NaiveBayesClassifier().fit(np.array(X, dtype=object), ["a", "b", "a", "b", "a"])
+        fitted = NaiveBayesClassifier(missing="drop").fit(
+            np.array(X, dtype=object), ["a", "b", "a", "b", "a"]
+        )
     text = describe(fitted)
     assert "1 left out for missing values" in text
     assert "x1" in summarise(fitted)["constant_features"]
@@ -235,3 +240,26 @@ def test_tables_name_the_groups_of_a_parent() -> None:
         "  <= 20  0.9000  0.1000",
         "  > 20   0.2000  0.8000",
     ]
+
+
+def test_the_second_half_of_the_verdict(margin: MaxMarginBNClassifier) -> None:
+    """How good it classifies stands right below how good the search was, whatever that found."""
+    labels = ["a"] * 7 + ["b"] * 3
+    good = AccuracyLine.measure("held out", ["a"] * 7 + ["b", "b", "a"], labels)
+    lines = describe(margin, [good]).splitlines()
+    assert lines[0].startswith("Optimal, proven")
+    assert lines[1].startswith(
+        "Of 10 rows it has not seen it gets 90.00 % right (+- 18.59); always"
+    )
+    assert "saying a gets 70.00 %." in " ".join(lines[1:3])
+    bad = AccuracyLine.measure("held out", ["b"] * 10, labels)
+    text = " ".join(describe(margin, [bad]).splitlines()[1:3])
+    assert "30.00 % right (+- 28.40), no more than always saying a (70.00 %)." in text
+    training = AccuracyLine.measure("training", labels, labels, is_sample=False)
+    assert quality_verdict(margin, [training]).endswith("was not measured.")
+    measured = copy(margin)
+    measured.provenance_ = Provenance(held_out={"accuracy": 0.75, "n_rows": 40})
+    assert quality_verdict(measured) == (
+        "By its file it was right in 75.00 % of 40 rows it had not seen."
+    )
+    assert summarise(margin, [good])["quality_verdict"] == quality_verdict(margin, [good])

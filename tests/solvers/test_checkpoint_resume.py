@@ -66,7 +66,7 @@ def test_sittings_of_the_engine_end_at_the_optimum(
     """The tree is taken over whatever the number of workers."""
     problem, solver = larger_problem(), BranchBoundSolver(heuristics=heuristics)
     expected = solve_with(solver, Run(problem))
-    results = solve_in_sittings(problem, solver, tmp_path / "c", Limits(nodes=120), n_jobs)
+    results = solve_in_sittings(problem, solver, tmp_path / "c", Limits(nodes=40), n_jobs)
     assert_monotone(results)
     assert len(results) > 2
     assert results[-1].objective == pytest.approx(expected.objective, rel=1e-6)

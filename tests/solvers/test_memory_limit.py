@@ -7,9 +7,11 @@ import math
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
+import psutil
 import pytest
 
 from marginbn import GenerativeBNClassifier, MaxMarginBNClassifier, estimate_size
@@ -86,6 +88,22 @@ def test_the_machine_is_asked() -> None:
     assert left > 10**6
     assert Memory.probe(None).spendable <= memory.SHARE * available_memory() * 1.5
     assert Memory.probe(123).spendable == 123
+
+
+def test_any_system_is_asked(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Not only Linux; and where nothing is known, that is said."""
+
+    def unknown(*_: Any) -> Any:
+        raise NotImplementedError
+
+    monkeypatch.setattr(psutil, "virtual_memory", lambda: SimpleNamespace(available=7 * 10**6))
+    assert memory._machine() == 7 * 10**6
+    monkeypatch.setattr(psutil, "virtual_memory", unknown)
+    monkeypatch.setattr(memory.os, "sysconf", lambda name: {"SC_PAGE_SIZE": 4}.get(name, 100))
+    assert memory._machine() == 400
+    monkeypatch.delattr(memory.os, "sysconf")  # as on Windows
+    with pytest.warns(UserWarning, match="set memory_limit, for example '4 GB'"):
+        assert memory._machine() == math.inf
 
 
 def write_group(folder: Path, **files: object) -> None:

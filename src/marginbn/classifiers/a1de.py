@@ -86,7 +86,7 @@ class A1DEClassifier(BaseBNClassifier):
     ----------
     smoothing : float or "auto", default=1.0
         Added to every count; "auto" chooses it by validated log loss.
-    missing, unseen, column_kinds, identifiers, max_states, min_count, class_weight
+    missing, unseen, column_kinds, identifiers, max_states, min_count, class_weight, cost
         As in :class:`NaiveBayesClassifier`. At prediction a missing feature is parent of nobody.
 
     Attributes
@@ -110,13 +110,14 @@ class A1DEClassifier(BaseBNClassifier):
         self,
         *,
         smoothing: Any = 1.0,
-        missing: str = "drop",
+        missing: str = "auto",
         unseen: str = "missing",
         column_kinds: Any = "auto",
         identifiers: str = "ignore",
         max_states: int | None = MAX_STATES,
         min_count: int = 1,
         class_weight: Any = None,
+        cost: Any = None,
     ) -> None:  # no parameters= and bins=: an average of counted networks is what it is
         self._store(locals())
 

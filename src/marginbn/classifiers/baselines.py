@@ -1,7 +1,8 @@
 """What any classifier should be compared with: the most frequent class, and a logistic regression.
 
 Both learn from a table as it is: columns are prepared as the classifiers prepare them, numbers are
-standardised with the median for missing ones, categories become indicators.
+standardised with the median for missing ones, categories become indicators. Much of scikit-learn is
+needed for that, and loaded only here and now, because predictions should begin at once.
 """
 
 from __future__ import annotations
@@ -11,13 +12,7 @@ from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.compose import make_column_transformer
-from sklearn.dummy import DummyClassifier
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.impute import SimpleImputer
-from sklearn.linear_model import LogisticRegression
-from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
 from marginbn.data.columns import Column
 from marginbn.data.labelled import LabelledTable
@@ -68,6 +63,8 @@ class MajorityBaseline(_Baseline):
     """Always the most frequent class, with the shares of the classes as probabilities."""
 
     def _make(self, features: Table) -> Any:
+        from sklearn.dummy import DummyClassifier
+
         return DummyClassifier(strategy="prior")
 
 
@@ -75,6 +72,12 @@ class LogisticBaseline(_Baseline):
     """Logistic regression on standardised numbers and indicators of categories."""
 
     def _make(self, features: Table) -> Any:
+        from sklearn.compose import make_column_transformer
+        from sklearn.impute import SimpleImputer
+        from sklearn.linear_model import LogisticRegression
+        from sklearn.pipeline import make_pipeline
+        from sklearn.preprocessing import OneHotEncoder, StandardScaler
+
         numeric = [i for i, c in enumerate(features.columns) if c.kind == "numeric"]
         others = [i for i in range(features.n_columns) if i not in numeric]
         fill = SimpleImputer(strategy="median", keep_empty_features=True)

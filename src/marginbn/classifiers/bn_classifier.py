@@ -13,6 +13,7 @@ that differences show with fewer rows.
 
 from __future__ import annotations
 
+import math
 import sys
 import time
 import warnings
@@ -25,7 +26,7 @@ from weakref import WeakKeyDictionary
 import numpy as np
 from joblib import Parallel, delayed
 from numpy.typing import NDArray
-from scipy.special import softmax
+from scipy.special import log_softmax, softmax
 
 from marginbn.classifiers import validation
 from marginbn.classifiers.base import (
@@ -33,6 +34,7 @@ from marginbn.classifiers.base import (
     BaseBNClassifier,
     fixed_structure_result,
 )
+from marginbn.classifiers.choosing import SCORINGS, HeldOutAnswers, check_scoring, scorer_of
 from marginbn.classifiers.search import seed_of
 from marginbn.data.encode import EncodedData
 from marginbn.data.labelled import (
@@ -176,21 +178,25 @@ class BNClassifier(BaseBNClassifier):
         reading. It gains little, because every candidate is a pool of models already.
     rule : {"half_se", "best"}, default="half_se"
         The simplest candidate within half a standard error of the best, or the best.
+    scoring : str or callable, default="log_loss"
+        What is best: "log_loss", "accuracy", "ramp_margin" or "one_standard_error" (the simplest
+        within one standard error of the best accuracy), as in :class:`MaxMarginBNClassifierCV`; or
+        a scorer of scikit-learn, by name or as it is. Scorers know no standard error, so that the
+        best one wins, and of equals the simplest.
     parameters : {"conditional", "margin"}, default="conditional"
         What the parameters maximise: the likelihood of the class given the features, or margins.
     bins : {"mdlp", "ordinal"}, default="ordinal"
         The entropy cuts alone, or fine bins that know their order.
-    time_limit : float or None, default=None
-        Seconds after which no further candidate is tried.
+    time_limit : float or None, default=10.0
+        Seconds for the validation. Naive is always finished; another candidate that is not by then
+        is left out, with an :class:`OptimalityWarning`. None tries all, whatever it takes.
     n_jobs : int or None, default=None
         Models trained in parallel (joblib).
     random_state : int, RandomState or None, default=None
         Of the validation splits.
     verbose : int, default=0
         1 tells on stderr what is tried.
-    missing : {"auto", "drop", "state", "error"}, default="auto"
-        As in :class:`NaiveBayesClassifier`, whose default differs.
-    unseen, column_kinds, identifiers, max_states, min_count, class_weight
+    missing, unseen, column_kinds, identifiers, max_states, min_count, class_weight, cost
         As in :class:`NaiveBayesClassifier`.
 
     Attributes
@@ -199,7 +205,8 @@ class BNClassifier(BaseBNClassifier):
         The structure of ``network_``.
     cv_results_ : dict of arrays
         ``structure``, ``log_loss``, ``standard_error`` (of the difference to the best),
-        ``accuracy`` and ``calibration_error``, one entry per candidate, on rows not seen.
+        ``accuracy`` and ``calibration_error``, one entry per candidate, on rows not seen; and
+        ``score``, larger being better, where ``scoring`` is not the log loss.
     training_ : list of dict
         The models pooled in ``network_``: profile, ridge, log loss, weight.
     trained_, weights_
@@ -223,6 +230,7 @@ class BNClassifier(BaseBNClassifier):
         "structures": check_structures,
         "average": validation.check_flag,
         "rule": validation.one_of(*RULES),
+        "scoring": check_scoring,
         "parameters": validation.one_of("conditional", "margin"),
         "time_limit": validation.optional(validation.check_positive),
     }
@@ -233,9 +241,10 @@ class BNClassifier(BaseBNClassifier):
         structures: Sequence[str] = DEFAULT_STRUCTURES,
         average: bool = False,
         rule: str = "half_se",
+        scoring: Any = "log_loss",
         parameters: str = "conditional",
         bins: str = "ordinal",
-        time_limit: float | None = None,
+        time_limit: float | None = 10.0,
         n_jobs: int | None = None,
         random_state: Any = None,
         verbose: int = 0,
@@ -246,6 +255,7 @@ class BNClassifier(BaseBNClassifier):
         max_states: int | None = MAX_STATES,
         min_count: int = 1,
         class_weight: Any = None,
+        cost: Any = None,
     ) -> None:
         self._store(locals())
 
@@ -286,7 +296,7 @@ class BNClassifier(BaseBNClassifier):
         parts = [self._part(rows.take(a), rows.take(b), classes) for a, b in splits]
         judges = held_out(parts)
         self._candidates = self._validate(parts, judges)
-        self._compare(judges)
+        self._compare(judges, rows.take(np.concatenate([b for _, b in splits])))
 
     def _splits(self, rows: LabelledTable) -> list[Split]:
         """Five folds where that is quick or a class is rare, else one part of a fifth; none of
@@ -310,15 +320,16 @@ class BNClassifier(BaseBNClassifier):
     def _validate(self, parts: Sequence[Part], judges: Judges) -> dict[str, PooledModels]:
         """All candidates, or those that time and the user allow for."""
         begin = time.monotonic()
+        deadline = begin + (self.time_limit or math.inf)
         names = sorted({"naive", *self.structures}, key=list(STRUCTURES).index)
         found: dict[str, PooledModels] = {}
         naive: list[ValidatedModel] = []
         for name in names:
-            if found and self.time_limit and time.monotonic() - begin > self.time_limit:
+            try:
+                models = self._validate_structure(name, parts, deadline if found else math.inf)
+            except TimeoutError:
                 self._tell_stopped("time_limit", names, found)
                 break
-            try:
-                models = self._validate_structure(name, parts)
             except KeyboardInterrupt:
                 if not found:
                     raise
@@ -332,9 +343,11 @@ class BNClassifier(BaseBNClassifier):
                 sys.stderr.write(f"{name}: log loss {pooled.pool.loss:.4f} ({seconds:.1f} s)\n")
         return {name: model for name, model in found.items() if name in self.structures} or found
 
-    def _validate_structure(self, name: str, parts: Sequence[Part]) -> list[ValidatedModel]:
+    def _validate_structure(
+        self, name: str, parts: Sequence[Part], deadline: float
+    ) -> list[ValidatedModel]:
         """Every profile of one structure, in parallel if asked to."""
-        tasks = model_tasks(name, STRUCTURES[name], parts, LOSSES[self.parameters])
+        tasks = model_tasks(name, STRUCTURES[name], parts, LOSSES[self.parameters], deadline)
         return list(Parallel(n_jobs=self.n_jobs)(delayed(task)() for task in tasks))
 
     def _tell_stopped(self, why: str, names: Sequence[str], found: dict[str, PooledModels]) -> None:
@@ -346,23 +359,35 @@ class BNClassifier(BaseBNClassifier):
             stacklevel=6,  # the caller of fit
         )
 
-    def _compare(self, judges: Judges) -> None:
-        """The table of candidates and the choice."""
+    def _compare(self, judges: Judges, rows: LabelledTable) -> None:
+        """The table of candidates and the choice; ``rows`` are those held out, in their order."""
         names, candidates = list(self._candidates), list(self._candidates.values())
         losses = np.array([candidate.losses for candidate in candidates])
-        means = np.average(losses, axis=1, weights=judges.weights)
-        best = int(means.argmin())
-        errors = np.array([standard_error(row - losses[best], judges.weights) for row in losses])
-        allowed = means - means[best] <= (0.5 * errors if self.rule == "half_se" else 0.0)
-        self.chosen_ = names[int(np.argmax(allowed))]
+        known = [log_softmax(candidate.pool.scores, axis=1) for candidate in candidates]
+        if isinstance(self.scoring, str) and self.scoring in SCORINGS:
+            rule = SCORINGS[self.scoring]
+            worth = -losses
+            if self.scoring != "log_loss":
+                worth = np.array([rule.of_rows(own, judges.classes) for own in known])
+            means = np.average(worth, axis=1, weights=judges.weights)
+            gains = worth[int(means.argmax())] - worth
+            errors = np.array([standard_error(row, judges.weights) for row in gains])
+        else:
+            rule = SCORINGS["accuracy"]
+            means = np.array([score_answers(self.scoring, own, rows) for own in known])
+            errors = np.zeros(len(names))
+        room = rule.standard_errors or (0.5 if self.rule == "half_se" else 0.0)
+        self.chosen_ = names[int(np.argmax(means.max() - means <= room * errors))]
+        score = {} if self.scoring == "log_loss" else {"score": means}
         self.cv_results_ = {
             "structure": np.array(names),
-            "log_loss": means,
+            "log_loss": np.average(losses, axis=1, weights=judges.weights),
             "standard_error": errors,
             "accuracy": np.array([accuracy_of(c.pool.scores, judges) for c in candidates]),
             "calibration_error": np.array(
                 [calibration_error(c.pool.scores, judges) for c in candidates]
             ),
+            **score,
         }
 
     # --- the network ---
@@ -421,6 +446,14 @@ class BNClassifier(BaseBNClassifier):
             seconds=0.0,
             solver=name,
         )
+
+
+def score_answers(scoring: Any, log_posterior: NDArray[np.float64], rows: LabelledTable) -> float:
+    """What a scorer of scikit-learn makes of the posteriors of rows that were held out."""
+    weighted = bool((rows.weights != rows.weights[0]).any())
+    weights = {"sample_weight": rows.weights} if weighted else {}
+    answers = HeldOutAnswers(np.unique(rows.labels), log_posterior)
+    return float(scorer_of(scoring)(answers, rows.features, rows.labels, **weights))
 
 
 def standard_error(differences: NDArray[np.float64], weights: NDArray[np.float64]) -> float:

@@ -21,7 +21,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.metrics import get_scorer_names
+from sklearn.base import BaseEstimator, ClassifierMixin
 
 from marginbn.exceptions import InputError
 
@@ -75,15 +75,60 @@ SCORINGS: dict[str, Scoring] = {
 }
 
 
+def scorer_names() -> list[str]:
+    """Names that scikit-learn knows; asked for when needed, because its metrics load slowly."""
+    from sklearn.metrics import get_scorer_names
+
+    return [*get_scorer_names()]
+
+
 def check_scoring(name: str, value: Any) -> None:
     """Refuse anything but a scoring of this module or of scikit-learn, or a callable."""
     if callable(value) or (isinstance(value, str) and value in SCORINGS):
         return
-    if not isinstance(value, str) or value not in get_scorer_names():
+    if not isinstance(value, str) or value not in scorer_names():
         raise InputError(
             f"{name} must be one of {sorted(SCORINGS)}, the name of a scikit-learn scorer, or "
             f"a callable (estimator, X, y) -> number, got {value!r}"
         )
+
+
+class HeldOutAnswers(ClassifierMixin, BaseEstimator):
+    """What a candidate says of the rows that were held out, for scorers of scikit-learn.
+
+    Whatever rows it is asked about, it answers for those it has the posteriors of, in their order.
+    """
+
+    def __init__(self, classes: Any = None, log_posterior: Any = None) -> None:
+        self.classes = classes
+        self.log_posterior = log_posterior
+        self.classes_ = classes
+
+    def predict(self, X: Any) -> NDArray[Any]:
+        """The most probable classes."""
+        labels: NDArray[Any] = self.classes[self.log_posterior.argmax(axis=1)]
+        return labels
+
+    def predict_proba(self, X: Any) -> FloatArray:
+        """Posteriors."""
+        return np.asarray(np.exp(self.log_posterior))
+
+    def predict_log_proba(self, X: Any) -> FloatArray:
+        """Their logarithms."""
+        return np.asarray(self.log_posterior)
+
+    def decision_function(self, X: Any) -> FloatArray:
+        """Log odds of the second of two classes, else log posteriors."""
+        known: FloatArray = self.log_posterior
+        return known[:, 1] - known[:, 0] if known.shape[1] == 2 else known
+
+
+def scorer_of(scoring: Any) -> Callable[..., float]:
+    """A scorer of scikit-learn by its name, or as it is."""
+    from sklearn.metrics import get_scorer
+
+    found: Callable[..., float] = scoring if callable(scoring) else get_scorer(scoring)
+    return found
 
 
 def class_codes(labels: NDArray[Any], classes: NDArray[Any]) -> NDArray[np.intp]:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -14,6 +15,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from marginbn.classifiers.a1de import A1DEClassifier
 from marginbn.classifiers.base import BaseBNClassifier
+from marginbn.classifiers.decisions import costs_of
 from marginbn.exceptions import InputError
 from marginbn.export.score_model import ScoreModel, WeightedNetwork, score_model
 from marginbn.files import PathLike, write_atomic, write_text
@@ -39,10 +41,11 @@ def export_model(
 ) -> None:
     """Write a fitted classifier as something that predicts without this library.
 
-    Answers equal ``predict_proba``. Missing values and unseen categories are answered where the
-    network's answer is a table entry, too: of features without children in networks of counted
-    tables, and of columns that were fitted with a state for missing values. Elsewhere there is no
-    answer: SQL gives NULL, ONNX gives NaN, the Python function raises ``ValueError``.
+    Answers equal ``predict_proba``, and decisions ``predict``, also by ``cost``. Missing values and
+    unseen categories are answered where the network's answer is a table entry, too: of features
+    without children in networks of counted tables, and of columns that were fitted with a state for
+    missing values. Elsewhere there is no answer: SQL gives NULL, ONNX gives NaN, the Python
+    function raises ``ValueError``.
 
     Parameters
     ----------
@@ -147,13 +150,15 @@ def deployable(clf: BaseBNClassifier) -> ScoreModel:
         networks = [WeightedNetwork(network, float(weight)) for network, weight in pairs]
     else:
         networks = [WeightedNetwork(clf.network_)]
-    return score_model(
+    model = score_model(
         networks,
         clf.coding_.columns,
         clf.classes_.tolist(),
         sums_out=not is_trained,
         unseen_is_missing=clf.unseen == "missing",
     )
+    costs = costs_of(clf)
+    return model if costs is None else replace(model, costs=costs.costs)
 
 
 def _state_log_odds(clf: BaseBNClassifier) -> list[np.ndarray[Any, np.dtype[np.float64]]]:

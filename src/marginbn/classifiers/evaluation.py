@@ -26,6 +26,7 @@ from scipy.special import betainc, stdtr, stdtrit
 
 from marginbn.classifiers.base import BaseBNClassifier
 from marginbn.classifiers.baselines import LogisticBaseline, MajorityBaseline
+from marginbn.classifiers.decisions import CostMatrix
 from marginbn.classifiers.measures import Quality
 from marginbn.data.labelled import stratified_folds
 from marginbn.data.table import Table
@@ -170,6 +171,11 @@ class FoldScores:
         return max(fold.gap for fold in self.folds)
 
     @property
+    def all_closed(self) -> bool:
+        """Whether every search ended with a proof of optimality or at the gap asked for."""
+        return all(fold.status in (Status.OPTIMAL, Status.GAP_LIMIT) for fold in self.folds)
+
+    @property
     def all_proved(self) -> bool:
         """Whether every search ended with a proof of optimality."""
         return all(fold.status == Status.OPTIMAL for fold in self.folds)
@@ -186,6 +192,7 @@ def cross_validate(
     seed: int = 0,
     n_jobs: int | None = None,
     on_fold: Callable[[FoldScore], None] | None = None,
+    costs: CostMatrix | None = None,
 ) -> FoldScores:
     """Accuracy on stratified folds; discretisation and all else is learned again in each.
 
@@ -201,6 +208,8 @@ def cross_validate(
         Folds in parallel (joblib); None means one after the other.
     on_fold
         Called with each fold's score, in order.
+    costs
+        What errors cost, whatever the classifier itself thinks of it: all decide by this.
 
     Raises
     ------
@@ -227,7 +236,9 @@ def cross_validate(
             f"labels must have one entry per row of the table, {table.n_rows}, got {len(labels)}"
         )
     splits = stratified_folds(np.asarray(labels), n_folds, seed)
-    tasks = (delayed(_score_fold)(make_classifier, table, labels, *split) for split in splits)
+    tasks = (
+        delayed(_score_fold)(make_classifier, table, labels, *split, costs) for split in splits
+    )
     answers: list[_FoldAnswer] = []
     for answer in in_deaf_children(Parallel(n_jobs=n_jobs, return_as="generator"), tasks):
         answers.append(answer)
@@ -235,7 +246,9 @@ def cross_validate(
             on_fold(answer.score)
     _warn_once([answer.messages for answer in answers])
     tests = [test for _, test in splits]
-    return FoldScores(tuple(answer.score for answer in answers), _pool(answers, labels, tests))
+    return FoldScores(
+        tuple(answer.score for answer in answers), _pool(answers, labels, tests, costs)
+    )
 
 
 Message = tuple[type[Warning], str]
@@ -253,7 +266,10 @@ class _FoldAnswer:
 
 
 def _pool(
-    answers: Sequence[_FoldAnswer], labels: NDArray[Any], tests: Sequence[NDArray[np.intp]]
+    answers: Sequence[_FoldAnswer],
+    labels: NDArray[Any],
+    tests: Sequence[NDArray[np.intp]],
+    costs: CostMatrix | None,
 ) -> Quality:
     """Quality over all folds; a class that a fold did not learn has probability 0 in it."""
     names = sorted({str(c) for answer in answers for c in answer.classes})
@@ -263,7 +279,7 @@ def _pool(
         part[:, [names.index(str(c)) for c in answer.classes]] = answer.probabilities
         parts.append(part)
     truth = np.concatenate([np.asarray(labels)[test] for test in tests])
-    return Quality.measure(names, truth, np.concatenate(parts))
+    return Quality.measure(names, truth, np.concatenate(parts), costs)
 
 
 def _score_fold(
@@ -272,6 +288,7 @@ def _score_fold(
     labels: NDArray[Any],
     train: NDArray[np.intp],
     test: NDArray[np.intp],
+    costs: CostMatrix | None,
 ) -> _FoldAnswer:
     """Fit on one part, predict the other."""
     with warnings.catch_warnings(record=True) as caught:
@@ -282,7 +299,9 @@ def _score_fold(
             raise KeyboardInterrupt
         probabilities = classifier.predict_proba(table.take(test))
     messages = [(w.category, str(w.message)) for w in caught]
-    value = accuracy(classifier.classes_[probabilities.argmax(axis=1)], labels[test])
+    own = None if costs is None else costs.for_classes(classifier.classes_.tolist())
+    decided = probabilities.argmax(axis=1) if own is None else own.decide(probabilities)
+    value = accuracy(classifier.classes_[decided], labels[test])
     score = FoldScore(value, len(train), len(test), status, gap, seconds)
     return _FoldAnswer(score, classifier.classes_, probabilities, messages)
 

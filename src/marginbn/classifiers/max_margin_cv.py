@@ -15,8 +15,6 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from joblib import Parallel, delayed, effective_n_jobs
 from numpy.typing import NDArray
-from sklearn.metrics import get_scorer
-from sklearn.model_selection import check_cv
 
 from marginbn.classifiers import choosing, search, validation
 from marginbn.classifiers.budget import Budget, task_budgets
@@ -91,9 +89,9 @@ class MaxMarginBNClassifierCV(SearchingBNClassifier):
         learned from all rows, instead of the one network of the chosen setting.
     inner_time_limit : float or None, default=5.0
         Seconds for each validation solve, and for each solve on the path to the final one.
-    time_limit : float or None, default=60.0
+    time_limit : float or None, default=10.0
         Seconds for the final solve.
-    total_time_limit : float or None, default=None
+    total_time_limit : float or None, default=60.0
         Seconds for the whole fit, besides counting. Validation takes at most half of them, the path
         to the final solve at most half of the rest.
     n_jobs : int or None, default=None
@@ -103,7 +101,8 @@ class MaxMarginBNClassifierCV(SearchingBNClassifier):
         :class:`OptimalityWarning`; before the first fold is complete there is nothing to decide by
         and ``KeyboardInterrupt`` is raised. A second Ctrl-C ends the final solve.
     smoothing, solver, gap_tolerance, random_state, verbose, required_arcs, forbidden_arcs, \
-parameters, bins, allowed_arcs, tiers, missing, unseen, column_kinds, callback, memory_limit
+parameters, bins, allowed_arcs, tiers, missing, unseen, column_kinds, \
+identifiers, max_states, min_count, class_weight, cost, callback, memory_limit
         As in :class:`MaxMarginBNClassifier`.
     checkpoint : str, path or None, default=None
         As in :class:`MaxMarginBNClassifier`, for the final solve on all rows. The many short solves
@@ -163,9 +162,9 @@ parameters, bins, allowed_arcs, tiers, missing, unseen, column_kinds, callback, 
         bins: str = "mdlp",
         solver: str = "auto",
         inner_time_limit: float | None = 5.0,
-        time_limit: float | None = 60.0,
-        total_time_limit: float | None = None,
-        gap_tolerance: float = 1e-6,
+        time_limit: float | None = 10.0,
+        total_time_limit: float | None = 60.0,
+        gap_tolerance: float | None = None,
         random_state: Any = None,
         n_jobs: int | None = None,
         verbose: int = 0,
@@ -173,13 +172,14 @@ parameters, bins, allowed_arcs, tiers, missing, unseen, column_kinds, callback, 
         forbidden_arcs: Any = None,
         allowed_arcs: Any = None,
         tiers: Any = None,
-        missing: str = "drop",
+        missing: str = "auto",
         unseen: str = "missing",
         column_kinds: Any = "auto",
         identifiers: str = "ignore",
         max_states: int | None = MAX_STATES,
         min_count: int = 1,
         class_weight: Any = None,
+        cost: Any = None,
         callback: Any = None,
         memory_limit: Any = None,
         checkpoint: Any = None,
@@ -217,7 +217,7 @@ parameters, bins, allowed_arcs, tiers, missing, unseen, column_kinds, callback, 
                 problem.with_gamma(gamma),
                 self.solver,
                 time_limit=budget.share(len(gammas) - i, self.inner_time_limit),
-                gap_tolerance=self.gap_tolerance,
+                gap_tolerance=self._tolerance(),
                 start=start,
                 seed=search.seed_of(self.random_state),
                 memory_limit=self.memory_limit,
@@ -235,7 +235,8 @@ parameters, bins, allowed_arcs, tiers, missing, unseen, column_kinds, callback, 
         """
         splits = self._splits(rows)
         tasks = [(k, fold) for fold in range(len(splits)) for k in self._parent_grid()]
-        ends = task_budgets(len(tasks), effective_n_jobs(self.n_jobs), budget)
+        n_jobs = effective_n_jobs(self.n_jobs)
+        ends = task_budgets(len(tasks), len(self._gamma_grid()), n_jobs, budget)
         paths: list[FoldPath] = []
         worker = copy(self)
         worker.callback = None  # for the last search; it need not be fit for another process
@@ -326,7 +327,7 @@ parameters, bins, allowed_arcs, tiers, missing, unseen, column_kinds, callback, 
         self, training: EncodedTraining, held_out: LabelledTable, max_parents: int
     ) -> Callable[[float, SolveResult], float]:
         """The same with a scorer of scikit-learn, which wants a fitted classifier."""
-        scorer = self.scoring if callable(self.scoring) else get_scorer(self.scoring)
+        scorer = choosing.scorer_of(self.scoring)
         weighted = bool((held_out.weights != held_out.weights[0]).any())
         weights = {"sample_weight": held_out.weights} if weighted else {}
 
@@ -458,6 +459,8 @@ def complete_folds(paths: list[FoldPath], n_limits: int) -> list[FoldPath]:
 
 def given_splits(rows: LabelledTable, cv: Any) -> list[Split]:
     """Splits of all rows that the user gave, counted in those that take part in training."""
+    from sklearn.model_selection import check_cv  # slow to load, and not needed to predict
+
     labels = rows.given_labels
     place = np.full(len(labels), -1, dtype=np.intp)
     place[rows.positions] = np.arange(rows.n_rows)

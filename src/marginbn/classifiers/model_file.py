@@ -50,6 +50,7 @@ from marginbn.classifiers.base import BaseBNClassifier, Evidence
 from marginbn.classifiers.bn_classifier import STRUCTURES, BNClassifier
 from marginbn.classifiers.claims import is_residual
 from marginbn.classifiers.committee import Committee
+from marginbn.classifiers.decisions import costs_of
 from marginbn.classifiers.max_margin_cv import MaxMarginBNClassifierCV
 from marginbn.classifiers.naive_bayes import NaiveBayesClassifier, TANClassifier
 from marginbn.classifiers.preparation_file import (
@@ -290,6 +291,7 @@ def load_model(path: files.PathLike) -> BaseBNClassifier:
         _set_committee(classifier, shape.committee, path)
         classifier.evidence_ = Evidence("file", **vars(shape.evidence))
         _check_objective(classifier)
+        _check_costs(classifier)
         classifier.provenance_ = shape.about or Provenance()
         if classifier.provenance_.data_sha256 is not None:
             classifier.data_fingerprint_ = classifier.provenance_.data_sha256
@@ -325,6 +327,14 @@ def _check_objective(classifier: BaseBNClassifier) -> None:
             f"$.result.objective: {classifier.result_.objective!r} is more than {largest:.10g}, "
             "which no structure can exceed on data of this weight; the file was changed"
         )
+
+
+def _check_costs(classifier: BaseBNClassifier) -> None:
+    """Refuse costs of other classes."""
+    try:
+        costs_of(classifier)
+    except InputError as error:
+        raise MisfitError(f"$.params.cost: {error}") from None
 
 
 def _write_classes(classes: NDArray[Any]) -> dict[str, object]:
@@ -452,7 +462,9 @@ def _set_choice(classifier: BNClassifier, data: object) -> None:
     shape: _Choice = files.read_as(_Choice, data, "$.validation")
     classifier.chosen_ = shape.chosen
     place = "$.validation.results"
-    columns = _read_columns(shape.results, _CANDIDATE_COLUMNS, place) if shape.results else {}
+    scored: dict[str, Any] = {"score": tuple[Number, ...]} if "score" in shape.results else {}
+    shapes = _CANDIDATE_COLUMNS | scored
+    columns = _read_columns(shape.results, shapes, place) if shape.results else {}
     if columns and shape.chosen not in columns["structure"]:
         raise MisfitError(f"{place}.structure: must have the structure that was chosen")
     classifier.cv_results_ = columns
@@ -576,6 +588,8 @@ def _plain_parameters(classifier: BaseBNClassifier) -> dict[str, object]:
     for name, value in classifier.get_params(deep=False).items():
         if name in _LEFT_OUT:
             continue
+        if name == "cost" and (costs := costs_of(classifier)) is not None:
+            value = costs.to_list()  # whatever the type of the labels
         try:
             params[name] = files.encode_value(value)
         except files.NotPlainError as error:

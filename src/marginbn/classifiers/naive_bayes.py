@@ -26,9 +26,10 @@ class NaiveBayesClassifier(BaseBNClassifier):
         posterior: for the likelihood of the class given the features, or for margins.
     bins : {"mdlp", "ordinal"}, default="mdlp"
         Entropy cuts, or many bins that know their order, for trained parameters.
-    missing : {"auto", "drop", "state", "error"}, default="drop"
-        Training rows with missing values are left out, missing becomes a state, or an error;
-        "auto" decides column by column between the first two and loses few rows and no class.
+    missing : {"auto", "drop", "state", "error"}, default="auto"
+        Training rows with missing values are left out ("drop", as in the paper), missing becomes
+        a state, or an error; "auto" decides column by column between the first two and loses few
+        rows and no class.
     unseen : {"missing", "error"}, default="missing"
         What a category never seen in training means at prediction.
     column_kinds : "auto", "numeric", "categorical", "date" or dict, default="auto"
@@ -41,6 +42,11 @@ class NaiveBayesClassifier(BaseBNClassifier):
         Categories with fewer training rows are merged into "other".
     class_weight : None, "balanced" or dict, default=None
         Weight of the rows of each class; "balanced" gives all classes the same total.
+    cost : None, dict or matrix, default=None
+        What errors cost, so that ``predict`` gives the class of least expected cost:
+        ``{"sick": {"healthy": 5}}`` says that to call the sick healthy costs 5; all other errors
+        cost 1. Or a matrix, rows being true classes and columns decisions, in the order of
+        ``classes_``. Probabilities stay as they are, and so does all that is learned.
 
     Examples
     --------

@@ -49,8 +49,11 @@ from marginbn.problem.structure import Structure
 from marginbn.proof.definition import define_data
 from marginbn.solvers import solve_structure, solver_names
 from marginbn.solvers.memory import parse_memory
-from marginbn.solvers.result import SolveResult, Status, TracePoint
+from marginbn.solvers.result import PROOF_TOLERANCE, SolveResult, Status, TracePoint
 from marginbn.solvers.run import Callback, ConsoleListener
+
+DEFAULT_GAP = 1e-4
+"""Relative gap at which a search stops that nobody asked for a proof."""
 
 VALIDATION_LIMIT = 5.0
 """Seconds of a search on a validation split, at most."""
@@ -75,11 +78,17 @@ class SearchingBNClassifier(BaseBNClassifier):
         "max_parents": validation.check_count,
         "solver": check_solver,
         "time_limit": validation.optional(validation.check_positive),
-        "gap_tolerance": validation.check_not_negative,
+        "gap_tolerance": validation.optional(validation.check_not_negative),
         "memory_limit": lambda _, value: parse_memory(value),
         "checkpoint": validation.check_path,
         "certificate": validation.check_path,
     }
+
+    def _tolerance(self) -> float:
+        """The gap at which a search may stop; whoever wants a certificate wants a proof."""
+        if self.gap_tolerance is not None:
+            return float(self.gap_tolerance)
+        return DEFAULT_GAP if self.certificate is None else PROOF_TOLERANCE
 
     @abstractmethod
     def _problem(self, data: EncodedData) -> StructureProblem:
@@ -151,7 +160,7 @@ class SearchingBNClassifier(BaseBNClassifier):
             problem,
             self.solver,
             time_limit=time_limit or self.time_limit,
-            gap_tolerance=self.gap_tolerance,
+            gap_tolerance=self._tolerance(),
             start=start,
             callback=self._listener(),
             seed=seed_of(self.random_state),
@@ -326,7 +335,7 @@ checkpoint, certificate
         Temporal order: no arc leads from a later tier to an earlier one. Variables that no tier
         names are free.
     parameters, bins, missing, unseen, column_kinds, identifiers, max_states, min_count, \
-class_weight
+class_weight, cost
         As in :class:`NaiveBayesClassifier`.
 
     Examples
@@ -349,8 +358,8 @@ class_weight
         parameters: str = "smoothed",
         bins: str = "mdlp",
         solver: str = "auto",
-        time_limit: float | None = 60.0,
-        gap_tolerance: float = 1e-6,
+        time_limit: float | None = 10.0,
+        gap_tolerance: float | None = None,
         random_state: Any = None,
         n_jobs: int | None = None,
         verbose: int = 0,
@@ -358,13 +367,14 @@ class_weight
         forbidden_arcs: Any = None,
         allowed_arcs: Any = None,
         tiers: Any = None,
-        missing: str = "drop",
+        missing: str = "auto",
         unseen: str = "missing",
         column_kinds: Any = "auto",
         identifiers: str = "ignore",
         max_states: int | None = MAX_STATES,
         min_count: int = 1,
         class_weight: Any = None,
+        cost: Any = None,
         callback: Any = None,
         memory_limit: Any = None,
         checkpoint: Any = None,
@@ -451,11 +461,15 @@ class MaxMarginBNClassifier(SearchingBNClassifier):
         Added to every count (Laplace).
     solver : str, default="auto"
         ``"auto"`` or a name from :func:`marginbn.available_solvers`.
-    time_limit : float or None, default=60.0
-        Seconds for the search. When it ends early the best structure is used, ``gap_`` tells how
-        far it can be from the optimum, and an :class:`OptimalityWarning` is given.
-    gap_tolerance : float, default=1e-6
-        Relative gap at which the search stops.
+    time_limit : float or None, default=10.0
+        Seconds for the search: on most tables the structure hardly changes after the first ones,
+        and a proof that takes longer should be asked for. When it ends early the best structure is
+        used, ``gap_`` tells how far it can be from the optimum, and an :class:`OptimalityWarning`
+        is given.
+    gap_tolerance : float or None, default=None
+        Relative gap at which the search stops. None stands for 1e-4: 0.01 %, as in most solvers of
+        integer programs, is less than what any prediction depends on; and for 1e-6, a proof of
+        optimality, if there is a ``certificate``.
     random_state : int, RandomState or None, default=None
         Seed of the search heuristics; None stands for 0.
     n_jobs : int or None, default=None
@@ -470,7 +484,7 @@ class MaxMarginBNClassifier(SearchingBNClassifier):
         Temporal order: no arc leads from a later tier to an earlier one. Variables that no tier
         names are free.
     parameters, bins, missing, unseen, column_kinds, identifiers, max_states, min_count, \
-class_weight
+class_weight, cost
         As in :class:`NaiveBayesClassifier`.
     callback : callable, optional
         Called with a :class:`TracePoint` at every improvement; a true return value stops.
@@ -519,8 +533,8 @@ class_weight
         parameters: str = "smoothed",
         bins: str = "mdlp",
         solver: str = "auto",
-        time_limit: float | None = 60.0,
-        gap_tolerance: float = 1e-6,
+        time_limit: float | None = 10.0,
+        gap_tolerance: float | None = None,
         random_state: Any = None,
         n_jobs: int | None = None,
         verbose: int = 0,
@@ -528,13 +542,14 @@ class_weight
         forbidden_arcs: Any = None,
         allowed_arcs: Any = None,
         tiers: Any = None,
-        missing: str = "drop",
+        missing: str = "auto",
         unseen: str = "missing",
         column_kinds: Any = "auto",
         identifiers: str = "ignore",
         max_states: int | None = MAX_STATES,
         min_count: int = 1,
         class_weight: Any = None,
+        cost: Any = None,
         callback: Any = None,
         memory_limit: Any = None,
         checkpoint: Any = None,

@@ -197,9 +197,12 @@ def _metrics(classifier: BaseBNClassifier, features: Any, labels: Any) -> dict[s
     """The log loss is None where a row has a class that the classifier does not know."""
     from sklearn.metrics import accuracy_score, balanced_accuracy_score, log_loss
 
+    from marginbn.classifiers.decisions import costs_of
+
     classes = classifier.classes_.astype(str)
     proba = classifier.predict_proba(features)
-    predicted = classes[proba.argmax(axis=1)]
+    costs = costs_of(classifier)
+    predicted = classes[proba.argmax(axis=1) if costs is None else costs.decide(proba)]
     order = classes.argsort()
     is_known = set(labels) <= set(classes) and len(classes) > 1
     return {

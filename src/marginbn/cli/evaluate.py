@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 import warnings
 from collections.abc import Callable
 from dataclasses import asdict, replace
@@ -12,12 +13,13 @@ import typer
 
 from marginbn.cli import options
 from marginbn.cli.inspect_table import look_at, tell_hints
-from marginbn.cli.running import DONE, OPEN_GAP, note, print_json, print_text
+from marginbn.cli.running import DONE, OPEN_GAP, note, print_json, print_text, text_width
 from marginbn.exceptions import DataWarning
 from marginbn.network.wording import align, percent, seconds
 
 if TYPE_CHECKING:
     from marginbn.classifiers import BaseBNClassifier
+    from marginbn.classifiers.decisions import CostMatrix
     from marginbn.classifiers.evaluation import FoldScore, FoldScores
     from marginbn.classifiers.measures import Quality
     from marginbn.data.labelled import LabelledTable
@@ -42,6 +44,7 @@ def evaluate(
     from marginbn.cli.data import date_kinds, load_rows
 
     problem = options.with_method(problem, search)
+    judged, problem = problem, replace(problem, cost=None)  # a fold may lack a class
     chosen = problem.method or options.Method.BN
     entrants = list(dict.fromkeys([chosen, options.Method.NAIVE_BAYES, options.Method.TAN]))
     kinds = date_kinds(table)
@@ -49,6 +52,7 @@ def evaluate(
     rows = load_rows(table)
     tell_hints(look_at(makers[chosen](), rows), quiet)
     makers |= _baselines(makers[chosen]())
+    costs = _costs(judged, rows)
     scores: dict[str, FoldScores] = {}
     for method, make in makers.items():
         is_own = method == chosen
@@ -57,14 +61,26 @@ def evaluate(
             if not is_own:  # what is done with the data was told already
                 warnings.simplefilter("ignore", DataWarning)
             scores[method] = cross_validate(
-                make, rows.features, rows.labels, folds, search.seed, search.jobs, on_fold=report
+                make, rows.features, rows.labels, folds, search.seed, search.jobs, report, costs
             )
     if json:
-        print_json({"n_rows": rows.n_rows, "folds": folds, "methods": _records(scores)})
+        found = {"n_rows": rows.n_rows, "folds": folds, "methods": _records(scores)}
+        print_json(found if costs is None else found | {"cost": costs.to_dict()})
     else:
         print_text(_describe(scores, rows, folds, chosen))
-    is_done = chosen is options.Method.BN or scores[chosen].all_proved
+        if costs is not None:
+            print_text(f"\n{costs.sentence()}")
+    is_done = chosen is options.Method.BN or scores[chosen].all_closed
     return DONE if is_done else OPEN_GAP
+
+
+def _costs(problem: options.ProblemOptions, rows: LabelledTable) -> CostMatrix | None:
+    """What errors cost, for all methods alike."""
+    from marginbn.classifiers.decisions import CostMatrix
+    from marginbn.cli.costs import parse_costs
+
+    given = parse_costs(problem.cost)
+    return None if given is None else CostMatrix.of(sorted(set(map(str, rows.labels))), given)
 
 
 def _maker(
@@ -131,7 +147,10 @@ def _finite(record: dict[str, Any]) -> dict[str, Any]:
 def _describe(
     scores: dict[str, FoldScores], rows: LabelledTable, folds: int, method: options.Method
 ) -> str:
-    table = [["method", "accuracy", "+-", "balanced", "AUC", "log loss", "Brier", "gap", "search"]]
+    own = scores[method].quality
+    by_cost = own is not None and own.mean_cost is not None
+    head = ["method", "accuracy", "+-", "balanced", "AUC", "log loss", "Brier", "gap", "search"]
+    table = [[*head[:3], "cost", *head[3:]] if by_cost else head]
     for name, result in scores.items():
         time = sum(fold.seconds for fold in result.folds)
         interval = f"{100 * result.half_width:.2f}"
@@ -140,17 +159,39 @@ def _describe(
         ending = [percent(result.max_gap), seconds(time)] if is_searched else ["", ""]
         table.append([str(name), percent(result.mean), interval, *measures, *ending])
     title = f"{folds} folds of {rows.n_rows} rows, {rows.features.n_columns} features"
-    lines = [f"{title}; 95 % intervals", "", *align(table)]
-    own = scores[method].quality
+    lines = [*_verdict(scores, method), "", f"{title}; 95 % intervals", "", *align(table)]
     if own is not None:
         lines += ["", f"All rows, each predicted by a fold of {method} that did not see it", ""]
         lines += own.lines()
     return "\n".join(lines)
 
 
+def _verdict(scores: dict[str, FoldScores], method: options.Method) -> list[str]:
+    """How good the searches were, where there were any, and how good the classifiers are."""
+    own, guess = scores[method], scores["majority"]
+    others = {name: s for name, s in scores.items() if name not in (method, "majority")}
+    best = max(others, key=lambda name: others[name].mean)
+    quality = (
+        f"Of rows it has not seen {method} gets {percent(own.mean)} right "
+        f"(+- {100 * own.half_width:.2f}); {best} gets {percent(others[best].mean)}, always saying "
+        f"the most frequent class {percent(guess.mean)}."
+    )
+    if method in (options.Method.BN, options.Method.NAIVE_BAYES, options.Method.A1DE):
+        return _wrapped(quality)
+    search = f"The searches of {method} left gaps of up to {percent(own.max_gap)}."
+    if own.all_proved:
+        search = f"Every search of {method} ended with a proof of optimality."
+    return [*_wrapped(search), *_wrapped(quality)]
+
+
+def _wrapped(sentence: str) -> list[str]:
+    return textwrap.wrap(sentence, text_width(), break_on_hyphens=False)
+
+
 def _measures(quality: Quality | None) -> list[str]:
     if quality is None:
         return ["-"] * 4
     area = "-" if quality.auc is None else f"{quality.auc:.4f}"
+    cost = [] if quality.mean_cost is None else [f"{quality.mean_cost:.4f}"]
     balanced = percent(quality.balanced_accuracy)
-    return [balanced, area, f"{quality.log_loss:.4f}", f"{quality.brier:.4f}"]
+    return [*cost, balanced, area, f"{quality.log_loss:.4f}", f"{quality.brier:.4f}"]

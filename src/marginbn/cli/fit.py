@@ -133,7 +133,7 @@ def fit(
         note(f"Proof in {certificate}; check it with `marginbn verify {certificate}`.", quiet)
     if not saved:
         return ERROR
-    is_open = claims_optimality(classifier) and not classifier.result_.is_optimal
+    is_open = claims_optimality(classifier) and not classifier.result_.is_closed
     return OPEN_GAP if is_open else DONE
 
 
@@ -211,9 +211,11 @@ def measure(
 
 def measure_quality(classifier: BaseBNClassifier, held_out: LabelledTable) -> Quality:
     """All measures on the rows that were held out."""
+    from marginbn.classifiers.decisions import costs_of
     from marginbn.classifiers.measures import Quality
 
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DataWarning)  # told already, by predict
         probabilities = classifier.predict_proba(held_out.features)
-    return Quality.measure(classifier.classes_.tolist(), held_out.labels, probabilities)
+    classes, costs = classifier.classes_.tolist(), costs_of(classifier)
+    return Quality.measure(classes, held_out.labels, probabilities, costs)

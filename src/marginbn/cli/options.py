@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Protocol
 
 import typer
 
+from marginbn.cli.costs import parse_costs
 from marginbn.exceptions import InputError
 
 if TYPE_CHECKING:
@@ -65,6 +66,15 @@ OutputOption = Annotated[
 ]
 JsonOption = Annotated[
     bool, typer.Option("--json", help="Print one JSON object with all digits on stdout.")
+]
+CostOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="COST",
+        help="What errors cost: TRUE:PREDICTED=COST, which may be repeated, or a CSV file with a "
+        "row per true and a column per predicted class. The class of least expected cost is "
+        "predicted. [default: every error costs 1]",
+    ),
 ]
 QuietOption = Annotated[
     bool, typer.Option("--quiet", "-q", help="No progress and no notes on stderr.")
@@ -217,8 +227,9 @@ class ProblemOptions:
         str | None,
         typer.Option(
             metavar="NAME",
-            help="What max-margin-cv chooses by: accuracy, pooled_accuracy, log_loss, ramp_margin, "
-            "one_standard_error, or a scorer of scikit-learn. [default: accuracy]",
+            help="What bn and max-margin-cv choose by: accuracy, pooled_accuracy, log_loss, "
+            "ramp_margin, one_standard_error, or a scorer of scikit-learn. "
+            "[default: log_loss for bn, accuracy for -cv]",
         ),
     ] = None
     average: Annotated[
@@ -237,9 +248,25 @@ class ProblemOptions:
         list[str] | None,
         typer.Option(metavar='"A->B"', help="Arc that must not be there; may be repeated."),
     ] = None
+    allow: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar='"A->B"',
+            help="Arc that may be there; may be repeated. If given, no other arc may, those of the "
+            "class included.",
+        ),
+    ] = None
+    tier: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="COL,COL",
+            help="Columns of one time; repeated in the order of time. No arc leads back; columns "
+            "that no tier names are free.",
+        ),
+    ] = None
     missing: Annotated[
         Missing | None,
-        typer.Option(help="Training rows with missing values; bn has auto. [default: drop]"),
+        typer.Option(help="Training rows with missing values. [default: auto]"),
     ] = None
     unseen: Annotated[
         Unseen | None,
@@ -270,6 +297,7 @@ class ProblemOptions:
             help='"balanced", or CLASS=WEIGHT, which may be repeated. [default: all weigh one]',
         ),
     ] = None
+    cost: CostOption = None
 
 
 SHARED = (
@@ -300,19 +328,24 @@ class SearchOptions:
         typer.Option(
             metavar="S",
             help="Seconds for the search, 0 for no limit; for bn those after which no further "
-            "candidate is tried, without limit by default. [default: 60]",
+            "candidate is tried. [default: 10]",
         ),
     ] = None
     total_time_limit: Annotated[
         float | None,
         typer.Option(
             metavar="S",
-            help="Seconds for all of max-margin-cv, validation included. [default: none]",
+            help="Seconds for all of max-margin-cv, validation included; 0 for no limit. "
+            "[default: 60]",
         ),
     ] = None
     gap: Annotated[
         float | None,
-        typer.Option(metavar="G", help="Relative gap at which to stop. [default: 1e-6]"),
+        typer.Option(
+            metavar="G",
+            help="Relative gap at which to stop; 1e-6 for a proof. [default: 1e-4, or 1e-6 with "
+            "--certificate]",
+        ),
     ] = None
     seed: Annotated[int, typer.Option(metavar="N", help="Seed of everything random.", min=0)] = 0
     jobs: Annotated[
@@ -340,6 +373,8 @@ _OPTION_NAMES = {
     "class_restricted": "--unrestricted",
     "required_arcs": "--require",
     "forbidden_arcs": "--forbid",
+    "allowed_arcs": "--allow",
+    "tiers": "--tier",
     "gap_tolerance": "--gap",
     "gammas": "--gamma",
     "random_state": "--seed",
@@ -415,21 +450,26 @@ def _given_parameters(problem: ProblemOptions, search: SearchOptions | None) -> 
         "average": problem.average or None,
         "required_arcs": parse_arcs(problem.require, "--require"),
         "forbidden_arcs": parse_arcs(problem.forbid, "--forbid"),
+        "allowed_arcs": parse_arcs(problem.allow, "--allow"),
+        "tiers": [list(_names(tier) or ()) for tier in problem.tier or ()] or None,
         "missing": _text(problem.missing),
         "unseen": _text(problem.unseen),
         "identifiers": _text(problem.identifiers),
         "min_count": problem.min_count,
         "class_weight": parse_class_weight(problem.class_weight),
+        "cost": parse_costs(problem.cost),
     }
     if search is not None:
         given |= {"solver": search.solver, "gap_tolerance": search.gap}
         given |= {"n_jobs": search.jobs, "memory_limit": search.memory_limit}
-        given |= {"total_time_limit": search.total_time_limit}
     given = {name: value for name, value in given.items() if value is not None}
     if problem.max_states is not None:
         given["max_states"] = problem.max_states or None  # 0 stands for no limit
-    if search is not None and search.time_limit is not None:
-        given["time_limit"] = search.time_limit or None  # 0 stands for no limit
+    if search is not None:
+        for name in ("time_limit", "total_time_limit"):
+            seconds = getattr(search, name)
+            if seconds is not None:
+                given[name] = seconds or None  # 0 stands for no limit
     return given
 
 

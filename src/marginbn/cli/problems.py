@@ -46,7 +46,7 @@ def size(
     ] = False,
     missing: Annotated[
         options.Missing, typer.Option(help="Training rows with missing values.")
-    ] = options.Missing.DROP,
+    ] = options.Missing.AUTO,
     json: options.JsonOption = False,
 ) -> None:
     """Count candidates, margin rows and memory; solve nothing."""
@@ -154,7 +154,7 @@ def solve(
         print_json(summarise_result(problem, result))
     else:
         print_verdict(describe_result(problem, result), proved=result.is_optimal)
-    return DONE if result.is_optimal else OPEN_GAP
+    return DONE if result.is_closed else OPEN_GAP
 
 
 def run_search(problem: StructureProblem, search: SearchOptions, quiet: bool) -> SolveResult:
@@ -170,14 +170,14 @@ def run_search(problem: StructureProblem, search: SearchOptions, quiet: bool) ->
     for option, value in (("--time-limit", search.time_limit), ("--gap", search.gap)):
         if value is not None and not value >= 0:
             raise typer.BadParameter("must not be negative", param_hint=option)
-    defaults = GenerativeBNClassifier().get_params()
-    limit = defaults["time_limit"] if search.time_limit is None else search.time_limit
+    usual = GenerativeBNClassifier()
+    limit = usual.time_limit if search.time_limit is None else search.time_limit
     with ProgressLine(enabled=not quiet) as progress:
         return solve_structure(
             problem,
             solver,
             time_limit=limit or None,  # 0 stands for no limit
-            gap_tolerance=defaults["gap_tolerance"] if search.gap is None else search.gap,
+            gap_tolerance=usual._tolerance() if search.gap is None else search.gap,
             callback=progress,
             seed=search.seed,
             n_jobs=search.jobs,

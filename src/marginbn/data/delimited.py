@@ -1,22 +1,22 @@
 """Fields of delimited text (CSV and its kin), as a whole or block by block.
 
-One reader decides: the csv module of the standard library, strict. pyarrow, where it is installed,
-splits what both surely split alike, ten times as fast. A block of whole rows is *plain* if
+One reader decides: the csv module of the standard library, strict. pyarrow or polars, where one is
+installed, splits what both surely split alike, ten times as fast
+(:mod:`~marginbn.data.splitting`). A block of whole rows is *plain* if
 
 * it is UTF-8 without NUL and without byte order mark, and every carriage return belongs to a line
   end;
 * every quote opens a field, closes one, or is one of two that stand for a quote in a field;
 * no row is longer than the longest field that the csv module reads.
 
-pyarrow refuses rows of a wrong length. From the first block on that is not plain or is refused, the
-csv module reads; so errors are always its own, and the line of a row is counted when asked for.
+From the first block on that is not plain, or has rows of a wrong length, the csv module reads; so
+errors are always its own, and the line of a row is counted when asked for.
 """
 
 from __future__ import annotations
 
 import codecs
 import csv
-import importlib
 import io
 import re
 import zlib
@@ -24,14 +24,14 @@ from collections import Counter
 from collections.abc import Container, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from importlib.util import find_spec
 from itertools import chain
 from pathlib import Path
 from typing import Any, BinaryIO, TypeAlias
 
 import numpy as np
 
-from marginbn.data.text import Origin, TextArray, Texts, format_error, load_text, not_text
+from marginbn.data.splitting import find_splitter
+from marginbn.data.text import Origin, Texts, format_error, load_text, not_text
 from marginbn.exceptions import FormatError, InputError
 
 DELIMITERS = {".csv": ",;\t|", ".tsv": "\t", ".txt": "\t,;|"}
@@ -316,18 +316,19 @@ class TextBlocks:
             raise format_error(self.source.path, None, "there are no rows below the header")
 
     def quick_table(self) -> TextTable | None:
-        """All rows at once if pyarrow can read all of them; origins are not told."""
+        """All rows at once if there is a quick reader for all of them; origins are not told."""
         blocks = [columns for columns, _ in self._quick_blocks(range(len(self.names)))]
         if self.begun or not blocks:
             return None
-        columns = tuple(map(TextArray.join, zip(*blocks, strict=True)))
+        columns = tuple(type(parts[0]).join(parts) for parts in zip(*blocks, strict=True))
         n_rows = len(columns[0])
         return TextTable(self.names, columns, Origin(self.source.path, range(n_rows)), n_rows)
 
     def _quick_blocks(self, positions: Sequence[int]) -> Iterator[_Block]:
-        """Blocks by pyarrow for as long as they are plain."""
-        is_over = not _can_split(self.delimiter)
-        while not is_over:
+        """Blocks by pyarrow or polars for as long as they are plain."""
+        split_quickly = find_splitter(self.delimiter)
+        is_over = split_quickly is None
+        while split_quickly is not None and not is_over:
             added = self.source.block()
             is_over = not added
             self.begun += added
@@ -336,7 +337,7 @@ class TextBlocks:
             block = _plain_rows(self.begun, self.delimiter, is_last=is_over)
             if block is None or (not block and len(self.begun) > _MOST_BYTES):
                 return
-            split = _split_quickly(block, len(self.names), positions, self.delimiter)
+            split = split_quickly(block, len(self.names), positions, self.delimiter)
             if split is None:
                 return
             columns, n_rows = split
@@ -360,10 +361,6 @@ _Block: TypeAlias = tuple[tuple[Texts, ...], Sequence[int]]
 """Columns, and the line on which each row begins."""
 
 
-def _can_split(delimiter: str) -> bool:
-    return delimiter.isascii() and find_spec("pyarrow") is not None
-
-
 def _plain_rows(data: bytes, delimiter: str, *, is_last: bool) -> bytes | None:
     """The whole rows at the beginning, maybe none; None if the csv module should look at them."""
     codes = np.frombuffer(data, dtype=np.uint8)
@@ -379,7 +376,7 @@ def _plain_rows(data: bytes, delimiter: str, *, is_last: bool) -> bytes | None:
         return None
     if b"\0" in block or block.count(b"\r") != block.count(b"\r\n"):
         return None
-    if block.startswith(codecs.BOM_UTF8):  # pyarrow would take it for a mark
+    if block.startswith(codecs.BOM_UTF8):  # it would be taken for a mark
         return None
     return block if _is_utf8(block) else None
 
@@ -402,31 +399,6 @@ def _quotes_are_plain(codes: Any, quotes: Any, stop: int, delimiter: str) -> boo
     before = borders[codes[np.maximum(opening - 1, 0)]] | (opening == 0)
     after = borders[codes[np.minimum(closing + 1, stop - 1)]] | (closing == stop - 1)
     return bool(before.all() and after.all())
-
-
-def _split_quickly(
-    body: bytes, n_columns: int, positions: Sequence[int], delimiter: str
-) -> tuple[tuple[Texts, ...], int] | None:
-    """Some columns by pyarrow and the number of rows; None if it finds fault with a row."""
-    if not body.strip(b"\r\n"):
-        return (), 0
-    arrow = importlib.import_module("pyarrow")
-    reader = importlib.import_module("pyarrow.csv")
-    names = [str(i) for i in range(n_columns)]
-    needed = [names[i] for i in positions] or names[:1]  # one at least, for the number of rows
-    try:
-        table = reader.read_csv(
-            arrow.BufferReader(body),
-            reader.ReadOptions(column_names=names),
-            reader.ParseOptions(delimiter=delimiter, newlines_in_values=b'"' in body),
-            reader.ConvertOptions(
-                column_types=dict.fromkeys(needed, arrow.string()), include_columns=needed
-            ),
-        )
-    except arrow.ArrowInvalid:
-        return None
-    columns = tuple(TextArray(table.column(names[i])) for i in positions)
-    return columns, table.num_rows
 
 
 class _Lines(Sequence[int]):

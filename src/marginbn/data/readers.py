@@ -29,6 +29,7 @@ from marginbn.data.delimited import (
     open_delimited,
     read_delimited,
 )
+from marginbn.data.splitting import find_splitter
 from marginbn.data.table import Kinds, Table, as_table, resolve_kinds
 from marginbn.data.text import column_from_text, format_error, load_bytes, load_text, opened
 from marginbn.exceptions import FormatError, InputError, MarginBNError, MissingDependencyError
@@ -38,7 +39,7 @@ BATCH_ROWS = 65_536
 """Rows of a Parquet file that are read at a time."""
 
 QUICK_BYTES = 1 << 18
-"""Smaller text files are read by the csv module: loading pyarrow would take longer."""
+"""Smaller text files are read by the csv module: loading a library would take longer."""
 
 _QUOTE_NEEDED = re.compile(r'[,"\r\n]')
 
@@ -105,9 +106,9 @@ def _typed(text: TextTable, kinds: Kinds) -> Table:
 def _read_quickly(
     path: Path, suffix: str, kinds: Kinds, delimiter: str | None, encoding: str
 ) -> Table | None:
-    """The table of a long file by pyarrow; None if that is not there, or anything is amiss."""
+    """The table of a long file by a quick reader; None if there is none, or anything is amiss."""
     try:
-        if find_spec("pyarrow") is None or path.stat().st_size < QUICK_BYTES:
+        if find_splitter(",") is None or path.stat().st_size < QUICK_BYTES:
             return None
         packed = path.suffix.lower() == ".gz"
         with io.BytesIO(load_bytes(path)) if packed else path.open("rb") as stream:

@@ -9,10 +9,10 @@ categories.
 from __future__ import annotations
 
 import gzip
-import importlib
 import io
 import re
 import zlib
+from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -29,7 +29,6 @@ from marginbn.data.columns import (
     categorical_column,
     factorize,
     infer_kind,
-    leave_out_missing,
 )
 from marginbn.data.dates import as_dates
 from marginbn.exceptions import FormatError, InputError
@@ -140,53 +139,32 @@ def _unpack(data: bytes, path: str) -> bytes:
     return unpacked
 
 
-class TextArray:
-    """Fields of a column as pyarrow keeps them; what a list of texts is, only faster.
+class TextArray(ABC):
+    """Fields of a column as another library keeps them; what a list of texts is, only faster.
 
     Both ways to look at it answer as the functions for lists do (`numbers` may also pass): numbers
-    that pyarrow reads Python reads alike, and what it refuses or reads as no finite number gets the
-    closer look that every distinct text gets.
+    that the library reads Python reads alike, and what it refuses or reads as no finite number gets
+    the closer look that every distinct text gets. See :mod:`marginbn.data.splitting`.
     """
 
-    def __init__(self, array: Any) -> None:
-        self.array = array  # pyarrow.ChunkedArray of strings, none of them null
-
     @classmethod
-    def join(cls, parts: Iterable[TextArray]) -> TextArray:
+    @abstractmethod
+    def join(cls, parts: Iterable[Any]) -> TextArray:
         """One part below the other."""
-        arrow = importlib.import_module("pyarrow")
-        chunks = [chunk for part in parts for chunk in part.array.chunks]
-        return cls(arrow.chunked_array(chunks, arrow.string()))
 
-    def __len__(self) -> int:
-        return len(self.array)
+    @abstractmethod
+    def __len__(self) -> int: ...
 
-    def __iter__(self) -> Iterator[str]:
-        return iter(self.array.to_pylist())
+    @abstractmethod
+    def __iter__(self) -> Iterator[str]: ...
 
+    @abstractmethod
     def numbers(self) -> NDArray[np.float64] | None:
         """float64 with NaN where missing; None if not every field is plainly one or the other."""
-        compute = importlib.import_module("pyarrow.compute")
-        arrow = importlib.import_module("pyarrow")
-        texts = self.array
-        missing = compute.is_in(texts, value_set=arrow.array(sorted(MISSING_TEXTS)))
-        if compute.any(missing).as_py():
-            texts = compute.if_else(missing, arrow.scalar(None, arrow.string()), texts)
-        try:
-            numbers = compute.cast(texts, arrow.float64())
-        except arrow.ArrowInvalid:
-            return None
-        values: NDArray[np.float64] = numbers.to_numpy()
-        n_finite = int(np.isfinite(values).sum())
-        return values if n_finite + numbers.null_count == len(values) else None
 
+    @abstractmethod
     def factorize(self) -> tuple[NDArray[np.int64], list[str]]:
         """Codes and distinct texts, -1 where missing."""
-        encoded = self.array.combine_chunks().dictionary_encode()
-        if hasattr(encoded, "chunks"):  # of an empty or very long array
-            encoded = encoded.unify_dictionaries().combine_chunks()
-        codes, texts = encoded.indices.to_numpy(), encoded.dictionary.to_pylist()
-        return leave_out_missing(codes.astype(np.int64), texts, _is_missing_text)
 
 
 Texts: TypeAlias = Sequence[str | None] | TextArray
@@ -218,7 +196,7 @@ def distinct_texts(texts: Texts) -> tuple[NDArray[np.int64], list[str]]:
     if isinstance(texts, TextArray):
         codes, levels = texts.factorize()
     else:
-        codes, levels = factorize(texts, missing=_is_missing_text)
+        codes, levels = factorize(texts, missing=is_missing_text)
     return codes, [level.strip() for level in levels]
 
 
@@ -263,7 +241,8 @@ def plain_numbers(texts: Texts) -> NDArray[np.float64] | None:
     return None if numbers is None or np.isinf(numbers).any() else numbers
 
 
-def _is_missing_text(text: str | None) -> bool:
+def is_missing_text(text: str | None) -> bool:
+    """Whether a field means missing."""
     return text is None or text.strip() in MISSING_TEXTS
 
 

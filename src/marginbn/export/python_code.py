@@ -2,7 +2,7 @@
 
 The file holds the tables of a :class:`~marginbn.export.score_model.ScoreModel` as literals and two
 functions: ``predict_proba(row)`` gives a dictionary of probabilities by class, ``predict(row)`` the
-most probable class. A row is a mapping from column names to values, such as a dictionary; None, NaN
+class to predict. A row is a mapping from column names to values, such as a dictionary; None, NaN
 and, for numbers, the empty text are missing.
 """
 
@@ -35,9 +35,16 @@ def predict_proba(row):
 
 
 def predict(row):
-    """The most probable class; ties go to the first."""
+    """The most probable class, or with COSTS that of least expected cost; ties go to the first."""
     probabilities = predict_proba(row)
-    return max(CLASSES, key=probabilities.get)
+    if COSTS is None:
+        return max(CLASSES, key=probabilities.get)
+    shares = [probabilities[label] for label in CLASSES]
+    expected = {
+        label: sum(share * costs[d] for share, costs in zip(shares, COSTS))
+        for d, label in enumerate(CLASSES)
+    }
+    return min(CLASSES, key=expected.get)
 
 
 def _code(row, name, cuts, categories, missing_code, unseen_code):
@@ -74,6 +81,8 @@ def to_python(model: ScoreModel) -> str:
             "from bisect import bisect_left",
             "",
             f"CLASSES = {model.classes!r}",
+            "# cost of each decision, a row per true class; None: the most probable class",
+            f"COSTS = {None if model.costs is None else _literal(model.costs.tolist())}",
             "# index: (column, cuts or None, codes of categories or None, code of a missing value, "
             "code of an unseen category)",
             f"FEATURES = {_literal(features)}",

@@ -103,12 +103,17 @@ class Member:
 
 @dataclass(frozen=True, eq=False)
 class ScoreModel:
-    """Features, classes and members; ``target`` is the name of the class."""
+    """Features, classes and members; ``target`` is the name of the class.
+
+    With ``costs``, float64 (true class, decision), the prediction is the class of least expected
+    cost, else the most probable one; ties go to the first.
+    """
 
     target: str
     classes: tuple[object, ...]
     features: tuple[Feature, ...]
     members: tuple[Member, ...]
+    costs: FloatArray | None = None
 
     @property
     def n_classes(self) -> int:

@@ -59,6 +59,7 @@ class Scorecard:
     lines: tuple[Line, ...]
     doubt: float
     background: FloatArray | None
+    costs: FloatArray | None = None
 
     @property
     def width(self) -> int:
@@ -92,7 +93,8 @@ def scorecard(
     lines = tuple(_lines(model, member, state_log_odds, codes, labels))
     classes = tuple(map(str, model.classes))
     start = member.bias * _FACTOR
-    return Scorecard(model.target, classes, start, lines, member.doubt, member.background)
+    mixture = member.doubt, member.background
+    return Scorecard(model.target, classes, start, lines, *mixture, model.costs)
 
 
 def _lines(
@@ -249,8 +251,27 @@ def _html_start(card: Scorecard) -> str:
         f"<p>and add the points of one line from every table. {POINTS_TO_DOUBLE:g} points double "
         f"the odds: odds = 2<sup>points / {POINTS_TO_DOUBLE:g}</sup>, P = odds / (1 + sum of the "
         f"odds of all classes but {first}). Points are rounded here; the CSV file of this card "
-        f"has all digits.</p>{doubt}"
+        f"has all digits.</p>{doubt}{_html_decision(card)}"
     )
+
+
+def _html_decision(card: Scorecard) -> str:
+    """What to do with the probabilities where errors cost differently."""
+    if card.costs is None:
+        return ""
+    sums = [
+        " + ".join(
+            f"{cost:g} P({escape(label)})"
+            for label, cost in zip(card.classes, costs, strict=True)
+            if cost
+        )
+        for costs in card.costs.T.tolist()
+    ]
+    lines = "".join(
+        f"<li>{escape(label)}: {text or '0'}</li>"
+        for label, text in zip(card.classes, sums, strict=True)
+    )
+    return f"<p>Decide for the class of least expected cost:</p><ul>{lines}</ul>"
 
 
 def _html_table(card: Scorecard, names: Sequence[str], lines: Sequence[Line]) -> str:

@@ -13,6 +13,8 @@ trust them at all: the weights need not sum to one.
 
 from __future__ import annotations
 
+import math
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
@@ -80,15 +82,24 @@ def take_parts(rows: OrdinalData, splits: Sequence[Split]) -> list[Part]:
 
 
 def validate_model(
-    model: Model, name: str, parts: Sequence[Part], loss: Loss = conditional_loss
+    model: Model,
+    name: str,
+    parts: Sequence[Part],
+    loss: Loss = conditional_loss,
+    deadline: float = math.inf,
 ) -> ValidatedModel:
-    """Go along the path of ridges, in all parts side by side; two rises of the loss end it."""
+    """Go along the path of ridges, in all parts side by side; two rises of the loss end it.
+
+    After the ``deadline``, a time of :func:`time.monotonic`, ``TimeoutError`` is raised.
+    """
     trainers = [Trainer(model(part.train), loss) for part in parts]
     judges = held_out(parts)
     losses: list[float] = []
     best, rises = np.inf, 0
     for ridge in RIDGES:
         for trainer in trainers:
+            if time.monotonic() > deadline:
+                raise TimeoutError(name)
             trainer.step(ridge)
         pairs = zip(trainers, parts, strict=True)
         scores = np.concatenate([t.scores(part.codes) for t, part in pairs])

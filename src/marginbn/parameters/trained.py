@@ -11,6 +11,7 @@ loss, and no row can cost more than log W and a little.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -103,11 +104,19 @@ def model_tasks(
     find: FindInteractions,
     parts: Sequence[Part],
     loss: Loss = conditional_loss,
+    deadline: float = math.inf,
 ) -> list[Callable[[], ValidatedModel]]:
-    """What validates the model of some interactions, one task per profile."""
+    """What validates the model of some interactions, one task per profile; see
+    :func:`~marginbn.parameters.pooling.validate_model`.
+    """
     return [
         partial(
-            validate_model, partial(_design, find, profile), f"{name}, {profile.name}", parts, loss
+            validate_model,
+            partial(_design, find, profile),
+            f"{name}, {profile.name}",
+            parts,
+            loss,
+            deadline,
         )
         for profile in profiles_for(parts[0].train)
     ]

@@ -26,8 +26,10 @@ from marginbn.solvers.branch_cut.program import Solution
 from marginbn.solvers.branch_cut.relaxation import HybridRelaxation, Relaxed, effort_at
 from marginbn.solvers.branch_cut.rows import violated_by_selection
 from marginbn.solvers.branch_cut.split import Chooser, Split, sides
-from marginbn.solvers.branch_cut.visit import prepare
+from marginbn.solvers.branch_cut.visit import ASCENT_ROUNDS, ASCENTS, prepare
 from marginbn.solvers.branch_cut.warm import EXPLICIT, Warm
+from marginbn.solvers.orders.ascent import dual_ascent
+from marginbn.solvers.orders.parent_lists import to_members
 
 MULTIPLIER_ROOM = 4.0
 """Values with their multipliers may become so many times as large as values without."""
@@ -127,10 +129,18 @@ class ClusterRelaxation(Relaxation):
         n = self.instance.n_variables
         allowed = np.ones(self.instance.n_candidates, dtype=bool)
         known = self.shared.starts(self.cutoff.run.selection)[0]
-        warm = self.shared.first_state(known, allowed)
+        warm = self.shared.first_state(known, allowed, self._first_rows())
         majorant = self._majorant(None, (), allowed)
         state = NodeState(allowed, np.zeros((n, n), dtype=bool), warm, 0, majorant)
         return Claim(state, majorant.bound, majorant.proof)
+
+    def _first_rows(self) -> list[int]:
+        """Clusters of a linear problem that dual ascent raises."""
+        lists = self.shared.lists
+        if lists is None:
+            return []
+        ascent = dual_ascent(lists, passes=ASCENTS, rounds=ASCENT_ROUNDS)
+        return list(dict.fromkeys(self.pool.cluster(to_members(c)) for c in ascent.clusters))
 
     # ------------------------------------------------------------------ one node
 

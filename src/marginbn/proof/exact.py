@@ -306,7 +306,8 @@ class Checker:
         entries = zip(*(self.take(code, sum(lengths)) for code in "id"), strict=True)
         self.multipliers = [tuple(islice(entries, length)) for length in lengths]
         readable(not self.rest, "bytes follow the last array")
-        readable({kind for kind, _ in rows} <= {"cluster", "edge"}, "rows: clusters or edges")
+        known = {"cluster", "packing", "half", "edge"}
+        readable({kind for kind, _ in rows} <= known, "rows: of another kind")
 
     # what candidates are worth
 
@@ -491,19 +492,54 @@ class Checker:
         usable = [[k for k in group if k in allowed] for group in self.groups]
         if kind == CLUSTERS:
             lifted: list[Fraction | int] = list(values)
-            for is_cluster, members, y in self.priced_rows(a[1], present):
-                constant -= y * unit
-                for k in chain(*(usable[i] for i in set(members))):
-                    if is_cluster == set(members).isdisjoint(self.candidates[k][1]):
-                        lifted[k] += y * unit
+            for kind_of_row, members, y in self.priced_rows(a[1], present):
+                constant -= y * unit * self.right_side(kind_of_row, members)
+                named = range(self.n) if kind_of_row == "half" else set(members)
+                for k in chain(*(usable[i] for i in named)):
+                    lifted[k] += y * unit * self.coefficient(kind_of_row, members, k)
             found = [sum(max(lifted[k] for k in own) for own in usable)] if all(usable) else []
         else:
             slots = [{self.candidates[k][1]: values[k] for k in own} for own in usable]
             found = list(self.bound_forests(slots, present, self.bound * unit - constant))
         return max([self.objective, *((value + constant) / unit for value in found)])
 
-    def priced_rows(self, y: int, present: frozenset[Set]) -> Iterator[tuple[bool, Set, Fraction]]:
-        """Whether it is a cluster, members and multiplier of rows that hold in a leaf."""
+    @cache  # noqa: B019
+    def parts(self, members: Set) -> tuple[list[tuple[str, Set]], Set]:
+        """What a half is a sum of: rows, and variables of which one candidate is chosen."""
+        rest, found = list(members[1:]), []
+        for _ in range(members[0]):
+            need(len(rest) > 1 and rest[0] in (0, 1), "a half has a part of unknown kind")
+            kind, size = rest[:2]
+            need(0 < size <= len(rest) - 2, "a half has a part without its members")
+            found.append((("cluster", "packing")[kind], tuple(rest[2 : 2 + size])))
+            rest = rest[2 + size :]
+        need(len(set(rest)) == len(rest), "a half counts a variable twice")
+        named = set(chain(rest, *(variables for _, variables in found)))
+        need(named <= set(range(self.n)), "a half names variables that do not exist")
+        return found, tuple(rest)
+
+    def right_side(self, kind: str, members: Set) -> int:
+        """What the sum of a row is at least."""
+        if kind == "half":
+            parts, chosen = self.parts(members)
+            return -(-(sum(self.right_side(*part) for part in parts) + len(chosen)) // 2)
+        return -1 if kind == "packing" else 1
+
+    def coefficient(self, kind: str, members: Set, k: int) -> int:
+        """Of a candidate in a row."""
+        (child, parents), inside = self.candidates[k], set(members)
+        if kind == "half":
+            parts, chosen = self.parts(members)
+            total = sum(self.coefficient(*part, k) for part in parts) + (child in chosen)
+            return -(-total // 2)
+        if child not in inside:
+            return 0
+        if kind == "packing":
+            return -int(inside <= {child, *parents})
+        return int(inside.isdisjoint(parents) == (kind == "cluster"))
+
+    def priced_rows(self, y: int, present: frozenset[Set]) -> Iterator[tuple[str, Set, Fraction]]:
+        """Kind, members and multiplier of rows that hold in a leaf."""
         need(y < len(self.multipliers), f"multipliers {y} do not exist")
         need(abs(self.h["grid"]) < 1100, "the grid makes no sense")
         step = Fraction(2) ** self.h["grid"]
@@ -511,9 +547,10 @@ class Checker:
             need(0 <= number < len(self.h["rows"]), f"row {number} does not exist")
             need(0 <= value < math.inf, f"row {number}: the multiplier is negative or not finite")
             kind, members = self.h["rows"][number]
-            need(members and set(members) <= set(range(self.n)), f"row {number}: no variables")
-            need(kind == "cluster" or members in present, f"row {number}: the edge may be absent")
-            yield kind == "cluster", members, Fraction(value) // step * step
+            exist = kind == "half" or set(members) <= set(range(self.n))
+            need(members and exist, f"row {number}: no variables")
+            need(kind != "edge" or members in present, f"row {number}: the edge may be absent")
+            yield kind, members, Fraction(value) // step * step
 
     def bound_forests(
         self, slots: list[dict[Set, int]], present: frozenset[Set], limit: Fraction

@@ -27,6 +27,7 @@ from sklearn.base import clone
 
 from marginbn import classifiers
 from marginbn.classifiers import BaseBNClassifier, evaluation
+from marginbn.classifiers.decisions import costs_of
 from marginbn.classifiers.validation import read_target
 from marginbn.data.labelled import LabelledTable
 from marginbn.exceptions import DataWarning, InputError, OptimalityWarning
@@ -70,6 +71,7 @@ SHARED = (
     "max_states",
     "min_count",
     "class_weight",
+    "cost",
 )
 """Parameters that the baselines have in common with the classifier."""
 
@@ -93,6 +95,7 @@ def compare_by_folds(
     entrants = {THIS: unfitted(classifier, fold_time_limit), **_baselines(classifier)}
     scores = {}
     for name, entrant in entrants.items():
+        entrant.set_params(cost=None)  # a fold may lack a class: all decide by the same costs
         with warnings.catch_warnings():  # the page says gaps and rows left out
             warnings.simplefilter("ignore", DataWarning)
             warnings.simplefilter("ignore", OptimalityWarning)
@@ -102,6 +105,7 @@ def compare_by_folds(
                 rows.labels,
                 n_folds,
                 on_fold=None if on_fold is None else partial(on_fold, name),
+                costs=costs_of(classifier),
             )
     own = scores[THIS].accuracies
     methods = tuple(

@@ -17,6 +17,8 @@ import numpy as np
 from marginbn import classifiers
 from marginbn.classifiers import BaseBNClassifier, BNClassifier
 from marginbn.classifiers.base import Evidence
+from marginbn.classifiers.choosing import SCORINGS
+from marginbn.classifiers.decisions import costs_of
 from marginbn.classifiers.evaluation import accuracy, binomial_interval
 from marginbn.classifiers.provenance import Provenance
 from marginbn.network import wording
@@ -51,13 +53,17 @@ class AccuracyLine:
     value: float
     n_rows: int
     is_sample: bool = True
+    most_frequent: tuple[str, float] | None = None  # the commonest class of the rows, its share
 
     @classmethod
     def measure(
         cls, name: str, predicted: Any, labels: Any, *, is_sample: bool = True
     ) -> AccuracyLine:
         """Compare predictions with the true labels."""
-        return cls(name, accuracy(predicted, labels), len(labels), is_sample)
+        labelled, counts = np.unique(np.asarray(labels).astype(str), return_counts=True)
+        value, commonest = accuracy(predicted, labels), int(counts.argmax())
+        frequent = str(labelled[commonest]), float(counts[commonest] / len(labels))
+        return cls(name, value, len(labels), is_sample, frequent)
 
     @property
     def half_width(self) -> float:
@@ -82,6 +88,7 @@ def summarise(
     return {
         "estimator": type(classifier).__name__,
         "verdict": verdict(classifier),
+        "quality_verdict": quality_verdict(classifier, accuracies),
         "score": score_name(classifier),
         "objective": _finite(result.objective),
         "bound": _finite(result.bound),
@@ -118,7 +125,7 @@ def summarise(
 def describe(
     classifier: BaseBNClassifier, accuracies: Sequence[AccuracyLine] = (), width: int = 80
 ) -> str:
-    """The same for a terminal: a verdict, the numbers, the structure.
+    """The same for a terminal: both halves of the verdict, the numbers, the structure.
 
     Examples
     --------
@@ -127,7 +134,8 @@ def describe(
     >>> print(describe(NaiveBayesClassifier().fit(X, y)).splitlines()[0])
     Naive Bayes: the structure is fixed, there was nothing to search.
     """
-    lines = [*textwrap.wrap(verdict(classifier), width), ""]
+    lines = [*textwrap.wrap(verdict(classifier), width)]
+    lines += [*textwrap.wrap(quality_verdict(classifier, accuracies), width), ""]
     for label, text in facts(classifier, accuracies):
         lines += wording.hanging(f"{label:<{_LABEL_WIDTH}}", text, width)
     lines += ["", "Structure"]
@@ -209,6 +217,36 @@ def verdict(classifier: BaseBNClassifier) -> str:
     return sentence
 
 
+def quality_verdict(classifier: BaseBNClassifier, accuracies: Sequence[AccuracyLine] = ()) -> str:
+    """The other half: how well it classifies rows it has not seen, which no proof tells.
+
+    Of rows measured here, else of what the model file says, else that nothing is known.
+    """
+    if len(classifier.classes_) == 1:
+        return ""
+    for line in accuracies:
+        if line.is_sample:
+            return _measured(line)
+    about = getattr(classifier, "provenance_", Provenance()).held_out or {}
+    value, n_rows = about.get("accuracy"), about.get("n_rows")
+    if value is None or n_rows is None:
+        return "How well it classifies rows it has not seen was not measured."
+    rows = counted(int(n_rows), "row")
+    return f"By its file it was right in {percent(value)} of {rows} it had not seen."
+
+
+def _measured(line: AccuracyLine) -> str:
+    interval = f"+- {100 * line.half_width:.2f}"
+    rows = counted(line.n_rows, "row")
+    sentence = f"Of {rows} it has not seen it gets {percent(line.value)} right ({interval})"
+    if line.most_frequent is None:
+        return f"{sentence}."
+    label, share = line.most_frequent
+    if line.value > share:
+        return f"{sentence}; always saying {visible(label)} gets {percent(share)}."
+    return f"{sentence}, no more than always saying {visible(label)} ({percent(share)})."
+
+
 _NOTHING_PROVED = {
     "naive": "structure: naive; nothing to prove",
     "tan": "structure: the tree of TAN; nothing proved but that it has the highest likelihood",
@@ -219,12 +257,20 @@ _NOTHING_PROVED = {
 }
 
 
+def judge(classifier: BNClassifier) -> str:
+    """What the candidates were compared by, in words."""
+    if not isinstance(classifier.scoring, str):
+        return "score of one's own"
+    name = {"one_standard_error": "accuracy"}.get(classifier.scoring, classifier.scoring)
+    return name.replace("_", " ")
+
+
 def _choice_verdict(classifier: BNClassifier) -> str:
     """How the network was chosen, and that this is no theorem."""
     n_candidates = len(classifier.cv_results_.get("structure", ()))
     how = "Too few rows to validate anything"
     if n_candidates:
-        how = f"Chosen by validated log loss among {counted(n_candidates, 'candidate')}"
+        how = f"Chosen by validated {judge(classifier)} among {counted(n_candidates, 'candidate')}"
     return f"{how}; {_NOTHING_PROVED[classifier.chosen_]}."
 
 
@@ -304,12 +350,14 @@ def settings(classifier: BaseBNClassifier) -> dict[str, Any]:
             "validation_accuracy": float(classifier.best_score_),
         }
         del params["gammas"]
-        if not isinstance(classifier.scoring, str):
-            params["scoring"] = "a scorer of one's own"
         if classifier.scoring not in ("accuracy", "pooled_accuracy", "one_standard_error"):
             params["validation_score"] = params.pop("validation_accuracy")
+    if not isinstance(params.get("scoring", ""), str):
+        params["scoring"] = "a scorer of one's own"
     if params.get("smoothing") == "auto":
         params["smoothing"] = classifier.smoothing_
+    costs = costs_of(classifier)
+    params["cost"] = None if costs is None else costs.to_dict()
     return params
 
 
@@ -337,6 +385,9 @@ def facts(
         ("features", _features_text(network)),
         ("parameters", f"{network.n_parameters} free"),
     ]
+    costs = costs_of(classifier)
+    if costs is not None:
+        lines.append(("decides", costs.sentence()))
     lines += [(line.name, line.text()) for line in accuracies]
     lines += _provenance_lines(classifier)
     return [(label, text) for label, text in lines if text]
@@ -347,14 +398,17 @@ def _choice_lines(classifier: BNClassifier) -> list[tuple[str, str]]:
     record = choice_record(classifier)
     if record is None or not record["candidates"]:
         return []
-    rule = "the best validated log loss"
-    if classifier.rule == "half_se":
+    rule = f"the best validated {judge(classifier)}"
+    if classifier.scoring == "one_standard_error":
+        rule = f"the simplest within one standard error of {rule}"
+    elif classifier.rule == "half_se" and classifier.scoring in SCORINGS:
         rule = f"the simplest within half a standard error of {rule}"
     lines = [("chosen", f"{classifier.chosen_}, {rule}; on rows not trained on:")]
     for row in record["candidates"]:
         numbers = f"log loss {row['log_loss']:.4f}, accuracy {percent(row['accuracy'])}"
         error = f"calibration error {percent(row['calibration_error'])}"
-        lines.append((row["structure"], f"{numbers}, {error}"))
+        score = f"{judge(classifier)} {row['score']:.4f}, " if "score" in row else ""
+        lines.append((row["structure"], f"{score}{numbers}, {error}"))
     return lines
 
 

@@ -23,9 +23,12 @@ from __future__ import annotations
 import math
 import os
 import re
+import warnings
 from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar
+
+import psutil
 
 from marginbn.exceptions import InputError, ProblemTooLargeError
 from marginbn.problem.formulation import count_nonzeros
@@ -437,16 +440,23 @@ def refuse_if_confined(needed: int, purpose: str) -> None:
 
 
 def _machine() -> float:
-    """What the system counts as available, or all there is where it does not count."""
+    """What the system counts as available, whichever system it is.
+
+    Where it does not say, that is told, because then nothing protects from taking too much.
+    """
     try:
-        for line in Path("/proc/meminfo").read_text().splitlines():
-            if line.startswith("MemAvailable:"):
-                return 1024.0 * int(line.split()[1])
-    except (OSError, ValueError, IndexError):
+        return float(psutil.virtual_memory().available)
+    except (OSError, RuntimeError, NotImplementedError, KeyError, ValueError):
         pass
     try:
         return float(os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"))
-    except (AttributeError, OSError, ValueError):  # a system that cannot be asked
+    except (AttributeError, OSError, ValueError):
+        warnings.warn(
+            "this system does not tell how much memory is left, so the search is not limited by "
+            "it; set memory_limit, for example '4 GB'",
+            UserWarning,
+            stacklevel=2,
+        )
         return math.inf
 
 
@@ -497,7 +507,7 @@ def _address_space() -> float:
         allowed = resource.getrlimit(resource.RLIMIT_AS)[0]
         if allowed == resource.RLIM_INFINITY:
             return math.inf
-        taken = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
-    except (ImportError, OSError, ValueError, IndexError):
+        taken = psutil.Process().memory_info().vms
+    except (ImportError, OSError, ValueError, psutil.Error):  # Windows knows no such limit
         return math.inf
     return float(allowed - taken)

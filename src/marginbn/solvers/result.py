@@ -252,6 +252,11 @@ class SolveResult:
         """Whether optimality is proven."""
         return self.status is Status.OPTIMAL
 
+    @property
+    def is_closed(self) -> bool:
+        """Whether the search reached what it was asked for: a proof, or the requested gap."""
+        return self.status in (Status.OPTIMAL, Status.GAP_LIMIT)
+
     def _repr_html_(self) -> str:
         """The numbers as notebooks show them."""
         rows = {

@@ -25,6 +25,9 @@ Upper bounds of leaves, in whole numbers of 2^grid: a majorant maximised over a 
 
     cluster K       sum of eta over candidates of members of K without parents in K     >= 1
     edge {i, j}     sum of eta over candidates of i with j and of j with i              >= 1
+    packing C       sum of eta over candidates of members of C with all others of C     <= 1
+    half            sum_k ceil(a_k / 2) eta_k >= ceil(b / 2) for a sum a . eta >= b of clusters,
+                    packings and rows "one candidate of i"
 
 the sum of the maxima of each variable over g + rows^T y, minus y times the right-hand sides, bounds
 g . eta.
@@ -349,21 +352,81 @@ class Forests:
 # ---------------------------------------------------------------------------------- clusters
 
 
+Coefficients = tuple[Integers, int]
+"""Of all candidates, (K,), and the right-hand side: coefficients . eta >= right-hand side."""
+
+
 @dataclass(frozen=True)
 class RowRule:
-    """What a kind of row says: of the candidates marked by ``counts``, ``at_least`` are chosen.
+    """What a kind of row says for its members; it must be true for any members."""
 
-    It must be true for any members, as long as ``at_least`` of them differ.
-    """
-
-    counts: Callable[[Space, tuple[int, ...]], NDArray[np.bool_]]
-    at_least: int = 1
+    row: Callable[[Space, tuple[int, ...]], Coefficients]
     needs_edge: bool = False  # holds only where the edge between its two members is decided
+    lists_parts: bool = False  # its members are a list of parts, not variables
+
+
+def _cluster_row(space: Space, members: tuple[int, ...]) -> Coefficients:
+    return space.outside(members).astype(np.int64), 1
+
+
+def _edge_row(space: Space, members: tuple[int, ...]) -> Coefficients:
+    return space.joining(*members).astype(np.int64), 1
+
+
+def _packing_row(space: Space, members: tuple[int, ...]) -> Coefficients:
+    """Two members with all the others as parents would be parents of each other."""
+    full = np.zeros(len(space.parents), dtype=bool)
+    for v in set(members):
+        others = [u for u in set(members) if u != v]
+        full |= (space.child == v) & space.member[:, others].all(axis=1)
+    return -full.astype(np.int64), -1
+
+
+PARTS = (_cluster_row, _packing_row)
+"""What halves are made of, by number."""
+
+
+def _half_row(space: Space, members: tuple[int, ...]) -> Coefficients:
+    """A sum of rows, halved and rounded up. Multiples of convexity rows are taken off until the
+    smallest coefficient of every variable is zero: numbers stay small, and the bound the same.
+    """
+    parts, convexity = split_parts(members, space.n_variables)
+    total, rhs = np.isin(space.child, convexity).astype(np.int64), len(convexity)
+    for kind, variables in parts:
+        coefficients, least = PARTS[kind](space, variables)
+        total, rhs = total + coefficients, rhs + least
+    half, bound = -(-total // 2), -(-rhs // 2)
+    starts = np.searchsorted(space.child, np.arange(space.n_variables))
+    smallest = np.minimum.reduceat(half, starts)
+    return half - smallest[space.child], bound - int(smallest.sum())
+
+
+def split_parts(
+    members: tuple[int, ...], n_variables: int
+) -> tuple[list[tuple[int, tuple[int, ...]]], list[int]]:
+    """Kinds and variables of the parts, and the variables whose convexity row is added once."""
+    parts, place = [], 1
+    for _ in range(members[0]):
+        if len(members) < place + 2:
+            raise RefutedError("a row of halves ends within a part")
+        kind, size = members[place : place + 2]
+        variables = members[place + 2 : place + 2 + size]
+        if not 0 <= kind < len(PARTS) or size < 1 or len(variables) < size:
+            raise RefutedError("a row of halves has a part that makes no sense")
+        parts.append((kind, variables))
+        place += 2 + size
+    convexity = list(members[place:])
+    named = [v for _, variables in parts for v in variables] + convexity
+    if any(not 0 <= v < n_variables for v in named) or len(set(convexity)) < len(convexity):
+        raise RefutedError("a row of halves names variables that do not exist, or one twice")
+    return parts, convexity
 
 
 ROW_RULES = {
-    "cluster": RowRule(Space.outside),
-    "edge": RowRule(lambda space, pair: space.joining(*pair), needs_edge=True),
+    "cluster": RowRule(_cluster_row),
+    "packing": RowRule(_packing_row),
+    "half": RowRule(_half_row, lists_parts=True),
+    "edge": RowRule(_edge_row, needs_edge=True),
 }
 """Every kind of row that a certificate may have, by name."""
 
@@ -375,7 +438,7 @@ class Clusters:
     space: Space
     certificate: Certificate
     spare: Spare = Spare()
-    _kept: dict[int, NDArray[np.bool_]] = field(default_factory=dict)
+    _kept: dict[int, Coefficients] = field(default_factory=dict)
 
     @cached_property
     def _starts(self) -> Integers:
@@ -386,23 +449,21 @@ class Clusters:
         if not 0 <= number < len(self.certificate.rows):
             raise RefutedError(f"row {number} does not exist")
         row = self.certificate.rows[number]
-        if any(not 0 <= v < self.space.n_variables for v in row.members) or not row.members:
-            raise RefutedError(f"row {number} has members that do not exist")
         if row.kind not in ROW_RULES:
             raise RefutedError(f"row {number} is of the kind {row.kind!r}, which is not known")
-        rule = ROW_RULES[row.kind]
-        if len(set(row.members)) < rule.at_least:
-            raise RefutedError(f"row {number} has fewer than {rule.at_least} members")
+        rule, exist = ROW_RULES[row.kind], range(self.space.n_variables)
+        if not row.members or not (rule.lists_parts or all(v in exist for v in row.members)):
+            raise RefutedError(f"row {number} has members that do not exist")
         if rule.needs_edge and row.members not in present:
             raise RefutedError(f"row {number} needs the edge {row.members}, which may be absent")
         return rule
 
-    def _counted(self, number: int, rule: RowRule) -> NDArray[np.bool_]:
-        """Candidates that a row counts, kept for the next leaf."""
+    def _row(self, number: int, rule: RowRule) -> Coefficients:
+        """The coefficients of a row, kept for the next leaf."""
         if number not in self._kept:
-            if len(self._kept) * len(self.space.parents) > self.spare.rows:
+            if 8 * len(self._kept) * len(self.space.parents) > self.spare.rows:
                 self._kept.clear()
-            self._kept[number] = rule.counts(self.space, self.certificate.rows[number].members)
+            self._kept[number] = rule.row(self.space, self.certificate.rows[number].members)
         return self._kept[number]
 
     def bound(
@@ -421,9 +482,13 @@ class Clusters:
             if not 0 <= y < math.inf:
                 raise RefutedError(f"row {number} has the multiplier {y}, which is negative")
             step = math.floor(Fraction(y) / Fraction(2) ** self.certificate.grid)
-            total -= step * rule.at_least
-            values[self._counted(number, rule)] += min(step, limit)
-            if step >= limit or np.abs(values).max() >= limit:
+            coefficients, rhs = self._row(number, rule)
+            total -= step * rhs
+            if step * (int(np.abs(coefficients).max()) + 1) < limit:
+                values += step * coefficients
+            else:
+                values[:] = limit
+            if np.abs(values).max() >= limit:
                 raise RefutedError(f"row {number} has the multiplier {y}, which is too large")
         values[~allowed] = NOTHING
         best = np.maximum.reduceat(values, self._starts)

@@ -103,6 +103,7 @@ class Search(SearchTree):
         self.climber = new_climber(encoding.instance, run.seed)
         self.rows = rows_of(encoding, division.rows, run.look)
         self.schedule = Schedule(self.rows)
+        self.climbed: set[bytes] = set()  # vertices of relaxed solutions
         self.leaf_value = -np.inf
         self.earlier_nodes = 0  # of calls before this one
 
@@ -350,8 +351,27 @@ class Search(SearchTree):
         turn = self.schedule.round // self.schedule.EVERY
         gap = self.team.bound - float(self.main.incumbent.value[0])
         self.rows.check(self.main.work.bounding, self.schedule.round, gap)
-        if self.heuristics and effort > 0:
+        if not self.heuristics:
+            return
+        self._climb_relaxation()
+        if effort > 0:
             self._climb(self._restart(turn), effort=effort, kick=KICKS[turn % len(KICKS)])
+
+    def _climb_relaxation(self) -> None:
+        """Climb from what the newest relaxed solution is made of, the heaviest first: each once, as
+        far as the effort of a batch allows.
+        """
+        b = self.main.work.bounding
+        heaviest = np.argsort(-b.share[: b.state.n_active], kind="stable")
+        effort = self.schedule.vertex_effort(self._open_gap())
+        for vertex in b.vertices[heaviest].copy():
+            if effort <= 0:
+                break
+            name = vertex.tobytes()
+            if name not in self.climbed:
+                self.climbed.add(name)
+                self._climb(vertex, effort=NO_KICKS, kick=POLISH_KICK)
+                effort -= int(self.climber.state.effort)
 
     def _open_gap(self) -> float:
         """The part of the root's gap that is left; 0 for the tree of an earlier call."""

@@ -63,6 +63,11 @@ class Schedule:
     has turned up for three quarters of the search, but twice of it while most of the gap is open.
     """
 
+    VERTEX_SHARE = 0.25
+    """Time of climbs from the newest vertices, in units of the tree's, while most of the gap is
+    open.
+    """
+
     MOST = 0.5
     """What is most of the gap."""
 
@@ -107,6 +112,12 @@ class Schedule:
     def polish_effort(self) -> int:
         """Columns that it tries around a new incumbent."""
         return min(SWEEPS_TO_POLISH * self._sweep, self.root_effort)
+
+    def vertex_effort(self, open_gap: float) -> int:
+        """Columns tried after every batch in climbs from vertices of the relaxed solution: at the
+        top of the tree, where vertices are new.
+        """
+        return int(self.VERTEX_SHARE * BATCH / self._evaluation) if open_gap > self.MOST else 0
 
     def advance(self, open_gap: float) -> int:
         """Plan the next batch; returns the effort of the local search before it. ``open_gap`` is

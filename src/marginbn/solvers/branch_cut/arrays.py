@@ -16,6 +16,7 @@ from marginbn.problem.formulation import Poll
 from marginbn.problem.margins import MarginRows
 from marginbn.problem.problem import StructureProblem
 from marginbn.solvers.memory import BranchCutShape
+from marginbn.solvers.orders.parent_lists import parent_masks
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
@@ -153,6 +154,11 @@ class Instance:
     def n_samples(self) -> int:
         """Number of samples with margin rows."""
         return len(self.weights)
+
+    @cached_property
+    def masks(self) -> NDArray[np.uint64]:
+        """Parent sets as words of bits, (K, words)."""
+        return parent_masks(self.candidates)
 
     @cached_property
     def holders(self) -> dict[tuple[int, int], IntArray]:

@@ -10,17 +10,28 @@ import numpy as np
 from marginbn.data.encode import EncodedData, Variable
 from marginbn.problem.candidates import enumerate_candidates
 from marginbn.problem.problem import margin_problem
-from marginbn.solvers.branch_cut.arrays import IntArray
+from marginbn.solvers.branch_cut.arrays import BoolArray, IntArray
 from marginbn.solvers.branch_cut.kernels.climb import IncumbentSearch
 from marginbn.solvers.branch_cut.kernels.propagate import propagate
-from marginbn.solvers.branch_cut.rows import ClusterSeparator
+from marginbn.solvers.branch_cut.rows import RowPool
+from marginbn.solvers.branch_cut.separators import ClusterSeparator, HalfSeparator
 from marginbn.solvers.branch_cut.tree import Node, Tree, load_nodes, save_nodes
-from marginbn.solvers.branch_cut.visit import Team, Visitor, prepare
+from marginbn.solvers.branch_cut.visit import (
+    ASCENT_ROUNDS,
+    ASCENTS,
+    ORDERS_AT_START,
+    Team,
+    Visitor,
+    prepare,
+)
 from marginbn.solvers.branch_cut.warm import Warm
 from marginbn.solvers.checkpoint import SearchState
 from marginbn.solvers.compile import is_ready
 from marginbn.solvers.compile import prepare as prepare_kernels
 from marginbn.solvers.memory import COMPILING, refuse_if_confined
+from marginbn.solvers.orders import warm_up as warm_up_orders
+from marginbn.solvers.orders.ascent import dual_ascent
+from marginbn.solvers.orders.parent_lists import to_members
 from marginbn.solvers.result import Status
 from marginbn.solvers.run import Run
 from marginbn.solvers.tree_search import SEED_STEP, SearchTree, saved_tree
@@ -38,6 +49,7 @@ def warm_up() -> None:
         _call_kernels,
         "the second search engine, once; this takes up to a minute",
     )
+    warm_up_orders()
 
 
 def _call_kernels() -> None:
@@ -53,7 +65,12 @@ def _call_kernels() -> None:
     finder.around(finder.improved(chosen), 0.0, 1)
     allowed = point >= 0
     propagate(instance.offsets, instance.members, allowed, np.zeros((3, 3), dtype=bool))
-    ClusterSeparator(instance, 0).separate(point, 1, 0.0)
+    pool = RowPool(instance)
+    separator = ClusterSeparator(pool, 0)
+    separator.separate(point, 1, 0.0)
+    separator.search_exactly(0.5 * point + 0.5 * point[::-1], 1, 0.0)
+    HalfSeparator(pool, 0).search_exactly(0.5 * point + 0.5 * point[::-1], 1, 0.0)
+    pool.combine([pool.cluster((1, 2))], pool.violations(point) + 1.0)
 
 
 class FirstVisitor(Visitor):
@@ -127,12 +144,40 @@ class Search(SearchTree):
         present = np.zeros((instance.n_variables, instance.n_variables), dtype=bool)
         if not propagate(instance.offsets, instance.members, allowed, present):
             raise AssertionError("the first selection proves that the root is not empty")
+        bound, rows = self._ascend(allowed)
         chosen, _ = self.team.best
-        warm = self.shared.first_state(self._starts()[0] if chosen is None else chosen, allowed)
+        first = self._starts()[0] if chosen is None else chosen
+        warm = self.shared.first_state(first, allowed, rows)
         if not self._resume(warm):
-            root = Node.of(self.run.bound, 0, allowed, present, warm, None)
+            root = Node.of(min(bound, self.run.bound), 0, allowed, present, warm, None)
             self.team.tree.push(root)
         self.set_open()
+
+    def _ascend(self, allowed: BoolArray) -> tuple[float, list[int]]:
+        """The bound of a linear problem by dual ascent and rows for its clusters; candidates that
+        it excludes are taken out of ``allowed``.
+        """
+        shared, lists = self.shared, self.shared.lists
+        if lists is None:
+            return math.inf, []
+        ascent = dual_ascent(
+            lists,
+            passes=ASCENTS,
+            rounds=ASCENT_ROUNDS,
+            seed=self.run.seed,
+            allowed=allowed[lists.index],
+        )
+        limits = np.empty(len(allowed))
+        limits[lists.index] = ascent.bound - ascent.reduced
+        removed = allowed & (limits <= self.team.cutoff)
+        if removed.any():
+            self.team.discard(float(limits[removed].max()))
+            allowed[removed] = False
+        shared.pool.restrict(allowed)
+        for cluster in ascent.seen:
+            shared.pool.cluster(to_members(cluster))
+        rows = dict.fromkeys(shared.pool.cluster(to_members(c)) for c in ascent.clusters)
+        return ascent.bound, list(rows)
 
     def _starts(self) -> list[IntArray]:
         return self.shared.starts(self.run.selection)
@@ -140,6 +185,11 @@ class Search(SearchTree):
     def _search_first(self) -> None:
         """Climb from the incumbent and from the smallest sets, then kick."""
         first, starts = self.visitors[0], self._starts()
+        if first.orders is not None:
+            first.offer(starts[0])
+            first.orders.join(first.orders.order_of(starts[0]))
+            first.offer(first.orders.search(ORDERS_AT_START))
+            return
         for chosen in starts if first.finder.is_cheap else starts[:1]:
             first.offer(first.finder.improved(chosen))
         first.kick(first.finder.kicks_at_start)

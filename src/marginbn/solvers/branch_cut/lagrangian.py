@@ -81,6 +81,17 @@ class Prices:
         return total - (best[instance.child] - self.values)
 
 
+    def raised(
+        self, instance: Instance, values: FloatArray, multipliers: FloatArray
+    ) -> Prices:
+        """With multipliers of further clusters, whose part of the values is given, (K,)."""
+        total = float(multipliers.sum())
+        size = instance.magnitude + (instance.n_variables + 1) * total
+        size += float(np.abs(self.values).max()) * instance.n_variables + abs(self.constant)
+        error = self.error + 4.0 * EPS * (3 * len(multipliers) + 8) * size
+        return Prices(self.values + values, self.constant - total, error)
+
+
 def lagrangian(
     instance: Instance,
     gradient: FloatArray,
@@ -89,15 +100,16 @@ def lagrangian(
     row_values: FloatArray,
     multipliers: FloatArray,
     rhs: FloatArray,
+    sizes: FloatArray,
 ) -> Prices:
     """Prices from their parts: ``gradient`` is linear + A^T u, (K,), a sum of ``terms`` products,
-    ``row_values`` is rows^T y, (K,), and ``multipliers`` are y >= 0 of structural rows, all with
-    coefficients of size one.
+    ``row_values`` is rows^T y, (K,), and ``multipliers`` are y >= 0 of structural rows,
+    whose coefficients are no larger than ``sizes``.
     """
     used = float(multipliers @ rhs) if len(rhs) else 0.0
     n, n_rows = instance.n_variables, len(multipliers)
     rhs_size = float(multipliers @ np.abs(rhs))
-    size = instance.magnitude + n * float(multipliers.sum()) + rhs_size
+    size = instance.magnitude + n * float(multipliers @ sizes) + rhs_size
     cap = instance.gamma * float(instance.weights.sum())
     error = 4.0 * EPS * ((terms + 2 * n_rows + n + 8) * size + (instance.n_samples + 8) * cap)
     constant = instance.constant + instance.gamma * unused_weight - used

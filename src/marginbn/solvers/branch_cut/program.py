@@ -1,8 +1,10 @@
-"""Node programmes on HiGHS: built from scratch for every round, warm started by a basis.
+"""Node programmes on HiGHS: one model that rows and columns join and leave.
 
-HiGHS copies and scales the whole matrix in every run anyway, and the programmes are small, so
-building costs little and spares all book-keeping. The programme is a minimisation;
-:class:`Solution` speaks of the maximisation again. Nothing here is trusted as a bound.
+Building a programme from scratch in every round costs more than solving it, so the model stays:
+:meth:`Program.load` compares the state that is wanted with the one that is there. Rows that are not
+wanted are deleted; columns that are not are fixed to zero until they are many. The programme is a
+minimisation; :class:`Solution` speaks of the maximisation again. Nothing here is trusted as a
+bound.
 
 HiGHS has absolute tolerances, so it sees the objective divided by the power of two below the
 problem's scale, and whatever is in the unit of the objective is multiplied by it on the way back.
@@ -18,14 +20,11 @@ import numpy as np
 
 from marginbn.solvers.branch_cut.arrays import BoolArray, FloatArray, Instance, IntArray
 from marginbn.solvers.branch_cut.rows import Row, RowPool
-from marginbn.solvers.branch_cut.warm import Basis, Warm
+from marginbn.solvers.branch_cut.warm import LOWER, Basis, Warm
 from marginbn.solvers.milp import load_highspy
 
 TOLERANCE = 1e-9
 """Primal and dual feasibility tolerance of the simplex method."""
-
-ROWWISE, MINIMISE = 2, 1
-"""HiGHS' numbers for the matrix format and the sense of the objective."""
 
 Outcome = Literal["optimal", "infeasible", "limit"]
 """``"limit"`` covers time and iteration limits and everything unexpected."""
@@ -47,20 +46,24 @@ class Solution:
     explicit: FloatArray
 
 
-class Blocks(NamedTuple):
-    """Places of columns and rows in a programme, see ``warm.py``."""
+class Layout(NamedTuple):
+    """Places of a state's columns and rows in the model, see ``warm.py``."""
 
-    eta: slice
-    tau: slice
-    convexity: slice
-    structural: slice
-    explicit: slice
+    eta: IntArray
+    tau: IntArray
+    structural: IntArray
+    explicit: IntArray
 
 
 class Program:
-    """One HiGHS object for all programmes of a solve; :meth:`load` comes first."""
+    """One HiGHS model for all programmes of a worker; :meth:`load` comes first.
+
+    Columns are named by the candidate k or, for tau of sample m, by n_candidates + m; rows by the
+    number in the pool or, for margin row r, by -1 - r. The first n rows are the convexity rows.
+    """
 
     _warm: Warm  # the state that is loaded
+    _at: Layout  # where its parts are
 
     def __init__(self, instance: Instance, pool: RowPool) -> None:
         self._instance = instance
@@ -84,74 +87,218 @@ class Program:
             [status.kLower, status.kBasic, status.kUpper, status.kZero, status.kNonbasic],
             dtype=object,
         )
+        self._numbers = {status: place for place, status in enumerate(self._statuses)}
+        self._columns = np.zeros(0, dtype=np.int64)  # names
+        self._rows = np.zeros(0, dtype=np.int64)
+        self._place = np.full(instance.n_candidates + instance.n_samples, -1, dtype=np.int32)
+        self._open = np.zeros(0, dtype=bool)  # columns that are not fixed to zero
+        self._is_empty = True
+        self._costed = -1  # columns whose costs are set
         self.runs = 0
 
-    def load(self, warm: Warm, allowed: BoolArray) -> None:
-        """Build the programme of a state; active candidates not allowed are fixed to zero."""
+    # ------------------------------------------------------------------ loading
+
+    def load(self, warm: Warm, allowed: BoolArray, follows: bool = False) -> None:
+        """Turn the model into the programme of a state; active candidates not allowed are fixed to
+        zero.
+
+        Where the state ``follows`` the last run, with new rows and columns only, the simplex method
+        goes on from where it stands; otherwise from the state's basis.
+        """
+        columns, rows = self._names(warm)
+        if self._is_empty:
+            self._pass_frame()
+        self._update_columns(columns)
+        self._update_rows(rows)
         self._warm = warm
-        samples = warm.samples(self._instance.n_rivals)
-        lengths, index, value = self._matrix(warm, samples)
-        n, n_eta = self._instance.n_variables, len(warm.active)
-        n_columns, n_rows = n_eta + len(samples), len(lengths)
-        cost = -np.concatenate([warm.cost[warm.active], self._instance.weights[samples]])
-        cost /= self._unit
-        lower = np.concatenate([np.zeros(n_eta), np.full(len(samples), -np.inf)])
-        upper = np.full(n_columns, self._instance.gamma)
-        upper[:n_eta] = np.where(allowed[warm.active], np.inf, 0.0)
-        rhs = np.concatenate([np.ones(n), self._pool.rhs(warm.rows), np.zeros(len(warm.explicit))])
-        self._highs.passModel(
-            n_columns,
-            n_rows,
-            len(index),
-            ROWWISE,
-            MINIMISE,
-            0.0,
-            cost,
-            lower,
-            upper,
-            rhs,
-            np.concatenate([np.ones(n), np.full(n_rows - n, np.inf)]),
-            np.concatenate([[0], np.cumsum(lengths)]).astype(np.int32),
-            index,
-            value,
-            np.zeros(n_columns, dtype=np.int32),
-        )
-        if warm.basis is not None:
+        self._locate(rows)
+        self._set_costs(warm)
+        self._set_bounds(allowed)
+        if not follows:
             self._set_basis(warm.basis)
 
-    def _matrix(self, warm: Warm, samples: IntArray) -> tuple[IntArray, Any, FloatArray]:
-        """Row lengths, column indices and values, row after row."""
-        instance = self._instance
-        n_eta = len(warm.active)
-        lengths = [np.bincount(instance.child[warm.active], minlength=instance.n_variables)]
-        index = [np.arange(n_eta, dtype=np.int32)]  # active candidates are grouped by child
-        value = [np.ones(n_eta)]
-        for columns, coefficients in self._restrict([self._pool[n] for n in warm.rows]):
-            lengths.append(np.array([len(columns)]))
-            index.append(columns)
-            value.append(coefficients)
-        if len(warm.explicit):
-            n_explicit = len(warm.explicit)
-            tau = n_eta + np.searchsorted(samples, warm.explicit // instance.n_rivals)
-            block = np.empty((n_explicit, n_eta + 1))
-            block[:, :-1] = instance.coefficients.block(warm.explicit, warm.active)
-            block[:, -1] = -1.0
-            columns = np.empty((n_explicit, n_eta + 1), dtype=np.int32)
-            columns[:, :-1] = np.arange(n_eta, dtype=np.int32)
-            columns[:, -1] = tau
-            lengths.append(np.full(n_explicit, n_eta + 1))
-            index.append(columns.ravel())
-            value.append(block.ravel())
-        return np.concatenate(lengths), np.concatenate(index), np.concatenate(value)
+    def _names(self, warm: Warm) -> tuple[IntArray, IntArray]:
+        """Names of the columns and of the rows after convexity."""
+        tau = self._instance.n_candidates + warm.samples(self._instance.n_rivals)
+        structural = np.array(warm.rows, dtype=np.int64)
+        return np.concatenate([warm.active, tau]), np.concatenate([structural, -1 - warm.explicit])
 
-    def _set_basis(self, basis: Basis) -> None:
-        columns = np.concatenate([basis.eta, basis.tau])
-        rows = np.concatenate([basis.convexity, basis.structural, basis.explicit])
+    def _pass_frame(self) -> None:
+        """Convexity rows without columns."""
+        n = self._instance.n_variables
+        none = np.zeros(0)
+        starts = np.zeros(n, dtype=np.int32)
+        self._highs.addRows(
+            n, np.ones(n), np.ones(n), 0, starts, np.zeros(0, dtype=np.int32), none
+        )
+        self._is_empty = False
+
+    def _update_columns(self, wanted: IntArray) -> None:
+        """Delete the columns that are no longer wanted, where they are many or carry a cost, and
+        append those that are missing.
+        """
+        first_tau = self._instance.n_candidates
+        stays = np.zeros(len(self._place), dtype=bool)
+        stays[wanted] = True
+        gone = ~stays[self._columns]
+        if np.count_nonzero(gone) <= len(wanted):  # few candidates may wait, fixed to zero
+            gone &= self._columns >= first_tau
+        if gone.any():
+            places = np.flatnonzero(gone).astype(np.int32)
+            self._highs.deleteCols(len(places), places)
+            self._place[self._columns[gone]] = -1
+            self._columns, self._open = self._columns[~gone], self._open[~gone]
+            self._place[self._columns] = np.arange(len(self._columns), dtype=np.int32)
+        new = wanted[self._place[wanted] < 0]
+        if len(new):
+            self._append_columns(new)
+
+    def _append_columns(self, new: IntArray) -> None:
+        """Columns with their entries in the rows that are there."""
+        instance, first_tau = self._instance, self._instance.n_candidates
+        n, is_eta = instance.n_variables, new < first_tau
+        eta = new[is_eta]
+        at = np.full(instance.n_candidates, -1, dtype=np.int64)
+        at[eta] = np.flatnonzero(is_eta)
+        row_parts, column_parts = [instance.child[eta]], [at[eta]]
+        value_parts = [np.ones(len(eta))]
+        for place, name in enumerate(self._rows):
+            if name >= 0:
+                row = self._pool[int(name)]
+                found = at[row.index]
+                hit = found >= 0
+                column_parts.append(found[hit])
+                row_parts.append(np.full(np.count_nonzero(hit), n + place))
+                value_parts.append(row.coefficient[hit])
+        explicit = np.flatnonzero(self._rows < 0)
+        if len(explicit):
+            block = instance.coefficients.block(-1 - self._rows[explicit], eta)
+            row_parts.append(np.repeat(n + explicit, len(eta)))
+            column_parts.append(np.tile(at[eta], len(explicit)))
+            value_parts.append(block.ravel())
+        column, row = np.concatenate(column_parts), np.concatenate(row_parts)
+        order = np.lexsort((row, column))
+        starts = np.searchsorted(column[order], np.arange(len(new)))
+        self._highs.addCols(
+            len(new),
+            np.zeros(len(new)),  # see _set_costs
+            np.where(is_eta, 0.0, -np.inf),
+            np.where(is_eta, np.inf, instance.gamma),
+            len(column),
+            starts.astype(np.int32),
+            row[order].astype(np.int32),
+            np.concatenate(value_parts)[order],
+        )
+        self._place[new] = len(self._columns) + np.arange(len(new), dtype=np.int32)
+        self._columns = np.concatenate([self._columns, new])
+        self._open = np.concatenate([self._open, np.ones(len(new), dtype=bool)])
+        self._costed = -1
+
+    def _update_rows(self, wanted: IntArray) -> None:
+        """Delete the rows that are no longer wanted and append those that are missing."""
+        n = self._instance.n_variables
+        gone = ~np.isin(self._rows, wanted)
+        if gone.any():
+            places = (n + np.flatnonzero(gone)).astype(np.int32)
+            self._highs.deleteRows(len(places), places)
+            self._rows = self._rows[~gone]
+        new = wanted[~np.isin(wanted, self._rows)]
+        structural, explicit = new[new >= 0], new[new < 0]
+        if len(structural):
+            rows = [self._pool[int(number)] for number in structural]
+            self._append_rows(self._restrict(rows), np.array([row.rhs for row in rows]))
+        if len(explicit):
+            self._append_rows(self._margin_rows(-1 - explicit), np.zeros(len(explicit)))
+        self._rows = np.concatenate([self._rows, structural, explicit])
+
+    def _append_rows(self, parts: list[tuple[Any, FloatArray]], lower: FloatArray) -> None:
+        lengths = [len(columns) for columns, _ in parts]
+        self._highs.addRows(
+            len(parts),
+            lower,
+            np.full(len(parts), np.inf),
+            sum(lengths),
+            np.cumsum([0, *lengths[:-1]]).astype(np.int32),
+            np.concatenate([columns for columns, _ in parts]),
+            np.concatenate([coefficients for _, coefficients in parts]),
+        )
+
+    def _restrict(self, rows: list[Row]) -> list[tuple[Any, FloatArray]]:
+        """Columns and coefficients of structural rows."""
+        columns = [self._place[row.index] for row in rows]
+        pairs = zip(rows, columns, strict=True)
+        return [(found[found >= 0], row.coefficient[found >= 0]) for row, found in pairs]
+
+    def _margin_rows(self, numbers: IntArray) -> list[tuple[Any, FloatArray]]:
+        """Columns and coefficients of margin rows: a . eta - tau."""
+        instance, first_tau = self._instance, self._instance.n_candidates
+        places = np.flatnonzero(self._columns < first_tau).astype(np.int32)
+        block = instance.coefficients.block(numbers, self._columns[places])
+        tau = self._place[first_tau + numbers // instance.n_rivals]
+        return [
+            (np.append(places, own), np.append(values, -1.0))
+            for own, values in zip(tau, block, strict=True)
+        ]
+
+    def _locate(self, rows: IntArray) -> None:
+        """Remember where the parts of the loaded state are."""
+        warm, n = self._warm, self._instance.n_variables
+        order = np.argsort(self._rows, kind="stable")
+        places = n + order[np.searchsorted(self._rows, rows, sorter=order)]
+        tau = self._instance.n_candidates + warm.samples(self._instance.n_rivals)
+        split = len(warm.rows)
+        self._at = Layout(
+            self._place[warm.active].astype(np.int64),
+            self._place[tau].astype(np.int64),
+            places[:split],
+            places[split:],
+        )
+
+    def _set_costs(self, warm: Warm) -> None:
+        """Costs of the columns, in HiGHS' unit; those of a linear problem never change."""
+        instance = self._instance
+        first_tau, count = instance.n_candidates, len(self._columns)
+        if instance.n_samples == 0 and self._costed == count:
+            return
+        eta = self._columns < first_tau
+        cost = np.empty(count)
+        cost[eta] = -warm.cost[self._columns[eta]]
+        cost[~eta] = -instance.weights[self._columns[~eta] - first_tau]
+        self._highs.changeColsCost(count, np.arange(count, dtype=np.int32), cost / self._unit)
+        self._costed = count
+
+    def _set_bounds(self, allowed: BoolArray) -> None:
+        """Open the columns of active and allowed candidates, fix the others to zero."""
+        eta = self._columns < self._instance.n_candidates
+        wanted = np.ones(len(self._columns), dtype=bool)
+        wanted[eta] = allowed[self._columns[eta]]
+        waits = np.ones(len(wanted), dtype=bool)
+        waits[self._at.eta] = False
+        waits[self._at.tau] = False
+        wanted &= ~waits
+        changed = np.flatnonzero(wanted != self._open).astype(np.int32)
+        if len(changed):
+            upper = np.where(wanted[changed], np.inf, 0.0)
+            self._highs.changeColsBounds(len(changed), changed, np.zeros(len(changed)), upper)
+            self._open = wanted
+
+    def _set_basis(self, basis: Basis | None) -> None:
+        if basis is None:
+            self._highs.setBasis()
+            return
+        at, n = self._at, self._instance.n_variables
+        columns = np.full(len(self._columns), LOWER, dtype=np.int8)
+        columns[at.eta], columns[at.tau] = basis.eta, basis.tau
+        rows = np.empty(n + len(self._rows), dtype=np.int8)
+        rows[:n] = basis.convexity
+        rows[at.structural], rows[at.explicit] = basis.structural, basis.explicit
         made = self._module.HighsBasis()
         made.col_status = self._statuses[columns].tolist()
         made.row_status = self._statuses[rows].tolist()
         made.valid = True
         self._highs.setBasis(made)
+
+    # ------------------------------------------------------------------ solving
 
     def run(self, seconds: float, iterations: int = 2_000_000_000) -> Solution:
         """Solve what is loaded within limits."""
@@ -173,31 +320,19 @@ class Program:
             return self._read("optimal")
         return self._nothing("limit")
 
-    def _blocks(self) -> Blocks:
-        """Where the blocks of the loaded programme are."""
-        warm, n = self._warm, self._instance.n_variables
-        n_eta, stop = len(warm.active), n + len(warm.rows)
-        return Blocks(
-            eta=slice(0, n_eta),
-            tau=slice(n_eta, n_eta + len(warm.samples(self._instance.n_rivals))),
-            convexity=slice(0, n),
-            structural=slice(n, stop),
-            explicit=slice(stop, stop + len(warm.explicit)),
-        )
-
     def _read(self, outcome: Outcome) -> Solution:
         solution = self._highs.getSolution()
         values, duals = np.array(solution.col_value), np.array(solution.row_dual)
-        duals *= self._unit
-        at = self._blocks()
-        if len(values) < at.eta.stop or len(duals) < at.structural.stop:
+        n, at = self._instance.n_variables, self._at
+        if len(values) < len(self._columns) or len(duals) < n + len(self._rows):
             return self._nothing(outcome)
+        duals *= self._unit
         return Solution(
             outcome,
             -float(self._highs.getObjectiveValue()) * self._unit,
             values[at.eta],
             values[at.tau],
-            -duals[at.convexity],
+            -duals[:n],
             duals[at.structural],
             duals[at.explicit],
         )
@@ -207,8 +342,9 @@ class Program:
         _, exists, ray = self._highs.getDualRay()
         if not exists:
             return self._nothing("infeasible")
-        values, at, empty = np.array(ray), self._blocks(), np.zeros(0)
-        rows = values[at.convexity], values[at.structural], values[at.explicit]
+        values, at, empty = np.array(ray), self._at, np.zeros(0)
+        convexity = values[: self._instance.n_variables]
+        rows = convexity, values[at.structural], values[at.explicit]
         return Solution("infeasible", -np.inf, empty, empty, *rows)
 
     @staticmethod
@@ -218,42 +354,31 @@ class Program:
 
     def basis(self) -> Basis:
         """Statuses after the last run."""
-        made, at = self._highs.getBasis(), self._blocks()
-        columns = np.array([int(s) for s in made.col_status], dtype=np.int8)
-        rows = np.array([int(s) for s in made.row_status], dtype=np.int8)
+        made, at = self._highs.getBasis(), self._at
+        number = self._numbers
+        columns = np.array([number[s] for s in made.col_status], dtype=np.int8)
+        rows = np.array([number[s] for s in made.row_status], dtype=np.int8)
         return Basis(
             columns[at.eta],
             columns[at.tau],
-            rows[at.convexity],
+            rows[: self._instance.n_variables],
             rows[at.structural],
             rows[at.explicit],
         )
 
+    # ------------------------------------------------------------------ probing
+
     def add_probe_rows(self, rows: list[Row]) -> int:
         """Append structural rows without effect, to be used by :meth:`probe`; first index."""
-        parts = self._restrict(rows)
-        lengths = [len(columns) for columns, _ in parts]
         first = int(self._highs.getNumRow())
-        free = np.full(len(rows), np.inf)
-        self._highs.addRows(
-            len(rows),
-            -free,
-            free,
-            sum(lengths),
-            np.cumsum([0, *lengths[:-1]]).astype(np.int32),
-            np.concatenate([columns for columns, _ in parts]),
-            np.concatenate([coefficients for _, coefficients in parts]),
-        )
+        self._append_rows(self._restrict(rows), np.full(len(rows), -np.inf))
         return first
 
-    def _restrict(self, rows: list[Row]) -> list[tuple[Any, FloatArray]]:
-        """Columns and coefficients of structural rows among the active candidates."""
-        active = self._warm.active
-        place = np.full(self._instance.n_candidates, -1, dtype=np.int32)
-        place[active] = np.arange(len(active), dtype=np.int32)
-        columns = [place[row.index] for row in rows]
-        pairs = zip(rows, columns, strict=True)
-        return [(found[found >= 0], row.coefficient[found >= 0]) for row, found in pairs]
+    def drop_probe_rows(self, first: int) -> None:
+        """Delete them again."""
+        places = np.arange(first, int(self._highs.getNumRow()), dtype=np.int32)
+        if len(places):
+            self._highs.deleteRows(len(places), places)
 
     def remember_basis(self) -> Any:
         """The basis as HiGHS has it, for :meth:`probe`."""
@@ -267,7 +392,9 @@ class Program:
         Returns the solution and the multiplier of the probe row.
         """
         highs = self._highs
-        columns = np.flatnonzero(np.isin(self._warm.active, zero)).astype(np.int32)
+        columns = self._place[zero]
+        columns = columns[columns >= 0]
+        columns = columns[self._open[columns]]
         none = np.zeros(len(columns))
         highs.changeColsBounds(len(columns), columns, none, none)
         if row is not None:

@@ -23,7 +23,8 @@ import numpy as np
 from marginbn.solvers.branch_cut.arrays import BoolArray, FloatArray, Instance, IntArray
 from marginbn.solvers.branch_cut.lagrangian import EPS, Prices, feasible_multipliers, lagrangian
 from marginbn.solvers.branch_cut.program import Program, Solution
-from marginbn.solvers.branch_cut.rows import SEPARATORS, RowPool
+from marginbn.solvers.branch_cut.rows import RowPool
+from marginbn.solvers.branch_cut.separators import SEPARATORS
 from marginbn.solvers.branch_cut.warm import EXPLICIT, Retention, Warm, compress, refresh_cost
 from marginbn.solvers.run import Watch
 
@@ -42,8 +43,13 @@ KINK = 0.04
 NEAR = 0.1
 """Columns within this share of the remaining gap stay active for the children."""
 
-EXACT_SECONDS = 1.0
-"""Time limit of one exact separation; a run in which it strikes depends on the machine."""
+import os
+PATIENCE = int(os.environ.get("PAT", "6"))
+PROGRESS = float(os.environ.get("PROG", "0.05"))
+DPAT = int(os.environ.get("DPAT", "3"))
+DPROG = float(os.environ.get("DPROG", "0.01"))
+SLACK = 1e-6
+"""Rows of more slack may leave the programme."""
 
 FRESH = 50_000
 """Products after which the cost vector is summed again."""
@@ -59,7 +65,7 @@ class Effort:
     rows: int  # new structural rows per round at most
     violation: float  # rows violated by less are left alone
     accuracy: float = 0.1  # share of the remaining gap to which samples and columns are settled
-    exact: int = 0  # calls of the exact separation, which comes when nothing else finds a row
+    exact: bool = False  # whether to search exhaustively where nothing else finds a row
 
 
 def effort_at(instance: Instance, depth: int) -> Effort:
@@ -68,15 +74,17 @@ def effort_at(instance: Instance, depth: int) -> Effort:
     if depth == 0:
         return Effort(
             rounds=1000,
-            patience=10,
-            progress=2e-3,
+            patience=PATIENCE if instance.n_samples == 0 else 10,
+            progress=PROGRESS if instance.n_samples == 0 else 2e-3,
             rows=2 * n,
             violation=1e-4 if instance.n_samples == 0 else 1e-3,
             accuracy=0.02,
-            exact=10,
+            exact=True,
         )
     if instance.n_samples == 0:  # cuts are all there is
-        return Effort(rounds=30, patience=3, progress=1e-2, rows=n, violation=1e-4)
+        return Effort(
+            rounds=30, patience=DPAT, progress=DPROG, rows=n, violation=1e-4, exact=True
+        )
     return Effort(rounds=10, patience=2, progress=1e-2, rows=n, violation=2e-2)
 
 
@@ -114,7 +122,7 @@ class HybridRelaxation:
         self.watch = watch
         self.program = Program(instance, pool)
         self._separators = [
-            separator(instance, seed)
+            separator(pool, seed)
             for separator in SEPARATORS
             if self.row_kinds is None or separator.kind.certificate in self.row_kinds
         ]
@@ -139,7 +147,7 @@ class HybridRelaxation:
         best = Relaxed(loaded=warm, warm=warm)
         history: list[float] = []
         while True:
-            now = self._solve_round(warm, allowed)
+            now = self._solve_round(warm, allowed, follows=bool(history))
             best = best.after(now)
             if best is now:
                 report(best.bound)
@@ -148,11 +156,16 @@ class HybridRelaxation:
             history.append(best.bound)
             warm = self._extend(now, allowed, cutoff, effort, history)
             if warm is now.warm:
+                if warm.basis is None:
+                    best = replace(best, warm=replace(warm, basis=self.program.basis()))
                 return replace(best, warm=self._compress(best, allowed, cutoff))
 
-    def _solve_round(self, warm: Warm, allowed: BoolArray) -> Relaxed:
-        """Solve one programme; without point if it has no solution or none was found in time."""
-        warm, solution = self._run(warm, allowed)
+    def _solve_round(self, warm: Warm, allowed: BoolArray, follows: bool) -> Relaxed:
+        """Solve one programme; without point if it has no solution or none was found in time.
+
+        The basis of a linear problem stays with HiGHS until the last round.
+        """
+        warm, solution = self._run(warm, allowed, follows and self.instance.n_samples == 0)
         if solution.outcome == "infeasible":
             empty = self._is_empty(warm, solution, allowed)
             return Relaxed(warm, warm, bound=-math.inf if empty else math.inf)
@@ -164,7 +177,8 @@ class HybridRelaxation:
         point[warm.active] = np.maximum(solution.eta, 0.0)
         support = np.flatnonzero(point > 0)
         margins = self.instance.coefficients.margins_at(support, point[support])
-        warm = replace(warm, basis=self.program.basis())
+        basis = self.program.basis() if self.instance.n_samples else None
+        warm = replace(warm, basis=basis)
         return Relaxed(
             loaded=warm,
             warm=warm,
@@ -175,11 +189,11 @@ class HybridRelaxation:
             solution=solution,
         )
 
-    def _run(self, warm: Warm, allowed: BoolArray) -> tuple[Warm, Solution]:
+    def _run(self, warm: Warm, allowed: BoolArray, follows: bool) -> tuple[Warm, Solution]:
         """Solve a programme; one that may be infeasible for lack of columns gets all of them."""
         while True:
             self.watch.poll()
-            self.program.load(warm, allowed)
+            self.program.load(warm, allowed, follows)
             solution = self.program.run(self.watch.remaining())
             self.rounds += 1
             if solution.outcome != "infeasible":
@@ -216,6 +230,7 @@ class HybridRelaxation:
             self.pool.combine(rows, y),
             y,
             self.pool.rhs(rows),
+            self.pool.sizes(rows),
         )
 
     def _is_empty(self, warm: Warm, solution: Solution, allowed: BoolArray) -> bool:
@@ -251,25 +266,39 @@ class HybridRelaxation:
         if len(history) >= effort.rounds or _stalls(history, cutoff, effort):
             return warm
         assert now.point is not None  # such nodes are left alone
-        warm = warm.with_rows(self._violated_rows(now.point, effort))
+        numbers = self._violated_rows(now.point, effort)
+        if numbers:
+            warm = self._without_slack_rows(warm, now.point, history).with_rows(numbers)
         samples, rivals = self._find_overestimated(now, tolerance)
         return warm.with_samples(self.instance, samples, rivals) if len(samples) else warm
+
+    def _without_slack_rows(self, warm: Warm, point: FloatArray, history: list[float]) -> Warm:
+        """The state without rows that the point of a linear problem does not touch, as long as the
+        bound falls: they are in the pool and come back when they are violated.
+        """
+        if warm.basis is not None or len(history) < 2 or history[-1] >= history[-2]:
+            return warm
+        numbers = np.array(warm.rows, dtype=np.int64)
+        slack = -self.pool.violations(point)[numbers]
+        touched = (slack < SLACK) | ~np.isfinite(slack)
+        return warm if touched.all() else replace(warm, rows=tuple(numbers[touched].tolist()))
 
     def _violated_rows(self, point: FloatArray, effort: Effort) -> list[int]:
         """Numbers of violated rows, the most violated first, made where necessary."""
         pooled = self.pool.violations(point)
         order = np.argsort(-pooled, kind="stable")[: effort.rows]
-        numbers = [self.pool.shared[a] for a in order if pooled[a] > effort.violation]
+        numbers = [int(a) for a in order if pooled[a] > effort.violation]
         if len(numbers) < effort.rows // 2:
             room = effort.rows - len(numbers)
             for separator in self._separators:
                 cuts = separator.separate(point, room, effort.violation)
                 numbers += [self.pool.number(cut) for cut in cuts]
         if not numbers and effort.exact:
-            seconds = min(EXACT_SECONDS, max(self.watch.remaining(), 1e-3))
             for separator in self._separators:
-                cuts = separator.search_exactly(point, effort.exact, seconds)
+                cuts = separator.search_exactly(point, effort.rows, effort.violation)
                 numbers += [self.pool.number(cut) for cut in cuts]
+                if numbers:
+                    break
         return numbers
 
     def _find_overestimated(self, now: Relaxed, tolerance: float) -> tuple[IntArray, IntArray]:

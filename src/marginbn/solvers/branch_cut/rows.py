@@ -42,35 +42,27 @@ from __future__ import annotations
 
 import threading
 from abc import ABC, abstractmethod
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
-from typing import ClassVar, Protocol
+from typing import ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from marginbn.exceptions import InputError
-from marginbn.problem.candidates import CandidateSets
 from marginbn.problem.structure import find_cycle
-from marginbn.solvers.branch_cut.arrays import FloatArray, Instance, IntArray
-from marginbn.solvers.branch_cut.kernels.separation import SupportArrays, separate
-from marginbn.solvers.milp import load_highspy
+from marginbn.solvers.branch_cut.arrays import BoolArray, FloatArray, Instance, IntArray
+from marginbn.solvers.branch_cut.kernels.row_sums import FlatRows, activities, combine
+from marginbn.solvers.orders.parent_lists import to_words
 
 Cluster = frozenset[int]
 
-SUPPORT = 1e-7
-"""Candidates of less mass are no part of a point; the simplex method leaves such dust."""
-
-RANDOM_CUTS = 2
-"""Times that minimum cuts give the mass of a candidate to a random parent instead of all."""
-
-MOST_CLUSTERS = 256
-"""Clusters that one separation lists at most; the most violated of them become rows."""
+FIRST_ROOM = 256
+"""Rows that a pool has room for at first."""
 
 
 @dataclass(frozen=True)
 class Row:
-    """``coefficient . eta[index] >= rhs``, coefficients 1 or -1."""
+    """``coefficient . eta[index] >= rhs``, whole numbers; ``index`` is increasing."""
 
     index: IntArray
     coefficient: FloatArray
@@ -80,92 +72,47 @@ class Row:
         """Left-hand side at a point (K,)."""
         return float(self.coefficient @ point[self.index])
 
-
-@dataclass(frozen=True)
-class Support:
-    """The candidates that a point uses: children, parent sets and masses, in the same order."""
-
-    n_variables: int
-    child: tuple[int, ...]
-    parents: tuple[tuple[int, ...], ...]
-    mass: tuple[float, ...]
-
-    @classmethod
-    def of(cls, candidates: CandidateSets, point: NDArray[np.float64]) -> Support:
-        """Candidates of positive mass at ``point``, float64 (K,)."""
-        used = [int(k) for k in np.flatnonzero(point > 0)]
-        return cls(
-            candidates.n_variables,
-            tuple(int(candidates.child[k]) for k in used),
-            tuple(candidates.parents[k] for k in used),
-            tuple(float(point[k]) for k in used),
-        )
-
-    def items(self) -> Iterator[tuple[int, tuple[int, ...], float]]:
-        """(child, parents, mass) of every candidate."""
-        return zip(self.child, self.parents, self.mass, strict=True)
+    def restricted_to(self, alive: BoolArray) -> Row:
+        """Without the candidates that are not alive."""
+        kept = alive[self.index]
+        return self if kept.all() else Row(self.index[kept], self.coefficient[kept], self.rhs)
 
 
-def cluster_row(candidates: CandidateSets, members: Collection[int]) -> Row:
+def _split_cluster(instance: Instance, members: Collection[int]) -> tuple[IntArray, IntArray]:
+    """The members' candidates with and without parents in the cluster."""
+    inside = np.zeros(instance.n_variables, dtype=bool)
+    inside[list(members)] = True
+    index = np.flatnonzero(inside[instance.child])
+    words, meets = to_words(members, instance.masks.shape[1]), np.zeros(len(index), dtype=bool)
+    for place, word in enumerate(words):
+        if word:
+            meets |= (instance.masks[index, place] & word) != 0
+    return index[meets], index[~meets]
+
+
+def free_candidates(instance: Instance, members: Collection[int]) -> IntArray:
+    """Candidates of a cluster's members without parents in it."""
+    return _split_cluster(instance, members)[1]
+
+
+def cluster_row(instance: Instance, members: Collection[int]) -> Row:
     """The inequality (7) of a cluster, in the form with fewer entries."""
-    cluster = frozenset(members)
-    inside: list[int] = []
-    outside: list[int] = []
-    for variable in sorted(cluster):
-        for k in candidates.group(variable):
-            meets = not cluster.isdisjoint(candidates.parents[k])
-            (inside if meets else outside).append(k)
+    inside, outside = _split_cluster(instance, members)
     if len(inside) < len(outside):
-        signs, rhs = -np.ones(len(inside)), 1.0 - len(cluster)
-        return Row(np.array(inside, dtype=np.int64), signs, rhs)
-    return Row(np.array(outside, dtype=np.int64), np.ones(len(outside)), 1.0)
+        return Row(inside, -np.ones(len(inside)), 1.0 - len(members))
+    return Row(outside, np.ones(len(outside)), 1.0)
 
 
-def free_mass(support: Support, members: Collection[int]) -> float:
-    """f(K): mass of the members' candidates that have no parent in the cluster."""
-    cluster = frozenset(members)
-    return sum(
-        mass
-        for child, parents, mass in support.items()
-        if child in cluster and cluster.isdisjoint(parents)
-    )
-
-
-def separate_exactly(
-    support: Support, usable: Collection[int] | None = None, *, seconds: float = 1.0
-) -> Cluster | None:
-    """The most violated cluster by an integer programme, or ``None``.
-
-    With x_v = 1 for the members of K and z_s = 1 where candidate s of a member meets K,
-
-        maximise   sum_s mass_s z_s - sum_v x_v     z_s <= x_child(s),  z_s <= sum over S_s of x_j,
-                                                    sum_v x_v >= 2
-
-    is the largest -f(K), masses of a variable summing to one; K is violated if it exceeds -1. A
-    time limit may cut the search short, then ``None`` proves nothing.
-    """
-    highspy = load_highspy()
-    members = sorted(range(support.n_variables) if usable is None else usable)
-    if len(members) < 2:
-        return None
-    highs = highspy.Highs()
-    highs.setOptionValue("output_flag", False)
-    highs.setOptionValue("threads", 1)
-    highs.setOptionValue("time_limit", seconds)
-    inside = {v: highs.addBinary(obj=1.0) for v in members}
-    for child, parents, mass in support.items():
-        meeting = [inside[j] for j in parents if j in inside]
-        if child in inside and meeting:
-            meets = highs.addVariable(lb=0.0, ub=1.0, obj=-mass)
-            highs.addConstr(meets <= inside[child])
-            highs.addConstr(meets <= sum(meeting))
-    highs.addConstr(sum(inside.values()) >= 2)
-    highs.run()
-    values = highs.getSolution().col_value
-    if len(values) == 0:
-        return None
-    found = frozenset(v for place, v in enumerate(members) if values[place] > 0.5)
-    return found if len(found) >= 2 and free_mass(support, found) < 1.0 - 1e-6 else None
+def packing_row(instance: Instance, members: Collection[int]) -> Row:
+    """At most one member has all the others as parents."""
+    found = []
+    for v in members:
+        group = instance.group(v)
+        others = to_words((u for u in members if u != v), instance.masks.shape[1])
+        has_all = ((instance.masks[group] & others) == others).all(axis=1)
+        found.append(group.start + np.flatnonzero(has_all))
+    index = np.sort(np.concatenate(found))
+    return Row(index, -np.ones(len(index)), -1.0)
 
 
 def violated_by_selection(parents: Sequence[Sequence[int]]) -> Cluster | None:
@@ -198,7 +145,7 @@ class ClusterCut(Cut):
 
     def row(self, instance: Instance) -> Row:
         """The form with fewer entries."""
-        return cluster_row(instance.candidates, self.members)
+        return cluster_row(instance, self.members)
 
 
 class ClassCut(Cut):
@@ -217,6 +164,67 @@ class ClassCut(Cut):
         return Row(np.concatenate([with_feature, empty]), signs, 0.0)
 
 
+class PackingCut(Cut):
+    """Three or four variables of which at most one has all the others as parents."""
+
+    certificate = "packing"
+
+    def row(self, instance: Instance) -> Row:
+        """Minus the candidates with all other members, at least -1."""
+        return packing_row(instance, self.members)
+
+
+class HalfCut(Cut):
+    """Half of a sum of clusters, packings and convexity rows, rounded up.
+
+    ``members`` is the list of parts: their number, then for each its kind (:data:`PART_KINDS`), its
+    size and its variables, and in the end the variables whose convexity row is added.
+    """
+
+    certificate = "half"
+
+    @classmethod
+    def of(cls, parts: Sequence[Cut], convexity: Sequence[int]) -> HalfCut:
+        """The cut of some parts; parts and variables are brought into increasing order."""
+        kinds = [(PART_KINDS.index(type(part)), part.members) for part in parts]
+        flat = [v for kind, members in sorted(kinds) for v in (kind, len(members), *members)]
+        return cls((len(parts), *flat, *sorted(convexity)))
+
+    def parts(self) -> tuple[list[Cut], list[int]]:
+        """Parts and variables of convexity rows."""
+        count, place, found = self.members[0], 1, []
+        for _ in range(count):
+            kind, size = self.members[place : place + 2]
+            found.append(PART_KINDS[kind](self.members[place + 2 : place + 2 + size]))
+            place += 2 + size
+        return found, list(self.members[place:])
+
+    def row(self, instance: Instance) -> Row:
+        """Over the candidates that are not the most frequent of their variable: multiples of
+        convexity rows are subtracted to that end.
+        """
+        parts, convexity = self.parts()
+        total = np.zeros(instance.n_candidates, dtype=np.int64)
+        rhs = len(convexity)
+        for part in parts:
+            if isinstance(part, PackingCut):
+                total[packing_row(instance, part.members).index] -= 1
+                rhs -= 1
+            else:
+                total[free_candidates(instance, part.members)] += 1
+                rhs += 1
+        for variable in convexity:
+            total[instance.group(variable)] += 1
+        half, bound = -(-total // 2), -(-rhs // 2)
+        least, width = int(half.min()), int(half.max() - half.min()) + 1
+        places = instance.child * width + (half - least)
+        counts = np.bincount(places, minlength=instance.n_variables * width)
+        common = least + np.argmax(counts.reshape(-1, width), axis=1)
+        half -= common[instance.child]
+        index = np.flatnonzero(half)
+        return Row(index, half[index].astype(np.float64), float(bound - common.sum()))
+
+
 class EdgeCut(Cut):
     """Two variables of which one is a parent of the other."""
 
@@ -231,79 +239,26 @@ class EdgeCut(Cut):
         return Row(index, np.ones(len(index)), 1.0)
 
 
-class Separator(Protocol):
-    """Looks for violated cuts of one kind; one per worker, made as ``Separator(instance, seed)``.
-
-    It may hold what it likes; cuts it returns must be violated by the point.
-    """
-
-    kind: ClassVar[type[Cut]]
-
-    def __init__(self, instance: Instance, seed: int) -> None: ...
-
-    def separate(self, point: FloatArray, room: int, violation: float) -> Sequence[Cut]:
-        """At most ``room`` cuts that the point (K,) violates by more than ``violation``."""
-
-    def search_exactly(self, point: FloatArray, most: int, seconds: float) -> Sequence[Cut]:
-        """The last resort where nothing else was found; at most ``most`` times in a solve."""
-
-
-class ClusterSeparator:
-    """Clusters by minimum cuts and descent, or by an integer programme."""
-
-    kind: ClassVar[type[Cut]] = ClusterCut
-
-    def __init__(self, instance: Instance, seed: int) -> None:
-        self._instance = instance
-        self._random = np.array([2 * seed + 88_172_645_463_325_252], dtype=np.int64)
-        self._usable = np.ones(instance.n_variables, dtype=bool)
-        self._usable[0] = not instance.restricted  # class rows imply clusters with the class
-        self._exact_calls = 0
-
-    def separate(self, point: FloatArray, room: int, violation: float) -> list[ClusterCut]:
-        """The most violated first; integral points give a cycle for certain."""
-        instance, support = self._instance, np.flatnonzero(point > SUPPORT)
-        arrays = SupportArrays(
-            instance.child[support], instance.members[support], point[support], self._usable
-        )
-        found, values = separate(arrays, self._random, RANDOM_CUTS, violation, MOST_CLUSTERS)
-        order = np.argsort(values, kind="stable")[:room]
-        clusters = [frozenset(int(v) for v in np.flatnonzero(found[a])) for a in order]
-        if not clusters and len(support) == instance.n_variables:
-            cycle = violated_by_selection([instance.candidates.parents[k] for k in support])
-            clusters = [] if cycle is None else [cycle]
-        return [ClusterCut(tuple(sorted(cluster))) for cluster in clusters]
-
-    def search_exactly(self, point: FloatArray, most: int, seconds: float) -> list[ClusterCut]:
-        """The most violated cluster; integral points have none left."""
-        large = np.where(point > SUPPORT, point, 0.0)
-        is_integral = np.count_nonzero(large) == self._instance.n_variables
-        if is_integral or self._exact_calls >= most:
-            return []
-        self._exact_calls += 1
-        support = Support.of(self._instance.candidates, large)
-        usable = [int(v) for v in np.flatnonzero(self._usable)]
-        cluster = separate_exactly(support, usable, seconds=seconds)
-        return [] if cluster is None else [ClusterCut(tuple(sorted(cluster)))]
-
-
-SEPARATORS: tuple[type[Separator], ...] = (ClusterSeparator,)
-"""The kinds of cuts that are looked for at fractional points."""
+PART_KINDS: tuple[type[Cut], ...] = (ClusterCut, PackingCut)
+"""What a :class:`HalfCut` is made of, by the number in its list."""
 
 
 class RowPool:
     """All rows made so far; a number once given stays, so several workers may use one pool."""
 
     def __init__(self, instance: Instance) -> None:
-        self._instance = instance
+        self.instance = self._instance = instance
         self._lock = threading.RLock()
         self._rows: list[Row] = []
         self._cuts: list[Cut] = []
         self._numbers: dict[Cut, int] = {}
-        none = np.zeros(0, dtype=np.int64)
-        self._flat = (none, np.zeros(0), none, np.zeros(0))
-        self.shared: list[int] = []
-        """Numbers of the rows that hold at every node."""
+        self._alive: BoolArray | None = None
+        self._flat = FlatRows(
+            np.zeros(FIRST_ROOM, dtype=np.int64), np.zeros(0, dtype=np.int64), np.zeros(0)
+        )
+        self._rhs = np.zeros(FIRST_ROOM)
+        self._sizes = np.zeros(FIRST_ROOM)
+        self._everywhere = np.zeros(FIRST_ROOM, dtype=bool)
 
     def __getitem__(self, number: int) -> Row:
         return self._rows[number]
@@ -315,12 +270,16 @@ class RowPool:
         """Number of the row of a cut, which is made on the first call."""
         with self._lock:
             if cut not in self._numbers:
-                self._rows.append(cut.row(self._instance))
+                row = cut.row(self._instance)
+                self._append(row if self._alive is None else row.restricted_to(self._alive))
+                self._everywhere[len(self._rows) - 1] = cut.everywhere
                 self._cuts.append(cut)
                 self._numbers[cut] = len(self._rows) - 1
-                if cut.everywhere:
-                    self.shared.append(len(self._rows) - 1)
             return self._numbers[cut]
+
+    def cut(self, number: int) -> Cut:
+        """What the row of a number says."""
+        return self._cuts[number]
 
     def cluster(self, members: Collection[int]) -> int:
         """Number of a cluster row."""
@@ -345,44 +304,56 @@ class RowPool:
             raise InputError(f"certificates have no row for a {type(cut).__name__}")
         return cut.certificate, cut.members
 
-    def violations(self, point: FloatArray) -> FloatArray:
-        """rhs - left-hand side of every shared row so far, in the order of ``shared``."""
+    def restrict(self, alive: BoolArray) -> None:
+        """Leave candidates out of all rows that no node will ever allow again."""
         with self._lock:
-            index, coefficient, starts, rhs = self._flattened()
-        if len(starts) == 0:
-            return np.zeros(0)
-        return np.asarray(rhs - np.add.reduceat(coefficient * point[index], starts))
+            self._alive = alive.copy()
+            rows, self._rows = self._rows, []
+            self._flat = self._flat._replace(starts=np.zeros_like(self._flat.starts))
+            for row in rows:
+                self._append(row.restricted_to(alive))
 
-    def _flattened(self) -> tuple[IntArray, FloatArray, IntArray, FloatArray]:
-        """Shared rows one after the other: indices, coefficients, starts, right-hand sides.
+    def _append(self, row: Row) -> None:
+        """Store a row behind the others, making room where necessary."""
+        starts, index, coefficient = self._flat
+        place, begin = len(self._rows), int(self._flat.starts[len(self._rows)])
+        end = begin + len(row.index)
+        if place + 1 >= len(starts):
+            starts = np.concatenate([starts, np.zeros_like(starts)])
+            self._rhs = np.concatenate([self._rhs, np.zeros_like(self._rhs)])
+            self._sizes = np.concatenate([self._sizes, np.zeros_like(self._sizes)])
+            more = np.zeros_like(self._everywhere)
+            self._everywhere = np.concatenate([self._everywhere, more])
+        if end > len(index):
+            more_entries = max(end, 2 * len(index)) - len(index)
+            index = np.concatenate([index, np.zeros(more_entries, dtype=np.int64)])
+            coefficient = np.concatenate([coefficient, np.zeros(more_entries)])
+        index[begin:end], coefficient[begin:end] = row.index, row.coefficient
+        starts[place + 1] = end
+        self._rhs[place] = row.rhs
+        self._sizes[place] = np.abs(row.coefficient).max(initial=1.0)
+        self._flat = FlatRows(starts, index, coefficient)
+        self._rows.append(row)
 
-        Each row ends in an extra entry of coefficient zero, so that none is empty.
-        """
-        index, coefficient, starts, rhs = self._flat
-        new = [self._rows[number] for number in self.shared[len(starts) :]]
-        if new:
-            lengths = [len(row.index) + 1 for row in new]
-            first = len(index) + np.cumsum([0, *lengths[:-1]])
-            nothing = np.zeros(1, dtype=np.int64)
-            parts = [part for row in new for part in (row.index, nothing)]
-            signs = [part for row in new for part in (row.coefficient, np.zeros(1))]
-            self._flat = (
-                np.concatenate([index, *parts]),
-                np.concatenate([coefficient, *signs]),
-                np.concatenate([starts, first]),
-                np.concatenate([rhs, [row.rhs for row in new]]),
-            )
-        return self._flat
+    def violations(self, point: FloatArray) -> FloatArray:
+        """rhs - left-hand side of every row so far, -inf for those that hold at some nodes only."""
+        with self._lock:
+            count, flat = len(self._rows), self._flat
+            rhs, everywhere = self._rhs[:count], self._everywhere[:count]
+        found = np.zeros(count)
+        activities(flat, point, found)
+        return np.where(everywhere, rhs - found, -np.inf)
 
-    def combine(self, numbers: tuple[int, ...], multipliers: FloatArray) -> FloatArray:
+    def combine(self, numbers: Sequence[int], multipliers: FloatArray) -> FloatArray:
         """rows^T y, (K,)."""
         total = np.zeros(self._instance.n_candidates)
-        for number, multiplier in zip(numbers, multipliers, strict=True):
-            if multiplier > 0:
-                row = self._rows[number]
-                total[row.index] += multiplier * row.coefficient
+        combine(self._flat, np.array(numbers, dtype=np.int64), multipliers, total)
         return total
 
-    def rhs(self, numbers: tuple[int, ...]) -> FloatArray:
+    def rhs(self, numbers: Sequence[int]) -> FloatArray:
         """Right-hand sides."""
-        return np.array([self._rows[number].rhs for number in numbers])
+        return self._rhs[np.array(numbers, dtype=np.int64)]
+
+    def sizes(self, numbers: Sequence[int]) -> FloatArray:
+        """Largest coefficients, 1 at the least."""
+        return self._sizes[np.array(numbers, dtype=np.int64)]

@@ -310,6 +310,8 @@ class Chooser:
             results[split] = _Probe((losses[0], losses[1]), (bounds[0], bounds[1]))
             if min(bounds) <= node.cutoff:  # nothing beats that
                 break
+        if edges:
+            program.drop_probe_rows(first)
         return results
 
     def _probe_side(

@@ -12,7 +12,7 @@ What threads find prunes at once and waits to be handed to the run.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -25,6 +25,8 @@ from marginbn.solvers.branch_cut import arrays, relaxation
 from marginbn.solvers.branch_cut.arrays import BoolArray, FloatArray, Instance, IntArray
 from marginbn.solvers.branch_cut.kernels.climb import IncumbentSearch
 from marginbn.solvers.branch_cut.kernels.propagate import propagate
+from marginbn.solvers.branch_cut.deepening import Deepener
+from marginbn.solvers.branch_cut.lagrangian import Prices
 from marginbn.solvers.branch_cut.relaxation import HybridRelaxation, Relaxed
 from marginbn.solvers.branch_cut.rows import RowPool
 from marginbn.solvers.branch_cut.split import Chooser, PseudoCosts, sides
@@ -32,6 +34,8 @@ from marginbn.solvers.branch_cut.tree import SMALLEST_TREE, Node, Origin, Tree
 from marginbn.solvers.branch_cut.warm import Warm, cold_start, labels_at
 from marginbn.solvers.memory import BranchCutShape, Division, Memory
 from marginbn.solvers.result import Status
+from marginbn.solvers.orders.local_search import OrderSearch
+from marginbn.solvers.orders.parent_lists import ParentLists
 from marginbn.solvers.run import Deadline, Limits, Stopped
 from marginbn.solvers.tree_search import REST, feasible_selection, initial_selection
 from marginbn.solvers.tree_search import Team as BaseTeam
@@ -41,6 +45,14 @@ if TYPE_CHECKING:
 
 FIRST_COLUMNS = 20
 """Columns per variable at the root where columns are priced."""
+
+ASCENTS, ASCENT_ROUNDS = 12, 30
+"""Passes of dual ascent before the first linear programme, and improvements of the best."""
+
+ORDERS_AT_START, ORDERS_AT_NODE, NODES_BETWEEN_ORDERS = 20_000_000, 1_000_000, 4
+"""Candidates that the search over orders looks at first (a tenth of a second), and every so many
+nodes.
+"""
 
 ROUNDING = 1e-9
 """Relative difference between the arrays' value of a selection and that of the definition."""
@@ -75,6 +87,7 @@ class Shared:
     instance: Instance
     pool: RowPool  # the rows made so far
     costs: PseudoCosts  # what was learned about splits
+    lists: ParentLists | None  # the candidates of a linear problem sorted by score
 
     def starts(self, known: IntArray | None) -> list[IntArray]:
         """Selections to start from; first a known one, if it is made of the candidates here."""
@@ -84,12 +97,15 @@ class Shared:
             starts.insert(0, np.array([places[int(k)] for k in known], dtype=np.int64))
         return starts
 
-    def first_state(self, chosen: IntArray, allowed: BoolArray) -> Warm:
-        """Labels of a selection; some or all columns."""
+    def first_state(
+        self, chosen: IntArray, allowed: BoolArray, rows: Sequence[int] = ()
+    ) -> Warm:
+        """Labels of a selection; some or all columns; class rows and those given."""
         instance = self.instance
         labels = labels_at(instance, chosen)
-        warm = cold_start(instance, labels, np.flatnonzero(allowed), self.pool.class_rows())
-        if instance.n_candidates <= relaxation.ALL_COLUMNS:
+        first_rows = [*self.pool.class_rows(), *rows]
+        warm = cold_start(instance, labels, np.flatnonzero(allowed), first_rows)
+        if np.count_nonzero(allowed) <= relaxation.ALL_COLUMNS:
             return warm
         active = {int(k) for k in chosen}
         for i in range(instance.n_variables):
@@ -111,9 +127,10 @@ def prepare(
     division = BranchCutShape.of(reduced).divide(memory or Memory.probe(None), n_jobs)
     instance = arrays.build_instance(reduced, division.dense, poll, division.cache)
     pool = RowPool(instance)
-    return Shared(
-        reduced, _positions(reduced, problem), division, instance, pool, PseudoCosts(instance.unit)
-    )
+    lists = ParentLists.of(reduced.candidates, reduced.linear) if reduced.is_linear else None
+    original = _positions(reduced, problem)
+    costs = PseudoCosts(instance.unit)
+    return Shared(reduced, original, division, instance, pool, costs, lists)
 
 
 def _positions(reduced: StructureProblem, original: StructureProblem) -> IntArray:
@@ -249,6 +266,11 @@ class Visitor:
         self.heuristics = solver.heuristics
         self.relaxation = HybridRelaxation(shared.instance, shared.pool, self, seed)
         self.finder = IncumbentSearch(shared.instance, seed, self.team.stop)
+        self.orders: OrderSearch | None = None
+        self.deepener: Deepener | None = None
+        if shared.lists is not None:
+            self.orders = OrderSearch(shared.lists, seed, self.team.stop)
+            self.deepener = Deepener(shared.instance, shared.lists, seed)
         self.chooser = Chooser(self.relaxation, shared.costs, seed, solver.random_splits)
 
     def poll(self) -> None:
@@ -289,7 +311,7 @@ class Visitor:
             self.team.discard(bound)
             return []
         if relaxed.prices is not None:
-            self.fix(relaxed, allowed)
+            self.fix(relaxed.prices, allowed)
             if not propagate(self.instance.offsets, self.instance.members, allowed, present):
                 return []
         return self._split(node, relaxed, bound, allowed, present)
@@ -326,6 +348,11 @@ class Visitor:
     def _use_point(self, point: FloatArray, values: FloatArray) -> None:
         """An integral point always, a rounded one or a kick of the incumbent now and then."""
         integral = len(np.flatnonzero(point > INTEGRAL)) == self.instance.n_variables
+        if self.orders is not None:
+            if integral or self.team.take_turn(NODES_BETWEEN_ORDERS):
+                self.orders.join(self.orders.rounded(point))
+                self.offer(self.orders.search(ORDERS_AT_NODE))
+            return
         due = self.team.take_turn(self.finder.nodes_between)
         if not (integral or due):
             return
@@ -343,13 +370,12 @@ class Visitor:
         if chosen is not None:
             self.offer(self.finder.around(chosen, value, times))
 
-    def fix(self, relaxed: Relaxed, allowed: BoolArray) -> None:
+    def fix(self, prices: Prices, allowed: BoolArray) -> None:
         """Remove candidates whose structures cannot beat the incumbent."""
-        assert relaxed.prices is not None
         cutoff = self.team.cutoff
         if not math.isfinite(cutoff):
             return
-        bounds = relaxed.prices.bounds_by_candidate(self.instance, allowed)
+        bounds = prices.bounds_by_candidate(self.instance, allowed)
         removed = allowed & (bounds <= cutoff)
         if removed.any():
             self.team.discard(float(bounds[removed].max()))
@@ -370,7 +396,11 @@ class Visitor:
                 continue
             value = min(bound, choice.bounds[side])
             if relaxed.prices is not None:
-                value = min(value, relaxed.prices.bound(self.instance, child))
+                prices = relaxed.prices
+                if self.deepener is not None:
+                    prices = self.deepener.raised(prices, child)
+                    self.fix(prices, child)
+                value = min(value, prices.bound(self.instance, child))
             if value <= cutoff:
                 self.team.discard(value)
                 continue

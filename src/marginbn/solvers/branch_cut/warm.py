@@ -73,7 +73,8 @@ class Warm:
 
     def with_rows(self, numbers: list[int]) -> Warm:
         """More structural rows, basic."""
-        new = [number for number in numbers if number not in set(self.rows)]
+        known = set(self.rows)
+        new = [number for number in dict.fromkeys(numbers) if number not in known]
         if not new:
             return self
         basis = self.basis

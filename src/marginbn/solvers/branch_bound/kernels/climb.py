@@ -8,17 +8,22 @@ State: a vertex, its margins t, its objective f and a supergradient. f is concav
 
 a move whose right-hand side is no better than the best gain found so far need not be evaluated.
 That spares half to five sixths of the evaluations; a move changes few smallest margins,
-so g is kept up to date by adding few rows.
+so g is kept up to date by adding few rows. The inequality holds for every sample on its own, so
+samples stand in :data:`PARTS` parts, each with its share of f and of g: with the exact change of
+the parts evaluated so far and the right-hand side of the others an evaluation ends as soon as the
+move is known to be no better.
 
 Moves: another slot for one feature; another class set (its new members get {}); *re-routing*:
 feature i becomes a child of its own descendant s, and a feature p on the way from s up to i takes
 over the slot of i, or {class} (p = s next to i reverses an arc). *Climbing* takes the best move per
 feature until nothing improves. Then random *kicks* change a few features, half of them to what they
-are in a *guide*, a structure of the newest relaxed solution; the search climbs again and goes on
+are in a *guide*, a structure of the newest relaxed solution; some hang a whole tree on another
+feature, which then has no parents at all (good structures have such a root in every tree, and slot
+by slot no way leads from one root to another); the search climbs again and goes on
 from there unless it lost too much. When many kicks in a row found nothing new the walk starts again
 somewhere else, and calls go on with the walk of the call before. Climbing uses the rows that matter
-(``rows.py``): their objective is nowhere smaller, so a climb that ends too low there needs no
-second look, and the others are scored with all rows. All randomness comes from one integer, and
+(``rows.py``): their objective is nowhere smaller, so only a climb that ends above the incumbent is
+scored with all rows. All randomness comes from one integer, and
 effort is counted in evaluations, so a run depends on its seed and on nothing else.
 """
 
@@ -63,6 +68,12 @@ RESTART = 2
 CLASS_KICK = 8
 """One of so many changes of a kick is another class set."""
 
+ROOT_KICK = 6
+"""One of so many of the others hangs a tree on another feature."""
+
+PARTS = 8
+"""Parts of the samples."""
+
 SMALLEST_GAIN = 1e-9
 """Smaller gains, relative to the objective, are rounding."""
 
@@ -92,6 +103,9 @@ class Climber(NamedTuple):
     base: FloatArray  # (R,) margins without the part being moved
     margins: FloatArray  # (all rows,) scratch
     g: FloatArray  # (K,) supergradient
+    parts: FloatArray  # (PARTS, K) what the samples of each part add to it
+    here: FloatArray  # (PARTS,) what they add to the objective
+    rest: FloatArray  # (PARTS,) change of the supergradient's value by the move being tried
     lowest: IntArray  # (M,) row of the smallest margin, -1 where it is not below gamma
     changed: IntArray  # (2 M + BLOCK,) rows whose weight in u changes
     delta: FloatArray  # (2 M + BLOCK,) by how much
@@ -111,6 +125,9 @@ def new_climber(inst: Instance, seed: int) -> Climber:
         np.zeros(n_rows),
         np.zeros(n_rows),
         inst.linear.copy(),
+        np.zeros((PARTS, inst.linear.size)),
+        np.zeros(PARTS),
+        np.zeros(PARTS),
         np.full(n_samples, -1, dtype=np.int64),
         np.zeros(2 * n_samples + duals.BLOCK, dtype=np.int64),
         np.zeros(2 * n_samples + duals.BLOCK),
@@ -145,15 +162,14 @@ def search_from(
             copy_array(start if fresh else incumbent.vertex, climber.vertex)
             _kick(inst, box, climber, guides, RESTART * inst.n_features)
             _climb(inst, box, climber, stop)
-            _judge(full, climber, -np.inf)
+            _judge(inst, full, climber, incumbent)
             state.best = -np.inf
         else:
             size = 1 + next_random(climber.seed) % strength
-            _kick_and_climb(inst, full, box, climber, guides, size, stop)
+            _kick_and_climb(inst, full, box, climber, incumbent, guides, size, stop)
         state.failures += 1
-        if climber.state.value > state.best:
-            state.best, state.failures = climber.state.value, 0
-            offer_vertex(climber.vertex, climber.state.value, incumbent)
+        if state.value > state.best + _least_gain(inst, climber):
+            state.best, state.failures = state.value, 0
     state.found = incumbent.found[0]
 
 
@@ -165,10 +181,11 @@ def _copy_margins(inst: Instance, source: FloatArray, target: FloatArray) -> Non
 
 
 @kernel
-def _judge(full: Instance, climber: Climber, least: float) -> None:
-    """Replace the value by the one with all rows, unless it is too low already."""
-    if climber.state.value >= least:
+def _judge(inst: Instance, full: Instance, climber: Climber, incumbent: Incumbent) -> None:
+    """What may be better than the incumbent is scored with all rows, and offered."""
+    if climber.state.value > incumbent.value[0] + _least_gain(inst, climber):
         climber.state.value = duals.objective_of_vertex(full, climber.vertex, climber.margins)
+        offer_vertex(climber.vertex, climber.state.value, incumbent)
 
 
 @kernel
@@ -190,8 +207,7 @@ def _begin(
     copy_array(start, climber.vertex)
     _forget_gradient(inst, climber)
     _climb(inst, box, climber, stop)
-    _judge(full, climber, -np.inf)
-    offer_vertex(climber.vertex, climber.state.value, incumbent)
+    _judge(inst, full, climber, incumbent)
     if state.found == incumbent.found[0]:
         copy_array(climber.kept, climber.vertex)
         climber.state.value = value
@@ -203,6 +219,7 @@ def _begin(
 def _forget_gradient(inst: Instance, climber: Climber) -> None:
     """u = 0, so that rounding does not pile up."""
     copy_array(inst.linear, climber.g)
+    climber.parts[:] = 0.0
     for m in range(inst.weights.size):
         climber.lowest[m] = -1
 
@@ -213,6 +230,7 @@ def _kick_and_climb(
     full: Instance,
     box: Box,
     climber: Climber,
+    incumbent: Incumbent,
     guides: IntArray,
     size: int,
     stop: IntArray,
@@ -223,7 +241,7 @@ def _kick_and_climb(
     _kick(inst, box, climber, guides, size)
     _climb(inst, box, climber, stop)
     least = value - TOLERANCE * (next_random(climber.seed) % LEVELS) / LEVELS * abs(value)
-    _judge(full, climber, least)
+    _judge(inst, full, climber, incumbent)
     if climber.state.value < least:
         copy_array(climber.kept, climber.vertex)
         climber.state.value = value
@@ -233,8 +251,7 @@ def _kick_and_climb(
 def _climb(inst: Instance, box: Box, climber: Climber, stop: IntArray) -> None:
     """Improve features in turn until a whole round fails, then class set and routes."""
     n = inst.n_features
-    climber.state.value = duals.objective_of_vertex(inst, climber.vertex, climber.t)
-    _follow(inst, climber)
+    _arrive(inst, climber)
     climber.state.effort += n
     while True:
         failures, i = 0, next_random(climber.seed) % n
@@ -248,14 +265,48 @@ def _climb(inst: Instance, box: Box, climber: Climber, stop: IntArray) -> None:
 
 
 @kernel
+def _first_sample(inst: Instance, part: int) -> int:
+    return part * inst.weights.size // PARTS
+
+
+@kernel
+def _arrive(inst: Instance, climber: Climber) -> None:
+    """Margins, objective and supergradient of the present vertex."""
+    for r in range(inst.rows.shape[0]):
+        climber.t[r] = 0.0
+    duals.add_vertex_margins(inst, climber.vertex, 1.0, climber.t)
+    _follow(inst, climber)
+
+
+@kernel
 def _follow(inst: Instance, climber: Climber) -> None:
-    """Move the supergradient to the present margins."""
-    count = 0
-    for m in range(inst.weights.size):
+    """Move objective and supergradient to the present margins."""
+    changes = 0
+    climber.state.value = inst.offset + _linear(inst, climber.vertex)
+    for part in range(PARTS):
+        count = _list_changes(inst, climber, part)
+        climber.state.value += climber.here[part]
+        if count > 0:
+            changed, delta, g = climber.changed, climber.delta, climber.parts[part]
+            duals.add_rows(inst, climber.spans, 1, changed, delta, count, g)
+        changes += count
+    if changes > 0:
+        copy_array(inst.linear, climber.g)
+        for part in range(PARTS):
+            for v in range(climber.g.size):
+                climber.g[v] += climber.parts[part, v]
+
+
+@kernel
+def _list_changes(inst: Instance, climber: Climber, part: int) -> int:
+    """Changes of weights in a part, and what the part adds to the objective."""
+    count, total = 0, 0.0
+    for m in range(_first_sample(inst, part), _first_sample(inst, part + 1)):
         value, row = inst.gamma, -1
         for r in range(inst.starts[m], inst.starts[m + 1]):
             if climber.t[r] < value:
                 value, row = climber.t[r], r
+        total += inst.weights[m] * value
         old = climber.lowest[m]
         if row == old:
             continue
@@ -266,14 +317,72 @@ def _follow(inst: Instance, climber: Climber) -> None:
             climber.changed[count], climber.delta[count] = row, inst.weights[m]
             count += 1
         climber.lowest[m] = row
-    if count > 0:
-        duals.add_rows(inst, climber.spans, 1, climber.changed, climber.delta, count, climber.g)
+    climber.here[part] = total
+    return count
 
 
 @kernel
-def _value_with(inst: Instance, climber: Climber, v: int) -> float:
-    """The objective without linear scores when column v joins ``base``."""
-    return duals.value_along(inst, inst.offset, climber.base, 1.0, inst.columns[v])
+def _leave(inst: Instance, climber: Climber) -> None:
+    """Begin a move: nothing has changed yet."""
+    _copy_margins(inst, climber.t, climber.base)
+    climber.rest[:] = 0.0
+
+
+@kernel
+def _exchange(inst: Instance, climber: Climber, v: int, scale: float) -> float:
+    """Part of a move: column v joins (scale 1) or leaves (-1); returns its linear score. The one
+    that joins last is left to :func:`_gain_with`.
+    """
+    duals.add_column(inst, v, scale, climber.base)
+    for part in range(PARTS):
+        climber.rest[part] += scale * climber.parts[part, v]
+    return float(scale * inst.linear[v])
+
+
+@kernel
+def _gain_with(inst: Instance, climber: Climber, v: int, linear: float, need: float) -> float:
+    """Gain of a move when column v joins ``base`` last, the linear scores of the others changing by
+    ``linear``; something not above ``need`` if the gain is not above it.
+    """
+    climber.state.effort += 1
+    gain = linear + inst.linear[v]
+    for part in range(PARTS):
+        gain += climber.rest[part] + climber.parts[part, v]
+    for part in range(PARTS):
+        if gain <= need:
+            break
+        gain -= climber.rest[part] + climber.parts[part, v]
+        gain += _value_of_part(inst, climber.base, inst.columns[v], part) - climber.here[part]
+    return float(gain)
+
+
+@kernel
+def _value_of_part(inst: Instance, t: FloatArray, d: FloatArray, part: int) -> float:
+    """sum w_m min(gamma, min_c (t + d)_mc) of a part; four sums at a time, of which none waits for
+    another.
+    """
+    first, last = _first_sample(inst, part), _first_sample(inst, part + 1)
+    gamma, w, starts = inst.gamma, inst.weights, inst.starts
+    if inst.weights.size == inst.rows.shape[0]:
+        a0, a1, a2, a3 = 0.0, 0.0, 0.0, 0.0
+        m = first
+        while m + 3 < last:
+            a0 += w[m] * min(gamma, t[m] + d[m])
+            a1 += w[m + 1] * min(gamma, t[m + 1] + d[m + 1])
+            a2 += w[m + 2] * min(gamma, t[m + 2] + d[m + 2])
+            a3 += w[m + 3] * min(gamma, t[m + 3] + d[m + 3])
+            m += 4
+        while m < last:
+            a0 += w[m] * min(gamma, t[m] + d[m])
+            m += 1
+        return (a0 + a1) + (a2 + a3)
+    total = 0.0
+    for m in range(first, last):
+        lowest = gamma
+        for r in range(starts[m], starts[m + 1]):
+            lowest = min(lowest, t[r] + d[r])
+        total += w[m] * lowest
+    return total
 
 
 @kernel
@@ -310,29 +419,26 @@ def _improve_slot(inst: Instance, box: Box, climber: Climber, i: int) -> bool:
         return False
     offset = column_of(inst, i, 0)
     old = vertex[i]
-    least = climber.g[offset + old] + _least_gain(inst, climber)
-    best, slot, loaded, linear = climber.state.value, old, False, 0.0
+    best, slot, loaded, linear = _least_gain(inst, climber), old, False, 0.0
     for s in range(n + 2):
-        if s == old or not box.allowed[i, s] or climber.g[offset + s] <= least:
+        if s == old or not box.allowed[i, s]:
+            continue
+        if climber.g[offset + s] - climber.g[offset + old] <= best:
             continue
         if s < n and is_below(vertex, s, i):
             continue
         if not loaded:
-            _copy_margins(inst, climber.t, climber.base)
-            duals.add_column(inst, offset + old, -1.0, climber.base)
-            linear = _linear(inst, vertex) - inst.linear[offset + old]
+            _leave(inst, climber)
+            linear = _exchange(inst, climber, offset + old, -1.0)
             loaded = True
-        climber.state.effort += 1
-        value = linear + inst.linear[offset + s] + _value_with(inst, climber, offset + s)
-        if value - best > _least_gain(inst, climber):
-            best, slot = value, s
-            least = climber.g[offset + old] + (best - climber.state.value)
+        gain = _gain_with(inst, climber, offset + s, linear, best)
+        if gain > best:
+            best, slot = gain, s
     if slot == old:
         return False
     vertex[i] = slot
     duals.add_column(inst, offset + slot, 1.0, climber.base)
     _copy_margins(inst, climber.base, climber.t)
-    climber.state.value = best
     _follow(inst, climber)
     return True
 
@@ -342,20 +448,19 @@ def _improve_class(inst: Instance, box: Box, climber: Climber) -> bool:
     """Best class set whose new members may have {}."""
     n = inst.n_features
     vertex = climber.vertex
-    best, which = climber.state.value + _least_gain(inst, climber), -1
+    best, which = _least_gain(inst, climber), -1
     for s in range(inst.first.size):
         if s == vertex[n] or not _class_set_possible(inst, box, s):
             continue
-        if _class_gain(inst, climber, s) <= best - climber.state.value:
+        if _class_gain(inst, climber, s) <= best:
             continue
-        value = _class_move_value(inst, climber, s)
-        if value > best:
-            best, which = value, s
+        gain = _try_class(inst, climber, s, best)
+        if gain > best:
+            best, which = gain, s
     if which < 0:
         return False
     set_class(inst, vertex, which)
-    climber.state.value = duals.objective_of_vertex(inst, vertex, climber.t)
-    _follow(inst, climber)
+    _arrive(inst, climber)
     return True
 
 
@@ -381,22 +486,18 @@ def _class_set_possible(inst: Instance, box: Box, s: int) -> bool:
 
 
 @kernel
-def _class_move_value(inst: Instance, climber: Climber, s: int) -> float:
-    """Objective after changing the class set to s."""
+def _try_class(inst: Instance, climber: Climber, s: int, need: float) -> float:
+    """Gain of changing the class set to s, see :func:`_gain_with`."""
     n = inst.n_features
     vertex = climber.vertex
-    _copy_margins(inst, climber.t, climber.base)
-    old, new = column_of(inst, n, vertex[n]), column_of(inst, n, s)
-    duals.add_column(inst, old, -1.0, climber.base)
-    linear = _linear(inst, vertex) - inst.linear[old]
+    _leave(inst, climber)
+    linear = _exchange(inst, climber, column_of(inst, n, vertex[n]), -1.0)
     for j in (inst.first[s], inst.second[s]):
         if j >= 0 and vertex[j] != n + 1:
-            present, empty = column_of(inst, j, vertex[j]), column_of(inst, j, n + 1)
-            duals.add_column(inst, present, -1.0, climber.base)
-            duals.add_column(inst, empty, 1.0, climber.base)
-            linear += inst.linear[empty] - inst.linear[present]
+            linear += _exchange(inst, climber, column_of(inst, j, vertex[j]), -1.0)
+            linear += _exchange(inst, climber, column_of(inst, j, n + 1), 1.0)
     climber.state.effort += MOVED_COLUMNS
-    return float(linear + inst.linear[new] + _value_with(inst, climber, new))
+    return _gain_with(inst, climber, column_of(inst, n, s), linear, need)
 
 
 @kernel
@@ -416,8 +517,7 @@ def _improve_route(inst: Instance, box: Box, climber: Climber) -> bool:
         if move[1] >= 0:
             vertex[move[1]] = move[2]
             vertex[move[3]] = move[4]
-            climber.state.value = duals.objective_of_vertex(inst, vertex, climber.t)
-            _follow(inst, climber)
+            _arrive(inst, climber)
             return True
     return False
 
@@ -434,7 +534,7 @@ def _best_route(inst: Instance, box: Box, climber: Climber, i: int, s: int, best
             if box.allowed[p, slot]:
                 gain = own + g[column_of(inst, p, slot)] - g[column_of(inst, p, vertex[p])]
                 if gain > best[0]:
-                    gain = _route_value(inst, climber, i, s, p, slot) - climber.state.value
+                    gain = _try_route(inst, climber, i, s, p, slot, best[0])
                 if gain > best[0]:
                     best = (gain, i, s, p, slot)
         p = vertex[p]
@@ -442,17 +542,18 @@ def _best_route(inst: Instance, box: Box, climber: Climber, i: int, s: int, best
 
 
 @kernel
-def _route_value(inst: Instance, climber: Climber, i: int, s: int, p: int, slot: int) -> float:
-    vertex, linear = climber.vertex, inst.linear
-    old_i, new_i = column_of(inst, i, vertex[i]), column_of(inst, i, s)
-    old_p, new_p = column_of(inst, p, vertex[p]), column_of(inst, p, slot)
-    _copy_margins(inst, climber.t, climber.base)
-    duals.add_column(inst, old_i, -1.0, climber.base)
-    duals.add_column(inst, new_i, 1.0, climber.base)
-    duals.add_column(inst, old_p, -1.0, climber.base)
-    rest = _linear(inst, vertex) - linear[old_i] - linear[old_p]
+def _try_route(
+    inst: Instance, climber: Climber, i: int, s: int, p: int, slot: int, need: float
+) -> float:
+    """Gain of a route, see :func:`_gain_with`."""
+    n = inst.n_features
+    vertex = climber.vertex
+    _leave(inst, climber)
+    linear = _exchange(inst, climber, column_of(inst, i, vertex[i]), -1.0)
+    linear += _exchange(inst, climber, column_of(inst, i, s), 1.0)
+    linear += _exchange(inst, climber, column_of(inst, p, vertex[p]), -1.0)
     climber.state.effort += MOVED_COLUMNS
-    return float(rest + linear[new_i] + linear[new_p] + _value_with(inst, climber, new_p))
+    return _gain_with(inst, climber, column_of(inst, p, slot), linear, need)
 
 
 @kernel
@@ -472,9 +573,31 @@ def _kick(inst: Instance, box: Box, climber: Climber, guides: IntArray, size: in
                 set_class(inst, vertex, s)
             continue
         i = next_random(climber.seed) % n
+        if next_random(climber.seed) % ROOT_KICK == 0:
+            _hang_on(inst, box, vertex, i)
+            continue
         s = next_random(climber.seed) % (n + 2)
         if guide < guides.shape[0]:
             s = guides[guide, i]
         free = box.allowed[i, s] and not is_member(inst, i, vertex[n])
         if free and not (s < n and is_below(vertex, s, i)):
             vertex[i] = s
+
+
+@kernel
+def _hang_on(inst: Instance, box: Box, vertex: IntArray, i: int) -> None:
+    """Feature i gets {}, and everything on the way to its root becomes a child of what was its
+    own child; nothing happens where the box or the class set does not allow it.
+    """
+    n = inst.n_features
+    if is_member(inst, i, vertex[n]) or not box.allowed[i, n + 1]:
+        return
+    j, above = i, vertex[i]
+    while above < n:
+        if is_member(inst, above, vertex[n]) or not box.allowed[above, j]:
+            return
+        j, above = above, vertex[above]
+    j, above = i, vertex[i]
+    vertex[i] = n + 1
+    while above < n:
+        j, vertex[above], above = above, j, vertex[above]

@@ -10,6 +10,11 @@ clusters, and where sets are larger they are good starts for the descent.
 
     f(K + v) - f(K) = (free mass of v) - (free mass inside K of candidates that contain v)
     f(K - v) - f(K) = (mass inside K - v whose only member in K is v) - (free mass of v)
+
+*Exact search.* Variables are in K, out or open. The mass of members' candidates without parent in
+or open is lost: it counts for f whatever follows. A state is left when that reaches one; otherwise
+the open candidate of the largest mass is either hit by its first open parent, by the next one with
+those before it out, and so on, or lost. Effort is counted in states.
 """
 
 from __future__ import annotations
@@ -266,3 +271,86 @@ def separate(
         _try_cuts(support, capacity, violation, found)
     _try_arcs(support, violation, found)
     return found.clusters[: found.size[0]], found.values[: found.size[0]]
+
+
+OPEN, IN, OUT = 0, 1, 2
+"""What a variable is in the exact search."""
+
+
+@kernel
+def _judge_state(support: SupportArrays, status: IntArray) -> tuple[float, float, int]:
+    """Lost mass, f of the members alone, and the open candidate of the largest mass (-1: none)."""
+    lost, value, heaviest, most = 0.0, 0.0, -1, 0.0
+    for s in range(support.child.size):
+        if status[support.child[s]] != IN:
+            continue
+        hit, can_be_hit = False, False
+        for p in range(support.members.shape[1]):
+            j = support.members[s, p]
+            if j < 0:
+                break
+            if status[j] == IN:
+                hit = True
+                break
+            if status[j] == OPEN:
+                can_be_hit = True
+        if hit:
+            continue
+        value += support.mass[s]
+        if not can_be_hit:
+            lost += support.mass[s]
+        elif support.mass[s] > most:
+            heaviest, most = s, support.mass[s]
+    return lost, value, heaviest
+
+
+@entry
+def search_clusters(
+    support: SupportArrays, violation: float, states: int, room: int
+) -> tuple[BoolArray, FloatArray, bool]:
+    """Violated clusters by exhaustive search, their f, and whether the search was complete.
+
+    It ends after so many states, or when ``room`` clusters are found.
+    """
+    n = support.usable.size
+    found = Found(np.zeros((room, n), dtype=np.bool_), np.zeros(room), np.zeros(1, dtype=np.int64))
+    stack = np.zeros((2 * n + (support.members.shape[1] + 1) * (n + 1), n), dtype=np.int64)
+    status = np.zeros(n, dtype=np.int64)
+    for first in range(n):
+        if not support.usable[first]:
+            continue
+        for v in range(n):
+            stack[0, v] = OPEN if v > first and support.usable[v] else OUT
+        stack[0, first] = IN
+        size = 1
+        while size > 0:
+            if states <= 0 or found.size[0] >= room:
+                return found.clusters[: found.size[0]], found.values[: found.size[0]], False
+            states -= 1
+            size -= 1
+            status[:] = stack[size]
+            lost, value, heaviest = _judge_state(support, status)
+            if lost >= 1.0 - violation:
+                continue
+            if value < 1.0 - violation:
+                _remember(status == IN, value, found)
+                continue
+            if heaviest < 0:
+                continue
+            base = size
+            for p in range(support.members.shape[1]):
+                j = support.members[heaviest, p]
+                if j < 0:
+                    break
+                if status[j] == OPEN:
+                    stack[size] = status
+                    stack[size, j] = IN
+                    size += 1
+                    status[j] = OUT
+            stack[size] = status
+            size += 1
+            for a in range((size - base) // 2):  # the first parent is tried first
+                for v in range(n):
+                    b = size - 1 - a
+                    stack[base + a, v], stack[b, v] = stack[b, v], stack[base + a, v]
+    return found.clusters[: found.size[0]], found.values[: found.size[0]], True

@@ -1,0 +1,240 @@
+"""Separation: cuts of each kind that a fractional point violates.
+
+A kind that is looked for has a :class:`Separator` in :data:`SEPARATORS`; kinds without a form in
+certificates are left out where a certificate is written.
+
+**Clusters.** Separation looks for K with f(K) < 1, see ``rows.py``. That is NP-hard for general
+candidates; ``kernels/separation.py`` does it by minimum cuts and descent, and where these fail by
+an exhaustive search with limited effort. Integral points always give a cycle.
+
+**Packings.** For every candidate of the point the sets {child} + two or three of its parents are
+listed; those whose candidates have more than one unit of mass together are violated.
+
+**Halves.** A sum of rows a . eta >= b with whole coefficients and odd b gives
+sum ceil(a_k / 2) eta_k >= (b + 1) / 2, because eta >= 0 is whole. ``kernels/halving.py`` looks for
+sums of nearly tight rows that are even where the point has mass.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import combinations
+from typing import ClassVar, Protocol
+
+import numpy as np
+
+from marginbn.solvers.branch_cut.arrays import BoolArray, FloatArray, IntArray
+from marginbn.solvers.branch_cut.kernels.halving import Parities, halve
+from marginbn.solvers.branch_cut.kernels.separation import (
+    SupportArrays,
+    search_clusters,
+    separate,
+)
+from marginbn.solvers.branch_cut.rows import (
+    PART_KINDS,
+    ClusterCut,
+    Cut,
+    HalfCut,
+    PackingCut,
+    RowPool,
+    violated_by_selection,
+)
+from marginbn.solvers.orders.parent_lists import WORD, to_words
+
+SUPPORT = 1e-7
+"""Candidates of less mass are no part of a point; the simplex method leaves such dust."""
+
+RANDOM_CUTS = 2
+"""Times that minimum cuts give the mass of a candidate to a random parent instead of all."""
+
+MOST_CLUSTERS = 256
+"""Clusters that one separation lists at most; the most violated of them become rows."""
+
+STATES = 20_000
+"""States of one exhaustive search, some ten milliseconds."""
+
+LARGEST_SLACK, LEAST_HALF = 0.2, 0.005
+"""Rows of more slack are no part of half cuts; half cuts violated by less are left alone."""
+
+MOST_PARTS, MOST_HALVES, HALF_TRIES = 250, 200, 8
+"""Rows that half cuts are made of, half cuts that are listed, and orders of elimination."""
+
+LEAST_ROOM = 8
+"""Half cuts that a round may add, or a quarter of the number of variables."""
+
+PACKED = (3, 4)
+"""Sizes of packings."""
+
+
+class Separator(Protocol):
+    """Looks for violated cuts of one kind; one per worker, made as ``Separator(pool, seed)``.
+
+    It may hold what it likes; cuts it returns must be violated by the point.
+    """
+
+    kind: ClassVar[type[Cut]]
+
+    def __init__(self, pool: RowPool, seed: int) -> None: ...
+
+    def separate(self, point: FloatArray, room: int, violation: float) -> Sequence[Cut]:
+        """At most ``room`` cuts that the point (K,) violates by more than ``violation``."""
+
+    def search_exactly(self, point: FloatArray, room: int, violation: float) -> Sequence[Cut]:
+        """The last resort where nothing else was found."""
+
+
+class ClusterSeparator:
+    """Clusters by minimum cuts and descent, or by an integer programme."""
+
+    kind: ClassVar[type[Cut]] = ClusterCut
+
+    def __init__(self, pool: RowPool, seed: int) -> None:
+        instance = self._instance = pool.instance
+        self._random = np.array([2 * seed + 88_172_645_463_325_252], dtype=np.int64)
+        self._usable = np.ones(instance.n_variables, dtype=bool)
+        self._usable[0] = not instance.restricted  # class rows imply clusters with the class
+
+    def separate(self, point: FloatArray, room: int, violation: float) -> list[ClusterCut]:
+        """The most violated first; integral points give a cycle for certain."""
+        instance, arrays = self._instance, self._support(point)
+        found, values = separate(arrays, self._random, RANDOM_CUTS, violation, MOST_CLUSTERS)
+        order = np.argsort(values, kind="stable")[:room]
+        clusters = [frozenset(int(v) for v in np.flatnonzero(found[a])) for a in order]
+        if not clusters and len(arrays.child) == instance.n_variables:
+            cycle = violated_by_selection([row[row >= 0].tolist() for row in arrays.members])
+            clusters = [] if cycle is None else [cycle]
+        return [ClusterCut(tuple(sorted(cluster))) for cluster in clusters]
+
+    def _support(self, point: FloatArray) -> SupportArrays:
+        """The candidates that a point uses."""
+        instance, support = self._instance, np.flatnonzero(point > SUPPORT)
+        return SupportArrays(
+            instance.child[support], instance.members[support], point[support], self._usable
+        )
+
+    def search_exactly(self, point: FloatArray, room: int, violation: float) -> list[ClusterCut]:
+        """By exhaustive search with limited effort; integral points have none left."""
+        arrays = self._support(point)
+        if len(arrays.child) == self._instance.n_variables:
+            return []
+        found, _, _ = search_clusters(arrays, violation, STATES, room)
+        return [ClusterCut(tuple(int(v) for v in np.flatnonzero(one))) for one in found]
+
+
+class PackingSeparator:
+    """Sets of three and four variables, counted over the support."""
+
+    kind: ClassVar[type[Cut]] = PackingCut
+
+    def __init__(self, pool: RowPool, seed: int) -> None:
+        self._instance = pool.instance
+
+    def separate(self, point: FloatArray, room: int, violation: float) -> list[PackingCut]:
+        """The most violated first."""
+        instance, support = self._instance, np.flatnonzero(point > SUPPORT)
+        sets, mass = packed_sets(instance.child[support], instance.members[support], point[support])
+        violated = np.flatnonzero(mass > 1.0 + violation)
+        order = violated[np.argsort(-mass[violated], kind="stable")][:room]
+        return [PackingCut(tuple(int(v) for v in sets[a] if v >= 0)) for a in order]
+
+    def search_exactly(self, point: FloatArray, room: int, violation: float) -> list[PackingCut]:
+        """Nothing: :meth:`separate` finds all there are."""
+        return []
+
+
+class HalfSeparator:
+    """Sums of nearly tight clusters, packings and convexity rows, halved and rounded up."""
+
+    kind: ClassVar[type[Cut]] = HalfCut
+
+    def __init__(self, pool: RowPool, seed: int) -> None:
+        self._instance = pool.instance
+        self._pool = pool
+        self._random = np.array([2 * seed + 1_442_695_040_888_963_407], dtype=np.int64)
+
+    def separate(self, point: FloatArray, room: int, violation: float) -> list[HalfCut]:
+        """Nothing: they make dense rows, and clusters and packings come first."""
+        return []
+
+    def search_exactly(self, point: FloatArray, room: int, violation: float) -> list[HalfCut]:
+        """The most violated first."""
+        support = np.flatnonzero(point > SUPPORT)
+        if len(support) == self._instance.n_variables:
+            return []
+        cuts, slack = self._tight_rows(point)
+        rows = self._parities(cuts, slack, support, point[support])
+        most_loss = 1.0 - 2.0 * max(violation, LEAST_HALF)
+        found, losses = halve(rows, most_loss, HALF_TRIES, MOST_HALVES, self._random)
+        room = min(room, max(LEAST_ROOM, self._instance.n_variables // 4))
+        order = np.argsort(losses, kind="stable")[:room]
+        return [self._cut(found[a], cuts) for a in order]
+
+    def _tight_rows(self, point: FloatArray) -> tuple[list[Cut], FloatArray]:
+        """Clusters and packings of little slack, and that slack."""
+        slack = -self._pool.violations(point)
+        numbers = np.flatnonzero(slack < LARGEST_SLACK)
+        order = numbers[np.argsort(slack[numbers], kind="stable")]
+        cuts: list[Cut] = []
+        kept: list[float] = []
+        for number in order:
+            cut = self._pool.cut(int(number))
+            if type(cut) in PART_KINDS and len(cuts) < MOST_PARTS:
+                cuts.append(cut)
+                kept.append(max(float(slack[number]), 0.0))
+        return cuts, np.array(kept)
+
+    def _parities(
+        self, cuts: list[Cut], slack: FloatArray, support: IntArray, mass: FloatArray
+    ) -> Parities:
+        """The rows over the support: the cuts, then a convexity row of every variable."""
+        instance = self._instance
+        n, words = instance.n_variables, instance.masks.shape[1]
+        child, masks = instance.child[support], instance.masks[support]
+        odd = np.zeros((len(cuts) + n, len(support)), dtype=bool)
+        if cuts:
+            members = np.array([to_words(cut.members, words) for cut in cuts])[:, None, :]
+            own = np.zeros((len(support), words), dtype=np.uint64)
+            bits = np.left_shift(np.uint64(1), (child % WORD).astype(np.uint64))
+            own[np.arange(len(support)), child // WORD] = bits
+            inside = (members & own).any(axis=2)
+            others = members & ~own
+            packs = np.array([isinstance(cut, PackingCut) for cut in cuts])
+            odd[: len(cuts)] = inside & np.where(
+                packs[:, None],
+                ((masks & others) == others).all(axis=2),
+                ~(masks & members).any(axis=2),
+            )
+        odd[len(cuts) + child, np.arange(len(support))] = True
+        return Parities(
+            odd, np.ones(len(odd), dtype=bool), np.concatenate([slack, np.zeros(n)]), mass
+        )
+
+    def _cut(self, combination: BoolArray, cuts: list[Cut]) -> HalfCut:
+        used = np.flatnonzero(combination)
+        parts = [cuts[a] for a in used if a < len(cuts)]
+        return HalfCut.of(parts, [int(a) - len(cuts) for a in used if a >= len(cuts)])
+
+
+def packed_sets(
+    child: IntArray, members: IntArray, mass: FloatArray
+) -> tuple[IntArray, FloatArray]:
+    """Sets {child} + two or three of a candidate's parents, increasing and with -1 in front where
+    there are three, and the mass of all candidates that give the same set.
+    """
+    sets, masses = [np.zeros((0, max(PACKED)), dtype=np.int64)], [np.zeros(0)]
+    for size in PACKED:
+        for places in combinations(range(members.shape[1]), size - 1):
+            real = members[:, places[-1]] >= 0  # padding comes last
+            both = np.column_stack([child[real], members[real][:, places]])
+            padded = np.full((len(both), max(PACKED)), -1, dtype=np.int64)
+            padded[:, max(PACKED) - size :] = np.sort(both, axis=1)
+            sets.append(padded)
+            masses.append(mass[real])
+    found, place = np.unique(np.concatenate(sets), axis=0, return_inverse=True)
+    return found, np.bincount(place.ravel(), np.concatenate(masses), len(found))
+
+
+SEPARATORS: tuple[type[Separator], ...] = (ClusterSeparator, PackingSeparator, HalfSeparator)
+"""The kinds of cuts that are looked for at fractional points."""
+
+

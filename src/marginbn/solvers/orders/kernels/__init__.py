@@ -1,0 +1,1 @@
+"""Compiled code over sorted lists of parent sets."""

@@ -1,0 +1,102 @@
+"""A decomposable score as sorted lists of parent sets.
+
+Every variable has its candidates in the order of falling score, so the best parent set among some
+variables is the first one in the list that lies within them. Sets of variables are bit masks, one
+word of 64 variables after the other.
+
+The kernels minimise: the cost of a candidate is what it loses against the best of its variable, so
+costs are at least zero and the first of every list costs nothing. With t_i the best score of
+variable i, the score of a structure is sum_i t_i minus its costs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass
+
+import numpy as np
+
+from marginbn.problem.candidates import CandidateSets
+from marginbn.solvers.orders.kernels.word_sets import FloatArray, IntArray, Lists, WordArray
+
+WORD = 64
+"""Variables in a word."""
+
+
+@dataclass(frozen=True, eq=False)
+class ParentLists:
+    """Candidates sorted by score, with their way back."""
+
+    lists: Lists
+    index: IntArray  # (K,) number of each candidate in the problem
+    top: FloatArray  # (n,) best score of each variable
+    size: float  # sum over variables of the largest absolute score
+
+    @property
+    def n_variables(self) -> int:
+        """Number of variables."""
+        return len(self.top)
+
+    @property
+    def n_words(self) -> int:
+        """Words of a set of variables."""
+        return int(self.lists.masks.shape[1])
+
+    @classmethod
+    def of(cls, candidates: CandidateSets, scores: FloatArray) -> ParentLists:
+        """Sort the candidates of a problem; equal scores by number."""
+        child = candidates.child.astype(np.int64)
+        masks = parent_masks(candidates)
+        return cls.from_arrays(candidates.offsets, child, masks, scores)
+
+    @classmethod
+    def from_arrays(
+        cls, offsets: IntArray, child: IntArray, masks: WordArray, scores: FloatArray
+    ) -> ParentLists:
+        """The same from flat arrays grouped by child."""
+        order = np.lexsort((-scores, child))
+        top = np.maximum.reduceat(scores, offsets[:-1])
+        size = float(np.maximum.reduceat(np.abs(scores), offsets[:-1]).sum())
+        cost = top[child] - scores[order]  # exact at zero, rounded once elsewhere
+        lists = Lists(
+            np.array(offsets, dtype=np.int64),
+            np.ascontiguousarray(masks[order]),
+            np.ascontiguousarray(cost),
+        )
+        return cls(lists, order.astype(np.int64), top, size)
+
+
+def words_for(n_variables: int) -> int:
+    """Words of a set of so many variables."""
+    return max(1, -(-n_variables // WORD))
+
+
+def parent_masks(candidates: CandidateSets) -> WordArray:
+    """Parent sets as masks, (K, words)."""
+    sizes = np.fromiter((len(p) for p in candidates.parents), np.int64, candidates.n_candidates)
+    flat = np.fromiter((v for p in candidates.parents for v in p), np.int64, int(sizes.sum()))
+    masks = np.zeros((candidates.n_candidates, words_for(candidates.n_variables)), dtype=np.uint64)
+    rows = np.repeat(np.arange(candidates.n_candidates), sizes)
+    bits = np.left_shift(np.uint64(1), (flat % WORD).astype(np.uint64))
+    np.bitwise_or.at(masks, (rows, flat // WORD), bits)
+    return masks
+
+
+def to_words(members: Iterable[int], n_words: int) -> WordArray:
+    """A set of variables as a mask."""
+    words = np.zeros(n_words, dtype=np.uint64)
+    for v in members:
+        words[v // WORD] |= np.uint64(1 << (v % WORD))
+    return words
+
+
+def to_members(words: Collection[int] | WordArray) -> tuple[int, ...]:
+    """The variables of a mask, increasing."""
+    found: list[int] = []
+    for place, word in enumerate(words):
+        left = int(word)
+        while left:
+            low = left & -left
+            found.append(place * WORD + low.bit_length() - 1)
+            left ^= low
+    return tuple(found)
