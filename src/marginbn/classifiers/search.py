@@ -13,6 +13,7 @@ import warnings
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from time import monotonic
 from typing import Any, ClassVar, get_args
 
 import numpy as np
@@ -64,6 +65,10 @@ def check_solver(name: str, value: Any) -> None:
     known = ["auto", *solver_names()]
     if value not in known:
         raise InputError(f"{name} must be one of {known}, got {value!r}")
+
+
+LEAST_SHARE = 0.1
+"""Of the time limit, for the search, however long everything before it took."""
 
 
 class SearchingBNClassifier(BaseBNClassifier):
@@ -159,7 +164,7 @@ class SearchingBNClassifier(BaseBNClassifier):
         result = solve_structure(
             problem,
             self.solver,
-            time_limit=time_limit or self.time_limit,
+            time_limit=time_limit or self._time_left(),
             gap_tolerance=self._tolerance(),
             start=start,
             callback=self._listener(),
@@ -175,6 +180,15 @@ class SearchingBNClassifier(BaseBNClassifier):
             self._written = sha256_of(self.certificate)
         warn_if_open(result, stacklevel=5)  # the caller of fit
         return result
+
+    def _time_left(self) -> float | None:
+        """Seconds for the search: what reading, binning and counting have left of the limit, and a
+        tenth of it in any case.
+        """
+        began, limit = self.__dict__.pop("_began", None), self.time_limit
+        if limit is None or began is None:
+            return None if limit is None else float(limit)
+        return float(max(limit - (monotonic() - began), LEAST_SHARE * limit))
 
     def _evidence(self, data: EncodedData) -> Evidence:
         return replace(

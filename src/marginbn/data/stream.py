@@ -9,9 +9,11 @@ polars itself and piece by piece, so that its query runs once.
 from __future__ import annotations
 
 import os
+import shutil
 import tempfile
+import weakref
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -38,7 +40,6 @@ class Stream:
     names: tuple[str, ...]
     pieces: Callable[[], Iterator[Any]]
     origin: str
-    _kept: list[Any] = field(default_factory=list, repr=False)  # what must outlive it
 
     def __iter__(self) -> Iterator[Any]:
         return self.pieces()
@@ -66,6 +67,31 @@ def as_stream(X: Any) -> Stream | None:
     return None
 
 
+def row_pieces(X: Any, names: list[str] | None = None) -> Iterator[Any] | None:
+    """Many rows to answer, in pieces; None where they are few enough, or cannot be divided.
+
+    ``names`` are the columns to take from a table that is read in pieces.
+    """
+    stream = as_stream(X)
+    if stream is not None:
+        return _selected(stream, names)
+    length = getattr(X, "shape", (0,))[0] if hasattr(X, "shape") else 0
+    if not isinstance(length, int) or length <= PIECE:
+        return None
+    if hasattr(X, "iloc"):
+        return (X.iloc[begin : begin + PIECE] for begin in range(0, length, PIECE))
+    if hasattr(X, "slice"):  # polars and pyarrow
+        return (X.slice(begin, PIECE) for begin in range(0, length, PIECE))
+    return (X[begin : begin + PIECE] for begin in range(0, length, PIECE))
+
+
+def _selected(stream: Stream, names: list[str] | None) -> Iterator[Any]:
+    absent = [name for name in names or () if name not in stream.names]
+    if absent:
+        raise InputError(f"{stream.origin} lacks columns of training: {absent[:10]}")
+    return (piece if names is None else piece.select(names) for piece in stream)
+
+
 def _arrow() -> Any:
     try:
         import pyarrow
@@ -89,10 +115,11 @@ def _from_path(path: Path) -> Stream:
         ) from None
 
 
-def _from_dataset(dataset: Any, origin: str) -> Stream:
+def _from_dataset(dataset: Any, origin: str, keep: Any = None) -> Stream:
+    """``keep`` lives as long as somebody may begin or go on with a pass."""
     arrow = _arrow()
 
-    def pieces() -> Iterator[Any]:
+    def pieces(_: Any = keep) -> Iterator[Any]:
         for batch in dataset.to_batches(batch_size=PIECE, batch_readahead=2, fragment_readahead=1):
             if batch.num_rows:
                 yield arrow.Table.from_batches([batch])
@@ -112,13 +139,19 @@ def _from_duckdb(relation: Any) -> Stream:
     return Stream(tuple(relation.columns), pieces, "DuckDB relation")
 
 
+class _TemporaryFolder:
+    """A folder that is removed with this object."""
+
+    def __init__(self) -> None:
+        self.path = Path(tempfile.mkdtemp(prefix="marginbn-"))
+        weakref.finalize(self, shutil.rmtree, self.path, ignore_errors=True)
+
+
 def _from_lazy_frame(frame: Any) -> Stream:
-    folder = tempfile.TemporaryDirectory(prefix="marginbn-")
-    path = Path(folder.name) / "frame.parquet"
-    frame.sink_parquet(path)
-    stream = _from_path(path)
-    stream._kept.append(folder)  # removed with the stream
-    return stream
+    folder = _TemporaryFolder()
+    frame.sink_parquet(folder.path / "frame.parquet")
+    dataset = _arrow().dataset.dataset(folder.path, format="parquet")
+    return _from_dataset(dataset, "polars LazyFrame", folder)
 
 
 def _from_dask(frame: Any) -> Stream:

@@ -129,20 +129,15 @@ def _unite_equal(
 def _unite_neighbours(
     values: FloatArray, classes: IntArray, counts: FloatArray
 ) -> tuple[FloatArray, IntArray, FloatArray]:
-    """At most :data:`POINTS` rows per class, of about equal numbers of rows."""
+    """At most :data:`POINTS` rows per class, each the middle of equally many rows."""
     parts = []
     for c in np.unique(classes):
-        own = classes == c
-        reached = np.cumsum(counts[own])
-        bucket = np.minimum((reached / reached[-1] * POINTS).astype(np.int64), POINTS - 1)
-        ends = np.append(np.flatnonzero(bucket[1:] != bucket[:-1]), bucket.size - 1)
-        total = np.diff(np.append(0.0, reached[ends]))
-        parts.append((values[own][ends], np.full(ends.size, c), total))
-    return (
-        np.concatenate([part[0] for part in parts]),
-        np.concatenate([part[1] for part in parts]).astype(np.int64),
-        np.concatenate([part[2] for part in parts]),
-    )
+        own, reached = values[classes == c], np.cumsum(counts[classes == c])
+        middles = (np.arange(POINTS) + 0.5) * (reached[-1] / POINTS)
+        points = own[np.minimum(np.searchsorted(reached, middles), own.size - 1)]
+        parts.append((points, np.full(POINTS, c), np.full(POINTS, reached[-1] / POINTS)))
+    joined = (np.concatenate([part[k] for part in parts]) for k in range(3))
+    return _unite_equal(*joined)
 
 
 class ClassCounts:

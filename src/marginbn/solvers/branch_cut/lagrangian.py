@@ -80,10 +80,7 @@ class Prices:
         total = float(best.sum()) + self.constant + self.error
         return total - (best[instance.child] - self.values)
 
-
-    def raised(
-        self, instance: Instance, values: FloatArray, multipliers: FloatArray
-    ) -> Prices:
+    def raised(self, instance: Instance, values: FloatArray, multipliers: FloatArray) -> Prices:
         """With multipliers of further clusters, whose part of the values is given, (K,)."""
         total = float(multipliers.sum())
         size = instance.magnitude + (instance.n_variables + 1) * total

@@ -128,9 +128,7 @@ class Program:
         n = self._instance.n_variables
         none = np.zeros(0)
         starts = np.zeros(n, dtype=np.int32)
-        self._highs.addRows(
-            n, np.ones(n), np.ones(n), 0, starts, np.zeros(0, dtype=np.int32), none
-        )
+        self._highs.addRows(n, np.ones(n), np.ones(n), 0, starts, np.zeros(0, dtype=np.int32), none)
         self._is_empty = False
 
     def _update_columns(self, wanted: IntArray) -> None:

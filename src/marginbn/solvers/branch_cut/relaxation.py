@@ -44,6 +44,7 @@ NEAR = 0.1
 """Columns within this share of the remaining gap stay active for the children."""
 
 import os
+
 PATIENCE = int(os.environ.get("PAT", "6"))
 PROGRESS = float(os.environ.get("PROG", "0.05"))
 DPAT = int(os.environ.get("DPAT", "3"))
@@ -82,9 +83,7 @@ def effort_at(instance: Instance, depth: int) -> Effort:
             exact=True,
         )
     if instance.n_samples == 0:  # cuts are all there is
-        return Effort(
-            rounds=30, patience=DPAT, progress=DPROG, rows=n, violation=1e-4, exact=True
-        )
+        return Effort(rounds=30, patience=DPAT, progress=DPROG, rows=n, violation=1e-4, exact=True)
     return Effort(rounds=10, patience=2, progress=1e-2, rows=n, violation=2e-2)
 
 

@@ -236,5 +236,3 @@ def packed_sets(
 
 SEPARATORS: tuple[type[Separator], ...] = (ClusterSeparator, PackingSeparator, HalfSeparator)
 """The kinds of cuts that are looked for at fractional points."""
-
-

@@ -23,9 +23,9 @@ from marginbn.problem.formulation import Poll
 from marginbn.problem.problem import StructureProblem, drop_dominated
 from marginbn.solvers.branch_cut import arrays, relaxation
 from marginbn.solvers.branch_cut.arrays import BoolArray, FloatArray, Instance, IntArray
+from marginbn.solvers.branch_cut.deepening import Deepener
 from marginbn.solvers.branch_cut.kernels.climb import IncumbentSearch
 from marginbn.solvers.branch_cut.kernels.propagate import propagate
-from marginbn.solvers.branch_cut.deepening import Deepener
 from marginbn.solvers.branch_cut.lagrangian import Prices
 from marginbn.solvers.branch_cut.relaxation import HybridRelaxation, Relaxed
 from marginbn.solvers.branch_cut.rows import RowPool
@@ -33,9 +33,9 @@ from marginbn.solvers.branch_cut.split import Chooser, PseudoCosts, sides
 from marginbn.solvers.branch_cut.tree import SMALLEST_TREE, Node, Origin, Tree
 from marginbn.solvers.branch_cut.warm import Warm, cold_start, labels_at
 from marginbn.solvers.memory import BranchCutShape, Division, Memory
-from marginbn.solvers.result import Status
 from marginbn.solvers.orders.local_search import OrderSearch
 from marginbn.solvers.orders.parent_lists import ParentLists
+from marginbn.solvers.result import Status
 from marginbn.solvers.run import Deadline, Limits, Stopped
 from marginbn.solvers.tree_search import REST, feasible_selection, initial_selection
 from marginbn.solvers.tree_search import Team as BaseTeam
@@ -97,9 +97,7 @@ class Shared:
             starts.insert(0, np.array([places[int(k)] for k in known], dtype=np.int64))
         return starts
 
-    def first_state(
-        self, chosen: IntArray, allowed: BoolArray, rows: Sequence[int] = ()
-    ) -> Warm:
+    def first_state(self, chosen: IntArray, allowed: BoolArray, rows: Sequence[int] = ()) -> Warm:
         """Labels of a selection; some or all columns; class rows and those given."""
         instance = self.instance
         labels = labels_at(instance, chosen)

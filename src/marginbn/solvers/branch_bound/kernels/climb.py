@@ -546,7 +546,6 @@ def _try_route(
     inst: Instance, climber: Climber, i: int, s: int, p: int, slot: int, need: float
 ) -> float:
     """Gain of a route, see :func:`_gain_with`."""
-    n = inst.n_features
     vertex = climber.vertex
     _leave(inst, climber)
     linear = _exchange(inst, climber, column_of(inst, i, vertex[i]), -1.0)

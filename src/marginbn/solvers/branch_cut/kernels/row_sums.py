@@ -27,9 +27,7 @@ def activities(rows: FlatRows, point: FloatArray, found: FloatArray) -> None:
 
 
 @entry
-def combine(
-    rows: FlatRows, numbers: IntArray, multipliers: FloatArray, total: FloatArray
-) -> None:
+def combine(rows: FlatRows, numbers: IntArray, multipliers: FloatArray, total: FloatArray) -> None:
     """Add y_r times each listed row to ``total`` (K,); multipliers of zero are skipped."""
     for a in range(numbers.size):
         y = multipliers[a]

@@ -29,7 +29,6 @@ from marginbn.solvers.orders.kernels.word_sets import (
     is_within,
     next_random,
     remove,
-    shuffle,
 )
 
 SMALLEST_KICK, LARGEST_KICK = 2, 7
@@ -43,9 +42,7 @@ CROSSED = 4
 
 
 @kernel
-def first_within(
-    lists: Lists, first: int, last: int, allowed: WordArray, work: IntArray
-) -> int:
+def first_within(lists: Lists, first: int, last: int, allowed: WordArray, work: IntArray) -> int:
     """The first candidate from ``first`` on, before ``last``, within a set; ``last`` if none."""
     k = first
     while k < last and not is_within(lists.masks, k, allowed):
