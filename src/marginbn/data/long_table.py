@@ -21,6 +21,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from marginbn.data import summary as kept
 from marginbn.data.columns import Column
 from marginbn.data.encode import (
     Coding,
@@ -33,7 +34,7 @@ from marginbn.data.encode import (
 from marginbn.data.missing_values import MissingPolicy
 from marginbn.data.preparation import ColumnPlan, Preparation, PreparationSettings
 from marginbn.data.stream import Stream
-from marginbn.data.summary import POINTS, ClassCounts, ColumnSummary
+from marginbn.data.summary import ClassCounts, ColumnSummary
 from marginbn.data.table import Table, as_table
 from marginbn.exceptions import DataWarning, InputError
 
@@ -157,7 +158,7 @@ def warn_if_approximate(made: LongTraining, stacklevel: int) -> None:
         listed = ", ".join(map(repr, made.sketched[:10]))
         warnings.warn(
             f"the bins of {len(made.sketched)} numeric columns ({listed}) are approximate: their "
-            f"cuts come from {POINTS} quantiles per class of {made.n_rows} rows",
+            f"cuts come from {kept.POINTS} quantiles per class of {made.n_rows} rows",
             DataWarning,
             stacklevel=stacklevel + 1,
         )
