@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 
 from marginbn import GenerativeBNClassifier, NaiveBayesClassifier, TANClassifier
-from marginbn.data import long_table, stream, summary
+from marginbn.data import long_table, sketches, stream
 from marginbn.data.columns import Column
 from marginbn.data.discretize import mdlp_cuts
+from marginbn.data.sketches import ColumnSummary
 from marginbn.data.stream import as_stream, row_pieces
-from marginbn.data.summary import ColumnSummary
 from marginbn.exceptions import DataWarning, InputError
 
 arrow = pytest.importorskip("pyarrow")
@@ -190,8 +190,8 @@ def test_a_summary_of_few_values_gives_the_same_cuts() -> None:
 def test_a_sketch_is_near_and_says_so(
     monkeypatch: pytest.MonkeyPatch, table: Any, tmp_path: Path
 ) -> None:
-    monkeypatch.setattr(summary, "EXACT", 200)
-    monkeypatch.setattr(summary, "POINTS", 100)
+    monkeypatch.setattr(sketches, "EXACT", 200)
+    monkeypatch.setattr(sketches, "POINTS", 100)
     rng = np.random.default_rng(1)
     classes = rng.integers(0, 2, 20_000)
     values = 2.0 * classes + rng.normal(size=20_000)
@@ -216,7 +216,7 @@ def test_a_sketch_is_near_and_says_so(
 def test_too_many_categories_are_left_out(
     monkeypatch: pytest.MonkeyPatch, table: Any, tmp_path: Path
 ) -> None:
-    monkeypatch.setattr(summary, "MOST_CATEGORIES", 50)
+    monkeypatch.setattr(sketches, "MOST_CATEGORIES", 50)
     names = arrow.array([f"name {k}" for k in range(900)])
     path = write(table.append_column("name", names), tmp_path / "t.parquet")
     with pytest.warns(DataWarning, match="name"):

@@ -1,6 +1,6 @@
 """A table that does not fit into memory becomes codes, in two passes.
 
-1. Kinds, states, missing values and values by class of every column (``summary.py``). They give
+1. Kinds, states, missing values and values by class of every column (``sketches.py``). They give
    what is left out or merged (``preparation.py``) and the codings (``encode.py``): the same as for
    a table in memory, except that a numeric column of very many distinct values is cut by a sketch.
 2. Every piece is encoded, with the code that encodes rows to predict, and written to a nameless
@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from marginbn.data import summary as kept
+from marginbn.data import sketches
 from marginbn.data.columns import Column
 from marginbn.data.encode import (
     Coding,
@@ -33,8 +33,8 @@ from marginbn.data.encode import (
 )
 from marginbn.data.missing_values import MissingPolicy
 from marginbn.data.preparation import ColumnPlan, Preparation, PreparationSettings
+from marginbn.data.sketches import ClassCounts, ColumnSummary
 from marginbn.data.stream import Stream
-from marginbn.data.summary import ClassCounts, ColumnSummary
 from marginbn.data.table import Table, as_table
 from marginbn.exceptions import DataWarning, InputError
 
@@ -158,7 +158,7 @@ def warn_if_approximate(made: LongTraining, stacklevel: int) -> None:
         listed = ", ".join(map(repr, made.sketched[:10]))
         warnings.warn(
             f"the bins of {len(made.sketched)} numeric columns ({listed}) are approximate: their "
-            f"cuts come from {kept.POINTS} quantiles per class of {made.n_rows} rows",
+            f"cuts come from {sketches.POINTS} quantiles per class of {made.n_rows} rows",
             DataWarning,
             stacklevel=stacklevel + 1,
         )
