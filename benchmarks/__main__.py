@@ -1,10 +1,12 @@
 """Command line of the benchmarks.
 
-python -m benchmarks run proofs --data FOLDER --records proofs.jsonl
-python -m benchmarks table proofs.jsonl
-python -m benchmarks curves proofs.jsonl curves.png
-python -m benchmarks run growth --records growth.jsonl
-python -m benchmarks growth growth.jsonl growth.png
+python -m benchmarks run proofs --data FOLDER
+python -m benchmarks run classifiers
+python -m benchmarks table benchmarks/results/proofs.jsonl
+python -m benchmarks curves benchmarks/results/proofs.jsonl curves.png
+python -m benchmarks page
+python -m benchmarks run growth
+python -m benchmarks growth benchmarks/results/growth.jsonl growth.png
 """
 
 from __future__ import annotations
@@ -12,60 +14,120 @@ from __future__ import annotations
 import argparse
 import json
 from pathlib import Path
+from typing import Any
 
-from benchmarks import curves, growth, tables
+from benchmarks import classifiers, cold_start, curves, growth, page, tables
 from benchmarks.instances import Instance
-from benchmarks.run import measure, read_records, run_suite
+from benchmarks.run import measure, read_records, run_commands, run_suite
 from benchmarks.suites import SUITES, Run
+
+TIMINGS: dict[str, Any] = {
+    "classifiers": lambda: [timing.key for timing in classifiers.timings()],
+    "cold-start": cold_start.keys,
+}
+"""Suites that solve no structure problem: the keys of their measurements."""
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
-    commands = parser.add_subparsers(dest="command", required=True)
+    options = make_parser().parse_args()
+    options.command(options)
+
+
+def make_parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="python -m benchmarks",
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    commands = parser.add_subparsers(required=True)
     run = commands.add_parser("run", help="run a suite; finished records are skipped")
-    run.add_argument("suite", choices=[*SUITES, "growth"])
+    run.add_argument("suite", choices=[*SUITES, *TIMINGS, "growth"])
     run.add_argument("--data", type=Path, help="folder with the data sets")
-    run.add_argument("--records", type=Path, required=True)
+    run.add_argument("--records", type=Path, help="default: benchmarks/results/SUITE.jsonl")
     run.add_argument("--only", help="only instances whose name contains this")
+    run.set_defaults(command=_run)
     one = commands.add_parser("one", help="run one unit and print its record")
     one.add_argument("instance", type=Instance.parse)
     one.add_argument("solver")
     one.add_argument("seconds", type=float)
     one.add_argument("--jobs", type=int, default=1)
     one.add_argument("--data", type=Path)
+    one.set_defaults(command=_one)
+    timing = commands.add_parser("timing", help="make one measurement and print its record")
+    timing.add_argument("suite", choices=TIMINGS)
+    timing.add_argument("key")
+    timing.set_defaults(command=_timing)
     table = commands.add_parser("table", help="print records and ratios")
     table.add_argument("records", type=Path)
+    table.set_defaults(command=_table)
     picture = commands.add_parser("curves", help="draw gap over time")
     picture.add_argument("records", type=Path)
     picture.add_argument("picture", type=Path)
+    picture.set_defaults(command=_curves)
+    book = commands.add_parser("page", help="write docs/benchmarks.rst from all records")
+    book.add_argument("--results", type=Path, default=page.RESULTS, help="folder of records")
+    book.add_argument("--output", type=Path, default=page.PAGE)
+    book.set_defaults(command=_page)
     grown = commands.add_parser("growth", help="print how cost grows, and draw it")
     grown.add_argument("records", type=Path)
     grown.add_argument("picture", type=Path, nargs="?")
-    options = parser.parse_args()
-    if options.command == "growth":
-        measured = growth.read(options.records)
-        print(growth.table(measured))
-        if options.picture is not None:
-            growth.draw(measured, options.picture)
+    grown.set_defaults(command=_growth)
+    return parser
+
+
+def _run(options: argparse.Namespace) -> None:
+    records = options.records or page.RESULTS / f"{options.suite}.jsonl"
+    wanted = options.only or ""
+    if options.suite == "growth":
+        growth.run_growth(records, options.only)
         return
-    if options.command == "run" and options.suite == "growth":
-        growth.run_growth(options.records, options.only)
+    if options.suite in TIMINGS:
+        keys = [key for key in TIMINGS[options.suite]() if wanted in key]
+        run_commands({key: ["timing", options.suite, key] for key in keys}, records)
         return
-    if options.command == "run":
-        runs = SUITES[options.suite]()
-        wanted = [r for r in runs if options.only is None or options.only in r.key]
-        run_suite(wanted, options.data, options.records)
-    elif options.command == "one":
-        unit = Run(options.instance, options.solver, options.seconds, options.jobs)
-        print(json.dumps(measure(unit, options.data)))
+    runs = [r for r in SUITES[options.suite]() if wanted in r.key]
+    run_suite(runs, options.data, records)
+    _show(records)
+
+
+def _one(options: argparse.Namespace) -> None:
+    unit = Run(options.instance, options.solver, options.seconds, options.jobs)
+    print(json.dumps(measure(unit, options.data)))
+
+
+def _timing(options: argparse.Namespace) -> None:
+    if options.suite == "cold-start":
+        print(json.dumps(cold_start.measure(options.key)))
         return
-    records = read_records(options.records)
-    if options.command == "curves":
-        curves.draw(records, options.picture)
-        return
-    print(tables.overview(records))
-    print(tables.ratios(records))
-    print(tables.agreement(records))
+    timing = next(t for t in classifiers.timings() if t.key == options.key)
+    print(json.dumps(classifiers.measure(timing)))
+
+
+def _table(options: argparse.Namespace) -> None:
+    _show(options.records)
+
+
+def _show(records: Path) -> None:
+    found = read_records(records)
+    print(tables.overview(found))
+    print(tables.ratios(found))
+    print(tables.agreement(found))
+
+
+def _curves(options: argparse.Namespace) -> None:
+    curves.draw(read_records(options.records), options.picture)
+
+
+def _growth(options: argparse.Namespace) -> None:
+    measured = growth.read(options.records)
+    print(growth.table(measured))
+    if options.picture is not None:
+        growth.draw(measured, options.picture)
+
+
+def _page(options: argparse.Namespace) -> None:
+    page.write_page(options.results, options.output)
+    print(options.output)
 
 
 if __name__ == "__main__":

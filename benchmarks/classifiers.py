@@ -1,25 +1,45 @@
-"""Naive Bayes and TAN against other packages, in one run on the same data.
+"""Fit and predict of classifiers beside other packages: same data, one process per contender.
 
-    python benchmarks/classifiers.py [--repeats 5]
-
-Prints one row per contender: seconds for fit and predict (median of the repeats) and the ratio to
-ours. Packages that are not installed are left out (``pip install "marginbn[benchmarks]"``).
+A contender is a function that takes a table of small integers and labels, fits, and returns a
+function that predicts. The first call, on few rows, pays for imports and compilation; then the
+median of some repeats counts, in seconds of the processor (one thread) and of the clock.
 """
 
 from __future__ import annotations
 
-import argparse
+import resource
 import time
 import warnings
 from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
+from experiments.origin import describe_origin
 from numpy.typing import NDArray
-
-from marginbn import NaiveBayesClassifier, TANClassifier
+from threadpoolctl import threadpool_limits
 
 Codes = NDArray[np.int64]
-Contender = Callable[[Codes, Codes], None]
+Predict = Callable[[Codes], Any]
+Fit = Callable[[Codes, Codes], Predict]
+LONG_SECONDS = 10.0
+"""What takes longer is measured once."""
+
+
+@dataclass(frozen=True)
+class Timing:
+    """A contender on a task; ``predicted`` rows are predicted, all if None."""
+
+    task: str
+    contender: str
+    fit: Fit
+    rows: int
+    features: int
+    predicted: int | None = None
+
+    @property
+    def key(self) -> str:
+        return f"{self.task} {self.rows}x{self.features} {self.contender}"
 
 
 def random_table(n_rows: int, n_features: int, seed: int = 0) -> tuple[Codes, Codes]:
@@ -30,45 +50,52 @@ def random_table(n_rows: int, n_features: int, seed: int = 0) -> tuple[Codes, Co
     return np.where(rng.random((n_rows, n_features)) < 0.3, y[:, None], noise), y
 
 
-def seconds(contender: Contender, X: Codes, y: Codes, repeats: int) -> float:
-    """Median wall-clock seconds of fit and predict together."""
-    times = []
-    for _ in range(repeats):
-        start = time.perf_counter()
-        contender(X, y)
-        times.append(time.perf_counter() - start)
-    return float(np.median(times))
+# --- contenders ---
 
 
-def our_naive_bayes(X: Codes, y: Codes) -> None:
-    NaiveBayesClassifier().fit(X, y).predict(X)
+def ours(name: str) -> Fit:
+    def fit(X: Codes, y: Codes) -> Predict:
+        import marginbn
+
+        return getattr(marginbn, name)().fit(X, y).predict  # type: ignore[no-any-return]
+
+    return fit
 
 
-def scikit_learn_naive_bayes(X: Codes, y: Codes) -> None:
-    from sklearn.naive_bayes import CategoricalNB
+def scikit_learn(module: str, name: str, **options: Any) -> Fit:
+    def fit(X: Codes, y: Codes) -> Predict:
+        from importlib import import_module
 
-    CategoricalNB().fit(X, y).predict(X)
+        classifier = getattr(import_module(f"sklearn.{module}"), name)(**options)
+        return classifier.fit(X, y).predict  # type: ignore[no-any-return]
 
-
-def our_tan(X: Codes, y: Codes) -> None:
-    TANClassifier().fit(X, y).predict(X)
-
-
-def pyagrum_tan(X: Codes, y: Codes) -> None:
-    from pyagrum.lib.discreteTypeProcessor import DiscreteTypeProcessor
-    from pyagrum.skbn import BNClassifier
-
-    classifier = BNClassifier(
-        type_processor=DiscreteTypeProcessor(),
-        learningMethod="TAN",
-        prior="Smoothing",
-        priorWeight=1,
-    )
-    classifier.fit(X, y)
-    classifier.predict(X)
+    return fit
 
 
-def pgmpy_tan(X: Codes, y: Codes) -> None:
+def light_gbm(X: Codes, y: Codes) -> Predict:
+    from lightgbm import LGBMClassifier
+
+    return LGBMClassifier(n_jobs=1, verbose=-1).fit(X, y).predict  # type: ignore[no-any-return]
+
+
+def pyagrum(method: str) -> Fit:
+    def fit(X: Codes, y: Codes) -> Predict:
+        from pyagrum.lib.discreteTypeProcessor import DiscreteTypeProcessor
+        from pyagrum.skbn import BNClassifier
+
+        classifier = BNClassifier(
+            type_processor=DiscreteTypeProcessor(),
+            learningMethod=method,
+            prior="Smoothing",
+            priorWeight=1,
+        )
+        classifier.fit(X, y)
+        return classifier.predict  # type: ignore[no-any-return]
+
+    return fit
+
+
+def pgmpy_tan(X: Codes, y: Codes) -> Predict:
     import pandas as pd
     from pgmpy.estimators import TreeSearch
     from pgmpy.models import DiscreteBayesianNetwork
@@ -80,48 +107,80 @@ def pgmpy_tan(X: Codes, y: Codes) -> None:
     )
     network = DiscreteBayesianNetwork(tree.edges())
     network.fit(frame)
-    network.predict(frame[names].head(200))  # a fifth of the rows: all of them take too long
+    return lambda rows: network.predict(pd.DataFrame(rows, columns=names))
 
 
-def compare(
-    title: str, ours: Contender, rivals: dict[str, Contender], shape: tuple[int, int], repeats: int
-) -> None:
-    """Print our time, each rival's time and the ratio rival / ours."""
-    X, y = random_table(*shape)
-    ours(X, y)  # first call pays for imports
-    base = seconds(ours, X, y, repeats)
-    print(f"{title}, {shape[0]} rows x {shape[1]} features, fit + predict")
-    print(f"  {'marginbn':24s} {base:9.4f} s")
-    for name, rival in rivals.items():
-        try:
-            rival(X[:50], y[:50])
-            time_taken = seconds(rival, X, y, 1 if "pgmpy" in name else repeats)
-        except ImportError as error:
-            print(f"  {name:24s} not installed ({error.name})")
-            continue
-        print(f"  {name:24s} {time_taken:9.4f} s   {time_taken / base:8.2f} x ours")
+def timings() -> list[Timing]:
+    """All contenders on all tasks, ours first."""
+    naive: dict[str, Fit] = {
+        "marginbn": ours("NaiveBayesClassifier"),
+        "scikit-learn CategoricalNB": scikit_learn("naive_bayes", "CategoricalNB"),
+        "pyAgrum": pyagrum("NaiveBayes"),
+    }
+    tree: dict[str, Fit] = {
+        "marginbn": ours("TANClassifier"),
+        "pyAgrum": pyagrum("TAN"),
+        "pgmpy": pgmpy_tan,
+    }
+    posterior: dict[str, Fit] = {
+        "marginbn BNClassifier": ours("BNClassifier"),
+        "scikit-learn LogisticRegression": scikit_learn("linear_model", "LogisticRegression"),
+        "scikit-learn HistGradientBoosting": scikit_learn(
+            "ensemble", "HistGradientBoostingClassifier"
+        ),
+        "LightGBM": light_gbm,
+    }
+    plan = [
+        ("naive Bayes", naive, 100_000, 30),
+        ("TAN", tree, 1000, 20),
+        ("TAN", tree, 100_000, 30),
+        ("posterior", posterior, 2000, 20),
+        ("posterior", posterior, 20_000, 20),
+    ]
+    return [
+        Timing(task, name, fit, rows, features, 200 if name in ("pgmpy", "pyAgrum") else None)
+        for task, contenders, rows, features in plan
+        for name, fit in contenders.items()
+        if not (name == "pgmpy" and rows > 10_000)  # takes hours
+    ]
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--repeats", type=int, default=5)
-    repeats = parser.parse_args().repeats
-    warnings.simplefilter("ignore")
-    compare(
-        "naive Bayes",
-        our_naive_bayes,
-        {"scikit-learn CategoricalNB": scikit_learn_naive_bayes},
-        (100_000, 30),
-        repeats,
-    )
-    compare(
-        "TAN",
-        our_tan,
-        {"pyAgrum BNClassifier": pyagrum_tan, "pgmpy (predicts 200 rows)": pgmpy_tan},
-        (1000, 20),
-        repeats,
-    )
+# --- measuring ---
 
 
-if __name__ == "__main__":
-    main()
+def measure(timing: Timing, repeats: int = 5) -> dict[str, Any]:
+    """The record of a contender, measured in this process."""
+    X, y = random_table(timing.rows, timing.features)
+    rows = X[: timing.predicted] if timing.predicted else X
+    with threadpool_limits(1), warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        timing.fit(X[:200], y[:200])(X[:20])
+        origin = describe_origin()
+        laps: list[dict[str, float]] = []
+        while len(laps) < repeats and (not laps or laps[0]["fit_wall"] < LONG_SECONDS):
+            laps.append(_lap(timing.fit, X, y, rows))
+    return {
+        "key": timing.key,
+        "task": timing.task,
+        "contender": timing.contender,
+        "rows": timing.rows,
+        "features": timing.features,
+        "predicted_rows": len(rows),
+        **{name: round(float(np.median([lap[name] for lap in laps])), 5) for name in laps[0]},
+        "repeats": len(laps),
+        "peak_megabytes": round(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024, 1),
+        "origin": origin,
+    }
+
+
+def _lap(fit: Fit, X: Codes, y: Codes, rows: Codes) -> dict[str, float]:
+    clocks = [(time.process_time(), time.perf_counter())]
+    predict = fit(X, y)
+    clocks.append((time.process_time(), time.perf_counter()))
+    predict(rows)
+    clocks.append((time.process_time(), time.perf_counter()))
+    return {
+        f"{stage}_{clock}": after[k] - before[k]
+        for stage, before, after in zip(("fit", "predict"), clocks, clocks[1:], strict=False)
+        for k, clock in enumerate(("cpu", "wall"))
+    }

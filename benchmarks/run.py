@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
-import platform
 import resource
 import subprocess
 import sys
@@ -12,9 +10,11 @@ import time
 from pathlib import Path
 from typing import Any
 
+from experiments.origin import describe_origin
+
 from benchmarks.instances import Instance
 from benchmarks.suites import Run
-from marginbn import __version__, paper_gap, solve_structure
+from marginbn import paper_gap, solve_structure
 from marginbn.files import write_text
 
 TRACE_POINTS = 200
@@ -24,6 +24,7 @@ def measure(run: Run, folder: Path | None) -> dict[str, Any]:
     """Solve one unit in this process; compilation is paid by a tiny problem before the clock."""
     warm_up = Instance("random-30-3-2-0", run.instance.kind, run.instance.p, 2)
     solve_structure(warm_up.problem(None), run.solver, time_limit=60.0)
+    origin = describe_origin()
     start = time.perf_counter()
     problem = run.instance.problem(folder)
     built = time.perf_counter() - start
@@ -49,8 +50,7 @@ def measure(run: Run, folder: Path | None) -> dict[str, Any]:
         "peak_megabytes": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024,
         "class_parents": list(result.structure.parents[0]),
         "trace": thin([(t.seconds, t.objective, t.bound) for t in result.trace]),
-        "versions": {"marginbn": __version__, "python": platform.python_version()},
-        "machine": f"{platform.machine()}, {os.cpu_count()} cores",
+        "origin": origin,
     }
 
 
@@ -64,11 +64,42 @@ def thin(points: list[Any]) -> list[Any]:
 
 def run_suite(runs: list[Run], folder: Path | None, records: Path) -> None:
     """Run what has no record yet, each unit in a process of its own."""
+    commands = {}
+    for run in runs:
+        words = ["one", str(run.instance), run.solver, str(run.seconds), "--jobs", str(run.n_jobs)]
+        commands[run.key] = words + (["--data", str(folder)] if folder else [])
+    about = {
+        run.key: {
+            "instance": str(run.instance),
+            "solver": run.solver,
+            "limit": run.seconds,
+            "n_jobs": run.n_jobs,
+        }
+        for run in runs
+    }
+    run_commands(commands, records, about)
+
+
+def run_commands(
+    commands: dict[str, list[str]], records: Path, about: dict[str, dict[str, Any]] | None = None
+) -> None:
+    """Run those commands of this package that have no record yet; each prints its record.
+
+    One that fails leaves a record with its last line, and what `about` says of its key.
+    """
     done = {record["key"] for record in read_records(records)}
-    waiting = [run for run in runs if run.key not in done]
-    for position, run in enumerate(waiting, 1):
-        print(f"[{position}/{len(waiting)}] {run.key}", file=sys.stderr, flush=True)
-        record = _in_own_process(run, folder)
+    waiting = [key for key in commands if key not in done]
+    records.parent.mkdir(parents=True, exist_ok=True)
+    for position, key in enumerate(waiting, 1):
+        print(f"[{position}/{len(waiting)}] {key}", file=sys.stderr, flush=True)
+        command = [sys.executable, "-m", "benchmarks", *commands[key]]
+        answer = subprocess.run(command, capture_output=True, text=True)
+        if answer.returncode == 0:
+            record = json.loads(answer.stdout)
+        else:
+            lines = answer.stderr.strip().splitlines() or ["no message"]
+            told = (about or {}).get(key, {})
+            record = {"key": key, **told, "status": "error", "error": lines[-1]}
         _append(record, records)
 
 
@@ -78,26 +109,6 @@ def _append(record: dict[str, Any], records: Path) -> None:
     if before and not before.endswith("\n"):
         before += "\n"
     write_text(records, f"{before}{json.dumps(record)}\n")
-
-
-def _in_own_process(run: Run, folder: Path | None) -> dict[str, Any]:
-    command = [sys.executable, "-m", "benchmarks", "one", str(run.instance), run.solver]
-    command += [str(run.seconds), "--jobs", str(run.n_jobs)]
-    command += ["--data", str(folder)] if folder else []
-    answer = subprocess.run(command, capture_output=True, text=True)
-    if answer.returncode != 0:
-        lines = answer.stderr.strip().splitlines() or ["no message"]
-        return {
-            "key": run.key,
-            "instance": str(run.instance),
-            "solver": run.solver,
-            "limit": run.seconds,
-            "n_jobs": run.n_jobs,
-            "status": "error",
-            "error": lines[-1],
-        }
-    record: dict[str, Any] = json.loads(answer.stdout)
-    return record
 
 
 def read_records(records: Path) -> list[dict[str, Any]]:

@@ -2,13 +2,13 @@
 
 python -m experiments run --data FOLDER [--quick] [--jobs N] [--dask ADDRESS]
 python -m experiments table1 --data FOLDER
+python -m experiments curves --data FOLDER [--jobs N]
+python -m experiments missing --data FOLDER [--jobs N]
 python -m experiments tables
 python -m experiments figures
+python -m experiments page
+python -m experiments audit --data FOLDER
 python -m experiments compare RECORDS RECORDS
-python -m experiments accuracy --data FOLDER [--methods NAME ...]
-python -m experiments accuracy-table RECORDS
-python -m experiments missing-features --data FOLDER [--methods NAME ...]
-python -m experiments missing-table RECORDS
 """
 
 from __future__ import annotations
@@ -18,14 +18,16 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from experiments import comparison_commands
+from experiments import audit, learning_curves, missing_features
 from experiments import settings as presets
-from experiments.methods import METHODS, TABLE1_METHODS
+from experiments.methods import DEFAULT, LABELS, METHODS, TABLE1_METHODS
 from experiments.protocol import HERE, TABLE1_SETS, Spec, wanted_specs
-from experiments.records import differences, read_records
+from experiments.records import Unit, differences, read_records
+from experiments.render import Grid, to_markdown
 from experiments.run import plan_table1, plan_units, run
 from experiments.settings import Settings
 from marginbn.exceptions import MarginBNError
+from marginbn.files import write_text
 
 RESULTS = HERE / "results"
 
@@ -51,23 +53,32 @@ def make_parser() -> argparse.ArgumentParser:
     commands = parser.add_subparsers(required=True)
     _add_run(commands)
     _add_table1(commands)
-    tables = commands.add_parser("tables", help="tables 1-3 from the records, beside the paper's")
+    curves = commands.add_parser("curves", help="the same with fewer and fewer training rows")
+    _add_part(curves, learning_curves.SETS, learning_curves.METHODS)
+    _add_running(curves, _curves)
+    missing = commands.add_parser("missing", help="the same with test values hidden at random")
+    _add_part(missing, missing_features.SETS, missing_features.METHODS)
+    _add_running(missing, _missing)
+    tables = commands.add_parser("tables", help="all tables from the records, beside the paper's")
     _add_reading(tables, _tables)
-    figures = commands.add_parser("figures", help="anytime curves, scatter, critical differences")
+    figures = commands.add_parser("figures", help="curves, scatter, critical differences")
     _add_reading(figures, _figures)
+    page = commands.add_parser("page", help="write docs/results.rst and its figures from records")
+    _add_reading(page, _page)
+    _add_audit(commands)
     compare = commands.add_parser("compare", help="tell how two folders of records differ")
     compare.add_argument("first", type=Path)
     compare.add_argument("second", type=Path)
     compare.set_defaults(command=_compare)
-    comparison_commands.add_commands(commands)
     return parser
 
 
 def _add_run(commands: Any) -> None:
-    parser = commands.add_parser("run", help="accuracy of all methods; finished units are skipped")
-    parser.add_argument("--quick", action="store_true", help="everything, small, in minutes")
-    parser.add_argument("--sets", nargs="+", metavar="NAME", help="only these data sets")
-    parser.add_argument("--methods", nargs="+", choices=METHODS, help="only these methods")
+    parser = commands.add_parser("run", help="all methods on all sets; finished units are skipped")
+    _add_part(parser, None, DEFAULT)
+    parser.add_argument(
+        "--seeds", type=int, metavar="N", help="seeds of fast methods on small sets (default 5)"
+    )
     parser.add_argument(
         "--inner-limit", type=float, metavar="S", help="seconds per validation search (default 3)"
     )
@@ -78,18 +89,36 @@ def _add_run(commands: Any) -> None:
 
 
 def _add_table1(commands: Any) -> None:
-    parser = commands.add_parser("table1", help="gaps of the seven hard sets")
-    parser.add_argument("--quick", action="store_true", help="few rows and seconds")
+    parser = commands.add_parser("table1", help="gaps and proofs of the seven hard sets")
     parser.add_argument("--sets", nargs="+", choices=TABLE1_SETS, help="only these data sets")
     parser.add_argument("--methods", nargs="+", choices=TABLE1_METHODS, help="only these")
-    parser.add_argument("--limit", type=float, metavar="S", help="seconds per search (default 60)")
+    parser.add_argument(
+        "--gap-limit", type=float, metavar="S", help="seconds per gap, one core (default 60)"
+    )
+    parser.add_argument(
+        "--proof-limit", type=float, metavar="S",
+        help="seconds per proof, two cores, four times as many for spambase (default 1800)",
+    )  # fmt: skip
     _add_running(parser, _table1)
+
+
+def _add_part(
+    parser: argparse.ArgumentParser, sets: tuple[str, ...] | None, methods: tuple[str, ...]
+) -> None:
+    parser.add_argument(
+        "--sets", nargs="+", metavar="NAME", default=sets, help="only these data sets"
+    )
+    parser.add_argument(
+        "--methods", nargs="+", choices=METHODS, metavar="METHOD",
+        help=f"only these of {', '.join(METHODS)} (default: {', '.join(methods)})",
+    )  # fmt: skip
+    parser.set_defaults(default_methods=methods)
 
 
 def _add_running(parser: argparse.ArgumentParser, command: Any) -> None:
     parser.add_argument("--data", type=Path, required=True, help="folder of data sets")
+    parser.add_argument("--quick", action="store_true", help="everything, small, in minutes")
     parser.add_argument("--records", type=Path, help="folder of records (default: by kind of run)")
-    parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--jobs", type=int, default=1, help="units side by side")
     parser.add_argument("--dask", metavar="ADDRESS", help="run on this Dask cluster instead")
     parser.set_defaults(command=command)
@@ -102,36 +131,80 @@ def _add_reading(parser: argparse.ArgumentParser, command: Any) -> None:
     parser.set_defaults(command=command)
 
 
+def _add_audit(commands: Any) -> None:
+    parser = commands.add_parser("audit", help="recompute random records and compare")
+    parser.add_argument("--data", type=Path, required=True, help="folder of data sets")
+    parser.add_argument("--quick", action="store_true", help="of the quick run")
+    parser.add_argument("--records", type=Path, help="folder of records (default: by kind of run)")
+    parser.add_argument("--number", type=int, default=30, metavar="N", help="records (default 30)")
+    parser.add_argument("--seed", type=int, default=0, help="which ones (default 0)")
+    parser.add_argument(
+        "--most-seconds", type=float, default=120.0, metavar="S",
+        help="only records that took at most so long (default 120)",
+    )  # fmt: skip
+    parser.set_defaults(command=_audit)
+
+
+# --- running ---
+
+
 def _run(options: argparse.Namespace) -> int:
-    settings = _settings(options, inner_limit=options.inner_limit, final_limit=options.final_limit)
+    settings = _settings(
+        options,
+        inner_limit=options.inner_limit,
+        final_limit=options.final_limit,
+        seeds=options.seeds,
+    )
     specs = wanted_specs(options.sets)
-    units = plan_units(specs, options.methods or tuple(METHODS), settings)
+    units = plan_units(specs, options.methods or options.default_methods, settings)
     if settings.quick and not options.methods:
-        units += plan_table1(specs)  # so that a quick run fills all three tables
+        units += plan_table1(specs)  # so that a quick run fills all tables
     return _start(units, specs, settings, options)
 
 
 def _table1(options: argparse.Namespace) -> int:
-    settings = _settings(options, table1_limit=options.limit)
+    settings = _settings(options, gap_limit=options.gap_limit, proof_limit=options.proof_limit)
     specs = wanted_specs(options.sets or TABLE1_SETS)
     units = plan_table1(specs, options.methods or tuple(TABLE1_METHODS))
     return _start(units, specs, settings, options)
 
 
-def _settings(options: argparse.Namespace, **limits: float | None) -> Settings:
-    changes = {name: value for name, value in limits.items() if value is not None}
-    make = presets.quick if options.quick else presets.full
-    return make(seed=options.seed, **changes)
+def _curves(options: argparse.Namespace) -> int:
+    settings, specs = _settings(options, seeds=1), wanted_specs(options.sets)
+    wanted = learning_curves.QUICK_ROWS if settings.quick else learning_curves.ROWS
+    units: list[Unit] = []
+    for name, spec in specs.items():
+        n_train = (spec.expect or (0, 0))[0] - (spec.test_rows or 0)
+        rows = learning_curves.sizes(min(n_train, settings.max_train or n_train), wanted)
+        methods = options.methods or options.default_methods
+        units += plan_units({name: spec}, methods, settings, rows)
+    return _start(units, specs, settings, options, "curves")
+
+
+def _missing(options: argparse.Namespace) -> int:
+    settings = _settings(options, seeds=1, hidden_shares=missing_features.SHARES)
+    specs = wanted_specs(options.sets)
+    units = plan_units(specs, options.methods or options.default_methods, settings)
+    return _start(units, specs, settings, options, "missing")
+
+
+def _settings(options: argparse.Namespace, **wanted: Any) -> Settings:
+    changes = {name: value for name, value in wanted.items() if value is not None}
+    return (presets.quick if options.quick else presets.full)(**changes)
 
 
 def _start(
-    units: Any, specs: dict[str, Spec], settings: Settings, options: argparse.Namespace
+    units: list[Unit],
+    specs: dict[str, Spec],
+    settings: Settings,
+    options: argparse.Namespace,
+    part: str = "records",
 ) -> int:
     failed = run(
         units,
         specs,
         options.data,
-        _records(options),
+        _records(options, part),
         settings,
         n_jobs=options.jobs,
         dask=options.dask,
@@ -139,8 +212,13 @@ def _start(
     return 1 if failed else 0
 
 
-def _records(options: argparse.Namespace) -> Path:
-    return options.records or RESULTS / ("quick" if options.quick else "full") / "records"
+def _records(options: argparse.Namespace, part: str = "records") -> Path:
+    if options.records:
+        return Path(options.records)
+    return RESULTS / ("quick" if options.quick else "full") / part
+
+
+# --- reading ---
 
 
 def _output(options: argparse.Namespace) -> Path:
@@ -149,19 +227,69 @@ def _output(options: argparse.Namespace) -> Path:
     return output
 
 
+def _beside(options: argparse.Namespace, part: str) -> list[Any]:
+    """Records of the learning curves or of missing features, in their folder beside the others."""
+    return list(read_records(_records(options).parent / part))
+
+
+def _curve_records(options: argparse.Namespace) -> list[Any]:
+    ordinary = list(read_records(_records(options)))
+    return learning_curves.with_last_points(_beside(options, "curves"), ordinary)
+
+
 def _tables(options: argparse.Namespace) -> int:
     from experiments import tables
 
-    sys.stdout.write(tables.write(list(read_records(_records(options))), _output(options)))
+    output = _output(options)
+    sys.stdout.write(tables.write(list(read_records(_records(options))), output))
+    _write_grids(learning_curves.grids(_curve_records(options)), output / "curves.md")
+    hidden = _beside(options, "missing")
+    if hidden:
+        _write_grids(missing_features.grids(hidden, LABELS), output / "missing.md")
     return 0
+
+
+def _write_grids(grids: list[Grid], path: Path) -> None:
+    if grids:
+        text = "\n".join(map(to_markdown, grids))
+        write_text(path, text)
+        sys.stdout.write(f"\n{text}")
 
 
 def _figures(options: argparse.Namespace) -> int:
     from experiments import figures
 
-    for path in figures.write(list(read_records(_records(options))), _output(options)):
+    records = list(read_records(_records(options)))
+    for path in figures.write(records, _curve_records(options), _output(options)):
         sys.stdout.write(f"{path}\n")
     return 0
+
+
+def _page(options: argparse.Namespace) -> int:
+    from experiments import page
+
+    records = list(read_records(_records(options)))
+    path = options.output or page.PAGE
+    page.write(records, _curve_records(options), _beside(options, "missing"), path)
+    sys.stdout.write(f"{path}\n")
+    return 0
+
+
+def _audit(options: argparse.Namespace) -> int:
+    records = list(read_records(_records(options)))
+    chosen = audit.choose(records, options.number, options.seed, options.most_seconds)
+    n_proved = sum(map(audit.is_proved, records))
+    sys.stdout.write(
+        f"{len(chosen)} of {n_proved} records with proved searches, of {len(records)} in all, "
+        f"those that took at most {options.most_seconds:g} s\n"
+    )
+    n_different = 0
+    for finding in audit.audit(chosen, options.data):
+        n_different += bool(finding.differing)
+        sys.stdout.write(f"{finding}\n")
+        sys.stdout.flush()
+    sys.stdout.write(f"{len(chosen) - n_different} of {len(chosen)} records are the same\n")
+    return 1 if n_different else 0
 
 
 def _compare(options: argparse.Namespace) -> int:

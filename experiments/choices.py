@@ -23,12 +23,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from experiments import settings as presets
-from experiments.protocol import HERE, Task, load, make_task, read_specs
+from experiments.protocol import HERE, N_FOLDS, Task, load, read_specs, task_of
 from marginbn import BayesianNetwork, enumerate_candidates, margin_problem, solve_structure
 from marginbn.classifiers.choosing import SCORINGS, HeldOut, choose, class_codes
 from marginbn.classifiers.committee import log_average, log_normalised
 from marginbn.data.encode import encode_training, with_class_column
-from marginbn.data.labelled import LabelledTable
+from marginbn.data.labelled import LabelledTable, stratified_folds
 
 JOURNAL = HERE / "results" / "choices" / "choices.jsonl"
 SETS = ("iris", "glass2", "diabetes", "corral", "heart", "glass", "cleve", "hepatitis")
@@ -122,7 +122,8 @@ def run(folder: Path, sets: list[str], seeds: list[int], n_folds: int) -> None:
     for name, seed, fold in wanted:
         if (name, seed, fold) not in done:
             data = load(read_specs()[name], folder)
-            task = make_task(data, fold, presets.full(seed=seed))
+            split = stratified_folds(data.labels, N_FOLDS, seed)[fold]
+            task = task_of(data, split, seed, presets.full())
             record = {"set": name, "seed": seed, "fold": fold}
             record |= measure(task, np.unique(data.labels))
             with JOURNAL.open("a", encoding="utf-8") as journal:

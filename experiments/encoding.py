@@ -1,16 +1,14 @@
 """Tables as number matrices, for the rivals that are not Bayesian networks.
 
-Two views of the same rows:
+Three views of the same rows:
 
-``StateIndicators``  each feature as a 0/1 column per state, numeric features cut into the same
-                     Fayyad-Irani bins as for the networks. The support vector machine gets this:
-                     the paper discretised all data beforehand, so its machine and its networks
-                     saw the same information, and between unordered states the only sensible
-                     distance is equal or different (squared distance = 2 x features that differ).
-``MixedMatrix``      numbers as they are, categories as codes. Gradient boosting and logistic
-                     regression get this: it is what a user would feed them today.
+``MixedMatrix``      numbers as they are, categories as codes: what a user feeds to boosting today
+``StateNumbers``     every feature as the number of its state, numeric features cut into the same
+                     Fayyad-Irani bins as for the networks
+``StateIndicators``  the same states, a 0/1 column each (squared distance of two rows = 2 x features
+                     in which they differ)
 
-Both learn from the rows given to ``fit`` only.
+All learn from the rows given to ``fit`` only.
 """
 
 from __future__ import annotations
@@ -20,10 +18,9 @@ from typing import Self
 import numpy as np
 from numpy.typing import NDArray
 
+from experiments.fitted import Matrix
 from marginbn import MDLPDiscretizer, Table
 from marginbn.exceptions import InputError
-
-Matrix = NDArray[np.float64]
 
 
 class MixedMatrix:
@@ -48,29 +45,37 @@ class MixedMatrix:
         )
 
 
-class StateIndicators:
-    """One 0/1 column per state seen in training; an unseen state is all zeros."""
+class StateNumbers:
+    """The number of every feature's state: of the bin, or of the category in alphabetical order."""
 
     def fit(self, table: Table, labels: NDArray[np.str_]) -> Self:
         self._mixed = MixedMatrix().fit(table)
         self._numeric = np.flatnonzero(~self._mixed.categorical_)
-        matrix = self._mixed.transform(table)
         if len(self._numeric):
+            matrix = self._mixed.transform(table)
             self._bins = MDLPDiscretizer().fit(matrix[:, self._numeric], labels)
-        self._states = [np.unique(column) for column in self._codes(matrix).T]
         return self
 
     def transform(self, table: Table) -> Matrix:
-        codes = self._codes(self._mixed.transform(table))
+        numbers = self._mixed.transform(table)
+        if len(self._numeric):
+            numbers[:, self._numeric] = self._bins.transform(numbers[:, self._numeric])
+        return numbers
+
+
+class StateIndicators:
+    """One 0/1 column per state seen in training; an unseen state is all zeros."""
+
+    def fit(self, table: Table, labels: NDArray[np.str_]) -> Self:
+        self._numbers = StateNumbers().fit(table, labels)
+        self._states = [np.unique(column) for column in self._numbers.transform(table).T]
+        return self
+
+    def transform(self, table: Table) -> Matrix:
+        numbers = self._numbers.transform(table)
         blocks = [
-            codes[:, [i]] == states
+            numbers[:, [i]] == states
             for i, states in enumerate(self._states)
             if len(states) > 1  # a constant tells nothing
         ]
-        return np.hstack([np.zeros((len(codes), 1)), *blocks]).astype(np.float64)
-
-    def _codes(self, matrix: Matrix) -> Matrix:
-        codes = matrix.copy()
-        if len(self._numeric):
-            codes[:, self._numeric] = self._bins.transform(matrix[:, self._numeric])
-        return codes
+        return np.hstack([np.zeros((len(numbers), 1)), *blocks]).astype(np.float64)

@@ -1,4 +1,4 @@
-"""Figures from records: anytime curves, accuracy scatter, critical differences.
+"""Figures from records: anytime curves, scatter, critical differences, learning curves.
 
 Each drawing function takes axes, returns them and computes nothing beyond what it draws.
 """
@@ -12,10 +12,19 @@ from typing import Any
 
 import numpy as np
 
-from experiments.methods import LABELS, METHODS
+from experiments import learning_curves
+from experiments.comparison import NAMES, methods_of
+from experiments.critical import Comparison, compare, p_text
+from experiments.methods import LABELS, TABLE1_METHODS
 from experiments.protocol import read_specs
 from experiments.records import Record, unit_of
-from experiments.results import Key, Result, collect, mean_ranks
+from experiments.results import (
+    HIGHER_IS_BETTER,
+    Results,
+    collect,
+    common_seeds,
+    shared_figures,
+)
 from marginbn.exceptions import MissingDependencyError
 from marginbn.files import replacing
 
@@ -25,13 +34,15 @@ FIRST_SECOND = 0.05
 COLOURS = {"objective": "#1f77b4", "bound": "#d62728"}
 
 
-def write(records: list[Record], output: Path) -> list[Path]:
-    """Draw what the records allow as SVG files; returns their paths."""
+def write(records: list[Record], curves: list[Record], output: Path) -> list[Path]:
+    """Draw what records and those of learning curves allow as SVG files; returns their paths."""
     pyplot = _pyplot()
     drawings: dict[str, Callable[[Any, list[Record]], Any]] = {
         "anytime": draw_anytime,
         "scatter": draw_scatter,
-        "critical_difference": draw_ranks,
+        "critical_accuracy": lambda pyplot, records: draw_ranks(pyplot, records, "accuracy"),
+        "critical_log_loss": lambda pyplot, records: draw_ranks(pyplot, records, "log_loss"),
+        "learning_curves": lambda pyplot, _: draw_learning(pyplot, curves),
     }
     written = []
     for name, draw in drawings.items():
@@ -64,14 +75,14 @@ def _pyplot() -> Any:
 
 def draw_anytime(pyplot: Any, records: list[Record]) -> Any:
     """Objective and bound over time of the problems behind table 1."""
-    hard = sorted((r for r in records if unit_of(r).is_table1), key=lambda r: str(unit_of(r)))
+    hard = sorted((r for r in records if unit_of(r).kind == "gap"), key=lambda r: str(unit_of(r)))
     if not hard:
         return None
     n_columns = min(4, len(hard))
     figure, axes = _grid(pyplot, len(hard), n_columns, 3.0)
     for ax, record in zip(axes, hard, strict=True):
         unit = unit_of(record)
-        title = f"{unit.dataset}, {LABELS[unit.method.removeprefix('gap-')]}"
+        title = f"{unit.dataset}, {TABLE1_METHODS[unit.method].label}"
         plot_trace(record["search"]["trace"], ax).set_title(title, fontsize=9)
     axes[0].legend(fontsize=8)
     return figure
@@ -107,29 +118,32 @@ def _show_the_gap(trace: list[list[Any]], ax: Axes) -> None:
 def draw_scatter(pyplot: Any, records: list[Record]) -> Any:
     """Accuracy of SM against every rival, one point per data set."""
     results, names = collect(records), list(read_specs())
-    rivals = [m for m in METHODS if m != "sm" and _common(results, m, names)]
+    rivals = [
+        m
+        for m in methods_of(results)
+        if m != "sm" and any(common_seeds(results, n, ("sm", m)) for n in names)
+    ]
     if not rivals:
         return None
-    figure, axes = _grid(pyplot, len(rivals), min(4, len(rivals)), 3.0)
+    figure, axes = _grid(pyplot, len(rivals), min(4, len(rivals)), 3.2)
     for ax, rival in zip(axes, rivals, strict=True):
-        common = _common(results, rival, names)
-        ours, theirs = ([results[n, m].mean for n in common] for m in ("sm", rival))
-        plot_accuracies(ours, theirs, LABELS[rival], ax)
+        plot_scatter(results, "sm", rival, ax)
     return figure
 
 
-def _common(results: dict[Key, Result], rival: str, names: list[str]) -> list[str]:
-    return [n for n in names if (n, "sm") in results and (n, rival) in results]
-
-
-def plot_accuracies(ours: list[float], theirs: list[float], rival: str, ax: Axes) -> Axes:
-    """Points above the diagonal are data sets on which SM is better."""
-    low = min(ours + theirs) - 2
-    ax.plot([low, 101], [low, 101], color="#999999", lw=0.8)
-    ax.scatter(theirs, ours, s=14, color=COLOURS["objective"])
-    better = sum(a > b for a, b in zip(ours, theirs, strict=True))
-    worse = sum(a < b for a, b in zip(ours, theirs, strict=True))
-    ax.set(xlabel=f"{rival}, %", ylabel="SM, %", title=f"better {better}, worse {worse}")
+def plot_scatter(results: Results, method: str, rival: str, ax: Axes) -> Axes:
+    """Points above the diagonal are data sets on which `method` is better."""
+    figures = shared_figures(results, [method, rival], "accuracy")
+    sets = sorted({name for name, _ in figures})
+    ours, theirs = (np.array([100 * figures[n, m] for n in sets]) for m in (method, rival))
+    low = min(ours.min(), theirs.min()) - 2
+    ax.plot([low, 101], [low, 101], color="0.7", lw=1)
+    ax.scatter(theirs, ours, s=12, color=COLOURS["objective"])
+    ax.set_xlabel(f"{LABELS[rival]}, accuracy in %", fontsize=8)
+    ax.set_ylabel(f"{LABELS[method]}, accuracy in %", fontsize=8)
+    ax.tick_params(labelsize=7)
+    better, worse = int((ours > theirs + 1e-9).sum()), int((ours < theirs - 1e-9).sum())
+    ax.set_title(f"better {better}, worse {worse}", fontsize=9)
     ax.set_aspect("equal")
     return ax
 
@@ -137,43 +151,31 @@ def plot_accuracies(ours: list[float], theirs: list[float], rival: str, ax: Axes
 # --- critical differences ---
 
 
-def draw_ranks(pyplot: Any, records: list[Record]) -> Any:
-    """Mean ranks over the data sets that all methods finished (Demsar 2006)."""
-    results, names = collect(records), list(read_specs())
-    methods = [m for m in METHODS if any((n, m) in results for n in names)]
-    ranks, n_sets = mean_ranks(results, methods, names)
-    if n_sets < 2 or len(methods) < 3:
+def draw_ranks(pyplot: Any, records: list[Record], measure: str) -> Any:
+    """Mean ranks over the data sets that all methods have."""
+    results = collect(records)
+    methods = methods_of(results)
+    figures = shared_figures(results, methods, measure)
+    comparison = compare(figures, methods, HIGHER_IS_BETTER[measure])
+    if comparison is None:
         return None
-    figure, ax = pyplot.subplots(figsize=(8, 1.2 + 0.25 * len(methods)))
-    labelled = {LABELS[m]: rank for m, rank in ranks.items()}
-    plot_ranks(labelled, critical_difference(len(methods), n_sets), ax)
-    ax.set_title(f"mean ranks over {n_sets} data sets", fontsize=9, pad=14)
+    figure, ax = pyplot.subplots(figsize=(9, 1.4 + 0.22 * len(methods)))
+    plot_ranks(comparison, ax)
+    ax.set_title(
+        f"{NAMES[measure].removesuffix(' in %')}: mean ranks over {comparison.n_sets} data sets, "
+        f"Friedman p {p_text(comparison.friedman)}; bars join methods that do not differ\n"
+        "(Wilcoxon with Holm's correction, 5 %)",
+        fontsize=8,
+        pad=14,
+    )
     return figure
 
 
-def critical_difference(n_methods: int, n_sets: int, level: float = 0.05) -> float:
-    """Nemenyi: q / sqrt(2) sqrt(k (k + 1) / (6 n)), q of the studentised range."""
-    from scipy.stats import studentized_range
-
-    quantile = studentized_range.ppf(1 - level, n_methods, np.inf) / math.sqrt(2)
-    return float(quantile * math.sqrt(n_methods * (n_methods + 1) / (6 * n_sets)))
-
-
-def cliques(ranks: list[float], difference: float) -> list[tuple[int, int]]:
-    """Maximal runs (first, last) of sorted ranks that do not differ by the critical difference."""
-    runs: list[tuple[int, int]] = []
-    for first, rank in enumerate(ranks):
-        last = max(j for j, other in enumerate(ranks) if other - rank <= difference)
-        if last > first and (not runs or last > runs[-1][1]):
-            runs.append((first, last))
-    return runs
-
-
-def plot_ranks(ranks: dict[str, float], difference: float, ax: Axes) -> Axes:
+def plot_ranks(comparison: Comparison, ax: Axes) -> Axes:
     """Ranks on a line, the best on the left; bars join methods that do not differ."""
-    ordered = sorted(ranks.items(), key=lambda item: item[1])
+    ordered = list(comparison.ranks.items())
     n, half = len(ordered), math.ceil(len(ordered) / 2)
-    bars = cliques([rank for _, rank in ordered], difference)
+    bars = comparison.cliques()
     top = -0.25 * len(bars) - 0.4
     for i, (name, rank) in enumerate(ordered):
         left = i < half
@@ -181,16 +183,53 @@ def plot_ranks(ranks: dict[str, float], difference: float, ax: Axes) -> Axes:
         edge = 0.6 if left else n + 0.4
         ax.plot([rank, rank, edge], [0, level, level], color="black", lw=0.8)
         side = "right" if left else "left"
-        ax.text(edge, level, f" {name} ({rank:.2f}) ", ha=side, va="center", fontsize=9)
+        ax.text(edge, level, f" {LABELS[name]} ({rank:.2f}) ", ha=side, va="center", fontsize=9)
     for i, (first, last) in enumerate(bars):
         height = -0.25 * (i + 1)
         ax.plot([ordered[first][1], ordered[last][1]], [height, height], color="black", lw=3)
+    difference = comparison.nemenyi
     ax.plot([1, 1 + difference], [0.9, 0.9], color=COLOURS["bound"], lw=2)
-    ax.text(1 + difference / 2, 1.0, f"critical difference {difference:.2f}", fontsize=8)
+    ax.text(1, 1.0, f"Nemenyi's critical difference {difference:.2f}", fontsize=8)
     ax.plot([1, n], [0, 0], color="black", lw=1)
     for k in range(1, n + 1):
         ax.text(k, 0.15, str(k), ha="center", fontsize=8)
     ax.axis("off")
+    return ax
+
+
+# --- learning curves ---
+
+
+def draw_learning(pyplot: Any, records: list[Record]) -> Any:
+    """Accuracy and log loss against training rows, one column per data set."""
+    curves = learning_curves.collect(records)
+    sets = list(dict.fromkeys(name for name, _ in curves))
+    if not sets:
+        return None
+    figure, axes = pyplot.subplots(
+        2, len(sets), figsize=(3.4 * len(sets), 6), squeeze=False, sharex="col"
+    )
+    for column, name in enumerate(sets):
+        for row, measure in enumerate(learning_curves.MEASURES):
+            plot_learning(curves, name, measure, axes[row][column])
+        axes[0][column].set_title(name, fontsize=9)
+        axes[1][column].set_xlabel("training rows", fontsize=8)
+    axes[0][-1].legend(fontsize=7)
+    figure.set_layout_engine("constrained")
+    return figure
+
+
+def plot_learning(curves: learning_curves.Curves, name: str, measure: str, ax: Axes) -> Axes:
+    """One line per method."""
+    factor = 100 if measure == "accuracy" else 1
+    for (dataset, method), points in curves.items():
+        if dataset == name:
+            rows = sorted(points)
+            values = [factor * points[r][measure] for r in rows]
+            ax.plot(rows, values, marker="o", ms=3, lw=1.2, label=LABELS[method])
+    ax.set_xscale("log")
+    ax.set_ylabel(NAMES[measure], fontsize=8)
+    ax.tick_params(labelsize=7)
     return ax
 
 

@@ -1,46 +1,131 @@
-"""The methods that are compared, each a function from a :class:`Task` to an :class:`Outcome`.
+"""The methods that are compared, each a function from a :class:`Task` to a :class:`Fitted`.
 
-    nb    naive Bayes                          sm    exact soft margin, gamma and parents validated
-    tan   tree-augmented naive Bayes           sbm   exact binary soft margin, the same
-    mdl   exact MDL, 1 or 2 parents validated  svm   support vector machine, RBF kernel
-    bdeu  exact BDeu augmented naive Bayes     hgb   gradient boosting     lr   logistic regression
-
-``gap-sm`` and ``gap-sbm`` are the searches behind table 1: no validation, nothing is predicted.
-A method sees the test features only to predict them and never the test labels.
+A method sees the test features only to predict them and never the test labels. One thread each.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
+from importlib.util import find_spec
 
-from experiments.networks import bdeu, largest_margin, max_margin, mdl, naive_bayes, tan
-from experiments.outcome import Outcome
-from experiments.protocol import Task
-from experiments.rivals import boosting, logistic, support_vectors
+from experiments import machines, networks, rivals, searches
+from experiments.fitted import Fitted
+from experiments.networks import PAPER, PROVED, Network
+from experiments.protocol import TABLE1_SETS, Spec, Task
+from experiments.settings import FIRST_SEED, Settings
+from marginbn.exceptions import InputError, MissingDependencyError
 
-METHODS: dict[str, Callable[[Task], Outcome]] = {
-    "nb": naive_bayes,
-    "tan": tan,
-    "mdl": mdl,
-    "sm": max_margin("multiclass"),
-    "sbm": max_margin("binary"),
-    "svm": support_vectors,
-    "bdeu": bdeu,
-    "hgb": boosting,
-    "lr": logistic,
+
+@dataclass(frozen=True)
+class Method:
+    """A method: its name in tables, how it fits, and what it takes.
+
+    Parameters
+    ----------
+    label
+        Name in tables.
+    fit
+        Task to Fitted.
+    speed
+        "fast": fits in seconds where data sets are small, and gets several seeds there. "search":
+        the same but for the sets of table 1. "slow": one seed.
+    cost
+        Rough factor of its time; for rivals, see :mod:`experiments.workload`.
+    needs
+        Package it is made of.
+    is_paper
+        One of the six methods of the paper's tables.
+    is_extra
+        Run only where it is asked for by name.
+    """
+
+    label: str
+    fit: Callable[[Task], Fitted]
+    speed: str = "fast"
+    cost: float = 0.1
+    needs: str = ""
+    is_paper: bool = False
+    is_extra: bool = False
+
+    def require(self, name: str) -> None:
+        """Say what is missing, before any work is done."""
+        remedy = "or name other methods with --methods"
+        if self.needs and find_spec(self.needs) is None:
+            raise MissingDependencyError(
+                f"the method {name} needs {self.needs}: "
+                f'pip install "marginbn[experiments]", {remedy}'
+            )
+        if isinstance(self.fit, Network):
+            try:
+                self.fit.make()
+            except (AttributeError, TypeError) as error:
+                raise InputError(
+                    f"the method {name} needs a newer marginbn ({error}): upgrade, {remedy}"
+                ) from error
+
+    def seeds(self, spec: Spec, settings: Settings) -> list[int]:
+        """The seeds it gets on a data set."""
+        hard = self.speed == "slow" or (self.speed == "search" and spec.name in TABLE1_SETS)
+        n_seeds = settings.seeds if spec.is_small and not hard else 1
+        return [FIRST_SEED + k for k in range(n_seeds)]
+
+
+_CONDITIONAL = {"parameters": "conditional", "bins": "ordinal", "missing": "drop"}
+_ALL = {"time_limit": None}  # every candidate is tried, whatever the machine does besides
+
+
+def _conditional(margin: str) -> Network:
+    return Network("MaxMarginBNClassifier", {"margin": margin, **_CONDITIONAL, **PROVED})
+
+
+METHODS: dict[str, Method] = {
+    "nb": Method("NB", Network("NaiveBayesClassifier", PAPER), is_paper=True),
+    "tan": Method("TAN", Network("TANClassifier", PAPER), is_paper=True),
+    "mdl": Method("MDL", networks.mdl, is_paper=True),
+    "sm": Method("SM", networks.max_margin("multiclass"), "search", is_paper=True),
+    "sbm": Method("SBM", networks.max_margin("binary"), "search", is_paper=True),
+    "svm": Method("SVM (paper)", machines.support_vectors(machines.state_numbers), is_paper=True),
+    "svm-raw": Method("SVM (raw)", machines.support_vectors(machines.raw_inputs), "slow"),
+    "svm-indicators": Method(
+        "SVM (indicators)", machines.support_vectors(machines.state_indicators), is_extra=True
+    ),
+    "bdeu": Method("BDeu", networks.bdeu),
+    "a1de": Method("A1DE", Network("A1DEClassifier", PAPER), cost=0.2),
+    "sm-conditional": Method("SM conditional", _conditional("multiclass"), "search"),
+    "sbm-conditional": Method("SBM conditional", _conditional("binary"), "search"),
+    "bn": Method("BNClassifier", Network("BNClassifier", _ALL), cost=5.0),
+    "bn-average": Method(
+        "BN average", Network("BNClassifier", {"average": True, **_ALL}), cost=5.0
+    ),
+    "logistic": Method("logistic", rivals.logistic, cost=3.0),
+    "hgb": Method("HistGradientBoosting", rivals.hist_boosting, cost=0.5),
+    "lightgbm": Method("LightGBM", rivals.light_boosting, cost=0.3, needs="lightgbm"),
+    "lightgbm-tuned": Method(
+        "LightGBM tuned", rivals.tuned_light_boosting, "slow", 5.0, "lightgbm"
+    ),
+    "catboost": Method("CatBoost", rivals.cat_boosting, "slow", 20.0, "catboost"),
+    "ebm": Method("EBM", rivals.explainable_boosting, "slow", 30.0, "interpret"),
+    "forest": Method("random forest", rivals.random_forest, cost=2.0),
 }
-TABLE1_METHODS: dict[str, Callable[[Task], Outcome]] = {
-    "gap-sm": largest_margin("multiclass"),
-    "gap-sbm": largest_margin("binary"),
+TABLE1_METHODS: dict[str, Method] = {
+    "gap-sm": Method("SM", searches.largest_margin("multiclass")),
+    "gap-sbm": Method("SBM", searches.largest_margin("binary")),
+    "proof-sm": Method("SM", searches.proved_margin("multiclass")),
+    "proof-sbm": Method("SBM", searches.proved_margin("binary")),
 }
-LABELS = {
-    "nb": "NB",
-    "tan": "TAN",
-    "mdl": "MDL",
-    "sm": "SM",
-    "sbm": "SBM",
-    "svm": "SVM",
-    "bdeu": "BDeu",
-    "hgb": "boosting",
-    "lr": "logistic",
+LABELS = {name: method.label for name, method in METHODS.items()}
+DEFAULT = tuple(name for name, method in METHODS.items() if not method.is_extra)
+OF_PAPER = tuple(name for name, method in METHODS.items() if method.is_paper)
+SAME_PROBLEM = {
+    "sbm": "sm",
+    "sbm-conditional": "sm-conditional",
+    "gap-sbm": "gap-sm",
+    "proof-sbm": "proof-sm",
 }
+"""With two classes the first is the second: it is not run, and tables show the other's figures."""
+
+
+def is_needed(method: str, spec: Spec) -> bool:
+    """False where a method is another one on this data set."""
+    return not (spec.margins_are_one and method in SAME_PROBLEM)

@@ -8,56 +8,34 @@ what they do by default; logistic regression gets the mean or the mode of the tr
 
 from __future__ import annotations
 
-import time
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from experiments.accuracy import SEED, Comparison, make_settings
-from experiments.accuracy_table import (
-    Figures,
-    Records,
-    check_same_rows,
-    common_sets,
-    markdown,
-    mean_over_folds,
-)
-from experiments.contenders import CONTENDERS
-from experiments.forecast import judge
+from experiments.fitted import Fitted, judge
 from experiments.protocol import Task
-from experiments.records import Record, Unit
+from experiments.records import Record, unit_of
+from experiments.render import MISSING, Cell, Grid
 from marginbn import Table
 from marginbn.data.columns import Column
-from marginbn.exceptions import InputError
 
 SETS = ("heart", "diabetes", "lymphography", "vehicle", "glass", "segment", "chess", "nursery")
 METHODS = ("bn", "bn-average", "tan", "nb", "hgb", "lightgbm", "logistic")
-SHARES = (0.0, 0.1, 0.3, 0.5)
+SHARES = (0.1, 0.3, 0.5)
 YARDSTICKS = ("tan", "hgb")
 """The better of these two is what a network with missing features is measured against."""
 
 
-def compare_missing(seed: int = SEED) -> Comparison:
-    return Comparison(measure_missing, make_settings(seed), {"seed": seed, "shares": list(SHARES)})
-
-
-def measure_missing(unit: Unit, task: Task) -> Record:
-    """Fit once, predict the test rows with every share of their values hidden."""
-    start = time.perf_counter()
-    fitted = CONTENDERS[unit.method].fit(task)
-    seconds = {"fit": round(time.perf_counter() - start, 3)}
-    levels = hiding_levels(task.test, task.settings.seed + unit.fold)
-    shares: dict[str, Any] = {}
-    for share in SHARES:
-        before = time.perf_counter()
-        answer = fitted.answer(hide(task.test, levels < share))
-        seconds[f"predict {share}"] = round(time.perf_counter() - before, 3)
-        shares[str(share)] = judge(fitted, answer, task.test_labels)
-    seconds["total"] = round(time.perf_counter() - start, 3)
-    accuracy = shares[str(SHARES[0])]["accuracy"]
-    return {"accuracy": accuracy, "shares": shares, "seconds": seconds, "chosen": fitted.chosen}
+def predict_with_hidden(fitted: Fitted, task: Task) -> dict[str, Any]:
+    """The measures with every share of the test values hidden."""
+    levels = hiding_levels(task.test, task.seed + task.about.get("fold", 0))
+    found = {}
+    for share in task.settings.hidden_shares:
+        posterior, labels = fitted.predict(hide(task.test, levels < share))
+        found[str(share)] = judge(fitted.classes, posterior, labels, task.test_labels)
+    return found
 
 
 def hiding_levels(table: Table, seed: int) -> NDArray[np.float64]:
@@ -77,54 +55,75 @@ def _hide_in_column(column: Column, hidden: NDArray[np.bool_]) -> Column:
     return Column.categorical(column.name, np.where(hidden, -1, column.codes), column.categories)
 
 
-def render(records: Records, methods: Sequence[str], of: str) -> str:
-    """One Markdown table per share, and `of` beside the better of the yardsticks."""
-    absent = sorted({of, *methods} - {unit.method for unit in records})
-    if absent:
-        raise InputError(f"RECORDS has no record of {', '.join(absent)}")
-    check_same_rows(records)
-    shares = [str(s) for s in SHARES]
-    losses = {s: mean_over_folds(records, ("shares", s, "log_loss")) for s in shares}
-    hits = {s: mean_over_folds(records, ("shares", s, "accuracy")) for s in shares}
-    parts = [_share_table(s, hits[s], losses[s], methods) for s in shares]
-    if set(YARDSTICKS) <= set(methods):
-        parts.append(_against_yardsticks(losses, of))
-    return "\n\n".join(parts) + "\n"
+Losses = dict[tuple[str, str], dict[str, float]]
+"""Accuracy and log loss by data set and method."""
 
 
-def _share_table(share: str, hits: Figures, losses: Figures, methods: Sequence[str]) -> str:
-    sets = common_sets(losses, methods)
-    rows = [[name, *(_cell(hits[name, m], losses[name, m]) for m in methods)] for name in sets]
-    if sets:
-        means = [
-            _cell(*(float(np.mean([f[name, m] for name in sets])) for f in (hits, losses)))
-            for m in methods
-        ]
-        rows.append(["mean", *means])
-    head = f"{_percent(share)} of the values missing: accuracy / log loss."
-    return f"{head}\n\n" + markdown(["data set", *(CONTENDERS[m].label for m in methods)], rows)
+def grids(records: list[Record], labels: dict[str, str], of: str = "bn") -> list[Grid]:
+    """One table per share, none hidden first, and `of` beside the better of the yardsticks."""
+    by_share = {share: _means(records, share) for share in ("0", *map(str, SHARES))}
+    found = {method for _, method in by_share["0"]}
+    methods = [m for m in METHODS if m in found]
+    made = [_share_grid(share, means, methods, labels) for share, means in by_share.items()]
+    if {of, *YARDSTICKS} <= found:
+        made.append(_against_yardsticks(by_share, of, labels))
+    return made
+
+
+def _means(records: list[Record], share: str) -> Losses:
+    """Mean over folds and seeds of every (data set, method) that has all its folds."""
+    groups: dict[tuple[str, str], list[Record]] = {}
+    for record in records:
+        if "hidden" in record:
+            unit = unit_of(record)
+            groups.setdefault((unit.dataset, unit.method), []).append(record)
+    means = {}
+    for key, group in groups.items():
+        if len(group) % group[0]["split"]["folds_run"] == 0:
+            entries = [r if share == "0" else r["hidden"][share] for r in group]
+            means[key] = {
+                m: float(np.mean([e[m] for e in entries])) for m in ("accuracy", "log_loss")
+            }
+    return means
+
+
+def _common(means: Losses, methods: Sequence[str]) -> list[str]:
+    names = dict.fromkeys(name for name, _ in means)
+    return [name for name in names if all((name, m) in means for m in methods)]
+
+
+def _share_grid(share: str, means: Losses, methods: list[str], labels: dict[str, str]) -> Grid:
+    sets = _common(means, methods)
+    rows = [(name, tuple(_cell([means[name, m]]) for m in methods)) for name in sets]
+    rows.append(("mean", tuple(_cell([means[name, m] for name in sets]) for m in methods)))
+    title = f"{_percent(share)} of the values missing: accuracy / log loss"
+    return Grid(title, ("data set", *(labels[m] for m in methods)), tuple(rows))
 
 
 def _percent(share: str) -> str:
     return f"{100 * float(share):.0f} %"
 
 
-def _cell(hit_rate: float, loss: float) -> str:
-    return f"{100 * hit_rate:.2f} / {loss:.3f}"
+def _cell(entries: list[dict[str, float]]) -> Cell:
+    if not entries:
+        return Cell(MISSING)
+    hit_rate, loss = (float(np.mean([e[m] for e in entries])) for m in ("accuracy", "log_loss"))
+    return Cell(f"{100 * hit_rate:.2f} / {loss:.3f}")
 
 
-def _against_yardsticks(losses: dict[str, Figures], of: str) -> str:
+def _against_yardsticks(by_share: dict[str, Losses], of: str, labels: dict[str, str]) -> Grid:
     """Mean log loss of `of` and of the better yardstick on every set, and their ratio."""
     rows = []
-    for share, figures in losses.items():
-        sets = common_sets(figures, [of, *YARDSTICKS])
+    for share, means in by_share.items():
+        sets = _common(means, [of, *YARDSTICKS])
         if not sets:
             continue
-        own = np.array([figures[s, of] for s in sets])
-        best = np.array([min(figures[s, m] for m in YARDSTICKS) for s in sets])
+        own = np.array([means[s, of]["log_loss"] for s in sets])
+        best = np.array([min(means[s, m]["log_loss"] for m in YARDSTICKS) for s in sets])
         cells = [str(len(sets)), f"{own.mean():.4f}", f"{best.mean():.4f}"]
         excess = (own.mean() / best.mean() - 1, np.mean(own / best) - 1)
-        rows.append([_percent(share), *cells, *(f"{100 * e:+.1f} %" for e in excess)])
-    names = " and ".join(CONTENDERS[m].label for m in YARDSTICKS)
-    columns = ["missing", "sets", CONTENDERS[of].label, "better", "of means", "mean by set"]
-    return f"Log loss beside the better of {names} on each set.\n\n" + markdown(columns, rows)
+        cells += [f"{100 * e:+.1f} %" for e in excess]
+        rows.append((_percent(share), tuple(map(Cell, cells))))
+    names = " and ".join(labels[m] for m in YARDSTICKS)
+    header = ("missing", "data sets", labels[of], "better", "of means", "mean by set")
+    return Grid(f"Log loss beside the better of {names} on each set", header, tuple(rows))

@@ -1,30 +1,21 @@
 """The Bayesian networks among the methods.
 
 They get the table as it is: numeric features are discretised by the estimators, from the rows
-that each fit sees.
+that each fit sees. Those of the paper use its data preparation, the others their defaults.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
-from experiments.outcome import (
-    Outcome,
-    Stopwatch,
-    best_setting,
-    describe_search,
-    score,
-    short,
-)
+import numpy as np
+
+import marginbn
+from experiments.fitted import Fitted, best_setting, describe_search, require_finished, short
 from experiments.protocol import Task
-from marginbn import (
-    GenerativeBNClassifier,
-    MaxMarginBNClassifier,
-    MaxMarginBNClassifierCV,
-    NaiveBayesClassifier,
-    TANClassifier,
-)
+from marginbn import GenerativeBNClassifier, MaxMarginBNClassifierCV
 
 PAPER: dict[str, Any] = {
     "missing": "drop",
@@ -42,15 +33,47 @@ DEEP_FEATURES = 15
 """With at most so many features dynamic programming also solves BDeu with three parents."""
 
 
-def naive_bayes(task: Task) -> Outcome:
-    return _fit_and_predict(NaiveBayesClassifier(**PAPER), task, Stopwatch())
+@dataclass(frozen=True)
+class Network:
+    """One of marginbn's estimators by name, with its options; called with a task it fits."""
+
+    class_name: str
+    options: dict[str, Any] = field(default_factory=dict)
+
+    def make(self) -> Any:
+        """A new estimator; AttributeError or TypeError if this version of marginbn lacks it."""
+        return getattr(marginbn, self.class_name)(**self.options)
+
+    def __call__(self, task: Task) -> Fitted:
+        classifier = self.make()
+        known = classifier.get_params()
+        if "random_state" in known:
+            classifier.set_params(random_state=task.seed)
+        if known.get("time_limit") is not None:  # a search, whose limit is that of final searches
+            classifier.set_params(time_limit=task.settings.final_limit)
+        classifier.fit(task.train, task.labels)
+        kind = getattr(classifier, "chosen_", None)
+        return as_fitted(classifier, chosen={} if kind is None else {"structure": kind})
 
 
-def tan(task: Task) -> Outcome:
-    return _fit_and_predict(TANClassifier(**PAPER), task, Stopwatch())
+def as_fitted(
+    classifier: Any,
+    *,
+    chosen: dict[str, Any] | None = None,
+    validation: list[dict[str, Any]] | None = None,
+) -> Fitted:
+    require_finished(classifier)
+    search = describe_search(classifier) if hasattr(classifier, "result_") else {}
+    return Fitted(
+        np.asarray(classifier.classes_).astype(str),
+        classifier.predict_proba,
+        chosen=chosen or {},
+        validation=validation or [],
+        search=search,
+    )
 
 
-def mdl(task: Task) -> Outcome:
+def mdl(task: Task) -> Fitted:
     """The paper's generative rival: same candidates as the soft margin, MDL score."""
 
     def make(limit: float, max_parents: int) -> GenerativeBNClassifier:
@@ -61,7 +84,7 @@ def mdl(task: Task) -> Outcome:
     return _validated_network(make, PARENTS, task)
 
 
-def bdeu(task: Task) -> Outcome:
+def bdeu(task: Task) -> Fitted:
     """Every feature has the class as parent, so the class has none; BDeu chooses the rest."""
     arcs = [(0, i) for i in range(1, task.train.n_columns + 1)]
 
@@ -83,9 +106,31 @@ def bdeu_parents(n_features: int) -> tuple[int, ...]:
     return (2, 3) if n_features <= DEEP_FEATURES else (2,)
 
 
-def max_margin(margin: str) -> Callable[[Task], Outcome]:
-    def run(task: Task) -> Outcome:
-        settings, watch = task.settings, Stopwatch()
+def _validated_network(
+    make: Callable[[float, int], GenerativeBNClassifier], parents: Sequence[int], task: Task
+) -> Fitted:
+    """Choose the parent limit on the inner splits, then learn from the whole training part."""
+    entries = []
+    for k in parents if len(parents) > 1 else ():
+        scores, gaps = [], []
+        for fit_rows, held_out in task.inner:
+            classifier = make(task.settings.inner_limit, k)
+            classifier.fit(task.train.take(fit_rows), task.labels[fit_rows])
+            require_finished(classifier)
+            hits = classifier.predict(task.train.take(held_out)) == task.labels[held_out]
+            scores.append(short(np.mean(hits)))
+            gaps.append(classifier.gap_)
+        entries.append({"max_parents": k, "scores": scores, "max_gap": max(gaps)})
+    best = best_setting(entries)["max_parents"] if entries else parents[0]
+    final = make(task.settings.final_limit, best).fit(task.train, task.labels)
+    return as_fitted(final, chosen={"max_parents": best}, validation=entries)
+
+
+def max_margin(margin: str) -> Callable[[Task], Fitted]:
+    """gamma and parents validated; each search starts from the answer of the larger gamma."""
+
+    def run(task: Task) -> Fitted:
+        settings = task.settings
         classifier = MaxMarginBNClassifierCV(
             margin=margin,
             gammas=settings.gammas,
@@ -94,21 +139,12 @@ def max_margin(margin: str) -> Callable[[Task], Outcome]:
             inner_time_limit=settings.inner_limit,
             time_limit=settings.final_limit,
             total_time_limit=None,
-            random_state=settings.seed,
+            random_state=task.seed,
             **PROVED,
             **PAPER,
         ).fit(task.train, task.labels)
-        watch.lap("learn")
-        predicted = classifier.predict(task.test)
-        watch.lap("predict")
-        watch.seconds["validate"] = watch.seconds["learn"] - classifier.result_.seconds
-        return Outcome(
-            predicted,
-            {"gamma": classifier.gamma_, "max_parents": classifier.max_parents_},
-            _margin_validation(classifier),
-            describe_search(classifier),
-            watch.seconds,
-        )
+        chosen = {"gamma": classifier.gamma_, "max_parents": classifier.max_parents_}
+        return as_fitted(classifier, chosen=chosen, validation=_margin_validation(classifier))
 
     return run
 
@@ -125,57 +161,3 @@ def _margin_validation(classifier: MaxMarginBNClassifierCV) -> list[dict[str, An
         }
         for s in range(len(results["gamma"]))
     ]
-
-
-def largest_margin(margin: str) -> Callable[[Task], Outcome]:
-    """Table 1: one search on the training part with the paper's candidates, two parents."""
-
-    def run(task: Task) -> Outcome:
-        settings, watch = task.settings, Stopwatch()
-        classifier = MaxMarginBNClassifier(
-            margin=margin,
-            gamma=settings.table1_gamma,
-            max_parents=max(PARENTS),
-            time_limit=settings.table1_limit,
-            random_state=settings.seed,
-            **PROVED,
-            **PAPER,
-        ).fit(task.train, task.labels)
-        watch.lap("learn")
-        chosen = {"gamma": settings.table1_gamma, "max_parents": max(PARENTS)}
-        return Outcome(None, chosen, search=describe_search(classifier), seconds=watch.seconds)
-
-    return run
-
-
-def _validated_network(
-    make: Callable[[float, int], GenerativeBNClassifier], parents: Sequence[int], task: Task
-) -> Outcome:
-    """Choose the parent limit on the inner splits, then learn from the whole training part."""
-    watch, entries = Stopwatch(), []
-    for k in parents if len(parents) > 1 else ():
-        scores, gaps = [], []
-        for fit_rows, held_out in task.inner:
-            classifier = make(task.settings.inner_limit, k)
-            scores.append(score(classifier, task.train, task.labels, fit_rows, held_out))
-            gaps.append(classifier.gap_)
-        entries.append({"max_parents": k, "scores": scores, "max_gap": max(gaps)})
-    watch.lap("validate")
-    best = best_setting(entries)["max_parents"] if entries else parents[0]
-    final = make(task.settings.final_limit, best)
-    return _fit_and_predict(final, task, watch, {"max_parents": best}, entries)
-
-
-def _fit_and_predict(
-    classifier: Any,
-    task: Task,
-    watch: Stopwatch,
-    chosen: dict[str, Any] | None = None,
-    validation: list[dict[str, Any]] | None = None,
-) -> Outcome:
-    classifier.fit(task.train, task.labels)
-    watch.lap("fit")
-    predicted = classifier.predict(task.test)
-    watch.lap("predict")
-    search = describe_search(classifier)
-    return Outcome(predicted, chosen or {}, validation or [], search, watch.seconds)

@@ -1,10 +1,15 @@
-"""Units of work and their records: one JSON file each, complete or not there at all."""
+"""Units of work and their records: one file of JSON lines per data set and method.
+
+A line is written in one piece and ends with a newline. So a run that is killed leaves at most one
+torn line, the last of a file; readers pass it over, and the next run cuts it off before it writes.
+A unit may have several lines, where a search went on under a larger limit: the last one counts.
+"""
 
 from __future__ import annotations
 
 import json
 import math
-import re
+import os
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,52 +18,58 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from experiments.methods import TABLE1_METHODS
 from marginbn.exceptions import InputError
-from marginbn.files import write_text
 
 Record = dict[str, Any]
 
-VOLATILE = ("seconds", "versions", "machine")
+VOLATILE = ("seconds", "origin")
 """What may differ between two runs of the same unit; inside "search" also the times."""
 VOLATILE_SEARCH = ("seconds", "trace")
 
 
 @dataclass(frozen=True, order=True)
 class Unit:
-    """One method on one outer fold of one data set."""
+    """One method on one outer fold of one data set, dealt by a seed; perhaps with fewer rows."""
 
     dataset: str
     method: str
-    fold: int
+    seed: int
+    fold: int = 0
+    rows: int | None = None
 
     @property
-    def is_table1(self) -> bool:
-        return self.method in TABLE1_METHODS
+    def kind(self) -> str:
+        """Either "gap" or "proof" for the searches behind table 1, else "accuracy"."""
+        kind, _, rest = self.method.partition("-")
+        return kind if kind in ("gap", "proof") and rest else "accuracy"
 
     def path(self, folder: Path) -> Path:
-        """Where its record belongs."""
-        return folder / self.dataset / f"{self.method}.{self.fold}.json"
+        """The file its record belongs into."""
+        return folder / self.dataset / f"{self.method}.jsonl"
+
+    @property
+    def told(self) -> dict[str, Any]:
+        """As JSON values."""
+        told = {k: getattr(self, k) for k in ("dataset", "method", "seed", "fold", "rows")}
+        return {k: v for k, v in told.items() if v is not None}
 
     def __str__(self) -> str:
-        return f"{self.dataset} {self.method} fold {self.fold}"
+        rows = "" if self.rows is None else f" {self.rows} rows"
+        return f"{self.dataset} {self.method} seed {self.seed} fold {self.fold}{rows}"
 
 
 def unit_of(record: Record) -> Unit:
     return Unit(**record["unit"])
 
 
-def write_record(record: Record, folder: Path) -> None:
-    """Write all or nothing, so that no reader ever sees half a record."""
+def append_record(record: Record, folder: Path) -> None:
+    """Write one line in one piece."""
     path = unit_of(record).path(folder)
     path.parent.mkdir(parents=True, exist_ok=True)
-    write_text(path, _to_json(record))
-
-
-def _to_json(record: Record) -> str:
-    """One line per top-level entry: short files that still show what changed."""
-    lines = [f"{json.dumps(k)}: {json.dumps(plain(v), allow_nan=False)}" for k, v in record.items()]
-    return "{\n" + ",\n".join(lines) + "\n}\n"
+    line = json.dumps(plain(record), allow_nan=False, separators=(",", ":")) + "\n"
+    with path.open("ab", buffering=0) as file:
+        file.write(line.encode("utf-8"))
+        os.fsync(file.fileno())
 
 
 def plain(value: Any) -> Any:
@@ -72,19 +83,37 @@ def plain(value: Any) -> Any:
     return int(value) if isinstance(value, np.integer) else value
 
 
-def read_record(path: Path) -> Record:
-    try:
-        record: Record = json.loads(path.read_text(encoding="utf-8"))
-    except json.JSONDecodeError as error:
-        raise InputError(f"{path} is no record ({error}); delete it and run again") from error
-    return record
+def cut_torn_lines(folder: Path) -> None:
+    """Remove what a killed run left of a last line."""
+    for path in folder.glob("*/*.jsonl"):
+        content = path.read_bytes()
+        whole = content.rfind(b"\n") + 1
+        if whole < len(content):
+            os.truncate(path, whole)
 
 
 def read_records(folder: Path) -> Iterator[Record]:
-    """All records of a folder, in the order of their names; scratch files are passed over."""
-    for path in sorted(folder.glob("*/*.json")):
-        if re.fullmatch(r".+\.\d+\.json", path.name):
-            yield read_record(path)
+    """The last record of every unit in a folder, by file name and then in the order of writing."""
+    for path in sorted(folder.glob("*/*.jsonl")):
+        yield from {unit_of(r): r for r in _read_lines(path)}.values()
+
+
+def _read_lines(path: Path) -> Iterator[Record]:
+    whole = path.read_bytes().rpartition(b"\n")[0].decode("utf-8")
+    for i, line in enumerate(whole.split("\n"), 1):
+        if line:
+            yield _parse(line, f"{path}, line {i}")
+
+
+def _parse(line: str, place: str) -> Record:
+    try:
+        record: Record = json.loads(line)
+        unit_of(record)
+    except (ValueError, KeyError, TypeError) as error:
+        raise InputError(
+            f"{place} is no record ({error}); delete the line and run again"
+        ) from error
+    return record
 
 
 def pack_bits(correct: NDArray[np.bool_]) -> str:
@@ -99,20 +128,24 @@ def unpack_bits(text: str, n_rows: int) -> NDArray[np.bool_]:
 
 
 def comparable(record: Record) -> Record:
-    """The record without times, versions and machine."""
+    """The record without times and origin."""
     kept = {k: v for k, v in record.items() if k not in VOLATILE}
     search = kept.get("search", {})
     return kept | {"search": {k: v for k, v in search.items() if k not in VOLATILE_SEARCH}}
 
 
 def differences(first: Path, second: Path) -> list[str]:
-    """Lines that tell how two folders of records differ, times aside."""
+    """Lines that tell how two folders of records differ, times and origin aside."""
     left, right = (
         {str(unit_of(r)): comparable(r) for r in read_records(f)} for f in (first, second)
     )
     lines = [f"only in {first}: {name}" for name in sorted(left.keys() - right.keys())]
     lines += [f"only in {second}: {name}" for name in sorted(right.keys() - left.keys())]
     for name in sorted(left.keys() & right.keys()):
-        fields = [k for k in left[name] if left[name][k] != right[name].get(k)]
-        lines += [f"{name}: {field} differs" for field in fields]
+        lines += [f"{name}: {entry} differs" for entry in differing(left[name], right[name])]
     return lines
+
+
+def differing(one: Record, other: Record) -> list[str]:
+    """Names of the entries in which two comparable records differ."""
+    return [k for k in sorted({*one, *other}) if one.get(k) != other.get(k)]

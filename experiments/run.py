@@ -12,30 +12,46 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, TextIO
 
 from joblib import Parallel, delayed
 
-from experiments.methods import METHODS, TABLE1_METHODS
+from experiments.methods import METHODS, TABLE1_METHODS, is_needed
 from experiments.protocol import TABLE1_SETS, Spec, n_folds
-from experiments.records import Record, Unit, plain, read_record, unit_of, write_record
-from experiments.settings import Settings
+from experiments.records import (
+    Record,
+    Unit,
+    append_record,
+    cut_torn_lines,
+    plain,
+    read_records,
+    unit_of,
+)
+from experiments.searches import proof_limit
+from experiments.settings import FIRST_SEED, Settings
 from experiments.unit import run_unit
 from experiments.workload import estimate_seconds, read_sizes
 from marginbn.exceptions import InputError, MissingDependencyError
 
 
-def plan_units(specs: dict[str, Spec], methods: Sequence[str], settings: Settings) -> list[Unit]:
-    """Every method on every outer fold of every data set."""
+def plan_units(
+    specs: dict[str, Spec],
+    methods: Sequence[str],
+    settings: Settings,
+    rows: Sequence[int | None] = (None,),
+) -> list[Unit]:
+    """Every method on every seed and outer fold of every data set, with each number of rows."""
     return [
-        Unit(spec.name, method, fold)
+        Unit(spec.name, name, seed, fold, most)
         for spec in specs.values()
+        for name in methods
+        if is_needed(name, spec)
+        for seed in METHODS[name].seeds(spec, settings)
         for fold in range(n_folds(spec, settings))
-        for method in methods
-        if method in METHODS
+        for most in rows
     ]
 
 
@@ -43,34 +59,51 @@ def plan_table1(
     specs: dict[str, Spec], methods: Sequence[str] = tuple(TABLE1_METHODS)
 ) -> list[Unit]:
     """The searches behind table 1, for those of its data sets that are asked for."""
-    return [Unit(name, m, 0) for name in TABLE1_SETS if name in specs for m in methods]
+    return [
+        Unit(name, method, FIRST_SEED)
+        for name in TABLE1_SETS
+        for method in methods
+        if name in specs and is_needed(method, specs[name])
+    ]
 
 
 def unfinished(units: Sequence[Unit], records: Path, settings: Settings) -> list[Unit]:
-    """Units without a record.
+    """Units without a record, and proofs that may go on.
 
     Raises
     ------
     InputError
         If a record was made with other settings: the tables would mix what cannot be compared.
     """
+    found = {unit_of(record): record for record in read_records(records)}
     waiting = []
     for unit in units:
-        path = unit.path(records)
-        if not path.exists():
+        if unit not in found:
             waiting.append(unit)
             continue
-        wanted, found = plain(settings.relevant(unit.is_table1)), read_record(path)["settings"]
-        differing = sorted(k for k in wanted if wanted[k] != found.get(k))
+        wanted, made_with = plain(settings.relevant(unit.kind)), found[unit]["settings"]
+        differing = sorted(k for k in wanted if wanted[k] != made_with.get(k))
         if differing:
             raise InputError(
-                f"{path} was made with other settings ({', '.join(differing)}); "
-                "give another folder with --records, or the settings it was made with"
+                f"the record of {unit} in {records} was made with other settings "
+                f"({', '.join(differing)}); give another folder with --records, or the settings "
+                "it was made with"
             )
+        if unit.kind == "proof" and may_go_on(found[unit], settings):
+            waiting.append(unit)
     return waiting
 
 
+def may_go_on(record: Record, settings: Settings) -> bool:
+    """Whether a search without a proof has time left under the limit of these settings."""
+    limit = proof_limit(settings.proof_limit, unit_of(record).dataset)
+    search = record["search"]
+    return bool(search["status"] != "optimal" and search["limit"] < limit - 1)
+
+
 Report = Iterator[Record]
+SCRATCH = "checkpoints"
+"""Folder beside the records for what long searches keep."""
 
 
 def run_serial(units: Sequence[Unit], work: Work) -> Report:
@@ -136,7 +169,7 @@ def _result(future: Any, unit: Unit) -> Record:
     if future.status == "finished":
         record: Record = future.result()
         return record
-    return {"unit": asdict(unit), "error": f"{future.status}: {future.exception()}"}
+    return {"unit": unit.told, "error": f"{future.status}: {future.exception()}"}
 
 
 @dataclass(frozen=True)
@@ -146,10 +179,12 @@ class Work:
     specs: dict[str, Spec]
     folder: Path
     settings: Settings
+    scratch: Path | None = None
     stamp: str = field(default_factory=lambda: str(time.time_ns()))  # a key of Dask is used once
 
     def do(self, unit: Unit) -> Record:
-        return run_unit(unit, self.specs[unit.dataset], self.folder, self.settings)
+        spec = self.specs[unit.dataset]
+        return run_unit(unit, spec, self.folder, self.settings, self.scratch)
 
 
 @dataclass
@@ -178,10 +213,10 @@ class Progress:
         if "error" in record:
             self.failed.append(unit)
             return f"FAILED\n{record['error']}"
-        if unit.is_table1:
-            result = f"gap {percent(record['search']['paper_gap'])}"
+        if unit.kind == "accuracy":
+            result = f"{percent(100 * record['accuracy'])}, log loss {record['log_loss']:.3f}"
         else:
-            result = percent(100 * record["accuracy"])
+            result = f"gap {percent(record['search']['paper_gap'])}"
         return f"{result}, {record['seconds']['total']:.1f} s"
 
     def left(self) -> str:
@@ -218,11 +253,18 @@ def run(
     dask: str | None = None,
     stream: TextIO = sys.stderr,
 ) -> list[Unit]:
-    """Run what has no record yet, the longest unit first; returns the units that failed."""
+    """Run what has no record yet; returns the units that failed.
+
+    The first seed comes first, so that a run which is cut short leaves whole tables; then the
+    longest units, so that workers end together.
+    """
+    for name in {unit.method: None for unit in units}:
+        (METHODS | TABLE1_METHODS)[name].require(name)
+    cut_torn_lines(records)
     waiting = unfinished(units, records, settings)
     sizes = read_sizes(folder, {unit.dataset for unit in waiting})
     costs = {u: estimate_seconds(u, sizes[u.dataset], settings) for u in waiting}
-    waiting.sort(key=lambda unit: (-costs[unit], unit))
+    waiting.sort(key=lambda unit: (unit.seed, -costs[unit], str(unit)))
     progress = Progress({u: costs[u] for u in waiting}, max(n_jobs, 1), stream)
     if settings.describe():
         progress.say(settings.describe())
@@ -230,10 +272,10 @@ def run(
         f"{len(units)} units, {len(units) - len(waiting)} of them finished before; "
         f"{progress.left()}"
     )
-    work = Work(specs, folder, settings)
+    work = Work(specs, folder, settings, records / SCRATCH)
     for record in _reports(waiting, work, n_jobs, dask):
         if "error" not in record:
-            write_record(record, records)
+            append_record(record, records)
         progress.report(record)
     if progress.failed:
         progress.say(f"{len(progress.failed)} units failed and have no record; run again to retry")

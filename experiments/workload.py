@@ -11,7 +11,9 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from pathlib import Path
 
+from experiments.methods import METHODS
 from experiments.records import Unit
+from experiments.searches import proof_limit
 from experiments.settings import Settings
 from marginbn.datasets import list_folder_datasets
 from marginbn.exceptions import InputError
@@ -49,24 +51,28 @@ def read_sizes(folder: Path, names: Collection[str]) -> dict[str, Size]:
 
 def estimate_seconds(unit: Unit, size: Size, settings: Settings) -> float:
     """A guess of the unit's seconds."""
-    n_rows = min(size.n_rows, settings.max_train or size.n_rows)
+    wanted = [most for most in (unit.rows, settings.max_train) if most is not None]
+    n_rows = min([size.n_rows, *wanted])
     n_splits = 1 if n_rows > LARGE else settings.validation_folds
     difficulty = n_rows * size.n_features**2 / SEARCH_SPEED
-    if unit.is_table1:
-        return settings.table1_limit + difficulty
+    if unit.method.endswith("sm") or unit.method == "sm-conditional":
+        difficulty *= size.n_classes - 1
+    if unit.kind == "gap":
+        return settings.gap_limit + difficulty
+    if unit.kind == "proof":
+        return proof_limit(settings.proof_limit, unit.dataset) + difficulty
     if unit.method in ("sm", "sbm"):
-        if unit.method == "sm":
-            difficulty *= size.n_classes - 1
         inner = 2 * len(settings.probabilities) * n_splits * min(difficulty, settings.inner_limit)
         return START_UP + inner + min(20 * difficulty, settings.final_limit)
-    if unit.method == "svm":
+    if unit.method.endswith("-conditional"):
+        return START_UP + min(20 * difficulty, settings.final_limit)
+    if unit.method.startswith("svm"):
         grid = len(settings.sigmas) * len(settings.penalties) * n_splits
         return START_UP + grid * _machine(min(n_rows, settings.svm_rows)) + _machine(n_rows)
-    if unit.method in ("mdl", "bdeu", "lr"):
+    if unit.method in ("mdl", "bdeu"):
         return START_UP + n_splits * difficulty
-    if unit.method == "hgb":
-        return START_UP + n_rows * size.n_classes / 1e4
-    return START_UP
+    outputs = size.n_classes if size.n_classes > 2 else 1
+    return METHODS[unit.method].cost * (0.3 + n_rows * size.n_features * outputs / 1e5)
 
 
 def _machine(n_rows: int) -> float:

@@ -94,30 +94,38 @@ class Browser:
         self.driver.switch_to.active_element.send_keys(*keys)
 
     def click_state(self, variable: int, state: int) -> None:
-        """Click a state of a variable as a person does."""
+        """Click a state of a variable as a person does; folded features are opened first."""
         button = self.state(variable, state)
-        self.run("arguments[0].scrollIntoView({block: 'center', behavior: 'instant'})", button)
+        self.run(
+            "const fold = arguments[0].closest('details'); if (fold) fold.open = true;"
+            "if (arguments[0].hidden) document.querySelector('.class .more').click();"
+            "arguments[0].scrollIntoView({block: 'center', behavior: 'instant'})",
+            button,
+        )
         button.click()
 
     def state(self, variable: int, state: int) -> Any:
         """Button of a state."""
-        card = f"#explore [data-variable='{variable}']"
-        return self.find(f"{card} button:nth-of-type({state + 1})")
+        return self.find(f"#explore [data-variable='{variable}'] [data-state='{state}']")
 
-    def numbers(self) -> list[list[str]]:
-        """Displayed probabilities of all variables."""
-        return self._of_states("b.querySelector('.number').textContent")
+    def numbers(self) -> dict[int, list[str]]:
+        """Displayed probabilities of all variables that have a card; a strip shows none."""
+        found = self._of_states("b.querySelector('.number')?.textContent ?? ''")
+        return {variable: texts for variable, texts in found.items() if all(texts)}
 
-    def probabilities(self) -> list[list[float]]:
+    def probabilities(self) -> dict[int, list[float]]:
         """The same with all digits."""
-        return [[float(p) for p in v] for v in self._of_states("b.dataset.probability")]
+        found = self._of_states("b.dataset.probability")
+        return {variable: [float(p) for p in texts] for variable, texts in found.items()}
 
-    def _of_states(self, expression: str) -> list[list[str]]:
-        return self.run(
-            "return [...document.querySelectorAll('#explore [data-variable]')]"
-            ".sort((a, b) => a.dataset.variable - b.dataset.variable)"
-            f".map((c) => [...c.querySelectorAll('button')].map((b) => {expression}))"
+    def _of_states(self, expression: str) -> dict[int, list[str]]:
+        pairs = self.run(
+            "return [...document.querySelectorAll('#explore .card[data-variable]')].map((c) => ["
+            "Number(c.dataset.variable), [...c.querySelectorAll('[data-state]')]"
+            ".sort((a, b) => a.dataset.state - b.dataset.state)"
+            f".map((b) => {expression})])"
         )
+        return dict(sorted(pairs))
 
     def overflow(self) -> int:
         """Pixels by which the page is wider than the screen."""
@@ -178,18 +186,21 @@ def posteriors_of(network: BayesianNetwork, evidence: Mapping[int, int]) -> list
 def assert_shows(browser: Browser, network: BayesianNetwork, evidence: Mapping[int, int]) -> None:
     """All digits are equal to 1e-9, and so are those displayed."""
     posteriors = posteriors_of(network, evidence)
-    for found, marginal in zip(browser.probabilities(), posteriors, strict=True):
-        np.testing.assert_allclose(found, marginal, rtol=0, atol=CLOSE)
-    for texts, marginal in zip(browser.numbers(), posteriors, strict=True):
-        for text, probability in zip(texts, marginal, strict=True):
+    found, texts = browser.probabilities(), browser.numbers()
+    constant = {i for i in range(1, network.n_variables) if network.arities[i] == 1}
+    assert set(found) == set(range(network.n_variables)) - constant
+    for variable, numbers in found.items():
+        np.testing.assert_allclose(numbers, posteriors[variable], rtol=0, atol=CLOSE)
+    for variable, shown in texts.items():
+        for text, probability in zip(shown, posteriors[variable], strict=True):
             assert_displayed(text, float(probability))
 
 
 def assert_displayed(text: str, probability: float) -> None:
     """The text is the probability in per cent, rounded to its digits."""
     if text.startswith("<"):
-        assert 0 < probability < 5e-5 + CLOSE, text
+        assert 0 < probability < 5e-4 + CLOSE, text
     elif text.startswith(">"):
-        assert 1 - 5e-5 - CLOSE < probability < 1, text
+        assert 1 - 5e-4 - CLOSE < probability < 1, text
     else:
-        assert abs(float(text.removesuffix(" %")) - 100 * probability) <= 0.005 + 1e-7, text
+        assert abs(float(text.removesuffix(" %")) - 100 * probability) <= 0.05 + 1e-7, text

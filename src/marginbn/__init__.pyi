@@ -69,7 +69,7 @@ from marginbn.problem.problem import (
 from marginbn.problem.structure import Structure
 from marginbn.proof.checker import Verdict, verify_certificate
 from marginbn.proof.theorem import Statement
-from marginbn.report.page import write_report
+from marginbn.report.page import HTMLReport, make_report, write_report
 from marginbn.report.summary import describe
 from marginbn.scoring.local_scores import local_scores
 from marginbn.solvers import (
@@ -100,6 +100,7 @@ __all__ = [
     "Explanations",
     "FormatError",
     "GenerativeBNClassifier",
+    "HTMLReport",
     "InputError",
     "MDLPDiscretizer",
     "MarginBNError",
@@ -143,6 +144,7 @@ __all__ = [
     "load_scores",
     "local_scores",
     "log_margins",
+    "make_report",
     "margin_problem",
     "mean_contributions",
     "paper_gap",

@@ -56,7 +56,8 @@ def test_evaluate_measures_all_methods_by_cost(table: Path) -> None:
     command = ["evaluate", table, "-t", "y", "--method", "naive-bayes", "--cost", "sick:well=9"]
     text = run(*command).stdout
     assert "By cost, sick is decided" in text
-    assert text.splitlines()[2].split()[:4] == ["method", "accuracy", "+-", "cost"]
+    head = next(line for line in text.splitlines() if line.startswith("  method "))
+    assert head.split()[:4] == ["method", "accuracy", "+-", "cost"]
     found = json.loads(run(*command, "--json", "-q").stdout)
     assert found["cost"]["classes"] == ["sick", "well"]
     majority = found["methods"]["majority"]["quality"]

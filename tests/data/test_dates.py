@@ -12,7 +12,7 @@ import pandas as pd
 import polars as pl
 import pytest
 
-from marginbn.data.dates import date_parts, looks_like_dates
+from marginbn.data.dates import column_from_dates, date_parts, looks_like_dates
 from marginbn.data.readers import read_table
 from marginbn.data.table import as_table
 from marginbn.exceptions import InputError
@@ -74,3 +74,12 @@ def test_text_that_looks_like_dates() -> None:
     assert not looks_like_dates(["20240531"])
     assert not looks_like_dates(["2024-05-31", "soon"])
     assert not looks_like_dates([])
+
+
+def test_slashes_between_year_month_and_day() -> None:
+    """Nobody writes the day second after a year; every other order stays a matter of opinion."""
+    column = column_from_dates("d", ["2024/5/31", "2024/05/31", "2024/12/01 12:30"])
+    assert column.categories == ("2024-05-31", "2024-12-01")
+    assert looks_like_dates(["2012/01/01", "2012/01/02"])
+    assert not looks_like_dates(["01/02/2012"])
+    assert not looks_like_dates(["2012/13/01"])

@@ -9,7 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from marginbn.data.identifiers import LEAST_VALUES, why_identifier
+from marginbn.data.columns import Column
+from marginbn.data.identifiers import LEAST_VALUES, may_be_identifier, why_identifier
 from marginbn.data.table import as_column
 
 RANDOM = np.random.default_rng(0)
@@ -65,3 +66,16 @@ def test_categories_by_the_definition(values: list[str]) -> None:
     """More than half of the values are distinct: counted by a set."""
     found = why_identifier(as_column(values, name="x")) is not None
     assert found == (len(set(values)) > len(values) / 2)
+
+
+def test_numbers_called_an_id_may_repeat() -> None:
+    """Patients with two rows each; the same numbers by another name are a measurement."""
+    patients = np.repeat(np.arange(40.0), 2)[:-15] * 97
+    assert why_identifier(Column.numeric("patient", patients)) is None
+    found = why_identifier(Column.numeric("ID", patients))
+    assert found == "33 of 65 whole numbers differ, in a column of that name"
+    often = Column.numeric("customer_id", np.tile(patients, 3))
+    assert why_identifier(often) is None
+    assert may_be_identifier(often)
+    assert not may_be_identifier(Column.numeric("paid", np.tile(patients, 3)))
+    assert not may_be_identifier(Column.numeric("id", np.tile([1.0, 2.0], 50)))

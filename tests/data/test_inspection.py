@@ -112,3 +112,14 @@ def test_numbers_spoiled_by_words_are_told() -> None:
 def test_one_class_is_told() -> None:
     """Nothing can be learned."""
     assert "only one class" in inspect_data(FRAME[["plan"]], ["a"] * N).hints[0]
+
+
+def test_a_column_called_an_identifier_is_not_used_in_silence() -> None:
+    """Customers with many rows each are no identifier by their values, only by name."""
+    rng = np.random.default_rng(0)
+    columns = {"customer_id": np.tile(np.arange(30.0), 4), "spent": rng.normal(size=120)}
+    X = pd.DataFrame(columns)
+    report = inspect_data(X, rng.integers(0, 2, 120))
+    assert any(h.startswith("used, though they are called identifiers") for h in report.hints)
+    quiet = inspect_data(X.rename(columns={"customer_id": "customers"}), np.arange(120) % 2)
+    assert not any("called identifiers" in hint for hint in quiet.hints)

@@ -141,7 +141,6 @@ def test_quoted_delimiters_newlines_and_quotes(tmp_path: Path) -> None:
         (b"a,b\n1\n", "line 2: expected 2 fields, got 1"),
         (b'a,b\n"x\ny",1\n1\n', "line 4: expected 2 fields, got 1"),
         (b"a,b,a\n1,2,3\n", "line 1: column names must be distinct.*'a'"),
-        (b",b\n1,2\n", "line 1: column 1 has no name"),
         (b"a,b\n1,\xff\n", "line 2: byte 0xff is not UTF-8"),
         ("a,b\n1,2\n".encode("utf-16"), "line 1: byte 0xff is not UTF-8"),
         (b"a,b\n1,2\n1,\x00\n", "line 3: there is a NUL byte"),
@@ -158,6 +157,19 @@ def test_malformed_csv(tmp_path: Path, content: bytes, message: str) -> None:
     with pytest.raises(FormatError, match=message) as caught:
         read_table(path)
     assert str(path) in str(caught.value)
+
+
+def test_columns_without_a_name_are_named_as_pandas_does(tmp_path: Path) -> None:
+    """The index that pandas and R write, and what a comma at the end of a line makes."""
+    pandas = pytest.importorskip("pandas")
+    path = written(tmp_path, b",b,\n1,x,\n2,y,\n")
+    table = read_table(path)
+    assert table.names == ("Unnamed: 0", "b", "Unnamed: 2")
+    assert list(pandas.read_csv(path).columns) == list(table.names)
+    assert read_table(written(tmp_path, b",Unnamed: 0\n1,2\n")).names == (
+        "Unnamed: 0_",
+        "Unnamed: 0",
+    )
 
 
 def test_forced_numeric_names_line_and_value(tmp_path: Path) -> None:

@@ -183,3 +183,32 @@ def test_crossings_are_counted_as_they_are_drawn(seed: int, upper: int, lower: i
     slow = sum((a - c) * (b - d) < 0 for (a, b), (c, d) in itertools.combinations(links, 2))
     assert count_crossings(graph, rows) == slow
     assert count_crossings(graph, sort_rows(graph)) <= slow
+
+
+def test_boxes_of_any_size_do_not_touch() -> None:
+    """Rows are as high as their highest box, and no curve runs through a box that it passes."""
+    network = random_network(11, 14, max_parents=3)
+    rng = np.random.default_rng(0)
+    sizes = [(float(w), float(h)) for w, h in rng.integers(40, 160, (14, 2))]
+    layout = lay_out(network.structure, network.names, sizes=sizes)
+    assert [(b.width, b.height) for b in layout.boxes] == sizes
+    for a, b in itertools.combinations(layout.boxes, 2):
+        assert not overlap(a, b)
+    for route in layout.routes:
+        for box in layout.boxes:
+            if box.variable not in (route.parent, route.child):
+                apart = np.abs(points_on(route) - (box.x, box.y)) - (box.width / 2, box.height / 2)
+                assert (apart.max(axis=1) > -1e-6).all()
+    for box in layout.boxes:
+        assert box.x - box.width / 2 >= 0
+        assert box.x + box.width / 2 <= layout.width
+        assert box.y + box.height / 2 <= layout.height
+
+
+def test_a_class_of_many_arcs_stands_alone_in_the_middle() -> None:
+    """Roots that are no children of the class do not push it aside."""
+    structure = Structure(((), *(((0,),) * 12), *(((),) * 3), (13,), (14,), (15,)))
+    layout = drawn(structure)
+    top = layout.boxes[0]
+    assert all(b.y > top.y + top.height for b in layout.boxes[1:])
+    assert abs(top.x - layout.width / 2) < 0.15 * layout.width

@@ -18,23 +18,33 @@ from hypothesis import strategies as st
 from sklearn.datasets import load_iris
 from typer.testing import CliRunner
 
+from javascript import run_javascript
 from marginbn import (
+    DataWarning,
     GenerativeBNClassifier,
     InputError,
     MaxMarginBNClassifier,
     MaxMarginBNClassifierCV,
     NaiveBayesClassifier,
     TANClassifier,
+    arc_strength,
+    inspect_data,
+    make_report,
+    mean_contributions,
     write_report,
 )
 from marginbn.classifiers import BaseBNClassifier
-from marginbn.classifiers.evaluation import cross_validate
+from marginbn.classifiers.baselines import LogisticBaseline, MajorityBaseline
+from marginbn.classifiers.decisions import costs_of
+from marginbn.classifiers.evaluation import binomial_interval, cross_validate
+from marginbn.classifiers.measures import Quality
 from marginbn.cli import app
 from marginbn.network.wording import text_width
 from marginbn.report import page as assets
 from marginbn.report import page as write
 from marginbn.report.charts import Markup, element, fit_label, linear_scale, log_scale
 from marginbn.report.comparison import compare_by_folds, compare_on_test, read_rows, unfitted
+from marginbn.report.contents import class_information
 from marginbn.report.page import (
     content_policy,
     join_scripts,
@@ -42,14 +52,15 @@ from marginbn.report.page import (
     read_asset,
     to_script_json,
 )
-from marginbn.report.sections import class_information
 from marginbn.report.summary import verdict
 from marginbn.solvers.result import SolveResult, Status, TracePoint
 from nasty import NAMES, STATES, nasty_classifier
 from networks import pair_states, random_network, sprinkler
 
 VOID = {"meta", "link", "br", "img", "input"}
-SECTIONS = ["ask", "network", "bound", "accuracy", "contributions", "tables", "settings"]
+SECTIONS = [
+    "ask", "network", "effects", "contributions", "quality", "data", "tables", "bound", "settings",
+]  # fmt: skip
 
 
 class Page(HTMLParser):
@@ -117,8 +128,10 @@ def test_a_page_has_all_sections_and_the_verdict(
     assert verdict(margin) in page.text
     assert "Optimal, proven" in page.text
     assert "Flowers" in page.text
-    assert [a["id"] for t, a in page.seen if t == "section"] == SECTIONS
-    assert [a["href"] for t, a in page.seen if t == "a"] == [f"#{key}" for key in SECTIONS]
+    assert [a["id"] for t, a in page.seen if t == "section" and "id" in a] == SECTIONS
+    links = [a["href"] for t, a in page.seen if t == "a"]
+    assert links[-len(SECTIONS) :] == [f"#{key}" for key in SECTIONS]
+    assert set(links) == {f"#{key}" for key in SECTIONS}
     for words in ("5-fold cross-validation on 150 rows", "naive Bayes", "TAN", "this classifier"):
         assert words in page.text
 
@@ -322,13 +335,18 @@ def test_folds_are_those_of_evaluate(
     """The page's accuracies are cross_validate's, method by method."""
     rows = read_rows(margin, *iris)
     comparison = compare_by_folds(margin, rows, 3, 5.0)
-    for entry, make in zip(
-        comparison.methods,
-        (lambda: unfitted(margin, 5.0), TANClassifier, NaiveBayesClassifier),
-        strict=True,
-    ):
+    makers = {
+        "this classifier": lambda: unfitted(margin, 5.0),
+        "TAN": TANClassifier,
+        "naive Bayes": NaiveBayesClassifier,
+        "logistic regression": LogisticBaseline,
+        "most frequent class": MajorityBaseline,
+    }
+    assert [entry.name for entry in comparison.methods] == [*makers]
+    for entry, make in zip(comparison.methods, makers.values(), strict=True):
         expected = cross_validate(make, rows.features, rows.labels, 3)
         assert (entry.accuracy, entry.half_width) == (expected.mean, expected.half_width)
+        assert entry.quality == expected.quality
 
 
 def test_test_rows_by_hand(iris: tuple[pd.DataFrame, pd.Series]) -> None:
@@ -337,7 +355,11 @@ def test_test_rows_by_hand(iris: tuple[pd.DataFrame, pd.Series]) -> None:
     fitted = NaiveBayesClassifier().fit(X[::2], y[::2])
     rows, test = (read_rows(fitted, X[k::2], y[k::2]) for k in (0, 1))
     comparison = compare_on_test(fitted, rows, test)
-    assert [m.name for m in comparison.methods] == ["this classifier", "TAN"]
+    names = ["this classifier", "TAN", "logistic regression", "most frequent class"]
+    assert [m.name for m in comparison.methods] == names
+    assert comparison.own.quality == Quality.measure(
+        fitted.classes_.tolist(), test.labels, fitted.predict_proba(X[1::2])
+    )
     assert comparison.methods[0].accuracy == fitted.score(X[1::2], y[1::2])
     assert comparison.methods[1].accuracy == TANClassifier().fit(X[::2], y[::2]).score(
         X[1::2], y[1::2]
@@ -375,7 +397,7 @@ def test_an_interrupt_leaves_the_accuracy_out(
     with pytest.warns(UserWarning, match="written without it"):
         write_report(margin, tmp_path / "r.html", *iris, on_fold=interrupt)
     text = read_page(tmp_path / "r.html").text
-    assert "measuring it was interrupted" in text
+    assert "Measuring the accuracy was interrupted" in text
     assert "The smallest margins" in text
 
 
@@ -412,6 +434,165 @@ def test_same_input_same_page(margin: MaxMarginBNClassifier, tmp_path: Path) -> 
     for name in ("a", "b"):
         write_report(margin, tmp_path / name)
     assert (tmp_path / "a").read_bytes() == (tmp_path / "b").read_bytes()
+
+
+# --- what the first screen says -------------------------------------------------------------------
+
+
+def test_both_halves_are_told_and_neither_hides_the_other(
+    margin: MaxMarginBNClassifier, iris: tuple[pd.DataFrame, pd.Series]
+) -> None:
+    """The held-out accuracy with its interval beside the proof; and that nothing was measured."""
+    X, y = iris
+    page = Page(make_report(margin, X, y, n_folds=3, n_bootstrap=0).html)
+    comparison = compare_by_folds(margin, read_rows(margin, X, y), 3, 10.0)
+    own, guess = comparison.own, comparison.find("most frequent class")
+    assert guess is not None
+    half = max(own.half_width, binomial_interval(own.accuracy, len(y)))
+    low, high = own.accuracy - half, min(1.0, own.accuracy + half)
+    assert f"{100 * own.accuracy:.1f} % of rows it has not seen" in page.text
+    assert f"({100 * low:.1f} to {100 * high:.1f} %)" in page.text
+    assert f"most frequent class gives {100 * guess.accuracy:.1f} %" in page.text
+    assert verdict(margin) in page.text
+    alone = Page(make_report(margin).html).text
+    assert "Not measured: no labelled rows were given" in alone
+    assert verdict(margin) in alone
+
+
+def test_a_bad_classifier_is_called_bad(tmp_path: Path) -> None:
+    """Noise under a proof: no better than always naming the most frequent class."""
+    rng = np.random.default_rng(0)
+    X = rng.integers(6, size=(60, 4)).astype(str)
+    y = np.where(rng.random(60) < 0.8, "usual", "rare")
+    fitted = MaxMarginBNClassifier(max_parents=1, solver="exhaustive").fit(X, y)
+    page = Page(make_report(fitted, X, y, n_folds=5, n_bootstrap=0).html)
+    assert "half bad" in [a.get("class") for _, a in page.seen]
+    assert "no better than always naming the most frequent class" in page.text
+    assert "of the rows of class rare" in page.text
+    assert "Optimal, proven" in page.text
+
+
+def test_rows_without_folds_are_not_called_absent(
+    margin: MaxMarginBNClassifier, iris: tuple[pd.DataFrame, pd.Series]
+) -> None:
+    """Rows were given, so the page may not say that there are none."""
+    text = Page(make_report(margin, *iris, n_folds=0, n_bootstrap=0).html).text
+    assert "No labelled rows were given" not in text
+    assert "cross-validation was left out" in text
+    assert "Not measured on rows it has not seen" in text
+    seen = margin.score(*iris)
+    assert f"{100 * seen:.1f}" in text
+
+
+def test_what_a_model_file_says_is_shown_without_rows(saved: Path) -> None:
+    """Measured when it was learned, and said by the file."""
+    page = saved.with_name("r.html")
+    options = ["-t", "y", "--max-parents", 1, "--solver", "exhaustive", "-q"]
+    assert run("fit", saved.with_name("toy.csv"), *options, "-o", saved).exit_code == 0
+    assert run("report", saved, "-o", page, "-q").exit_code == 0
+    assert "held out when it was learned" in read_page(page).text
+
+
+def test_three_things_decide(
+    margin: MaxMarginBNClassifier, iris: tuple[pd.DataFrame, pd.Series]
+) -> None:
+    """The features of the largest mean contributions, with the odds of their strongest states."""
+    X, y = iris
+    text = Page(make_report(margin, X, y, n_folds=0, n_bootstrap=0).html).text
+    assert "The three things that decide most" in text
+    importance = mean_contributions(margin, X, y)
+    first = next(name for name in importance.variables if name != "target")
+    start = text.index("that decide most")
+    assert text.index(first, start) < start + 60
+    assert "× and ÷ are factors of the odds" in text
+
+
+def test_arcs_are_doubted_by_default_and_drawn(iris: tuple[pd.DataFrame, pd.Series]) -> None:
+    """A small table: strengths in the picture and in a sentence; 0 leaves them out."""
+    fitted = TANClassifier().fit(*iris)
+    page = Page(make_report(fitted, *iris, n_folds=0, n_bootstrap=12).html)
+    strength = arc_strength(fitted, *iris, n=12)
+    drawn = {(a["parent"], a["child"]): a["strength"] for a in page.values["picture"]["arcs"]}
+    assert drawn == {arc: round(value, 3) for arc, value in strength.widths().items()}
+    assert page.values["picture"]["replicates"] == 12
+    assert "12 resampled tables" in page.text
+    said: list[str] = []
+    default = Page(make_report(fitted, *iris, n_folds=0, on_step=said.append).html)
+    assert default.values["picture"]["replicates"] >= 20
+    assert said == ["learning the arcs again from resampled rows"]
+    without = Page(make_report(fitted, *iris, n_folds=0, n_bootstrap=0).html)
+    assert {a["strength"] for a in without.values["picture"]["arcs"]} == {None}
+    with pytest.raises(InputError, match="n_bootstrap"):
+        make_report(fitted, *iris, n_bootstrap=-1)
+
+
+def test_measures_are_those_of_the_library(
+    margin: MaxMarginBNClassifier, iris: tuple[pd.DataFrame, pd.Series]
+) -> None:
+    """Every number of the tables of methods and classes, the confusion, the calibration."""
+    X, y = iris
+    fitted = NaiveBayesClassifier().fit(X[::2], y[::2])
+    report = make_report(fitted, X[::2], y[::2], X_test=X[1::2], y_test=y[1::2], n_bootstrap=0)
+    text = Page(report.html).text
+    quality = Quality.measure(fitted.classes_.tolist(), y[1::2], fitted.predict_proba(X[1::2]))
+    for value in (quality.auc, quality.log_loss, quality.brier):
+        assert f"{value:.4f}" in text
+    assert f"{100 * quality.balanced_accuracy:.2f}" in text
+    for one in quality.classes:
+        assert f"{one.label} {one.n_rows} {100 * (one.recall or 0):.2f}" in text
+    for bin_ in quality.calibration:
+        assert f"{bin_.n_rows} rows" in report.html
+    cells = re.findall(r'<td[^>]*style="--p:[\d.]+">(\d+)</td>', report.html)
+    assert [int(c) for c in cells] == [n for row in quality.confusion for n in row]
+
+
+def test_costs_are_shown_and_decide() -> None:
+    """The matrix, the threshold in words, the mean cost; the page decides as the library does."""
+    rng = np.random.default_rng(0)
+    y = rng.integers(2, size=200)
+    X = (rng.random((200, 3)) < 0.3 + 0.3 * y[:, None]).astype(int).astype(str)
+    labels = np.where(y, "sick", "healthy")
+    fitted = NaiveBayesClassifier(cost={"sick": {"healthy": 5}}).fit(X, labels)
+    page = Page(make_report(fitted, X, labels, n_folds=2).html)
+    costs = costs_of(fitted)
+    assert costs is not None
+    assert costs.sentence() in page.text
+    assert page.values["costs"] == costs.to_list()
+    own = compare_by_folds(fitted, read_rows(fitted, X, labels), 2, 10.0).own
+    assert own.quality is not None
+    assert f"costs {own.quality.mean_cost:.4f} on average" in page.text
+    shares = rng.dirichlet([1, 1], size=50)
+    scripts = ("format", "elements", "focus", "strip", "cards", "classes")
+    asked = f"JSON.stringify({shares.tolist()}.map((p) => decide(p, {costs.to_list()})))"
+    assert json.loads(run_javascript(asked, *scripts)) == costs.decide(shares).tolist()
+
+
+def test_the_data_report_is_on_the_page(tmp_path: Path) -> None:
+    """Identifiers left out, the balance of the classes, the cost of missing values."""
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame({"id": [f"n{i}" for i in range(60)], "a": rng.integers(3, size=60)})
+    X["a"] = X["a"].astype(str)
+    y = pd.Series(np.where(rng.random(60) < 0.9, "no", "yes"), name="bought")
+    with pytest.warns(DataWarning):
+        fitted = NaiveBayesClassifier().fit(X, y)
+    page = Page(make_report(fitted, X, y, n_folds=0).html)
+    found = inspect_data(X, y)
+    for note in found.notes:
+        assert note in page.text
+    assert f"no {found.classes['no']} {100 * found.classes['no'] / 60:.1f}" in page.text
+    assert "left out: 60 of 60 values differ" in page.text
+    assert "n17" not in page.text
+
+
+def test_dates_have_a_page() -> None:
+    """Columns that become several are read once, for folds and contributions alike."""
+    rng = np.random.default_rng(0)
+    days = pd.date_range("2020-01-01", periods=100).astype(str)
+    X = pd.DataFrame({"day": days, "a": rng.integers(3, size=100).astype(str)})
+    fitted = NaiveBayesClassifier(column_kinds={"day": "date"}).fit(X, rng.integers(2, size=100))
+    page = Page(make_report(fitted, X, fitted.predict(X), n_folds=2).html)
+    assert "2-fold cross-validation on 100 rows" in page.text
+    assert "day" in page.text
 
 
 # --- command line ---------------------------------------------------------------------------------
@@ -504,7 +685,7 @@ def test_render_and_gather_are_the_whole_of_it(
 ) -> None:
     """What is written is what is rendered."""
     write_report(margin, tmp_path / "r.html", title="t")
-    rendered = write.render(write.gather(margin, title="t"))
+    rendered = write.render(write.start_report(margin, title="t"))
     assert (tmp_path / "r.html").read_text(encoding="utf-8") == rendered
 
 

@@ -12,6 +12,7 @@ from sklearn.datasets import load_iris
 from browser import CLOSE, DESKTOP, PHONE, Browser, assert_shows, launch_browser, posteriors_of
 from marginbn import BayesianNetwork, GenerativeBNClassifier, NaiveBayesClassifier, write_report
 from marginbn.classifiers import BaseBNClassifier
+from marginbn.report.contents import class_information, order_by_information
 from nasty import nasty_classifier
 from networks import random_network
 
@@ -86,20 +87,23 @@ def test_the_keyboard_is_enough(browser: Browser, iris_page: tuple[Path, BaseBNC
 
     path, fitted = iris_page
     browser.open(path)
-    browser.run("document.querySelector('nav a:last-child').focus()")
-    browser.press(Keys.TAB)  # the class
-    browser.press(Keys.TAB)  # the first feature
+    first, second = browser.run(
+        "return [...document.querySelectorAll('.features .card')].slice(0, 2)"
+        ".map((c) => Number(c.dataset.variable))"
+    )
+    browser.run("document.querySelector('#case-title ~ .case-tools button').focus()")
+    browser.press(Keys.TAB)  # the field of the first feature
+    browser.press(Keys.TAB)  # its states
     browser.press(Keys.ARROW_DOWN)
     browser.press(Keys.SPACE)
-    assert_shows(browser, fitted.network_, {1: 1})
+    assert_shows(browser, fitted.network_, {first: 1})
     browser.press(Keys.TAB)
-    browser.press(Keys.END)
-    browser.press(Keys.ENTER)
-    last = fitted.network_.arities[2] - 1
-    assert_shows(browser, fitted.network_, {1: 1, 2: last})
+    browser.press("1000")  # a number falls into its bin
+    last = fitted.network_.arities[second] - 1
+    assert_shows(browser, fitted.network_, {first: 1, second: last})
     browser.press(Keys.SHIFT + Keys.TAB)  # back to the state that was left
     browser.press(Keys.SPACE)
-    assert_shows(browser, fitted.network_, {2: last})
+    assert_shows(browser, fitted.network_, {second: last})
 
 
 def test_a_row_can_be_asked_about(
@@ -128,8 +132,9 @@ def test_pictures_and_tables_show_the_probabilities(
 
     path, fitted = iris_page
     browser.open(path)
-    browser.run("document.querySelector('.picture g[data-variable]').focus()")
-    browser.press(Keys.ARROW_RIGHT, Keys.ARROW_RIGHT)
+    browser.run("document.querySelector('.box .head').focus()")
+    browser.press(Keys.ARROW_RIGHT)
+    browser.press(Keys.ARROW_RIGHT)
     browser.press(Keys.ENTER)
     expected_cells = np.exp(fitted.network_.log_tables[2]).ravel()
     for place in ("#inspector", "#tables-list details:nth-of-type(3)"):
@@ -148,36 +153,53 @@ def test_pictures_and_tables_show_the_probabilities(
 
 
 def test_search_and_order(browser: Browser, tmp_path: Path) -> None:
-    """Typing hides what is not meant; the box puts the most informative features first."""
-    network = random_network(5, 12, max_parents=2)
+    """The most informative features first, eight of them in view; typing finds the others."""
+    network = random_network(5, 24, max_parents=2)
     write_report(as_classifier(network), tmp_path / "r.html")
     browser.open(tmp_path / "r.html")
-    browser.find("#find").send_keys("X10")
-    visible = "[...document.querySelectorAll('.features .card')].filter((c) => !c.hidden)"
-    shown = browser.run(f"return {visible}.map((c) => c.dataset.variable)")
-    assert shown == ["10"]
+    cards = "[...document.querySelectorAll('.features .card')]"
+    order = browser.run(f"return {cards}.map((c) => Number(c.dataset.variable))")
+    informative = order_by_information(class_information(network), 24)
+    assert order == [i for i in informative if network.arities[i] > 1]
+    in_view = browser.run(f"return {cards}.filter((c) => c.checkVisibility()).length")
+    assert in_view == 8
+    last = order[-1]
+    browser.find("#find").send_keys(network.names[last])
+    found = browser.run(
+        f"return {cards}.filter((c) => c.checkVisibility()).map((c) => Number(c.dataset.variable))"
+    )
+    assert last in found
+    assert len(found) < len(order)
     browser.find("#find").clear()
-    browser.find("#find").send_keys("x")
     browser.find("#informative").click()
-    order = browser.run(f"return {visible}.map((c) => Number(c.dataset.variable))")
-    from marginbn.report.sections import class_information, order_by_information
+    order = browser.run(f"return {cards}.map((c) => Number(c.dataset.variable))")
+    assert order == sorted(order)
+    constant = [network.names[i] for i in range(1, 24) if network.arities[i] == 1]
+    assert constant  # they share a line instead of having a card each
+    assert all(name in browser.find(".idle").text for name in constant)
 
-    assert order == order_by_information(class_information(network), 12)
 
-
-def test_a_long_list_of_classes_shows_the_most_probable(browser: Browser, tmp_path: Path) -> None:
-    """With thirty classes the card scrolls to the one that matters."""
+def test_many_classes_are_sorted_by_probability(browser: Browser, tmp_path: Path) -> None:
+    """Of thirty classes the five most probable are in view; the others are one press away."""
     labels = np.repeat([f"class {i:02}" for i in range(30)], 3)
     X = np.array([[label[-2:]] for label in labels], dtype=object)
-    write_report(NaiveBayesClassifier().fit(X, labels), tmp_path / "r.html")
+    X[::5, 0] = "07"
+    fitted = NaiveBayesClassifier().fit(X, labels)
+    write_report(fitted, tmp_path / "r.html")
     browser.open(tmp_path / "r.html", PHONE)
-    browser.click_state(1, 25)
-    boxes = browser.run(
-        "const states = document.querySelector('.side .states').getBoundingClientRect();"
-        "const b = document.querySelectorAll('.side button')[25].getBoundingClientRect();"
-        "return [states.top, b.top, b.bottom, states.bottom]"
+    browser.run(
+        "const s = document.querySelector('#explore .features select');"
+        "s.value = '25'; s.dispatchEvent(new Event('change'))"
     )
-    assert boxes == sorted(boxes)
+    posterior = posteriors_of(fitted.network_, {1: 25})[0]
+    expected = sorted(range(30), key=lambda c: (-posterior[c], c))
+    shown = (
+        "return [...document.querySelectorAll('.card.class [data-state]')]"
+        ".filter((b) => b.checkVisibility()).map((b) => Number(b.dataset.state))"
+    )
+    assert browser.run(shown) == expected[:5]
+    browser.run("document.querySelector('.class .more').click()")
+    assert browser.run(shown) == expected
 
 
 def test_impossible_and_hopeless_evidence_is_told(browser: Browser, tmp_path: Path) -> None:
@@ -190,7 +212,7 @@ def test_impossible_and_hopeless_evidence_is_told(browser: Browser, tmp_path: Pa
     browser.open(tmp_path / "r.html")
     browser.click_state(*zero)
     assert "cannot occur together" in browser.find(".status").text
-    assert {text for texts in browser.numbers() for text in texts} == {"–"}
+    assert {text for texts in browser.numbers().values() for text in texts} == {"–"}
     browser.click_state(*zero)
     assert_shows(browser, network, {})
     assert browser.messages() == []
@@ -224,7 +246,8 @@ def test_nasty_names_break_nothing(browser: Browser, tmp_path: Path, size: tuple
     assert_shows(browser, classifier.network_, {1: 2, 5: 3, 7: 0})
     assert browser.hidden_numbers() == []
     assert browser.run("return window.broken") is None
-    assert browser.run("return document.querySelectorAll('img, #explore i, header b').length") == 0
+    made = "document.querySelectorAll('img, h1 b, #explore bdi *:not(wbr)').length"
+    assert browser.run(f"return {made}") == 0
     shown = browser.run("return document.querySelector('#variable-1 bdi').textContent")
     assert shown == classifier.network_.names[1]
     assert browser.overflow() == 0

@@ -144,6 +144,11 @@ def test_a_place_is_what_the_store_takes() -> None:
     assert shape.smallest_places == encoding.places == 3 * workers.RESERVE
 
 
+def test_a_million_open_nodes_of_spambase_take_less_than_4_gb() -> None:
+    """57 features, 1654 parent sets of the class."""
+    assert 1e6 * BranchBoundShape(57, 1 + 57 + 57 * 56 // 2, 4601).place < 4e9
+
+
 def test_memory_is_divided_by_hand(monkeypatch: pytest.MonkeyPatch) -> None:
     """Coefficients where all fits, else codes and as many groups as half of the rest holds."""
     shape = BranchBoundShape(10, 56, n_rows=1000, n_samples=1000, table_cells=500)

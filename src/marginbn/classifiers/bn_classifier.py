@@ -14,7 +14,6 @@ that differences show with fewer rows.
 from __future__ import annotations
 
 import math
-import sys
 import time
 import warnings
 from collections.abc import Callable, Sequence
@@ -35,6 +34,7 @@ from marginbn.classifiers.base import (
     fixed_structure_result,
 )
 from marginbn.classifiers.choosing import SCORINGS, HeldOutAnswers, check_scoring, scorer_of
+from marginbn.classifiers.progress import StepProgress
 from marginbn.classifiers.search import seed_of
 from marginbn.data.encode import EncodedData
 from marginbn.data.labelled import (
@@ -324,6 +324,7 @@ class BNClassifier(BaseBNClassifier):
         names = sorted({"naive", *self.structures}, key=list(STRUCTURES).index)
         found: dict[str, PooledModels] = {}
         naive: list[ValidatedModel] = []
+        progress = StepProgress("candidates", len(names)) if self.verbose else None
         for name in names:
             try:
                 models = self._validate_structure(name, parts, deadline if found else math.inf)
@@ -338,9 +339,8 @@ class BNClassifier(BaseBNClassifier):
             naive = naive or models
             pooled = PooledModels.of(models if name == "naive" else [*naive, *models], judges)
             found[name] = pooled
-            if self.verbose:
-                seconds = time.monotonic() - begin
-                sys.stderr.write(f"{name}: log loss {pooled.pool.loss:.4f} ({seconds:.1f} s)\n")
+            if progress is not None:
+                progress.step(f"{name}: log loss {pooled.pool.loss:.4f}")
         return {name: model for name, model in found.items() if name in self.structures} or found
 
     def _validate_structure(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 import warnings
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
@@ -20,6 +19,7 @@ from marginbn.classifiers import choosing, search, validation
 from marginbn.classifiers.budget import Budget, task_budgets
 from marginbn.classifiers.choosing import SCORINGS, HeldOut, Scoring
 from marginbn.classifiers.committee import Committee, log_normalised
+from marginbn.classifiers.progress import StepProgress
 from marginbn.classifiers.search import MaxMarginBNClassifier, SearchingBNClassifier
 from marginbn.data.encode import EncodedData, EncodedTraining, encode_training, with_class_column
 from marginbn.data.labelled import LabelledTable, Split, validation_splits
@@ -54,6 +54,11 @@ class FoldPath:
     gaps: tuple[float, ...]
     weight: float = 1.0
     n_rows: int = 1
+
+    def describe(self) -> str:
+        """What came out, in a few words."""
+        setting = f"fold {self.fold}, max_parents {self.max_parents}"
+        return f"validation {setting}: best score {max(self.scores):.4f}"
 
 
 class MaxMarginBNClassifierCV(SearchingBNClassifier):
@@ -248,9 +253,12 @@ identifiers, max_states, min_count, class_weight, cost, callback, memory_limit
                     for (k, fold), end in zip(tasks, ends, strict=True)
                 ),
             )
+            progress = StepProgress("validation", len(tasks)) if self.verbose else None
             with REQUESTS.heeding():
                 for path in answers:
                     paths.append(path)
+                    if progress is not None:
+                        progress.step(path.describe())
                     if complete_folds(paths, len(self._parent_grid())):
                         REQUESTS.has_result = True  # workers may have searched in other processes
         except KeyboardInterrupt:
@@ -287,11 +295,6 @@ identifiers, max_states, min_count, class_weight, cost, callback, memory_limit
         scores, gaps = dict.fromkeys(grid, 0.0), dict.fromkeys(grid, 0.0)
         for gamma, result in self._fold_results(training.data, max_parents, budget):
             scores[gamma], gaps[gamma] = score(gamma, result), result.gap
-        if self.verbose:
-            sys.stderr.write(
-                f"validation fold {fold}, max_parents {max_parents}: "
-                f"best score {max(scores.values()):.4f}\n"
-            )
         total, n_rows = float(held_out.weights.sum()), held_out.n_rows
         values = tuple(scores.values()), tuple(gaps.values())
         return FoldPath(max_parents, fold, *values, total, n_rows)

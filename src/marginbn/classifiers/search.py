@@ -22,6 +22,7 @@ from sklearn.utils import check_random_state
 
 from marginbn.classifiers import validation
 from marginbn.classifiers.base import BaseBNClassifier, Evidence, fixed_structure_result
+from marginbn.classifiers.progress import SearchProgress
 from marginbn.data.columns import as_input_errors
 from marginbn.data.encode import EncodedData
 from marginbn.data.ordinal import OrdinalData, OrdinalTraining
@@ -51,7 +52,7 @@ from marginbn.proof.definition import define_data
 from marginbn.solvers import solve_structure, solver_names
 from marginbn.solvers.memory import parse_memory
 from marginbn.solvers.result import PROOF_TOLERANCE, SolveResult, Status, TracePoint
-from marginbn.solvers.run import Callback, ConsoleListener
+from marginbn.solvers.run import Callback
 
 DEFAULT_GAP = 1e-4
 """Relative gap at which a search stops that nobody asked for a proof."""
@@ -161,19 +162,23 @@ class SearchingBNClassifier(BaseBNClassifier):
     ) -> SolveResult:
         """Solve within the limits; a limit is a normal ending, reported by a warning."""
         before = _stamp(self.certificate)
+        limit = time_limit or self._time_left()
+        progress = SearchProgress(limit) if self.verbose else None
         result = solve_structure(
             problem,
             self.solver,
-            time_limit=time_limit or self._time_left(),
+            time_limit=limit,
             gap_tolerance=self._tolerance(),
             start=start,
-            callback=self._listener(),
+            callback=self._listener(progress),
             seed=seed_of(self.random_state),
             n_jobs=self.n_jobs,
             memory_limit=self.memory_limit,
             checkpoint=self.checkpoint,
             certificate=self.certificate,
         )
+        if progress is not None:
+            progress.close(result)
         if (
             _stamp(self.certificate) != before
         ):  # else it is the file of another fit, or there is none
@@ -197,14 +202,13 @@ class SearchingBNClassifier(BaseBNClassifier):
             certificate_sha256=self.__dict__.pop("_written", None),
         )
 
-    def _listener(self) -> Callback | None:
-        """The user's callback and the console, whichever are wanted."""
-        console = ConsoleListener() if self.verbose else None
-        if console is None or self.callback is None:
-            return console or self.callback
+    def _listener(self, progress: SearchProgress | None) -> Callback | None:
+        """The user's callback and the progress that is shown, whichever are wanted."""
+        if progress is None or self.callback is None:
+            return progress or self.callback
 
         def both(point: TracePoint) -> bool | None:
-            console(point)
+            progress(point)
             return self.callback(point)  # type: ignore[no-any-return]
 
         return both
@@ -489,7 +493,7 @@ class MaxMarginBNClassifier(SearchingBNClassifier):
     n_jobs : int or None, default=None
         Workers of the search, where the solver can use them; None stands for 1.
     verbose : int, default=0
-        1 prints progress to stderr.
+        1 shows progress: lines on stderr, in a notebook a bar.
     required_arcs, forbidden_arcs : list of (parent, child), optional
         Arcs every (no) structure must have, by name; the class has the name of ``y`` or "class".
     allowed_arcs : list of (parent, child), optional

@@ -88,8 +88,8 @@ def report(
         str | None,
         typer.Option(
             metavar="TABLE",
-            help="Labelled rows, a file or a data set: adds accuracy beside naive Bayes and TAN, "
-            "and contributions.",
+            help="Labelled rows, a file or a data set: adds all measures beside simpler methods, "
+            "calibration, contributions, how sure the arcs are, and a look at the data.",
         ),
     ] = None,
     test: Annotated[
@@ -120,6 +120,15 @@ def report(
             help="Seconds for the search in a fold, if it had no less in training.",
         ),
     ] = 10.0,
+    bootstrap: Annotated[
+        int | None,
+        typer.Option(
+            metavar="N",
+            min=0,
+            help="Learn the arcs again from resampled rows so often, to see how sure they are. "
+            "[default: up to 100 times within seconds for small tables]",
+        ),
+    ] = None,
     cost: options.CostOption = None,
     certificate: CertificateOption = None,
     delimiter: options.DelimiterOption = None,
@@ -127,9 +136,10 @@ def report(
 ) -> None:
     """Write a saved classifier as a page that answers questions.
 
-    One HTML file that needs no network: the verdict, the network, how the bound closed, tables,
-    settings; states can be clicked and all posteriors follow. Ctrl-C while the accuracy is
-    measured writes the page without it.
+    One HTML file that needs no network: how good classifier and search are, what decides, how
+    sure; a case can be typed or clicked and all posteriors follow, with reasons to print; the
+    network, what each feature does, measures, data, tables. Ctrl-C while something is measured
+    writes the page without it.
     """
     from marginbn.report.page import write_report
 
@@ -148,7 +158,9 @@ def report(
         title=title or _name_of(data),
         n_folds=folds,
         fold_time_limit=fold_time,
+        n_bootstrap=bootstrap,
         on_fold=lambda name, fold: note(describe_fold(name, fold), quiet),
+        on_step=lambda words: note(f"{words[0].upper()}{words[1:]}; Ctrl-C leaves it out.", quiet),
     )
     size = output.stat().st_size
     note(f"Wrote {output} ({size / 1000:.0f} kB); open it in a browser.", quiet)

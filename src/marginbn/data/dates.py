@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import calendar
 import datetime
+import re
 from collections.abc import Sequence
 from typing import Any
 
@@ -18,11 +19,12 @@ from marginbn.data.columns import Column, categorical_column, factorize, tidy
 from marginbn.exceptions import InputError
 
 PARTS = ("year", "month", "weekday")
+_SLASHED = re.compile(r"(\d{4})/(\d{1,2})/(\d{1,2})(?!\d)")
 _WEEKDAYS = tuple(calendar.day_name)
 
 
 def column_from_dates(name: str, values: Sequence[Any]) -> Column:
-    """Categorical column of ISO dates; text must be ISO 8601 (2024-05-31, 2024-05-31T12:30)."""
+    """Categorical column of ISO dates; text must be ISO 8601 (2024-05-31T12:30) or 2024/5/31."""
     codes, levels = factorize(list(values), missing=_is_missing)
     return categorical_column(name, codes, [_parsed(name, v).isoformat() for v in levels], None)
 
@@ -56,7 +58,7 @@ def date_parts(column: Column) -> tuple[Column, Column, Column]:
 
 
 def looks_like_dates(categories: Sequence[Any]) -> bool:
-    """Whether all of them are ISO dates as text; digits alone are numbers."""
+    """Whether all of them are dates as text, ISO or 2024/5/31; digits alone are numbers."""
     texts = [category for category in categories if isinstance(category, str)]
     return bool(texts) and len(texts) == len(categories) and all(map(_is_date_text, texts))
 
@@ -65,7 +67,7 @@ def _is_date_text(text: str) -> bool:
     if text.isdigit():
         return False
     try:
-        datetime.datetime.fromisoformat(text.strip())
+        datetime.datetime.fromisoformat(_as_iso(text))
     except ValueError:
         return False
     return True
@@ -87,7 +89,16 @@ def _parsed(name: str, value: Any) -> datetime.date:
     text = tidy(value)
     if not isinstance(text, str) or not _is_date_text(text):
         _refuse(name, text)
-    return datetime.datetime.fromisoformat(str(text).strip()).date()
+    return datetime.datetime.fromisoformat(_as_iso(str(text))).date()
+
+
+def _as_iso(text: str) -> str:
+    """2024/5/31 as 2024-05-31; other orders of day and month are a matter of opinion."""
+    found = _SLASHED.match(text.strip())
+    if found is None:
+        return text.strip()
+    year, month, day = found.groups()
+    return f"{year}-{int(month):02}-{int(day):02}{text.strip()[found.end() :]}"
 
 
 def _refuse(name: str, value: Any) -> None:

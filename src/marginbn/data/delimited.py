@@ -202,17 +202,23 @@ def _is_blank(row: Sequence[str]) -> bool:
 
 
 def _checked_header(row: Sequence[str], path: str, line: int) -> tuple[str, ...]:
-    names = tuple(name.strip() for name in row)
-    if "" in names:
-        position = names.index("") + 1
-        raise format_error(
-            path, line, f"column {position} has no name; if it is a row index, leave it out"
-        )
+    names = _named([name.strip() for name in row])
     repeated = [name for name, count in Counter(names).items() if count > 1]
     if repeated:
         listed = ", ".join(map(repr, repeated))
         raise format_error(path, line, f"column names must be distinct, these repeat: {listed}")
     return names
+
+
+def _named(names: Sequence[str]) -> tuple[str, ...]:
+    """A column without a name, as pandas and R write for the row index, is named as pandas does."""
+    found = []
+    for place, name in enumerate(names):
+        own = name or f"Unnamed: {place}"
+        while not name and own in names:
+            own += "_"
+        found.append(own)
+    return tuple(found)
 
 
 # --- blocks ---------------------------------------------------------------------------------------

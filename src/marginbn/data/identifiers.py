@@ -5,7 +5,8 @@ for a state. A column is an identifier if
 
 - it is categorical, and more than half of its values are values of their own;
 - it holds whole numbers, no two of them equal, which go up (or down) from row to row, or leave
-  out at most every second number, or whose column is called an id.
+  out at most every second number;
+- it holds whole numbers, more than half of them different, and is called an id.
 
 Short columns are never identifiers: among a dozen rows distinct values are no wonder.
 """
@@ -26,6 +27,7 @@ LEAST_DENSE_VALUES = 50
 """The same for whole numbers in any order: a few ages may well be distinct by chance."""
 
 _ID_WORDS = "id|ids|uid|guid|uuid|index|key|nr|no|num|number|row"
+_ID_ITSELF = re.compile(r"(?:^|[^A-Za-z])(?:(?i:u?ids?|guid|uuid)|Unnamed: \d+)$|[a-z]I[dD]$")
 _ID_NAME = re.compile(rf"(?:^|[^a-z])(?:{_ID_WORDS}|unnamed: ?\d*)$|^$|[a-z]I[dD]$")
 
 
@@ -66,7 +68,10 @@ def _of_numbers(column: Column) -> str | None:
     if len(values) < LEAST_VALUES or (values != np.floor(values)).any():
         return None
     ordered = np.sort(values)
-    if (np.diff(ordered) == 0).any():
+    n_distinct = len(np.unique(ordered))
+    if is_id_name(column.name) and 2 * n_distinct > len(values) > n_distinct:
+        return f"{n_distinct} of {len(values)} whole numbers differ, in a column of that name"
+    if n_distinct < len(values):
         return None
     steps = np.diff(values)
     if (steps > 0).all() or (steps < 0).all():
@@ -76,6 +81,14 @@ def _of_numbers(column: Column) -> str | None:
     if is_id_name(column.name):
         return f"{len(values)} whole numbers, no two equal, in a column of that name"
     return None
+
+
+def may_be_identifier(column: Column) -> bool:
+    """Whether a column that is none by its values is called one, as numbers of customers with
+    several rows each are.
+    """
+    n_values = len(np.unique(column.codes if column.kind == "categorical" else column.numbers))
+    return n_values > LEAST_VALUES and bool(_ID_ITSELF.search(column.name.strip()))
 
 
 def is_id_name(name: str) -> bool:

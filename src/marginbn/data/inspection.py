@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 
 from marginbn.data.columns import Column
 from marginbn.data.encode import encode_training
-from marginbn.data.identifiers import what_else, why_identifier
+from marginbn.data.identifiers import may_be_identifier, what_else, why_identifier
 from marginbn.data.labelled import LabelledTable
 from marginbn.data.missing_values import MissingPolicy, missing_cost
 from marginbn.data.preparation import MAX_STATES, Preparation, PreparationSettings, messages
@@ -313,6 +313,8 @@ def _remark(column: Column, left_out: str, n_merged: int, n_distinct: int, n_rar
         return "constant"
     if column.kind == "categorical" and (likelier := what_else(column)):
         return likelier
+    if may_be_identifier(column):
+        return "called an identifier"
     if n_merged:
         return f"{n_merged} rare categories become 'other'"
     return f"{n_rare} with fewer than {RARE_COUNT} rows" if n_rare else ""
@@ -343,6 +345,12 @@ def _column_hints(columns: Sequence[ColumnReport]) -> list[str]:
     used = [c for c in columns if c.remark.startswith("names its rows")]
     if used:
         hints.append(f"columns that name their rows are used: {_names([c.name for c in used])}")
+    called = [c.name for c in columns if c.remark == "called an identifier"]
+    if called:
+        hints.append(
+            f"used, though they are called identifiers: {_names(called)}; drop what names people "
+            "or groups of rows"
+        )
     likelier = ("dates:", "numbers as text", "numbers but for")
     mistaken = [c for c in columns if c.remark.startswith(likelier)]
     return hints + [f"{c.name!r} is read as categories, but holds {c.remark}" for c in mistaken]

@@ -31,6 +31,11 @@ from marginbn.network.wording import shorten, text_width
 from marginbn.problem.structure import Structure
 
 Point = tuple[float, float]
+Size = tuple[float, float]
+"""Width and height."""
+Span = tuple[float, float]
+"""Upper and lower side of a row."""
+
 Rows = list[list[int]]
 Links = tuple[tuple[int, ...], ...]
 """For each node the nodes it is linked with."""
@@ -46,11 +51,12 @@ _PADDING = 9.0  # between text and the sides of its box
 _LEAST_WIDTH = 40.0
 _GAP = 16.0  # between neighbouring boxes
 _WAYPOINT = 4.0  # width of an arc between boxes
-_ROW_DISTANCE = 66.0  # between the centres of rows
+_ROW_GAP = 40.0  # between the boxes of a row and those of the next
 _MARGIN = 14.0
 _ASPECT = 1.7  # width to height that wide layers are cut for
 _CORNER = 10.0  # from the side of a box to where a faint arc ends
 _WIDE = 640.0  # narrower rows are never cut
+_SEPARATOR = 20.0  # from the lowest row to the line above the isolated variables
 _CAPTION = 200.0  # room for the caption of the isolated variables
 _FEW_ARCS = 9
 """Up to so many arcs out of the class are drawn like all others."""
@@ -147,7 +153,10 @@ class Graph:
 
 
 def lay_out(
-    structure: Structure, names: Sequence[str], label_columns: int = LABEL_COLUMNS
+    structure: Structure,
+    names: Sequence[str],
+    label_columns: int = LABEL_COLUMNS,
+    sizes: Sequence[tuple[float, float]] | None = None,
 ) -> Layout:
     """Place the variables of a structure.
 
@@ -157,19 +166,27 @@ def lay_out(
         Variable 0 is the class.
     names
         One per variable; they are shortened to ``label_columns``.
+    sizes
+        Width and height of each box; by default as wide as its label and one line high.
     """
     if len(names) != structure.n_variables:
         raise InputError(
             f"names must have one entry per variable, {structure.n_variables}, got {len(names)}"
         )
     labels = [shorten(name, label_columns) for name in names]
-    widths = [max(_LEAST_WIDTH, text_width(t) * FONT_SIZE + 2 * _PADDING) for t in labels]
-    widths[CLASS] += _BOLD * (widths[CLASS] - 2 * _PADDING)
+    boxes = _label_sizes(labels) if sizes is None else list(sizes)
     isolated = isolated_features(structure)
     faint = set(_faint_arcs(structure))
-    graph = _with_waypoints(structure, widths, isolated, faint)
+    graph = _with_waypoints(structure, boxes, isolated, faint)
     x = place_rows(graph, sort_rows(graph), _GAP)
-    return _assemble(structure, labels, widths, graph, x, isolated, faint)
+    return _assemble(structure, labels, boxes, graph, x, isolated, faint)
+
+
+def _label_sizes(labels: Sequence[str]) -> list[Size]:
+    """One line of text each; the class is written bold."""
+    widths = [max(_LEAST_WIDTH, text_width(t) * FONT_SIZE + 2 * _PADDING) for t in labels]
+    widths[CLASS] += _BOLD * (widths[CLASS] - 2 * _PADDING)
+    return [(width, BOX_HEIGHT) for width in widths]
 
 
 def layers(structure: Structure) -> list[int]:
@@ -191,26 +208,31 @@ def _faint_arcs(structure: Structure) -> tuple[tuple[int, int], ...]:
     return arcs if len(arcs) > _FEW_ARCS else ()
 
 
-def _rows(structure: Structure, widths: Sequence[float], isolated: Sequence[int]) -> list[int]:
-    """Row of each connected variable: layers, cut where they are too wide; -1 if isolated."""
+def _rows(structure: Structure, sizes: Sequence[Size], isolated: Sequence[int]) -> list[int]:
+    """Row of each connected variable: layers, cut where they are too wide; -1 if isolated.
+
+    A class of many faint arcs stands alone above all others, in the middle of the picture.
+    """
     depth = layers(structure)
+    if _faint_arcs(structure) and not structure.parents[CLASS]:
+        depth = [d + (v != CLASS) for v, d in enumerate(depth)]
     members = [v for v in structure.order if v not in isolated]
-    limit = _width_limit([widths[v] for v in members])
+    limit = _width_limit([sizes[v] for v in members])
     row_of, row = [-1] * structure.n_variables, -1
     for layer in range(max(depth) + 1):
         group = [v for v in members if depth[v] == layer]
         # leaves first: those with children of their own end up next to their children
         group.sort(key=lambda v: bool(structure.children(v)))
-        for part in _cut(group, widths, limit):
+        for part in _cut(group, [width for width, _ in sizes], limit):
             row += 1
             for v in part:
                 row_of[v] = row
     return row_of
 
 
-def _width_limit(widths: Sequence[float]) -> float:
+def _width_limit(sizes: Sequence[Size]) -> float:
     """Width at which rows filled with these boxes make a picture of the wanted shape."""
-    area = sum(w + _GAP for w in widths) * _ROW_DISTANCE
+    area = sum((width + _GAP) * (height + _ROW_GAP) for width, height in sizes)
     return max(math.sqrt(area * _ASPECT), _WIDE)
 
 
@@ -229,17 +251,17 @@ def _cut(group: Sequence[int], widths: Sequence[float], limit: float) -> list[li
 
 def _with_waypoints(
     structure: Structure,
-    widths: Sequence[float],
+    sizes: Sequence[Size],
     isolated: Sequence[int],
     faint: set[tuple[int, int]],
 ) -> Graph:
     """Rows of nodes, where long arcs have been replaced by chains of waypoints."""
-    row_of = _rows(structure, widths, isolated)
+    row_of = _rows(structure, sizes, isolated)
     rows: list[list[int]] = [[] for _ in range(max(row_of) + 1)]
     for v in structure.order:
         if row_of[v] >= 0:
             rows[row_of[v]].append(v)
-    node_widths, chains = list(widths), {}
+    node_widths, chains = [width for width, _ in sizes], {}
     links: list[tuple[int, int]] = []
     for parent, child in structure.arcs:
         if (parent, child) in faint:
@@ -351,64 +373,86 @@ def _sorted_by_neighbours(rows: Rows, r: int, neighbours: Links) -> list[int]:
 def _assemble(
     structure: Structure,
     labels: Sequence[str],
-    widths: Sequence[float],
+    sizes: Sequence[Size],
     graph: Graph,
     x: Sequence[float],
     isolated: tuple[int, ...],
     faint: set[tuple[int, int]],
 ) -> Layout:
     """Boxes, routes and the block of isolated variables, moved so that all begins at the margin."""
+    spans = _row_spans(graph, sizes)
     row_of = {node: row for row, nodes in enumerate(graph.rows) for node in nodes}
     left = min(x[v] - graph.widths[v] / 2 for v in row_of)
     width = max(x[v] + graph.widths[v] / 2 for v in row_of) - left
+    across = {v: x[v] - left + _MARGIN for v in row_of}
     centre = {
-        v: (x[v] - left + _MARGIN, row * _ROW_DISTANCE + _MARGIN + BOX_HEIGHT / 2)
+        v: (across[v], spans[row][0] + sizes[v][1] / 2)
         for v, row in row_of.items()
+        if v < structure.n_variables
     }
-    bottom = (len(graph.rows) - 1) * _ROW_DISTANCE + _MARGIN + BOX_HEIGHT
-    apart, width, height = _block(isolated, widths, width, bottom)
+    bottom = spans[-1][1]
+    apart, width, height = _block(isolated, sizes, width, bottom)
     places = {**centre, **apart}
-    boxes = tuple(Box(v, labels[v], *places[v], widths[v]) for v in range(structure.n_variables))
+    boxes = tuple(Box(v, labels[v], *places[v], *sizes[v]) for v in range(structure.n_variables))
     routes = tuple(
-        _route(boxes, graph.chains.get(arc, arc), centre, arc in faint) for arc in structure.arcs
+        _route(
+            boxes,
+            arc,
+            [(across[v], spans[row_of[v]]) for v in graph.chains.get(arc, arc)],
+            arc in faint,
+        )
+        for arc in structure.arcs
     )
-    separator = bottom + _ROW_DISTANCE / 3 if isolated else None
+    separator = bottom + _SEPARATOR if isolated else None
     return Layout(boxes, routes, isolated, separator, width + 2 * _MARGIN, height + _MARGIN)
 
 
+def _row_spans(graph: Graph, sizes: Sequence[Size]) -> list[Span]:
+    """Where each row begins and ends; it is as high as its highest box."""
+    spans, top = [], _MARGIN
+    for row in graph.rows:
+        height = max(sizes[v][1] for v in row if v < len(sizes))
+        spans.append((top, top + height))
+        top += height + _ROW_GAP
+    return spans
+
+
 def _block(
-    isolated: Sequence[int], widths: Sequence[float], width: float, bottom: float
+    isolated: Sequence[int], sizes: Sequence[Size], width: float, bottom: float
 ) -> tuple[dict[int, Point], float, float]:
     """Places of the isolated variables, row by row below the others, and the new size."""
     if not isolated:
         return {}, width, bottom
-    own = [widths[v] for v in isolated]
-    width = max(width, _CAPTION, min(_width_limit(own), sum(own) + _GAP / 2 * len(own)))
+    own = [sizes[v] for v in isolated]
+    filled = sum(w for w, _ in own) + _GAP / 2 * len(own)
+    width = max(width, _CAPTION, min(_width_limit(own), filled))
     places: dict[int, Point] = {}
-    used, y = 0.0, bottom + _ROW_DISTANCE
+    used, top, highest = 0.0, bottom + _ROW_GAP, 0.0
     for v in isolated:
-        if used and used + widths[v] > width:
-            used, y = 0.0, y + BOX_HEIGHT + _GAP / 2
-        places[v] = (_MARGIN + used + widths[v] / 2, y)
-        used += widths[v] + _GAP / 2
-    return places, width, y + BOX_HEIGHT / 2
+        if used and used + sizes[v][0] > width:
+            used, top, highest = 0.0, top + highest + _GAP, 0.0
+        places[v] = (_MARGIN + used + sizes[v][0] / 2, top + sizes[v][1] / 2)
+        used += sizes[v][0] + _GAP / 2
+        highest = max(highest, sizes[v][1])
+    return places, width, top + highest
 
 
 def _route(
-    boxes: Sequence[Box], chain: Sequence[int], centre: dict[int, Point], faint: bool
+    boxes: Sequence[Box], arc: tuple[int, int], chain: Sequence[tuple[float, Span]], faint: bool
 ) -> Route:
-    parent, child = boxes[chain[0]], boxes[chain[-1]]
+    """From the parent to the lower side of its row, past the rows between, to the child."""
+    parent, child = boxes[arc[0]], boxes[arc[1]]
     points: list[Point] = [(parent.x, parent.y + parent.height / 2)]
-    for waypoint in chain[1:-1]:
-        x, y = centre[waypoint]
-        points += [(x, y - BOX_HEIGHT / 2), (x, y + BOX_HEIGHT / 2)]
     top = child.y - child.height / 2
     if faint:  # ends at the corner that is nearer, the middle belongs to the other arcs
         corner = math.copysign(child.width / 2 - _CORNER, parent.x - child.x)
-        curve = _straight(points[0], (child.x + corner, top))
-    else:
-        curve = _bend([*points, (child.x, top)])
-    return Route(parent.variable, child.variable, curve, faint)
+        return Route(*arc, _straight(points[0], (child.x + corner, top)), faint)
+    row_bottom = chain[0][1][1]
+    if row_bottom > points[0][1]:
+        points.append((parent.x, row_bottom))
+    for x, (row_top, row_bottom) in chain[1:-1]:
+        points += [(x, row_top), (x, row_bottom)]
+    return Route(*arc, _bend([*points, (child.x, top)]), faint)
 
 
 def _bend(points: Sequence[Point]) -> tuple[Point, ...]:

@@ -32,13 +32,18 @@ from marginbn.proof.forest import ForestRelaxation
 from marginbn.proof.format import write_certificate
 from marginbn.proof.record import Claim, Cutoff, Relaxation, TreeNode, leaves, write_tree
 from marginbn.solvers.branch_bound import BranchBoundSolver
+from marginbn.solvers.branch_bound.engine import is_interpreted
 from marginbn.solvers.branch_cut import BranchCutSolver
 from marginbn.solvers.compile import is_ready, prepare
+from marginbn.solvers.interpreted import interpreting
 from marginbn.solvers.memory import COMPILING, LOADING, refuse_if_confined
 from marginbn.solvers.result import SolveResult, Status, TracePoint, relative_gap
 from marginbn.solvers.run import Callback, Deadline, Limits, Run, Solver
 from marginbn.solvers.solve import solve_with
 from marginbn.solvers.tree_search import SearchTree, TreeSolver, begin, initial_bound
+
+PROOF_READY = "ready-proof"
+"""A file of this name says that all kernels of proofs about forests have been compiled."""
 
 PROOF_BYTES = 500_000_000
 """Weights kept in memory; beyond it the search ends with a memory limit."""
@@ -66,6 +71,7 @@ class CertifyingSearch(SearchTree):
 
     def advance(self, worker: int = 0) -> Status | None:
         """Visit one node."""
+        self.leave_python_if_slow(_warm_up_forests)
         if not self._open:
             return Status.OPTIMAL
         limit = self.run.limits.nodes
@@ -161,8 +167,10 @@ def solve_with_certificate(solver: Solver, run: Run, path: PathLike) -> SolveRes
     """Let the solver work within its share of the limits, then prove and write what it found."""
     try_writing(path, "certificate")
     definition, limits = Definition.of(run.problem), run.limits
-    solver.prepare()
-    warm_up(definition)
+    solver.prepare(run.problem, run.n_jobs)
+    in_python = definition.is_forest and is_interpreted(run.problem, mark=PROOF_READY)
+    if not in_python:
+        warm_up(definition)
     clock = Deadline(limits)
     share = None if limits.time is None else SEARCH_SHARE * limits.time
     found = solve_with(solver, run.within(replace(limits, time=share)))
@@ -170,9 +178,10 @@ def solve_with_certificate(solver: Solver, run: Run, path: PathLike) -> SolveRes
     if limits.time is not None:
         rest = replace(limits, time=max(clock.remaining(), SHORTEST_PROOF))
     callback = _continued(run.callback, found)
-    return certify(
-        definition, found, path, Run(run.problem, rest, seed=run.seed, callback=callback)
-    )
+    with interpreting(in_python):
+        return certify(
+            definition, found, path, Run(run.problem, rest, seed=run.seed, callback=callback)
+        )
 
 
 def warm_up(definition: Definition) -> None:
@@ -180,10 +189,14 @@ def warm_up(definition: Definition) -> None:
     or what forests need, by writing a tiny proof. Before the search: afterwards whoever asks for an
     end would wait for the compiler.
     """
-    if not definition.is_forest:
+    if definition.is_forest:
+        _warm_up_forests()
+    else:
         BranchCutSolver().prepare()
-        return
-    engine, mark = BranchBoundSolver.__module__, "ready-proof"
+
+
+def _warm_up_forests() -> None:
+    engine, mark = BranchBoundSolver.__module__, PROOF_READY
     needed = LOADING if is_ready(engine, mark) else COMPILING
     refuse_if_confined(needed, "loading or compiling the search for proofs")
     hint = "the search for proofs, once; this takes up to a minute"

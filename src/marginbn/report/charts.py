@@ -12,6 +12,8 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+from marginbn.classifiers.evaluation import binomial_interval
+from marginbn.classifiers.measures import CalibrationBin
 from marginbn.network.svg import escaped
 from marginbn.network.wording import columns, one_line, percent, shorten, text_width
 from marginbn.solvers.result import TracePoint
@@ -82,7 +84,7 @@ def table(header: list[Child], rows: list[list[Child]], **attributes: object) ->
         for first, *others in rows
     ]
     content = element("table", element("thead", head), element("tbody", *body), **attributes)
-    return element("div", content, class_="scroll", tabindex="0")
+    return element("div", content, class_="scroll", tabindex="0", role="group", aria_label="Table")
 
 
 def definitions(pairs: list[tuple[str, Child]], **attributes: object) -> Markup:
@@ -133,9 +135,9 @@ def draw_intervals(rows: Sequence[tuple[str, float, float]]) -> Markup:
     margin = max(0.08 * (high - low), 0.005)
     low, high = max(0.0, low - margin), min(1.0, high + margin)
     height = _TOP + 34 * len(rows) + _BOTTOM
-    x = linear_scale(100 * low, 100 * high, 120.0, _WIDTH - _RIGHT)
+    x = linear_scale(100 * low, 100 * high, 136.0, _WIDTH - _RIGHT)
     lines = [_interval(row, _TOP + 34 * i + 17, x) for i, row in enumerate(rows)]
-    axis = _bottom_axis(x, height - _BOTTOM, "accuracy, %", 120.0)
+    axis = _bottom_axis(x, height - _BOTTOM, "accuracy, %", 136.0)
     return _chart("Accuracy of each method with its 95 % interval", *axis, *lines, height=height)
 
 
@@ -144,13 +146,46 @@ def _interval(row: tuple[str, float, float], y: float, x: Scale) -> Markup:
     left, right = x.place(100 * max(value - half, 0.0)), x.place(100 * min(value + half, 1.0))
     return element(
         "g",
-        element("text", name, x=f"{112:.0f}", y=f"{y + 4:.1f}", text_anchor="end"),
+        element("text", name, x="128", y=f"{y + 4:.1f}", text_anchor="end"),
         _line(left, y, right, y, "whisker"),
         _line(left, y - 5, left, y + 5, "whisker"),
         _line(right, y - 5, right, y + 5, "whisker"),
         element("circle", cx=f"{x.place(100 * value):.1f}", cy=f"{y:.1f}", r="4.5"),
         class_="interval",
     )
+
+
+def draw_calibration(bins: Sequence[CalibrationBin]) -> Markup:
+    """How often predictions of each confidence are right, over the number of rows."""
+    x = linear_scale(0.0, 100.0, _LEFT, _WIDTH - _RIGHT)
+    y = linear_scale(0.0, 100.0, _HEIGHT - _BOTTOM, _TOP, 4)
+    most = max((b.n_rows for b in bins), default=1)
+    points = [(x.place(100 * b.confidence), y.place(100 * b.accuracy)) for b in bins]
+    parts = _axes(x, y, "stated probability, %", "right, %")
+    parts += [_count_column(b, most, x) for b in bins]
+    parts.append(_path([(x.place(0), y.place(0)), (x.place(100), y.place(100))], "diagonal"))
+    parts += [_calibration_whisker(b, x, y) for b in bins]
+    parts.append(_path(points, "objective"))
+    for (px, py), b in zip(points, bins, strict=True):
+        text = f"said {percent(b.confidence)}, right {percent(b.accuracy)}, {b.n_rows} rows"
+        dot = {"cx": f"{px:.1f}", "cy": f"{py:.1f}", "r": "4"}
+        parts.append(element("circle", element("title", text), class_="dot objective", **dot))
+    return _chart("Calibration: how often predictions of each probability are right", *parts)
+
+
+def _count_column(b: CalibrationBin, most: int, x: Scale) -> Markup:
+    """Rows of a bin as a pale column from the axis."""
+    height = (_HEIGHT - _BOTTOM - _TOP) * 0.3 * b.n_rows / most
+    box = {"x": x.place(100 * b.confidence) - 7, "y": _HEIGHT - _BOTTOM - height}
+    size = {"width": 14.0, "height": height}
+    return element("rect", class_="rows", **{k: f"{v:.1f}" for k, v in (box | size).items()})
+
+
+def _calibration_whisker(b: CalibrationBin, x: Scale, y: Scale) -> Markup:
+    half = binomial_interval(b.accuracy, b.n_rows)
+    px = x.place(100 * b.confidence)
+    ends = (y.place(100 * max(b.accuracy - half, 0.0)), y.place(100 * min(b.accuracy + half, 1.0)))
+    return _line(px, ends[0], px, ends[1], "whisker")
 
 
 def draw_bars(rows: Sequence[tuple[str, float]]) -> Markup:

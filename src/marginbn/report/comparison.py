@@ -1,4 +1,6 @@
-"""How good the classifier is next to naive Bayes and TAN, measured on rows that were not learned.
+"""How good the classifier is next to simpler ones, measured on rows that were not learned.
+
+These are naive Bayes, TAN, logistic regression and the most frequent class.
 
 A model file does not say which rows it was learned from. So there are two protocols, and
 the page says which one it was:
@@ -17,7 +19,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -27,8 +29,10 @@ from sklearn.base import clone
 
 from marginbn import classifiers
 from marginbn.classifiers import BaseBNClassifier, evaluation
-from marginbn.classifiers.decisions import costs_of
-from marginbn.classifiers.validation import read_target
+from marginbn.classifiers.baselines import LogisticBaseline, MajorityBaseline
+from marginbn.classifiers.decisions import CostMatrix, costs_of
+from marginbn.classifiers.measures import Quality
+from marginbn.classifiers.validation import read_more_rows, read_target
 from marginbn.data.labelled import LabelledTable
 from marginbn.exceptions import DataWarning, InputError, OptimalityWarning
 from marginbn.network.wording import seconds
@@ -36,11 +40,14 @@ from marginbn.network.wording import seconds
 OnFold = Callable[[str, evaluation.FoldScore], None]
 
 THIS, TAN, NAIVE_BAYES = "this classifier", "TAN", "naive Bayes"
+LOGISTIC, MAJORITY = "logistic regression", "most frequent class"
+
+Entrant = BaseBNClassifier | LogisticBaseline | MajorityBaseline
 
 
 def read_rows(classifier: BaseBNClassifier, X: Any, y: Any) -> LabelledTable:
     """Columns are matched by name where there are names, and keep the kinds of training."""
-    features = classifier._read_features(X)
+    features = read_more_rows(classifier, X, classifier._preparation)
     labels, _ = read_target(y)
     if len(labels) != features.n_rows:
         raise InputError(f"y must have one label per row, {features.n_rows}, got {len(labels)}")
@@ -52,7 +59,7 @@ class MethodAccuracy:
     """A method's accuracy with the half width of its 95 % interval.
 
     ``p_value`` is that of "this classifier is better than the method", None for itself;
-    ``max_gap`` the largest gap its searches were left with.
+    ``max_gap`` the largest gap its searches were left with; ``quality`` all other measures.
     """
 
     name: str
@@ -60,28 +67,40 @@ class MethodAccuracy:
     half_width: float
     max_gap: float
     p_value: float | None = None
+    quality: Quality | None = None
 
 
 SHARED = (
     "smoothing",
     "missing",
     "unseen",
-    "column_kinds",
     "identifiers",
     "max_states",
     "min_count",
     "class_weight",
-    "cost",
 )
 """Parameters that the baselines have in common with the classifier."""
 
 
 @dataclass(frozen=True)
 class Comparison:
-    """Accuracies next to one another, this classifier first, and how they were measured."""
+    """Accuracies next to one another, this classifier first, and how they were measured.
+
+    ``where`` says on which rows, in a few words.
+    """
 
     methods: tuple[MethodAccuracy, ...]
     protocol: str
+    where: str = ""
+
+    @property
+    def own(self) -> MethodAccuracy:
+        """This classifier."""
+        return self.methods[0]
+
+    def find(self, name: str) -> MethodAccuracy | None:
+        """A method by its name."""
+        return next((method for method in self.methods if method.name == name), None)
 
 
 def compare_by_folds(
@@ -91,59 +110,70 @@ def compare_by_folds(
     fold_time_limit: float,
     on_fold: OnFold | None = None,
 ) -> Comparison:
-    """Cross-validate the classifier's method, TAN and naive Bayes on the same folds."""
-    entrants = {THIS: unfitted(classifier, fold_time_limit), **_baselines(classifier)}
+    """Cross-validate the classifier's method and the simpler ones on the same folds."""
+    own = unfitted(classifier, fold_time_limit)
+    own.set_params(cost=None)  # a fold may lack a class: all decide by the same costs
+    entrants: dict[str, Callable[[], Any]] = {THIS: partial(clone, own)}
+    for name, network in _networks(classifier).items():
+        entrants[name] = partial(clone, network)
+    entrants |= _plain(classifier)
     scores = {}
-    for name, entrant in entrants.items():
-        entrant.set_params(cost=None)  # a fold may lack a class: all decide by the same costs
+    for name, make in entrants.items():
         with warnings.catch_warnings():  # the page says gaps and rows left out
             warnings.simplefilter("ignore", DataWarning)
             warnings.simplefilter("ignore", OptimalityWarning)
             scores[name] = evaluation.cross_validate(
-                partial(clone, entrant),
+                make,
                 rows.features,
                 rows.labels,
                 n_folds,
                 on_fold=None if on_fold is None else partial(on_fold, name),
                 costs=costs_of(classifier),
             )
-    own = scores[THIS].accuracies
+    first = scores[THIS].accuracies
     methods = tuple(
         MethodAccuracy(
             name,
             result.mean,
             result.half_width,
             result.max_gap,
-            None if name == THIS else evaluation.paired_t_test(own, result.accuracies),
+            None if name == THIS else evaluation.paired_t_test(first, result.accuracies),
+            result.quality,
         )
         for name, result in scores.items()
     )
-    return Comparison(methods, _describe_folds(classifier, rows, n_folds, fold_time_limit))
+    protocol = _describe_folds(classifier, rows, n_folds, fold_time_limit)
+    return Comparison(methods, protocol, f"{n_folds}-fold cross-validation of {rows.n_rows} rows")
 
 
 def compare_on_test(
     classifier: BaseBNClassifier, rows: LabelledTable, test: LabelledTable
 ) -> Comparison:
-    """Measure the classifier as it is, and TAN and naive Bayes learned from ``rows``."""
-    right = {THIS: _is_right(classifier, test)}
-    for name, baseline in _baselines(classifier).items():
+    """Measure the classifier as it is, and simpler ones learned from ``rows``."""
+    fitted: dict[str, Entrant] = {THIS: classifier}
+    for name, network in _networks(classifier).items():
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", DataWarning)
-            right[name] = _is_right(baseline.fit(rows.features, rows.labels), test)
+            fitted[name] = network.fit(rows.features, rows.labels)
+    for name, make in _plain(classifier).items():
+        fitted[name] = make().fit(rows.features, rows.labels)
+    costs = costs_of(classifier)
+    measured = {name: _measure(entrant, test, costs) for name, entrant in fitted.items()}
+    first = measured[THIS][0]
     methods = []
-    for name, hits in right.items():
+    for name, (hits, quality) in measured.items():
         share = float(hits.mean())
-        wins, losses = int((right[THIS] & ~hits).sum()), int((~right[THIS] & hits).sum())
+        wins, losses = int((first & ~hits).sum()), int((~first & hits).sum())
         p_value = None if name == THIS else evaluation.binomial_test(wins, wins + losses)
         half_width = evaluation.binomial_interval(share, test.n_rows)
-        methods.append(MethodAccuracy(name, share, half_width, 0.0, p_value))
+        methods.append(MethodAccuracy(name, share, half_width, 0.0, p_value, quality))
     protocol = (
-        f"Measured on {test.n_rows} test rows. This classifier is measured as it is; TAN and naive "
-        f"Bayes were learned from the {rows.n_rows} labelled rows. Intervals are 95 % intervals of "
+        f"Measured on {test.n_rows} test rows. This classifier is measured as it is; the others "
+        f"were learned from the {rows.n_rows} labelled rows. Intervals are 95 % intervals of "
         f"a proportion, p values one-sided exact binomial tests on the rows that only one of the "
         f"two gets right. The test rows must not have been used to learn this classifier."
     )
-    return Comparison(tuple(methods), protocol)
+    return Comparison(tuple(methods), protocol, f"{test.n_rows} test rows")
 
 
 def unfitted(classifier: BaseBNClassifier, time_limit: float) -> BaseBNClassifier:
@@ -155,7 +185,11 @@ def unfitted(classifier: BaseBNClassifier, time_limit: float) -> BaseBNClassifie
     else:
         fresh = clone(classifier)
     params = fresh.get_params(deep=False)
-    changes: dict[str, Any] = {"column_kinds": "auto", "verbose": 0, "callback": None}
+    changes: dict[str, Any] = {
+        "column_kinds": _kinds(classifier),
+        "verbose": 0,
+        "callback": None,
+    }
     if params.get("time_limit", 0) is None or params.get("time_limit", 0) > time_limit:
         changes["time_limit"] = time_limit
     find = classifier.network_.variable_index
@@ -168,10 +202,18 @@ def unfitted(classifier: BaseBNClassifier, time_limit: float) -> BaseBNClassifie
     return fresh
 
 
-def _baselines(classifier: BaseBNClassifier) -> dict[str, BaseBNClassifier]:
+def _kinds(classifier: BaseBNClassifier) -> Any:
+    """Kinds of the columns that are used: what is no date has been read as its kind already."""
+    plans = classifier._preparation.columns
+    dates = {plan.name: "date" for plan in plans if plan.kind == "date" and not plan.left_out}
+    return dates or "auto"
+
+
+def _networks(classifier: BaseBNClassifier) -> dict[str, BaseBNClassifier]:
     """TAN and naive Bayes with the settings that every classifier has, where they are others."""
     given = classifier.get_params(deep=False)
     shared = {key: given[key] for key in SHARED if key in given}
+    shared["column_kinds"] = _kinds(classifier)
     entrants = {
         TAN: classifiers.TANClassifier(**shared),
         NAIVE_BAYES: classifiers.NaiveBayesClassifier(**shared),
@@ -179,11 +221,33 @@ def _baselines(classifier: BaseBNClassifier) -> dict[str, BaseBNClassifier]:
     return {name: e for name, e in entrants.items() if type(e) is not type(classifier)}
 
 
-def _is_right(classifier: BaseBNClassifier, rows: LabelledTable) -> NDArray[np.bool_]:
-    predicted = classifier.predict(rows.features)
+def _plain(classifier: BaseBNClassifier) -> dict[str, Callable[[], Any]]:
+    """Makers of what is no network, with the same columns and class weights."""
+    if len(classifier.classes_) < 2:
+        return {}
+    settings = replace(classifier._preparation_settings(), column_kinds=_kinds(classifier))
+    return {
+        LOGISTIC: partial(LogisticBaseline, settings, classifier.class_weight),
+        MAJORITY: partial(MajorityBaseline, settings),
+    }
+
+
+def _measure(
+    entrant: Entrant, rows: LabelledTable, costs: CostMatrix | None
+) -> tuple[NDArray[np.bool_], Quality]:
+    """Which rows are right, and all measures."""
+    probabilities = entrant.predict_proba(rows.features)
+    own = None if costs is None else costs.for_classes(entrant.classes_.tolist())
+    decided = probabilities.argmax(axis=1) if own is None else own.decide(probabilities)
+    predicted = entrant.classes_[decided]
     evaluation.accuracy(predicted, rows.labels)  # refuses what cannot be compared
     hits: NDArray[np.bool_] = predicted.astype(str) == rows.labels.astype(str)
-    return hits
+    return hits, Quality.measure(entrant.classes_.tolist(), rows.labels, probabilities, costs)
+
+
+def measure_seen(classifier: BaseBNClassifier, rows: LabelledTable) -> Quality:
+    """Quality on rows that the classifier may have learned from."""
+    return _measure(classifier, rows, costs_of(classifier))[1]
 
 
 def _describe_folds(

@@ -17,9 +17,14 @@ import base64
 import hashlib
 import json
 import re
+import tempfile
 import warnings
+import webbrowser
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from html import escape
 from importlib.resources import files
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -31,16 +36,22 @@ from marginbn.data.labelled import LabelledTable
 from marginbn.exceptions import InputError
 from marginbn.files import PathLike, write_or_rescue, write_text
 from marginbn.network.network import BayesianNetwork
-from marginbn.network.wording import counted
-from marginbn.report import comparison, sections
+from marginbn.notebook import in_notebook, show_html
+from marginbn.report import comparison, contents, judgement, sections
 from marginbn.report.charts import Markup, element, join
+from marginbn.report.effects import effect_values, measure_effects
+from marginbn.report.opening import write_header
+from marginbn.report.picture import picture_values
 
 DEFAULT_FOLDS = 5
 DEFAULT_FOLD_TIME = 10.0
 """Seconds for the structure search in a fold, unless the classifier had less."""
 
-INFERENCE = ("factors", "elimination", "inference")
-"""Scripts that compute posteriors; they know nothing of a page."""
+FRAME_HEIGHT = 800
+"""Pixels of a page that is shown inline."""
+
+INFERENCE = ("factors", "elimination", "inference", "explain")
+"""Scripts that compute posteriors and explain them; they know nothing of a page."""
 
 SCRIPTS = (
     *INFERENCE,
@@ -49,16 +60,79 @@ SCRIPTS = (
     "focus",
     "strip",
     "cards",
+    "classes",
+    "case",
     "explore",
     "tables",
+    "viewport",
     "picture",
+    "effects",
     "start",
 )
-STYLES = ("base", "parts", "figures", "explore", "print")
+STYLES = ("base", "opening", "parts", "figures", "explore", "picture", "print")
 
 _IMPORT = re.compile(r'^import \{[^}]*\} from "\./\w+\.js";\n', re.MULTILINE)
 _EXPORT = re.compile(r"^export (?=function |class |const )", re.MULTILINE)
 _ESCAPES = str.maketrans({"<": "\\u003c", ">": "\\u003e", "&": "\\u0026"})
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class HTMLReport:
+    """A report as a page: to look at in a notebook, or to save as a file.
+
+    Parameters
+    ----------
+    html
+        The page.
+    title
+        Its heading.
+
+    Examples
+    --------
+    >>> from marginbn import NaiveBayesClassifier, make_report
+    >>> X, y = [["sun"], ["sun"], ["rain"], ["rain"]], ["stay", "stay", "stay", "leave"]
+    >>> report = make_report(NaiveBayesClassifier().fit(X, y), X, y, n_folds=0)
+    >>> report
+    HTMLReport('A classifier of class')
+    """
+
+    html: str
+    title: str
+
+    def save(self, path: PathLike) -> None:
+        """Write the page to a file, usually with the suffix ``.html``."""
+        rescued = write_or_rescue(path, lambda name: write_text(name, self.html))
+        if rescued is not None:
+            raise InputError(str(rescued))
+
+    def show(self, height: int = FRAME_HEIGHT) -> None:
+        """Show the page inline in a notebook, in a frame of so many pixels; elsewhere, open it.
+
+        Outside a notebook the page is written to a temporary file and opened in the browser.
+        """
+        if in_notebook():
+            show_html(self.frame(height))
+            return
+        with tempfile.NamedTemporaryFile(
+            "w", suffix=".html", delete=False, encoding="utf-8"
+        ) as file:
+            file.write(self.html)
+        webbrowser.open(Path(file.name).as_uri())
+
+    def frame(self, height: int = FRAME_HEIGHT) -> str:
+        """The page in a frame of its own, so that its styles and scripts touch nothing else."""
+        return (
+            f'<iframe srcdoc="{escape(self.html)}" title="{escape(self.title)}" '
+            'sandbox="allow-scripts allow-modals" '
+            f'style="width:100%;height:{height}px;border:1px solid #8886;border-radius:8px">'
+            "</iframe>"
+        )
+
+    def _repr_html_(self) -> str:
+        return self.frame()
+
+    def __repr__(self) -> str:
+        return f"HTMLReport({self.title!r})"
 
 
 def write_report(
@@ -72,14 +146,13 @@ def write_report(
     title: str | None = None,
     n_folds: int = DEFAULT_FOLDS,
     fold_time_limit: float = DEFAULT_FOLD_TIME,
+    n_bootstrap: int | None = None,
     on_fold: comparison.OnFold | None = None,
+    on_step: contents.Say | None = None,
 ) -> None:
     """Write a fitted classifier as one HTML file that explains itself and answers questions.
 
-    The file works from disk and needs nothing else: the verdict, the network, how the bound
-    closed, conditional tables, settings, and exact posteriors of all variables for any states
-    one clicks. With labelled rows it also has the accuracy next to naive Bayes and TAN, and
-    what each variable contributes to decisions.
+    The same as ``make_report(classifier, X, y, ...).save(path)``, see :func:`make_report`.
 
     Parameters
     ----------
@@ -87,20 +160,8 @@ def write_report(
         Any fitted classifier of this package.
     path
         The file, usually with the suffix ``.html``.
-    X, y
-        Labelled rows, for example those learned from. The accuracy is cross-validated on them,
-        everything learned again in each fold.
-    X_test, y_test
-        Rows that the classifier has not seen. If given, the classifier is measured on them as it
-        is, instead of by cross-validation, and the others learn from ``X``.
-    title
-        Heading of the page.
-    n_folds
-        Number of folds; 0 leaves the accuracy out.
-    fold_time_limit
-        Seconds for the structure search in a fold, if the classifier's own limit is not less.
-    on_fold
-        Called with the name of the method and its score after each fold.
+    X, y, X_test, y_test, title, n_folds, fold_time_limit, n_bootstrap, on_fold, on_step
+        As of :func:`make_report`.
 
     Examples
     --------
@@ -114,22 +175,128 @@ def write_report(
     ...     (Path(folder) / "report.html").stat().st_size < 2_000_000
     True
     """
-    _check_arguments(classifier, (X, y), (X_test, y_test), n_folds, fold_time_limit)
+    make_report(
+        classifier,
+        X,
+        y,
+        X_test=X_test,
+        y_test=y_test,
+        title=title,
+        n_folds=n_folds,
+        fold_time_limit=fold_time_limit,
+        n_bootstrap=n_bootstrap,
+        on_fold=on_fold,
+        on_step=on_step,
+    ).save(path)
+
+
+def make_report(
+    classifier: BaseBNClassifier,
+    X: Any = None,
+    y: Any = None,
+    *,
+    X_test: Any = None,
+    y_test: Any = None,
+    title: str | None = None,
+    n_folds: int = DEFAULT_FOLDS,
+    fold_time_limit: float = DEFAULT_FOLD_TIME,
+    n_bootstrap: int | None = None,
+    on_fold: comparison.OnFold | None = None,
+    on_step: contents.Say | None = None,
+) -> HTMLReport:
+    """A fitted classifier as a page that explains itself and answers questions.
+
+    The page works from disk and needs nothing else. First how good classifier and search are, what
+    decides and how sure that is; then exact posteriors of all variables for anything one types or
+    clicks, with the reasons for one case to print; the network, what each feature does, conditional
+    tables, settings. With labelled rows it also has all measures next to naive Bayes, TAN, logistic
+    regression and the most frequent class, calibration, a look at the data, and how sure arcs are.
+
+    Parameters
+    ----------
+    classifier
+        Any fitted classifier of this package.
+    X, y
+        Labelled rows, for example those learned from. The accuracy is cross-validated on them,
+        everything learned again in each fold.
+    X_test, y_test
+        Rows that the classifier has not seen. If given, the classifier is measured on them as it
+        is, instead of by cross-validation, and the others learn from ``X``.
+    title
+        Heading of the page.
+    n_folds
+        Number of folds; 0 measures nothing on unseen rows, and the page says so.
+    fold_time_limit
+        Seconds for the structure search in a fold, if the classifier's own limit is not less.
+    n_bootstrap
+        How often the structure is learned again from resampled rows to see how sure its arcs are.
+        None stands for up to 100 times within a few seconds if the table is small, and 0 else.
+    on_fold
+        Called with the name of the method and its score after each fold.
+    on_step
+        Called with a few words before whatever takes time.
+
+    Examples
+    --------
+    >>> from marginbn import NaiveBayesClassifier, make_report
+    >>> X, y = [["sun"], ["sun"], ["rain"], ["rain"]], ["stay", "stay", "stay", "leave"]
+    >>> report = make_report(NaiveBayesClassifier().fit(X, y), X, y, n_folds=2)
+    >>> "How good is the classifier?" in report.html
+    True
+    """
+    _check_arguments(classifier, (X, y), (X_test, y_test), n_folds, fold_time_limit, n_bootstrap)
+    say = on_step or (lambda _: None)
     rows = None if X is None else comparison.read_rows(classifier, X, y)
     test = None if X_test is None else comparison.read_rows(classifier, X_test, y_test)
+    report = start_report(classifier, title)
+    if rows is not None:
+        report = contents.gather_rows(report, X, y, rows, test)
 
-    def compare(rows: LabelledTable) -> comparison.Comparison | None:
-        if test is not None:
-            return comparison.compare_on_test(classifier, rows, test)
-        folds = min(n_folds, rows.n_rows)
-        if folds < 2:
-            return None
-        return comparison.compare_by_folds(classifier, rows, folds, fold_time_limit, on_fold)
+        def compare(report: contents.Report) -> contents.Report:
+            return replace(
+                report,
+                comparison=_compare(classifier, rows, test, n_folds, fold_time_limit, on_fold),
+            )
 
-    page = render(gather(classifier, rows, test, title, compare))
-    rescued = write_or_rescue(path, lambda name: write_text(name, page))
-    if rescued is not None:
-        raise InputError(str(rescued))
+        def doubt(report: contents.Report) -> contents.Report:
+            found = contents.gather_strength(classifier, X, y, rows.n_rows, n_bootstrap, say)
+            return replace(report, strength=found)
+
+        report = _unless_interrupted(report, compare, "the accuracy")
+        report = _unless_interrupted(report, doubt, "how sure the arcs are")
+    return HTMLReport(render(report), report.title)
+
+
+def _compare(
+    classifier: BaseBNClassifier,
+    rows: LabelledTable,
+    test: LabelledTable | None,
+    n_folds: int,
+    fold_time_limit: float,
+    on_fold: comparison.OnFold | None,
+) -> comparison.Comparison | None:
+    if test is not None:
+        return comparison.compare_on_test(classifier, rows, test)
+    folds = min(n_folds, rows.n_rows)
+    if folds < 2:
+        return None
+    return comparison.compare_by_folds(classifier, rows, folds, fold_time_limit, on_fold)
+
+
+def _unless_interrupted(
+    report: contents.Report, add: Callable[[contents.Report], contents.Report], what: str
+) -> contents.Report:
+    """Add something; Ctrl-C leaves it out, and the page says so."""
+    try:
+        return add(report)
+    except KeyboardInterrupt:
+        warnings.warn(
+            f"measuring {what} was interrupted; the report is written without it",
+            UserWarning,
+            stacklevel=4,
+        )
+        note = f"Measuring {what} was interrupted, so it is missing."
+        return replace(report, notes=(*report.notes, note))
 
 
 def _check_arguments(
@@ -138,6 +305,7 @@ def _check_arguments(
     test: tuple[Any, Any],
     n_folds: int,
     fold_time_limit: float,
+    n_bootstrap: int | None,
 ) -> None:
     if not isinstance(classifier, BaseBNClassifier):
         raise InputError(
@@ -153,48 +321,32 @@ def _check_arguments(
     if n_folds == 1:
         raise InputError("n_folds must be 0 or at least 2, got 1")
     check_positive("fold_time_limit", fold_time_limit)
+    if n_bootstrap is not None:
+        check_count("n_bootstrap", n_bootstrap)
 
 
-def gather(
-    classifier: BaseBNClassifier,
-    rows: LabelledTable | None = None,
-    test: LabelledTable | None = None,
-    title: str | None = None,
-    compare: Callable[[LabelledTable], comparison.Comparison | None] = lambda _: None,
-) -> sections.Report:
-    """Measure and explain; Ctrl-C while measuring leaves the accuracy out, and the page says so."""
-    contributions, measured, notes = None, None, []
-    if rows is not None:
-        shown, kind = (test, "test row") if test is not None else (rows, "row")
-        source = f"the {counted(shown.n_rows, kind)} given"
-        contributions = sections.gather_contributions(classifier, shown, source)
-        try:
-            measured = compare(rows)
-        except KeyboardInterrupt:
-            notes.append("The accuracy is missing: measuring it was interrupted.")
-            warnings.warn(
-                "measuring the accuracy was interrupted; the report is written without it",
-                UserWarning,
-                stacklevel=3,
-            )
+def start_report(classifier: BaseBNClassifier, title: str | None = None) -> contents.Report:
+    """What can be said without rows."""
     heading = title or f"A classifier of {classifier.network_.names[0]}"
-    information = sections.class_information(classifier.network_)
-    return sections.Report(classifier, heading, information, measured, contributions, tuple(notes))
+    information = contents.class_information(classifier.network_)
+    return contents.Report(classifier, heading, information, measure_effects(classifier))
 
 
-def render(report: sections.Report) -> str:
+def render(report: contents.Report) -> str:
     """The HTML text of a report."""
     parts = {
-        "ask": ("Ask the network", sections.write_explore(report)),
+        "ask": ("Ask this network", sections.write_explore(report)),
         "network": ("The network", sections.write_network(report)),
-        "bound": sections.write_bound(report),
-        "accuracy": ("Accuracy", sections.write_accuracy(report)),
+        "effects": ("What each feature does", sections.write_effects(report)),
         "contributions": ("What decides", sections.write_contributions(report)),
+        "quality": ("How good it is", judgement.write_quality(report)),
+        "data": ("The data", sections.write_data(report)),
         "tables": ("Conditional tables", sections.write_tables()),
-        "settings": ("Data and settings", sections.write_settings(report)),
+        "bound": sections.write_bound(report),
+        "settings": ("Settings", sections.write_settings(report)),
     }
     body = join(
-        sections.write_header(report),
+        write_header(report),
         sections.write_navigation([(key, title) for key, (title, _) in parts.items()]),
         element("main", *(_section(key, *part) for key, part in parts.items())),
         element("footer", element("p", "Written by marginbn. This file needs no network.")),
@@ -207,14 +359,18 @@ def _section(key: str, title: str, content: Markup) -> Markup:
     return element("section", heading, content, id=key, aria_labelledby=f"{key}-title")
 
 
-def _document(report: sections.Report, body: Markup) -> str:
+def _document(report: contents.Report, body: Markup) -> str:
     script = f"\n{join_scripts()}"
     values = to_script_json(
         {
+            "title": report.title,
             "network": network_values(report.network),
-            "order": sections.order_by_information(report.information, report.network.n_variables),
+            "order": report.order,
             "samples": _samples(report),
             "cuts": _cuts(report.classifier),
+            "picture": picture_values(report.network, report.strength),
+            "costs": None if report.costs is None else report.costs.to_list(),
+            "effects": None if report.effects is None else effect_values(report.effects),
         }
     )
     head = [
@@ -237,14 +393,11 @@ def _document(report: sections.Report, body: Markup) -> str:
 
 def _cuts(classifier: BaseBNClassifier) -> list[list[float] | None]:
     """Where the bins of each variable end, so that numbers can be typed; None of categories."""
-    numeric = (
-        list(c.cuts) if c.kind == "numeric" and not c.missing_state else None
-        for c in classifier.coding_.columns
-    )
+    numeric = (list(c.cuts) if c.kind == "numeric" else None for c in classifier.coding_.columns)
     return [None, *numeric]
 
 
-def _samples(report: sections.Report) -> list[list[list[int]]]:
+def _samples(report: contents.Report) -> list[list[list[int]]]:
     """Evidence of the rows shown, as pairs of variable and state."""
     shown = () if report.contributions is None else report.contributions.closest
     return [sections.evidence_of(explanation, report.network) for explanation in shown]

@@ -1,173 +1,33 @@
-"""What a report says, gathered before a line of HTML is written; then each part of the page."""
+"""The parts of the page below its first screen, but for the measures."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-
-import numpy as np
 
 from marginbn import __version__
 from marginbn.classifiers import BaseBNClassifier
-from marginbn.data.labelled import LabelledTable
-from marginbn.exceptions import ProblemTooLargeError
+from marginbn.data.inspection import DataReport
 from marginbn.export.graph_text import network_to_svg
-from marginbn.network import explain, wording
+from marginbn.network import explain
 from marginbn.network.network import BayesianNetwork
-from marginbn.network.wording import counted, number, seconds
+from marginbn.network.wording import counted
 from marginbn.report import charts
 from marginbn.report.charts import Child, Markup, element, join
-from marginbn.report.comparison import Comparison, MethodAccuracy
-from marginbn.report.summary import (
-    choice_record,
-    claims_optimality,
-    facts,
-    is_proved,
-    settings,
-    verdict,
-)
-from marginbn.solvers.result import PROOF_TOLERANCE, read_trace
-
-N_SAMPLES = 6
-"""Rows with the smallest margins that are shown."""
+from marginbn.report.contents import Contributions, Report
+from marginbn.report.opening import percent
+from marginbn.report.summary import choice_record, claims_optimality, facts, settings
+from marginbn.solvers.result import read_trace
 
 _MOST_BARS = 20
 _BARS_PER_SAMPLE = 7
-
-
-@dataclass(frozen=True, eq=False)
-class Contributions:
-    """What decides on some rows: importance of the variables, and the closest decisions."""
-
-    importance: explain.MeanContributions
-    closest: tuple[explain.Explanation, ...]
-    source: str
-
-
-@dataclass(frozen=True, eq=False)
-class Report:
-    """Everything on the page.
-
-    Parameters
-    ----------
-    classifier
-        Fitted.
-    title
-        Heading of the page.
-    information
-        Mutual information of each variable with the class, in nats (0 for the class itself);
-        None where it is too much to compute.
-    comparison
-        Accuracy next to other methods, None without rows.
-    contributions
-        None without rows, or with a single class.
-    notes
-        What could not be done, in sentences.
-    """
-
-    classifier: BaseBNClassifier
-    title: str
-    information: tuple[float, ...] | None = None
-    comparison: Comparison | None = None
-    contributions: Contributions | None = None
-    notes: tuple[str, ...] = ()
-
-    @property
-    def network(self) -> BayesianNetwork:
-        """The network of the classifier."""
-        return self.classifier.network_
-
-
-def gather_contributions(
-    classifier: BaseBNClassifier, rows: LabelledTable, source: str
-) -> Contributions | None:
-    """Contributions on some rows; None where there is only one class to argue for."""
-    if len(classifier.classes_) < 2:
-        return None
-    importance = explain.mean_contributions(classifier, rows.features, rows.labels)
-    n = min(N_SAMPLES, rows.n_rows)
-    closest = explain.smallest_margins(classifier, rows.features, rows.labels, n)
-    return Contributions(importance, tuple(closest), source)
-
-
-def class_information(network: BayesianNetwork) -> tuple[float, ...] | None:
-    """Mutual information of every variable with the class under the network, in nats.
-
-    I(C; X) = sum_{c, x} P(c, x) log (P(c, x) / (P(c) P(x))): how much one learns of the class from
-    X alone.
-    """
-    try:
-        joints = [network.posterior([0, i]) for i in range(1, network.n_variables)]
-    except ProblemTooLargeError:
-        return None
-    return (0.0, *(_information(joint) for joint in joints))
-
-
-def _information(joint: np.ndarray[tuple[int, ...], np.dtype[np.float64]]) -> float:
-    independent = joint.sum(axis=1, keepdims=True) * joint.sum(axis=0, keepdims=True)
-    positive = joint > 0
-    ratio = np.log(joint[positive] / independent[positive])
-    return max(0.0, float((joint[positive] * ratio).sum()))
+_MOST_ARCS = 60
+_FEW_COLUMNS = 12
 
 
 def evidence_of(explanation: explain.Explanation, network: BayesianNetwork) -> list[list[int]]:
     """The known features of an explained row as [variable, state], for the page to set."""
     parts = [(network.variable_index(p.variable), p.state) for p in explanation.contributions]
     return [[i, network.variables[i].states.index(s)] for i, s in parts if i > 0 and s is not None]
-
-
-def order_by_information(information: Sequence[float] | None, n_variables: int) -> list[int]:
-    """Features, the most informative first; in the order of the table where that is unknown."""
-    features = range(1, n_variables)
-    if information is None:
-        return list(features)
-    return sorted(features, key=lambda i: (-information[i], i))
-
-
-def write_header(report: Report) -> Markup:
-    """Title, verdict, and the numbers one looks for first."""
-    result, sentence = report.classifier.result_, verdict(report.classifier)
-    is_claimed = claims_optimality(report.classifier)
-    kind, sign = ("proven", "✓") if is_proved(report.classifier) else ("open", "≈")
-    if not is_claimed or (kind == "proven" and not sentence.startswith(("Optimal", "Verified"))):
-        kind, sign = "fixed", "•"  # there was nothing to search, or nothing is claimed
-    mark = element("span", sign, class_="mark", aria_hidden="true")
-    tiles = _choice_tiles(report.classifier)
-    if is_claimed:
-        tiles = [
-            ("objective", number(result.objective)),
-            ("bound", number(result.bound)),
-            ("gap", percent(result.gap)),
-            ("search", seconds(result.seconds)),
-        ]
-    if report.comparison is not None:
-        own = report.comparison.methods[0]
-        tiles.append(("accuracy", f"{percent(own.accuracy)} ± {100 * own.half_width:.2f}"))
-    return element(
-        "header",
-        element("p", "marginbn report", class_="overline"),
-        element("h1", charts.name(report.title)),
-        element("p", mark, sentence, class_=f"verdict {kind}"),
-        charts.definitions([(label, value) for label, value in tiles], class_="tiles"),
-        *(element("p", note, class_="note") for note in report.notes),
-    )
-
-
-def _choice_tiles(classifier: BaseBNClassifier) -> list[tuple[str, str]]:
-    """What validation measured of the candidate that was chosen."""
-    choice = choice_record(classifier)
-    if choice is None:
-        return []
-    own = [row for row in choice["candidates"] if row["structure"] == choice["chosen"]]
-    return [("structure", choice["chosen"])] + [
-        pair
-        for row in own
-        for pair in (
-            ("validated log loss", f"{row['log_loss']:.4f}"),
-            ("validated accuracy", percent(row["accuracy"])),
-            ("calibration error", percent(row["calibration_error"])),
-        )
-    ]
 
 
 def write_navigation(sections: Sequence[tuple[str, str]]) -> Markup:
@@ -181,9 +41,9 @@ def write_explore(report: Report) -> Markup:
     return join(
         element(
             "p",
-            "Choose states you know; the probabilities of all other variables follow at once. "
-            "They are exact: whatever you leave open is summed out. The thin mark on a bar is the "
-            "probability before anything was chosen.",
+            "Type or choose what you know of a case; the probabilities of everything else follow "
+            "at once. They are exact: whatever you leave open is summed out. The thin mark on a "
+            "bar is the probability before anything was chosen.",
         ),
         *_explain_trained(report.classifier),
         element(
@@ -191,6 +51,7 @@ def write_explore(report: Report) -> Markup:
             element("p", "This part needs JavaScript, which is switched off.", class_="note"),
         ),
         element("div", id="explore"),
+        element("div", id="case-sheet", aria_hidden="true"),
     )
 
 
@@ -210,21 +71,70 @@ def _explain_trained(classifier: BaseBNClassifier) -> list[Markup]:
 
 
 def write_network(report: Report) -> Markup:
-    """The picture, and a place for the table of the variable one points out."""
-    n_arcs = len(report.network.structure.arcs)
-    n_parameters = report.network.n_parameters
+    """The place for the picture, and for the table of the variable one points out."""
+    network, strength = report.network, report.strength
     caption = (
-        f"{counted(report.network.n_variables, 'variable')}, {counted(n_arcs, 'arc')}, "
-        f"{counted(n_parameters, 'free parameter')}. Choose a variable to see its table."
+        f"{counted(network.n_variables, 'variable')}, "
+        f"{counted(len(network.structure.arcs), 'arc')}, "
+        f"{counted(network.n_parameters, 'free parameter')}. "
+        "Press a state to choose it, a name to see its table. Drag to move; pinch, Ctrl + wheel, "
+        "the buttons or the keys + and - zoom."
     )
+    if strength is not None:
+        caption += (
+            f" Arcs are as thick as they are sure: the share of {strength.n} resampled tables in "
+            "which they were found again."
+        )
     return join(
         element(
             "figure",
-            element("div", Markup(network_to_svg(report.network)), class_="scroll picture"),
+            element("div", id="picture"),
+            element("noscript", Markup(network_to_svg(network))),
             element("figcaption", caption),
         ),
         element("div", id="inspector", aria_live="polite"),
+        _write_strength(report),
     )
+
+
+def _write_strength(report: Report) -> Markup:
+    """The arcs as numbers, the sure ones first."""
+    if report.strength is None:
+        return Markup("")
+    rows: list[list[Child]] = [
+        [
+            join(charts.name(arc.parent), " → ", charts.name(arc.child)),
+            percent(arc.strength, 0),
+            percent(arc.direction, 0),
+            "yes" if arc.in_network else "no",
+        ]
+        for arc in report.strength.arcs[:_MOST_ARCS]
+    ]
+    header: list[Child] = ["arc", "found in", "this direction", "in the network"]
+    return element(
+        "details",
+        element("summary", "How sure each arc is, as numbers"),
+        charts.table(header, rows, class_="numbers"),
+    )
+
+
+def write_effects(report: Report) -> Markup:
+    """The place for the curves; the scripts draw them."""
+    if report.effects is None:
+        return element("p", "There is nothing to show: one class, or too large to compute.")
+    has_rows = report.effects[0].counts is not None if report.effects else False
+    text = (
+        "Told one feature and nothing else, the classifier moves the log odds of a class by so "
+        "much: above zero speaks for it, below against it; 0.69 doubles the odds. All features "
+        "have the same scale."
+    )
+    if has_rows:
+        text += (
+            " The band holds the middle 95 % of what counting says when the rows are drawn again; "
+            "grey columns, or the numbers at the end, count the rows. Where the line leaves the "
+            "band, the classifier weighs the feature otherwise than counting it alone would."
+        )
+    return join(element("p", text), element("div", id="effects-list"))
 
 
 def write_bound(report: Report) -> tuple[str, Markup]:
@@ -287,61 +197,6 @@ def _write_trace(report: Report) -> Markup:
 def _legend(*kinds: str) -> Markup:
     keys = [element("span", kind, class_=f"key {kind}") for kind in kinds]
     return element("figcaption", *keys)
-
-
-def write_accuracy(report: Report) -> Markup:
-    """Accuracies with intervals, and how they were measured."""
-    comparison = report.comparison
-    if comparison is None:
-        return element(
-            "p",
-            "No labelled rows were given. With --data TABLE the report measures accuracy beside "
-            "naive Bayes and TAN.",
-            class_="note",
-        )
-    rows = [(m.name, m.accuracy, m.half_width) for m in comparison.methods]
-    return join(
-        element(
-            "div",
-            element("figure", charts.draw_intervals(rows)),
-            _accuracy_table(comparison),
-            class_="pair",
-        ),
-        element("p", f"{comparison.protocol} {_explain_lead(report)}", class_="small"),
-    )
-
-
-def _accuracy_table(comparison: Comparison) -> Markup:
-    own = comparison.methods[0]
-    rows: list[list[Child]] = [
-        [
-            method.name,
-            f"{percent(method.accuracy)} ± {100 * method.half_width:.2f}",
-            *_lead(own, method),
-        ]
-        for method in comparison.methods
-    ]
-    return charts.table(["method", "accuracy", "lead", "p"], rows, class_="numbers")
-
-
-def _lead(own: MethodAccuracy, other: MethodAccuracy) -> tuple[str, str]:
-    """Difference in points of per cent, and the p value of "this one is better"."""
-    if other.p_value is None:
-        return "", ""
-    p_value = f"{other.p_value:.3f}" if other.p_value >= 0.001 else "< 0.001"
-    return f"{100 * (own.accuracy - other.accuracy):+.2f}", p_value
-
-
-def _explain_lead(report: Report) -> str:
-    text = (
-        "Lead is the accuracy of this classifier minus that of the method, in points of per cent; "
-        "a small p speaks for a true lead."
-    )
-    methods = () if report.comparison is None else report.comparison.methods
-    gap = max((method.max_gap for method in methods), default=0.0)
-    if gap > PROOF_TOLERANCE and claims_optimality(report.classifier):
-        text += f" The searches were left with a gap of up to {percent(gap)}."
-    return text
 
 
 def write_contributions(report: Report) -> Markup:
@@ -425,11 +280,81 @@ def _write_information(report: Report) -> Markup:
         "alone: their mutual information under the network, in nats.",
     )
     information = report.information
-    if information is None or report.network.n_variables < 2:
+    if information is None or not report.order:
         return note
-    order = order_by_information(information, report.network.n_variables)[:_MOST_BARS]
-    bars = [(report.network.names[i], information[i]) for i in order]
+    bars = [(report.network.names[i], information[i]) for i in report.order[:_MOST_BARS]]
     return join(note, element("figure", charts.draw_bars(bars), class_="narrow"))
+
+
+def write_data(report: Report) -> Markup:
+    """What the rows given hold, and what a fit makes of them."""
+    if report.data is None:
+        return element("p", "No rows were given, so there are none to look at.", class_="note")
+    data = report.data
+    notes = [element("li", f"{note}.") for note in data.notes]
+    return join(
+        element(
+            "p",
+            f"{counted(data.n_rows, 'row')}, {counted(len(data.columns), 'feature column')}"
+            + (
+                f"; {counted(data.n_without_class, 'row')} without a class"
+                * bool(data.n_without_class)
+            )
+            + f". Naive Bayes would have {counted(data.n_parameters, 'free parameter')}, a network "
+            f"with one more parent per feature at most {data.n_parameters_tree}.",
+        ),
+        element("ul", *notes, class_="notes") if notes else element("p", "Nothing gives pause."),
+        element("div", _class_balance(data), _policies(data), class_="pair"),
+        _columns(data),
+    )
+
+
+def _class_balance(data: DataReport) -> Markup:
+    total = max(sum(data.classes.values()), 1)
+    largest = sorted(data.classes.items(), key=lambda item: -item[1])
+    rows: list[list[Child]] = [
+        [charts.name(str(label)), str(n), percent(n / total, 1)] for label, n in largest
+    ]
+    header: list[Child] = [charts.name(data.target), "rows", "share"]
+    return element("div", element("h3", "Classes"), charts.table(header, rows, class_="numbers"))
+
+
+def _policies(data: DataReport) -> Markup:
+    rows: list[list[Child]] = [
+        [
+            element("code", f"missing={name!r}"),
+            str(policy.n_rows_lost),
+            join(*(join(" ", charts.name(str(c))) for c in policy.lost_classes)) or "none",
+        ]
+        for name, policy in data.policies.items()
+    ]
+    header: list[Child] = ["missing values", "rows lost", "classes lost"]
+    return element(
+        "div",
+        element("h3", "What missing values cost"),
+        charts.table(header, rows, class_="numbers"),
+    )
+
+
+def _columns(data: DataReport) -> Markup:
+    header: list[Child] = ["column", "kind", "missing", "distinct", "states", "remark"]
+    rows: list[list[Child]] = [
+        [
+            charts.name(c.name),
+            c.kind,
+            str(c.n_missing),
+            str(c.n_distinct),
+            str(c.n_states),
+            element("span", c.remark, class_="remark"),
+        ]
+        for c in data.columns
+    ]
+    return element(
+        "details",
+        element("summary", f"All {counted(len(rows), 'column')}"),
+        charts.table(header, rows, class_="numbers"),
+        open="" if len(rows) <= _FEW_COLUMNS else None,
+    )
 
 
 def write_tables() -> Markup:
@@ -465,11 +390,6 @@ def write_settings(report: Report) -> Markup:
         element("div", element("h3", "Settings"), charts.definitions(chosen, class_="facts")),
         class_="pair",
     )
-
-
-def percent(fraction: float) -> str:
-    """A fraction in per cent that no line ends in."""
-    return wording.percent(fraction).replace(" ", "\N{NO-BREAK SPACE}")
 
 
 def _setting(value: object) -> str:

@@ -60,7 +60,7 @@ MAGIC = KIND + b"1\n"
 MAX_HEADER = 1_000_000
 """Bytes of the longest header that is read; ours have about a thousand."""
 
-DTYPES = ("<f8", "<i8", "<u8", "<i4", "<i2", "|u1")
+DTYPES = ("<f8", "<f4", "<i8", "<u8", "<i4", "<i2", "<u2", "|u1")
 """Types of numbers that arrays may have."""
 
 _DIGEST = 32

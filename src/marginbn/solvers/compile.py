@@ -36,6 +36,9 @@ same functions. Two more things spare compilations. A draft is compiled for the 
 arguments, never for their values: numba would compile ``f(0)`` apart from ``f(k)``. And its wrapper
 for Python is made when Python first calls it (in tests, mostly), apart from everything else.
 
+**No compilation at all.** A small problem is solved before its machine code would be there: its
+kernels are called as the Python functions that they are (:mod:`marginbn.solvers.interpreted`).
+
 Drafts use parts of numba that carry no promise. With versions that nobody has tried nothing of them
 is imported, and kernels are compiled the usual way, only slower.
 """
@@ -66,6 +69,7 @@ from numba import njit
 
 from marginbn.files import own_folder, why_not_mine, write_atomic
 from marginbn.interrupts import REQUESTS
+from marginbn.solvers.interpreted import MODE, interpret
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -135,10 +139,14 @@ def _cached(function: F) -> F:
     folder = machine_code_folder(source.parent) if source.is_file() else None
     with _lock:
         _folders[function.__module__.rpartition(".")[0]] = folder
-    compiled: Any = _compile(**OPTIONS)(function)
+    compiled: Any = _new_entry(function)
     if folder is not None and function.__closure__ is None:  # a closure has no text of its own
         compiled._cache = Shelf(function, folder)
     return cast(F, compiled)
+
+
+def _new_entry(function: F) -> Any:
+    return EntryKernel(function) if AVAILABLE else _compile(**OPTIONS)(function)
 
 
 @cache
@@ -374,6 +382,14 @@ def is_ready(package: str, mark: str = READY) -> bool:
     return folder is not None and (folder / mark).exists()
 
 
+def is_at_hand(package: str, mark: str = READY) -> bool:
+    """Whether machine code of all kernels of a package need not be made: it is on disk, or this
+    process has made it.
+    """
+    with _lock:
+        return (package, mark) in _prepared or is_ready(package, mark)
+
+
 def _mark_ready(package: str, mark: str) -> None:
     folder = _folders.get(f"{package}.kernels")
     if folder is not None:
@@ -443,6 +459,18 @@ if AVAILABLE:
             passes.finalize()
             return [passes]
 
+    class EntryKernel(CPUDispatcher):
+        """A function that Python calls as machine code or as it is."""
+
+        def __init__(self, function: Callable[..., Any]) -> None:
+            super().__init__(function, {}, {"nopython": True, **OPTIONS})
+
+        def __call__(self, *args: Any) -> Any:
+            """Called by Python."""
+            if MODE.is_on:
+                return interpret(self.py_func, args)
+            return super().__call__(*args)
+
     class DraftKernel(CPUDispatcher):
         """A function that others link as a draft.
 
@@ -473,6 +501,8 @@ if AVAILABLE:
 
         def __call__(self, *args: Any) -> Any:
             """Called by Python."""
+            if MODE.is_on:
+                return self.py_func(*args)
             if self._for_python is None:
                 self._for_python = self._make_for_python()
             return self._for_python(*args)

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from marginbn.exceptions import SolverError
+from marginbn.problem.problem import StructureProblem
 from marginbn.solvers.milp import Formulated, MilpSolver, load_highspy, pass_to_highs
 from marginbn.solvers.result import Status
 from marginbn.solvers.run import Run
@@ -29,7 +30,7 @@ class HighsSolver(MilpSolver):
     tolerance = TOLERANCE
     threshold = SMALLEST_COEFFICIENT
 
-    def prepare(self) -> None:
+    def prepare(self, problem: StructureProblem | None = None, n_jobs: int = 1) -> None:
         """Load highspy."""
         load_highspy()
 

@@ -165,7 +165,7 @@ class Division:
 LARGEST_ARITY = 2**16
 """States of a feature that a code of branch and bound has room for."""
 
-KEPT_VERTICES = 64
+KEPT_VERTICES = 40
 """Vertices that the children of a node inherit in branch and bound."""
 
 
@@ -198,8 +198,8 @@ class BranchBoundShape:
     than groups do. Of several rows, most of which never matter, up to four times as much.
     """
 
-    LARGEST_TREE: ClassVar = 1_200_000_000
-    """Open nodes of all workers where no limit says otherwise."""
+    LARGEST_TREE: ClassVar = 4_000_000_000
+    """Open nodes of all workers where no limit says otherwise: a million with 57 features."""
 
     LARGEST_ROWS: ClassVar = 800_000_000
     """Coefficients of groups and samples where no limit says otherwise."""
@@ -288,9 +288,9 @@ class BranchBoundShape:
     def place(self) -> int:
         """Bytes of one open node with a family of its own."""
         n = self.n_features
-        bits = self.n_columns + n + n * n * self.has_arcs
-        box = bits // 8 + 8
-        return box + 8 * self.n_columns + KEPT_VERTICES * (2 * (n + 1) + 8) + 80
+        bits = n * (n * self.has_arcs + 2) + self.n_class_sets + n + n * n * self.has_arcs
+        slot = 1 if n + 2 <= 256 else 2
+        return bits // 8 + 8 + KEPT_VERTICES * (slot * (n + 2) + 4) + 112
 
     @property
     def smallest_places(self) -> int:

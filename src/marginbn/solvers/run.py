@@ -51,7 +51,7 @@ class Limits:
             raise InputError(f"gap_tolerance must be a number of at least 0, got {self.gap}")
 
 
-@dataclass(frozen=True)
+@dataclass
 class Deadline:
     """A clock that starts when it is made."""
 
@@ -77,18 +77,32 @@ class Deadline:
         """Call ``ring`` from a thread of its own when the time is up, or a signal asks for the end,
         while the block still runs.
         """
-        remaining = self.remaining()
         with REQUESTS.bell(ring):
-            if remaining == float("inf"):
+            if self.limits.time is None:
                 yield
                 return
-            timer = threading.Timer(remaining, ring)
-            timer.daemon = True
-            timer.start()
+            is_over = threading.Event()
+
+            def watch() -> None:
+                while not is_over.wait(self.remaining()):
+                    if self.expired():  # it may have stood still
+                        ring()
+                        return
+
+            threading.Thread(target=watch, name="marginbn clock", daemon=True).start()
             try:
                 yield
             finally:
-                timer.cancel()
+                is_over.set()
+
+    @contextmanager
+    def standing_still(self) -> Iterator[None]:
+        """The time of the block does not count."""
+        before = time.perf_counter()
+        try:
+            yield
+        finally:
+            self.start += time.perf_counter() - before
 
 
 NAME = "marginbn worker"
@@ -383,8 +397,10 @@ class Solver:
         """Memory that a solve takes."""
         return Needs(0, 0)
 
-    def prepare(self) -> None:
-        """Load or compile what is needed; the clock of the solve starts afterwards."""
+    def prepare(self, problem: StructureProblem | None = None, n_jobs: int = 1) -> None:
+        """Load or compile what is needed for a problem (None: for any); the clock of the solve
+        starts afterwards.
+        """
         return
 
     def run(self, run: Run) -> Status:

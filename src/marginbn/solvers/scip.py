@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from marginbn.exceptions import MissingDependencyError, SolverError
 from marginbn.problem.formulation import MILP
+from marginbn.problem.problem import StructureProblem
 from marginbn.solvers.milp import Channel, Formulated, MilpSolver
 from marginbn.solvers.result import Status
 from marginbn.solvers.run import Run
@@ -61,7 +62,7 @@ class ScipSolver(MilpSolver):
     threshold = EPSILON
     largest_cost = LARGEST_COST
 
-    def prepare(self) -> None:
+    def prepare(self, problem: StructureProblem | None = None, n_jobs: int = 1) -> None:
         """Load pyscipopt."""
         load_pyscipopt()
 

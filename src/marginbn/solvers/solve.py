@@ -216,7 +216,7 @@ def solve_with(solver: Solver, run: Run) -> SolveResult:
         gap = relative_gap(problem.evaluate(saved.selection), saved.bound, problem.scale)
         if gap <= run.limits.gap:
             return _finished_earlier(solver, run, saved)
-    solver.prepare()
+    solver.prepare(problem, run.n_jobs)
     REQUESTS.raise_if_asked()
     run.start_clock()
     with run.ending():

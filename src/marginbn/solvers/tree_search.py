@@ -41,6 +41,7 @@ from marginbn.exceptions import InputError
 from marginbn.problem.candidates import CandidateSets
 from marginbn.problem.problem import StructureProblem
 from marginbn.solvers.checkpoint import Arrays, BrokenFileError, SearchState, warn_unused
+from marginbn.solvers.interpreted import MODE, is_slow
 from marginbn.solvers.result import Status, relative_gap
 from marginbn.solvers.run import Run, Solver, Stopped, running
 
@@ -259,6 +260,16 @@ class SearchTree:
     def advance(self, worker: int = 0) -> Status | None:
         """A portion of work; why none will follow (OPTIMAL: nothing is open or in progress)."""
         raise NotImplementedError
+
+    def leave_python_if_slow(self, prepare: Callable[[], None]) -> None:
+        """Go on with machine code, which ``prepare`` makes, when plain Python takes too long. The
+        clock stands still meanwhile, as it does for a compilation before the search.
+        """
+        clock = self.run.deadline
+        if is_slow(clock.elapsed(), clock.remaining()):
+            MODE.is_on = False
+            with clock.standing_still():
+                prepare()
 
     def improve(self, improved: bool) -> None:
         """The turn of heuristics; ``improved`` says whether there is a new incumbent."""

@@ -4,16 +4,27 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from numba import njit
 
 from branch_bound_cases import best_by_enumeration, random_problem
-from marginbn.solvers.branch_bound import BranchBoundSolver
+from marginbn.solvers.branch_bound import BranchBoundSolver, engine
 from marginbn.solvers.branch_bound import rows as reduction
 from marginbn.solvers.branch_bound.arrays import Encoding, encode
+from marginbn.solvers.branch_bound.kernels import nearby
+from marginbn.solvers.branch_bound.kernels.bound import Settings
 from marginbn.solvers.branch_bound.kernels.records import FloatArray, Instance
 from marginbn.solvers.branch_bound.rows import Reduction, thinned, with_all_rows
+from marginbn.solvers.branch_bound.schedule import settings_for
 from marginbn.solvers.result import Status
-from marginbn.solvers.run import Run
+from marginbn.solvers.run import Limits, Run
 from marginbn.solvers.solve import solve_with
+
+
+# kernels have no wrapper for Python; this one has
+@njit
+def near_instance(inst, t, band, rows, caps, structure):  # type: ignore[no-untyped-def]
+    nearby._choose_terms(inst, t, band, rows, caps)
+    return nearby.build(inst, rows, caps, structure)
 
 
 def three_samples() -> Instance:
@@ -119,6 +130,52 @@ def test_few_rows_still_prove_the_optimum(
     assert result.status is Status.OPTIMAL
     assert result.bound >= best - rounding
     assert result.objective == pytest.approx(best, rel=1.01e-6, abs=rounding)
+
+
+@pytest.mark.parametrize("heuristics", [True, False])
+@pytest.mark.parametrize("seed", range(25))
+def test_rows_of_each_box_still_prove_the_optimum(
+    monkeypatch: pytest.MonkeyPatch, seed: int, heuristics: bool
+) -> None:
+    """The same where every box chooses its own few rows."""
+
+    def settings(limits: Limits, heuristics: bool = True) -> Settings:
+        return settings_for(limits, heuristics)._replace(many_rows=0, band=0.02)
+
+    monkeypatch.setattr(engine, "settings_for", settings)
+    problem = random_problem(np.random.default_rng(seed), 2 + seed % 3)
+    best = best_by_enumeration(problem)
+    result = solve_with(BranchBoundSolver(heuristics=heuristics), Run(problem))
+    rounding = 1e-11 * max(1.0, abs(best))
+    assert result.status is Status.OPTIMAL
+    assert result.bound >= best - rounding
+    assert result.objective == pytest.approx(best, rel=1.01e-6, abs=rounding)
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_rows_of_a_box_are_those_of_the_reduction(seed: int) -> None:
+    """Kernel and array code leave the same terms out, and make the same instance of the others."""
+    rng = np.random.default_rng(seed)
+    encoding = encode(random_problem(rng, 2 + seed % 3))
+    full = with_all_rows(encoding.instance)
+    if full.weights.size == 0:
+        return
+    band, magnitude = float(rng.uniform(0, 0.5)), encoding.structure_magnitude
+    reduced = Reduction(full, magnitude, band)
+    rows = np.zeros(full.rows.shape[0], dtype=np.bool_)
+    caps = np.zeros(full.weights.size, dtype=np.bool_)
+    for _ in range(2):
+        t = random_eta(rng, encoding) @ full.columns
+        reduced.extend(t)
+        near = near_instance(full, t, band, rows, caps, magnitude)
+        expected = reduced.instance
+        assert np.array_equal(near.starts, expected.starts)
+        assert np.array_equal(near.weights, expected.weights)
+        assert np.array_equal(near.rows, expected.rows)
+        assert np.array_equal(near.columns, expected.columns)
+        assert near.linear == pytest.approx(expected.linear, abs=1e-9)
+        assert near.offset == pytest.approx(expected.offset)
+        assert near.error == pytest.approx(expected.error)
 
 
 def test_thinning_keeps_the_total_weight(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -503,7 +503,7 @@ def test_fixing_keeps_every_better_structure():
     allowed = node.allowed(instance.n_candidates)
     cutoff = search.team.cutoff
     relaxed = visitor.relaxation.solve(node.warm, allowed, [], cutoff, effort_at(instance, 0))
-    visitor.fix(relaxed, allowed)
+    visitor.fix(relaxed.prices, allowed)
     assert allowed[optimum.selection].all()
 
 

@@ -2,35 +2,91 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass
 from itertools import combinations
 
 import numpy as np
 import pytest
 
 import oracles
+from marginbn.data.encode import Variable
 from marginbn.exceptions import InputError
-from marginbn.problem.candidates import enumerate_candidates
+from marginbn.problem.candidates import CandidateSets, enumerate_candidates
+from marginbn.problem.problem import StructureProblem
 from marginbn.solvers.branch_cut import BranchCutSolver
 from marginbn.solvers.branch_cut.arrays import Instance, build_instance
-from marginbn.solvers.branch_cut.kernels.separation import SupportArrays, descend_from, separate
+from marginbn.solvers.branch_cut.kernels.separation import (
+    SupportArrays,
+    descend_from,
+    search_clusters,
+    separate,
+)
 from marginbn.solvers.branch_cut.relaxation import HybridRelaxation
 from marginbn.solvers.branch_cut.rows import (
-    SEPARATORS,
     Cluster,
-    ClusterSeparator,
+    ClusterCut,
     Cut,
+    HalfCut,
+    PackingCut,
     Row,
     RowPool,
-    Support,
     cluster_row,
-    free_mass,
-    separate_exactly,
+    packing_row,
     violated_by_selection,
+)
+from marginbn.solvers.branch_cut.separators import (
+    SEPARATORS,
+    ClusterSeparator,
+    HalfSeparator,
+    PackingSeparator,
 )
 from marginbn.solvers.run import Run
 from marginbn.solvers.solve import solve_with
 from problems import small_linear_problem, small_margin_problem
+
+
+@dataclass(frozen=True)
+class Support:
+    """The candidates that a point uses: children, parent sets and masses, in the same order."""
+
+    n_variables: int
+    child: tuple[int, ...]
+    parents: tuple[tuple[int, ...], ...]
+    mass: tuple[float, ...]
+
+    @classmethod
+    def of(cls, candidates: CandidateSets, point: np.ndarray) -> Support:
+        """Candidates of positive mass."""
+        used = [int(k) for k in np.flatnonzero(point > 0)]
+        return cls(
+            candidates.n_variables,
+            tuple(int(candidates.child[k]) for k in used),
+            tuple(candidates.parents[k] for k in used),
+            tuple(float(point[k]) for k in used),
+        )
+
+    def items(self) -> Iterator[tuple[int, tuple[int, ...], float]]:
+        """(child, parents, mass) of every candidate."""
+        return zip(self.child, self.parents, self.mass, strict=True)
+
+
+def free_mass(support: Support, members: Collection[int]) -> float:
+    """f(K): mass of the members' candidates that have no parent in the cluster."""
+    cluster = frozenset(members)
+    return sum(
+        mass
+        for child, parents, mass in support.items()
+        if child in cluster and cluster.isdisjoint(parents)
+    )
+
+
+def instance_of(candidates: CandidateSets) -> Instance:
+    """The arrays of candidates that all score zero."""
+    variables = tuple(Variable(str(i), ()) for i in range(candidates.n_variables))
+    scores = np.zeros(candidates.n_candidates)
+    return build_instance(StructureProblem(candidates, scores, variables))
+
 
 RESTRICTED = pytest.mark.parametrize("restricted", [False, True])
 
@@ -98,7 +154,7 @@ def test_two_cycle_by_hand():
     """Two variables that are each other's parent leave no free mass, and the row says so."""
     candidates = enumerate_candidates(3, 1, class_restricted=False)
     point = point_of(candidates, ((), (2,), (1,)))
-    row = cluster_row(candidates, {1, 2})
+    row = cluster_row(instance_of(candidates), {1, 2})
     assert free_mass(Support.of(candidates, point), {1, 2}) == 0.0
     assert [candidates.parents[k] for k in row.index] == [(2,), (1,)]
     assert row.activity(point) == -2.0 < row.rhs == -1.0
@@ -111,9 +167,10 @@ def test_no_acyclic_graph_violates_a_cluster(restricted):
     points = np.array(
         [point_of(candidates, graph) for graph in oracles.all_graphs(4, 3, restricted)]
     )
+    instance = instance_of(candidates)
     for size in (2, 3, 4):
         for members in combinations(range(4), size):
-            row = cluster_row(candidates, members)
+            row = cluster_row(instance, members)
             assert (points[:, row.index] @ row.coefficient).min() == row.rhs
 
 
@@ -126,7 +183,7 @@ def test_both_forms_of_the_row_agree_with_the_free_mass(restricted):
         point = random_point(rng, candidates)
         support = Support.of(candidates, point)
         members = rng.choice(5, size=int(rng.integers(2, 6)), replace=False).tolist()
-        row = cluster_row(candidates, members)
+        row = cluster_row(instance_of(candidates), members)
         assert row.activity(point) - row.rhs == pytest.approx(free_mass(support, members) - 1.0)
 
 
@@ -208,19 +265,27 @@ def test_compiled_descent_equals_the_readable_one():
             assert set(np.flatnonzero(inside)) == set(cluster)
 
 
-def test_exact_separation_finds_the_most_violated_cluster():
-    """The integer programme finds the smallest free mass of all clusters, or says none."""
+def test_exhaustive_separation_finds_a_violated_cluster_or_proves_that_there_is_none():
+    """It agrees with enumeration where minimum cuts are not asked, and says when it gives up."""
     candidates = enumerate_candidates(5, 3, class_restricted=False)
     rng = np.random.default_rng(8)
-    for _ in range(15):
-        support = Support.of(candidates, random_point(rng, candidates))
+    everybody = np.ones(5, dtype=bool)
+    for _ in range(40):
+        point = random_point(rng, candidates)
+        support = Support.of(candidates, point)
+        arrays = compiled_support(candidates, point, everybody)
         best = separate_by_enumeration(support)
-        found = separate_exactly(support)
-        assert (found is None) == (not best)
-        if found is not None:
-            assert free_mass(support, found) == pytest.approx(free_mass(support, best[0]))
+        found, values, complete = search_clusters(arrays, 1e-6, 10_000, 4)
+        assert bool(best) == bool(len(found))
+        assert complete or len(found) == 4
+        for inside, value in zip(found, values, strict=True):
+            members = {int(v) for v in np.flatnonzero(inside)}
+            assert free_mass(support, members) == pytest.approx(value)
+            assert value < 1 - 1e-6
     graph = ((), (0,), (0, 1), (), (2,))
-    assert separate_exactly(Support.of(candidates, point_of(candidates, graph))) is None
+    arrays = compiled_support(candidates, point_of(candidates, graph), everybody)
+    assert search_clusters(arrays, 1e-6, 10_000, 4)[2]
+    assert not search_clusters(arrays, 1e-6, 1, 4)[2]
 
 
 # ---------------------------------------------------------------- kinds of cuts
@@ -237,7 +302,8 @@ def test_every_row_has_a_number_and_a_name_in_certificates() -> None:
         ("edge", (1, 2)),
     ]
     assert [*pool.class_rows(), pool.cluster({1, 3}), pool.edge(1, 2)] == numbers
-    assert pool.shared == numbers[:-1]
+    lasting = pool.violations(np.zeros(problem.candidates.n_candidates)) > -np.inf
+    assert lasting.tolist() == [True] * (len(numbers) - 1) + [False]
 
 
 class TwoFold(Cut):
@@ -258,10 +324,11 @@ class TwoFoldSeparator:
     """Looks at all sets of three."""
 
     kind = TwoFold
+    part = None
     found = 0
 
-    def __init__(self, instance, seed):
-        self.instance = instance
+    def __init__(self, pool, seed):
+        self.instance = pool.instance
 
     def separate(self, point, room, violation):
         """The violated ones."""
@@ -272,7 +339,7 @@ class TwoFoldSeparator:
         TwoFoldSeparator.found += len(violated)
         return violated
 
-    def search_exactly(self, point, most, seconds):
+    def search_exactly(self, point, room, violation):
         """Nothing is left."""
         return []
 
@@ -280,10 +347,11 @@ class TwoFoldSeparator:
 def test_a_new_kind_of_cut_is_one_class_and_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
     """The optimum stays, the new rows are used; where a certificate is written they are not."""
     problem = small_linear_problem(4, n_rows=60, n_features=5, max_parents=3, score="k2")
-    before = solve_with(BranchCutSolver(), Run(problem))
+    clusters_only = BranchCutSolver(parts=frozenset())
+    before = solve_with(clusters_only, Run(problem))
     both = (*SEPARATORS, TwoFoldSeparator)
     monkeypatch.setattr("marginbn.solvers.branch_cut.relaxation.SEPARATORS", both)
-    after = solve_with(BranchCutSolver(), Run(problem))
+    after = solve_with(clusters_only, Run(problem))
     assert (after.objective, after.structure) == (before.objective, before.structure)
     assert TwoFoldSeparator.found > 0
     pool = RowPool(build_instance(problem))
@@ -292,3 +360,83 @@ def test_a_new_kind_of_cut_is_one_class_and_one_line(monkeypatch: pytest.MonkeyP
     monkeypatch.setattr(HybridRelaxation, "row_kinds", ("cluster", "edge"))
     certified = HybridRelaxation(build_instance(problem), pool, None, 0)
     assert [type(separator) for separator in certified._separators] == [ClusterSeparator]
+
+
+@pytest.mark.parametrize("n", [3, 4])
+def test_no_acyclic_graph_violates_a_packing(n: int) -> None:
+    """At most one member has all the others as parents, and one has in some graphs."""
+    candidates = enumerate_candidates(n, 3, class_restricted=False)
+    row = packing_row(instance_of(candidates), range(n))
+    points = np.array([point_of(candidates, graph) for graph in oracles.all_graphs(n, 3, False)])
+    assert (points[:, row.index] @ row.coefficient).min() == row.rhs == -1.0
+
+
+def test_packing_by_hand() -> None:
+    """Three variables with half of {both others} each: one and a half where one is the limit."""
+    candidates = enumerate_candidates(3, 2, class_restricted=False)
+    pool = RowPool(instance_of(candidates))
+    point = np.zeros(candidates.n_candidates)
+    for i, (j, k) in enumerate([(1, 2), (0, 2), (0, 1)]):
+        point[candidates.index(i, ())] = point[candidates.index(i, (j, k))] = 0.5
+    [cut] = PackingSeparator(pool, 0).separate(point, 5, 1e-4)
+    assert cut == PackingCut((0, 1, 2))
+    assert pool[pool.number(cut)].activity(point) == -1.5
+    assert ClusterSeparator(pool, 0).separate(point, 5, 1e-4) == []  # no cluster sees it
+
+
+def random_half(rng: np.random.Generator, n: int) -> HalfCut:
+    """Some clusters and packings, and some convexity rows."""
+    parts: list[Cut] = []
+    for _ in range(int(rng.integers(1, 6))):
+        members = tuple(sorted(rng.choice(n, int(rng.integers(2, n + 1)), replace=False).tolist()))
+        parts.append(PackingCut(members) if rng.random() < 0.4 else ClusterCut(members))
+    return HalfCut.of(parts, np.flatnonzero(rng.random(n) < 0.5).tolist())
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_no_acyclic_graph_violates_a_half(seed: int) -> None:
+    """Whatever rows are added."""
+    candidates = enumerate_candidates(4, 3, class_restricted=False)
+    cut = random_half(np.random.default_rng(seed), 4)
+    again = HalfCut.of(*cut.parts())
+    assert again == cut
+    row = cut.row(instance_of(candidates))
+    points = np.array([point_of(candidates, graph) for graph in oracles.all_graphs(4, 3, False)])
+    assert (points[:, row.index] @ row.coefficient).min() >= row.rhs
+
+
+def test_halves_that_are_found_are_violated() -> None:
+    """At random points that satisfy nothing in particular, with the clusters of a pool."""
+    candidates = enumerate_candidates(5, 3, class_restricted=False)
+    rng, found = np.random.default_rng(3), 0
+    for _ in range(30):
+        pool = RowPool(instance_of(candidates))
+        for size in (2, 3):
+            for members in combinations(range(5), size):
+                pool.cluster(members)
+        point = random_point(rng, candidates)
+        tight = pool.violations(point)
+        for cut in HalfSeparator(pool, 0).search_exactly(point, 10, 1e-3):
+            row = cut.row(pool.instance)
+            parts, _ = cut.parts()
+            assert all(type(part) in (ClusterCut, PackingCut) for part in parts)
+            if (tight <= 1e-9).all():  # the loss counts slack, and violated rows have none
+                assert row.activity(point) < row.rhs - 1e-4
+            found += 1
+    assert found > 0
+
+
+def test_rows_without_dead_candidates() -> None:
+    """Rows made before and after say the same about the candidates that are left."""
+    candidates = enumerate_candidates(4, 2, class_restricted=False)
+    pool = RowPool(instance_of(candidates))
+    early = pool.cluster({0, 1, 2})
+    alive = np.random.default_rng(0).random(candidates.n_candidates) < 0.6
+    whole = pool[early]
+    pool.restrict(alive)
+    late = pool.cluster({1, 2, 3})
+    assert alive[pool[early].index].all()
+    assert alive[pool[late].index].all()
+    point = np.where(alive, 0.25, 0.0)
+    assert pool[early].activity(point) == whole.activity(point)
+    assert pool.violations(point)[early] == whole.rhs - whole.activity(point)

@@ -57,7 +57,8 @@ function remove(variable, neighbours) {
   }
 }
 
-// Eliminate in the given order. Returns the steps and the log of the whole sum.
+// Eliminate in the given order. Returns the steps, the factors that are left, and the log of the
+// whole sum where nothing but constants is left.
 export function eliminate(factors, order, arities) {
   const steps = [];
   let remaining = factors;
@@ -70,7 +71,7 @@ export function eliminate(factors, order, arities) {
     remaining.push(message);
     steps.push({ variable, product, message });
   }
-  return { steps, logTotal: multiply(remaining, arities).values[0] };
+  return { steps, remaining, logTotal: multiply(remaining, arities).values[0] };
 }
 
 // What the steps say in the end: by variable, the belief of its step.

@@ -38,12 +38,7 @@ function readNumbers(base64) {
 // the evidence has probability zero. Throws TooLargeError where the products would be too large.
 export function infer(network, evidence) {
   const { arities, groups, seenArities } = network;
-  const tables = arities.map((_, i) => conditionTable(network, i, evidence));
-  const factors = tables.map((table, i) =>
-    groups[i] && !evidence.has(i)
-      ? collapse(table, i, groups[i].codes, aritiesOfTable(network, i))
-      : table,
-  );
+  const { tables, factors } = conditionAll(network, evidence, arities.keys());
   const order = planOrder(factors, seenArities);
   const { steps, logTotal } = eliminate(factors, order, seenArities);
   if (logTotal === -Infinity) return { logProbability: -Infinity, posteriors: null };
@@ -56,6 +51,26 @@ export function infer(network, evidence) {
     return normalise(divideGroups(network, i, divide(belief, factors[i]), tables[i]));
   });
   return { logProbability: logTotal, posteriors };
+}
+
+// The tables of some variables where they agree with the evidence; and the same with one entry per
+// group of states.
+export function conditionAll(network, evidence, variables) {
+  const places = [...variables].sort((a, b) => a - b);
+  const tables = places.map((i) => conditionTable(network, i, evidence));
+  const factors = tables.map((table, place) => {
+    const i = places[place];
+    return network.groups[i] && !evidence.has(i)
+      ? collapse(table, i, network.groups[i].codes, aritiesOfTable(network, i))
+      : table;
+  });
+  return { tables, factors };
+}
+
+// log P(state | parents) where all of them are known, given the class.
+export function lookUp(network, i, known, label) {
+  const states = new Map([...known, [0, label]]);
+  return conditionTable(network, i, states).values[0];
 }
 
 // The table of a variable where it agrees with the evidence.

@@ -1,8 +1,9 @@
 // Put the live parts into the page.
 
+import { buildEffects } from "./effects.js";
 import { buildExplorer } from "./explore.js";
 import { readNetwork } from "./inference.js";
-import { enlivenPicture } from "./picture.js";
+import { buildPicture } from "./picture.js";
 import { buildTables } from "./tables.js";
 
 const find = (id) => document.getElementById(id);
@@ -11,13 +12,17 @@ function start() {
   const values = JSON.parse(find("values").textContent);
   const network = readNetwork(values.network);
   network.variables.forEach((variable, i) => (variable.cuts = values.cuts[i]));
-  const svg = document.querySelector(".picture svg");
-  const mark = enlivenPicture(svg, find("inspector"), network);
-  const setEvidence = buildExplorer(find("explore"), network, values.order, mark);
+  const live = {};
+  const toggle = (variable, state) => live.explorer.toggle(variable, state);
+  const show = buildPicture(find("picture"), find("inspector"), network, values.picture, toggle);
+  const { order, title, costs } = values;
+  const settings = { order, title, costs, sheet: find("case-sheet") };
+  live.explorer = buildExplorer(find("explore"), network, settings, show);
+  if (values.effects) buildEffects(find("effects-list"), network, values.effects, values.order);
   buildTables(find("tables-list"), network);
   for (const button of document.querySelectorAll("[data-sample]")) {
     button.addEventListener("click", () => {
-      setEvidence(values.samples[button.dataset.sample]);
+      live.explorer.setEvidence(values.samples[button.dataset.sample]);
       find("ask").scrollIntoView({ behavior: "smooth" });
     });
   }

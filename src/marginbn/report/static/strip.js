@@ -11,16 +11,19 @@ export function binOf(cuts, value) {
   return bin < 0 ? cuts.length : bin;
 }
 
-// toggle(variable, state) sets a state, or takes it back if it was set.
+// toggle(variable, state, typed) sets a state; without a state, or with one that was set by a press,
+// it is taken back.
 export function buildStrip(variable, index, toggle) {
   const title = `variable-${index}`;
   const heading = make("h3", { id: title, title: variable.name }, makeName(variable.name));
   let observed;
-  const choose = (state) => state === observed || toggle(index, state ?? observed);
+  const choose = (state, typed) => {
+    if (state !== observed || typed !== undefined) toggle(index, state, typed);
+  };
   const input = variable.cuts
     ? buildNumber(variable.cuts, title, choose)
     : buildList(variable.states, title, choose);
-  const bars = variable.states.map((state) => make("i", { title: state }));
+  const bars = variable.states.map((state, s) => make("i", { title: state, "data-state": s }));
   const words = make("p", { class: "small" });
   const strip = make("div", { class: "strip", "aria-hidden": "true" }, ...bars);
   const card = make("section", { class: "card", "data-variable": index }, heading);
@@ -35,11 +38,13 @@ export function buildStrip(variable, index, toggle) {
   return { card, buttons: [], show };
 }
 
-function buildNumber(cuts, title, choose) {
-  const attributes = { type: "number", step: "any", placeholder: "a number" };
+// A field for a number. choose(state, text) is called with the bin of what was typed, or with
+// nothing when the field is empty.
+export function buildNumber(cuts, title, choose) {
+  const attributes = { type: "number", step: "any", placeholder: "type a number" };
   const element = make("input", { ...attributes, "aria-labelledby": title });
   const typed = () => (element.value === "" ? undefined : binOf(cuts, Number(element.value)));
-  element.addEventListener("input", () => choose(typed()));
+  element.addEventListener("input", () => choose(typed(), element.value || undefined));
   const show = (state) => {
     if (typed() !== state) element.value = ""; // the state was set or taken back elsewhere
   };

@@ -9,7 +9,9 @@ from dataclasses import dataclass
 from typing import Literal
 
 from marginbn.problem.problem import StructureProblem
+from marginbn.solvers.interpreted import interpreting
 from marginbn.solvers.memory import LOADING, BranchBoundShape, Needs, refuse_if_confined
+from marginbn.solvers.result import Status
 from marginbn.solvers.run import Run
 from marginbn.solvers.tree_search import Engine, SearchTree
 
@@ -39,14 +41,22 @@ class BranchBoundSolver(Engine):
         """Memory for scratch, the smallest store of open nodes, and the coefficients."""
         return BranchBoundShape.of(problem).needs(n_jobs)
 
-    def prepare(self) -> None:
+    def prepare(self, problem: StructureProblem | None = None, n_jobs: int = 1) -> None:
         """Compile the kernels (the first time on a machine, up to a minute, announced on stderr) or
-        load them.
+        load them; not for a small problem, whose kernels are interpreted until they are there.
         """
         refuse_if_confined(LOADING, "loading the search engine")
-        from marginbn.solvers.branch_bound.engine import warm_up
+        from marginbn.solvers.branch_bound.engine import is_interpreted, warm_up
 
-        warm_up(BranchBoundSolver())
+        if problem is None or not is_interpreted(problem, n_jobs):
+            warm_up(BranchBoundSolver())
+
+    def run(self, run: Run) -> Status:
+        """With machine code, or in plain Python."""
+        from marginbn.solvers.branch_bound.engine import is_interpreted
+
+        with interpreting(is_interpreted(run.problem, run.n_jobs)):
+            return super().run(run)
 
     def tree(self, run: Run) -> SearchTree:
         """Boxes in a compiled store."""

@@ -10,13 +10,14 @@ of long iterations.
 from __future__ import annotations
 
 import math
+from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from marginbn.data.encode import EncodedData, Variable
 from marginbn.problem.candidates import enumerate_candidates
-from marginbn.problem.problem import margin_problem
+from marginbn.problem.problem import StructureProblem, margin_problem
 from marginbn.solvers.branch_bound.arrays import encode
 from marginbn.solvers.branch_bound.groups import GroupedRows, rows_of, wants_groups
 from marginbn.solvers.branch_bound.kernels import store, tree
@@ -31,7 +32,8 @@ from marginbn.solvers.branch_bound.schedule import Schedule, settings_for, simpl
 from marginbn.solvers.branch_bound.tables import threads_for
 from marginbn.solvers.branch_bound.workers import UNLIMITED, Team, Worker, first_pool
 from marginbn.solvers.checkpoint import SearchState
-from marginbn.solvers.compile import is_ready, prepare
+from marginbn.solvers.compile import AVAILABLE, READY, is_at_hand, is_ready, prepare
+from marginbn.solvers.interpreted import is_small
 from marginbn.solvers.memory import (
     COMPILING,
     KEPT_VERTICES,
@@ -66,6 +68,13 @@ def warm_up(solver: BranchBoundSolver) -> None:
     )
 
 
+def is_interpreted(problem: StructureProblem, n_jobs: int = 1, mark: str = READY) -> bool:
+    """Whether kernels run as plain Python: their machine code, marked ready by ``mark``, is not at
+    hand, and the problem is so small, with one worker, that making it would take longer.
+    """
+    return AVAILABLE and n_jobs == 1 and is_small(problem) and not is_at_hand(__package__, mark)
+
+
 def _solve_tiny(solver: BranchBoundSolver) -> None:
     codes = np.array([[0, 0, 0], [0, 1, 0], [1, 1, 0], [2, 0, 1]], dtype=np.int32)
     variables = (Variable("class", ("a", "b", "c")), Variable("x", ("0", "1")))
@@ -94,6 +103,7 @@ class Search(SearchTree):
         node_limit = UNLIMITED if run.limits.nodes is None else run.limits.nodes
         super().__init__(run, Team(encoding, run.n_jobs, run.seed, node_limit, division.tree))
         self.name = solver.name
+        self._warm_up = partial(warm_up, type(solver)())
         self.encoding = encoding
         self.heuristics = solver.heuristics
         settings = settings_for(run.limits, solver.heuristics)
@@ -300,6 +310,7 @@ class Search(SearchTree):
 
     def advance(self, worker: int = 0) -> Status | None:
         """One batch of a worker."""
+        self.leave_python_if_slow(self._warm_up)
         own = self.team.workers[worker]
         is_first, is_root = own is self.main, self.nodes == 0
         stop = self.schedule.next_stop

@@ -1,16 +1,13 @@
 """The open nodes as arrays for a checkpoint, and back.
 
 Of a node its box, its bound and the iterations spent are kept, of a family its smoothing and its
-active vertices. The majorant (c, g) of a family is not: it is by far the largest part, any dual
-weights give a valid one, and the vertices lead back to good ones in a few iterations. A restored
-family has the constant infinity, which says that there is no majorant; the bounds of its nodes are
-kept, because they were proved.
+active vertices: all that the stores have.
 
 Arrays (N nodes, F families, V vertices, all workers together):
 
     words (N, W), bound (N,), spent (N,), family (N,)    see ``kernels/store.py``
     smoothing (F,), count (F,)                           vertices of each family
-    vertices (V, n + 1), share (V,)                      one family after the other
+    vertices (V, n + 2), share (V,)                      one family after the other
     numbers (2,)                                         floor, bound of the root
 """
 
@@ -26,7 +23,7 @@ import numpy.typing as npt
 
 from marginbn.solvers.branch_bound.kernels import store
 from marginbn.solvers.branch_bound.kernels.records import Box, FloatArray, Instance, IntArray
-from marginbn.solvers.branch_bound.kernels.store import Pool
+from marginbn.solvers.branch_bound.kernels.store import Pool, SmallArray
 from marginbn.solvers.checkpoint import Arrays, BrokenFileError
 
 
@@ -40,8 +37,8 @@ class OpenNodes:
     family: IntArray
     smoothing: FloatArray
     count: IntArray
-    vertices: npt.NDArray[np.int16]
-    share: FloatArray
+    vertices: SmallArray
+    share: npt.NDArray[np.float32]
     numbers: FloatArray
 
     @property
@@ -131,8 +128,8 @@ def parse(arrays: Arrays, inst: Instance) -> OpenNodes:
         "family": ((n_nodes,), np.int64),
         "smoothing": ((n_families,), np.float64),
         "count": ((n_families,), np.int64),
-        "vertices": ((n_vertices, n + 1), np.int16),
-        "share": ((n_vertices,), np.float64),
+        "vertices": ((n_vertices, n + 2), store.small_type(n)),
+        "share": ((n_vertices,), np.float32),
         "numbers": ((2,), np.float64),
     }
     for name, (shape, dtype) in expected.items():
@@ -157,10 +154,11 @@ def _are_indices(tree: OpenNodes) -> bool:
     return bool(known and counted and (tree.spent >= 0).all())
 
 
-def are_feasible(inst: Instance, vertices: npt.NDArray[np.int16]) -> bool:
+def are_feasible(inst: Instance, vertices: SmallArray) -> bool:
     """Whether every vertex is a structure: a forest, and parents of the class with the slot {}."""
     n, n_sets = inst.n_features, inst.first.size
-    slots, classes = vertices[:, :n].astype(np.int64), vertices[:, n].astype(np.int64)
+    numbers = vertices.astype(np.int64)
+    slots, classes = numbers[:, :n], numbers[:, n] + (numbers[:, n + 1] << 8 * vertices.itemsize)
     if not (_within(slots, n + 2) and _within(classes, n_sets)):
         return False
     root = np.full((len(vertices), 1), n)
@@ -187,7 +185,7 @@ def load(pool: Pool, inst: Instance, root: Box, tree: OpenNodes, chosen: IntArra
     """
     families, member = np.unique(tree.family[chosen], return_inverse=True)
     pool = store.with_room(pool, len(chosen) + 4)
-    places = [_load_family(pool, inst, tree, int(family)) for family in families]
+    places = [_load_family(pool, tree, int(family)) for family in families]
     store.push_all(
         pool,
         inst,
@@ -203,15 +201,13 @@ def load(pool: Pool, inst: Instance, root: Box, tree: OpenNodes, chosen: IntArra
     return pool
 
 
-def _load_family(pool: Pool, inst: Instance, tree: OpenNodes, family: int) -> int:
-    """A family without a majorant; the caller holds one reference."""
+def _load_family(pool: Pool, tree: OpenNodes, family: int) -> int:
+    """A family of the file; the caller holds one reference."""
     pool.state.free_families -= 1
     place = int(pool.free_families[pool.state.free_families])
     first, last = (int(start) for start in tree.starts[family : family + 2])
     count = min(last - first, pool.share.shape[1])
     pool.references[place] = 1
-    pool.gradient[place] = inst.linear
-    pool.constant[place] = np.inf
     pool.smoothing[place] = tree.smoothing[family]
     pool.vertices[place, :count] = tree.vertices[first : first + count]
     pool.share[place, :count] = tree.share[first : first + count]

@@ -27,6 +27,8 @@ def settings_for(limits: Limits, heuristics: bool = True) -> Settings:
         accuracy=0.5,
         accuracy_top=0.2,
         top=0.15,
+        many_rows=3000,
+        band=0.5,
         worth=0.7,
         believed=4,
         trials=4,
@@ -46,6 +48,9 @@ BATCH = 3e7
 SWEEPS_AT_ROOT, BATCHES_AT_ROOT = 300, 10
 """The local search at the root tries every slot so many times, if that takes no longer than so many
 batches."""
+
+SWEEPS_OF_FEW, FEW_FEATURES = 20, 11
+"""With so few features that many are enough, and the tree does the rest."""
 
 SWEEPS_TO_POLISH = 10
 """The same for a new incumbent."""
@@ -106,7 +111,9 @@ class Schedule:
     @property
     def root_effort(self) -> int:
         """Columns that the local search tries before the first batch."""
-        return min(SWEEPS_AT_ROOT * self._sweep, int(BATCHES_AT_ROOT * BATCH / self._evaluation))
+        is_small = self._rows.full.n_features <= FEW_FEATURES
+        sweeps = SWEEPS_OF_FEW if is_small else SWEEPS_AT_ROOT
+        return min(sweeps * self._sweep, int(BATCHES_AT_ROOT * BATCH / self._evaluation))
 
     @property
     def polish_effort(self) -> int:

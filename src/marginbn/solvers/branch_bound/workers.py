@@ -49,6 +49,9 @@ def first_pool(encoding: Encoding) -> Pool:
     return store.new_pool(encoding.instance, places, max(places // 2, 4), KEPT_VERTICES)
 
 
+SMALLEST_GROWTH = 1.2
+"""Copying a store is not worth less."""
+
 LARGEST_DONATION = 128
 """Nodes that change hands at a time when a worker has none."""
 
@@ -121,11 +124,14 @@ class Worker:
             other.pool.state.root_bound = self.pool.state.root_bound
 
     def grow(self, budget: int) -> None:
-        """Double the store, or from now on search depth first where little room is left."""
-        if self.reserve == 0 and 2 * nbytes(self.pool) <= budget:
+        """Double the store, or take what is left of the budget; from then on search depth first
+        where little room is left.
+        """
+        factor = min(2.0, budget / nbytes(self.pool))
+        if self.reserve == 0 and factor >= SMALLEST_GROWTH:
             with suppress(MemoryError):  # less than was promised: make do with what there is
-                size = 2 * self.pool.bound.size, 2 * self.pool.constant.size
-                self.pool = grown(self.pool, *size)
+                sizes = self.pool.bound.size, self.pool.smoothing.size
+                self.pool = grown(self.pool, *(int(factor * size) for size in sizes))
                 return
         self.pool = store.with_room(self.pool, 2 * self._least)
         self.reserve = self._least
@@ -161,7 +167,7 @@ class Team(BaseTeam[tuple[float, IntArray]]):
 
         Where there is not the memory for all their families they share an empty one.
         """
-        place = nbytes(self.workers[0].pool) / self.workers[0].pool.constant.size
+        place = nbytes(self.workers[0].pool) / self.workers[0].pool.smoothing.size
         if place * len(tree.bound) > self.store_bytes:
             tree = tree.with_one_family()
         order = np.argsort(-tree.bound, kind="stable")

@@ -5,24 +5,36 @@ Importing this package is cheap; numba and HiGHS are loaded when a solve starts.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from marginbn.problem.problem import StructureProblem
 from marginbn.solvers.memory import LOADING, BranchCutShape, Needs, refuse_if_confined
 from marginbn.solvers.run import Run
 from marginbn.solvers.tree_search import Engine, SearchTree
 
-__all__ = ["BranchCutSolver"]
+__all__ = ["PARTS", "BranchCutSolver"]
 
 
+PARTS = frozenset({"orders", "ascent", "deepening", "packing", "half", "exhaustive"})
+"""What the search can do without: incumbents by orders, dual ascent at the root and for children,
+packings, halves and exhaustive separation of clusters.
+"""
+
+
+@dataclass(frozen=True)
 class BranchCutSolver(Engine):
     """Branch and cut on hybrid linear programmes (solver name ``"branch_cut"``)."""
 
     name = "branch_cut"
 
+    parts: frozenset[str] = PARTS
+    """What is used of :data:`PARTS`; meant for tests."""
+
     def needs(self, problem: StructureProblem, n_jobs: int = 1) -> Needs:
         """Memory for linear programmes, some open nodes and the coefficients."""
         return BranchCutShape.of(problem).needs(n_jobs)
 
-    def prepare(self) -> None:
+    def prepare(self, problem: StructureProblem | None = None, n_jobs: int = 1) -> None:
         """Compile the kernels (the first time on a machine, up to a minute, announced on stderr) or
         load them.
         """

@@ -19,7 +19,7 @@ from marginbn.solvers.branch_cut.tree import Node, Tree, load_nodes, save_nodes
 from marginbn.solvers.branch_cut.visit import (
     ASCENT_ROUNDS,
     ASCENTS,
-    ORDERS_AT_START,
+    ORDERS_AT_ROOT,
     Team,
     Visitor,
     prepare,
@@ -110,6 +110,7 @@ class Search(SearchTree):
         super().__init__(run, Team(Tree(budget), run.limits, budget, run.n_jobs, run.problem.scale))
         self.name = solver.name
         self.heuristics = solver.heuristics
+        self.parts = solver.parts
         first = FirstVisitor(self.shared, self.team, run.deadline, solver, run.seed)
         first.tree = self
         self.visitors: list[Visitor] = [first]
@@ -158,7 +159,7 @@ class Search(SearchTree):
         it excludes are taken out of ``allowed``.
         """
         shared, lists = self.shared, self.shared.lists
-        if lists is None:
+        if lists is None or "ascent" not in self.parts:
             return math.inf, []
         ascent = dual_ascent(
             lists,
@@ -188,7 +189,7 @@ class Search(SearchTree):
         if first.orders is not None:
             first.offer(starts[0])
             first.orders.join(first.orders.order_of(starts[0]))
-            first.offer(first.orders.search(ORDERS_AT_START))
+            first.search_orders(ORDERS_AT_ROOT)
             return
         for chosen in starts if first.finder.is_cheap else starts[:1]:
             first.offer(first.finder.improved(chosen))

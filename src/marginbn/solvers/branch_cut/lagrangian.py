@@ -97,16 +97,17 @@ def lagrangian(
     row_values: FloatArray,
     multipliers: FloatArray,
     rhs: FloatArray,
-    sizes: FloatArray,
+    sizes: FloatArray | None = None,
 ) -> Prices:
     """Prices from their parts: ``gradient`` is linear + A^T u, (K,), a sum of ``terms`` products,
     ``row_values`` is rows^T y, (K,), and ``multipliers`` are y >= 0 of structural rows,
-    whose coefficients are no larger than ``sizes``.
+    whose coefficients are no larger than ``sizes`` (by default one).
     """
     used = float(multipliers @ rhs) if len(rhs) else 0.0
     n, n_rows = instance.n_variables, len(multipliers)
     rhs_size = float(multipliers @ np.abs(rhs))
-    size = instance.magnitude + n * float(multipliers @ sizes) + rhs_size
+    largest = float(multipliers.sum() if sizes is None else multipliers @ sizes)
+    size = instance.magnitude + n * largest + rhs_size
     cap = instance.gamma * float(instance.weights.sum())
     error = 4.0 * EPS * ((terms + 2 * n_rows + n + 8) * size + (instance.n_samples + 8) * cap)
     constant = instance.constant + instance.gamma * unused_weight - used

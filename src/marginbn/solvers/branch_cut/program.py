@@ -162,12 +162,12 @@ class Program:
         value_parts = [np.ones(len(eta))]
         for place, name in enumerate(self._rows):
             if name >= 0:
-                row = self._pool[int(name)]
-                found = at[row.index]
+                made = self._pool[int(name)]
+                found = at[made.index]
                 hit = found >= 0
                 column_parts.append(found[hit])
                 row_parts.append(np.full(np.count_nonzero(hit), n + place))
-                value_parts.append(row.coefficient[hit])
+                value_parts.append(made.coefficient[hit])
         explicit = np.flatnonzero(self._rows < 0)
         if len(explicit):
             block = instance.coefficients.block(-1 - self._rows[explicit], eta)

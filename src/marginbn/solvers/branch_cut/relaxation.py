@@ -28,8 +28,10 @@ from marginbn.solvers.branch_cut.separators import SEPARATORS
 from marginbn.solvers.branch_cut.warm import EXPLICIT, Retention, Warm, compress, refresh_cost
 from marginbn.solvers.run import Watch
 
-ALL_COLUMNS = 300
-"""Programmes get all columns up to so many candidates; beyond it columns are priced in."""
+ALL_COLUMNS, ALL_LINEAR_COLUMNS = 300, 1000
+"""Programmes get all columns up to so many candidates; beyond it columns are priced in. Columns of
+linear problems are sparse.
+"""
 
 NEW_COLUMNS = 10
 """Columns per variable that one round prices in at most."""
@@ -43,12 +45,6 @@ KINK = 0.04
 NEAR = 0.1
 """Columns within this share of the remaining gap stay active for the children."""
 
-import os
-
-PATIENCE = int(os.environ.get("PAT", "6"))
-PROGRESS = float(os.environ.get("PROG", "0.05"))
-DPAT = int(os.environ.get("DPAT", "3"))
-DPROG = float(os.environ.get("DPROG", "0.01"))
 SLACK = 1e-6
 """Rows of more slack may leave the programme."""
 
@@ -69,21 +65,26 @@ class Effort:
     exact: bool = False  # whether to search exhaustively where nothing else finds a row
 
 
+def all_columns(instance: Instance) -> int:
+    """Candidates up to which programmes get all columns."""
+    return ALL_LINEAR_COLUMNS if instance.n_samples == 0 else ALL_COLUMNS
+
+
 def effort_at(instance: Instance, depth: int) -> Effort:
     """The root is worked on until it stalls: all other nodes inherit its rows."""
     n = instance.n_variables
     if depth == 0:
         return Effort(
             rounds=1000,
-            patience=PATIENCE if instance.n_samples == 0 else 10,
-            progress=PROGRESS if instance.n_samples == 0 else 2e-3,
+            patience=10,
+            progress=2e-2 if instance.n_samples == 0 else 2e-3,
             rows=2 * n,
             violation=1e-4 if instance.n_samples == 0 else 1e-3,
             accuracy=0.02,
             exact=True,
         )
     if instance.n_samples == 0:  # cuts are all there is
-        return Effort(rounds=30, patience=DPAT, progress=DPROG, rows=n, violation=1e-4, exact=True)
+        return Effort(rounds=30, patience=3, progress=3e-2, rows=n, violation=1e-4, exact=True)
     return Effort(rounds=10, patience=2, progress=1e-2, rows=n, violation=2e-2)
 
 
@@ -115,7 +116,14 @@ class HybridRelaxation:
     row_kinds: Collection[str] | None = None
     """Kinds of rows in certificates to which cuts are restricted; None where none is written."""
 
-    def __init__(self, instance: Instance, pool: RowPool, watch: Watch, seed: int) -> None:
+    def __init__(
+        self,
+        instance: Instance,
+        pool: RowPool,
+        watch: Watch,
+        seed: int,
+        parts: Collection[str] | None = None,
+    ) -> None:
         self.instance = instance
         self.pool = pool
         self.watch = watch
@@ -124,6 +132,12 @@ class HybridRelaxation:
             separator(pool, seed)
             for separator in SEPARATORS
             if self.row_kinds is None or separator.kind.certificate in self.row_kinds
+            if parts is None or separator.part in (None, *parts)
+        ]
+        self._searches = [
+            separator
+            for separator in self._separators
+            if parts is None or separator.part is not None or "exhaustive" in parts
         ]
         self.rounds = 0
 
@@ -265,26 +279,27 @@ class HybridRelaxation:
         if len(history) >= effort.rounds or _stalls(history, cutoff, effort):
             return warm
         assert now.point is not None  # such nodes are left alone
-        numbers = self._violated_rows(now.point, effort)
+        pooled = self.pool.violations(now.point)
+        numbers = self._violated_rows(now.point, pooled, effort)
         if numbers:
-            warm = self._without_slack_rows(warm, now.point, history).with_rows(numbers)
+            warm = self._without_slack_rows(warm, pooled, history).with_rows(numbers)
         samples, rivals = self._find_overestimated(now, tolerance)
         return warm.with_samples(self.instance, samples, rivals) if len(samples) else warm
 
-    def _without_slack_rows(self, warm: Warm, point: FloatArray, history: list[float]) -> Warm:
+    @staticmethod
+    def _without_slack_rows(warm: Warm, pooled: FloatArray, history: list[float]) -> Warm:
         """The state without rows that the point of a linear problem does not touch, as long as the
         bound falls: they are in the pool and come back when they are violated.
         """
         if warm.basis is not None or len(history) < 2 or history[-1] >= history[-2]:
             return warm
         numbers = np.array(warm.rows, dtype=np.int64)
-        slack = -self.pool.violations(point)[numbers]
+        slack = -pooled[numbers]
         touched = (slack < SLACK) | ~np.isfinite(slack)
         return warm if touched.all() else replace(warm, rows=tuple(numbers[touched].tolist()))
 
-    def _violated_rows(self, point: FloatArray, effort: Effort) -> list[int]:
+    def _violated_rows(self, point: FloatArray, pooled: FloatArray, effort: Effort) -> list[int]:
         """Numbers of violated rows, the most violated first, made where necessary."""
-        pooled = self.pool.violations(point)
         order = np.argsort(-pooled, kind="stable")[: effort.rows]
         numbers = [int(a) for a in order if pooled[a] > effort.violation]
         if len(numbers) < effort.rows // 2:
@@ -293,7 +308,7 @@ class HybridRelaxation:
                 cuts = separator.separate(point, room, effort.violation)
                 numbers += [self.pool.number(cut) for cut in cuts]
         if not numbers and effort.exact:
-            for separator in self._separators:
+            for separator in self._searches:
                 cuts = separator.search_exactly(point, effort.rows, effort.violation)
                 numbers += [self.pool.number(cut) for cut in cuts]
                 if numbers:
@@ -348,7 +363,8 @@ class HybridRelaxation:
         """The children's state: near columns and samples near a kink stay."""
         instance = self.instance
         columns = allowed.copy()
-        if instance.n_candidates > ALL_COLUMNS and best.prices is not None:
+        many = np.count_nonzero(allowed) > all_columns(instance)
+        if many and best.prices is not None:
             assert best.point is not None
             top = best.prices.best(instance, allowed)[instance.child]
             columns &= (best.point > 0) | (top - best.prices.values < NEAR * (best.bound - cutoff))

@@ -73,6 +73,8 @@ class Separator(Protocol):
     """
 
     kind: ClassVar[type[Cut]]
+    part: ClassVar[str | None]
+    """Its name among the parts of the search that can be left out, if it can be."""
 
     def __init__(self, pool: RowPool, seed: int) -> None: ...
 
@@ -87,6 +89,7 @@ class ClusterSeparator:
     """Clusters by minimum cuts and descent, or by an integer programme."""
 
     kind: ClassVar[type[Cut]] = ClusterCut
+    part: ClassVar[str | None] = None
 
     def __init__(self, pool: RowPool, seed: int) -> None:
         instance = self._instance = pool.instance
@@ -125,6 +128,7 @@ class PackingSeparator:
     """Sets of three and four variables, counted over the support."""
 
     kind: ClassVar[type[Cut]] = PackingCut
+    part: ClassVar[str | None] = "packing"
 
     def __init__(self, pool: RowPool, seed: int) -> None:
         self._instance = pool.instance
@@ -146,6 +150,7 @@ class HalfSeparator:
     """Sums of nearly tight clusters, packings and convexity rows, halved and rounded up."""
 
     kind: ClassVar[type[Cut]] = HalfCut
+    part: ClassVar[str | None] = "half"
 
     def __init__(self, pool: RowPool, seed: int) -> None:
         self._instance = pool.instance
@@ -231,7 +236,9 @@ def packed_sets(
             sets.append(padded)
             masses.append(mass[real])
     found, place = np.unique(np.concatenate(sets), axis=0, return_inverse=True)
-    return found, np.bincount(place.ravel(), np.concatenate(masses), len(found))
+    return found, np.asarray(
+        np.bincount(place.ravel(), np.concatenate(masses), len(found)), dtype=np.float64
+    )
 
 
 SEPARATORS: tuple[type[Separator], ...] = (ClusterSeparator, PackingSeparator, HalfSeparator)

@@ -49,9 +49,9 @@ FIRST_COLUMNS = 20
 ASCENTS, ASCENT_ROUNDS = 12, 30
 """Passes of dual ascent before the first linear programme, and improvements of the best."""
 
-ORDERS_AT_START, ORDERS_AT_NODE, NODES_BETWEEN_ORDERS = 20_000_000, 1_000_000, 4
-"""Candidates that the search over orders looks at first (a tenth of a second), and every so many
-nodes.
+ORDERS_AT_ROOT, ORDERS_AT_NODE, NODES_BETWEEN_ORDERS = 300, 10, 4
+"""Effort of the search over orders before the first programme and again after the root's, then
+every so many nodes; times candidates times variables.
 """
 
 ROUNDING = 1e-9
@@ -103,7 +103,7 @@ class Shared:
         labels = labels_at(instance, chosen)
         first_rows = [*self.pool.class_rows(), *rows]
         warm = cold_start(instance, labels, np.flatnonzero(allowed), first_rows)
-        if np.count_nonzero(allowed) <= relaxation.ALL_COLUMNS:
+        if np.count_nonzero(allowed) <= relaxation.all_columns(instance):
             return warm
         active = {int(k) for k in chosen}
         for i in range(instance.n_variables):
@@ -262,12 +262,14 @@ class Visitor:
         self.team = team
         self.deadline = deadline
         self.heuristics = solver.heuristics
-        self.relaxation = HybridRelaxation(shared.instance, shared.pool, self, seed)
+        parts = solver.parts
+        self.relaxation = HybridRelaxation(shared.instance, shared.pool, self, seed, parts)
         self.finder = IncumbentSearch(shared.instance, seed, self.team.stop)
         self.orders: OrderSearch | None = None
         self.deepener: Deepener | None = None
-        if shared.lists is not None:
+        if shared.lists is not None and "orders" in parts:
             self.orders = OrderSearch(shared.lists, seed, self.team.stop)
+        if shared.lists is not None and "deepening" in parts:
             self.deepener = Deepener(shared.instance, shared.lists, seed)
         self.chooser = Chooser(self.relaxation, shared.costs, seed, solver.random_splits)
 
@@ -312,6 +314,8 @@ class Visitor:
             self.fix(relaxed.prices, allowed)
             if not propagate(self.instance.offsets, self.instance.members, allowed, present):
                 return []
+            if node.depth == 0 and self.shared.lists is not None:
+                self.shared.pool.restrict(allowed)  # all other nodes lie below
         return self._split(node, relaxed, bound, allowed, present)
 
     def _relax(self, node: Node, allowed: BoolArray, present: BoolArray) -> Relaxed:
@@ -349,7 +353,7 @@ class Visitor:
         if self.orders is not None:
             if integral or self.team.take_turn(NODES_BETWEEN_ORDERS):
                 self.orders.join(self.orders.rounded(point))
-                self.offer(self.orders.search(ORDERS_AT_NODE))
+                self.search_orders(ORDERS_AT_NODE if self.team.nodes > 1 else ORDERS_AT_ROOT)
             return
         due = self.team.take_turn(self.finder.nodes_between)
         if not (integral or due):
@@ -361,6 +365,12 @@ class Visitor:
                 self.offer(self.finder.improved(chosen))
         if due:
             self.kick(1)
+
+    def search_orders(self, effort: int) -> None:
+        """Improve the population of orders of a linear problem."""
+        assert self.orders is not None
+        size = self.instance.n_candidates * self.instance.n_variables
+        self.offer(self.orders.search(effort * size))
 
     def kick(self, times: int) -> None:
         """Look around the best selection found so far."""

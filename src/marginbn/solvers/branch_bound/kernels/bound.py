@@ -139,6 +139,8 @@ class Settings(NamedTuple):
     accuracy: float  # theta: bracket against distance to the cutoff at which a box is split
     accuracy_top: float  # the same while the bound is far from the incumbent
     top: float  # "far": more than this part of the distance at the root
+    many_rows: int  # instances with more are reduced for each box, see nearby.py
+    band: float  # terms this much above the smallest of their sample stay there (nats)
     worth: float  # in units of what splits gain: brackets smaller than that are not
     believed: int  # observations of each side after which the gain to expect is believed
     trials: int  # objects that one node tries out
@@ -270,6 +272,23 @@ def bound_box(
         if bracket < NARROWER * narrowest:
             narrowest, lull = bracket, 0
     return PAUSED
+
+
+@kernel
+def move_inside(inst: Instance, box: Box, oracle: records.Oracle, b: Bounding) -> bool:
+    """Replace a combination that has no vertex in the box by the vertex of the box that its dual
+    weights lead to; False if the box is empty.
+    """
+    work = _new_scratch(inst)
+    n_spans = duals.prepare_columns(inst, box, work.spans, work.fixed)
+    combination.load_margins(inst, b)
+    _refresh_gradient(inst, b, work, 0.0, n_spans, 0, 0.0)
+    upper, _ = maximise(inst, box, work.g, oracle)
+    if upper == -np.inf:
+        return False
+    records.copy_array(oracle.vertex, b.vertices[0])
+    b.share[0], b.state.n_active = 1.0, 1
+    return True
 
 
 @kernel

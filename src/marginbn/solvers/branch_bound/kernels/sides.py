@@ -19,6 +19,7 @@ from marginbn.solvers.branch_bound.kernels.bound import (
     Settings,
     bound_box,
     cutoff_of,
+    move_inside,
 )
 from marginbn.solvers.branch_bound.kernels.box import is_member, propagate
 from marginbn.solvers.branch_bound.kernels.combination import Bounding
@@ -85,7 +86,8 @@ def load_vertices(
     oracle: Oracle,
     b: Bounding,
 ) -> bool:
-    """Active vertices of a family that lie in a box; False if the box is empty.
+    """Active vertices of a family that lie in a box, or one that they lead to; False if the box is
+    empty.
 
     A vertex outside the box would leave bounds valid but make ``f(eta)`` no longer a lower bound of
     the relaxation.
@@ -94,17 +96,18 @@ def load_vertices(
     b.state.smoothing = min(largest, settings.smoothing_reset * pool.smoothing[family])
     count, total = 0, 0.0
     for k in range(pool.n_vertices[family]):
-        records.copy_array(pool.vertices[family, k], b.vertices[count])
+        store.recall_vertex(pool.vertices[family, k], b.vertices[count])
         if contains(inst, box, b.vertices[count]):
             b.share[count] = pool.share[family, k]
             total += b.share[count]
             count += 1
     if count == 0:
-        upper, _ = maximise(inst, box, pool.gradient[family], oracle)
-        if upper == -np.inf:
-            return False
-        records.copy_array(oracle.vertex, b.vertices[0])
-        b.share[0], count, total = 1.0, 1, 1.0
+        count = pool.n_vertices[family]
+        for k in range(count):
+            store.recall_vertex(pool.vertices[family, k], b.vertices[k])
+            b.share[k] = pool.share[family, k]
+        b.state.n_active = count
+        return move_inside(inst, box, oracle, b)
     for k in range(count):
         b.share[k] /= total
     b.state.n_active = count
@@ -304,7 +307,7 @@ def _try_side(
     """Bound one side of an object with a few iterations; returns a family of what it has reached,
     -1 if that is pruned. Its midpoint goes to ``reached``.
     """
-    b, trial = work.bounding, work.trial
+    trial = work.trial
     child = records.new_box(inst.n_features, inst.first.size)
     bound = _enter_side(inst, work, kind, i, j, first, child)
     reached[0] = cutoff_of(incumbent.value[0], settings.gap, inst.scale)
@@ -329,11 +332,7 @@ def _try_side(
     pool.state.iterations += trial.state.iterations
     if outcome == EMPTY:
         return -1
-    if bound < trial.state.bound:
-        trial.state.bound = bound
-        trial.state.constant = b.state.constant
-        trial.state.unused = b.state.unused
-        records.copy_array(b.best_g, trial.best_g)
+    trial.state.bound = min(trial.state.bound, bound)
     reached[0] = cutoff_of(incumbent.value[0], settings.gap, inst.scale)
     if trial.state.bound <= reached[0]:
         discard(pool, trial.state.bound)

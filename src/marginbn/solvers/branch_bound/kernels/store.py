@@ -1,8 +1,13 @@
-"""Open nodes in flat arrays: boxes as bits, a heap by bound, majorants shared by siblings.
+"""Open nodes in flat arrays: boxes as bits, a heap by bound, active vertices shared by siblings.
 
-A *family* is what both children of a split inherit: the best majorant (c, g) of their parent, its
-smoothing and its heaviest active vertices. Nodes and families live in pools with free lists; the
-caller grows the pools between batches.
+A *family* is what both children of a split inherit: the smoothing of their parent and its heaviest
+active vertices. The majorant (c, g) behind their bounds is not kept: it has a number per column,
+tens of kilobytes where there are many features, and the vertices lead back to one as good in a few
+iterations. The bounds stay, because they were proved. Nodes and families live in pools with free
+lists; the caller grows the pools between batches.
+
+A vertex is kept as n + 2 small numbers: the slots of the features, and the class set as two digits
+to the base of the type (256 where slots fit into a byte).
 """
 
 from __future__ import annotations
@@ -18,6 +23,9 @@ from marginbn.solvers.branch_bound.kernels.box import propagate
 from marginbn.solvers.branch_bound.kernels.combination import Bounding
 from marginbn.solvers.branch_bound.kernels.records import Box, FloatArray, Instance, IntArray
 from marginbn.solvers.compile import entry, kernel, shared
+
+SmallArray = npt.NDArray[np.unsignedinteger[Any]]
+"""Kept vertices."""
 
 
 class PoolState:
@@ -45,20 +53,17 @@ class Pool(NamedTuple):
     middle: FloatArray  # (nodes,) midpoint of the parent's bracket
     heap: IntArray  # (nodes,) largest bound first
     free_nodes: IntArray  # (nodes,)
-    gradient: FloatArray  # (families, K)
-    constant: FloatArray  # (families,)
-    unused: FloatArray  # (families,) what gamma is multiplied with in the constant
     smoothing: FloatArray  # (families,)
-    vertices: npt.NDArray[np.int16]  # (families, kept, n + 1)
-    share: FloatArray  # (families, kept)
+    vertices: SmallArray  # (families, kept, n + 2)
+    share: npt.NDArray[np.float32]  # (families, kept)
     n_vertices: IntArray  # (families,)
     references: IntArray  # (families,)
     free_families: IntArray  # (families,)
     state: PoolState
 
 
-NODE_FIELDS = Pool._fields[: Pool._fields.index("gradient")]
-FAMILY_FIELDS = Pool._fields[Pool._fields.index("gradient") : Pool._fields.index("state")]
+NODE_FIELDS = Pool._fields[: Pool._fields.index("smoothing")]
+FAMILY_FIELDS = Pool._fields[Pool._fields.index("smoothing") : Pool._fields.index("state")]
 
 
 @shared
@@ -68,9 +73,33 @@ def words_per_box(n: int, n_class_sets: int, has_arcs: bool) -> int:
     return -(-(bits + n + n_class_sets) // 64)
 
 
+def small_type(n: int) -> type[np.unsignedinteger[Any]]:
+    """The numbers of kept vertices of n features."""
+    return np.uint8 if n + 2 <= 256 else np.uint16
+
+
+@kernel
+def keep_vertex(vertex: IntArray, place: SmallArray) -> None:
+    """Write a vertex as small numbers."""
+    n, bits = vertex.size - 1, 8 * place.itemsize
+    for i in range(n):
+        place[i] = vertex[i]
+    place[n] = vertex[n] & ((1 << bits) - 1)
+    place[n + 1] = vertex[n] >> bits
+
+
+@kernel
+def recall_vertex(place: SmallArray, vertex: IntArray) -> None:
+    """Read a vertex back."""
+    n, bits = vertex.size - 1, 8 * place.itemsize
+    for i in range(n):
+        vertex[i] = np.int64(place[i])
+    vertex[n] = np.int64(place[n]) + (np.int64(place[n + 1]) << bits)
+
+
 def new_pool(inst: Instance, nodes: int, families: int, kept: int) -> Pool:
     """Empty storage with room for so many nodes and families."""
-    n, n_columns = inst.n_features, inst.linear.size
+    n = inst.n_features
     return Pool(
         words=np.zeros(
             (nodes, words_per_box(n, inst.first.size, inst.skipped == 0)), dtype=np.uint64
@@ -83,12 +112,9 @@ def new_pool(inst: Instance, nodes: int, families: int, kept: int) -> Pool:
         middle=np.zeros(nodes),
         heap=np.zeros(nodes, dtype=np.int64),
         free_nodes=np.arange(nodes, dtype=np.int64),
-        gradient=np.empty((families, n_columns)),
-        constant=np.zeros(families),
-        unused=np.zeros(families),
         smoothing=np.zeros(families),
-        vertices=np.empty((families, kept, n + 1), dtype=np.int16),
-        share=np.empty((families, kept)),
+        vertices=np.empty((families, kept, n + 2), dtype=small_type(n)),
+        share=np.empty((families, kept), dtype=np.float32),
         n_vertices=np.zeros(families, dtype=np.int64),
         references=np.zeros(families, dtype=np.int64),
         free_families=np.arange(families, dtype=np.int64),
@@ -100,7 +126,7 @@ def new_pool(inst: Instance, nodes: int, families: int, kept: int) -> Pool:
 
 def grown(pool: Pool, nodes: int, families: int) -> Pool:
     """The same storage with more room; indices stay valid."""
-    old_nodes, old_families = pool.bound.size, pool.constant.size
+    old_nodes, old_families = pool.bound.size, pool.smoothing.size
     arrays: dict[str, Any] = {}
     for name in NODE_FIELDS:
         arrays[name] = _enlarge(getattr(pool, name), nodes)
@@ -123,7 +149,7 @@ def with_room(pool: Pool, nodes: int) -> Pool:
     if free >= nodes:
         return pool
     more = nodes - free
-    return grown(pool, pool.bound.size + more, pool.constant.size + more)
+    return grown(pool, pool.bound.size + more, pool.smoothing.size + more)
 
 
 def top_bound(pool: Pool) -> float:
@@ -304,9 +330,6 @@ def _copy_node(source: Pool, node: int, target: Pool) -> None:
     state.free_families -= 1
     family = target.free_families[state.free_families]
     own = source.family[node]
-    records.copy_array(source.gradient[own], target.gradient[family])
-    target.constant[family] = source.constant[own]
-    target.unused[family] = source.unused[own]
     target.smoothing[family] = source.smoothing[own]
     records.copy_array(source.vertices[own], target.vertices[family])
     records.copy_array(source.share[own], target.share[family])
@@ -351,13 +374,10 @@ def drop_family(pool: Pool, family: int) -> None:
 
 @entry
 def new_family(pool: Pool, b: Bounding) -> int:
-    """Store the best majorant and the heaviest vertices; the caller holds one reference."""
+    """Store the heaviest vertices; the caller holds one reference."""
     pool.state.free_families -= 1
     family = pool.free_families[pool.state.free_families]
     pool.references[family] = 1
-    records.copy_array(b.best_g, pool.gradient[family])
-    pool.constant[family] = b.state.constant
-    pool.unused[family] = b.state.unused
     pool.smoothing[family] = b.state.smoothing
     count = b.state.n_active
     kept = min(count, pool.share.shape[1])
@@ -367,7 +387,7 @@ def new_family(pool: Pool, b: Bounding) -> int:
             if b.share[k] > b.share[heaviest]:
                 heaviest = k
         _swap_vertices(b, a, heaviest)
-        records.copy_array(b.vertices[a], pool.vertices[family, a])
+        keep_vertex(b.vertices[a], pool.vertices[family, a])
         pool.share[family, a] = b.share[a]
     pool.n_vertices[family] = kept
     return int(family)

@@ -28,6 +28,7 @@ from marginbn.solvers.branch_bound.kernels.box import fix_box, propagate
 from marginbn.solvers.branch_bound.kernels.combination import Bounding, load_margins
 from marginbn.solvers.branch_bound.kernels.duals import objective_of_vertex
 from marginbn.solvers.branch_bound.kernels.gains import midpoint, observe
+from marginbn.solvers.branch_bound.kernels.nearby import bound_nearby, instance_nearby
 from marginbn.solvers.branch_bound.kernels.records import Box, FloatArray, Instance, IntArray
 from marginbn.solvers.branch_bound.kernels.sides import (
     Workspace,
@@ -127,20 +128,16 @@ def _bound_and_split(
     largest = settings.root_iterations if is_root else settings.iterations
     left = max(1, largest - pool.spent[node])
     theta = accuracy(settings, pool.state.root_bound, pool.bound[node], incumbent.value[0])
-    worth = worth_of(settings, work.gains) if not is_root else np.inf
-    outcome = bound_box(
-        inst,
-        full,
-        work.box,
-        settings,
-        b,
-        work.oracle,
-        incumbent,
-        theta,
-        worth,
-        min(left, grant),
-        stop,
-    )
+    left = min(left, grant)
+    if is_root:  # its rows are chosen by the caller
+        outcome = bound_box(
+            inst, full, work.box, settings, b, work.oracle, incumbent, theta, np.inf, left, stop
+        )
+    else:
+        worth = worth_of(settings, work.gains)
+        outcome = bound_nearby(
+            inst, full, work.box, settings, b, work.oracle, incumbent, theta, worth, left, stop
+        )
     spent = pool.spent[node] + b.state.iterations
     pool.state.iterations += b.state.iterations
     cutoff = cutoff_of(incumbent.value[0], settings.gap, inst.scale)
@@ -188,16 +185,10 @@ def accuracy(settings: Settings, root: float, bound: float, best: float) -> floa
 
 @kernel
 def _prefer_inherited(pool: Pool, node: int, b: Bounding) -> None:
-    """Use the majorant the node came with if it is still better. A node from a checkpoint has only
-    its bound: the constant of its family is infinite.
+    """Use the bound the node came with if it is still better; its majorant is not known any more,
+    and the one at hand is valid too.
     """
-    if pool.bound[node] < b.state.bound:
-        family = pool.family[node]
-        b.state.bound = pool.bound[node]
-        if pool.constant[family] < np.inf:
-            b.state.constant = pool.constant[family]
-            b.state.unused = pool.unused[family]
-            records.copy_array(pool.gradient[family], b.best_g)
+    b.state.bound = min(b.state.bound, pool.bound[node])
 
 
 @kernel
@@ -221,8 +212,7 @@ def _split(
     if _is_decided(work.box):
         _evaluate_leaf(full, pool, work, incumbent)
         return
-    if coarse.rows.shape[0] != inst.rows.shape[0]:
-        load_margins(coarse, b)
+    load_margins(coarse, b)
     middle = midpoint(b.state, cutoff)
     ranking = rank_objects(coarse, work.box, settings, b, work.gains, middle - cutoff, work.seed)
     if ranking.score.size == 0:
@@ -232,8 +222,9 @@ def _split(
     families, bounds = np.full(2, family), np.empty(2)
     best, is_tried = int(np.argmax(ranking.score)), False
     if ranking.score.size > 1 and cutoff > -np.inf:
+        near = instance_nearby(inst, settings, b)
         best, is_tried = look_ahead(
-            inst, full, settings, pool, work, incumbent, ranking, family, families, bounds, stop
+            near, full, settings, pool, work, incumbent, ranking, family, families, bounds, stop
         )
     if is_tried:
         push_tried(inst, pool, work, ranking, best, families, bounds)

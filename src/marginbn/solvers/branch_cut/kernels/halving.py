@@ -31,7 +31,7 @@ class Parities(NamedTuple):
 @kernel
 def _loss(rows: Parities, r: int, enough: float) -> float:
     """Slack and mass of the odd columns, or something from ``enough`` on."""
-    total = rows.slack[r]
+    total: float = rows.slack[r]
     for s in range(rows.mass.size):
         if rows.odd[r, s]:
             total += rows.mass[s]
@@ -43,7 +43,7 @@ def _loss(rows: Parities, r: int, enough: float) -> float:
 @kernel
 def _pair_loss(rows: Parities, a: int, b: int, enough: float) -> float:
     """The same for the sum of two rows."""
-    total = rows.slack[a] + rows.slack[b]
+    total: float = rows.slack[a] + rows.slack[b]
     for s in range(rows.mass.size):
         if rows.odd[a, s] != rows.odd[b, s]:
             total += rows.mass[s]

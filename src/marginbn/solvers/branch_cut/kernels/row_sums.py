@@ -12,7 +12,7 @@ class FlatRows(NamedTuple):
     """Row r has the entries ``starts[r]`` to ``starts[r + 1]``."""
 
     starts: IntArray  # (R + 1,) or longer
-    index: IntArray  # (E,) or longer
+    columns: IntArray  # (E,) or longer
     coefficient: FloatArray
 
 
@@ -22,7 +22,7 @@ def activities(rows: FlatRows, point: FloatArray, found: FloatArray) -> None:
     for r in range(found.size):
         total = 0.0
         for e in range(rows.starts[r], rows.starts[r + 1]):
-            total += rows.coefficient[e] * point[rows.index[e]]
+            total += rows.coefficient[e] * point[rows.columns[e]]
         found[r] = total
 
 
@@ -33,4 +33,4 @@ def combine(rows: FlatRows, numbers: IntArray, multipliers: FloatArray, total: F
         y = multipliers[a]
         if y > 0:
             for e in range(rows.starts[numbers[a]], rows.starts[numbers[a] + 1]):
-                total[rows.index[e]] += y * rows.coefficient[e]
+                total[rows.columns[e]] += y * rows.coefficient[e]

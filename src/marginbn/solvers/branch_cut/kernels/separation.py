@@ -266,10 +266,13 @@ def separate(
     n = support.usable.size
     found = Found(np.zeros((room, n), dtype=np.bool_), np.zeros(room), np.zeros(1, dtype=np.int64))
     capacity = np.zeros((n + 1, n + 1))
+    enough = min(n, room)  # more of them say much the same
     for attempt in range(1 + n_random):
-        _capacities(support, attempt > 0, state, capacity)
-        _try_cuts(support, capacity, violation, found)
-    _try_arcs(support, violation, found)
+        if found.size[0] < enough:
+            _capacities(support, attempt > 0, state, capacity)
+            _try_cuts(support, capacity, violation, found)
+    if found.size[0] < enough:
+        _try_arcs(support, violation, found)
     return found.clusters[: found.size[0]], found.values[: found.size[0]]
 
 

@@ -241,7 +241,7 @@ def search_orders(
         if crossed:
             b = next_random(state) % (size - 1)
             _cross(orders[a], orders[b + 1 if b >= a else b], order, state)
-            a = np.argmax(costs)
+            a = int(np.argmax(costs))
         else:
             order[:] = orders[a]
             _kick(order, state)
@@ -250,7 +250,7 @@ def search_orders(
             continue
         orders[a] = order
         costs[a] = value
-    return np.argmin(costs)
+    return int(np.argmin(costs))
 
 
 @kernel

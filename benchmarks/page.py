@@ -1,0 +1,327 @@
+"""The page of benchmarks, docs/benchmarks.rst, from records: nothing is measured here.
+
+Each section takes the records of one file in the folder of results and makes tables of them. A
+section whose file is not there says so, with the command that makes it.
+"""
+
+from __future__ import annotations
+
+import math
+import tomllib
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from experiments.origin import mixture
+
+from benchmarks.run import read_records
+from marginbn.files import write_text
+
+Record = dict[str, Any]
+HERE = Path(__file__).parent
+RESULTS = HERE / "results"
+PAGE = HERE.parent / "docs" / "benchmarks.rst"
+PUBLISHED = HERE / "published_times.toml"
+OURS = ("branch_bound", "branch_cut", "auto", "dp")
+ABSENT = "—"
+
+
+@dataclass(frozen=True)
+class Section:
+    """A heading, the file of its records, the command that makes them, and what to show."""
+
+    title: str
+    file: str
+    command: str
+    about: str
+    show: Callable[[list[Record]], list[str]]
+
+    def lines(self, folder: Path) -> list[str]:
+        """The section in reStructuredText."""
+        records = [r for r in read_records(folder / self.file) if r.get("status") != "error"]
+        head = [self.title, "-" * len(self.title), "", self.about, "", f"``{self.command}``", ""]
+        if not records:
+            return [*head, "Not measured yet.", ""]
+        origins = [r["origin"] for r in records if "origin" in r]
+        told = [f"*{line}*" for line in mixture(origins)] if origins else []
+        return [*head, *self.show(records), *_paragraphs(told)]
+
+
+def write_page(folder: Path = RESULTS, page: Path = PAGE) -> str:
+    """Write the page; returns its text."""
+    title = "Benchmarks"
+    lines = [
+        title,
+        "=" * len(title),
+        "",
+        "This page is made from records by ``python -m benchmarks page``; the records are in "
+        "``benchmarks/results``, and every table names the command that makes them. Seconds mean "
+        "something only beside each other in one table: one machine, one run. Accuracy and log "
+        "loss are in :doc:`reproduction`.",
+        "",
+    ]
+    for section in SECTIONS:
+        lines += section.lines(folder)
+    text = "\n".join(lines).rstrip() + "\n"
+    write_text(page, text)
+    return text
+
+
+def _paragraphs(lines: Iterable[str]) -> list[str]:
+    return [part for line in lines for part in (line, "")]
+
+
+def list_table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:
+    """A table that docutils reads whatever is in its cells."""
+    lines = [".. list-table::", "   :header-rows: 1", ""]
+    for row in (header, *rows):
+        lines += [f"   {'*' if i == 0 else ' '} - {cell}" for i, cell in enumerate(row)]
+    return [*lines, ""]
+
+
+def number(value: float | None, digits: int = 2) -> str:
+    """Three significant digits at least, none too many."""
+    if value is None:
+        return ABSENT
+    return f"{value:.{digits}f}" if abs(value) < 100 else f"{value:.0f}"
+
+
+# --- the engine against formulation (19) ---
+
+
+def against_formulation(records: list[Record]) -> list[str]:
+    """Seconds to the proof, or the gap at the limit, and how many times ours."""
+    return [*_by_solver(records), *_factors(records)]
+
+
+def _by_solver(records: list[Record]) -> list[str]:
+    solvers = sorted({r["solver"] for r in records}, key=lambda s: (s not in OURS, s))
+    instances = dict.fromkeys((r["instance"], r["limit"]) for r in records)
+    found = {(r["instance"], r["limit"], r["solver"]): r for r in records}
+    rows = [
+        [name, f"{limit:g}", *(ending(found.get((name, limit, s))) for s in solvers)]
+        for name, limit in instances
+    ]
+    return list_table(["problem", "limit, s", *solvers], rows)
+
+
+def ending(record: Record | None) -> str:
+    """Seconds to the proof, or the gap and the seconds it was left after."""
+    if record is None:
+        return ABSENT
+    if record["status"] == "optimal":
+        return f"{number(record['seconds'])} s"
+    gap = record.get("gap_percent")
+    shown = "no bound" if gap is None or not math.isfinite(gap) else f"{gap:.2f} % left"
+    return f"{shown} after {number(record['seconds'], 0)} s"
+
+
+def _factors(records: list[Record]) -> list[str]:
+    """Geometric mean of their seconds over ours, where ours ended with a proof."""
+    ours = {
+        (r["instance"], r["limit"]): r["seconds"]
+        for r in records
+        if r["solver"] in OURS and r["status"] == "optimal"
+    }
+    lines = []
+    for solver in sorted({r["solver"] for r in records} - set(OURS)):
+        pairs = [
+            (r["seconds"] if r["status"] == "optimal" else r["limit"], ours[key])
+            for r in records
+            if r["solver"] == solver and (key := (r["instance"], r["limit"])) in ours
+        ]
+        if pairs:
+            mean = math.exp(sum(math.log(theirs / own) for theirs, own in pairs) / len(pairs))
+            lines.append(
+                f"{solver}: {number(mean, 1)} times our seconds (geometric mean of {len(pairs)} "
+                "problems; one that did not finish counts as its limit)."
+            )
+    return _paragraphs(lines)
+
+
+# --- the hard problems of table 1, and memory ---
+
+
+def hard_problems(records: list[Record]) -> list[str]:
+    """Gap, first answer, nodes and peak memory."""
+    rows = [
+        [
+            r["instance"],
+            str(r["n_jobs"]),
+            ending(r),
+            number(r.get("first_answer_seconds")),
+            str(r["nodes"]),
+            number(r.get("peak_megabytes"), 0),
+        ]
+        for r in sorted(records, key=lambda r: (r["instance"], r["limit"], r["n_jobs"]))
+    ]
+    header = ["problem", "cores", "ending", "first answer, s", "nodes", "peak MB"]
+    return list_table(header, rows)
+
+
+# --- general networks ---
+
+
+def general_networks(records: list[Record]) -> list[str]:
+    """Ours, what was measured beside it, and what others published."""
+    published = tomllib.loads(PUBLISHED.read_text(encoding="utf-8")) if PUBLISHED.exists() else {}
+    instances = list(dict.fromkeys(r["instance"] for r in records))
+    solvers = sorted({r["solver"] for r in records}, key=lambda s: (s not in OURS, s))
+    found = {(r["instance"], r["solver"]): r for r in records}
+    rows = []
+    for name in instances:
+        short = Path(name).name.removesuffix(".jkl")
+        told = [published.get(part, {}).get(short, ABSENT) for part in ("measured", "times")]
+        rows.append([short, *(ending(found.get((name, s))) for s in solvers), *told])
+    lines = list_table(["instance", *solvers, "GOBNILP here", "published"], rows)
+    return [*lines, *_paragraphs(published.get("notes", []))]
+
+
+# --- classifiers ---
+
+
+def classifiers(records: list[Record]) -> list[str]:
+    """Fit and predict beside other packages, one table per task."""
+    lines: list[str] = []
+    for task, rows, features in dict.fromkeys(
+        (r["task"], r["rows"], r["features"]) for r in records
+    ):
+        group = [
+            r for r in records if (r["task"], r["rows"], r["features"]) == (task, rows, features)
+        ]
+        base = next((r for r in group if r["contender"].startswith("marginbn")), None)
+        table = []
+        for r in group:
+            micros = 1e6 * r["predict_cpu"] / r["predicted_rows"]
+            ratios = [ABSENT, ABSENT]
+            if base is not None and r is not base:
+                own = 1e6 * base["predict_cpu"] / base["predicted_rows"]
+                ratios = [
+                    number(r["fit_cpu"] / max(base["fit_cpu"], 1e-9), 1),
+                    number(micros / max(own, 1e-9), 1),
+                ]
+            table.append(
+                [
+                    r["contender"],
+                    number(r["fit_cpu"], 3),
+                    ratios[0],
+                    number(micros, 2),
+                    ratios[1],
+                    number(r["peak_megabytes"], 0),
+                ]
+            )
+        lines += [f"{task}, {rows} rows and {features} features:", ""]
+        header = ["", "fit, s", "times ours", "predict, µs a row", "times ours", "peak MB"]
+        lines += list_table(header, table)
+    return lines
+
+
+# --- growth ---
+
+
+def growth(records: list[Record]) -> list[str]:
+    """Seconds and memory by shape, and the exponent along each axis that was varied alone."""
+    lines: list[str] = []
+    for method in dict.fromkeys(r["method"] for r in records):
+        group = sorted((r for r in records if r["method"] == method), key=_shape)
+        rows = [
+            [*map(str, _shape(r)), number(_seconds(r), 3), number(r.get("peak_megabytes"), 0)]
+            for r in group
+        ]
+        lines += [f"{method}:", ""]
+        lines += list_table(["rows", "features", "classes", "seconds", "peak MB"], rows)
+        lines += _paragraphs(
+            f"Along {axis} seconds grow like {axis} to the power {exponent:.2f}."
+            for axis, exponent in exponents(group).items()
+        )
+    return lines
+
+
+def _shape(record: Record) -> tuple[int, int, int]:
+    return record["rows"], record["features"], record["classes"]
+
+
+def _seconds(record: Record) -> float:
+    value = record.get("cpu_seconds", record.get("seconds"))
+    return float(sum(value.values()) if isinstance(value, dict) else value)
+
+
+def exponents(group: list[Record]) -> dict[str, float]:
+    """Between the two largest shapes that differ in one axis alone."""
+    found = {}
+    for k, axis in enumerate(("rows", "features", "classes")):
+        runs: dict[tuple[int, ...], list[Record]] = {}
+        for record in group:
+            shape = _shape(record)
+            runs.setdefault((*shape[:k], *shape[k + 1 :]), []).append(record)
+        longest = max(runs.values(), key=len, default=[])
+        if len(longest) >= 3:
+            one, other = sorted(longest, key=_shape)[-2:]
+            size = math.log(_shape(other)[k] / _shape(one)[k])
+            found[axis] = math.log(max(_seconds(other), 1e-9) / max(_seconds(one), 1e-9)) / size
+    return found
+
+
+# --- cold start ---
+
+
+def cold_start(records: list[Record]) -> list[str]:
+    """Seconds and memory of a new process."""
+    rows = [
+        [r["task"], number(r["wall"]), number(r["cpu"]), number(r["peak_megabytes"], 0)]
+        for r in records
+    ]
+    return list_table(["new process", "seconds", "processor seconds", "peak MB"], rows)
+
+
+RUN = "python -m benchmarks run"
+SECTIONS = [
+    Section(
+        "The engine against formulation (19)",
+        "against-formulation.jsonl",
+        f"{RUN} against-formulation --data FOLDER",
+        "Seconds to a proof of optimality (soft margin, p = 0.9, two parents) of the engine and of "
+        "the paper's integer program (19) on HiGHS and SCIP, one core.",
+        against_formulation,
+    ),
+    Section(
+        "Hard problems and memory",
+        "table-one.jsonl",
+        f"{RUN} table-one --data FOLDER",
+        "The data sets that the paper's solver did not finish, 60 seconds on one core; how long "
+        "searches take to a proof is in table 1 of the experiments.",
+        hard_problems,
+    ),
+    Section(
+        "General networks",
+        "general.jsonl",
+        f"{RUN} general",
+        "Best networks without a class from published score files: ours, what was measured on the "
+        "same machine, and what others published about theirs.",
+        general_networks,
+    ),
+    Section(
+        "Classifiers: fit and predict",
+        "classifiers.jsonl",
+        f"{RUN} classifiers",
+        "Processor seconds on one thread, the median of five; small integers as features, three "
+        "classes.",
+        classifiers,
+    ),
+    Section(
+        "Growth",
+        "growth.jsonl",
+        f"{RUN} growth",
+        "Seconds and peak memory by rows, features and classes.",
+        growth,
+    ),
+    Section(
+        "Cold start",
+        "cold-start.jsonl",
+        f"{RUN} cold-start",
+        'A new process until the first answer, the median of three; "nothing compiled" once, with '
+        "an empty folder for kernels, as after an installation.",
+        cold_start,
+    ),
+]

@@ -1,0 +1,80 @@
+"""What ``verbose=1`` shows: lines on stderr, or in a notebook a bar that moves.
+
+A search is told by its objective, bound and gap whenever one of them improves; its bar shows how
+much of the time limit is used. Work in steps, such as the folds of a validation, is told step by
+step with the time that is left if all steps take as long.
+"""
+
+from __future__ import annotations
+
+import math
+import sys
+import time
+
+from marginbn.network.wording import number, percent, seconds
+from marginbn.notebook import ProgressBar, in_notebook
+from marginbn.solvers.result import SolveResult, TracePoint
+from marginbn.solvers.run import ConsoleListener
+
+
+class SearchProgress:
+    """A listener to one search; call :meth:`close` with its result."""
+
+    def __init__(self, time_limit: float | None) -> None:
+        self._time_limit = time_limit or math.inf
+        self._console = ConsoleListener()
+        self._bar = ProgressBar("search") if in_notebook() else None
+
+    def __call__(self, point: TracePoint) -> None:
+        """Tell where the search is."""
+        if self._bar is None:
+            self._console(point)
+        else:
+            self._bar.show(point.seconds / self._time_limit, _describe(point))
+
+    def close(self, result: SolveResult) -> None:
+        """The bar is full when the search is over, and says how it ended."""
+        if self._bar is not None:
+            point = TracePoint(result.seconds, result.objective, result.bound, result.scale)
+            ending = str(result.status).replace("_", " ")
+            self._bar.show(1.0, f"{ending}; {_describe(point)}", last=True)
+
+
+def _describe(point: TracePoint) -> str:
+    values = f"objective {number(point.objective)}, bound {number(point.bound)}"
+    return f"{values}, gap {percent(point.gap)}, {seconds(point.seconds)}"
+
+
+class StepProgress:
+    """Steps of about equal length, told as they are done.
+
+    Parameters
+    ----------
+    what
+        What is under way.
+    n_steps
+        Number of steps.
+    """
+
+    def __init__(self, what: str, n_steps: int) -> None:
+        self._what, self._n_steps, self._done = what, n_steps, 0
+        self._begin = time.monotonic()
+        self._bar = ProgressBar(what) if in_notebook() else None
+        if self._bar is not None:
+            self._bar.show(0.0, f"0 of {n_steps}", last=True)
+
+    def step(self, words: str) -> None:
+        """One more step is done; say what came out."""
+        self._done += 1
+        text = f"{words} ({self._done} of {self._n_steps}{self._left()})"
+        if self._bar is not None:
+            self._bar.show(self._done / self._n_steps, text, last=True)
+        else:
+            sys.stderr.write(f"{text}\n")
+            sys.stderr.flush()
+
+    def _left(self) -> str:
+        spent, left = time.monotonic() - self._begin, self._n_steps - self._done
+        if not left:
+            return f", {seconds(spent)}"
+        return f", about {seconds(spent / self._done * left)} left"

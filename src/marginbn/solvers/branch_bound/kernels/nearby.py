@@ -1,0 +1,187 @@
+"""Bounding a box with the rows that matter at its own relaxed solution.
+
+``rows.py`` leaves out what no relaxed solution so far has needed. One box needs much less of that:
+with many classes a sixth of the rows. So a large instance is reduced once more for each box, by the
+same rules and with the same justification (a minimum over fewer terms is nowhere smaller): terms
+within a band of the smallest at the eta that the box begins with. If the eta it ends with
+needs more of them, ``F(eta) - f(eta)`` being a good part of the distance to the cutoff, its terms
+join and the box goes on from there. Trials of a few iterations share one such instance.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from marginbn.solvers.branch_bound.kernels import combination, duals, records
+from marginbn.solvers.branch_bound.kernels.bound import (
+    EMPTY,
+    PRUNED,
+    Incumbent,
+    Settings,
+    bound_box,
+    cutoff_of,
+)
+from marginbn.solvers.branch_bound.kernels.combination import Bounding
+from marginbn.solvers.branch_bound.kernels.records import (
+    BoolArray,
+    Box,
+    FloatArray,
+    Instance,
+    IntArray,
+    Oracle,
+)
+from marginbn.solvers.compile import kernel
+
+WORTH = 0.1
+"""More terms join if their absence costs more than this part of the distance to the cutoff."""
+
+ROUNDS = 4
+"""Choices of terms for one box."""
+
+FEWEST = 8
+"""Iterations that a further choice gets at least."""
+
+
+@kernel
+def bound_nearby(
+    inst: Instance,
+    full: Instance,
+    box: Box,
+    settings: Settings,
+    b: Bounding,
+    oracle: Oracle,
+    incumbent: Incumbent,
+    theta: float,
+    worth: float,
+    iterations: int,
+    stop: IntArray,
+) -> int:
+    """Like :func:`bound_box`, with as few rows as the box needs where ``inst`` has many."""
+    if inst.rows.shape[0] < settings.many_rows:
+        return bound_box(
+            inst, full, box, settings, b, oracle, incumbent, theta, worth, iterations, stop
+        )
+    rows = np.zeros(inst.rows.shape[0], dtype=np.bool_)
+    caps = np.zeros(inst.weights.size, dtype=np.bool_)
+    bound, constant, unused, used = np.inf, 0.0, 0.0, 0
+    gradient = np.empty(inst.linear.size)
+    combination.load_margins(inst, b)
+    outcome = EMPTY
+    for _ in range(ROUNDS):
+        _choose_terms(inst, b.t, settings.band, rows, caps)
+        near = build(inst, rows, caps, b.state.structure)
+        left = max(FEWEST, iterations - used)
+        outcome = bound_box(
+            near, full, box, settings, b, oracle, incumbent, theta, worth, left, stop
+        )
+        used += b.state.iterations
+        b.state.iterations = used
+        if outcome == EMPTY:
+            return EMPTY
+        if b.state.bound < bound:
+            bound, constant, unused = b.state.bound, b.state.constant, b.state.unused
+            records.copy_array(b.best_g, gradient)
+        else:
+            b.state.bound, b.state.constant, b.state.unused = bound, constant, unused
+            records.copy_array(gradient, b.best_g)
+        cutoff = cutoff_of(incumbent.value[0], settings.gap, inst.scale)
+        if outcome == PRUNED or bound <= cutoff:
+            return PRUNED
+        combination.load_margins(inst, b)
+        value = duals.objective_of_margins(inst, b.t)
+        for k in range(b.state.n_active):
+            value += b.share[k] * duals.linear_of_vertex(inst, inst.linear, b.vertices[k])
+        cost = b.state.relaxed - value
+        b.state.relaxed = value
+        if stop[0] != 0 or cost <= WORTH * (bound - cutoff):
+            break
+    return outcome
+
+
+@kernel
+def instance_nearby(inst: Instance, settings: Settings, b: Bounding) -> Instance:
+    """The rows that matter at the relaxed solution at hand, which its neighbours will need too; the
+    whole instance where it has few rows. The margins of b become those of ``inst``.
+    """
+    if inst.rows.shape[0] < settings.many_rows:
+        return inst
+    rows = np.zeros(inst.rows.shape[0], dtype=np.bool_)
+    caps = np.zeros(inst.weights.size, dtype=np.bool_)
+    combination.load_margins(inst, b)
+    _choose_terms(inst, b.t, settings.band, rows, caps)
+    return build(inst, rows, caps, b.state.structure)
+
+
+@kernel
+def _choose_terms(
+    inst: Instance, t: FloatArray, band: float, rows: BoolArray, caps: BoolArray
+) -> None:
+    """Keep the terms near the smallest at these margins too."""
+    for m in range(inst.weights.size):
+        limit = inst.gamma
+        for r in range(inst.starts[m], inst.starts[m + 1]):
+            limit = min(limit, t[r])
+        limit += band
+        caps[m] = caps[m] or inst.gamma < limit
+        for r in range(inst.starts[m], inst.starts[m + 1]):
+            rows[r] = rows[r] or t[r] < limit
+
+
+@kernel
+def build(inst: Instance, rows: BoolArray, caps: BoolArray, structure: float) -> Instance:
+    """The instance of the terms kept; see ``Reduction`` in ``rows.py``."""
+    n_rows, n_samples, n_columns = inst.rows.shape[0], inst.weights.size, inst.linear.size
+    chosen, starts = np.empty(n_rows, dtype=np.int64), np.zeros(n_samples + 1, dtype=np.int64)
+    weights, linear = np.empty(n_samples), inst.linear.copy()
+    count, samples, single, saturated = 0, 0, 0, 0
+    offset, weight = inst.offset, 0.0
+    for m in range(n_samples):
+        weight += inst.weights[m]
+        kept, last = 0, -1
+        for r in range(inst.starts[m], inst.starts[m + 1]):
+            if rows[r]:
+                kept, last = kept + 1, r
+        if kept == 0:
+            offset += inst.gamma * inst.weights[m]
+            saturated += 1
+        elif kept == 1 and not caps[m]:
+            row = inst.rows[last]
+            for v in range(n_columns):
+                linear[v] += inst.weights[m] * row[v]
+            single += 1
+        else:
+            for r in range(inst.starts[m], inst.starts[m + 1]):
+                if rows[r]:
+                    chosen[count] = r
+                    count += 1
+            weights[samples] = inst.weights[m]
+            samples += 1
+            starts[samples] = count
+    terms = 2.0 * (single + 4) * structure + 2.0 * (saturated + 4) * inst.gamma * weight
+    near_rows, near_columns = np.empty((count, n_columns)), np.empty((n_columns, count))
+    for k in range(count):
+        records.copy_array(inst.rows[chosen[k]], near_rows[k])
+    for v in range(n_columns):
+        source, target = inst.columns[v], near_columns[v]
+        for k in range(count):
+            target[k] = source[chosen[k]]
+    return Instance(
+        inst.n_features,
+        inst.gamma,
+        offset,
+        inst.error + 2.0 * duals.EPS * terms,
+        near_rows,
+        near_columns,
+        linear,
+        inst.magnitude,
+        weights[:samples].copy(),
+        starts[: samples + 1].copy(),
+        inst.first,
+        inst.second,
+        inst.scale,
+        inst.skipped,
+        inst.n_classes,
+        inst.codes,
+        inst.tables,
+        inst.keys,
+    )

@@ -1,0 +1,149 @@
+"""What verbose=1 shows: lines on stderr, and in a notebook a bar."""
+
+from __future__ import annotations
+
+import sys
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+from sklearn.datasets import load_iris
+
+from marginbn import (
+    BNClassifier,
+    MaxMarginBNClassifier,
+    MaxMarginBNClassifierCV,
+    NaiveBayesClassifier,
+    make_report,
+)
+from marginbn.classifiers.progress import StepProgress
+from marginbn.notebook import bar_html, in_notebook
+
+
+class Notebook:
+    """Stands for IPython in a kernel: keeps what is shown, piece by piece."""
+
+    def __init__(self) -> None:
+        self.pieces: list[list[str]] = []
+        self.display = SimpleNamespace(HTML=lambda text: text, display=self._show)
+
+    def get_ipython(self) -> Any:
+        return SimpleNamespace(kernel=object())
+
+    def _show(self, text: str, *, display_id: bool) -> Any:
+        assert display_id
+        self.pieces.append([text])
+        return SimpleNamespace(update=self.pieces[-1].append)
+
+
+@pytest.fixture
+def notebook(monkeypatch: pytest.MonkeyPatch) -> Notebook:
+    found = Notebook()
+    monkeypatch.setitem(sys.modules, "IPython", found)  # type: ignore[arg-type]
+    return found
+
+
+@pytest.fixture(scope="module")
+def iris() -> tuple[np.ndarray, np.ndarray]:
+    return load_iris(return_X_y=True)
+
+
+SMALL = {"gammas": [1.0, 2.0], "max_parents": [1], "solver": "exhaustive", "cv": 3}
+
+
+def test_a_validation_is_told_step_by_step(
+    iris: tuple[np.ndarray, np.ndarray], capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A line per fold with the count and the time left; silence without verbose."""
+    MaxMarginBNClassifierCV(**SMALL, verbose=1).fit(*iris)
+    told = [line for line in capsys.readouterr().err.splitlines() if line.startswith("validation")]
+    assert len(told) == 3
+    for k, line in enumerate(told, start=1):
+        assert f"fold {k - 1}, max_parents 1: best score 0." in line
+        assert f"({k} of 3, " in line
+    assert "left)" in told[0]
+    MaxMarginBNClassifierCV(**SMALL).fit(*iris)
+    assert capsys.readouterr().err == ""
+
+
+def test_workers_do_not_swallow_the_lines(
+    iris: tuple[np.ndarray, np.ndarray], capsys: pytest.CaptureFixture[str]
+) -> None:
+    """With processes of their own the folds are told by the parent."""
+    MaxMarginBNClassifierCV(**SMALL, verbose=1, n_jobs=2).fit(*iris)
+    assert capsys.readouterr().err.count("best score") == 3
+
+
+def test_a_notebook_has_bars(
+    iris: tuple[np.ndarray, np.ndarray], notebook: Notebook, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """One for the validation, one for the last search, each full in the end."""
+    assert in_notebook()
+    MaxMarginBNClassifierCV(**SMALL, verbose=1).fit(*iris)
+    validation, search = notebook.pieces
+    assert "width:0.0%" in validation[0]
+    assert "3 of 3" in validation[-1]
+    assert "optimal; objective" in search[-1]
+    for bar in notebook.pieces:
+        assert "width:100.0%" in bar[-1]
+    assert "best score" not in capsys.readouterr().err
+
+
+def test_a_search_shows_its_gap(iris: tuple[np.ndarray, np.ndarray], notebook: Notebook) -> None:
+    """The same words as the result, at the end."""
+    fitted = MaxMarginBNClassifier(max_parents=1, solver="exhaustive", verbose=1).fit(*iris)
+    (bar,) = notebook.pieces
+    assert f"objective {fitted.objective_:.4f}" in bar[-1]
+    assert "gap 0 %" in bar[-1]
+
+
+def test_candidates_are_steps(iris: tuple[np.ndarray, np.ndarray], notebook: Notebook) -> None:
+    """Of the classifier that chooses among structures."""
+    BNClassifier(structures=("naive",), verbose=1).fit(*iris)
+    assert "naive: log loss" in notebook.pieces[0][-1]
+
+
+def test_reports_show_themselves_inline(
+    iris: tuple[np.ndarray, np.ndarray], notebook: Notebook
+) -> None:
+    """In a frame of the height asked for, with the whole page inside."""
+    report = make_report(NaiveBayesClassifier().fit(*iris), title='a "b" <c>')
+    report.show(height=345)
+    (shown,) = notebook.pieces[0]
+    assert shown.startswith("<iframe srcdoc=")
+    assert "height:345px" in shown
+    assert "&lt;!doctype html&gt;" in shown
+    assert "<c>" not in shown
+    assert report._repr_html_() == report.frame()
+
+
+def test_elsewhere_a_report_opens_in_the_browser(
+    iris: tuple[np.ndarray, np.ndarray], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A file is written and its address given to the browser."""
+    opened: list[str] = []
+    monkeypatch.setattr("webbrowser.open", opened.append)
+    monkeypatch.setitem(sys.modules, "IPython", None)  # type: ignore[arg-type]
+    assert not in_notebook()
+    report = make_report(NaiveBayesClassifier().fit(*iris))
+    report.show()
+    from pathlib import Path
+    from urllib.parse import urlparse
+    from urllib.request import url2pathname
+
+    path = Path(url2pathname(urlparse(opened[0]).path))
+    try:
+        assert path.read_text(encoding="utf-8") == report.html
+    finally:
+        path.unlink()
+
+
+def test_bars_are_harmless_and_within_bounds(capsys: pytest.CaptureFixture[str]) -> None:
+    """Words become text, shares stay between 0 and 1."""
+    bar = bar_html("<b>", 7.0, "a & b")
+    assert "<b>" not in bar
+    assert "width:100.0%" in bar
+    assert 'aria-valuenow="0"' in bar_html("x", -1.0, "")
+    StepProgress("x", 1).step("done")
+    assert capsys.readouterr().err.startswith("done (1 of 1, ")

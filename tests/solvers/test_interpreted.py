@@ -1,0 +1,132 @@
+"""Small problems without a compiler: kernels as plain Python."""
+
+from __future__ import annotations
+
+import signal
+import threading
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from branch_bound_cases import random_encoded, random_problem
+from marginbn import solve_structure, verify_certificate
+from marginbn.problem.candidates import enumerate_candidates
+from marginbn.problem.problem import StructureProblem, margin_problem
+from marginbn.proof import write
+from marginbn.solvers import compile, interpreted
+from marginbn.solvers.branch_bound import BranchBoundSolver, engine
+from marginbn.solvers.interpreted import MODE, interpreting, is_slow, is_small, undisturbed
+from marginbn.solvers.result import SolveResult
+from marginbn.solvers.run import Deadline, Limits, Run
+from marginbn.solvers.solve import solve_with
+
+pytestmark = pytest.mark.skipif(not compile.AVAILABLE, reason="needs a version of numba we tried")
+
+
+def small(seed: int) -> StructureProblem:
+    return random_problem(np.random.default_rng(seed), 3)
+
+
+@pytest.fixture
+def cold(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No machine code at hand, and nobody who could make any."""
+    monkeypatch.setattr(engine, "is_at_hand", lambda *_: False)
+    for module in (engine, write):
+        monkeypatch.setattr(module, "prepare", lambda *_: pytest.fail("the compiler was called"))
+
+
+def facts(result: SolveResult) -> tuple[object, ...]:
+    """What must not depend on how kernels run."""
+    return result.status, pytest.approx(result.objective, rel=1e-6), result.solver
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_the_same_answer(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Machine code and Python prove the same; enumeration agrees."""
+    compiled = solve_structure(small(seed), "branch_bound")
+    monkeypatch.setattr(engine, "is_at_hand", lambda *_: False)
+    result = solve_structure(small(seed), "branch_bound")
+    assert facts(result) == facts(compiled)
+    assert result.majorant is not None
+    best = solve_structure(small(seed), "exhaustive").objective
+    assert result.objective <= best + 1e-9 * abs(best) <= result.bound + 2e-9 * abs(best)
+
+
+@pytest.mark.usefixtures("cold")
+def test_nothing_is_compiled(tmp_path: Path) -> None:
+    """Neither for the search nor for the certificate, which the checker accepts."""
+    path = tmp_path / "proof.cert"
+    data = random_encoded(np.random.default_rng(1), 3)
+    problem = margin_problem(data, enumerate_candidates(4, 2))
+    result = solve_structure(problem, "branch_bound", certificate=path)
+    assert result.gap <= 1e-6
+    assert verify_certificate(path).gap <= 1e-6
+    assert not MODE.is_on
+
+
+@pytest.mark.usefixtures("cold")
+@pytest.mark.parametrize("n_jobs", [1, 2])
+def test_who_needs_the_compiler(n_jobs: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Large problems do, and several workers: Python's threads wait for each other."""
+    problem = small(0)
+    assert engine.is_interpreted(problem, n_jobs) == (n_jobs == 1)
+    monkeypatch.setattr(interpreted, "MOST_FEATURES", 2)
+    assert not is_small(problem)
+    assert not engine.is_interpreted(problem, n_jobs)
+
+
+def test_a_long_search_goes_on_with_machine_code(monkeypatch: pytest.MonkeyPatch) -> None:
+    """From the next batch on, with the same result; the compiler's time does not count."""
+    expected = facts(solve_structure(small(2), "branch_bound"))
+    modes = []
+    monkeypatch.setattr(interpreted, "PATIENCE", 0.0)
+    monkeypatch.setattr(engine, "is_at_hand", lambda *_: False)
+    monkeypatch.setattr(engine, "warm_up", lambda _: modes.append(MODE.is_on))
+    assert facts(solve_with(BranchBoundSolver(), Run(small(2)))) == expected
+    assert modes == [False]
+    assert not MODE.is_on
+
+
+def test_patience_is_also_a_part_of_the_time_limit() -> None:
+    with interpreting():
+        assert not is_slow(1.0, 9.0)
+        assert is_slow(3.0, 7.0)
+        assert not is_slow(3.0, float("inf"))
+    assert not is_slow(3.0, 7.0)
+
+
+def test_a_clock_can_stand_still(monkeypatch: pytest.MonkeyPatch) -> None:
+    now = [100.0]
+    monkeypatch.setattr("marginbn.solvers.run.time.perf_counter", lambda: now[0])
+    clock = Deadline(Limits(time=10.0), start=now[0])
+    now[0] += 4
+    with clock.standing_still():
+        now[0] += 50
+    assert clock.remaining() == pytest.approx(6.0)
+
+
+def test_ctrl_c_waits_for_the_kernel() -> None:
+    """The flag ends the kernel, which is never left in the middle; then the interrupt comes."""
+    done: list[bool] = []
+    main = threading.main_thread().ident
+    assert main is not None
+
+    def body(stop: np.ndarray) -> None:
+        signal.pthread_kill(main, signal.SIGINT)
+        while stop[0] == 0:
+            pass
+        done.append(True)
+
+    stop = np.zeros(1, dtype=np.int64)
+    with pytest.raises(KeyboardInterrupt):
+        undisturbed(body, (stop,), stop)
+    assert done == [True]
+
+
+def test_errors_of_the_kernel_come_out() -> None:
+    def body() -> None:
+        raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        undisturbed(body, (), np.zeros(1))

@@ -1,0 +1,141 @@
+"""The page of benchmarks: every section from records by hand, and what is missing is said."""
+
+import json
+import math
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[2]))  # benchmarks/ is not installed
+
+from benchmarks import classifiers, cold_start, page
+from benchmarks.run import read_records, run_commands
+
+ORIGIN = {"commit": "abc", "engine": "e1", "machine": "m", "reference": {"cpu": 0.1, "wall": 0.1}}
+
+
+def solve(instance, solver, seconds, status="optimal", limit=300.0, gap=0.0):
+    return {
+        "key": f"{instance} {solver}",
+        "instance": instance,
+        "solver": solver,
+        "limit": limit,
+        "n_jobs": 1,
+        "status": status,
+        "gap_percent": gap,
+        "seconds": seconds,
+        "first_answer_seconds": 0.25,
+        "nodes": 12,
+        "peak_megabytes": 321.4,
+        "origin": ORIGIN,
+    }
+
+
+def write(folder, name, records):
+    (folder / name).write_text("".join(json.dumps(r) + "\n" for r in records))
+
+
+def test_nothing_measured(tmp_path):
+    """Without records every section says what command makes them."""
+    text = page.write_page(tmp_path, tmp_path / "page.rst")
+    assert text == (tmp_path / "page.rst").read_text(encoding="utf-8")
+    assert text.count("Not measured yet.") == len(page.SECTIONS)
+    assert all(f"``{section.command}``" in text for section in page.SECTIONS)
+
+
+def test_against_formulation(tmp_path):
+    """Seconds side by side; the geometric mean counts an unfinished run as its limit."""
+    records = [
+        solve("a", "branch_bound", 2.0),
+        solve("a", "highs", 8.0),
+        solve("b", "branch_bound", 3.0),
+        solve("b", "highs", 299.0, "time_limit", gap=4.25),
+        solve("c", "highs", 1.0) | {"status": "error"},
+    ]
+    write(tmp_path, "against-formulation.jsonl", records)
+    text = page.write_page(tmp_path, tmp_path / "page.rst")
+    assert "     - 2.00 s\n     - 8.00 s\n" in text
+    assert "     - 3.00 s\n     - 4.25 % left after 299 s\n" in text
+    mean = math.sqrt(8 / 2 * 300 / 3)
+    assert f"highs: {mean:.1f} times our seconds (geometric mean of 2 problems" in text
+    assert "All 4 records are of engine e1." in text
+
+
+def test_other_sections(tmp_path):
+    """Hard problems, general networks, classifiers, growth and cold start from one record each."""
+    write(tmp_path, "table-one.jsonl", [solve("vehicle:sm:0.9:2", "branch_bound", 60.0)])
+    write(tmp_path, "general.jsonl", [solve("scores/alarm1000.BDeu.3.jkl", "auto", 1.5)])
+    timing = {"task": "TAN", "rows": 1000, "features": 20, "predicted_rows": 100, "origin": ORIGIN}
+    timing |= {"peak_megabytes": 100.0}
+    contenders = [
+        timing | {"contender": "marginbn", "fit_cpu": 0.01, "predict_cpu": 0.001},
+        timing | {"contender": "pgmpy", "fit_cpu": 0.5, "predict_cpu": 0.02},
+    ]
+    write(tmp_path, "classifiers.jsonl", contenders)
+    shapes = [(1000, 0.1), (10_000, 1.0), (100_000, 20.0)]
+    grown = [
+        {"method": "TAN", "rows": n, "features": 10, "classes": 2, "cpu_seconds": s}
+        for n, s in shapes
+    ]
+    write(tmp_path, "growth.jsonl", grown)
+    start = {"task": "python", "wall": 0.02, "cpu": 0.015, "peak_megabytes": 9.0, "origin": ORIGIN}
+    write(tmp_path, "cold-start.jsonl", [start])
+    text = page.write_page(tmp_path, tmp_path / "page.rst")
+    assert "Not measured yet." in text  # formulation (19)
+    assert (
+        "   * - vehicle:sm:0.9:2\n     - 1\n     - 60.00 s\n     - 0.25\n     - 12\n     - 321"
+        in text
+    )
+    assert "   * - alarm1000.BDeu.3\n     - 1.50 s\n     - 4.7 s\n     - GOBNILP 5.1 s" in text
+    assert "   * - pgmpy\n     - 0.500\n     - 50.0\n     - 200\n     - 20.0\n     - 100" in text
+    assert f"rows to the power {math.log10(20):.2f}" in text
+    assert "   * - python\n     - 0.02\n     - 0.01\n     - 9\n" in text
+
+
+@pytest.mark.filterwarnings("ignore")  # docutils renames an argument
+def test_page_is_valid(tmp_path):
+    """docutils reads the tables."""
+    core = pytest.importorskip("docutils.core", reason="docutils is not installed")
+    write(tmp_path, "against-formulation.jsonl", [solve("a", "branch_bound", 2.0)])
+    text = page.write_page(tmp_path, tmp_path / "page.rst").replace(":doc:", ":literal:")
+    html = core.publish_string(text, writer_name="html", settings_overrides={"halt_level": 2})
+    assert b"<table" in html
+
+
+@pytest.mark.parametrize("task", ["naive Bayes", "TAN", "posterior"])
+def test_measure_contenders(task):
+    """Ours are fitted and predict on a small table; the record has both times."""
+    timing = next(t for t in classifiers.timings() if t.task == task)
+    small = classifiers.Timing(task, timing.contender, timing.fit, 300, 4, 50)
+    record = classifiers.measure(small, repeats=1)
+    assert record["contender"].startswith("marginbn")
+    assert record["predicted_rows"] == 50
+    assert (
+        min(record[f"{stage}_{clock}"] for stage in ("fit", "predict") for clock in ("cpu", "wall"))
+        >= 0
+    )
+    assert record["key"] == small.key
+
+
+def test_cold_start():
+    """A new process is measured whole; a program that fails is not taken for an answer."""
+    wall, cpu, megabytes = cold_start.run_once(cold_start.TASKS["python"], None)
+    assert wall > 0
+    assert cpu > 0
+    assert 1 < megabytes < 200
+    with pytest.raises(subprocess.CalledProcessError):
+        cold_start.run_once("raise ValueError", None)
+    assert {"soft margin, nothing compiled", "import marginbn"} <= set(cold_start.keys())
+
+
+def test_run_commands(tmp_path, capsys):
+    """Finished keys are skipped, and a command that fails leaves a record that says so."""
+    path = tmp_path / "r.jsonl"
+    write(tmp_path, "r.jsonl", [{"key": "done"}])
+    run_commands({"done": ["--help"], "bad": ["no-such-command"]}, path, {"bad": {"solver": "x"}})
+    found = read_records(path)
+    assert [r["key"] for r in found] == ["done", "bad"]
+    assert (found[1]["status"], found[1]["solver"]) == ("error", "x")
+    assert "[1/1] bad" in capsys.readouterr().err

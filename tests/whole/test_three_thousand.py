@@ -1,0 +1,35 @@
+"""A sample of ``three_thousand.py``: random networks, every cut and bound on and off."""
+
+from __future__ import annotations
+
+import pytest
+
+from marginbn.solvers import solve_structure
+from marginbn.solvers.branch_cut import PARTS
+from order_cases import optimum, random_scores
+from three_thousand import SCORES, best_objective, faults, judge, make
+
+SAMPLE = range(30)
+
+
+@pytest.mark.parametrize("seed", SAMPLE)
+def test_a_sample_is_right(seed: int) -> None:
+    assert judge(seed)["wrong"] == []
+
+
+def test_the_sample_meets_every_part_score_and_size() -> None:
+    assert len({seed % len(PARTS) for seed in SAMPLE}) == len(PARTS)
+    assert {make(seed).n_variables for seed in SAMPLE} == {3, 4, 5, 6, 7}
+    assert {seed % len(SCORES) for seed in SAMPLE} == set(range(len(SCORES)))
+
+
+def test_the_recursion_equals_all_orders() -> None:
+    problem = random_scores(1, 5)
+    assert best_objective(problem) == pytest.approx(optimum(problem))
+
+
+def test_faults_are_named() -> None:
+    problem = make(0)
+    result = solve_structure(problem)
+    assert len(faults("it", result, result.objective + 1.0)) == 2
+    assert faults("it", result, result.objective) == []
