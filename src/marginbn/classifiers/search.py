@@ -13,6 +13,7 @@ import warnings
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from time import monotonic
 from typing import Any, ClassVar, get_args
 
 import numpy as np
@@ -65,6 +66,10 @@ def check_solver(name: str, value: Any) -> None:
     known = ["auto", *solver_names()]
     if value not in known:
         raise InputError(f"{name} must be one of {known}, got {value!r}")
+
+
+LEAST_SHARE = 0.1
+"""Of the time limit, for the search, however long everything before it took."""
 
 
 class SearchingBNClassifier(BaseBNClassifier):
@@ -149,7 +154,7 @@ class SearchingBNClassifier(BaseBNClassifier):
     ) -> SolveResult:
         """Solve within the limits; a limit is a normal ending, reported by a warning."""
         before = _stamp(self.certificate)
-        limit = time_limit or self.time_limit
+        limit = time_limit or self._time_left()
         progress = SearchProgress(limit) if self.verbose else None
         result = solve_structure(
             problem,
@@ -172,6 +177,15 @@ class SearchingBNClassifier(BaseBNClassifier):
             self._written = sha256_of(self.certificate)
         warn_if_open(result, stacklevel=5)  # the caller of fit
         return result
+
+    def _time_left(self) -> float | None:
+        """Seconds for the search: what reading, binning and counting have left of the limit, and a
+        tenth of it in any case.
+        """
+        began, limit = self.__dict__.pop("_began", None), self.time_limit
+        if limit is None or began is None:
+            return None if limit is None else float(limit)
+        return float(max(limit - (monotonic() - began), LEAST_SHARE * limit))
 
     def _evidence(self, data: EncodedData) -> Evidence:
         return replace(

@@ -289,6 +289,9 @@ class ProblemSize:
     n_candidates: int
     n_margin_rows: int
     dense_bytes: int
+    n_classes: int = 2
+    table_cells: int = 0
+    """Of the look-up tables of all candidates with the class."""
 
     @property
     def dense_megabytes(self) -> float:
@@ -322,4 +325,24 @@ def estimate_size(
         n_constant=len(data.constant),
     )
     rows = n_samples * max(rivals, 0)
-    return ProblemSize(data.n_variables, n_samples, n_candidates, rows, 8 * rows * n_candidates)
+    return ProblemSize(
+        data.n_variables,
+        n_samples,
+        n_candidates,
+        rows,
+        8 * rows * n_candidates,
+        data.n_classes,
+        count_table_cells(data, max_parents),
+    )
+
+
+def count_table_cells(data: EncodedData, max_parents: int) -> int:
+    """Cells of the look-up tables of all candidates with the class and at most two parents.
+
+    A feature alone is in two families with the class (as its child and as its parent), a pair of
+    features in three.
+    """
+    arities = [int(arity) for arity in data.arities[1:]]
+    total = sum(arities)
+    pairs = (total**2 - sum(arity**2 for arity in arities)) // 2 if max_parents > 1 else 0
+    return data.n_classes * (1 + 2 * total + 3 * pairs)

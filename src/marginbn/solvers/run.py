@@ -300,6 +300,10 @@ class Run:
     def poll(self) -> None:
         """Save if due; raise :class:`Stopped` if the callback or the clock says so."""
         self.save_if_due()
+        self.look()
+
+    def look(self) -> None:
+        """Raise :class:`Stopped` if the callback or the clock says so."""
         limit = self.limit
         if limit is not None:
             raise Stopped(limit)
