@@ -10,7 +10,7 @@ rows that matter (``branch_bound/rows.py``) four times (by row and by column, fo
 local search), and twice more while a new choice is made. With one row per sample nearly all may
 matter, with many rivals few do. A worker also holds their margins at every structure of its relaxed
 solution. Where all this is too much there are codes and tables, and the coefficients of as many
-groups (``branch_bound/groups.py``) as there is room for.
+groups (``branch_bound/row_groups.py``) as there is room for.
 
 *Branch and cut.* Linear programmes grow with the candidates and with the samples near a kink; both
 have an allowance per candidate and per margin row, for every worker. The margin matrix, which

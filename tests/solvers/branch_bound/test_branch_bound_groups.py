@@ -11,8 +11,8 @@ from marginbn.problem.candidates import enumerate_candidates
 from marginbn.problem.problem import StructureProblem, margin_problem
 from marginbn.solvers.branch_bound import BranchBoundSolver
 from marginbn.solvers.branch_bound.arrays import Encoding, encode
-from marginbn.solvers.branch_bound.groups import Groups, even_sample, sampled
 from marginbn.solvers.branch_bound.kernels.records import FloatArray
+from marginbn.solvers.branch_bound.row_groups import Groups, even_sample, sampled
 from marginbn.solvers.result import Status
 from marginbn.solvers.run import Run
 from marginbn.solvers.solve import solve_with

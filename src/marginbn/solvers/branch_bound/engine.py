@@ -19,7 +19,6 @@ from marginbn.data.encode import EncodedData, Variable
 from marginbn.problem.candidates import enumerate_candidates
 from marginbn.problem.problem import StructureProblem, margin_problem
 from marginbn.solvers.branch_bound.arrays import encode
-from marginbn.solvers.branch_bound.groups import GroupedRows, rows_of, wants_groups
 from marginbn.solvers.branch_bound.kernels import store, tree
 from marginbn.solvers.branch_bound.kernels.bound import UNTOUCHED, bound_error
 from marginbn.solvers.branch_bound.kernels.box import propagate
@@ -27,6 +26,7 @@ from marginbn.solvers.branch_bound.kernels.climb import new_climber, search_from
 from marginbn.solvers.branch_bound.kernels.oracle import maximise
 from marginbn.solvers.branch_bound.kernels.records import IntArray, new_box
 from marginbn.solvers.branch_bound.kernels.store import Pool
+from marginbn.solvers.branch_bound.row_groups import GroupedRows, rows_of, wants_groups
 from marginbn.solvers.branch_bound.saved_tree import gather, load, parse
 from marginbn.solvers.branch_bound.schedule import Schedule, settings_for, simple_starts
 from marginbn.solvers.branch_bound.tables import threads_for

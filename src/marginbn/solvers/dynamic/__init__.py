@@ -53,7 +53,7 @@ class DynamicProgrammingSolver(Solver):
         lists = list_bytes(problem.candidates.n_candidates)
         return Needs(lists, lists + layer_bytes(problem.n_variables))
 
-    def prepare(self) -> None:
+    def prepare(self, problem: StructureProblem | None = None, n_jobs: int = 1) -> None:
         """Load or compile the kernels."""
         from marginbn.solvers.dynamic.layer_search import warm_up
 
