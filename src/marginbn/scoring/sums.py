@@ -39,7 +39,7 @@ COMPILED = ("mdl", "bic", "aic", "loglik", "bdeu", "k2")
 
 
 def kernels() -> tuple[Any, Any, Any, Any]:
-    """The compiled loops (set_tables, counting, levels, careful); importing them loads the compiler."""
+    """The compiled loops, in the order of their names here; importing them loads the compiler."""
     from marginbn.scoring.kernels import careful, counting, levels, set_tables
 
     return set_tables, counting, levels, careful
