@@ -105,7 +105,7 @@ def test_what_cannot_be_done_is_said() -> None:
         local_scores(data, "bick", 2)
     with pytest.raises(InputError, match="required and forbidden at once"):
         local_scores(data, "bic", 2, required=[(1, 2)], forbidden=[(1, 2)])
-    with pytest.raises(InputError, match="max_parents must be at least 1"):
+    with pytest.raises(InputError, match="no candidate parent set left"):
         local_scores(data, "bic", 0, required=[(1, 2)])
     with pytest.raises(InputError, match="max_parents must be an integer"):
         local_scores(data, "bic", -1)

@@ -13,6 +13,7 @@ from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import combinations
+from typing import NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
@@ -257,15 +258,21 @@ def _candidates_of(i: int, rule: CandidateRule, names: Sequence[str]) -> list[tu
     every = _parent_sets(i, len(names), rule, must)
     kept = [s for s in every if must.issubset(s) and must_not.isdisjoint(s)]
     if not kept:
-        needed, refused = (
-            ", ".join(names[p] for p in sorted(parents)) or "none" for parents in (must, must_not)
-        )
-        raise InputError(
-            f"variable {names[i]} has no candidate parent set left: required parents: {needed}; "
-            f"forbidden parents: {refused}; max_parents={rule.max_parents}"
-            + (", and sets of features must contain the class" if rule.class_restricted else "")
-        )
+        refuse_without_candidates(i, rule, names)
     return kept
+
+
+def refuse_without_candidates(i: int, rule: CandidateRule, names: Sequence[str]) -> NoReturn:
+    """Say why a variable has no candidate parent set."""
+    arcs = (rule.required, rule.forbidden)
+    needed, refused = (
+        ", ".join(names[p] for p, c in sorted(own) if c == i) or "none" for own in arcs
+    )
+    raise InputError(
+        f"variable {names[i]} has no candidate parent set left: required parents: {needed}; "
+        f"forbidden parents: {refused}; max_parents={rule.max_parents}"
+        + (", and sets of features must contain the class" if rule.class_restricted else "")
+    )
 
 
 def _parent_sets(

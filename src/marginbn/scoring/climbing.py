@@ -44,7 +44,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from marginbn.data.encode import EncodedData
-from marginbn.exceptions import InputError, ProblemTooLargeError
+from marginbn.exceptions import ProblemTooLargeError
 from marginbn.problem.candidates import MAX_CANDIDATES, Arc
 from marginbn.problem.masks import Masks, masks_of, set_sizes
 from marginbn.scoring.sums import SetSums, kernels, states_of, with_member
@@ -120,8 +120,6 @@ class Climb:
         self.kept = [empty] if lattice.empty else []
         if self.size <= most:
             self.kept.append(base)
-        elif not lattice.empty:
-            raise InputError(f"max_parents must be at least {self.size}: arcs require it")
         self.doubtful = [np.ones(len(self.kept), dtype=bool)]
         best = max(score.values()) if lattice.empty else score["base"]
         first = self._judge(

@@ -20,6 +20,7 @@ from marginbn.problem.candidates import (
     CandidateSets,
     check_arcs,
     enumerate_candidates,
+    refuse_without_candidates,
 )
 from marginbn.problem.dominance import dominated_sets
 from marginbn.problem.masks import ParentSets, sorting_order
@@ -129,6 +130,9 @@ def local_scores(
     merged = data.merged()
     sums = SetSums(merged, score, equivalent_sample_size, effective_n_jobs(n_jobs))
     lattices = find_lattices(data, class_restricted, frozenset(required), frozenset(forbidden))
+    for lattice in lattices:
+        if lattice.n_base > most and not lattice.empty:
+            refuse_without_candidates(lattice.child, rule, data.names)
     climbs = climb_lattices(sums, lattices, most, progress)
     candidates, linear, errors = _kept_candidates(sums, climbs, rule)
     return StructureProblem(
