@@ -14,7 +14,7 @@ from marginbn.problem.problem import StructureProblem
 from marginbn.solvers.branch_bound.kernels import records
 from marginbn.solvers.branch_bound.kernels.bound import structure_magnitude
 from marginbn.solvers.branch_bound.kernels.records import BoolArray, FloatArray, Instance, IntArray
-from marginbn.solvers.branch_bound.tables import Coded, Poll, build_coded
+from marginbn.solvers.branch_bound.pair_tables import Coded, Poll, build_coded
 from marginbn.solvers.memory import BranchBoundShape
 
 

@@ -48,13 +48,13 @@ from marginbn.solvers.branch_bound.kernels.records import (
     Instance,
     IntArray,
 )
-from marginbn.solvers.branch_bound.rows import RAREST_CHECK, WORTH, Reduction, Rows, thinned
-from marginbn.solvers.branch_bound.tables import (
+from marginbn.solvers.branch_bound.pair_tables import (
     Coded,
     Poll,
     group_rows,
     some_columns,
 )
+from marginbn.solvers.branch_bound.rows import RAREST_CHECK, WORTH, Reduction, Rows, thinned
 from marginbn.solvers.memory import BranchBoundShape, Division
 
 SPLIT_PART = 0.999
