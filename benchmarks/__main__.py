@@ -2,6 +2,7 @@
 
 python -m benchmarks run proofs --data FOLDER
 python -m benchmarks run classifiers
+python -m benchmarks run general --data FOLDER
 python -m benchmarks table benchmarks/results/proofs.jsonl
 python -m benchmarks curves benchmarks/results/proofs.jsonl curves.png
 python -m benchmarks page
@@ -16,7 +17,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from benchmarks import classifiers, cold_start, curves, growth, page, tables
+from benchmarks import classifiers, cold_start, curves, general, growth, page, tables
 from benchmarks.instances import Instance
 from benchmarks.run import measure, read_records, run_commands, run_suite
 from benchmarks.suites import SUITES, Run
@@ -24,8 +25,9 @@ from benchmarks.suites import SUITES, Run
 TIMINGS: dict[str, Any] = {
     "classifiers": lambda: [timing.key for timing in classifiers.timings()],
     "cold-start": cold_start.keys,
+    "general": lambda: [measurement.key for measurement in general.measurements()],
 }
-"""Suites that solve no structure problem: the keys of their measurements."""
+"""Suites whose measurements are not runs of the engine on data sets: their keys."""
 
 
 def main() -> None:
@@ -45,7 +47,7 @@ def make_parser() -> argparse.ArgumentParser:
     run.add_argument("--data", type=Path, help="folder with the data sets")
     run.add_argument("--records", type=Path, help="default: benchmarks/results/SUITE.jsonl")
     run.add_argument("--only", help="only instances whose name contains this")
-    run.set_defaults(command=_run)
+    run.set_defaults(command=_run, parser=run)
     one = commands.add_parser("one", help="run one unit and print its record")
     one.add_argument("instance", type=Instance.parse)
     one.add_argument("solver")
@@ -56,6 +58,7 @@ def make_parser() -> argparse.ArgumentParser:
     timing = commands.add_parser("timing", help="make one measurement and print its record")
     timing.add_argument("suite", choices=TIMINGS)
     timing.add_argument("key")
+    timing.add_argument("--data", type=Path)
     timing.set_defaults(command=_timing)
     table = commands.add_parser("table", help="print records and ratios")
     table.add_argument("records", type=Path)
@@ -83,11 +86,24 @@ def _run(options: argparse.Namespace) -> None:
         return
     if options.suite in TIMINGS:
         keys = [key for key in TIMINGS[options.suite]() if wanted in key]
-        run_commands({key: ["timing", options.suite, key] for key in keys}, records)
+        data = _instances(options, keys) if options.suite == "general" else []
+        run_commands({key: ["timing", options.suite, key, *data] for key in keys}, records)
         return
     runs = [r for r in SUITES[options.suite]() if wanted in r.key]
     run_suite(runs, options.data, records)
     _show(records)
+
+
+def _instances(options: argparse.Namespace, keys: list[str]) -> list[str]:
+    """The words that name the data folder, once it is known to have what is asked for."""
+    if options.data is None:
+        options.parser.error("general needs --data FOLDER, with score files and tables")
+    wanted = [m for m in general.measurements() if m.key in keys]
+    if absent := general.absent(wanted, options.data):
+        options.parser.error(
+            f"{options.data} has no {', '.join(absent)}; --only NAME runs what it has"
+        )
+    return ["--data", str(options.data)]
 
 
 def _one(options: argparse.Namespace) -> None:
@@ -98,6 +114,10 @@ def _one(options: argparse.Namespace) -> None:
 def _timing(options: argparse.Namespace) -> None:
     if options.suite == "cold-start":
         print(json.dumps(cold_start.measure(options.key)))
+        return
+    if options.suite == "general":
+        measurement = next(m for m in general.measurements() if m.key == options.key)
+        print(json.dumps(general.measure(measurement, options.data)))
         return
     timing = next(t for t in classifiers.timings() if t.key == options.key)
     print(json.dumps(classifiers.measure(timing)))

@@ -66,7 +66,11 @@ def test_against_formulation(tmp_path):
 def test_other_sections(tmp_path):
     """Hard problems, general networks, classifiers, growth and cold start from one record each."""
     write(tmp_path, "table-one.jsonl", [solve("vehicle:sm:0.9:2", "branch_bound", 60.0)])
-    write(tmp_path, "general.jsonl", [solve("scores/alarm1000.BDeu.3.jkl", "auto", 1.5)])
+    size = {"variables": 37, "parent_sets": 1928}
+    search = solve("alarm1000.BDeu.3", "auto", 1.5) | size | {"objective": -11240.3470931}
+    scores = {"key": "alarm1000 bdeu 3 scores", "table": "alarm1000", "score": "bdeu"}
+    scores |= size | {"max_parents": 3, "rows": 1000, "seconds": 0.234, "origin": ORIGIN}
+    write(tmp_path, "general.jsonl", [scores, search])
     timing = {"task": "TAN", "rows": 1000, "features": 20, "predicted_rows": 100, "origin": ORIGIN}
     timing |= {"peak_megabytes": 100.0}
     contenders = [
@@ -89,7 +93,10 @@ def test_other_sections(tmp_path):
         "   * - vehicle:sm:0.9:2\n     - 1\n     - 60.00 s\n     - 0.25\n     - 12\n     - 321"
         in text
     )
-    assert "   * - alarm1000.BDeu.3\n     - 1.50 s\n     - 4.7 s\n     - GOBNILP 5.1 s" in text
+    row = ["alarm1000.BDeu.3", "37", "1928", "-11240.347093", "1.50 s", "4.7 s", "GOBNILP 5.1 s"]
+    assert "   * - " + "\n     - ".join(row) in text
+    row = ["alarm1000, BDEU, up to 3 parents", "1000", "37", "1928", "0.23 s", "0.255 s"]
+    assert "   * - " + "\n     - ".join(row) in text
     assert "   * - pgmpy\n     - 0.500\n     - 50.0\n     - 200\n     - 20.0\n     - 100" in text
     row = ["TAN", "0.10 (50)", "1.00 (50)", "20.00 (50)", "—", f"{math.log10(20):.2f}"]
     assert "   * - " + "\n     - ".join(row) in text
