@@ -27,8 +27,8 @@ from marginbn import (
     save_model,
     verify_certificate,
 )
-from marginbn.classifiers.learner import learn_plain_codings
 from marginbn.data.encode import EncodedData
+from marginbn.data.plain_coding import learn_plain_codings
 from marginbn.data.table import as_table
 from marginbn.problem.scores import get_local_score
 from marginbn.solvers.exhaustive import ExhaustiveSolver

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
+import warnings
 
 import numpy as np
 import pandas as pd
 import pytest
 
-from marginbn import NaiveBayesClassifier, inspect_data
+from marginbn import BayesianNetworkLearner, NaiveBayesClassifier, inspect_data
 from marginbn.exceptions import DataWarning, InputError
 
 RNG = np.random.default_rng(0)
@@ -123,3 +124,42 @@ def test_a_column_called_an_identifier_is_not_used_in_silence() -> None:
     assert any(h.startswith("used, though they are called identifiers") for h in report.hints)
     quiet = inspect_data(X.rename(columns={"customer_id": "customers"}), np.arange(120) % 2)
     assert not any("called identifiers" in hint for hint in quiet.hints)
+
+
+def test_without_a_class_it_says_what_the_learner_does() -> None:
+    """States are those that are learned from; parameters are those of a network without arcs."""
+    report = inspect_data(FRAME, max_states=20)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        learner = BayesianNetworkLearner(max_states=20, max_parents=0).fit(FRAME)
+    arities = {v.name: v.arity for v in learner.network_.variables}
+    assert {c.name: c.n_states for c in report.columns if c.n_states} == arities
+    assert arities["age"] == 4
+    assert report.n_parameters == sum(a - 1 for a in arities.values())
+    assert report.n_parameters_tree == max(arities.values()) * report.n_parameters
+    assert report.policies["drop"].n_rows_lost == learner.n_dropped_ > 0
+    assert all(policy.lost_classes == () for policy in report.policies.values())
+    assert {str(w.message) for w in caught} >= set(report.done)
+    assert any("missing='drop' leaves out" in hint for hint in report.hints)
+
+
+def test_without_a_class_in_words() -> None:
+    """No table of classes; every row lost is no class lost; bins as many as asked for."""
+    rows = [[i + 0.5, None if i % 2 else "a", "b" if i % 2 else None] for i in range(10)]
+    report = inspect_data(rows, n_bins=5, missing="state")
+    assert [c.n_states for c in report.columns] == [5, 2, 2]
+    assert report.policies["drop"].n_rows_lost == 10
+    assert report.policies["drop"].lost_classes == ()
+    text = str(report)
+    assert text.startswith("10 rows, 3 columns, no class\n")
+    assert text.endswith(
+        "a network without arcs would have 6 free parameters, one with a parent per column at most "
+        "30"
+    )
+    assert "no class</b>" in report._repr_html_()
+    crowded = inspect_data([[f"{letter}{i // 2}" for letter in "abcdef"] for i in range(10)])
+    assert crowded.hints[-1].startswith(
+        "even a network without arcs would have more parameters (24) than there are rows (10)"
+    )
+    with pytest.raises(InputError, match="n_bins must be at least 1"):
+        inspect_data(rows, n_bins=0)

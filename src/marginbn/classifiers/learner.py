@@ -26,11 +26,11 @@ from marginbn.classifiers.search import (
     seed_of,
     warn_if_open,
 )
-from marginbn.data.encode import Coding, EncodedData, TableCoding, UnseenPolicy, learn_coding
+from marginbn.data.encode import EncodedData, UnseenPolicy
 from marginbn.data.frames import frame_library
 from marginbn.data.labelled import LabelledTable
 from marginbn.data.missing_values import MissingPolicy
-from marginbn.data.ordinal import quantile_cuts
+from marginbn.data.plain_coding import N_BINS, learn_plain_codings
 from marginbn.data.preparation import MAX_STATES, Preparation, PreparationSettings, tell
 from marginbn.data.table import Table
 from marginbn.data.unseen import tell_unseen
@@ -145,7 +145,7 @@ checkpoint, certificate
         max_parents: int | None = None,
         equivalent_sample_size: float = 1.0,
         smoothing: float = 1.0,
-        n_bins: int = 4,
+        n_bins: int = N_BINS,
         solver: str = "auto",
         time_limit: float | None = 60.0,
         gap_tolerance: float = 1e-6,
@@ -345,20 +345,3 @@ checkpoint, certificate
         tags.input_tags.string = True
         tags.input_tags.categorical = True
         return tags
-
-
-def learn_plain_codings(
-    table: Table, weights: NDArray[np.float64], n_bins: int, missing: Any
-) -> TableCoding:
-    """Codings of all columns without a class; numbers are cut at quantiles of their values."""
-    nobody = np.zeros(table.n_rows, dtype=np.int64)
-    codings = []
-    for column in table.columns:
-        if column.kind != "numeric":
-            codings.append(learn_coding(column, nobody, weights, 1, missing))
-            continue
-        known = ~np.isnan(column.numbers)
-        cuts = quantile_cuts(column.numbers[known], weights[known], n_bins)
-        with_state = missing in ("state", "auto") and bool((~known).any())
-        codings.append(Coding(column.name, "numeric", tuple(cuts.tolist()), (), with_state))
-    return TableCoding(tuple(codings))

@@ -427,7 +427,7 @@ def build_classifier(
         if name not in known:
             raise typer.BadParameter(
                 f"has no meaning with --method {problem.method}",
-                param_hint=_OPTION_NAMES.get(name, f"--{name.replace('_', '-')}"),
+                param_hint=_option_name(name),
             )
     if search is not None and "random_state" in known:
         given["random_state"] = search.seed
@@ -437,6 +437,28 @@ def build_classifier(
     except InputError as error:
         raise typer.BadParameter(str(error)) from None
     return classifier
+
+
+PREPARATION = ("missing", "identifiers", "min_count", "max_states")
+"""Parameters that say what becomes of a raw table, class or none."""
+
+
+def preparation_parameters(problem: ProblemOptions) -> dict[str, Any]:
+    """Those that were given, where there is no class; all other options need one."""
+    given = _given_parameters(problem, None)
+    if problem.method is not None:
+        given["method"] = problem.method
+    for name in given:
+        if name not in PREPARATION:
+            raise typer.BadParameter(
+                "needs a class: say which column holds it, as in --target class",
+                param_hint=_option_name(name),
+            )
+    return given
+
+
+def _option_name(parameter: str) -> str:
+    return _OPTION_NAMES.get(parameter, f"--{parameter.replace('_', '-')}")
 
 
 def _given_parameters(problem: ProblemOptions, search: SearchOptions | None) -> dict[str, Any]:

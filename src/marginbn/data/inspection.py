@@ -10,13 +10,14 @@ discretisation, naive Bayes has
     (k - 1) + k sum_i (a_i - 1)
 
 free parameters, and a network in which every feature has one more parent has up to max_j a_j times
-the sum.
+the sum. Without a class (k = 1) that is a network without arcs, and one in which every column has a
+parent.
 """
 
 from __future__ import annotations
 
 import html
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -24,12 +25,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from marginbn.data.columns import Column
-from marginbn.data.encode import encode_training
+from marginbn.data.encode import TableCoding, encode_training
 from marginbn.data.identifiers import may_be_identifier, what_else, why_identifier
 from marginbn.data.labelled import LabelledTable
 from marginbn.data.missing_values import MissingPolicy, missing_cost
+from marginbn.data.plain_coding import N_BINS, learn_plain_codings
 from marginbn.data.preparation import MAX_STATES, Preparation, PreparationSettings, messages
-from marginbn.data.table import Kinds, as_column, as_table
+from marginbn.data.table import Kinds, Table, as_column, as_table
 from marginbn.exceptions import InputError
 
 RARE_COUNT = 5
@@ -44,7 +46,7 @@ _SHOWN = 8
 
 @dataclass(frozen=True)
 class ColumnReport:
-    """One feature column.
+    """One column that is not the class.
 
     Parameters
     ----------
@@ -82,15 +84,16 @@ class DataReport:
     Parameters
     ----------
     target, n_rows, n_without_class
-        Name of the class, rows, and rows that have no class.
+        Name of the class (None if no column is one), rows, and rows that have no class.
     classes
         Rows of each class.
     columns
-        One entry per feature column.
+        One entry per column that is not the class.
     policies
         Cost of ``missing="drop"``, ``"auto"`` and ``"state"``.
     n_parameters, n_parameters_tree
-        Free parameters of naive Bayes, and at most with one more parent per feature.
+        Free parameters of naive Bayes, and at most with one more parent per feature. Without a
+        class: of a network without arcs, and at most with one parent per column.
     done
         What a fit does with columns, one line each; it says the same in warnings.
     hints
@@ -105,9 +108,14 @@ class DataReport:
     {'x0': 'left out: 30 of 30 values differ', 'x2': 'left out: it has no value in any row'}
     >>> report.classes, report.n_parameters
     ({0: 15, 1: 15}, 3)
+
+    Without a class:
+
+    >>> inspect_data(X).n_parameters
+    1
     """
 
-    target: str
+    target: str | None
     n_rows: int
     n_without_class: int
     classes: dict[Any, int]
@@ -135,7 +143,7 @@ class DataReport:
         return record | {"done": list(self.done), "hints": list(self.hints)}
 
     def __str__(self) -> str:
-        lines = [f"{self.n_rows} rows, {len(self.columns)} features, class {self.target!r}", ""]
+        lines = [self._headline(), ""]
         lines += [f"! {note}" for note in self.notes] + [""] * bool(self.notes)
         for table in self._tables():
             lines += [*_aligned(table), ""]
@@ -144,23 +152,31 @@ class DataReport:
     def _repr_html_(self) -> str:
         notes = "".join(f"<li>{html.escape(note)}</li>" for note in self.notes)
         return (
-            f"<p><b>{self.n_rows} rows, {len(self.columns)} features, "
-            f"class {html.escape(repr(self.target))}</b></p><ul>{notes}</ul>"
+            f"<p><b>{html.escape(self._headline())}</b></p><ul>{notes}</ul>"
             f"{''.join(map(_html_table, self._tables()))}<p>{self._parameter_text()}</p>"
         )
 
+    def _headline(self) -> str:
+        if self.target is None:
+            return f"{self.n_rows} rows, {len(self.columns)} columns, no class"
+        return f"{self.n_rows} rows, {len(self.columns)} features, class {self.target!r}"
+
     def _tables(self) -> list[list[list[str]]]:
         """Classes, columns and policies, each with its header."""
-        return [
-            [[self.target, "rows", "share"], *self._class_rows()],
-            [_HEADER, *self._column_rows()],
-            [["missing", "rows lost", "classes lost"], *self._policy_rows()],
-        ]
+        columns = [_HEADER, *self._column_rows()]
+        policies = [["missing", "rows lost", "classes lost"], *self._policy_rows()]
+        if self.target is None:
+            return [columns, [row[:2] for row in policies]]
+        return [[[self.target, "rows", "share"], *self._class_rows()], columns, policies]
 
     def _parameter_text(self) -> str:
+        if self.target is None:
+            small, large = _WITHOUT_ARCS, "one with a parent per column"
+        else:
+            small, large = _NAIVE, "a network with one more parent per feature"
         return (
-            f"naive Bayes would have {self.n_parameters} free parameters, a network with one more "
-            f"parent per feature at most {self.n_parameters_tree}"
+            f"{small} would have {self.n_parameters} free parameters, {large} at most "
+            f"{self.n_parameters_tree}"
         )
 
     def _class_rows(self) -> list[list[str]]:
@@ -180,18 +196,21 @@ class DataReport:
         ]
 
 
+_NAIVE = "naive Bayes"
+_WITHOUT_ARCS = "a network without arcs"
 _HEADER = ["column", "kind", "missing", "distinct", "states", "remark"]
 
 
 def inspect_data(
     X: Any,
-    y: Any,
+    y: Any = None,
     *,
     column_kinds: Kinds = "auto",
-    missing: MissingPolicy = "auto",
+    missing: MissingPolicy | None = None,
     identifiers: str = "ignore",
     max_states: int | None = MAX_STATES,
     min_count: int = 1,
+    n_bins: int = N_BINS,
 ) -> DataReport:
     """Look at a table before learning from it. There is an example in :class:`DataReport`.
 
@@ -199,9 +218,19 @@ def inspect_data(
     ----------
     X, y
         Features and class labels, as for ``fit``; rows without a class are counted and left out.
-    column_kinds, missing, identifiers, max_states, min_count
-        As of the classifiers: the report says what they would do.
+        Without `y` no column is a class, as for :class:`marginbn.BayesianNetworkLearner`.
+    column_kinds, identifiers, max_states, min_count
+        As of the classifiers and of the learner: the report says what they would do.
+    missing
+        Likewise; None is their default, "auto" with a class and "drop" without.
+    n_bins
+        Of the learner; only without `y`.
     """
+    settings = PreparationSettings(identifiers, max_states, min_count, column_kinds)
+    if n_bins < 1:
+        raise InputError(f"n_bins must be at least 1, got {n_bins}")
+    if y is None:
+        return inspect_plain(as_table(X, kinds=column_kinds), settings, missing or "drop", n_bins)
     labels = as_column(y, name=str(getattr(y, "name", None) or "class")).as_kind("categorical")
     known = ~labels.missing
     if not known.any():
@@ -209,10 +238,9 @@ def inspect_data(
     table = as_table(X, kinds=column_kinds)
     if table.n_rows != labels.n_rows:
         raise InputError(f"X and y must be of equal length, got {table.n_rows} and {labels.n_rows}")
-    settings = PreparationSettings(identifiers, max_states, min_count, column_kinds)
     values = np.asarray(labels.take(known).values.tolist())
     rows = LabelledTable.of(table.take(known), values, labels.name)
-    return inspect_rows(rows, settings, missing, n_without_class=int((~known).sum()))
+    return inspect_rows(rows, settings, missing or "auto", n_without_class=int((~known).sum()))
 
 
 def inspect_rows(
@@ -222,43 +250,82 @@ def inspect_rows(
     n_without_class: int = 0,
 ) -> DataReport:
     """The same for rows that are read already."""
-    preparation = settings.learn(rows.features)
-    prepared = LabelledTable.of(
-        preparation.apply_to_all(rows.features), rows.labels, rows.target, weights=rows.weights
-    )
-    states = _states_learned(prepared, missing)
+    look = _look(rows, settings, missing, lambda kept: encode_training(kept, "state").coding)
     classes, counts = np.unique(rows.labels, return_counts=True)
     by_class = dict(zip(classes.tolist(), counts.tolist(), strict=True))
-    plain, tree = _count_parameters(len(classes), list(states.values()))
-    policies = {name: _policy(prepared, name) for name in POLICIES}
-    columns = tuple(
-        _inspect_column(column, preparation, states) for column in rows.features.columns
-    )
+    plain, tree = _count_parameters(len(classes), list(look.states.values()))
+    policies = {name: _policy(look.prepared, name) for name in POLICIES}
     hints = [
         *_class_hints(by_class),
-        *_column_hints(columns),
-        *_missing_hints(prepared, missing, policies),
-        *_parameter_hints(plain, rows.n_rows - _rows_lost(policies, missing)),
+        *_column_hints(look.columns),
+        *_missing_hints(look.prepared, missing, policies),
+        *_parameter_hints(_NAIVE, plain, rows.n_rows - _rows_lost(policies, missing)),
     ]
     return DataReport(
         rows.target,
         rows.n_rows,
         n_without_class,
         by_class,
-        columns,
+        look.columns,
         policies,
         plain,
         tree,
-        tuple(messages(preparation, settings)),
+        look.done,
         tuple(hints),
     )
 
 
-def _states_learned(rows: LabelledTable, missing: str) -> dict[str, int]:
-    """States of every feature on the rows that stay, missing as one of them where it occurs."""
-    kept = missing_cost(rows.features, rows.labels, missing).kept
-    variables = encode_training(rows.take(kept) if kept.any() else rows, "state").coding.variables
-    return {variable.name: variable.arity for variable in variables}
+def inspect_plain(
+    table: Table, settings: PreparationSettings, missing: str = "drop", n_bins: int = N_BINS
+) -> DataReport:
+    """The same for a table in which no column is a class."""
+
+    def cut(kept: LabelledTable) -> TableCoding:
+        return learn_plain_codings(kept.features, kept.weights, n_bins, "state")
+
+    rows = LabelledTable.of(table, np.zeros(table.n_rows, dtype=np.int64))
+    look = _look(rows, settings, missing, cut)
+    plain, tree = _count_parameters(1, list(look.states.values()))
+    costs = {name: _policy(look.prepared, name) for name in POLICIES}
+    policies = {name: PolicyReport(cost.n_rows_lost, ()) for name, cost in costs.items()}
+    hints = [
+        *_column_hints(look.columns),
+        *_missing_hints(look.prepared, missing, policies),
+        *_parameter_hints(_WITHOUT_ARCS, plain, rows.n_rows - _rows_lost(policies, missing)),
+    ]
+    return DataReport(
+        None, rows.n_rows, 0, {}, look.columns, policies, plain, tree, look.done, tuple(hints)
+    )
+
+
+@dataclass(frozen=True)
+class _Look:
+    """What becomes of the columns, with or without a class."""
+
+    prepared: LabelledTable
+    states: dict[str, int]
+    columns: tuple[ColumnReport, ...]
+    done: tuple[str, ...]
+
+
+def _look(
+    rows: LabelledTable,
+    settings: PreparationSettings,
+    missing: str,
+    learn: Callable[[LabelledTable], TableCoding],
+) -> _Look:
+    """States are counted on the rows that stay, missing as one of them where it occurs."""
+    preparation = settings.learn(rows.features)
+    prepared = LabelledTable.of(
+        preparation.apply_to_all(rows.features), rows.labels, rows.target, weights=rows.weights
+    )
+    kept = missing_cost(prepared.features, prepared.labels, missing).kept
+    coding = learn(prepared.take(kept) if kept.any() else prepared)
+    states = {variable.name: variable.arity for variable in coding.variables}
+    columns = tuple(
+        _inspect_column(column, preparation, states) for column in rows.features.columns
+    )
+    return _Look(prepared, states, columns, tuple(messages(preparation, settings)))
 
 
 def _count_parameters(n_classes: int, arities: Sequence[int]) -> tuple[int, int]:
@@ -372,11 +439,11 @@ def _missing_hints(
     return hints
 
 
-def _parameter_hints(n_parameters: int, n_rows: int) -> list[str]:
+def _parameter_hints(simplest: str, n_parameters: int, n_rows: int) -> list[str]:
     if n_parameters <= n_rows:
         return []
     return [
-        f"even naive Bayes would have more parameters ({n_parameters}) than there are rows "
+        f"even {simplest} would have more parameters ({n_parameters}) than there are rows "
         f"({n_rows}): leave columns out, or lower max_states"
     ]
 

@@ -310,6 +310,7 @@ def write_data(report: Report) -> Markup:
 
 
 def _class_balance(data: DataReport) -> Markup:
+    assert data.target is not None  # this page is about a classifier
     total = max(sum(data.classes.values()), 1)
     largest = sorted(data.classes.items(), key=lambda item: -item[1])
     rows: list[list[Child]] = [
