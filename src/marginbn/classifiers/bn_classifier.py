@@ -369,7 +369,7 @@ class BNClassifier(BaseBNClassifier):
         warnings.warn(
             f"time_limit={self.time_limit:g} is short for these rows: the parameters are trained "
             f"with as few as {least} iterations a step instead of up to {ITERATIONS}; a larger "
-            "time_limit, or None, trains them to the end",
+            "time_limit trains them to the end",
             OptimalityWarning,
             stacklevel=6,  # the caller of fit
         )

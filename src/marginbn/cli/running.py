@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any, TextIO, cast, get_type_hints
 
 import typer
 
+from marginbn.cli.hints import in_options
 from marginbn.exceptions import MarginBNError
 from marginbn.interrupts import REQUESTS, listening, undisguised
 from marginbn.network.wording import number, percent, visible
@@ -341,10 +342,13 @@ def clean_warnings() -> Iterator[None]:
 
 
 def print_message(message: str) -> None:
-    """One line on stderr with the program's name; a progress line on it is wiped first."""
+    """One line on stderr with the program's name, arguments told as options; a progress line on it
+    is wiped first.
+    """
+    line = in_options(" ".join(message.split()))
     wipe = "\r\x1b[K" if sys.stderr.isatty() else ""
     with suppress(OSError):  # the terminal may be gone
-        typer.echo(f"{wipe}marginbn: {visible(' '.join(message.split()))}", err=True)
+        typer.echo(f"{wipe}marginbn: {visible(line)}", err=True)
 
 
 def _silence_stdout() -> None:
