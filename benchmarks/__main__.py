@@ -5,6 +5,8 @@ python -m benchmarks run classifiers
 python -m benchmarks table benchmarks/results/proofs.jsonl
 python -m benchmarks curves benchmarks/results/proofs.jsonl curves.png
 python -m benchmarks page
+python -m benchmarks run growth
+python -m benchmarks growth benchmarks/results/growth.jsonl growth.png
 """
 
 from __future__ import annotations
@@ -14,7 +16,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from benchmarks import classifiers, cold_start, curves, page, tables
+from benchmarks import classifiers, cold_start, curves, growth, page, tables
 from benchmarks.instances import Instance
 from benchmarks.run import measure, read_records, run_commands, run_suite
 from benchmarks.suites import SUITES, Run
@@ -39,7 +41,7 @@ def make_parser() -> argparse.ArgumentParser:
     )
     commands = parser.add_subparsers(required=True)
     run = commands.add_parser("run", help="run a suite; finished records are skipped")
-    run.add_argument("suite", choices=[*SUITES, *TIMINGS])
+    run.add_argument("suite", choices=[*SUITES, *TIMINGS, "growth"])
     run.add_argument("--data", type=Path, help="folder with the data sets")
     run.add_argument("--records", type=Path, help="default: benchmarks/results/SUITE.jsonl")
     run.add_argument("--only", help="only instances whose name contains this")
@@ -66,12 +68,19 @@ def make_parser() -> argparse.ArgumentParser:
     book.add_argument("--results", type=Path, default=page.RESULTS, help="folder of records")
     book.add_argument("--output", type=Path, default=page.PAGE)
     book.set_defaults(command=_page)
+    grown = commands.add_parser("growth", help="print how cost grows, and draw it")
+    grown.add_argument("records", type=Path)
+    grown.add_argument("picture", type=Path, nargs="?")
+    grown.set_defaults(command=_growth)
     return parser
 
 
 def _run(options: argparse.Namespace) -> None:
     records = options.records or page.RESULTS / f"{options.suite}.jsonl"
     wanted = options.only or ""
+    if options.suite == "growth":
+        growth.run_growth(records, options.only)
+        return
     if options.suite in TIMINGS:
         keys = [key for key in TIMINGS[options.suite]() if wanted in key]
         run_commands({key: ["timing", options.suite, key] for key in keys}, records)
@@ -107,6 +116,13 @@ def _show(records: Path) -> None:
 
 def _curves(options: argparse.Namespace) -> None:
     curves.draw(read_records(options.records), options.picture)
+
+
+def _growth(options: argparse.Namespace) -> None:
+    measured = growth.read(options.records)
+    print(growth.table(measured))
+    if options.picture is not None:
+        growth.draw(measured, options.picture)
 
 
 def _page(options: argparse.Namespace) -> None:

@@ -12,7 +12,8 @@ from marginbn.classifiers import (
 from marginbn.classifiers.arc_strength import ArcStrength, arc_strength
 from marginbn.classifiers.claims import verify_model
 from marginbn.classifiers.deployment import export_model
-from marginbn.classifiers.model_file import load_model, save_model
+from marginbn.classifiers.learner import BayesianNetworkLearner
+from marginbn.classifiers.learner_file import load_model, save_model
 from marginbn.data.discretize import MDLPDiscretizer
 from marginbn.data.encode import EncodedData, Variable
 from marginbn.data.inspection import DataReport, inspect_data
@@ -89,6 +90,7 @@ __all__ = [
     "ArcStrength",
     "BNClassifier",
     "BayesianNetwork",
+    "BayesianNetworkLearner",
     "CandidateSets",
     "CertificateWarning",
     "CheckpointWarning",

@@ -11,6 +11,7 @@ import signal
 import subprocess
 import sys
 import time
+import warnings
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +25,7 @@ from marginbn.classifiers.evaluation import cross_validate
 from marginbn.classifiers.model_file import load_model, save_model
 from marginbn.cli import app
 from marginbn.cli.data import parse_kinds
-from marginbn.cli.running import ProgressLine
+from marginbn.cli.running import ProgressLine, clean_warnings
 from marginbn.data.labelled import stratified_holdout
 from marginbn.datasets import load_dataset
 from marginbn.export.formats import load_network as load_any
@@ -278,6 +279,15 @@ def test_the_class_keeps_its_name(toy: Path, tmp_path: Path) -> None:
     run("fit", toy, "-t", "y", "-o", path, "--require", "y->colour", "--holdout", 0, *EXACT)
     assert load_model(path).network_.names == ("y", "colour", "size")
     assert run("predict", path, toy).stdout.splitlines()[0] == "y"
+
+
+def test_a_warning_is_said_once(capsys: pytest.CaptureFixture[str]) -> None:
+    """What every fold or replicate warns of is one line for the user of a command."""
+    with clean_warnings():
+        for text in ("rows are left out", "rows are left out", "another matter"):
+            warnings.warn(text, UserWarning, stacklevel=1)
+    told = capsys.readouterr().err.splitlines()
+    assert told == ["marginbn: warning: rows are left out", "marginbn: warning: another matter"]
 
 
 def test_warnings_are_single_lines(toy: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 from pathlib import Path
 from typing import Any
 
@@ -45,3 +46,15 @@ def test_missing_values_and_impossible_scores_are_named(tmp_path: Path) -> None:
     result = run("score", "corral", "--score", "loglik", "-o", tmp_path / "s.jkl")
     assert result.exit_code == 1
     assert "max_parents must be given" in result.output
+
+
+def test_gzipped_scores_and_tables(tmp_path: Path) -> None:
+    table, plain = tmp_path / "t.csv.gz", tmp_path / "s.jkl"
+    rows = "a,b\n" + "x,u\nx,u\ny,v\ny,v\n" * 5
+    table.write_bytes(gzip.compress(rows.encode()))
+    packed = tmp_path / "s.jkl.gz"
+    assert run("score", table, "-o", plain).exit_code == 0
+    assert run("score", table, "-o", packed, "--jobs", 2, "--quiet").exit_code == 0
+    assert gzip.decompress(packed.read_bytes()) == plain.read_bytes()
+    assert load_scores(packed).linear.tolist() == load_scores(plain).linear.tolist()
+    assert "Optimal, proven" in run("solve", packed).output

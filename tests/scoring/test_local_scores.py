@@ -8,7 +8,6 @@ import pytest
 from marginbn import (
     EncodedData,
     InputError,
-    ProblemTooLargeError,
     Variable,
     drop_dominated,
     enumerate_candidates,
@@ -17,7 +16,9 @@ from marginbn import (
     solve_structure,
 )
 from marginbn.problem.problem import StructureProblem
+from marginbn.problem.scores import SCORES as SCORES_BY_NAME
 from marginbn.problem.scores import get_local_score
+from marginbn.scoring import climbing
 
 SCORES = ("bic", "mdl", "aic", "bdeu", "k2")
 
@@ -102,12 +103,56 @@ def test_what_cannot_be_done_is_said() -> None:
         local_scores(data, "loglik")
     with pytest.raises(InputError, match="score must be one of"):
         local_scores(data, "bick", 2)
-    with pytest.raises(InputError, match="both required and forbidden"):
+    with pytest.raises(InputError, match="required and forbidden at once"):
         local_scores(data, "bic", 2, required=[(1, 2)], forbidden=[(1, 2)])
-    with pytest.raises(InputError, match="max_parents must be at least 1"):
+    with pytest.raises(InputError, match="no candidate parent set left"):
         local_scores(data, "bic", 0, required=[(1, 2)])
-    many = EncodedData(
-        np.zeros((3, 65)), np.ones(3), tuple(Variable(f"v{i}", ("0", "1")) for i in range(65))
+    with pytest.raises(InputError, match="max_parents must be an integer"):
+        local_scores(data, "bic", -1)
+
+
+@pytest.mark.parametrize("score", ["bic", "bdeu"])
+def test_more_variables_than_a_word_has_bits(score: str) -> None:
+    few = random_data(4, n_variables=5)
+    idle = np.zeros((few.n_samples, 70), dtype=np.int32)  # two states, of which one never occurs
+    codes = np.hstack([few.codes[:, :2], idle, few.codes[:, 2:]])
+    variables = (
+        *few.variables[:2],
+        *(Variable(f"idle{i}", ("0", "1")) for i in range(70)),
+        *few.variables[2:],
     )
-    with pytest.raises(ProblemTooLargeError, match="at most 64 variables"):
-        local_scores(many, "bic", 1)
+    place = [0, 1, 72, 73, 74]
+    expected = {
+        (place[child], tuple(place[p] for p in parents)): value
+        for (child, parents), value in as_dict(enumerated(few, score, 2)).items()
+    }
+    found = as_dict(local_scores(EncodedData(codes, few.weights, variables), score, 2))
+    own = {key: value for key, value in found.items() if key[0] in place}
+    assert own.keys() == expected.keys()
+    assert all(abs(own[key] - expected[key]) < 1e-9 for key in own)
+
+
+@pytest.mark.parametrize("score", ["bdeu", "k2"])
+@pytest.mark.parametrize("seed", range(40, 46))
+def test_lower_limits_lose_nothing(score: str, seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The limits that are computed only where many sets are ahead, here everywhere."""
+    monkeypatch.setattr(climbing, "FEW", 0)
+    monkeypatch.setattr(climbing, "WORTH", 0)
+    data = random_data(seed, n_variables=7)
+    twice = np.where(data.codes[:, :1] % 2 == 0, data.weights, 2.0 * data.weights[:, None])[:, 0]
+    data = EncodedData(data.codes, twice, data.variables)
+    assert_equal(local_scores(data, score), enumerated(data, score, 6))
+
+
+def test_threads_change_nothing() -> None:
+    data = random_data(8, n_variables=6)
+    assert_equal(local_scores(data, "bdeu", n_jobs=2), local_scores(data, "bdeu"))
+
+
+def test_a_score_without_compiled_code(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A score of one's own in the registry: all its parent sets are enumerated."""
+    monkeypatch.setitem(SCORES_BY_NAME, "own", SCORES_BY_NAME["aic"])
+    data = random_data(2, n_variables=5)
+    assert_equal(local_scores(data, "own", 2), local_scores(data, "aic", 2))
+    with pytest.raises(InputError, match="max_parents must be given for score='own'"):
+        local_scores(data, "own")

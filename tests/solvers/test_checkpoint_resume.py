@@ -390,7 +390,7 @@ def test_a_classifier_goes_on_and_its_file_is_not_part_of_the_model(tmp_path: Pa
     first = MaxMarginBNClassifier(gamma=1.0, checkpoint=path, callback=stop)
     with pytest.warns(OptimalityWarning):
         first.fit(X, y)
-    second = MaxMarginBNClassifier(gamma=1.0, checkpoint=path).fit(X, y)
+    second = MaxMarginBNClassifier(gamma=1.0, checkpoint=path, gap_tolerance=1e-6).fit(X, y)
     assert second.status_ == "optimal"
     assert second.bound_ <= first.bound_
     assert second.objective_ >= first.objective_

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from marginbn.data.encode import Variable
 from marginbn.problem.candidates import CandidateSets, enumerate_candidates
 from marginbn.problem.problem import StructureProblem, drop_dominated
-from marginbn.solvers.dynamic import LARGEST_TABLES, DynamicProgrammingSolver, table_bytes
+from marginbn.solvers.dynamic import DynamicProgrammingSolver, layer_search
 from marginbn.solvers.exhaustive import ExhaustiveSolver
 from marginbn.solvers.result import Status
 from marginbn.solvers.run import Limits, Run
@@ -84,13 +84,75 @@ def test_highs_agrees_on_more_variables_than_can_be_enumerated() -> None:
     assert solve(problem).objective == pytest.approx(expected.objective, rel=1e-12)
 
 
+def hard_problem(seed: int, n: int) -> StructureProblem:
+    """Random scores that grow with the parents: no bound leaves out much."""
+    rng = np.random.default_rng(seed)
+    candidates = enumerate_candidates(n, 3, class_restricted=False)
+    linear = rng.normal(size=candidates.n_candidates) + 0.5 * candidates.sizes
+    return drop_dominated(scored(candidates, linear))
+
+
+def plain_optimum(problem: StructureProblem) -> float:
+    """The recursion over all subsets, as it is written in a book."""
+    n, candidates = problem.n_variables, problem.candidates
+    masks = candidates.masks[:, 0].astype(np.int64)
+    best = {0: 0.0}
+    for placed in range(1, 1 << n):
+        values = []
+        for v in (v for v in range(n) if placed >> v & 1):
+            rest = placed ^ (1 << v)
+            group = np.asarray(candidates.group(v))
+            inside = group[(masks[group] & ~rest) == 0]
+            if len(inside) and rest in best:
+                values.append(best[rest] + float(problem.linear[inside].max()))
+        if values:
+            best[placed] = max(values)
+    return best[(1 << n) - 1]
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_layers_and_bounds_keep_the_optimum(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With the dual ascent and the search over orders from the first variable on."""
+    monkeypatch.setattr(layer_search, "SMALL", 0)
+    problem = hard_problem(seed, 9)
+    result = solve(problem)
+    assert result.objective == pytest.approx(plain_optimum(problem), rel=1e-12)
+    assert result.status is Status.OPTIMAL
+
+
+def test_long_lists_are_written_down(monkeypatch: pytest.MonkeyPatch) -> None:
+    """All subsets at once: the same optimum."""
+    monkeypatch.setattr(layer_search, "SMALL", 0)
+    problem = hard_problem(7, 9)
+    expected = solve(problem)
+    monkeypatch.setattr(layer_search, "LONG", -1)
+    monkeypatch.setattr(layer_search.LayerSearch, "_find_start", lambda self: None)
+    found = solve(problem)
+    assert found.objective == pytest.approx(expected.objective, rel=1e-12)
+    assert found.objective == pytest.approx(plain_optimum(problem), rel=1e-12)
+
+
+def test_a_small_memory_ends_with_a_bound(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where a table may not grow, incumbent and bound of the layers so far are the result."""
+    monkeypatch.setattr(layer_search, "ROOM", 16)
+    monkeypatch.setattr(layer_search, "SHARE", 0)
+    monkeypatch.setattr(layer_search, "SMALL", 20)
+    problem = hard_problem(4, 13)
+    best = solve(problem)
+    run = Run(problem, Limits(memory=500))
+    result = solve_with(DynamicProgrammingSolver(), run)
+    assert result.status is Status.MEMORY_LIMIT
+    assert result.objective <= best.objective <= result.bound
+    limited = solve_with(DynamicProgrammingSolver(), Run(problem, Limits(nodes=5)))
+    assert limited.status is Status.NODE_LIMIT
+
+
 def test_what_it_cannot_solve_is_told() -> None:
     """Margin rows, or too many variables with the memory they would take."""
     solver = DynamicProgrammingSolver()
     assert "decomposable" in (solver.can_solve(small_margin_problem(0)) or "")
-    assert table_bytes(20) < LARGEST_TABLES < table_bytes(30)
-    wide = CandidateSets(30, np.arange(30, dtype=np.int32), ((),) * 30)
-    assert "2^30 subsets" in (solver.can_solve(scored(wide, np.zeros(30))) or "")
+    wide = CandidateSets(65, np.arange(65, dtype=np.int32), ((),) * 65)
+    assert "more than 64" in (solver.can_solve(scored(wide, np.zeros(65))) or "")
     assert solver.can_solve(small_linear_problem(0)) is None
 
 

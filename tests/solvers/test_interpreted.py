@@ -90,10 +90,10 @@ def test_a_long_search_goes_on_with_machine_code(monkeypatch: pytest.MonkeyPatch
 
 def test_patience_is_also_a_part_of_the_time_limit() -> None:
     with interpreting():
-        assert not is_slow(3.0, 7.0)
-        assert is_slow(6.0, 4.0)
+        assert not is_slow(8.0, 2.0)
+        assert is_slow(9.5, 0.5)
         assert not is_slow(3.0, float("inf"))
-    assert not is_slow(6.0, 4.0)
+    assert not is_slow(9.5, 0.5)
 
 
 def test_a_clock_can_stand_still(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -141,7 +141,7 @@ def test_a_place_is_what_the_store_takes() -> None:
     pool = new_pool(inst, 1000, 1000, KEPT_VERTICES)
     assert workers.nbytes(pool) / 1000 == pytest.approx(shape.place, rel=0.1)
     assert shape.n_columns == inst.linear.size
-    assert BranchBoundShape.SMALLEST_STORE == workers.FIRST_PLACES + 2 * workers.RESERVE
+    assert shape.smallest_places == encoding.places == 3 * workers.RESERVE
 
 
 def test_a_million_open_nodes_of_spambase_take_less_than_4_gb() -> None:
@@ -150,22 +150,41 @@ def test_a_million_open_nodes_of_spambase_take_less_than_4_gb() -> None:
 
 
 def test_memory_is_divided_by_hand(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Coefficients in memory where all fits, in a file where not; the store gets the rest."""
-    shape = BranchBoundShape(n_features=10, n_class_sets=56, n_rows=1000)
+    """Coefficients where all fits, else codes and as many groups as half of the rest holds."""
+    shape = BranchBoundShape(10, 56, n_rows=1000, n_samples=1000, table_cells=500)
     assert shape.n_columns == 176
     assert shape.coefficients == 8 * 1000 * 176
+    assert shape.dense == 7 * shape.coefficients + 8 * 64 * 1000
+    fixed, store = BranchBoundShape.BASE + shape.scratch, 3072 * shape.place
     needed = shape.needs()
-    fixed = BranchBoundShape.BASE + shape.scratch
-    assert needed.full - needed.least == shape.coefficients
+    assert needed == Needs(fixed + store + shape.dense, fixed + store + shape.dense)
     plenty = shape.divide(Memory(None, 1e12))
     assert plenty == Division(shape.coefficients, 0, BranchBoundShape.LARGEST_TREE)
     asked = shape.divide(Memory(10**10, 1e10))
-    assert asked == Division(shape.coefficients, 0, 10**10 - fixed - shape.coefficients)
+    assert asked == Division(shape.coefficients, 0, 10**10 - fixed - shape.dense)
     short = shape.divide(Memory(needed.least, needed.least))
-    assert short == Division(0, 0, BranchBoundShape.SMALLEST_STORE * shape.place)
+    assert short == Division(shape.coefficients, 0, store)
+    monkeypatch.setattr(BranchBoundShape, "SMALLEST_ROWS", 0)
+    monkeypatch.setattr(BranchBoundShape, "FEWEST_GROUPS", 8)
+    needed = shape.needs()
+    assert needed.least == fixed + store + shape.coded + shape.least_rows < needed.full
+    short = shape.divide(Memory(needed.least, needed.least))
+    assert short == Division(0, 0, store, shape.least_rows)
     monkeypatch.setattr(BranchBoundShape, "LARGEST_DENSE", 0)
     wide = shape.divide(Memory(None, 1e12))
     assert wide.dense == 0, "more than usual is not held without being asked to"
+    assert wide.rows == BranchBoundShape.LARGEST_ROWS
+
+
+@pytest.mark.parametrize(("n_features", "max_parents"), [(300, 1), (1000, 1), (300, 2), (1000, 2)])
+def test_the_smallest_store_grows_with_the_problem(n_features: int, max_parents: int) -> None:
+    """Not with 3072 times the square of the features: 38 GB for a thousand of them."""
+    n_sets = sum(math.comb(n_features, k) for k in range(max_parents + 1))
+    shape = BranchBoundShape(n_features, n_sets, 1000, 1000, has_arcs=max_parents > 1)
+    if max_parents == 1:
+        assert shape.n_columns == 3 * n_features + 1
+    assert shape.smallest_places * shape.place <= max(4e8, 48 * shape.place)
+    assert shape.needs().least < (2e9 if n_features == 300 else 9e9)
 
 
 def test_branch_and_cut_divides_by_hand() -> None:
@@ -271,7 +290,7 @@ def test_the_least_memory_is_enough(n_jobs: int, monkeypatch: pytest.MonkeyPatch
     fresh = larger_problem()  # its coefficients are not kept from before
     result = solve_structure(fresh, memory_limit=least, n_jobs=n_jobs)
     shape = BranchBoundShape.of(problem)
-    assert divided == [n_jobs * BranchBoundShape.SMALLEST_STORE * shape.place]
+    assert divided == [n_jobs * shape.smallest_places * shape.place]
     assert result.status is Status.OPTIMAL
     assert result.objective == pytest.approx(expected, rel=1e-6)
 

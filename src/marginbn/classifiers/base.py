@@ -10,6 +10,7 @@ from abc import abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from time import monotonic
 from typing import Any, ClassVar, Literal, Self, get_args
 
 import numpy as np
@@ -26,6 +27,7 @@ from marginbn.data import encode
 from marginbn.data.encode import EncodedData, contingency
 from marginbn.data.frames import frame_library
 from marginbn.data.labelled import LabelledTable, validation_splits
+from marginbn.data.long_table import IN_MEMORY, encode_stream, warn_if_approximate, whole_table
 from marginbn.data.missing_values import MissingPolicy
 from marginbn.data.ordinal import Bins, OrdinalData, OrdinalTraining, encode_ordinal
 from marginbn.data.preparation import (
@@ -35,8 +37,9 @@ from marginbn.data.preparation import (
     PreparationSettings,
     tell,
 )
-from marginbn.data.table import Table
-from marginbn.data.unseen import tell_unseen
+from marginbn.data.stream import Stream, as_stream, row_pieces
+from marginbn.data.table import Table, as_table
+from marginbn.data.unseen import UnseenCategories, add_unseen, tell_tally, tell_unseen
 from marginbn.exceptions import InputError
 from marginbn.network.explain import Explanations, as_rows, explain_codes
 from marginbn.network.network import BayesianNetwork
@@ -223,9 +226,12 @@ class BaseBNClassifier(ClassifierMixin, BaseEstimator):
         Parameters
         ----------
         X : array-like or data frame of shape (n_samples, n_features)
-            Numbers are discretised (Fayyad-Irani), strings and booleans are categories.
+            Numbers are discretised (Fayyad-Irani), strings and booleans are categories. Or a table
+            that is read in pieces and need not fit into memory: the path of a Parquet file or of a
+            folder of them, a pyarrow dataset, a DuckDB relation, a polars LazyFrame or a Dask
+            DataFrame, with the class among its columns.
         y : array-like of shape (n_samples,)
-            Class labels.
+            Class labels; the name of the class column where `X` is read in pieces.
         sample_weight : array-like of shape (n_samples,), optional
             Weights; an integer weight counts as that many copies of the row.
 
@@ -234,12 +240,52 @@ class BaseBNClassifier(ClassifierMixin, BaseEstimator):
         self
         """
         self._check_parameters()
+        self._began = monotonic()
+        stream = as_stream(X)
+        if stream is not None:
+            return self._fit_stream(stream, y, sample_weight)
         training = self._encode_training(
             validation.read_training_rows(self, X, y, sample_weight, kinds=self.column_kinds)
         )
         self._finish(training, self._learn_structure(training.coarse.data))
         self.network_ = self.network_.with_frames(frame_library(X))
         return self
+
+    def _fit_stream(self, stream: Stream, target: Any, sample_weight: Any) -> Self:
+        """Learn from a table in pieces; a short one is read as a whole."""
+        if sample_weight is not None:
+            raise InputError(
+                "sample_weight must be None for a table that is read in pieces; use class_weight"
+            )
+        short = whole_table(stream, target)
+        if short is not None:
+            table, labels = short
+            named = LabelledTable.of(as_table(table, kinds=self.column_kinds), labels, target)
+            return self._fit_table(named)
+        self._refuse_long_table()
+        settings = self._preparation_settings()
+        made = encode_stream(stream, target, settings, self.missing, self.class_weight)
+        tell(made.preparation, settings, stacklevel=4)  # the caller of fit
+        warn_if_approximate(made, stacklevel=3)
+        self.feature_names_in_ = np.array(made.names, dtype=object)
+        self.n_features_in_ = len(made.names)
+        self.data_fingerprint_, self.preparation_ = made.fingerprint, made.preparation
+        self.n_samples_, self.n_dropped_ = made.training.data.n_samples, made.n_dropped
+        self.smoothing_ = float(self.smoothing)
+        training = OrdinalTraining.plain(made.training)
+        return self._finish(training, self._learn_structure(training.coarse.data))
+
+    def _refuse_long_table(self) -> None:
+        """Say what needs all rows at once, or several searches over them."""
+        validates = type(self)._choose_settings is not BaseBNClassifier._choose_settings
+        if self.smoothing == "auto" or self._is_trained() or validates:
+            raise InputError(
+                "a table of more than "
+                f"{IN_MEMORY} rows that is read in pieces needs a number for smoothing, "
+                "parameters='smoothed' and a classifier that validates nothing, such as "
+                "NaiveBayesClassifier, TANClassifier, GenerativeBNClassifier or "
+                "MaxMarginBNClassifier"
+            )
 
     def _fit_table(self, rows: LabelledTable) -> Self:
         """Learn from rows that are read already, with parameters that are checked already."""
@@ -278,7 +324,13 @@ class BaseBNClassifier(ClassifierMixin, BaseEstimator):
 
     def _finish(self, training: OrdinalTraining, result: SolveResult) -> Self:
         """Estimate parameters and set the fitted attributes."""
-        for name in ("trained_", "weights_", "training_", "provenance_"):  # of an earlier fit
+        for name in (
+            "trained_",
+            "weights_",
+            "training_",
+            "provenance_",
+            "_began",
+        ):  # of earlier fits
             self.__dict__.pop(name, None)
         self.classes_ = training.classes
         self.coding_ = training.coding
@@ -333,8 +385,23 @@ class BaseBNClassifier(ClassifierMixin, BaseEstimator):
         return codes
 
     def _log_joint(self, X: Any) -> NDArray[np.float64]:
-        """log P(c, known features) for every row and class; unknown features are summed out."""
-        return self._log_joint_of_codes(encode.with_class_column(self._encode(X)))
+        """log P(c, known features) for every row and class; unknown features are summed out.
+
+        Many rows are read, encoded and answered piece by piece.
+        """
+        check_is_fitted(self)
+        names = getattr(self, "feature_names_in_", None)
+        pieces = row_pieces(X, None if names is None else list(names))
+        if pieces is None:
+            return self._log_joint_of_codes(encode.with_class_column(self._encode(X)))
+        answers, tally = [], dict[str, UnseenCategories]()
+        for piece in pieces:
+            table = self._read_features(piece)
+            add_unseen(tally, self.coding_, table)
+            codes = self.coding_.encode(table, self.unseen)
+            answers.append(self._log_joint_of_codes(encode.with_class_column(codes)))
+        tell_tally(tally)
+        return np.concatenate(answers)
 
     def _log_joint_of_codes(self, codes: NDArray[np.int32]) -> NDArray[np.float64]:
         """The same of encoded rows with the class in column 0, which is ignored; -1 is unknown."""

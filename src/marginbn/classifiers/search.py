@@ -13,6 +13,7 @@ import warnings
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from time import monotonic
 from typing import Any, ClassVar, get_args
 
 import numpy as np
@@ -42,12 +43,12 @@ from marginbn.problem.problem import (
     StructureProblem,
     drop_dominated,
     estimate_size,
-    linear_problem,
     margin_problem,
 )
-from marginbn.problem.scores import SCORES, get_local_score
+from marginbn.problem.scores import SCORES
 from marginbn.problem.structure import Structure
 from marginbn.proof.definition import define_data
+from marginbn.scoring.local_scores import ScoringListener, local_scores
 from marginbn.solvers import solve_structure, solver_names
 from marginbn.solvers.memory import parse_memory
 from marginbn.solvers.result import PROOF_TOLERANCE, SolveResult, Status, TracePoint
@@ -65,6 +66,10 @@ def check_solver(name: str, value: Any) -> None:
     known = ["auto", *solver_names()]
     if value not in known:
         raise InputError(f"{name} must be one of {known}, got {value!r}")
+
+
+LEAST_SHARE = 0.1
+"""Of the time limit, for the search, however long everything before it took."""
 
 
 class SearchingBNClassifier(BaseBNClassifier):
@@ -98,18 +103,14 @@ class SearchingBNClassifier(BaseBNClassifier):
     def _learn_structure(self, data: EncodedData) -> SolveResult:
         return single_class_result(data) or self._search(self._problem(data))
 
-    def _candidates(self, data: EncodedData, *, class_restricted: bool = True) -> CandidateSets:
+    def _candidates(self, data: EncodedData) -> CandidateSets:
         """Candidate parent sets under the required and forbidden arcs."""
         if self.verbose:
-            margin = getattr(self, "margin", None)
-            size = estimate_size(
-                data, self.max_parents, margin=margin, class_restricted=class_restricted
-            )
+            size = estimate_size(data, self.max_parents, margin=self.margin)
             sys.stderr.write(f"{size}\n")  # before anything large is allocated
         return enumerate_candidates(
             data.n_variables,
             self.max_parents,
-            class_restricted=class_restricted,
             required=resolve_arcs(self.required_arcs, data.names, "required_arcs"),
             forbidden=resolve_forbidden(self.get_params(deep=False), data.names),
             constant=data.constant,
@@ -129,7 +130,7 @@ class SearchingBNClassifier(BaseBNClassifier):
         """From the structure of this classifier, which is a good one for similar rows too."""
         quiet = make_quiet(self._with_chosen_settings(), time_limit)
         quiet.n_jobs = None
-        problem = quiet._reduced_problem(rows.coarse.data)
+        problem = quiet._problem(rows.coarse.data)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", OptimalityWarning)
             result = quiet._search(problem, usable_start(problem, self.result_.structure))
@@ -142,10 +143,6 @@ class SearchingBNClassifier(BaseBNClassifier):
         same: SearchingBNClassifier = clone(self)
         return same
 
-    def _reduced_problem(self, data: EncodedData) -> StructureProblem:
-        """The problem that is searched."""
-        return self._problem(data)
-
     def _seed(self) -> int:
         return seed_of(self.random_state)
 
@@ -157,7 +154,7 @@ class SearchingBNClassifier(BaseBNClassifier):
     ) -> SolveResult:
         """Solve within the limits; a limit is a normal ending, reported by a warning."""
         before = _stamp(self.certificate)
-        limit = time_limit or self.time_limit
+        limit = time_limit or self._time_left()
         progress = SearchProgress(limit) if self.verbose else None
         result = solve_structure(
             problem,
@@ -180,6 +177,15 @@ class SearchingBNClassifier(BaseBNClassifier):
             self._written = sha256_of(self.certificate)
         warn_if_open(result, stacklevel=5)  # the caller of fit
         return result
+
+    def _time_left(self) -> float | None:
+        """Seconds for the search: what reading, binning and counting have left of the limit, and a
+        tenth of it in any case.
+        """
+        began, limit = self.__dict__.pop("_began", None), self.time_limit
+        if limit is None or began is None:
+            return None if limit is None else float(limit)
+        return float(max(limit - (monotonic() - began), LEAST_SHARE * limit))
 
     def _evidence(self, data: EncodedData) -> Evidence:
         return replace(
@@ -404,10 +410,18 @@ class_weight, cost
     def _problem(self, data: EncodedData) -> StructureProblem:
         name = self.__dict__["score"]
         if name in SCORES and SCORES[name].of_residuals:
-            return self._residual_problem(data)
-        local_score = get_local_score(name, self.equivalent_sample_size)
-        candidates = self._candidates(data, class_restricted=self.class_restricted)
-        return linear_problem(data, candidates, local_score)
+            return drop_dominated(self._residual_problem(data))
+        return local_scores(
+            data,
+            name,
+            self.max_parents,
+            equivalent_sample_size=self.equivalent_sample_size,
+            class_restricted=self.class_restricted,
+            required=resolve_arcs(self.required_arcs, data.names, "required_arcs"),
+            forbidden=resolve_forbidden(self.get_params(deep=False), data.names),
+            n_jobs=self.n_jobs,
+            progress=ScoringListener() if self.verbose else None,
+        )
 
     def _residual_problem(self, data: EncodedData) -> StructureProblem:
         """The gains on top of main effects."""
@@ -426,11 +440,8 @@ class_weight, cost
             forbidden=resolve_forbidden(self.get_params(deep=False), data.names),
         )
 
-    def _reduced_problem(self, data: EncodedData) -> StructureProblem:
-        return drop_dominated(self._problem(data))
-
     def _learn_structure(self, data: EncodedData) -> SolveResult:
-        return self._search(self._reduced_problem(data))
+        return self._search(self._problem(data))
 
 
 def gamma_from_probability(p: float) -> float:

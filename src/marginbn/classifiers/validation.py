@@ -123,6 +123,20 @@ def read_training_rows(
 
 
 @as_input_errors()
+def read_plain_rows(
+    estimator: Any, X: Any, sample_weight: Any = None, *, kinds: Kinds
+) -> LabelledTable:
+    """Rows of positive weight of a table without labels: all rows have the same."""
+    if not isinstance(X, Table) and not hasattr(X, "columns"):
+        X = _check_features(estimator, X, reset=True)[0]
+    n_rows = X.n_rows if isinstance(X, Table) else len(X)
+    labels = np.zeros(n_rows, dtype=np.int64)
+    kept, weights = _read_weights(sample_weight, labels)
+    table = read_features(estimator, X, kinds=kinds, rows=kept)
+    return LabelledTable.of(table, labels, weights=weights, kept=kept)
+
+
+@as_input_errors()
 def read_features(
     estimator: Any, X: Any, *, kinds: Kinds, rows: NDArray[np.intp] | None = None
 ) -> Table:

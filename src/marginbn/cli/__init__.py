@@ -20,6 +20,7 @@ from marginbn.cli import (
     evaluate,
     fit,
     inspect_table,
+    learn,
     model,
     predict,
     problems,
@@ -88,6 +89,7 @@ def _options(
 for _function, _epilog in (
     (inspect_table.inspect, None),
     (fit.fit, EXIT_CODES_HELP),
+    (learn.learn, EXIT_CODES_HELP),
     (predict.predict, None),
     (questions.explain, None),
     (questions.ask, None),

@@ -95,7 +95,7 @@ def formulate(
             "--output",
             "-o",
             metavar="FILE",
-            help="Name ending in .mps or .lp, also with .gz; or in .jkl for local scores.",
+            help="Name ending in .mps, .lp or, for local scores, .jkl; also with .gz.",
         ),
     ],
 ) -> None:
@@ -112,7 +112,7 @@ def formulate(
     problem = replace(problem, method=problem.method or options.Method.MAX_MARGIN)
     if problem.method not in (options.Method.MAX_MARGIN, options.Method.GENERATIVE):
         raise typer.BadParameter("must be max-margin or generative", param_hint="--method")
-    as_scores = output.suffix.lower() == ".jkl"
+    as_scores = output.name.lower().endswith((".jkl", ".jkl.gz"))
     if as_scores and problem.method is not options.Method.GENERATIVE:
         raise typer.BadParameter("local scores need --method generative", param_hint="--method")
     try_outputs(output=output)
@@ -134,7 +134,7 @@ def solve(
         Path,
         typer.Argument(
             metavar="FILE",
-            help="Local scores (.jkl), as `marginbn formulate` and GOBNILP's scorers write them.",
+            help="Local scores (.jkl, .jkl.gz) of `marginbn score` or of GOBNILP's scorers.",
             show_default=False,
         ),
     ],

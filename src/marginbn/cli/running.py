@@ -329,10 +329,13 @@ def _address_space() -> int:
 
 @contextmanager
 def clean_warnings() -> Iterator[None]:
-    """Warnings meant for users in one line each, all others not at all."""
+    """Warnings meant for users in one line each and once, all others not at all."""
+    said: set[str] = set()
 
     def show(message: Warning | str, *_: Any, **__: Any) -> None:
-        print_message(f"warning: {message}")
+        if str(message) not in said:
+            said.add(str(message))
+            print_message(f"warning: {message}")
 
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")

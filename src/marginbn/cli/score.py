@@ -14,7 +14,7 @@ from marginbn.cli.running import note, try_outputs
 def score(
     table: options.TableOptions,
     output: Annotated[
-        Path, typer.Option("--output", "-o", metavar="FILE", help="The score file (.jkl).")
+        Path, typer.Option("--output", "-o", metavar="FILE", help="The score file (.jkl, .jkl.gz).")
     ],
     score: Annotated[
         options.Score, typer.Option(help="Which score; residual has no score files.")
@@ -34,6 +34,10 @@ def score(
         int,
         typer.Option(metavar="N", min=1, help="Bins of numeric columns, without --target."),
     ] = 4,
+    jobs: Annotated[
+        int | None, typer.Option(metavar="N", help="Threads; -1 for all cores. [default: 1]")
+    ] = None,
+    quiet: options.QuietOption = False,
 ) -> None:
     """Score the parent sets of every variable of a table.
 
@@ -46,7 +50,7 @@ def score(
     from marginbn.data.ordinal import encode_plain
     from marginbn.data.table import as_table
     from marginbn.export.jkl import save_scores
-    from marginbn.scoring.local_scores import local_scores
+    from marginbn.scoring.local_scores import ScoringListener, local_scores
 
     try_outputs(output=output)
     if table.target is not None:
@@ -62,6 +66,11 @@ def score(
         max_parents,
         equivalent_sample_size=equivalent_sample_size,
         class_restricted=table.target is not None,
+        n_jobs=jobs,
+        progress=None if quiet else ScoringListener(),
     )
     save_scores(problem, output)
-    note(f"Wrote {problem.candidates.n_candidates} parent sets of {data.n_variables} variables.")
+    note(
+        f"Wrote {problem.candidates.n_candidates} parent sets of {data.n_variables} variables.",
+        quiet,
+    )

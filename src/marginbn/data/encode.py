@@ -114,6 +114,17 @@ class EncodedData:
         """Names of the variables."""
         return tuple(v.name for v in self.variables)
 
+    @cached_property
+    def by_column(self) -> NDArray[np.unsignedinteger[Any]]:
+        """The codes again, (n_variables, n_samples), in as few bytes as hold them: passes over
+        single variables are much faster this way.
+        """
+        dtype = np.min_scalar_type(int(self.arities.max(initial=1)) - 1)
+        out = np.empty((self.n_variables, self.n_samples), dtype=dtype)
+        for begin in range(0, self.n_samples, PIECE):
+            out[:, begin : begin + PIECE] = self.codes[begin : begin + PIECE].T
+        return frozen(out)
+
     @property
     def n_samples(self) -> int:
         """Number of (distinct, if merged) rows."""
@@ -140,10 +151,15 @@ class EncodedData:
         return tuple(i for i, v in enumerate(self.variables) if i > 0 and v.arity <= 1)
 
     def merged(self) -> EncodedData:
-        """Equal rows merged, weights added; rows come out in lexicographic order."""
+        """Equal rows merged, weights added; rows come out in lexicographic order.
+
+        A long table in which nearly all rows differ stays as it is.
+        """
         if self.n_samples == 0:
             return self
         first, group = distinct_rows(self.codes, self.arities)
+        if self.n_samples >= MANY_ROWS and len(first) > WORTH_MERGING * self.n_samples:
+            return self  # a second copy would spare nothing
         weights = np.bincount(group, self.weights, len(first)).astype(np.float64, copy=False)
         return EncodedData(self.codes[first], weights, self.variables)
 
@@ -151,17 +167,28 @@ class EncodedData:
 def distinct_rows(
     codes: NDArray[np.int32], arities: NDArray[np.int64]
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Index of the first row of each distinct kind, and the kind of every row."""
-    if math.prod(int(a) for a in arities) < 2**62:  # one integer per row is enough to compare
-        keys = np.zeros(len(codes), dtype=np.int64)
-        for column, arity in enumerate(arities):
-            keys *= int(arity)
-            keys += codes[:, column]
-        _, first, group = np.unique(keys, return_index=True, return_inverse=True)
-    else:
-        _, first, group = np.unique(codes, axis=0, return_index=True, return_inverse=True)
+    """Index of the first row of each distinct kind, and the kind of every row.
+
+    Kinds are in lexicographic order. One integer per row is enough to compare; where it would
+    overflow, the kinds of the columns so far are numbered, which keeps their order.
+    """
+    keys, size = np.zeros(len(codes), dtype=np.int64), 1
+    for column, arity in enumerate(arities):
+        if size * int(arity) >= 2**62:
+            distinct, keys = np.unique(keys, return_inverse=True)
+            keys, size = keys.reshape(-1).astype(np.int64), len(distinct)
+        keys *= int(arity)
+        keys += codes[:, column]
+        size *= int(arity)
+    _, first, group = np.unique(keys, return_index=True, return_inverse=True)
     return first.astype(np.int64), group.reshape(-1).astype(np.int64)
 
+
+PIECE = 65_536
+"""Rows that are copied at a time."""
+
+MANY_ROWS, WORTH_MERGING = 1_000_000, 0.9
+"""In a table of so many rows, equal ones are merged if no more than this part of them differs."""
 
 UnseenPolicy = Literal["missing", "error"]
 
@@ -323,7 +350,7 @@ def joint_codes(data: EncodedData, columns: Sequence[int]) -> NDArray[np.int64]:
     code = np.zeros(data.n_samples, dtype=np.int64)
     for column in columns:
         code *= int(data.arities[column])
-        code += data.codes[:, column]
+        code += data.by_column[column]
     return code
 
 

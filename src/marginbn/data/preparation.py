@@ -18,6 +18,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
+from numpy.typing import NDArray
 
 from marginbn.data.columns import Column, WantedKind
 from marginbn.data.dates import as_dates, date_parts, part_names
@@ -156,6 +157,32 @@ class PreparationSettings:
             )
         return Preparation(tuple(plans))
 
+    def plan_condensed(self, column: Column, rows: NDArray[np.float64]) -> ColumnPlan:
+        """What becomes of a column of which every row stands for so many."""
+        if column.missing.all():
+            return ColumnPlan(column.name, column.kind, "it has no value in any row")
+        if column.kind == "numeric":
+            return ColumnPlan(column.name, "numeric")
+        n_values, n_distinct = rows[~column.missing].sum(), np.unique(column.codes).size
+        if self.identifiers != "use" and 2 * n_distinct > n_values:
+            reason = f"{n_distinct} of {n_values:.0f} values differ"
+            if self.identifiers == "error":
+                raise InputError(
+                    f"column {column.name!r} names its rows ({reason}); leave it out, or set "
+                    "identifiers='ignore' or 'use'"
+                )
+            return ColumnPlan(column.name, column.kind, reason)
+        return self._merging(column, rows)
+
+    def _merging(self, column: Column, rows: NDArray[np.float64] | None = None) -> ColumnPlan:
+        """A column of categories with its rare ones merged."""
+        rare = rare_categories(column, self.max_states, self.min_count, rows)
+        labels = column.labels
+        other = OTHER_LABEL
+        while other in labels:
+            other += "_"
+        return ColumnPlan(column.name, "categorical", "", tuple(labels[i] for i in rare), other)
+
     def _plan(self, column: Column, is_date: bool) -> ColumnPlan:
         if column.missing.all():
             return ColumnPlan(column.name, column.kind, "it has no value in any row")
@@ -166,12 +193,7 @@ class PreparationSettings:
             return ColumnPlan(column.name, column.kind, reason)
         if column.kind == "numeric":
             return ColumnPlan(column.name, "numeric")
-        rare = rare_categories(column, self.max_states, self.min_count)
-        labels = column.labels
-        other = OTHER_LABEL
-        while other in labels:
-            other += "_"
-        return ColumnPlan(column.name, "categorical", "", tuple(labels[i] for i in rare), other)
+        return self._merging(column)
 
     def _why_identifier(self, column: Column) -> str | None:
         reason = why_identifier(column) if self.identifiers != "use" else None
@@ -187,10 +209,18 @@ def _date_columns(kinds: Kinds, names: Sequence[str]) -> list[bool]:
     return [kind == "date" for kind in resolve_kinds(kinds, names)]
 
 
-def rare_categories(column: Column, max_states: int | None, min_count: int) -> list[int]:
-    """Positions of the categories that become "other": none, or at least two."""
-    n_categories = len(column.categories)
-    counts = np.bincount(column.codes[column.codes >= 0], minlength=n_categories)
+def rare_categories(
+    column: Column,
+    max_states: int | None,
+    min_count: int,
+    weights: NDArray[np.float64] | None = None,
+) -> list[int]:
+    """Positions of the categories that become "other": none, or at least two. ``weights`` are
+    numbers of rows, where a row of the column stands for several.
+    """
+    known = column.codes >= 0
+    rows = None if weights is None else weights[known]
+    counts = np.bincount(column.codes[known], rows, minlength=len(column.categories))
     used = np.flatnonzero(counts)
     by_count = used[np.argsort(-counts[used], kind="stable")]
     n_kept = int((counts[used] >= min_count).sum())

@@ -79,8 +79,14 @@ def add_unseen(tally: dict[str, UnseenCategories], coding: TableCoding, table: T
 
 def tell_unseen(coding: TableCoding, table: Table) -> None:
     """One warning about all columns."""
-    pairs = zip(coding.columns, table.columns, strict=True)
-    found = [unseen for pair in pairs if (unseen := find_unseen(*pair)) is not None]
+    tally: dict[str, UnseenCategories] = {}
+    add_unseen(tally, coding, table)
+    tell_tally(tally)
+
+
+def tell_tally(tally: dict[str, UnseenCategories]) -> None:
+    """One warning about all columns of all pieces of a table."""
+    found = list(tally.values())
     if found:
         warnings.warn(describe_unseen(found), DataWarning, stacklevel=_level_of_caller())
 

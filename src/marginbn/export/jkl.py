@@ -18,18 +18,20 @@ read back to the same float.
 
 from __future__ import annotations
 
+import gzip
 import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
+from pathlib import Path
 
 import numpy as np
 
 from marginbn.data.encode import Variable
-from marginbn.data.text import format_error
+from marginbn.data.text import decode_text, format_error, load_bytes
 from marginbn.exceptions import FormatError, InputError
 from marginbn.export import scanner
-from marginbn.files import PathLike, shorten, write_text
+from marginbn.files import PathLike, shorten, write_atomic, write_text
 from marginbn.problem.candidates import MAX_CANDIDATES, CandidateSets
 from marginbn.problem.problem import StructureProblem
 
@@ -44,15 +46,23 @@ def save_scores(problem: StructureProblem, path: PathLike, *, names: bool = True
     problem
         A problem without margin rows, as :func:`marginbn.linear_problem` makes it.
     path
-        The file.
+        The file; packed if its name ends in .gz.
     names
         Whether variables have their names, or their indices as in the oldest files.
     """
-    write_text(path, problem_to_jkl(problem, names=names))
+    text = problem_to_jkl(problem, names=names)
+    if _is_packed(path):
+        write_atomic(path, gzip.compress(text.encode(), mtime=0))
+    else:
+        write_text(path, text)
+
+
+def _is_packed(path: PathLike) -> bool:
+    return os.fspath(path).lower().endswith(".gz")
 
 
 def load_scores(path: PathLike) -> StructureProblem:
-    """Read local scores; the problem is ready for :func:`marginbn.solve_structure`.
+    """Read local scores, also gzipped; the problem is ready for :func:`marginbn.solve_structure`.
 
     Examples
     --------
@@ -72,7 +82,11 @@ def load_scores(path: PathLike) -> StructureProblem:
     ['2', 'rain 2', '-3.0 0', '-2.0 1 grass']
     -4.0
     """
-    return problem_from_jkl(scanner.read_text(path), os.fspath(path))
+    if _is_packed(path):
+        text = decode_text(load_bytes(Path(path)), os.fspath(path))
+    else:
+        text = scanner.read_text(path)
+    return problem_from_jkl(text, os.fspath(path))
 
 
 def problem_to_jkl(problem: StructureProblem, *, names: bool = True) -> str:

@@ -13,11 +13,13 @@ from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import combinations
+from typing import NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
 
 from marginbn.exceptions import InputError, ProblemTooLargeError
+from marginbn.problem.masks import Masks, ParentSets, SetTable, masks_of, set_sizes
 from marginbn.problem.structure import Structure, describe_cycle, is_acyclic
 
 Arc = tuple[int, int]
@@ -49,7 +51,8 @@ class CandidateSets:
     child
         int32 (K,), the variable that candidate k belongs to; non-decreasing.
     parents
-        Parent set of every candidate; inside a group sorted by size, then lexicographically.
+        Parent set of every candidate; inside a group sorted by size, then lexicographically. A
+        tuple, or for many candidates :class:`~marginbn.problem.masks.ParentSets`.
     rule
         What made the list; some of its candidates may have been left out since.
 
@@ -71,8 +74,20 @@ class CandidateSets:
 
     n_variables: int
     child: NDArray[np.int32]
-    parents: tuple[tuple[int, ...], ...]
+    parents: tuple[tuple[int, ...], ...] | ParentSets
     rule: CandidateRule | None = None
+
+    @cached_property
+    def masks(self) -> Masks:
+        """uint64 (K, words): the parent sets as bit masks."""
+        if isinstance(self.parents, ParentSets):
+            return self.parents.masks
+        return masks_of(self.parents, self.n_variables)
+
+    @cached_property
+    def sizes(self) -> NDArray[np.int64]:
+        """int64 (K,): the number of parents of every candidate."""
+        return set_sizes(self.masks)
 
     @cached_property
     def offsets(self) -> NDArray[np.int64]:
@@ -87,27 +102,28 @@ class CandidateSets:
     @property
     def max_parents(self) -> int:
         """Size of the largest candidate."""
-        return max((len(p) for p in self.parents), default=0)
+        return int(self.sizes.max(initial=0))
 
     @cached_property
     def is_class_restricted(self) -> bool:
         """Whether every feature's non-empty candidate contains the class."""
-        return all(
-            i == 0 or not p or p[0] == 0 for i, p in zip(self.child, self.parents, strict=True)
-        )
+        has_class = (self.masks[:, 0] & np.uint64(1)) == 1
+        return bool(((self.child == 0) | (self.sizes == 0) | has_class).all())
 
     def group(self, variable: int) -> range:
         """Flat indices of the candidates of ``variable``."""
         return range(int(self.offsets[variable]), int(self.offsets[variable + 1]))
 
-    @cached_property
-    def _lookup(self) -> dict[tuple[int, tuple[int, ...]], int]:
-        pairs = zip(self.child, self.parents, strict=True)
-        return {(int(i), p): k for k, (i, p) in enumerate(pairs)}
-
     def index(self, variable: int, parents: Sequence[int]) -> int:
         """Flat index of a candidate; ``KeyError`` if it is not one."""
-        return self._lookup[(int(variable), tuple(sorted(int(p) for p in parents)))]
+        child, members = int(variable), tuple(sorted(int(p) for p in parents))
+        if 0 <= child < self.n_variables and all(0 <= p < self.n_variables for p in members):
+            group = self.group(child)
+            same = self.masks[group.start : group.stop] == masks_of([members], self.n_variables)
+            found = np.flatnonzero(same.all(axis=1))
+            if len(found):
+                return group.start + int(found[0])
+        raise KeyError((child, members))
 
     def selection(self, structure: Structure) -> NDArray[np.int64]:
         """Flat index of the candidate that ``structure`` chooses for each variable."""
@@ -140,8 +156,17 @@ class CandidateSets:
 
     def keep(self, mask: NDArray[np.bool_]) -> CandidateSets:
         """The candidates where ``mask`` is true."""
-        parents = tuple(p for p, kept in zip(self.parents, mask, strict=True) if kept)
+        parents: tuple[tuple[int, ...], ...] | ParentSets
+        if isinstance(self.parents, ParentSets):
+            parents = ParentSets(self.masks[mask])
+        else:
+            parents = tuple(p for p, kept in zip(self.parents, mask, strict=True) if kept)
         return CandidateSets(self.n_variables, self.child[mask], parents, self.rule)
+
+    def places_in(self, other: CandidateSets) -> NDArray[np.int64]:
+        """Flat index of every candidate in another list, -1 where it has none."""
+        own, others = (np.column_stack([c.child.astype(np.uint64), c.masks]) for c in (self, other))
+        return SetTable(others).find(own)
 
 
 def count_candidates(
@@ -209,7 +234,7 @@ def enumerate_candidates(
             f"parent sets, more than {MAX_CANDIDATES}; reduce max_parents or drop features"
         )
     called = [str(i) for i in range(n_variables)] if names is None else list(names)
-    _check_arcs(required, forbidden, called)
+    check_arcs(required, forbidden, called)
     rule = CandidateRule(
         max_parents,
         class_restricted,
@@ -233,15 +258,21 @@ def _candidates_of(i: int, rule: CandidateRule, names: Sequence[str]) -> list[tu
     every = _parent_sets(i, len(names), rule, must)
     kept = [s for s in every if must.issubset(s) and must_not.isdisjoint(s)]
     if not kept:
-        needed, refused = (
-            ", ".join(names[p] for p in sorted(parents)) or "none" for parents in (must, must_not)
-        )
-        raise InputError(
-            f"variable {names[i]} has no candidate parent set left: required parents: {needed}; "
-            f"forbidden parents: {refused}; max_parents={rule.max_parents}"
-            + (", and sets of features must contain the class" if rule.class_restricted else "")
-        )
+        refuse_without_candidates(i, rule, names)
     return kept
+
+
+def refuse_without_candidates(i: int, rule: CandidateRule, names: Sequence[str]) -> NoReturn:
+    """Say why a variable has no candidate parent set."""
+    arcs = (rule.required, rule.forbidden)
+    needed, refused = (
+        ", ".join(names[p] for p, c in sorted(own) if c == i) or "none" for own in arcs
+    )
+    raise InputError(
+        f"variable {names[i]} has no candidate parent set left: required parents: {needed}; "
+        f"forbidden parents: {refused}; max_parents={rule.max_parents}"
+        + (", and sets of features must contain the class" if rule.class_restricted else "")
+    )
 
 
 def _parent_sets(
@@ -295,9 +326,7 @@ def arcs_not_allowed(n_variables: int, allowed: Collection[Arc]) -> tuple[Arc, .
     return tuple(arc for arc in pairs if arc not in kept)
 
 
-def _check_arcs(
-    required: Collection[Arc], forbidden: Collection[Arc], names: Sequence[str]
-) -> None:
+def check_arcs(required: Collection[Arc], forbidden: Collection[Arc], names: Sequence[str]) -> None:
     """Refuse arcs out of range, contradictions and required cycles."""
     for label, arcs in (("required", required), ("forbidden", forbidden)):
         for arc in arcs:

@@ -47,6 +47,7 @@ from scipy import sparse
 
 from marginbn.exceptions import InputError
 from marginbn.problem.candidates import CandidateSets
+from marginbn.problem.masks import members_of
 from marginbn.problem.problem import StructureProblem
 from marginbn.problem.structure import topological_order
 
@@ -120,7 +121,7 @@ class MILP:
 def count_nonzeros(problem: StructureProblem) -> int:
     """An upper bound on the nonzeros of the matrix, without building it."""
     n, candidates = problem.n_variables, problem.candidates
-    order = 2 * n * (n - 1) + sum(len(p) for p in candidates.parents)
+    order = 2 * n * (n - 1) + int(candidates.sizes.sum())
     return candidates.n_candidates + order + problem.n_rows * (candidates.n_candidates + 1)
 
 
@@ -220,8 +221,8 @@ def _columns_with_margins(problem: StructureProblem) -> NDArray[np.int64]:
     """Candidates that depend on the class; the factor of any other cancels in every margin."""
     if problem.margins is None:
         return np.zeros(0, dtype=np.int64)
-    pairs = zip(problem.candidates.child, problem.candidates.parents, strict=True)
-    return np.flatnonzero([child == 0 or 0 in parents for child, parents in pairs])
+    has_class = (problem.candidates.masks[:, 0] & np.uint64(1)) == 1
+    return np.flatnonzero((problem.candidates.child == 0) | has_class)
 
 
 def _fill_margins(
@@ -282,8 +283,7 @@ def _pair_index(tail: NDArray[np.int64], head: NDArray[np.int64], n: int) -> NDA
 
 def _memberships(candidates: CandidateSets) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Every (parent, candidate) pair where the parent is in the candidate's set."""
-    sizes = np.array([len(p) for p in candidates.parents], dtype=np.int64)
-    parent = np.array([v for p in candidates.parents for v in p], dtype=np.int64)
+    parent, sizes = members_of(candidates.masks)
     return parent, np.repeat(np.arange(candidates.n_candidates, dtype=np.int64), sizes)
 
 

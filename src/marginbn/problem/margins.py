@@ -65,13 +65,23 @@ def estimate_log_tables(
 
 MarginKind = Literal["multiclass", "binary"]
 
+SMALL_TABLE, KEPT_TABLES = 16_000, 512
+"""Bytes of a table that is kept for the next look, and how many are."""
+
 
 def multiclass_table(
     data: EncodedData, child: int, parents: Sequence[int], smoothing: float
 ) -> NDArray[np.float64]:
     """s_k of the soft margin, shape (joint states of the features, n_classes)."""
-    counts = contingency(data, (*parents, child))
-    return _class_last(smoothed_log_table(counts, smoothing), (*parents, child), data)
+    axes = (*parents, child)
+    return _multiclass_scores(contingency(data, axes), axes, data, smoothing)
+
+
+def _multiclass_scores(
+    counts: NDArray[np.float64], axes: tuple[int, ...], data: EncodedData, smoothing: float
+) -> NDArray[np.float64]:
+    """The same from the counts over ``axes``, child last."""
+    return _class_last(smoothed_log_table(counts, smoothing), axes, data)
 
 
 def binary_table(
@@ -82,13 +92,31 @@ def binary_table(
     if 0 not in axes:
         arities = [int(data.arities[v]) for v in axes]
         return np.zeros((int(np.prod(arities)), data.n_classes))
-    counts = contingency(data, axes)
+    return _binary_scores(contingency(data, axes), axes, data, smoothing)
+
+
+def _binary_scores(
+    counts: NDArray[np.float64], axes: tuple[int, ...], data: EncodedData, smoothing: float
+) -> NDArray[np.float64]:
+    """The same from the counts over ``axes``, child last and the class among them."""
     rest = _sum_of_others(counts, axes.index(0))
-    if child == 0:  # P(C = 1 | S): two states after merging the other classes
+    if axes[-1] == 0:  # P(C = 1 | S): two states after merging the other classes
         odds = np.log(_smoothed(counts, smoothing)) - np.log(_smoothed(rest, smoothing))
     else:
         odds = smoothed_log_table(counts, smoothing) - smoothed_log_table(rest, smoothing)
     return _class_last(odds, axes, data)
+
+
+def counts_over(
+    by_state: NDArray[np.float64], axes: tuple[int, ...], data: EncodedData
+) -> NDArray[np.float64]:
+    """Counts (joint states of the features in index order, class) as an array over ``axes``, which
+    name the class too.
+    """
+    features = sorted(v for v in axes if v != 0)
+    shape = [*(int(data.arities[v]) for v in features), data.n_classes]
+    order = [*features, 0]
+    return np.transpose(by_state.reshape(shape), [order.index(v) for v in axes])
 
 
 def _sum_of_others(counts: NDArray[np.float64], axis: int) -> NDArray[np.float64]:
@@ -129,8 +157,10 @@ class MarginRows:
     derived: dict[type, Any] = field(default_factory=dict, init=False, repr=False)
     """What a solver has made of the rows, by type: problems that differ in gamma share it."""
 
+    _kept: dict[int, NDArray[np.float64]] = field(default_factory=dict, init=False, repr=False)
+
     def __getstate__(self) -> dict[str, Any]:
-        return self.__dict__ | {"derived": {}}  # large, and quickly made again
+        return self.__dict__ | {"derived": {}, "_kept": {}}  # large, and quickly made again
 
     @property
     def n_samples(self) -> int:
@@ -166,10 +196,27 @@ class MarginRows:
         return int(self.candidates.child[k]), self.candidates.parents[k]
 
     def table(self, k: int) -> NDArray[np.float64]:
-        """s_k, the class-score table of candidate k."""
+        """s_k, the class-score table of candidate k; small ones of late are kept."""
+        kept = self._kept.get(k)
+        if kept is not None:
+            return kept
         child, parents = self._family(k)
         make = binary_table if self.kind == "binary" else multiclass_table
-        return make(self.data, child, parents, self.smoothing)
+        made = make(self.data, child, parents, self.smoothing)
+        if made.nbytes <= SMALL_TABLE:
+            if len(self._kept) >= KEPT_TABLES:
+                self._kept.clear()
+            self._kept[k] = made
+        return made
+
+    def table_from_counts(self, k: int, by_state: NDArray[np.float64]) -> NDArray[np.float64]:
+        """The same from the counts (joint states of its features in index order, class), for a
+        candidate whose family has the class.
+        """
+        child, parents = self._family(k)
+        axes = (*parents, child)
+        make = _binary_scores if self.kind == "binary" else _multiclass_scores
+        return make(counts_over(by_state, axes, self.data), axes, self.data, self.smoothing)
 
     def features(self, k: int) -> list[int]:
         """Features whose joint state indexes the rows of :meth:`table`."""

@@ -21,7 +21,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from itertools import combinations
+from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,6 +29,7 @@ from numpy.typing import NDArray
 from marginbn.data.encode import EncodedData, Variable, check_joint_states
 from marginbn.exceptions import InputError
 from marginbn.problem.candidates import CandidateSets, count_candidates
+from marginbn.problem.dominance import dominated_sets
 from marginbn.problem.margins import MarginKind, MarginRows
 from marginbn.problem.residuals import ResidualScore
 from marginbn.problem.scores import LocalScore, scores_with_errors
@@ -201,7 +202,7 @@ def margin_problem(
         raise InputError(f"margin must be 'multiclass' or 'binary', got {margin!r}")
     if not (smoothing > 0 and math.isfinite(smoothing)):
         raise InputError(f"smoothing must be a positive number, got {smoothing}")
-    _check_match(data, candidates)
+    check_match(data, candidates.n_variables)
     if data.n_classes < 2:
         raise InputError("margins need at least two classes; the data has a single one")
     merged = data.merged()
@@ -221,7 +222,7 @@ def linear_problem(
     data: EncodedData, candidates: CandidateSets, score: LocalScore
 ) -> StructureProblem:
     """Decomposable score: no margin rows. There is an example in :class:`StructureProblem`."""
-    _check_match(data, candidates)
+    check_match(data, candidates.n_variables)
     merged = data.merged()
     linear, errors = scores_with_errors(merged, candidates, score)
     return StructureProblem(
@@ -233,14 +234,14 @@ def linear_problem(
     )
 
 
-def _check_match(data: EncodedData, candidates: CandidateSets) -> None:
+def check_match(data: EncodedData, n_variables: int) -> None:
     """Refuse data without rows, and candidates that were made for other variables."""
     if data.n_samples == 0:
         raise InputError("the data has no rows; a structure can be learned from one row or more")
-    if data.n_variables != candidates.n_variables:
+    if data.n_variables != n_variables:
         raise InputError(
             f"candidates must be over the {data.n_variables} variables of the data, "
-            f"got candidates over {candidates.n_variables}"
+            f"got candidates over {n_variables}"
         )
 
 
@@ -264,28 +265,12 @@ def drop_dominated(problem: StructureProblem) -> StructureProblem:
     """
     if not problem.is_linear:
         return problem
-    keep = np.ones(problem.candidates.n_candidates, dtype=bool)
-    for variable in range(problem.n_variables):
-        best: dict[tuple[int, ...], float] = {}  # best score over kept subsets of each set
-        for k in problem.candidates.group(variable):
-            parents = problem.candidates.parents[k]
-            below = _best_below(parents, best)
-            keep[k] = problem.linear[k] > below
-            best[parents] = max(below, float(problem.linear[k]))
+    masks, offsets = problem.candidates.masks, problem.candidates.offsets.tolist()
+    groups = [slice(first, last) for first, last in pairwise(offsets)]
+    keep = ~np.concatenate([dominated_sets(masks[g], problem.linear[g]) for g in groups])
+    if keep.all():
+        return problem
     return replace(problem, candidates=problem.candidates.keep(keep), linear=problem.linear[keep])
-
-
-def _best_below(parents: tuple[int, ...], best: dict[tuple[int, ...], float]) -> float:
-    """Best score among the listed proper subsets of ``parents``.
-
-    Under the class restriction a set without the class is no candidate unless empty, so all
-    subsets are looked up, not only those with one parent less.
-    """
-    below = -math.inf
-    for size in range(len(parents)):
-        for subset in combinations(parents, size):
-            below = max(below, best.get(subset, -math.inf))
-    return below
 
 
 @dataclass(frozen=True)
@@ -304,6 +289,9 @@ class ProblemSize:
     n_candidates: int
     n_margin_rows: int
     dense_bytes: int
+    n_classes: int = 2
+    table_cells: int = 0
+    """Of the look-up tables of all candidates with the class."""
 
     @property
     def dense_megabytes(self) -> float:
@@ -337,4 +325,24 @@ def estimate_size(
         n_constant=len(data.constant),
     )
     rows = n_samples * max(rivals, 0)
-    return ProblemSize(data.n_variables, n_samples, n_candidates, rows, 8 * rows * n_candidates)
+    return ProblemSize(
+        data.n_variables,
+        n_samples,
+        n_candidates,
+        rows,
+        8 * rows * n_candidates,
+        data.n_classes,
+        count_table_cells(data, max_parents),
+    )
+
+
+def count_table_cells(data: EncodedData, max_parents: int) -> int:
+    """Cells of the look-up tables of all candidates with the class and at most two parents.
+
+    A feature alone is in two families with the class (as its child and as its parent), a pair of
+    features in three.
+    """
+    arities = [int(arity) for arity in data.arities[1:]]
+    total = sum(arities)
+    pairs = (total**2 - sum(arity**2 for arity in arities)) // 2 if max_parents > 1 else 0
+    return data.n_classes * (1 + 2 * total + 3 * pairs)

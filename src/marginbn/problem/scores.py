@@ -242,7 +242,7 @@ def scores_with_errors(
 
     The formula of a user is taken at its word: its error is zero.
     """
-    roundings = ROUNDINGS + (0.0 if _counts_are_exact(data) else 2.0 * data.n_samples)
+    roundings = ROUNDINGS + (0.0 if counts_are_exact(data) else 2.0 * data.n_samples)
     values, errors = np.zeros((2, candidates.n_candidates))
     for k in range(candidates.n_candidates):
         values[k], size = _with_size(score, _table(data, candidates, k), data.total_weight)
@@ -250,7 +250,7 @@ def scores_with_errors(
     return values, errors
 
 
-def _counts_are_exact(data: EncodedData) -> bool:
+def counts_are_exact(data: EncodedData) -> bool:
     """Whether sums of weights have no rounding: all are multiples of a power of two that goes less
     than 2^53 times into the total.
     """

@@ -13,7 +13,12 @@ from numpy.typing import NDArray
 
 from marginbn.data.encode import EncodedData
 from marginbn.exceptions import InputError
-from marginbn.problem.candidates import CandidateSets, enumerate_candidates
+from marginbn.problem.candidates import (
+    CandidateRule,
+    CandidateSets,
+    count_candidates,
+    enumerate_candidates,
+)
 from marginbn.problem.problem import StructureProblem, drop_dominated
 from marginbn.problem.residuals import ResidualScore, residual_gain
 from marginbn.problem.scores import SCORES
@@ -79,7 +84,7 @@ def define_candidates(problem: StructureProblem) -> tuple[Candidates, NDArray[np
     dominates, and calls nothing constant that has several states; everything else is listed.
     """
     own = problem.candidates
-    if own.rule is not None and all(problem.variables[v].arity == 1 for v in own.rule.constant):
+    if own.rule is not None and _is_short(own.rule, problem):
         full = enumerate_candidates(
             own.n_variables,
             own.rule.max_parents,
@@ -88,7 +93,7 @@ def define_candidates(problem: StructureProblem) -> tuple[Candidates, NDArray[np
             forbidden=own.rule.forbidden,
             constant=own.rule.constant,
         )
-        places = _places(own, full)
+        places = own.places_in(full)
         dropped = np.ones(full.n_candidates, dtype=bool)
         dropped[places] = False
         if not dropped.any():
@@ -99,9 +104,17 @@ def define_candidates(problem: StructureProblem) -> tuple[Candidates, NDArray[np
     return Candidates(None, listed, np.zeros(0, dtype=bool)), np.arange(own.n_candidates)
 
 
-def _places(own: CandidateSets, full: CandidateSets) -> NDArray[np.int64]:
-    pairs = zip(own.child, own.parents, strict=True)
-    return np.array([full.index(int(child), parents) for child, parents in pairs], dtype=np.int64)
+LONGEST_RULE = 2_000_000
+"""Candidates that a checker is asked to enumerate; of more, those that matter are listed."""
+
+
+def _is_short(rule: CandidateRule, problem: StructureProblem) -> bool:
+    """Whether a checker can enumerate what a rule describes, and would call the same constant."""
+    whole = count_candidates(
+        problem.n_variables, rule.max_parents, class_restricted=rule.class_restricted
+    )
+    constant = all(problem.variables[v].arity == 1 for v in rule.constant)
+    return constant and whole <= LONGEST_RULE
 
 
 def _have_subsets(full: CandidateSets, dropped: NDArray[np.bool_]) -> bool:
@@ -146,9 +159,7 @@ class Definition:
         dropped = self.candidates.dropped.copy()
         if len(dropped) == 0:
             dropped = np.zeros(own.n_candidates, dtype=bool)
-        pairs = set(zip(kept.child.tolist(), kept.parents, strict=True))
-        for k, pair in enumerate(zip(own.child.tolist(), own.parents, strict=True)):
-            dropped[self.numbers[k]] = pair not in pairs
+        dropped[self.numbers] = own.places_in(kept) < 0
         return replace(self, candidates=replace(self.candidates, dropped=dropped))
 
     @property

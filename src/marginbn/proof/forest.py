@@ -158,7 +158,7 @@ class ForestRelaxation(Relaxation):
         if self.inst.weights.size == 0:
             value = maximise(self.inst, self.box, self.inst.linear, self.oracle)[0]
             return Visit(float(value), Proof())
-        chosen = self.inst.columns[records.columns_of(vertex)]
+        chosen = self.inst.columns[records.columns_of(self.inst, vertex)]
         margins = chosen.sum(axis=0).reshape(-1, self._n_rivals)
         majorant = self._majorant(record.exact_shares(margins, self.inst.gamma), 1)
         return Visit(majorant.bound, majorant.proof)
@@ -308,6 +308,6 @@ class ForestRelaxation(Relaxation):
             return EDGE, 0, i + 1
         if kind == gains.MEMBER:
             return ARC, 0, i + 1
-        column = records.column_of(n, n if kind == gains.NONE else i, j)
+        column = records.column_of(self.inst, n if kind == gains.NONE else i, j)
         assert kind in (gains.NONE, gains.SLOT)
         return CANDIDATE, int(self._numbers[self.encoding.candidate_of[column]])

@@ -68,9 +68,7 @@ class _Enumeration:
         self._problem = problem
         self._run = run
         self._order = [int(v) for v in np.argsort(sizes, kind="stable")]
-        self._masks = np.array(
-            [sum(1 << v for v in parents) for parents in candidates.parents], dtype=np.int64
-        )
+        self._masks = candidates.masks[:, 0].astype(np.int64)
         margins = problem.margins
         shape = (candidates.n_candidates, 0, 0)
         self._margins = np.zeros(shape) if margins is None else margins.dense()

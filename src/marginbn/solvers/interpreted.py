@@ -34,8 +34,8 @@ PATIENCE = 15.0
 that.
 """
 
-SHARE = 0.5
-"""The same as a part of a time limit."""
+SHARE = 0.8
+"""The same as a part of a time limit: machine code does more in the rest."""
 
 
 class Mode(threading.local):

@@ -5,11 +5,12 @@ open nodes. Without one, :data:`SHARE` of what the machine has left is the limit
 what coefficients and scratch leave over; when their store is full the search goes depth first.
 
 *Branch and bound.* Per margin row the scratch of a worker holds some numbers, per open node a store
-holds the box and the family's majorant and vertices. All coefficients are held once, in memory or,
-where they are too large for it, in a temporary file of which the system keeps what fits; those of
-the rows that matter (``branch_bound/rows.py``) are held four times (by row and by column, for
-bounds and for the local search). A worker also holds their margins at every structure of its
-relaxed solution.
+holds the box and the family's majorant and vertices. All coefficients are held once; those of the
+rows that matter (``branch_bound/rows.py``) four times (by row and by column, for bounds and for the
+local search), and twice more while a new choice is made. With one row per sample nearly all may
+matter, with many rivals few do. A worker also holds their margins at every structure of its relaxed
+solution. Where all this is too much there are codes and tables, and the coefficients of as many
+groups (``branch_bound/row_groups.py``) as there is room for.
 
 *Branch and cut.* Linear programmes grow with the candidates and with the samples near a kink; both
 have an allowance per candidate and per margin row, for every worker. The margin matrix, which
@@ -31,7 +32,7 @@ import psutil
 
 from marginbn.exceptions import InputError, ProblemTooLargeError
 from marginbn.problem.formulation import count_nonzeros
-from marginbn.problem.problem import ProblemSize, StructureProblem
+from marginbn.problem.problem import ProblemSize, StructureProblem, count_table_cells
 
 SHARE = 0.8
 """Part of the memory left on the machine that a solve without a limit may take."""
@@ -139,24 +140,41 @@ def margin_needs(problem: StructureProblem) -> Needs:
     return Needs(needed, needed)
 
 
-LARGEST_TABLES = 1_500_000_000
-"""Of dynamic programming: 23 variables need 1.0 GB, 24 would need 2.1 GB."""
+TABLE_BYTES, TRACE_BYTES = 17, 9
+"""Of dynamic programming: a place of a table, and what is kept of a set for the way back."""
 
 
-def table_bytes(n_variables: int) -> int:
-    """Tables over all subsets: local scores, best scores, subsets by size and scratch."""
-    subsets: int = 2**n_variables
-    return 4 * n_variables * subsets + 25 * subsets
+FEW_VARIABLES = 31
+"""Up to so many dynamic programming is the first choice for decomposable scores."""
+
+
+def list_bytes(n_candidates: int) -> int:
+    """Sorted lists of parent sets, and what else a solve takes whatever the problem."""
+    return 16_000_000 + 48 * n_candidates
+
+
+def layer_bytes(n_variables: int) -> int:
+    """Dynamic programming if no set of variables is left out: two layers, one of them as a table
+    that grows, and the way back.
+    """
+    widest = math.comb(n_variables, n_variables // 2)
+    return int(7 * TABLE_BYTES * widest + TRACE_BYTES * 2**n_variables)
 
 
 @dataclass(frozen=True)
 class Division:
-    """Bytes for coefficients in memory, for columns kept where these are not, for open nodes."""
+    """Bytes for coefficients in memory, for columns kept where these are not, for open nodes, and
+    for the coefficients of rows and groups that boxes are bounded with.
+    """
 
     dense: int
     cache: int
     tree: int
+    rows: int = 0
 
+
+LARGEST_ARITY = 2**16
+"""States of a feature that a code of branch and bound has room for."""
 
 KEPT_VERTICES = 40
 """Vertices that the children of a node inherit in branch and bound."""
@@ -169,29 +187,73 @@ class BranchBoundShape:
     n_features: int
     n_class_sets: int
     n_rows: int
+    n_samples: int = 0
+    n_classes: int = 2
+    table_cells: int = 0
+    has_arcs: bool = True
+    """Whether features may have features as parents."""
+    has_codes: bool = True
+    """Whether every state has room in a code."""
 
     BASE: ClassVar = 16_000_000
     """Whatever else a solve takes: tables of one candidate, look-up structures, local search."""
 
-    SMALLEST_STORE: ClassVar = 3072
-    """Places of a worker that searches depth first; see ``branch_bound/workers.py``."""
+    LARGEST_SMALL_STORE: ClassVar = 400_000_000
+    MOST_PLACES, FEWEST_PLACES = 3072, 48
+    """Places of a worker that searches depth first: as many as the first fit into this size, within
+    these limits; see ``branch_bound/workers.py``.
+    """
 
-    LARGEST_DENSE: ClassVar = 2_500_000_000
-    """Coefficients held in memory where no limit says otherwise; more goes to a temporary file."""
+    LARGEST_DENSE: ClassVar = 400_000_000
+    """Coefficients of one row per sample that are written out: making and copying more takes longer
+    than groups do. Of several rows, most of which never matter, up to four times as much.
+    """
 
     LARGEST_TREE: ClassVar = 4_000_000_000
     """Open nodes of all workers where no limit says otherwise: a million with 57 features."""
 
+    LARGEST_ROWS: ClassVar = 800_000_000
+    """Coefficients of groups and samples where no limit says otherwise."""
+
+    SMALLEST_ROWS: ClassVar = 64_000_000
+    FEWEST_GROUPS: ClassVar = 32
+    """The same at the least."""
+
+    COPIES: ClassVar = 6
+    """Of the coefficients of rows that matter."""
+
+    COUNTS: ClassVar = 40_000_000
+    """Counts from which tables are made."""
+
     @classmethod
     def of(cls, problem: StructureProblem) -> BranchBoundShape:
         """Sizes of a problem."""
-        candidates = problem.candidates
-        return cls(candidates.n_variables - 1, len(candidates.group(0)), problem.n_rows)
+        candidates, margins = problem.candidates, problem.margins
+        n, n_sets = candidates.n_variables - 1, len(candidates.group(0))
+        has_arcs = candidates.max_parents > 1
+        if margins is None:
+            return cls(n, n_sets, 0, has_arcs=has_arcs)
+        data = margins.data
+        return cls(
+            n,
+            n_sets,
+            problem.n_rows,
+            problem.n_samples,
+            data.n_classes,
+            count_table_cells(data, candidates.max_parents),
+            has_arcs,
+            bool((data.arities <= LARGEST_ARITY).all()),
+        )
 
     @property
     def n_columns(self) -> int:
         """Columns of the coefficients."""
-        return self.n_features * (self.n_features + 2) + self.n_class_sets
+        return self.n_features * (self.n_features * self.has_arcs + 2) + self.n_class_sets
+
+    @property
+    def rivals(self) -> int:
+        """Rows per sample."""
+        return max(1, self.n_rows // max(self.n_samples, 1))
 
     @property
     def coefficients(self) -> int:
@@ -199,33 +261,94 @@ class BranchBoundShape:
         return 8 * self.n_rows * self.n_columns
 
     @property
+    def dense(self) -> int:
+        """Bytes of the coefficients and of their copies."""
+        copied = self.COPIES * self.coefficients + 8 * KEPT_VERTICES * self.n_rows
+        return self.coefficients + copied // min(self.rivals, 4)
+
+    @property
+    def coded(self) -> int:
+        """Bytes of codes, tables, sums by class, and what looking for groups to split takes."""
+        codes = 2 * (self.n_features + 1) * self.n_samples
+        tables = 8 * self.table_cells + min(8 * self.table_cells, self.COUNTS)
+        sums = 2 * 8 * self._first_groups * self.n_columns
+        return codes + tables + sums + 120 * self.n_samples + 3 * 8 * self.n_rows
+
+    @property
+    def _first_groups(self) -> int:
+        """Rows of one group per class."""
+        return self.n_classes * self.rivals
+
+    @property
+    def least_rows(self) -> int:
+        """Bytes for the coefficients of some groups and of a sample: with too few of them a proof
+        would take for ever.
+        """
+        rows = max(4 * self._first_groups, self.FEWEST_GROUPS)
+        return max(64 * rows * self.n_columns, self.SMALLEST_ROWS)
+
+    @property
     def scratch(self) -> int:
-        """Bytes that each worker needs besides its store: ten numbers per row and per column."""
-        return 10 * 8 * self.n_rows + 10 * 8 * self.n_columns
+        """Bytes that each worker needs besides its store: ten numbers per row and per column, and
+        some graphs.
+        """
+        graphs = 128 * self.n_features**2
+        return 10 * 8 * self.n_rows + 10 * 8 * self.n_columns + graphs
 
     @property
     def place(self) -> int:
         """Bytes of one open node with a family of its own."""
         n = self.n_features
-        box = (2 * n * n + 3 * n + self.n_class_sets) // 8 + 8
+        bits = n * (n * self.has_arcs + 2) + self.n_class_sets + n + n * n * self.has_arcs
         slot = 1 if n + 2 <= 256 else 2
-        return box + KEPT_VERTICES * (slot * (n + 2) + 4) + 112
+        return bits // 8 + 8 + KEPT_VERTICES * (slot * (n + 2) + 4) + 112
+
+    @property
+    def smallest_places(self) -> int:
+        """Places of the smallest store."""
+        fitting = self.LARGEST_SMALL_STORE // self.place
+        return max(self.FEWEST_PLACES, min(self.MOST_PLACES, fitting))
+
+    def _fixed(self, n_jobs: int) -> int:
+        """Bytes of everything but coefficients, codes and the part of stores that may be larger."""
+        return self.BASE + n_jobs * self.scratch
+
+    def _store(self, n_jobs: int) -> int:
+        return n_jobs * self.smallest_places * self.place
+
+    @property
+    def is_dense(self) -> bool:
+        """Whether coefficients are written out where there is memory for them."""
+        limit = self.LARGEST_DENSE * min(self.rivals, 4)
+        return self.coefficients <= limit or not self.has_codes
 
     def needs(self, n_jobs: int = 1) -> Needs:
-        """At the least, with the coefficients in a file; and with everything in memory."""
-        least = self.BASE + n_jobs * (self.scratch + self.SMALLEST_STORE * self.place)
-        return Needs(least, least + self.coefficients)
+        """At the least, with coefficients or without; and with as much as is of use."""
+        fixed = self._fixed(n_jobs) + self._store(n_jobs)
+        least = [self.dense] if self.is_dense else []
+        if self.has_codes:
+            least.append(self.coded + self.least_rows)
+        useful = self.dense if self.is_dense else self.coded + self.LARGEST_ROWS
+        return Needs(fixed + min(least), fixed + max(useful, min(least)))
 
     def divide(self, memory: Memory, n_jobs: int = 1) -> Division:
         """Divide what may be spent; without a limit never more than the largest sizes above, so
         that runs on machines with enough memory are the same.
         """
-        needs, has_limit = self.needs(n_jobs), memory.limit is not None
-        fixed = needs.least - n_jobs * self.SMALLEST_STORE * self.place
-        is_dense = has_limit or self.coefficients <= self.LARGEST_DENSE
-        dense = self.coefficients if is_dense and needs.full <= memory.spendable else 0
-        left = memory.spendable - fixed - dense
-        return Division(dense, 0, max(0, int(left if has_limit else min(left, self.LARGEST_TREE))))
+        fixed, has_limit = self._fixed(n_jobs), memory.limit is not None
+        left = memory.spendable - fixed
+        fits = self.is_dense and self.dense + self._store(n_jobs) <= left
+        if fits or not self.has_codes:
+            dense = self.coefficients if fits else 0
+            tree = left - (self.dense if fits else 0)
+            rows = 0
+        else:
+            dense, left = 0, left - self.coded
+            spare = max(0.0, left - self.least_rows - self._store(n_jobs))
+            rows = int(min(self.least_rows + spare / 2, max(self.LARGEST_ROWS, self.least_rows)))
+            tree = left - rows
+        tree = tree if has_limit else min(tree, self.LARGEST_TREE)
+        return Division(dense, 0, max(0, int(tree)), rows)
 
 
 @dataclass(frozen=True)
@@ -285,11 +408,14 @@ def estimate_needs(
     n = size.n_variables - 1
     if class_restricted and max_parents <= 2 and n > 0:
         n_class_sets = sum(math.comb(n, count) for count in range(max_parents + 1))
-        return BranchBoundShape(n, n_class_sets, size.n_margin_rows).needs(n_jobs)
-    if size.n_margin_rows == 0 and size.n_variables < 64:
-        tables = table_bytes(size.n_variables)
-        if tables <= LARGEST_TABLES:
-            return Needs(tables, tables)
+        samples = size.n_samples if size.n_margin_rows else 0
+        cells, classes = (size.table_cells, size.n_classes) if samples else (0, 2)
+        arcs = max_parents > 1
+        shape = BranchBoundShape(n, n_class_sets, size.n_margin_rows, samples, classes, cells, arcs)
+        return shape.needs(n_jobs)
+    if size.n_margin_rows == 0 and size.n_variables <= FEW_VARIABLES:
+        lists = list_bytes(size.n_candidates)
+        return Needs(lists, lists + layer_bytes(size.n_variables))
     return BranchCutShape(size.n_candidates, size.n_margin_rows).needs(n_jobs)
 
 
@@ -319,7 +445,7 @@ def refuse_if_confined(needed: int, purpose: str) -> None:
         raise ProblemTooLargeError(
             f"{purpose} takes {describe_bytes(needed)} of address space, and the limit of this "
             f"process leaves {describe_bytes(max(left, 0.0))}; raise it (ulimit -v) by "
-            f"{describe_bytes(needed - left)}, or use a solver without compiled code (dp, highs)"
+            f"{describe_bytes(needed - left)}, or use a solver without compiled code (highs)"
         )
 
 

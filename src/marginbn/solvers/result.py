@@ -39,6 +39,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from marginbn.exceptions import InputError, SolverError
+from marginbn.problem.masks import members_of
 from marginbn.problem.problem import StructureProblem
 from marginbn.problem.structure import Structure, is_acyclic
 
@@ -50,8 +51,7 @@ def fingerprint(problem: StructureProblem) -> str:
     """
     digest = hashlib.sha256(b"marginbn problem 1\0")
     candidates = problem.candidates
-    lengths = [len(parents) for parents in candidates.parents]
-    members = [parent for parents in candidates.parents for parent in parents]
+    members, lengths = members_of(candidates.masks)
     numbers = [candidates.n_variables, problem.n_samples, problem.n_rows]
     for integers in (numbers, candidates.child, lengths, members):
         _add(digest, np.asarray(integers, dtype="<i8"))

@@ -300,6 +300,10 @@ class Run:
     def poll(self) -> None:
         """Save if due; raise :class:`Stopped` if the callback or the clock says so."""
         self.save_if_due()
+        self.look()
+
+    def look(self) -> None:
+        """Raise :class:`Stopped` if the callback or the clock says so."""
         limit = self.limit
         if limit is not None:
             raise Stopped(limit)
@@ -388,6 +392,10 @@ class Solver:
     def can_solve(self, problem: StructureProblem) -> str | None:
         """``None`` if the solver can handle the problem, else the reason why not."""
         return None
+
+    def suits(self, problem: StructureProblem) -> bool:
+        """Whether it is a good choice for a problem that it can solve; others may be better."""
+        return True
 
     def needs(self, problem: StructureProblem, n_jobs: int = 1) -> Needs:
         """Memory that a solve takes."""

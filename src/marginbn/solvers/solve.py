@@ -38,7 +38,7 @@ _REGISTRY: dict[str, tuple[str, str, str]] = {
 _PACKAGES = {"highspy": '"highspy>=1.14,<1.15"', "pyscipopt": '"marginbn[scip]"'}
 
 AUTO_ORDER = ("branch_bound", "dp", "branch_cut")
-"""Solvers that ``"auto"`` tries, in this order: the first that can solve the problem does."""
+"""Solvers that ``"auto"`` tries, in this order: the first that suits the problem does."""
 
 
 def solver_names() -> tuple[str, ...]:
@@ -92,7 +92,7 @@ def choose_solver(
     for candidate in AUTO_ORDER:
         if candidate in available_solvers():
             solver = get_solver(candidate)
-            if solver.can_solve(problem) is None:
+            if solver.can_solve(problem) is None and solver.suits(problem):
                 try:
                     memory.refuse_if_too_large(candidate, solver.needs(problem, n_jobs))
                 except ProblemTooLargeError as error:

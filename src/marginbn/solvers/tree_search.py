@@ -39,6 +39,7 @@ from numpy.typing import NDArray
 
 from marginbn.exceptions import InputError
 from marginbn.problem.candidates import CandidateSets
+from marginbn.problem.masks import BITS
 from marginbn.problem.problem import StructureProblem
 from marginbn.solvers.checkpoint import Arrays, BrokenFileError, SearchState, warn_unused
 from marginbn.solvers.interpreted import MODE, is_slow
@@ -46,38 +47,38 @@ from marginbn.solvers.result import Status, relative_gap
 from marginbn.solvers.run import Run, Solver, Stopped, running
 
 Poll = Callable[[], None]
-Preference = Callable[[int], float]
-"""Worth of a candidate to :func:`feasible_selection`; ties go to the smaller index."""
 
 
 def feasible_selection(
-    candidates: CandidateSets, preference: Preference | None = None
+    candidates: CandidateSets, worth: NDArray[np.float64] | None = None
 ) -> NDArray[np.int64]:
-    """An acyclic selection; the smallest parent sets unless a preference is given.
+    """An acyclic selection; of candidates of largest ``worth`` (K,), or of the smallest ones.
+
+    Ties go to the smaller index.
 
     Raises
     ------
     InputError
         If no acyclic selection exists.
     """
-    worth = preference or (lambda k: -len(candidates.parents[k]))
+    value = -candidates.sizes.astype(np.float64) if worth is None else worth
     chosen = np.full(candidates.n_variables, -1, dtype=np.int64)
-    placed: set[int] = set()
+    placed = np.zeros(candidates.masks.shape[1], dtype=np.uint64)
     waiting = list(range(candidates.n_variables))
     while waiting:
         for variable in waiting:
-            open_to = [
-                k for k in candidates.group(variable) if placed.issuperset(candidates.parents[k])
-            ]
-            if open_to:
+            group = candidates.group(variable)
+            outside = candidates.masks[group.start : group.stop] & ~placed
+            open_to = group.start + np.flatnonzero((outside == 0).all(axis=1))
+            if len(open_to):
                 break
         else:
             raise InputError(
                 f"no acyclic structure can be made of the candidates: variables {waiting} wait "
                 "for one another; remove required or forbidden arcs, or raise max_parents"
             )
-        chosen[variable] = max(open_to, key=lambda k: (worth(k), -k))
-        placed.add(variable)
+        chosen[variable] = open_to[np.argmax(value[open_to])]
+        placed[variable // BITS] |= np.uint64(1 << variable % BITS)
         waiting.remove(variable)
     return chosen
 
@@ -89,10 +90,8 @@ def initial_selection(problem: StructureProblem) -> NDArray[np.int64]:
     margins the better of the smallest parent sets and the class as the only parent.
     """
     candidates, linear = problem.candidates, problem.linear
-
-    def worth(k: int) -> float:
-        return float(linear[k] if problem.is_linear else candidates.parents[k] == (0,))
-
+    only_class = (candidates.sizes == 1) & (candidates.masks[:, 0] == 1)
+    worth = linear if problem.is_linear else only_class.astype(np.float64)
     starts = (feasible_selection(candidates), feasible_selection(candidates, worth))
     return max(starts, key=problem.evaluate)
 

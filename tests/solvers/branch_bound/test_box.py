@@ -235,12 +235,27 @@ def test_both_sides_of_every_listed_object_are_smaller(seed: int) -> None:
             assert any((getattr(child, n) != getattr(case.box, n)).any() for n in names)
 
 
+def test_packing_without_arcs_is_lossless_and_smaller() -> None:
+    """Two slots per feature are kept where no feature may be another's parent."""
+    rng, n, n_sets = np.random.default_rng(0), 20, 21
+    words = np.zeros(words_per_box(n, n_sets, False), dtype=np.uint64)
+    assert words.size == 2 < words_per_box(n, n_sets, True)
+    box, copy = new_box(n, n_sets), new_box(n, n_sets)
+    for flags in (box.allowed[:, n:], box.classes, box.relevant):
+        flags[:] = rng.random(flags.shape) < 0.5
+    copy.allowed[:] = copy.edges[:] = True
+    pack_box(box, words)
+    unpack_box(words, copy)
+    for name in ("allowed", "classes", "edges", "relevant"):
+        assert np.array_equal(getattr(copy, name), getattr(box, name))
+
+
 @pytest.mark.parametrize("seed", range(40))
 def test_packing_is_lossless(seed: int) -> None:
     """A box survives its storage as bits, and ``contains`` agrees with the definition."""
     case = random_case(20000 + seed)
     n, n_sets = case.inst.n_features, case.inst.first.size
-    words = np.zeros(words_per_box(n, n_sets), dtype=np.uint64)
+    words = np.zeros(words_per_box(n, n_sets, True), dtype=np.uint64)
     pack_box(case.box, words)
     copy = new_box(n, n_sets)
     unpack_box(words, copy)

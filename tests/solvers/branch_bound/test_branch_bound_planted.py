@@ -21,9 +21,7 @@ from marginbn.datasets import load_folder_dataset
 from marginbn.problem.candidates import enumerate_candidates
 from marginbn.problem.margins import MarginKind
 from marginbn.problem.problem import StructureProblem, margin_problem
-from marginbn.solvers.branch_bound import BranchBoundSolver
 from marginbn.solvers.branch_bound.arrays import Encoding, encode
-from marginbn.solvers.branch_bound.engine import Search
 from marginbn.solvers.branch_bound.kernels.bound import EMPTY, PRUNED, Incumbent, bound_box
 from marginbn.solvers.branch_bound.kernels.box import fix_box, propagate
 from marginbn.solvers.branch_bound.kernels.climb import new_climber, search_from
@@ -44,11 +42,7 @@ from marginbn.solvers.branch_bound.kernels.sides import contains
 from marginbn.solvers.branch_bound.kernels.split import apply_split, choose_split
 from marginbn.solvers.branch_bound.rows import Reduction, with_all_rows
 from marginbn.solvers.branch_bound.schedule import settings_for
-from marginbn.solvers.branch_bound.workers import UNLIMITED
-from marginbn.solvers.result import Status
-from marginbn.solvers.run import Limits, Run
-from marginbn.solvers.solve import solve_structure
-from marginbn.solvers.tree_search import begin
+from marginbn.solvers.run import Limits
 from strategies import random_data
 
 NO_STOP = np.zeros(1, dtype=np.int64)
@@ -203,40 +197,6 @@ def test_planted_structures_survive_at_full_size(name: str, kind: MarginKind, p:
     problem = full_size(name, kind, p)
     for seed in range(6):
         follow(problem, seed, random_splits=seed % 3 == 2)
-
-
-FROZEN = [
-    ("german", 0.9, 0.5),
-    ("lymphography", 0.9, 1e-2),
-    ("crx", 0.6, 0.1),
-    ("australian", 0.9, 2.0),
-]
-
-
-@pytest.mark.slow
-@pytest.mark.filterwarnings("ignore")
-@pytest.mark.parametrize(("name", "p", "below"), FROZEN)
-def test_the_optimum_is_a_leaf_below_a_frozen_incumbent(name: str, p: float, below: float) -> None:
-    """With the incumbent held a little below the optimum, which no heuristic may find, the tree
-    ends with the optimum evaluated, and with no leaf above it.
-    """
-    problem = full_size(name, "multiclass", p)
-    best = solve_structure(problem, "branch_bound")
-    assert best.status is Status.OPTIMAL
-    run = Run(problem)
-    begin(run)
-    search = Search(run, BranchBoundSolver(heuristics=False))
-    search.open()
-    search.schedule.next_stop = UNLIMITED  # one batch, up to the next leaf
-    incumbent, constant = search.main.incumbent, search.encoding.constant
-    frozen, leaves, status = best.objective - constant - below, [-math.inf], None
-    while status is None:
-        leaves.append(float(incumbent.value[0]))
-        incumbent.value[0] = frozen
-        status = search.advance()
-    leaves.append(float(incumbent.value[0]))
-    assert status is Status.OPTIMAL
-    assert max(leaves) + constant == pytest.approx(best.objective, abs=1e-6 * best.objective)
 
 
 def full_size(name: str, kind: MarginKind, p: float) -> StructureProblem:

@@ -183,9 +183,9 @@ def test_objectives_equal_the_definition(seed: int) -> None:
 
 def test_magnitude_of_structures_by_hand() -> None:
     """G takes the largest slot of every feature and the largest class set."""
-    assert structure_magnitude(np.array([235.0, 101.0, 0.25, 7.0, 9.0]), 1) == 235 + 9
+    assert structure_magnitude(np.array([235.0, 101.0, 0.25, 7.0, 9.0]), 1, 2) == 235 + 9
     small = np.array([0.25, 0.5, 0.75, 0.625, 0.125])  # below one too, wherever they stand
-    assert structure_magnitude(small, 1) == 0.75 + 0.625
+    assert structure_magnitude(small, 1, 2) == 0.75 + 0.625
 
 
 @pytest.mark.parametrize("seed", range(20))
@@ -225,7 +225,7 @@ def test_a_majorant_with_its_allowance_covers_the_exact_one(seed: int) -> None:
         g += u[r] * inst.rows[r]
     scale = new_record(
         BoundState,
-        structure=structure_magnitude(inst.magnitude, n),
+        structure=structure_magnitude(inst.magnitude, n, inst.first.size),
         largest=inst.magnitude.max(),
         total_weight=inst.weights.sum(),
     )

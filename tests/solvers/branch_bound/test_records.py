@@ -6,9 +6,18 @@ from copy import copy
 from typing import NamedTuple
 
 import numpy as np
+import pytest
 from numba import njit
 
-from marginbn.solvers.branch_bound.kernels.records import column_of, columns_of, new_record
+from marginbn.solvers.branch_bound.arrays import encode
+from marginbn.solvers.branch_bound.kernels.records import (
+    column_of,
+    columns_of,
+    new_box,
+    new_record,
+    slot_column,
+)
+from problems import small_margin_problem
 
 
 class Purse:
@@ -50,11 +59,22 @@ def test_a_copy_of_a_record_is_its_own() -> None:
     assert (purse.coins, other.coins) == (3, 0)
 
 
-def test_columns_are_numbered_one_feature_after_the_other() -> None:
-    """n + 2 slots per feature, then the class sets."""
-    n = 3
-    numbers = [column_of(n, i, s) for i in range(n) for s in range(n + 2)]
-    assert [*numbers, column_of(n, n, 0)] == list(range(n * (n + 2) + 1))
-    vertex = np.array([1, 4, 3, 6])
-    expected = [column_of(n, i, s) for i, s in enumerate(vertex.tolist())]
-    assert columns_of(vertex).tolist() == expected
+@pytest.mark.parametrize("max_parents", [1, 2])
+def test_columns_are_numbered_one_feature_after_the_other(max_parents: int) -> None:
+    """The slots that exist, then the class sets: with one parent three per feature, not n + 3."""
+    problem = small_margin_problem(0, n_features=3, max_parents=max_parents)
+    encoding = encode(problem)
+    inst, n, skipped = encoding.instance, 3, 3 if max_parents == 1 else 0
+    numbers = [column_of(inst, i, s) for i in range(n) for s in range(skipped, n + 2)]
+    assert [*numbers, column_of(inst, n, 0)] == list(range(n * (n + 2 - skipped) + 1))
+    assert inst.linear.size == n * (n + 2 - skipped) + len(problem.candidates.group(0))
+    vertex = np.array([n, n + 1, n, 0])
+    expected = [column_of(inst, i, s) for i, s in enumerate(vertex.tolist())]
+    assert columns_of(inst, vertex).tolist() == expected
+    box = new_box(n, inst.first.size)
+    assert [slot_column(box, inst.linear, i, n) for i in range(n)] == [
+        column_of(inst, i, n) for i in range(n)
+    ]
+    selection = encoding.selection(vertex)
+    assert encoding.vertex(selection).tolist() == vertex.tolist()
+    assert encoding.slots.sum() == len(problem.candidates.child) - len(problem.candidates.group(0))

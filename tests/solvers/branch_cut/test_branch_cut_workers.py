@@ -184,7 +184,8 @@ def test_rows_made_by_several_threads_have_one_number_each(monkeypatch: pytest.M
         thread.join()
     assert all(own == answers[0] for own in answers)
     assert sorted(answers[0].values()) == list(range(2 * len(pairs))) == list(range(len(pool)))
-    assert len(pool.violations(np.zeros(problem.candidates.n_candidates))) == len(pairs)
+    lasting = pool.violations(np.zeros(problem.candidates.n_candidates)) > -np.inf
+    assert np.count_nonzero(lasting) == len(pairs)  # edges hold at some nodes only
 
 
 # ---------------------------------------------------------------------- the optimum

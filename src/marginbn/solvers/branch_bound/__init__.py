@@ -5,6 +5,9 @@ Importing this package is cheap; numba and the kernels are loaded when a solve s
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from typing import Literal
+
 from marginbn.problem.problem import StructureProblem
 from marginbn.solvers.interpreted import interpreting
 from marginbn.solvers.memory import LOADING, BranchBoundShape, Needs, refuse_if_confined
@@ -15,10 +18,13 @@ from marginbn.solvers.tree_search import Engine, SearchTree
 __all__ = ["BranchBoundSolver"]
 
 
+@dataclass(frozen=True)
 class BranchBoundSolver(Engine):
     """Branch and bound with Frank-Wolfe bounds (solver name ``"branch_bound"``)."""
 
     name = "branch_bound"
+    rows: Literal["auto", "all", "groups"] = "auto"
+    """Rows that boxes are bounded with (``groups.py``); the answer is for all rows in any case."""
 
     def can_solve(self, problem: StructureProblem) -> str | None:
         """None, or the reason why the problem is out of reach."""

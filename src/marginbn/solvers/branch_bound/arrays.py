@@ -14,6 +14,7 @@ from marginbn.problem.problem import StructureProblem
 from marginbn.solvers.branch_bound.kernels import records
 from marginbn.solvers.branch_bound.kernels.bound import structure_magnitude
 from marginbn.solvers.branch_bound.kernels.records import BoolArray, FloatArray, Instance, IntArray
+from marginbn.solvers.branch_bound.pair_tables import Coded, Poll, build_coded
 from marginbn.solvers.memory import BranchBoundShape
 
 
@@ -25,6 +26,8 @@ class Encoding:
     constant: float  # what the objective adds to the kernels' value (samples without rivals)
     candidate_of: IntArray  # (K,) candidate of every column, -1 where the column does not exist
     structure_magnitude: float  # see ``kernels/bound.py``
+    places: int  # of the smallest store of open nodes
+    coded: Coded | None = None  # codes and tables instead of coefficients
 
     @property
     def n_features(self) -> int:
@@ -34,29 +37,36 @@ class Encoding:
     @property
     def slots(self) -> BoolArray:
         """(n, n + 2): which slots exist."""
-        n = self.n_features
-        return np.ascontiguousarray(
-            self.candidate_of[: records.column_of(n, n, 0)].reshape(n, n + 2) >= 0
-        )
+        n, skipped = self.n_features, self.instance.skipped
+        slots = np.zeros((n, n + 2), dtype=np.bool_)
+        own = self.candidate_of[: records.column_of(self.instance, n, 0)] >= 0
+        slots[:, skipped:] = own.reshape(n, n + 2 - skipped)
+        return slots
 
     def vertex(self, selection: IntArray) -> IntArray:
         """A selection as a vertex."""
-        n = self.n_features
         column = np.empty(self.candidate_of.max() + 1, dtype=np.int64)  # of every candidate
         existing = np.flatnonzero(self.candidate_of >= 0)
         column[self.candidate_of[existing]] = existing
         columns = column[np.asarray(selection, dtype=np.int64)]
-        return np.roll(columns, -1) - records.columns_of(np.zeros(n + 1, dtype=np.int64))
+        nothing = np.zeros(self.n_features + 1, dtype=np.int64)
+        return np.roll(columns, -1) - records.columns_of(self.instance, nothing)
 
     def selection(self, vertex: IntArray) -> IntArray:
         """A vertex as a selection (class first)."""
-        return self.candidate_of[np.roll(records.columns_of(vertex), 1)]
+        return self.candidate_of[np.roll(records.columns_of(self.instance, vertex), 1)]
 
 
-def encode(problem: StructureProblem, dense_bytes: int | None = None) -> Encoding:
+def encode(
+    problem: StructureProblem,
+    dense_bytes: int | None = None,
+    threads: int = 0,
+    poll: Poll = lambda: None,
+) -> Encoding:
     """Arrays of a class-restricted problem with at most two parents per variable.
 
-    Coefficients beyond ``dense_bytes`` go to a temporary file.
+    Coefficients beyond ``dense_bytes`` go to a temporary file; with ``threads`` there are none, but
+    codes and tables. ``poll`` is called on the way and may raise.
     """
     candidate_of, first, second = _columns(problem)
     existing = np.flatnonzero(candidate_of >= 0)
@@ -66,16 +76,21 @@ def encode(problem: StructureProblem, dense_bytes: int | None = None) -> Encodin
     weights = problem.sample_weights if rivals else np.zeros(0)
     constant = 0.0 if rivals else float(problem.gamma * problem.sample_weights.sum())
     allowed = BranchBoundShape.LARGEST_DENSE if dense_bytes is None else dense_bytes
-    coefficients = _coefficients(problem, candidate_of, weights, allowed)
-    magnitude = np.abs(linear) + coefficients.magnitude
     n = problem.n_variables - 1
+    if threads and problem.margins is not None and weights.size:
+        coded = build_coded(problem.margins, candidate_of, weights, threads, poll)
+        columns, magnitude = np.zeros((candidate_of.size, 0)), np.abs(linear) + coded.magnitude
+    else:
+        coded = None
+        made = _coefficients(problem, candidate_of, weights, allowed, poll)
+        columns, magnitude = made.columns, np.abs(linear) + made.magnitude
     instance = Instance(
         n,
         float(problem.gamma) if weights.size else 1.0,
         0.0,
         0.0,
-        np.zeros((coefficients.columns.shape[1], 0)),
-        coefficients.columns,
+        np.zeros((weights.size * rivals, 0)),
+        columns,
         linear,
         magnitude,
         np.array(weights, dtype=np.float64),  # read-only arrays would be another type to numba
@@ -83,8 +98,23 @@ def encode(problem: StructureProblem, dense_bytes: int | None = None) -> Encodin
         first,
         second,
         problem.scale,
+        _skipped(problem),
     )
-    return Encoding(instance, constant, candidate_of, structure_magnitude(magnitude, n))
+    if coded is not None and problem.margins is not None:
+        instance = instance._replace(
+            n_classes=problem.margins.data.n_classes,
+            codes=coded.codes,
+            tables=coded.tables,
+            keys=coded.keys,
+        )
+    return Encoding(
+        instance,
+        constant,
+        candidate_of,
+        structure_magnitude(magnitude, n, first.size),
+        BranchBoundShape.of(problem).smallest_places,
+        coded,
+    )
 
 
 @dataclass(frozen=True)
@@ -96,7 +126,11 @@ class Coefficients:
 
 
 def _coefficients(
-    problem: StructureProblem, candidate_of: IntArray, weights: FloatArray, dense_bytes: int
+    problem: StructureProblem,
+    candidate_of: IntArray,
+    weights: FloatArray,
+    dense_bytes: int,
+    poll: Poll,
 ) -> Coefficients:
     """The coefficients; they stay with the margin rows, for the next problem with another gamma."""
     margins = problem.margins
@@ -106,19 +140,24 @@ def _coefficients(
     kept: Coefficients | None = margins.derived.get(Coefficients)
     is_usual = problem.weights is margins.data.weights and problem.candidates is margins.candidates
     if kept is None or not is_usual:
-        kept = build_coefficients(margins, candidate_of, weights, dense_bytes)
+        kept = build_coefficients(margins, candidate_of, weights, dense_bytes, poll)
     if is_usual:
         margins.derived[Coefficients] = kept
     return kept
 
 
 def build_coefficients(
-    margins: MarginRows, candidate_of: IntArray, weights: FloatArray, dense_bytes: int
+    margins: MarginRows,
+    candidate_of: IntArray,
+    weights: FloatArray,
+    dense_bytes: int,
+    poll: Poll = lambda: None,
 ) -> Coefficients:
     """Every coefficient, column by column from look-up tables; nothing is held twice."""
     columns = _zeros(candidate_of.size, weights.size * margins.n_rivals, dense_bytes)
     magnitude = np.zeros(candidate_of.size)
     for v in np.flatnonzero(candidate_of >= 0):
+        poll()
         table, samples = margins.lookup(int(candidate_of[v]))
         place = columns[v].reshape(weights.size, margins.n_rivals)
         np.take(table, samples, axis=0, out=place, mode="clip")  # other modes copy once more
@@ -157,19 +196,28 @@ def _columns(problem: StructureProblem) -> tuple[IntArray, IntArray, IntArray]:
     """Candidate of every column, and the members of the class sets."""
     candidates = problem.candidates
     n = candidates.n_variables - 1
+    skipped = _skipped(problem)
+    width = n + 2 - skipped
     class_sets = candidates.group(0)
-    candidate_of = np.full(records.column_of(n, n, len(class_sets)), -1, dtype=np.int64)
+    candidate_of = np.full(n * width + len(class_sets), -1, dtype=np.int64)
     first = np.full(len(class_sets), -1, dtype=np.int64)
     second = np.full(len(class_sets), -1, dtype=np.int64)
     for number, k in enumerate(class_sets):
-        candidate_of[records.column_of(n, n, number)] = k
+        candidate_of[n * width + number] = k
         members = candidates.parents[k]
         first[number] = members[0] - 1 if members else -1
         second[number] = members[1] - 1 if len(members) > 1 else -1
     for i in range(n):
         for k in candidates.group(i + 1):
-            candidate_of[records.column_of(n, i, _slot(candidates.parents[k], n))] = k
+            candidate_of[i * width + _slot(candidates.parents[k], n) - skipped] = k
     return candidate_of, first, second
+
+
+def _skipped(problem: StructureProblem) -> int:
+    """Slots of each feature without a column: those with another feature, where one parent is the
+    limit.
+    """
+    return 0 if problem.candidates.max_parents > 1 else problem.n_variables - 1
 
 
 def _slot(parents: tuple[int, ...], n: int) -> int:

@@ -25,10 +25,12 @@ from marginbn.solvers.branch_bound.kernels.box import propagate
 from marginbn.solvers.branch_bound.kernels.climb import new_climber, search_from
 from marginbn.solvers.branch_bound.kernels.oracle import maximise
 from marginbn.solvers.branch_bound.kernels.records import IntArray, new_box
-from marginbn.solvers.branch_bound.rows import Rows
+from marginbn.solvers.branch_bound.kernels.store import Pool
+from marginbn.solvers.branch_bound.pair_tables import threads_for
+from marginbn.solvers.branch_bound.row_groups import GroupedRows, rows_of, wants_groups
 from marginbn.solvers.branch_bound.saved_tree import gather, load, parse
 from marginbn.solvers.branch_bound.schedule import Schedule, settings_for, simple_starts
-from marginbn.solvers.branch_bound.workers import UNLIMITED, Team, Worker
+from marginbn.solvers.branch_bound.workers import UNLIMITED, Team, Worker, first_pool
 from marginbn.solvers.checkpoint import SearchState
 from marginbn.solvers.compile import AVAILABLE, READY, is_at_hand, is_ready, prepare
 from marginbn.solvers.interpreted import is_small
@@ -93,8 +95,11 @@ class Search(SearchTree):
     team: Team
 
     def __init__(self, run: Run, solver: BranchBoundSolver) -> None:
-        division = BranchBoundShape.of(run.problem).divide(run.memory, run.n_jobs)
-        encoding = encode(run.problem, division.dense)
+        shape = BranchBoundShape.of(run.problem)
+        division = shape.divide(run.memory, run.n_jobs)
+        is_grouped = wants_groups(solver.rows, run.problem, division)
+        threads = threads_for(run.n_jobs) if is_grouped else 0
+        encoding = encode(run.problem, division.dense, threads, run.look)
         node_limit = UNLIMITED if run.limits.nodes is None else run.limits.nodes
         super().__init__(run, Team(encoding, run.n_jobs, run.seed, node_limit, division.tree))
         self.name = solver.name
@@ -106,7 +111,7 @@ class Search(SearchTree):
         self.main = self.team.workers[0]
         self.root = new_box(encoding.n_features, encoding.instance.first.size)
         self.climber = new_climber(encoding.instance, run.seed)
-        self.rows = Rows(encoding)
+        self.rows = rows_of(encoding, division.rows, run.look)
         self.schedule = Schedule(self.rows)
         self.climbed: set[bytes] = set()  # vertices of relaxed solutions
         self.leaf_value = -np.inf
@@ -139,11 +144,59 @@ class Search(SearchTree):
         self.report()
         b = self.main.work.bounding
         self.rows.extend(self.rows.margins(b, vertex))
+        if isinstance(self.rows, GroupedRows):
+            self._refine_root(self.rows)
         if self.heuristics:
             self._announce_incumbent()
             if self.encoding.instance.weights.size:  # else the first vertex is the best of all
                 self._climb_first(vertex)
                 self.rows.extend(self.rows.margins(b, self.main.incumbent.vertex))
+
+    def _refine_root(self, rows: GroupedRows) -> None:
+        """Bound the root and split groups in turn until they lose little; every round is a better
+        bound. A tree of an earlier call has a root no more: its nodes refine the groups.
+        """
+        if self.earlier_nodes or self.main.pool.state.open != 1:
+            return
+        while self.team.stop[0] == 0:
+            if not self._bound_root():
+                return
+            self.report()
+            gap = self.team.bound - float(self.main.incumbent.value[0])
+            if not rows.refine(self.main.work.bounding, gap):
+                return
+
+    def _bound_root(self) -> bool:
+        """Bound the root with the present groups, and put it back instead of its parts; False if
+        nothing of it is left.
+        """
+        main = self.main
+        with self.team.batch(main):
+            main.code = tree.run_batch(
+                self.rows.bounding,
+                self.rows.full,
+                self.rows.coarse,
+                self.settings,
+                main.pool,
+                main.work,
+                main.incumbent,
+                1,
+                UNLIMITED,
+                0,
+                self.team.stop,
+            )
+        if main.pool.state.open == 0:
+            return False
+        self._push_root(first_pool(self.encoding))
+        return True
+
+    def _push_root(self, pool: Pool) -> None:
+        """The root with the majorant and the vertices at hand, in an empty store."""
+        b = self.main.work.bounding
+        family = store.new_family(pool, b)
+        store.push(pool, self.root, float(b.state.bound), family, 0)
+        store.drop_family(pool, family)
+        self.main.pool = pool
 
     def _climb_first(self, vertex: IntArray) -> None:
         """Local search from the first vertex, simple structures and the caller's start."""
@@ -195,8 +248,11 @@ class Search(SearchTree):
         """The structure of the largest mean margin."""
         inst, oracle = self.encoding.instance, self.main.work.oracle
         rivals = np.diff(inst.starts)
-        mean = np.repeat(inst.weights / np.maximum(rivals, 1), rivals)
-        gradient = inst.linear + inst.columns @ mean
+        if self.encoding.coded is None:
+            mean = np.repeat(inst.weights / np.maximum(rivals, 1), rivals)
+            gradient = inst.linear + inst.columns @ mean
+        else:
+            gradient = inst.linear + self.encoding.coded.class_sums.sum(axis=0) / rivals[0]
         maximise(inst, self.root, gradient, oracle)
         return oracle.vertex.copy()
 
@@ -214,9 +270,7 @@ class Search(SearchTree):
         b.vertices[0], b.share[0], b.state.n_active = vertex, 1.0, 1
         if self.run.neighbour is not None:
             self._use_neighbour(self.run.neighbour, error)
-        family = store.new_family(pool, b)
-        store.push(pool, self.root, float(b.state.bound), family, 0)
-        store.drop_family(pool, family)
+        self._push_root(pool)
 
     def _use_neighbour(self, known: Majorant, error: float) -> None:
         """Relaxed solution of another gamma, and its majorant if it is better."""

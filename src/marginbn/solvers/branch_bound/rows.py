@@ -112,9 +112,18 @@ class Reduction:
         limit = self._smallest(t) + self._band
         rows = self._rows | (t < np.repeat(limit, np.diff(full.starts)))
         caps = self._caps | (full.gamma < limit)
-        if (rows != self._rows).any() or (caps != self._caps).any():
-            self._rows, self._caps = rows, caps
-            self.instance = self._build()
+        is_same = np.array_equal(rows, self._rows) and np.array_equal(caps, self._caps)
+        if is_same and self.instance is not full:
+            return
+        self._rows, self._caps = rows, caps
+        self.instance = self._build()
+
+    def inherit(self, other: Reduction, origin: IntArray) -> None:
+        """Keep what another choice keeps: sample m here has the terms of its sample origin[m]."""
+        starts, counts = other.full.starts[origin], np.diff(self.full.starts)
+        within = np.arange(self._rows.size) - np.repeat(self.full.starts[:-1], counts)
+        self._rows = other._rows[np.repeat(starts, counts) + within]
+        self._caps = other._caps[origin]
 
     def cost(self, t: FloatArray) -> float:
         """F - f at these margins."""
@@ -154,7 +163,7 @@ class Reduction:
         terms += 2.0 * (saturated.size + 4) * full.gamma * float(full.weights.sum())
         return full._replace(
             offset=float(full.gamma * saturated.sum()),
-            error=float(2.0 * EPS * terms),
+            error=full.error + float(2.0 * EPS * terms),
             rows=np.ascontiguousarray(columns.T),
             columns=columns,
             linear=full.linear + full.columns[:, single] @ full.weights[sample_of[single]],

@@ -122,7 +122,7 @@ def parse(arrays: Arrays, inst: Instance) -> OpenNodes:
     n, n_sets = inst.n_features, inst.first.size
     n_nodes, n_families, n_vertices = len(tree.bound), len(tree.smoothing), len(tree.share)
     expected = {
-        "words": ((n_nodes, store.words_per_box(n, n_sets)), np.uint64),
+        "words": ((n_nodes, store.words_per_box(n, n_sets, inst.skipped == 0)), np.uint64),
         "bound": ((n_nodes,), np.float64),
         "spent": ((n_nodes,), np.int64),
         "family": ((n_nodes,), np.int64),

@@ -105,7 +105,8 @@ class Schedule:
     @property
     def _sweep(self) -> int:
         """Slots of all features."""
-        return self._rows.full.n_features * (self._rows.full.n_features + 2)
+        full = self._rows.full
+        return full.n_features * (full.n_features + 2 - full.skipped)
 
     @property
     def root_effort(self) -> int:
@@ -170,10 +171,13 @@ def _log_likelihoods(
     if problem.margins is None:
         return None
     data, candidates = problem.margins.data, problem.candidates
-    out = np.zeros(encoding.candidate_of.size)
-    for column in np.flatnonzero(root.allowed):  # columns of features are numbered like their slots
+    out, coded = np.zeros(encoding.candidate_of.size), encoding.coded
+    for column in np.flatnonzero(root.allowed[:, encoding.instance.skipped :]):  # like their slots
         if stop[0] != 0:
             return None
+        if coded is not None and coded.keys[column, 3] >= 0:
+            out[column] = coded.likelihood[column]
+            continue
         k = int(encoding.candidate_of[column])
         out[column] = candidate_score(data, candidates, k, log_likelihood)
     return out

@@ -37,11 +37,17 @@ from marginbn.solvers.tree_search import Team as BaseTeam
 ACTIVE_VERTICES = 128
 """Vertices of one convex combination; the lightest leaves when there are more."""
 
-FIRST_PLACES, FIRST_FAMILIES = 1024, 512
-"""Of a new store, which doubles when it is full."""
-
 RESERVE = 1024
-"""Free places below which a full store is searched depth first; a path is never this long."""
+"""Free places below which a full store is searched depth first, fewer where a place is large; a
+path that is longer gets more.
+"""
+
+
+def first_pool(encoding: Encoding) -> Pool:
+    """A new store, which doubles when it is full."""
+    places = encoding.places // 3
+    return store.new_pool(encoding.instance, places, max(places // 2, 4), KEPT_VERTICES)
+
 
 SMALLEST_GROWTH = 1.2
 """Copying a store is not worth less."""
@@ -64,7 +70,8 @@ class Worker:
     def __init__(self, encoding: Encoding, seed: int) -> None:
         inst = encoding.instance
         n, n_sets = inst.n_features, inst.first.size
-        self.pool = store.new_pool(inst, FIRST_PLACES, FIRST_FAMILIES, KEPT_VERTICES)
+        self.pool = first_pool(encoding)
+        self._least = min(RESERVE, encoding.places // 3)
         self.inbox = store.new_pool(inst, 0, 0, KEPT_VERTICES)
         self.work = Workspace(
             records.new_box(n, n_sets),
@@ -126,8 +133,8 @@ class Worker:
                 sizes = self.pool.bound.size, self.pool.smoothing.size
                 self.pool = grown(self.pool, *(int(factor * size) for size in sizes))
                 return
-        self.pool = store.with_room(self.pool, 2 * RESERVE)
-        self.reserve = RESERVE
+        self.pool = store.with_room(self.pool, 2 * self._least)
+        self.reserve = self._least
 
     @property
     def has_news(self) -> bool:

@@ -69,10 +69,10 @@ UNTOUCHED = 16.0
 """Operations of a gradient that is just the linear scores: a pass of no rows counts 13."""
 
 
-def structure_magnitude(magnitude: FloatArray, n: int) -> float:
+def structure_magnitude(magnitude: FloatArray, n: int, n_class_sets: int) -> float:
     """G: no structure's ``|g . eta|`` exceeds it."""
-    slots, class_sets = np.split(magnitude, [records.column_of(n, n, 0)])
-    features = slots.reshape(n, n + 2).max(axis=1, initial=0.0)
+    slots, class_sets = np.split(magnitude, [magnitude.size - n_class_sets])
+    features = slots.reshape(n, -1).max(axis=1, initial=0.0)
     return float(features.sum() + class_sets.max(initial=0.0))
 
 

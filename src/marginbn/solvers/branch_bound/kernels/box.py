@@ -381,7 +381,7 @@ def slot_cost(box: Box, g: FloatArray, i: int, s: int, oracle: Oracle) -> float:
         price = oracle.enter[i]
     else:
         price = price_between(box.component[i], box.component[s], oracle.tree)
-    return float(price - g[records.column_of(n, i, s)] - oracle.graph.inner[i])
+    return float(price - g[records.slot_column(box, g, i, s)] - oracle.graph.inner[i])
 
 
 @kernel

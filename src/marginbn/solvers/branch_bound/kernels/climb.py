@@ -390,7 +390,7 @@ def _linear(inst: Instance, vertex: IntArray) -> float:
     n = inst.n_features
     total = 0.0
     for i in range(n + 1):
-        total += inst.linear[column_of(n, i, vertex[i])]
+        total += inst.linear[column_of(inst, i, vertex[i])]
     return total
 
 
@@ -417,7 +417,7 @@ def _improve_slot(inst: Instance, box: Box, climber: Climber, i: int) -> bool:
     vertex = climber.vertex
     if is_member(inst, i, vertex[n]):
         return False
-    offset = column_of(n, i, 0)
+    offset = column_of(inst, i, 0)
     old = vertex[i]
     best, slot, loaded, linear = _least_gain(inst, climber), old, False, 0.0
     for s in range(n + 2):
@@ -469,10 +469,10 @@ def _class_gain(inst: Instance, climber: Climber, s: int) -> float:
     """g . (change to class set s)."""
     n = inst.n_features
     vertex, g = climber.vertex, climber.g
-    gain = g[column_of(n, n, s)] - g[column_of(n, n, vertex[n])]
+    gain = g[column_of(inst, n, s)] - g[column_of(inst, n, vertex[n])]
     for j in (inst.first[s], inst.second[s]):
         if j >= 0:
-            gain += g[column_of(n, j, n + 1)] - g[column_of(n, j, vertex[j])]
+            gain += g[column_of(inst, j, n + 1)] - g[column_of(inst, j, vertex[j])]
     return float(gain)
 
 
@@ -491,13 +491,13 @@ def _try_class(inst: Instance, climber: Climber, s: int, need: float) -> float:
     n = inst.n_features
     vertex = climber.vertex
     _leave(inst, climber)
-    linear = _exchange(inst, climber, column_of(n, n, vertex[n]), -1.0)
+    linear = _exchange(inst, climber, column_of(inst, n, vertex[n]), -1.0)
     for j in (inst.first[s], inst.second[s]):
         if j >= 0 and vertex[j] != n + 1:
-            linear += _exchange(inst, climber, column_of(n, j, vertex[j]), -1.0)
-            linear += _exchange(inst, climber, column_of(n, j, n + 1), 1.0)
+            linear += _exchange(inst, climber, column_of(inst, j, vertex[j]), -1.0)
+            linear += _exchange(inst, climber, column_of(inst, j, n + 1), 1.0)
     climber.state.effort += MOVED_COLUMNS
-    return _gain_with(inst, climber, column_of(n, n, s), linear, need)
+    return _gain_with(inst, climber, column_of(inst, n, s), linear, need)
 
 
 @kernel
@@ -527,12 +527,12 @@ def _best_route(inst: Instance, box: Box, climber: Climber, i: int, s: int, best
     """i gets {class, s}; every feature from its descendant s up to i is tried as the new top."""
     n = inst.n_features
     vertex, g = climber.vertex, climber.g
-    own = g[column_of(n, i, s)] - g[column_of(n, i, vertex[i])]
+    own = g[column_of(inst, i, s)] - g[column_of(inst, i, vertex[i])]
     p = s
     while p != i:
         for slot in (vertex[i], n):
             if box.allowed[p, slot]:
-                gain = own + g[column_of(n, p, slot)] - g[column_of(n, p, vertex[p])]
+                gain = own + g[column_of(inst, p, slot)] - g[column_of(inst, p, vertex[p])]
                 if gain > best[0]:
                     gain = _try_route(inst, climber, i, s, p, slot, best[0])
                 if gain > best[0]:
@@ -546,14 +546,13 @@ def _try_route(
     inst: Instance, climber: Climber, i: int, s: int, p: int, slot: int, need: float
 ) -> float:
     """Gain of a route, see :func:`_gain_with`."""
-    n = inst.n_features
     vertex = climber.vertex
     _leave(inst, climber)
-    linear = _exchange(inst, climber, column_of(n, i, vertex[i]), -1.0)
-    linear += _exchange(inst, climber, column_of(n, i, s), 1.0)
-    linear += _exchange(inst, climber, column_of(n, p, vertex[p]), -1.0)
+    linear = _exchange(inst, climber, column_of(inst, i, vertex[i]), -1.0)
+    linear += _exchange(inst, climber, column_of(inst, i, s), 1.0)
+    linear += _exchange(inst, climber, column_of(inst, p, vertex[p]), -1.0)
     climber.state.effort += MOVED_COLUMNS
-    return _gain_with(inst, climber, column_of(n, p, slot), linear, need)
+    return _gain_with(inst, climber, column_of(inst, p, slot), linear, need)
 
 
 @kernel

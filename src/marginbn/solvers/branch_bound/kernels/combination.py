@@ -108,7 +108,7 @@ def point_of(inst: Instance, b: Bounding) -> FloatArray:
     eta = np.zeros(inst.linear.size)
     for k in range(b.state.n_active):
         for i in range(n + 1):
-            eta[records.column_of(n, i, b.vertices[k, i])] += b.share[k]
+            eta[records.column_of(inst, i, b.vertices[k, i])] += b.share[k]
     return eta
 
 

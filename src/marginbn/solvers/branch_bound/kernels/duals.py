@@ -41,6 +41,7 @@ from __future__ import annotations
 import numpy as np
 
 from marginbn.solvers.branch_bound.kernels import records
+from marginbn.solvers.branch_bound.kernels.coded import add_coded_column
 from marginbn.solvers.branch_bound.kernels.records import Box, FloatArray, Instance, IntArray
 from marginbn.solvers.compile import kernel
 
@@ -212,12 +213,15 @@ def add_vertex_margins(inst: Instance, vertex: IntArray, scale: float, t: FloatA
     """t += scale * (margins of a vertex)."""
     n = inst.n_features
     for i in range(n + 1):
-        add_column(inst, records.column_of(n, i, vertex[i]), scale, t)
+        add_column(inst, records.column_of(inst, i, vertex[i]), scale, t)
 
 
 @kernel
 def add_column(inst: Instance, v: int, scale: float, t: FloatArray) -> None:
     """t += scale * column v."""
+    if inst.codes.shape[0] > 0:
+        add_coded_column(inst, v, scale, t)
+        return
     column = inst.columns[v]
     for r in range(column.size):
         t[r] += scale * column[r]
@@ -227,9 +231,9 @@ def add_column(inst: Instance, v: int, scale: float, t: FloatArray) -> None:
 def linear_of_vertex(inst: Instance, g: FloatArray, vertex: IntArray) -> float:
     """g . eta of a vertex."""
     n = inst.n_features
-    total = g[records.column_of(n, n, vertex[n])]
+    total = g[records.column_of(inst, n, vertex[n])]
     for i in range(n):
-        total += g[records.column_of(n, i, vertex[i])]
+        total += g[records.column_of(inst, i, vertex[i])]
     return float(total)
 
 
@@ -384,7 +388,7 @@ def prepare_columns(inst: Instance, box: Box, spans: IntArray, fixed: FloatArray
     fixed[:] = 0.0
     count, barrier = 0, 0
     for i in range(n):
-        offset = records.column_of(n, i, 0)
+        offset = records.column_of(inst, i, 0)
         only = records.only_true(box.allowed[i])
         if only >= 0:
             add_column(inst, offset + only, 1.0, fixed)
@@ -395,11 +399,11 @@ def prepare_columns(inst: Instance, box: Box, spans: IntArray, fixed: FloatArray
                 count = _extend(spans, count, offset + s, barrier)
     only = records.only_true(box.classes)
     if only >= 0:
-        add_column(inst, records.column_of(n, n, only), 1.0, fixed)
+        add_column(inst, records.column_of(inst, n, only), 1.0, fixed)
         return count
     for s in range(box.classes.size):
         if box.classes[s]:
-            count = _extend(spans, count, records.column_of(n, n, s), barrier)
+            count = _extend(spans, count, records.column_of(inst, n, s), barrier)
     return count
 
 

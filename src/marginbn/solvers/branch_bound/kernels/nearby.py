@@ -186,4 +186,9 @@ def build(inst: Instance, rows: BoolArray, caps: BoolArray, structure: float) ->
         inst.first,
         inst.second,
         inst.scale,
+        inst.skipped,
+        inst.n_classes,
+        inst.codes,
+        inst.tables,
+        inst.keys,
     )

@@ -60,6 +60,7 @@ from marginbn.solvers.branch_bound.kernels.records import (
     copy_array,
     new_graph,
     set_class,
+    slot_column,
 )
 from marginbn.solvers.compile import entry, kernel
 
@@ -116,11 +117,11 @@ def _cut_base(inst: Instance, box: Box, g: FloatArray, base: float, oracle: Orac
         alone = box.starts[x + 1] - box.starts[x] == 1
         gain[j] = FORBIDDEN
         if alone and box.allowed[j, n + 1]:
-            gain[j] = g[column_of(n, j, n + 1)] - g[column_of(n, j, oracle.base[j])]
+            gain[j] = g[column_of(inst, j, n + 1)] - g[column_of(inst, j, oracle.base[j])]
     best, which = FORBIDDEN, -1
     for s in range(box.classes.size):
         if box.classes[s]:
-            value = base + g[column_of(n, n, s)]
+            value = base + g[column_of(inst, n, s)]
             if inst.first[s] >= 0:
                 value += gain[inst.first[s]]
             if inst.second[s] >= 0:
@@ -160,7 +161,7 @@ def fill_graph(box: Box, g: FloatArray, strict: bool, graph: Graph) -> None:
     """Arc weights of a box; ``strict``: relevant features may not use {}."""
     n = box.allowed.shape[0]
     for i in range(n):
-        offset = column_of(n, i, 0)
+        offset = slot_column(box, g, i, 0)
         for j in range(n):
             graph.arcs[i, j] = g[offset + j] if box.allowed[i, j] else FORBIDDEN
         root, slot = FORBIDDEN, n
@@ -275,14 +276,14 @@ def empty_cost(box: Box, g: FloatArray, j: int, oracle: Oracle) -> float:
     n = box.allowed.shape[0]
     if oracle.graph.blocked[j] > 0:
         return -FORBIDDEN
-    return float(oracle.enter[j] - g[column_of(n, j, n + 1)] - oracle.graph.inner[j])
+    return float(oracle.enter[j] - g[slot_column(box, g, j, n + 1)] - oracle.graph.inner[j])
 
 
 @kernel
 def class_bounds(inst: Instance, box: Box, g: FloatArray, base: float, oracle: Oracle) -> None:
     """UB_S for every class set of the box."""
     n = box.allowed.shape[0]
-    offset = column_of(n, n, 0)
+    offset = column_of(inst, n, 0)
     cost = np.empty(n)
     for j in range(n):
         cost[j] = empty_cost(box, g, j, oracle)
@@ -302,11 +303,11 @@ def class_bounds(inst: Instance, box: Box, g: FloatArray, base: float, oracle: O
 def _tighten_pairs(inst: Instance, box: Box, g: FloatArray, j: int, oracle: Oracle) -> None:
     """Bounds of all class sets with feature j, from the best structure in which j is {}."""
     n = box.allowed.shape[0]
-    offset = column_of(n, n, 0)
+    offset = column_of(inst, n, 0)
     trial = new_graph(n)
     copy_array(oracle.graph.arcs, trial.arcs)
     copy_array(oracle.graph.root_slot, trial.root_slot)
-    _force_empty(g, j, trial)
+    _force_empty(box, g, j, trial)
     base = solve_graph(box, trial, oracle.tree)
     for s in range(box.classes.size):
         if oracle.upper[s] <= MISSING or (inst.first[s] != j and inst.second[s] != j):
@@ -318,7 +319,7 @@ def _tighten_pairs(inst: Instance, box: Box, g: FloatArray, j: int, oracle: Orac
                 bound = FORBIDDEN
             else:
                 price = price_to_root(box.component[other], oracle.tree)
-                bound -= price - g[column_of(n, other, n + 1)] - trial.inner[other]
+                bound -= price - g[column_of(inst, other, n + 1)] - trial.inner[other]
         oracle.upper[s] = min(oracle.upper[s], bound)
 
 
@@ -329,7 +330,7 @@ def _evaluate_class_set(
     """Exact maximum with class set s; the vertex is left in ``oracle.other``."""
     n = box.allowed.shape[0]
     oracle.other[n] = s
-    own = g[column_of(n, n, s)]
+    own = g[column_of(inst, n, s)]
     if inst.first[s] < 0 and not relaxed:
         copy_array(oracle.base[:n], oracle.other[:n])
         return float(base + own)
@@ -339,8 +340,8 @@ def _evaluate_class_set(
     else:
         copy_array(oracle.graph.arcs, trial.arcs)
         copy_array(oracle.graph.root_slot, trial.root_slot)
-    _force_empty(g, inst.first[s], trial)
-    _force_empty(g, inst.second[s], trial)
+    _force_empty(box, g, inst.first[s], trial)
+    _force_empty(box, g, inst.second[s], trial)
     value = solve_graph(box, trial, oracle.tree)
     if value <= MISSING:
         return FORBIDDEN
@@ -349,10 +350,10 @@ def _evaluate_class_set(
 
 
 @kernel
-def _force_empty(g: FloatArray, j: int, graph: Graph) -> None:
+def _force_empty(box: Box, g: FloatArray, j: int, graph: Graph) -> None:
     """Leave feature j (-1: none) only the slot {}."""
     if j >= 0:
         n = graph.arcs.shape[0]
         graph.arcs[j, :] = FORBIDDEN
-        graph.arcs[j, n] = g[column_of(n, j, n + 1)]
+        graph.arcs[j, n] = g[slot_column(box, g, j, n + 1)]
         graph.root_slot[j] = n + 1

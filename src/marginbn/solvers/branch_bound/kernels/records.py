@@ -5,7 +5,8 @@ apart):
 
 - ``n`` features; feature ``i`` has ``n + 2`` *slots*: slot ``j < n`` is the parent set {class, j}
   (slot ``i`` itself does not exist), slot ``n`` is {class}, slot ``n + 1`` is {}. Slots are the
-  *columns* of the problem (:func:`column_of`), one feature after the other.
+  *columns* of the problem (:func:`column_of`), one feature after the other; where no feature may
+  be a parent of another, slots ``j < n`` have none (``Instance.skipped``).
 - class parent set number ``S`` follows them as slot ``S`` of "feature" ``n``; its members are
   ``first[S], second[S]`` (-1: none).
 - a *vertex* is an int array of length ``n + 1``: the slot of every feature, then the number of the
@@ -41,6 +42,11 @@ FORBIDDEN = -1e30
 
 MISSING = -1e29
 """Anything at or below this is a forbidden weight, possibly after subtracting prices."""
+
+NO_CODES = np.zeros((0, 0), dtype=np.uint16)
+NO_TABLES = np.zeros(0)
+NO_KEYS = np.zeros((0, 5), dtype=np.int64)
+"""Of an instance that holds its coefficients."""
 
 R = TypeVar("R")
 
@@ -90,6 +96,12 @@ class Instance(NamedTuple):
     first: IntArray  # (n_class_sets,)
     second: IntArray  # (n_class_sets,)
     scale: float = 1.0  # of the problem: what values near zero are measured by
+    skipped: int = 0  # n where slots j < n have no columns
+    n_classes: int = 0
+    codes: npt.NDArray[np.uint16] = NO_CODES  # (n + 1, M) states of every sample, class last; if
+    # there are any, ``columns`` is empty and margins are looked up (``coded.py``)
+    tables: FloatArray = NO_TABLES  # class scores of all columns
+    keys: IntArray = NO_KEYS  # (K, 5) features and table of every column
 
 
 class Box(NamedTuple):
@@ -141,14 +153,26 @@ class Oracle(NamedTuple):
 
 
 @shared
-def column_of(n: int, i: int, s: int) -> int:
+def column_of(inst: Instance, i: int, s: int) -> int:
     """Column of slot s of feature i; with ``i = n`` that of class set s."""
-    return i * (n + 2) + s
+    n = inst.n_features
+    column = i * (n + 2 - inst.skipped) + s
+    return column - inst.skipped if i < n else column
 
 
-def columns_of(vertex: IntArray) -> IntArray:
+@shared
+def slot_column(box: Box, g: FloatArray, i: int, s: int) -> int:
+    """The same for a slot of a feature, from the shapes of a box and of a gradient."""
+    n = box.allowed.shape[0]
+    width = (g.size - box.classes.size) // n
+    return int(i * width + s - (n + 2 - width))
+
+
+def columns_of(inst: Instance, vertex: IntArray) -> IntArray:
     """Columns of a structure: those of the features, then that of the class."""
-    return vertex + np.arange(vertex.size) * (vertex.size + 1)
+    columns = vertex + np.arange(vertex.size) * (vertex.size + 1 - inst.skipped)
+    columns[:-1] -= inst.skipped
+    return columns
 
 
 @shared

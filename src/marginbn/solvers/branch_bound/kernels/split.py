@@ -94,13 +94,13 @@ def _new_splitting(inst: Instance, b: Bounding) -> Splitting:
     eta = point_of(inst, b)
     for v in range(eta.size):
         if eta[v] > 0.0:
-            i = min(v // (n + 2), n)
+            i = min(v // (n + 2 - inst.skipped), n)
             _add(parts[i], eta[v], inst.columns[v])
             part_linear[i] += eta[v] * inst.linear[v]
     for s in range(inst.first.size):
         for j in (inst.first[s], inst.second[s]):
             if j >= 0:
-                member[j] += eta[column_of(n, n, s)]
+                member[j] += eta[column_of(inst, n, s)]
     return Splitting(eta, parts, part_linear, np.zeros(n_rows), member)
 
 
@@ -186,7 +186,7 @@ def rank_objects(
         count += 1
     if count > 0:
         return Ranking(objects[:count], drops[:count], score[:count])
-    return _first(Ranking(objects, drops, score), _largest_choice(box, work))
+    return _first(Ranking(objects, drops, score), _largest_choice(inst, box, work))
 
 
 @kernel
@@ -286,10 +286,10 @@ def _share(inst: Instance, work: Splitting, kind: int, i: int, j: int) -> float:
     """The share of eta on the first side of an object."""
     n = inst.n_features
     if kind == EDGE:
-        return float(work.eta[column_of(n, i, j)] + work.eta[column_of(n, j, i)])
+        return float(work.eta[column_of(inst, i, j)] + work.eta[column_of(inst, j, i)])
     if kind == RELEVANCE:
-        return float(work.eta[column_of(n, i, n + 1)] - work.member[i])
-    return float(work.eta[column_of(n, i, j)] if kind == SLOT else work.member[i])
+        return float(work.eta[column_of(inst, i, n + 1)] - work.member[i])
+    return float(work.eta[column_of(inst, i, j)] if kind == SLOT else work.member[i])
 
 
 @kernel
@@ -320,7 +320,7 @@ def _move_to_first_side(inst: Instance, work: Splitting, kind: int, i: int, j: i
     """Fill delta; returns the change of the linear scores."""
     n = inst.n_features
     if kind == EDGE:
-        a, back = work.eta[column_of(n, i, j)], work.eta[column_of(n, j, i)]
+        a, back = work.eta[column_of(inst, i, j)], work.eta[column_of(inst, j, i)]
         work.delta[:] = 0.0
         linear = _edge_side(inst, work, i, j, a, back)
         return linear + _edge_side(inst, work, j, i, back, a)
@@ -343,7 +343,7 @@ def _edge_side(inst: Instance, work: Splitting, i: int, j: int, a: float, back: 
     if a <= 0.0 or a >= 1.0:
         return 0.0
     x = a + back
-    v = column_of(inst.n_features, i, j)
+    v = column_of(inst, i, j)
     own = a / x - back / x * a / (1.0 - a)
     rest = back / x / (1.0 - a) - 1.0
     _add(work.delta, own, inst.columns[v])
@@ -354,7 +354,7 @@ def _edge_side(inst: Instance, work: Splitting, i: int, j: int, a: float, back: 
 @kernel
 def _move_to_slot(inst: Instance, work: Splitting, i: int, s: int) -> float:
     """delta = A_is - T_i."""
-    v = column_of(inst.n_features, i, s)
+    v = column_of(inst, i, s)
     column, part = inst.columns[v], work.parts[i]
     for r in range(work.delta.size):
         work.delta[r] = column[r] - part[r]
@@ -365,7 +365,7 @@ def _move_to_slot(inst: Instance, work: Splitting, i: int, s: int) -> float:
 def _condition_class(inst: Instance, work: Splitting, j: int, wanted: bool) -> float:
     """delta += (class part given j in S, or not) - (class part)."""
     n = inst.n_features
-    offset = column_of(n, n, 0)
+    offset = column_of(inst, n, 0)
     share = work.member[j] if wanted else 1.0 - work.member[j]
     _add(work.delta, -1.0, work.parts[n])
     linear = -work.part_linear[n]
@@ -378,17 +378,17 @@ def _condition_class(inst: Instance, work: Splitting, j: int, wanted: bool) -> f
 
 
 @kernel
-def _largest_choice(box: Box, work: Splitting) -> tuple[int, int, int]:
+def _largest_choice(inst: Instance, box: Box, work: Splitting) -> tuple[int, int, int]:
     """Without a fractional object: the feature with most slots, at its heaviest slot."""
     n = box.allowed.shape[0]
     most, which, slot = 1, -1, -1
     for i in range(n):
         count, heaviest = 0, -1
-        eta = work.eta[column_of(n, i, 0) : column_of(n, i, n + 2)]
+        offset = column_of(inst, i, 0)
         for s in range(n + 2):
             if box.allowed[i, s]:
                 count += 1
-                if heaviest < 0 or eta[s] > eta[heaviest]:
+                if heaviest < 0 or work.eta[offset + s] > work.eta[offset + heaviest]:
                     heaviest = s
         if count > most:
             most, which, slot = count, i, heaviest

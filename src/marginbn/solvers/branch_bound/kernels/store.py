@@ -66,9 +66,11 @@ NODE_FIELDS = Pool._fields[: Pool._fields.index("smoothing")]
 FAMILY_FIELDS = Pool._fields[Pool._fields.index("smoothing") : Pool._fields.index("state")]
 
 
-def words_per_box(n: int, n_class_sets: int) -> int:
-    """64-bit words of a packed box."""
-    return -(-(records.column_of(n, n, n_class_sets) + n * n + n) // 64)
+@shared
+def words_per_box(n: int, n_class_sets: int, has_arcs: bool) -> int:
+    """64-bit words of a packed box; without arcs neither their slots nor edges are kept."""
+    bits = n * (n + 2) + n * n if has_arcs else 2 * n
+    return -(-(bits + n + n_class_sets) // 64)
 
 
 def small_type(n: int) -> type[np.unsignedinteger[Any]]:
@@ -99,7 +101,9 @@ def new_pool(inst: Instance, nodes: int, families: int, kept: int) -> Pool:
     """Empty storage with room for so many nodes and families."""
     n = inst.n_features
     return Pool(
-        words=np.zeros((nodes, words_per_box(n, inst.first.size)), dtype=np.uint64),
+        words=np.zeros(
+            (nodes, words_per_box(n, inst.first.size, inst.skipped == 0)), dtype=np.uint64
+        ),
         bound=np.zeros(nodes),
         family=np.zeros(nodes, dtype=np.int64),
         spent=np.zeros(nodes, dtype=np.int64),
@@ -160,12 +164,22 @@ def _enlarge(array: npt.NDArray[np.generic], length: int) -> npt.NDArray[np.gene
 
 
 @kernel
+def _has_arcs(box: Box, words: npt.NDArray[np.uint64]) -> bool:
+    """Whether words have room for arcs."""
+    return bool(words.size >= words_per_box(box.allowed.shape[0], box.classes.size, True))
+
+
+@kernel
 def pack_box(box: Box, words: npt.NDArray[np.uint64]) -> None:
     """Write a box as bits."""
     words[:] = np.uint64(0)
-    place = _pack(box.allowed.ravel(), words, 0)
+    n, place = box.allowed.shape[0], 0
+    has_arcs = _has_arcs(box, words)
+    for i in range(n):
+        place = _pack(box.allowed[i, 0 if has_arcs else n :], words, place)
     place = _pack(box.classes, words, place)
-    place = _pack(box.edges.ravel(), words, place)
+    if has_arcs:
+        place = _pack(box.edges.ravel(), words, place)
     _pack(box.relevant, words, place)
 
 
@@ -181,9 +195,19 @@ def _pack(flags: npt.NDArray[np.bool_], words: npt.NDArray[np.uint64], place: in
 @kernel
 def unpack_box(words: npt.NDArray[np.uint64], box: Box) -> None:
     """Read a box back; components are not restored."""
-    place = _unpack(words, 0, box.allowed.ravel())
+    n, place = box.allowed.shape[0], 0
+    has_arcs = _has_arcs(box, words)
+    for i in range(n):
+        place = _unpack(words, place, box.allowed[i, 0 if has_arcs else n :])
+        for j in range(0 if has_arcs else n):
+            box.allowed[i, j] = False
     place = _unpack(words, place, box.classes)
-    place = _unpack(words, place, box.edges.ravel())
+    if has_arcs:
+        place = _unpack(words, place, box.edges.ravel())
+    else:
+        for i in range(n):
+            for j in range(n):
+                box.edges[i, j] = False
     _unpack(words, place, box.relevant)
 
 

@@ -1,15 +1,10 @@
-"""Dynamic programming over subsets of variables, for decomposable scores.
+"""All subsets at once, for few variables with very many candidates.
 
-An acyclic graph over a set W has a sink: a variable i whose parents all lie in W without i, and
-which is nobody's parent in W. So with
-
-    local_i(U) = max of linear_k over the candidates k of i with parents inside U,
-    best(W)    = max over i in W of best(W - i) + local_i(W - i),      best({}) = 0,
-
-best of all variables is the optimum. local_i comes from the candidates by passing every subset's
-value on to its supersets, one variable at a time; best is filled by the size of W. Both run over
-whole arrays, indexed by the bit mask of the subset. Only values are stored: the way back looks up
-sink and parent set again. Ties go to the smaller index.
+Where no bound leaves out much and lists are long, looking the best parent sets up costs more than
+writing them all down: local_v(W) of every v and W comes from the candidates by passing every
+subset's value on to its supersets, one variable at a time. Here scores are maximised. Both tables
+run over whole arrays, indexed by the bit mask of the subset; only values are stored, and the way
+back looks up sink and parent set again. Ties go to the smaller index.
 """
 
 from __future__ import annotations
@@ -19,42 +14,26 @@ from numpy.typing import NDArray
 
 from marginbn.exceptions import SolverError
 from marginbn.problem.problem import StructureProblem
-from marginbn.solvers.memory import LARGEST_TABLES, Needs, table_bytes
-from marginbn.solvers.result import Status
-from marginbn.solvers.run import Run, Solver
+from marginbn.solvers.run import Run
+
+LARGEST_TABLES = 1_500_000_000
+"""23 variables need 1.0 GB, 24 would need 2.1 GB."""
 
 
-class DynamicProgrammingSolver(Solver):
-    """Exact for linear problems of up to about twenty variables."""
+def table_bytes(n_variables: int) -> int:
+    """Tables over all subsets: local scores, best scores, subsets by size and scratch."""
+    subsets: int = 2**n_variables
+    return 4 * n_variables * subsets + 25 * subsets
 
-    name = "dp"
 
-    def can_solve(self, problem: StructureProblem) -> str | None:
-        """Linear problems whose tables over all subsets fit into memory."""
-        if not problem.is_linear:
-            return "it has margin rows; dynamic programming needs a decomposable score"
-        n = problem.n_variables
-        if table_bytes(n) > LARGEST_TABLES:
-            return (
-                f"its {n} variables have 2^{n} subsets, whose tables take "
-                f"{table_bytes(n) / 1e9:.3g} GB, more than {LARGEST_TABLES / 1e9} GB"
-            )
-        return None
-
-    def needs(self, problem: StructureProblem, n_jobs: int = 1) -> Needs:
-        """The tables over all subsets."""
-        needed = table_bytes(problem.n_variables)
-        return Needs(needed, needed)
-
-    def run(self, run: Run) -> Status:
-        """Fill the tables, then trace the optimum back."""
-        local = _local_scores(run)
-        best = _best_scores(local, run)
-        if not np.isfinite(best[-1]):
-            raise SolverError("no acyclic structure was found although one exists")
-        run.offer(_trace_back(run.problem, local, best))
-        run.improve_bound(run.objective)  # every structure was considered
-        return Status.OPTIMAL
+def search_all_subsets(run: Run) -> None:
+    """Fill the tables, then trace the optimum back."""
+    local = _local_scores(run)
+    best = _best_scores(local, run)
+    if not np.isfinite(best[-1]):
+        raise SolverError("no acyclic structure was found although one exists")
+    run.offer(_trace_back(run.problem, local, best))
+    run.improve_bound(run.objective)  # every structure was considered
 
 
 def _without(masks: NDArray[np.int64], variable: int) -> NDArray[np.int64]:
@@ -65,8 +44,7 @@ def _without(masks: NDArray[np.int64], variable: int) -> NDArray[np.int64]:
 
 
 def _parent_masks(problem: StructureProblem) -> NDArray[np.int64]:
-    masks = [sum(1 << v for v in parents) for parents in problem.candidates.parents]
-    return np.array(masks, dtype=np.int64)
+    return problem.candidates.masks[:, 0].astype(np.int64)
 
 
 def _local_scores(run: Run) -> NDArray[np.float64]:

@@ -1,0 +1,273 @@
+"""How cost grows with rows, features and classes, beside other packages.
+
+python -m benchmarks run growth --records growth.jsonl
+python -m benchmarks growth growth.jsonl growth.png
+
+One process per measurement: seconds of fit, of the search inside it and of predict, processor
+seconds, and the memory that fit took on top of the table. Every shape is asked of every contender
+in the same run. Finished measurements are skipped; sizes that a contender would not finish within
+:data:`PATIENCE` at the exponent seen so far are not tried.
+"""
+
+from __future__ import annotations
+
+import json
+import resource
+import subprocess
+import sys
+import time
+import warnings
+from collections.abc import Callable, Iterator
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+PATIENCE = 300.0
+"""Seconds after which a measurement is ended."""
+
+SEARCH = 30.0
+"""Time limit of searches."""
+
+ROWS = (1_000, 10_000, 100_000, 1_000_000, 10_000_000)
+FEATURES = (10, 30, 100, 300, 1000)
+CLASSES = (2, 5, 10, 20, 50)
+
+Codes = NDArray[np.int8]
+
+
+@dataclass(frozen=True)
+class Shape:
+    """One measurement."""
+
+    axis: str
+    rows: int
+    features: int
+    classes: int
+    contender: str
+
+    @property
+    def key(self) -> str:
+        """Name of the measurement."""
+        return f"{self.contender}-{self.rows}x{self.features}x{self.classes}"
+
+
+def random_rows(n_rows: int, n_features: int, n_classes: int) -> tuple[Codes, Codes]:
+    """Features of four states that depend on the class and on their neighbours."""
+    rng = np.random.default_rng(0)
+    y = rng.integers(0, n_classes, n_rows, dtype=np.int8)
+    X = np.empty((n_rows, n_features), dtype=np.int8)
+    for i in range(n_features):
+        own = (y % 4) if i % 3 == 0 else np.zeros_like(y)
+        X[:, i] = (own + rng.integers(0, 4, n_rows, dtype=np.int8)) % 4
+        if i:
+            copied = rng.random(n_rows) < 0.4
+            X[copied, i] = (X[copied, i - 1] + y[copied]) % 4
+    return X, y
+
+
+def _ours(name: str) -> Callable[[], Any]:
+    def make() -> Any:
+        import marginbn
+
+        kinds = {"column_kinds": "categorical"}
+        if name == "SM":
+            return marginbn.MaxMarginBNClassifier(time_limit=SEARCH, **kinds)
+        if name == "SM1":
+            return marginbn.MaxMarginBNClassifier(time_limit=SEARCH, max_parents=1, **kinds)
+        if name == "MDL":
+            return marginbn.GenerativeBNClassifier(time_limit=SEARCH, **kinds)
+        made = marginbn.TANClassifier if name == "TAN" else marginbn.NaiveBayesClassifier
+        return made(**kinds)
+
+    return make
+
+
+def _categorical_nb() -> Any:
+    from sklearn.naive_bayes import CategoricalNB
+
+    return CategoricalNB(min_categories=4)
+
+
+def _logistic() -> Any:
+    from sklearn.linear_model import LogisticRegression
+    from sklearn.pipeline import make_pipeline
+    from sklearn.preprocessing import OneHotEncoder
+
+    return make_pipeline(OneHotEncoder(), LogisticRegression(max_iter=200))
+
+
+def _boosting() -> Any:
+    from sklearn.ensemble import HistGradientBoostingClassifier
+
+    return HistGradientBoostingClassifier()
+
+
+def _lightgbm() -> Any:
+    from lightgbm import LGBMClassifier
+
+    return LGBMClassifier(verbose=-1, n_jobs=1)
+
+
+class _PyAgrumTAN:
+    """Tree-augmented naive Bayes of pyAgrum, which reads texts."""
+
+    def fit(self, X: Codes, y: Codes) -> _PyAgrumTAN:
+        import pandas
+        from pyagrum.skbn import BNClassifier
+
+        frame = pandas.DataFrame(X.astype(str), columns=[f"x{i}" for i in range(X.shape[1])])
+        self._classifier = BNClassifier(learningMethod="TAN")
+        self._classifier.fit(frame, y.astype(str))
+        self._names = list(frame.columns)
+        return self
+
+    def predict(self, X: Codes) -> Any:
+        import pandas
+
+        return self._classifier.predict(pandas.DataFrame(X[:1000].astype(str), columns=self._names))
+
+
+CONTENDERS: dict[str, Callable[[], Any]] = {
+    **{name: _ours(name) for name in ("NB", "TAN", "MDL", "SM", "SM1")},
+    "CategoricalNB": _categorical_nb,
+    "LogisticRegression": _logistic,
+    "HistGradientBoosting": _boosting,
+    "LightGBM": _lightgbm,
+    "pyAgrum TAN": _PyAgrumTAN,
+}
+
+
+def shapes() -> Iterator[Shape]:
+    """All measurements, small ones first."""
+    for contender in CONTENDERS:
+        for rows in ROWS:
+            yield Shape("rows", rows, 20, 2, contender)
+        for features in FEATURES:
+            yield Shape("features", 10_000, features, 2, contender)
+        for classes in CLASSES:
+            yield Shape("classes", 10_000, 20, classes, contender)
+
+
+def measure_shape(shape: Shape) -> dict[str, Any]:
+    """Fit and predict, in this process."""
+    warnings.simplefilter("ignore")
+    X, y = random_rows(shape.rows, shape.features, shape.classes)
+    classifier = CONTENDERS[shape.contender]()
+    classifier.fit(X[:200], y[:200])  # imports and compilation are not what is measured
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    clock, processor = time.monotonic(), time.process_time()
+    classifier = CONTENDERS[shape.contender]().fit(X, y)
+    fit, used = time.monotonic() - clock, time.process_time() - processor
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    processor = time.process_time()
+    classifier.predict(X[:100_000])
+    result = getattr(classifier, "result_", None)
+    return asdict(shape) | {
+        "key": shape.key,
+        "seconds": fit,
+        "processor": used,
+        "predict": time.process_time() - processor,
+        "search": getattr(result, "seconds", None),
+        "gap": getattr(result, "gap", None),
+        "megabytes": (peak - before) / 1000,
+        "peak": peak / 1000,
+    }
+
+
+def run_growth(records: Path, only: str | None = None) -> None:
+    """All measurements that have no record yet."""
+    done = {record["key"]: record for record in read(records)}
+    for shape in shapes():
+        if shape.key in done or (only is not None and only not in shape.key):
+            continue
+        record = _skip(shape, done) or _in_own_process(shape)
+        done[shape.key] = record
+        with records.open("a") as file:
+            file.write(json.dumps(record) + "\n")
+        print(f"{shape.key:40} {record.get('processor', record.get('error'))}", flush=True)
+
+
+def _skip(shape: Shape, done: dict[str, dict[str, Any]]) -> dict[str, Any] | None:
+    """A record that says why a size is not tried."""
+    smaller = [
+        r
+        for r in done.values()
+        if (r["contender"], r["axis"]) == (shape.contender, shape.axis)
+        and (r["rows"], r["features"], r["classes"]) < (shape.rows, shape.features, shape.classes)
+    ]
+    if any("error" in r for r in smaller):
+        return asdict(shape) | {"key": shape.key, "error": "a smaller one was not finished"}
+    return None
+
+
+def _in_own_process(shape: Shape) -> dict[str, Any]:
+    command = [sys.executable, "-m", "benchmarks.growth", json.dumps(asdict(shape))]
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE)
+    except subprocess.TimeoutExpired:
+        return asdict(shape) | {"key": shape.key, "error": f"more than {PATIENCE:.0f} s"}
+    if done.returncode:
+        reason = (done.stderr.strip().splitlines() or [f"exit {done.returncode}"])[-1]
+        return asdict(shape) | {"key": shape.key, "error": reason[:200]}
+    return dict(json.loads(done.stdout.splitlines()[-1]))
+
+
+def read(records: Path) -> list[dict[str, Any]]:
+    """Records so far."""
+    return [json.loads(line) for line in records.open()] if records.exists() else []
+
+
+def exponent(sizes: list[float], values: list[float]) -> float:
+    """Slope on logarithmic scales, of the larger half of the sizes."""
+    kept = max(2, (len(sizes) + 1) // 2)
+    x, y = np.log(sizes[-kept:]), np.log(np.maximum(values[-kept:], 1e-3))
+    return float(np.polyfit(x, y, 1)[0]) if len(sizes) > 1 else float("nan")
+
+
+def table(records: list[dict[str, Any]]) -> str:
+    """Processor seconds and megabytes by size, and their exponents."""
+    lines = []
+    for axis in ("rows", "features", "classes"):
+        lines.append(f"{axis}: processor seconds (MB) by size; exponents")
+        for contender in CONTENDERS:
+            own = [r for r in records if (r["axis"], r["contender"]) == (axis, contender)]
+            good = [r for r in own if "error" not in r]
+            cells = [f"{r['processor']:.2f} ({r['megabytes']:.0f})" for r in good]
+            sizes = [float(r[axis]) for r in good]
+            slopes = [exponent(sizes, [r[what] for r in good]) for what in ("processor", "peak")]
+            ending = "; ".join(sorted({r["error"] for r in own if "error" in r}))
+            lines.append(
+                f"  {contender:22} {'  '.join(cells):70} {slopes[0]:.2f} {slopes[1]:.2f} {ending}"
+            )
+    return "\n".join(lines)
+
+
+def draw(records: list[dict[str, Any]], picture: Path) -> None:
+    """Processor seconds over rows, features and classes."""
+    import matplotlib.pyplot as plt
+
+    figure, axes = plt.subplots(1, 3, figsize=(12, 4), sharey=True, layout="constrained")
+    for axis, place in zip(("rows", "features", "classes"), axes, strict=True):
+        for k, contender in enumerate(CONTENDERS):
+            own = [r for r in records if (r["axis"], r["contender"]) == (axis, contender)]
+            good = [r for r in own if "error" not in r]
+            style = "-" if k < 5 else ":"
+            place.plot(
+                [r[axis] for r in good],
+                [max(r["processor"], 1e-3) for r in good],
+                style,
+                marker=".",
+                label=contender,
+            )
+        place.set(xscale="log", yscale="log", xlabel=axis)
+    axes[0].set_ylabel("processor seconds of fit")
+    axes[2].legend(fontsize="small")
+    figure.savefig(picture)
+    plt.close(figure)
+
+
+if __name__ == "__main__":
+    print(json.dumps(measure_shape(Shape(**json.loads(sys.argv[1])))))

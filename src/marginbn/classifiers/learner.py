@@ -1,0 +1,364 @@
+"""Networks without a class: the structure of best score over all acyclic graphs, with a bound.
+
+All columns are alike. Categories are states; numbers have no class to be cut against, so a numeric
+column is cut at quantiles into ``n_bins`` bins of about equal weight, or at every value where it
+has no more values than that. Everything else that happens to a raw table (identifiers, dates, rare
+categories, missing values) is what the classifiers do with it.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any, ClassVar, Self, get_args
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import logsumexp
+from sklearn.base import BaseEstimator, DensityMixin
+from sklearn.utils.validation import check_is_fitted
+
+from marginbn.classifiers import validation
+from marginbn.classifiers.base import RAW_TABLE_CHECKS
+from marginbn.classifiers.search import (
+    SearchingBNClassifier,
+    resolve_arcs,
+    resolve_forbidden,
+    seed_of,
+    warn_if_open,
+)
+from marginbn.data.encode import Coding, EncodedData, TableCoding, UnseenPolicy, learn_coding
+from marginbn.data.frames import frame_library
+from marginbn.data.labelled import LabelledTable
+from marginbn.data.missing_values import MissingPolicy
+from marginbn.data.ordinal import quantile_cuts
+from marginbn.data.preparation import MAX_STATES, Preparation, PreparationSettings, tell
+from marginbn.data.table import Table
+from marginbn.data.unseen import tell_unseen
+from marginbn.exceptions import InputError
+from marginbn.network.network import BayesianNetwork
+from marginbn.problem.problem import StructureProblem
+from marginbn.problem.scores import LOCAL_SCORES
+from marginbn.scoring.local_scores import ScoringListener, local_scores
+from marginbn.solvers import solve_structure
+from marginbn.solvers.ranking import RankedStructure, best_structures
+from marginbn.solvers.result import SolveResult
+from marginbn.solvers.run import Callback, ConsoleListener
+
+
+class BayesianNetworkLearner(DensityMixin, BaseEstimator):
+    """The Bayesian network of best score, found exactly; no column is a class.
+
+    Parameters
+    ----------
+    score : str, default="bic"
+        "bic" ("mdl"), "aic", "bdeu", "k2" or "loglik". (``learner.score(X)`` is the mean log
+        likelihood all the same.)
+    max_parents : int or None, default=None
+        Parents per variable; None allows as many as can pay (not for "loglik").
+    equivalent_sample_size : float, default=1.0
+        Strength of the prior of ``score="bdeu"``.
+    smoothing : float, default=1.0
+        Added to every count for the parameters (not for the score).
+    n_bins : int, default=4
+        Bins of a numeric column: equal shares of the rows, cut at quantiles.
+    solver, time_limit, gap_tolerance, random_state, n_jobs, verbose, callback, memory_limit, \
+checkpoint, certificate
+        As in :class:`MaxMarginBNClassifier`; the time limit is for the search, not for the scores.
+    required_arcs, forbidden_arcs : list of (parent, child), optional
+        Arcs every (no) structure must have, by name or position.
+    allowed_arcs : list of (parent, child), optional
+        If given, no other arcs may be.
+    tiers : list of lists of variables, optional
+        Temporal order: no arc leads from a later tier to an earlier one. Variables that no tier
+        names are free.
+    n_best : int, default=1
+        With more than one ``best_`` lists so many best structures; for small problems only.
+    missing : {"drop", "state", "auto", "error"}, default="drop"
+        Rows with missing values are left out; or a missing value is a state of its column.
+    unseen : {"missing", "error"}, default="missing"
+        A category that training never saw is summed out, or refused.
+    column_kinds, identifiers, max_states, min_count
+        As in :class:`NaiveBayesClassifier`.
+
+    Attributes
+    ----------
+    network_ : BayesianNetwork
+        The structure with its parameters.
+    structure_ : Structure
+        Parents of every variable, in the order of the columns that are used.
+    objective_, bound_, gap_ : float
+        Score of the structure, proven upper bound on the score of any allowed structure, and the
+        relative gap between the two.
+    status_ : str
+        How the search ended; ``"optimal"`` means proven.
+    best_ : list of RankedStructure
+        The best structures, the best one first.
+    result_, trace_
+        The result as the solver returned it, and (seconds, objective, bound) over time.
+    preparation_, coding_
+        What became of the columns: those left out, the bins and categories.
+    n_candidates_ : int
+        Parent sets of all variables that were left after pruning.
+    n_samples_, n_dropped_ : int
+        Rows used, and rows left out because of missing values.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from marginbn import BayesianNetworkLearner
+    >>> rng = np.random.default_rng(0)
+    >>> rain = rng.random(500) < 0.3
+    >>> wet = rng.random(500) < np.where(rain, 0.9, 0.2)
+    >>> slippery = rng.random(500) < np.where(wet, 0.8, 0.1)
+    >>> X = np.column_stack([rain, wet, slippery]).astype(int)
+    >>> learner = BayesianNetworkLearner(tiers=[[0], [1], [2]]).fit(X)
+    >>> learner.structure_.arcs, learner.status_
+    (((0, 1), (1, 2)), 'optimal')
+    >>> learner.sample(2, random_state=0).shape
+    (2, 3)
+    >>> bool(learner.score(X) > learner.score([[1, 0, 1]]))
+    True
+    """
+
+    _CHECKS: ClassVar[dict[str, validation.Check]] = {
+        **{
+            name: check
+            for name, check in SearchingBNClassifier._CHECKS.items()
+            if name not in ("parameters", "bins", "smoothing", "class_weight")
+        },
+        **{name: c for name, c in RAW_TABLE_CHECKS.items() if name != "class_weight"},
+        "score": validation.one_of(*LOCAL_SCORES),
+        "max_parents": validation.optional(partial(validation.check_count, least=0)),
+        "equivalent_sample_size": validation.check_positive,
+        "smoothing": validation.check_positive,
+        "n_bins": partial(validation.check_count, least=1),
+        "n_best": partial(validation.check_count, least=1),
+        "missing": validation.one_of(*get_args(MissingPolicy)),
+        "unseen": validation.one_of(*get_args(UnseenPolicy)),
+    }
+    network_: BayesianNetwork
+
+    def __init__(
+        self,
+        *,
+        score: str = "bic",
+        max_parents: int | None = None,
+        equivalent_sample_size: float = 1.0,
+        smoothing: float = 1.0,
+        n_bins: int = 4,
+        solver: str = "auto",
+        time_limit: float | None = 60.0,
+        gap_tolerance: float = 1e-6,
+        random_state: Any = None,
+        n_jobs: int | None = None,
+        verbose: int = 0,
+        required_arcs: Any = None,
+        forbidden_arcs: Any = None,
+        allowed_arcs: Any = None,
+        tiers: Any = None,
+        n_best: int = 1,
+        missing: str = "drop",
+        unseen: str = "missing",
+        column_kinds: Any = "auto",
+        identifiers: str = "ignore",
+        max_states: int | None = MAX_STATES,
+        min_count: int = 1,
+        callback: Any = None,
+        memory_limit: Any = None,
+        checkpoint: Any = None,
+        certificate: Any = None,
+    ) -> None:
+        given = {k: v for k, v in locals().items() if k not in ("self", "__class__")}
+        self.__dict__.update(given)
+
+    # The parameter "score" has the name of scikit-learn's method, see GenerativeBNClassifier.
+    @property
+    def score(self) -> Any:
+        """Mean log likelihood of rows: ``score(X, y=None)``."""
+        return self._mean_log_likelihood
+
+    @score.setter
+    def score(self, name: str) -> None:
+        self.__dict__["score"] = name
+
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        """Parameters by name."""
+        return {**super().get_params(deep), "score": self.__dict__["score"]}
+
+    # ------------------------------------------------------------------ learning
+
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
+        """Learn codings, structure and parameters.
+
+        Parameters
+        ----------
+        X : array-like or data frame of shape (n_samples, n_features)
+            Every column is a variable.
+        y
+            Ignored.
+        sample_weight : array-like of shape (n_samples,), optional
+            Weights; an integer weight counts as that many copies of the row.
+
+        Returns
+        -------
+        self
+        """
+        self._check_parameters()
+        rows = validation.read_plain_rows(self, X, sample_weight, kinds=self.column_kinds)
+        self._fit_rows(rows)
+        self.network_ = self.network_.with_frames(frame_library(X))
+        return self
+
+    def _fit_table(self, table: Table) -> Self:
+        """Learn from a table that is read already."""
+        self._check_parameters()
+        validation.set_feature_names(self, table)
+        return self._fit_rows(LabelledTable.of(table, np.zeros(table.n_rows, dtype=np.int64)))
+
+    def _check_parameters(self) -> None:
+        parameters = self.get_params(deep=False)
+        for name, check in self._CHECKS.items():
+            if name in parameters:
+                check(name, parameters[name])
+        if parameters["score"] == "loglik" and self.max_parents is None:
+            raise InputError(
+                "max_parents must be given for score='loglik': every parent helps the likelihood"
+            )
+
+    def _fit_rows(self, given: LabelledTable) -> Self:
+        settings = PreparationSettings(
+            self.identifiers, self.max_states, self.min_count, self.column_kinds
+        )
+        self.preparation_ = settings.learn(given.features)
+        tell(self.preparation_, settings, stacklevel=4)  # the caller of fit
+        features = self.preparation_.apply_to_all(given.features)
+        whole = LabelledTable(
+            features, given.target, given.weights, given.positions, given.given_labels
+        )
+        rows = whole.without_missing(self.missing, stacklevel=4)
+        self.n_samples_, self.n_dropped_ = rows.n_rows, given.n_rows - rows.n_rows
+        self.coding_ = learn_plain_codings(rows.features, rows.weights, self.n_bins, self.missing)
+        data = EncodedData(self.coding_.encode(rows.features), rows.weights, self.coding_.variables)
+        problem = self._problem(data)
+        self.n_candidates_ = problem.candidates.n_candidates
+        result = self._search(problem)
+        self._set_result(result)
+        self.best_ = [RankedStructure(result.structure, result.objective)]
+        if self.n_best > 1:
+            self.best_ = best_structures(problem, n_best=self.n_best)
+        self.network_ = BayesianNetwork.fit(data, result.structure, float(self.smoothing))
+        return self
+
+    def _problem(self, data: EncodedData) -> StructureProblem:
+        """What is maximised over which structures."""
+        return local_scores(
+            data,
+            self.__dict__["score"],
+            self.max_parents,
+            equivalent_sample_size=self.equivalent_sample_size,
+            required=resolve_arcs(self.required_arcs, data.names, "required_arcs"),
+            forbidden=resolve_forbidden(self.get_params(deep=False), data.names),
+            n_jobs=self.n_jobs,
+            progress=ScoringListener() if self.verbose else None,
+        )
+
+    def _search(self, problem: StructureProblem) -> SolveResult:
+        result = solve_structure(
+            problem,
+            self.solver,
+            time_limit=self.time_limit,
+            gap_tolerance=self.gap_tolerance,
+            callback=self._listener(),
+            seed=seed_of(self.random_state),
+            n_jobs=self.n_jobs,
+            memory_limit=self.memory_limit,
+            checkpoint=self.checkpoint,
+            certificate=self.certificate,
+        )
+        warn_if_open(result, stacklevel=5)  # the caller of fit
+        return result
+
+    def _listener(self) -> Callback | None:
+        given: Callback | None = self.callback
+        console = ConsoleListener() if self.verbose else None
+        if console is None or given is None:
+            return console or given
+
+        def both(point: Any) -> bool | None:
+            console(point)
+            return given(point)
+
+        return both
+
+    def _set_result(self, result: SolveResult) -> None:
+        self.result_, self.structure_ = result, result.structure
+        self.objective_, self.bound_, self.gap_ = result.objective, result.bound, result.gap
+        self.status_, self.trace_ = str(result.status), result.trace
+
+    # ------------------------------------------------------------------ what the network says
+
+    @property
+    def _preparation(self) -> Preparation:
+        return self.preparation_
+
+    def _encode(self, X: Any) -> NDArray[np.int32]:
+        """Codes of rows, -1 where a value is missing or was never seen."""
+        check_is_fitted(self)
+        preparation = self.preparation_
+        table = preparation.apply(validation.read_more_rows(self, X, preparation))
+        codes = self.coding_.encode(table, self.unseen)
+        tell_unseen(self.coding_, table)
+        return codes
+
+    def score_samples(self, X: Any) -> NDArray[np.float64]:
+        """Log likelihood of every row; unknown values are summed out."""
+        codes = self._encode(X)
+        joint = self.network_.log_joint_per_class(codes)
+        known = codes[:, 0] >= 0
+        values: NDArray[np.float64] = logsumexp(joint, axis=1)
+        values[known] = joint[known, codes[known, 0]]
+        return values
+
+    def _mean_log_likelihood(self, X: Any, y: Any = None) -> float:
+        return float(self.score_samples(X).mean())
+
+    def sample(self, n_samples: int = 1, random_state: Any = None) -> NDArray[Any]:
+        """Draw rows, (n_samples, variables): categories as they were given, names of bins."""
+        check_is_fitted(self)
+        seed = None if random_state is None else seed_of(random_state)
+        codes = self.network_.sample(n_samples, seed)
+        rows = np.empty(codes.shape, dtype=object)
+        for i, coding in enumerate(self.coding_.columns):
+            states: list[Any] = list(coding.variable.states)
+            if coding.kind == "categorical":
+                states[: len(coding.categories)] = coding.categories
+            if coding.missing_state:
+                states[-1] = None
+            labels = np.empty(len(states), dtype=object)
+            labels[:] = states
+            rows[:, i] = labels[codes[:, i]]
+        return rows
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = True
+        tags.input_tags.string = True
+        tags.input_tags.categorical = True
+        return tags
+
+
+def learn_plain_codings(
+    table: Table, weights: NDArray[np.float64], n_bins: int, missing: Any
+) -> TableCoding:
+    """Codings of all columns without a class; numbers are cut at quantiles of their values."""
+    nobody = np.zeros(table.n_rows, dtype=np.int64)
+    codings = []
+    for column in table.columns:
+        if column.kind != "numeric":
+            codings.append(learn_coding(column, nobody, weights, 1, missing))
+            continue
+        known = ~np.isnan(column.numbers)
+        cuts = quantile_cuts(column.numbers[known], weights[known], n_bins)
+        with_state = missing in ("state", "auto") and bool((~known).any())
+        codings.append(Coding(column.name, "numeric", tuple(cuts.tolist()), (), with_state))
+    return TableCoding(tuple(codings))

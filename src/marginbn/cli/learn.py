@@ -1,0 +1,223 @@
+"""``marginbn learn``: the best Bayesian network of a table, without a class."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from marginbn.cli import options
+from marginbn.cli.running import (
+    DONE,
+    ERROR,
+    OPEN_GAP,
+    ProgressLine,
+    note,
+    print_json,
+    print_verdict,
+    text_width,
+    try_outputs,
+    write_output,
+)
+
+
+@dataclass(frozen=True)
+class PlainTableOptions:
+    """Which table, all columns alike."""
+
+    table: options.TableArgument
+    kind: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="COL=KIND",
+            help="Read a column as numeric, categorical or date (year, month, weekday); may be "
+            "repeated.",
+        ),
+    ] = None
+    drop: Annotated[
+        list[str] | None,
+        typer.Option(metavar="COL", help="Leave a column out; may be repeated."),
+    ] = None
+    delimiter: options.DelimiterOption = None
+    missing: Annotated[
+        str,
+        typer.Option(metavar="HOW", help="drop, state, auto or error: rows with missing values."),
+    ] = "drop"
+    bins: Annotated[
+        int, typer.Option(metavar="N", min=1, help="Bins of numeric columns, cut at quantiles.")
+    ] = 4
+
+
+@dataclass(frozen=True)
+class NetworkOptions:
+    """Which networks are allowed, and what makes one good."""
+
+    score: Annotated[
+        options.Score, typer.Option(help="What is maximised; residual needs a class.")
+    ] = options.Score.BIC
+    max_parents: Annotated[
+        int | None,
+        typer.Option(
+            metavar="K",
+            min=0,
+            help="Parents per variable at most. [default: any number that can pay]",
+        ),
+    ] = None
+    equivalent_sample_size: Annotated[
+        float, typer.Option("--ess", metavar="S", help="Equivalent sample size of bdeu.")
+    ] = 1.0
+    require: Annotated[
+        list[str] | None,
+        typer.Option(metavar="A->B", help="An arc that must be there; may be repeated."),
+    ] = None
+    forbid: Annotated[
+        list[str] | None,
+        typer.Option(metavar="A->B", help="An arc that must not be there; may be repeated."),
+    ] = None
+    tier: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="A,B",
+            help="Variables that come before those of the next --tier; may be repeated.",
+        ),
+    ] = None
+    n_best: Annotated[
+        int,
+        typer.Option(metavar="N", min=1, help="List so many best networks; small tables only."),
+    ] = 1
+
+
+def learn(
+    table: PlainTableOptions,
+    network: NetworkOptions,
+    search: options.SearchOptions,
+    output: Annotated[
+        Path | None,
+        typer.Option("--output", "-o", metavar="FILE", help="Save what was learned as JSON."),
+    ] = None,
+    export: Annotated[
+        list[Path] | None,
+        typer.Option(
+            metavar="FILE",
+            help="Write the network as .bif, .xmlbif, .net, .uai, .dot, .mmd or .json; may be "
+            "repeated.",
+        ),
+    ] = None,
+    report: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Write one HTML page about it.")
+    ] = None,
+    checkpoint: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="Keep the search in this file; the same command again goes on from there.",
+        ),
+    ] = None,
+    certificate: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="Write down a proof that `marginbn verify` can check; part of the time limit "
+            "goes into it.",
+        ),
+    ] = None,
+    json: options.JsonOption = False,
+    quiet: options.QuietOption = False,
+) -> int:
+    """Learn the Bayesian network of best score from TABLE; no column is a class.
+
+    The network is the best one over all acyclic graphs, with a bound that says how sure that is.
+    Use `marginbn fit` to predict a column.
+    """
+    from marginbn.classifiers.learner_file import save_model
+    from marginbn.export.formats import find_format, save_network
+    from marginbn.report.learned import describe_learner, summarise_learner, write_learned_page
+
+    learner = build_learner(table, network, search, checkpoint, certificate)
+    exports = export or []
+    for path in exports:
+        find_format(path, None)  # an unknown ending is refused before anything is learned
+    try_outputs(output=output, report=report, checkpoint=checkpoint, certificate=certificate)
+    rows = read_plain_table(table)
+    note(f"Learning from {rows.n_rows} rows and {rows.n_columns} columns.", quiet)
+    with ProgressLine(enabled=not quiet) as progress:
+        learner.set_params(callback=progress)
+        learner._fit_table(rows)
+    learner.set_params(callback=None)
+    saved = write_output(output, lambda path: save_model(learner, path))
+    for path in exports:
+        saved &= write_output(path, lambda name: save_network(learner.network_, name))
+    saved &= write_output(report, lambda path: write_learned_page(learner, path, table.table))
+    if json:
+        print_json(summarise_learner(learner))
+    else:
+        proved = learner.result_.is_optimal
+        print_verdict(describe_learner(learner, text_width()), proved=proved)
+    for written in (output, report, *exports):
+        if written is not None and saved:
+            note(f"Wrote {written}.", quiet)
+    if not saved:
+        return ERROR
+    return DONE if learner.result_.is_optimal else OPEN_GAP
+
+
+def read_plain_table(table: PlainTableOptions) -> Any:
+    """The table without the columns that are dropped, with the kinds that were asked for."""
+    from marginbn.cli.data import is_file_name, parse_kinds
+    from marginbn.data.readers import read_table
+    from marginbn.data.table import as_table
+    from marginbn.datasets import load_dataset
+
+    kinds = parse_kinds(table.kind)
+    if is_file_name(table.table):
+        read = read_table(table.table, kinds=kinds, delimiter=table.delimiter)
+    else:
+        read = as_table(load_dataset(table.table).train, kinds=kinds)
+    for name in table.drop or ():
+        read = read.drop(name)
+    return read
+
+
+def build_learner(
+    table: PlainTableOptions,
+    network: NetworkOptions,
+    search: options.SearchOptions,
+    checkpoint: Path | None,
+    certificate: Path | None,
+) -> Any:
+    """The unfitted learner that the options describe."""
+    from marginbn.classifiers.learner import BayesianNetworkLearner
+    from marginbn.cli.data import date_kinds
+
+    if network.score.value == "residual":
+        raise typer.BadParameter("needs a class: see `marginbn fit`", param_hint="--score")
+    if search.total_time_limit is not None:
+        raise typer.BadParameter("has no meaning here", param_hint="--total-time-limit")
+    given: dict[str, Any] = {
+        "solver": search.solver,
+        "gap_tolerance": search.gap,
+        "memory_limit": search.memory_limit,
+        "n_jobs": search.jobs,
+        "checkpoint": checkpoint,
+        "certificate": certificate,
+    }
+    learner = BayesianNetworkLearner(
+        score=network.score.value,
+        max_parents=network.max_parents,
+        equivalent_sample_size=network.equivalent_sample_size,
+        required_arcs=options.parse_arcs(network.require, "--require"),
+        forbidden_arcs=options.parse_arcs(network.forbid, "--forbid"),
+        tiers=[[v.strip() for v in tier.split(",")] for tier in network.tier or ()] or None,
+        n_best=network.n_best,
+        n_bins=table.bins,
+        missing=table.missing,
+        random_state=search.seed,
+        column_kinds=date_kinds(options.TableOptions(table.table, None, table.kind, table.drop)),
+        **{name: value for name, value in given.items() if value is not None},
+    )
+    if search.time_limit is not None:
+        learner.set_params(time_limit=search.time_limit or None)
+    learner._check_parameters()
+    return learner

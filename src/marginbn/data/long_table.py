@@ -1,0 +1,267 @@
+"""A table that does not fit into memory becomes codes, in two passes.
+
+1. Kinds, states, missing values and values by class of every column (``sketches.py``). They give
+   what is left out or merged (``preparation.py``) and the codings (``encode.py``): the same as for
+   a table in memory, except that a numeric column of very many distinct values is cut by a sketch.
+2. Every piece is encoded, with the code that encodes rows to predict, and written to a nameless
+   temporary file that is mapped into memory.
+
+A column is numeric or categorical as its first piece says, or as the caller does.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import tempfile
+import warnings
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from marginbn.data import sketches
+from marginbn.data.columns import Column
+from marginbn.data.encode import (
+    Coding,
+    EncodedData,
+    EncodedTraining,
+    TableCoding,
+    Variable,
+    learn_coding,
+)
+from marginbn.data.missing_values import MissingPolicy
+from marginbn.data.preparation import ColumnPlan, Preparation, PreparationSettings
+from marginbn.data.sketches import ClassCounts, ColumnSummary
+from marginbn.data.stream import Stream
+from marginbn.data.table import Table, as_table
+from marginbn.exceptions import DataWarning, InputError
+
+IN_MEMORY = 250_000
+"""A table of no more rows is read as a whole."""
+
+
+@dataclass(frozen=True, eq=False)
+class LongTraining:
+    """What is learned from a long table before its structure."""
+
+    training: EncodedTraining
+    preparation: Preparation
+    names: tuple[str, ...]  # of the features
+    n_rows: int
+    sketched: tuple[str, ...]  # numeric columns whose cuts are approximate
+    fingerprint: str
+
+    @property
+    def n_dropped(self) -> int:
+        """Rows left out because a value is missing."""
+        return self.n_rows - self.training.data.n_samples
+
+
+def whole_table(stream: Stream, target: Any) -> tuple[Table, NDArray[Any]] | None:
+    """Features and labels of a short table; None if there are more rows than that."""
+    target = check_target(stream, target)
+    pieces, n_rows = [], 0
+    for piece in stream:
+        pieces.append(piece)
+        n_rows += piece.num_rows
+        if n_rows > IN_MEMORY:
+            return None
+    if not pieces:
+        raise InputError(f"{stream.origin} has no rows")
+    import pyarrow
+
+    table = pyarrow.concat_tables(pieces, promote_options="permissive")
+    return as_table(table.drop_columns([target])), labels_of(table, target)
+
+
+def check_target(stream: Stream, target: Any) -> str:
+    """The name of the class column."""
+    if not isinstance(target, str) or target not in stream.names:
+        listed = ", ".join(map(repr, stream.names[:20]))
+        raise InputError(
+            f"y must be the name of the class column of {stream.origin}, one of {listed}; "
+            f"got {target if isinstance(target, str) else type(target).__name__!r}"
+        )
+    return target
+
+
+def labels_of(piece: Any, target: str) -> NDArray[Any]:
+    """Class labels of a piece."""
+    column = piece.column(target)
+    if column.null_count:
+        raise InputError(f"column {target!r}, the class, must not have missing values")
+    labels = np.asarray(column.to_pylist()) if _is_text(column) else column.to_numpy()
+    if labels.dtype.kind == "f" and not np.isfinite(labels).all():
+        raise InputError(f"column {target!r}, the class, must not have NaN or infinity")
+    return labels
+
+
+def _is_text(column: Any) -> bool:
+    import pyarrow.types as types
+
+    return not (types.is_integer(column.type) or types.is_floating(column.type))
+
+
+def encode_stream(
+    stream: Stream,
+    target: Any,
+    settings: PreparationSettings,
+    missing: MissingPolicy,
+    class_weight: Any = None,
+) -> LongTraining:
+    """Two passes over a table; see above.
+
+    Parameters
+    ----------
+    stream, target
+        The table, and the name of its class column.
+    settings
+        What becomes of columns.
+    missing
+        ``"drop"`` leaves rows with a missing value out, ``"state"`` and ``"auto"`` give columns
+        with missing values a state for them, ``"error"`` refuses them.
+    class_weight
+        None, ``"balanced"``, or a mapping from class to weight.
+    """
+    target = check_target(stream, target)
+    summaries, classes = _summarise(stream, target, settings)
+    ranks, labels = classes.ranks, classes.labels
+    plans: list[ColumnPlan] = []
+    codings: list[Coding] = []
+    for summary in summaries:
+        column, own, rows = summary.condensed()
+        plan = _plan(summary, column, rows, settings)
+        plans.append(plan)
+        if not plan.left_out:
+            (used,) = plan.apply(column)
+            codings.append(learn_coding(used, ranks[own], rows, labels.size, missing))
+    if not codings:
+        raise InputError(
+            "every column would be left out: "
+            + ", ".join(f"{plan.name!r} ({plan.left_out})" for plan in plans)
+        )
+    preparation, coding = Preparation(tuple(plans)), TableCoding(tuple(codings))
+    pieces = _encoded(stream, target, preparation, coding, labels)
+    data, digest = _collect(pieces, classes.n_rows, missing, target, labels, coding)
+    training = EncodedTraining(coding, labels, _weighted(data, labels, class_weight))
+    inexact = {s.name for s in summaries if not s.is_exact}
+    sketched = tuple(name for name in preparation.used_names if name in inexact)
+    names = tuple(plan.name for plan in plans)
+    return LongTraining(training, preparation, names, classes.n_rows, sketched, digest)
+
+
+def warn_if_approximate(made: LongTraining, stacklevel: int) -> None:
+    """Say which cuts are approximate."""
+    if made.sketched:
+        listed = ", ".join(map(repr, made.sketched[:10]))
+        warnings.warn(
+            f"the bins of {len(made.sketched)} numeric columns ({listed}) are approximate: their "
+            f"cuts come from {sketches.POINTS} quantiles per class of {made.n_rows} rows",
+            DataWarning,
+            stacklevel=stacklevel + 1,
+        )
+
+
+def _summarise(
+    stream: Stream, target: str, settings: PreparationSettings
+) -> tuple[list[ColumnSummary], ClassCounts]:
+    """The first pass."""
+    kinds: Any = settings.column_kinds
+    summaries: list[ColumnSummary] = []
+    classes = ClassCounts()
+    for piece in stream:
+        numbers = classes.add(labels_of(piece, target), target)
+        table = as_table(piece.drop_columns([target]), kinds=kinds)
+        if not summaries:
+            kinds = list(table.kinds.values())
+            summaries = [ColumnSummary(c.name, c.kind) for c in table.columns]
+            _refuse_dates(settings)
+        for summary, column in zip(summaries, table.columns, strict=True):
+            summary.add(column, numbers)
+    if not summaries:
+        raise InputError(f"{stream.origin} has no rows")
+    return summaries, classes
+
+
+def _refuse_dates(settings: PreparationSettings) -> None:
+    kinds = settings.column_kinds
+    wanted = kinds.values() if isinstance(kinds, Mapping) else [kinds]
+    if any(kind == "date" for kind in wanted if isinstance(kind, str)):
+        raise InputError(
+            "column_kinds must not name dates for a table that is read in pieces; take year, month "
+            "and weekday as columns of their own"
+        )
+
+
+def _plan(
+    summary: ColumnSummary,
+    column: Column,
+    rows: NDArray[np.float64],
+    settings: PreparationSettings,
+) -> ColumnPlan:
+    if summary.is_overfull:
+        return ColumnPlan(summary.name, summary.kind, "it has too many categories to count")
+    return settings.plan_condensed(column, rows)
+
+
+def _encoded(
+    stream: Stream, target: str, preparation: Preparation, coding: TableCoding, labels: NDArray[Any]
+) -> Iterator[NDArray[np.int32]]:
+    """The second pass: codes of every piece, class first, -1 where missing."""
+    for piece in stream:
+        features = piece.drop_columns([target])
+        table = as_table(features, kinds=preparation.kinds, only=preparation.used)
+        codes = coding.encode(preparation.apply(table))
+        classes = np.searchsorted(labels, labels_of(piece, target)).astype(np.int32)
+        yield np.column_stack([classes, codes])
+
+
+def _collect(
+    pieces: Iterator[NDArray[np.int32]],
+    n_rows: int,
+    missing: MissingPolicy,
+    target: str,
+    labels: NDArray[Any],
+    coding: TableCoding,
+) -> tuple[EncodedData, str]:
+    """All codes in a file that is mapped into memory, and a fingerprint of them."""
+    variables = (Variable(target, tuple(str(c) for c in labels)), *coding.variables)
+    digest = hashlib.sha256(repr((variables, coding)).encode("utf-8", errors="surrogatepass"))
+    shape = (n_rows, len(variables))
+    with tempfile.TemporaryFile(prefix="marginbn-") as file:
+        codes = np.memmap(file, dtype=np.int32, mode="w+", shape=shape).view(np.ndarray)
+    end = 0
+    for piece in pieces:
+        known = (piece >= 0).all(axis=1)
+        if not known.all():
+            if missing == "error":
+                raise InputError(
+                    "the table has missing values; set missing='drop', 'state' or 'auto'"
+                )
+            piece = piece[known]
+        codes[end : end + len(piece)] = piece
+        digest.update(np.ascontiguousarray(piece).tobytes())
+        end += len(piece)
+    if end == 0:
+        raise InputError("every row has a missing value; set missing='state'")
+    return EncodedData(codes[:end], np.ones(end), variables), digest.hexdigest()
+
+
+def _weighted(data: EncodedData, labels: NDArray[Any], class_weight: Any) -> EncodedData:
+    """Rows weighed by their class."""
+    if class_weight is None:
+        return data
+    own = data.by_column[0]
+    counts = np.bincount(own, minlength=labels.size)
+    if isinstance(class_weight, Mapping):
+        by_text = {str(label): float(weight) for label, weight in class_weight.items()}
+        texts = [str(label) for label in labels]
+        unknown = [label for label in by_text if label not in texts]
+        if unknown:
+            raise InputError(f"class_weight names classes that no row has: {unknown}; use {texts}")
+        factors = np.array([by_text.get(text, 1.0) for text in texts])
+    else:
+        factors = data.n_samples / (np.count_nonzero(counts) * np.maximum(counts, 1))
+    return EncodedData(data.codes, factors[own], data.variables)

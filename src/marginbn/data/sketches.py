@@ -1,0 +1,177 @@
+"""What one pass over a long table keeps of a column: its values by class, exact or nearly.
+
+Codings are learned from weighted values of a column with their classes (``encode.learn_coding``),
+never from rows. So a pass keeps, for every column, the distinct values with their number of rows in
+each class; these give the same categories and the same cuts as the whole column.
+
+A numeric column with more than :data:`EXACT` distinct values becomes a *sketch*: in every class,
+values next to each other are united until at most :data:`POINTS` are left, each with the rows that
+it stands for. Sketches of different pieces are added up and united again, in any order. Each time a
+rank moves by at most one part in twice :data:`POINTS`; cuts made of a sketch are approximate, and
+whoever uses them says so.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from marginbn.data.columns import Column, Kind, Scalar
+from marginbn.exceptions import InputError
+
+EXACT = 16_384
+"""Distinct numbers of a column that are kept as they are."""
+
+POINTS = 4_096
+"""Points of a sketch per class."""
+
+MOST_CATEGORIES = 65_536
+"""Distinct categories of a column that are counted."""
+
+FloatArray = NDArray[np.float64]
+IntArray = NDArray[np.int64]
+
+
+@dataclass
+class ColumnSummary:
+    """Rows of one column by value and class."""
+
+    name: str
+    kind: Kind
+    n_missing: int = 0
+    is_exact: bool = True
+    is_overfull: bool = False
+    """Whether there were more categories than are counted."""
+    _categories: dict[Scalar, int] = field(default_factory=dict)
+    _values: FloatArray = field(default_factory=lambda: np.empty(0))
+    _classes: IntArray = field(default_factory=lambda: np.empty(0, dtype=np.int64))
+    _counts: FloatArray = field(default_factory=lambda: np.empty(0))
+
+    def add(self, column: Column, classes: IntArray) -> None:
+        """One more piece of the column, with the class of every row."""
+        self.n_missing += int(column.missing.sum())
+        known = ~column.missing
+        if self.kind == "numeric":
+            self._add_values(column.numbers[known], classes[known], np.ones(int(known.sum())))
+            return
+        numbers = [self._number(category) for category in column.categories]
+        if len(self._categories) > MOST_CATEGORIES:
+            self.is_overfull = True
+            return
+        if numbers:
+            places = np.array(numbers)[column.codes[known]].astype(np.float64)
+            self._add_values(places, classes[known], np.ones(places.size))
+
+    def _number(self, category: Scalar) -> int:
+        return self._categories.setdefault(category, len(self._categories))
+
+    def _add_values(self, values: FloatArray, classes: IntArray, counts: FloatArray) -> None:
+        values = np.concatenate([self._values, values])
+        classes = np.concatenate([self._classes, classes])
+        counts = np.concatenate([self._counts, counts])
+        merged = _unite_equal(values, classes, counts)
+        if self.kind == "numeric" and np.unique(merged[0]).size > EXACT:
+            self.is_exact = False
+            merged = _unite_neighbours(*merged)
+        self._values, self._classes, self._counts = merged
+
+    @property
+    def n_rows(self) -> int:
+        """Rows with a value."""
+        return round(float(self._counts.sum()))
+
+    def condensed(self) -> tuple[Column, IntArray, FloatArray]:
+        """The column with one row per value and class, their classes and numbers of rows; one row
+        more stands for missing values, if there are any.
+        """
+        classes, counts, values = self._classes, self._counts, self._values
+        if self.n_missing:
+            classes = np.append(classes, 0)
+            counts = np.append(counts, float(self.n_missing))
+            values = np.append(values, np.nan)
+        if self.kind == "numeric":
+            return Column.numeric(self.name, values), classes, counts
+        order = _sorted(self._categories)
+        place = np.empty(len(order) + 1, dtype=np.int64)
+        for rank, category in enumerate(order):
+            place[self._categories[category]] = rank
+        place[-1] = -1
+        codes = place[np.where(np.isnan(values), -1, values).astype(np.int64)]
+        return Column.categorical(self.name, codes, order), classes, counts
+
+
+def _sorted(categories: Iterable[Scalar]) -> list[Scalar]:
+    """In the order of a column that is read as a whole."""
+    given = list(categories)
+    try:
+        return sorted(given)
+    except TypeError:
+        return sorted(given, key=str)
+
+
+def _unite_equal(
+    values: FloatArray, classes: IntArray, counts: FloatArray
+) -> tuple[FloatArray, IntArray, FloatArray]:
+    """One row per value and class."""
+    order = np.lexsort((values, classes))
+    values, classes, counts = values[order], classes[order], counts[order]
+    if values.size == 0:
+        return values, classes, counts
+    is_new = np.append(True, (values[1:] != values[:-1]) | (classes[1:] != classes[:-1]))
+    starts = np.flatnonzero(is_new)
+    return values[starts], classes[starts], np.add.reduceat(counts, starts)
+
+
+def _unite_neighbours(
+    values: FloatArray, classes: IntArray, counts: FloatArray
+) -> tuple[FloatArray, IntArray, FloatArray]:
+    """At most :data:`POINTS` rows per class, each the middle of equally many rows."""
+    parts = []
+    for c in np.unique(classes):
+        own, reached = values[classes == c], np.cumsum(counts[classes == c])
+        middles = (np.arange(POINTS) + 0.5) * (reached[-1] / POINTS)
+        points = own[np.minimum(np.searchsorted(reached, middles), own.size - 1)]
+        parts.append((points, np.full(POINTS, c), np.full(POINTS, reached[-1] / POINTS)))
+    joined = (np.concatenate([part[k] for part in parts]) for k in range(3))
+    return _unite_equal(*joined)
+
+
+class ClassCounts:
+    """Classes in the order in which they turn up, and their numbers of rows."""
+
+    def __init__(self) -> None:
+        self._numbers: dict[Any, int] = {}
+        self._counts: list[int] = []
+
+    def add(self, labels: NDArray[Any], target: str) -> IntArray:
+        """Numbers of the classes of some rows."""
+        distinct, codes, counts = np.unique(labels, return_inverse=True, return_counts=True)
+        numbers = []
+        for label, count in zip(distinct.tolist(), counts.tolist(), strict=True):
+            number = self._numbers.setdefault(label, len(self._numbers))
+            if number == len(self._counts):
+                self._counts.append(0)
+            self._counts[number] += count
+            numbers.append(number)
+        if len(self._numbers) > MOST_CATEGORIES:
+            raise InputError(f"column {target!r} has more than {MOST_CATEGORIES} classes")
+        return np.array(numbers, dtype=np.int64)[codes.reshape(-1)]
+
+    @property
+    def labels(self) -> NDArray[Any]:
+        """All classes, sorted."""
+        return np.unique(np.array(list(self._numbers)))
+
+    @property
+    def ranks(self) -> IntArray:
+        """Place in the sorted order of every class, in the order in which they turned up."""
+        return np.searchsorted(self.labels, np.array(list(self._numbers))).astype(np.int64)
+
+    @property
+    def n_rows(self) -> int:
+        """Rows of all classes."""
+        return sum(self._counts)

@@ -1,0 +1,162 @@
+"""Sets of variables as bit masks, many of them in one array.
+
+A set over n variables is a row of ceil(n / 64) words of 64 bits; bit v % 64 of word v // 64 says
+whether v is a member. A million sets are a few megabytes this way, where as many tuples are some
+hundred. A set becomes a tuple when somebody looks at it (:class:`ParentSets`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import SupportsIndex, overload
+
+import numpy as np
+from numpy.typing import NDArray
+
+Masks = NDArray[np.uint64]
+"""(sets, words)"""
+
+BITS = 64
+BLOCK = 1 << 14
+"""Sets that are unpacked at a time."""
+
+
+_ONES = np.array([byte.bit_count() for byte in range(256)], dtype=np.uint8)
+
+
+def n_words(n_variables: int) -> int:
+    """Words of a mask."""
+    return max(1, -(-n_variables // BITS))
+
+
+def masks_of(sets: Sequence[Sequence[int]], n_variables: int) -> Masks:
+    """Masks of sets that are given by their members.
+
+    Examples
+    --------
+    >>> masks_of([(), (0, 2), (65,)], 66).tolist()
+    [[0, 0], [5, 0], [0, 2]]
+    """
+    masks = np.zeros((len(sets), n_words(n_variables)), dtype=np.uint64)
+    row = np.repeat(np.arange(len(sets)), [len(s) for s in sets])
+    member = np.fromiter((v for s in sets for v in s), dtype=np.int64, count=len(row))
+    bits = np.uint64(1) << (member % BITS).astype(np.uint64)
+    np.bitwise_or.at(masks, (row, member // BITS), bits)
+    return masks
+
+
+def set_sizes(masks: Masks) -> NDArray[np.int64]:
+    """Number of members of each set."""
+    if hasattr(np, "bitwise_count"):  # numpy 2
+        counts = np.bitwise_count(masks)
+    else:
+        counts = _ONES[np.ascontiguousarray(masks).view(np.uint8)]
+    return np.asarray(counts.sum(axis=1, dtype=np.int64))
+
+
+def members_of(masks: Masks) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """All members, set after set and increasing, and the size of each set."""
+    little = np.ascontiguousarray(masks).astype("<u8", copy=False).view(np.uint8)
+    bits = np.unpackbits(little.reshape(len(masks), -1), axis=1, bitorder="little")
+    return np.nonzero(bits)[1].astype(np.int64), bits.sum(axis=1, dtype=np.int64)
+
+
+def sorting_order(masks: Masks) -> NDArray[np.int64]:
+    """The order by size and then by members, as tuples are compared.
+
+    Of two sets of one size the one with the smallest member that the other has not comes first:
+    the larger one, if bits are read from the lowest.
+    """
+    keys = [~_reversed_bits(masks[:, word]) for word in range(masks.shape[1] - 1, -1, -1)]
+    return np.lexsort([*keys, set_sizes(masks)])
+
+
+_REVERSED_BYTES = np.array([int(f"{byte:08b}"[::-1], 2) for byte in range(256)], dtype=np.uint8)
+
+
+def _reversed_bits(words: NDArray[np.uint64]) -> NDArray[np.uint64]:
+    mirrored = _REVERSED_BYTES[np.ascontiguousarray(words).view(np.uint8).reshape(-1, 8)]
+    return np.ascontiguousarray(mirrored[:, ::-1]).view(np.uint64).reshape(-1)
+
+
+class SetTable:
+    """Finds sets among many by one number that stands for their words."""
+
+    def __init__(self, masks: Masks) -> None:
+        self.masks = masks
+        self.seed = 0
+        while True:  # until no two sets have the same number
+            keys = self._keys(masks)
+            self.order = np.argsort(keys)
+            self.keys = keys[self.order]
+            if (self.keys[1:] != self.keys[:-1]).all():
+                return
+            self.seed += 1
+            if self.seed > 8:
+                raise ValueError("a set stands twice in the list")
+
+    def _keys(self, masks: Masks) -> NDArray[np.uint64]:
+        if masks.shape[1] == 1:
+            return np.ascontiguousarray(masks[:, 0])
+        factors = np.random.default_rng(self.seed).integers(2**63, size=masks.shape[1]) * 2 + 1
+        mixed = (masks ^ (masks >> np.uint64(29))) * factors.astype(np.uint64)
+        return np.asarray(np.bitwise_xor.reduce(mixed ^ (mixed >> np.uint64(32)), axis=1))
+
+    def find(self, masks: Masks) -> NDArray[np.int64]:
+        """Where each set stands, -1 if it does not."""
+        place = np.searchsorted(self.keys, self._keys(masks))
+        found = self.order[np.minimum(place, len(self.order) - 1)]
+        return np.where((self.masks[found] == masks).all(axis=1), found, -1)
+
+
+class ParentSets(Sequence[tuple[int, ...]]):
+    """Sets as tuples of their members, made when they are looked at.
+
+    Examples
+    --------
+    >>> sets = ParentSets(masks_of([(), (0, 2)], 3))
+    >>> len(sets), sets[1], sets == ((), (0, 2))
+    (2, (0, 2), True)
+    """
+
+    def __init__(self, masks: Masks) -> None:
+        self.masks = masks
+
+    def __len__(self) -> int:
+        return len(self.masks)
+
+    @overload
+    def __getitem__(self, index: SupportsIndex) -> tuple[int, ...]: ...
+    @overload
+    def __getitem__(self, index: slice) -> tuple[tuple[int, ...], ...]: ...
+    def __getitem__(
+        self, index: SupportsIndex | slice
+    ) -> tuple[int, ...] | tuple[tuple[int, ...], ...]:
+        if isinstance(index, slice):
+            return tuple(ParentSets(self.masks[index]))
+        found = []
+        for word, mask in enumerate(self.masks[index].tolist()):
+            while mask:
+                low = mask & -mask
+                found.append(word * BITS + low.bit_length() - 1)
+                mask ^= low
+        return tuple(found)
+
+    def __iter__(self) -> Iterator[tuple[int, ...]]:
+        for first in range(0, len(self.masks), BLOCK):
+            members, sizes = members_of(self.masks[first : first + BLOCK])
+            flat, start = members.tolist(), 0
+            for size in sizes.tolist():
+                yield tuple(flat[start : start + size])
+                start += size
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Sequence):
+            return NotImplemented
+        return len(self) == len(other) and all(a == b for a, b in zip(self, other, strict=True))
+
+    def __hash__(self) -> int:
+        return hash(self.masks.tobytes())
+
+    def __repr__(self) -> str:
+        return repr(tuple(self))

@@ -1,0 +1,327 @@
+"""Sums over sets of variables, each counted once and shared by all children.
+
+With n(F) the counts of the joint states of a set F of variables, the score of a child i with
+parents T, F = T + {i}, is a difference of two sums over sets:
+
+    log likelihood    L(F) - L(T),                        L(F)    = sum n log n
+    BDeu              A(F, s/|F|) - A(T, s/|T|),          A(F, a) = sum log Gamma(a + n)/Gamma(a)
+    K2                A(F, 1) - A(T, r_i)
+
+with |F| the number of joint states. Differences lose digits: they decide what is looked at, within
+a tolerance. What is kept is scored again (:func:`exact_values`).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from marginbn.data.encode import EncodedData
+from marginbn.problem.masks import Masks, sorting_order
+from marginbn.problem.scores import ROUNDINGS, counts_are_exact
+
+FloatArray = NDArray[np.float64]
+IntArray = NDArray[np.int64]
+
+KNOWN_BYTES = 16_000_000
+"""For values of log Gamma that were computed already."""
+
+PORTION = 20_000_000
+"""Rows times sets that one call of compiled code counts: some hundredths of a second."""
+
+COMPILED = ("mdl", "bic", "aic", "loglik", "bdeu", "k2")
+"""Scores that are differences of such sums."""
+
+
+def kernels() -> tuple[Any, Any, Any, Any]:
+    """The compiled loops: set_tables, counting, levels, careful. Importing them loads numba."""
+    from marginbn.scoring.kernels import careful, counting, levels, set_tables
+
+    return set_tables, counting, levels, careful
+
+
+def states_of(masks: Masks, arities: IntArray) -> FloatArray:
+    """Number of joint states of each set, as a float: it may be huge."""
+    return np.asarray(kernels()[1].count_states(masks, arities))
+
+
+class Rows:
+    """The rows as compiled code reads them."""
+
+    def __init__(self, data: EncodedData) -> None:
+        self.data = data
+        self.arities = data.arities
+        self.whole = bool((data.weights == np.rint(data.weights)).all())
+        self.whole &= data.total_weight < 2**31
+        # rows that are alike stand apart, so that no counter waits for itself
+        order = np.random.default_rng(0).permutation(data.n_samples)
+        self.columns = np.ascontiguousarray(data.codes[order].T)
+        self.weights: Any = np.ascontiguousarray(data.weights[order])
+        if self.whole:
+            self.weights = self.weights.astype(np.int32)
+        self._unexplained: dict[int, Unexplained] = {}
+
+    def unexplained(self, child: int) -> Unexplained:
+        """What no parents can explain of a child; whole weights only."""
+        if child not in self._unexplained:
+            group = _equal_columns(np.delete(self.columns, child, axis=0))
+            self._unexplained[child] = Unexplained.of(group, self.weights.astype(np.float64))
+        return self._unexplained[child]
+
+
+class Unexplained(NamedTuple):
+    """Rows that others equal in all but the child, as ``limit_supersets`` reads them."""
+
+    mixed: IntArray
+    finest: FloatArray
+    left: FloatArray
+    relief: float
+
+    @classmethod
+    def of(cls, group: IntArray, weights: FloatArray) -> Unexplained:
+        """Of merged rows, grouped by all variables but the child: each row is a kind of its own."""
+        kinds = np.bincount(group)
+        mixed = np.flatnonzero(kinds[group] > 1)
+        own, weight = group[mixed], weights[mixed]
+        total = np.asarray(np.bincount(group, weights), dtype=np.float64)[own]
+        finest = weight * np.log(weight / total)
+        less, total_less = weight - 1.0, np.maximum(total - kinds[own], 1.0)
+        left = less * np.log(np.maximum(less, 1.0) / total_less)
+        # without one row n log n - N log N is less by at most
+        relief = _last_step(total) - _last_step(weight)
+        left = left if left.any() else left[:0]
+        return cls(mixed, finest, left, float(relief.max(initial=0.0)))
+
+
+def _last_step(n: FloatArray) -> FloatArray:
+    """n log n - (n - 1) log(n - 1)."""
+    return np.asarray(n * np.log(n) - (n - 1.0) * np.log(np.maximum(n - 1.0, 1.0)))
+
+
+def _equal_columns(codes: NDArray[np.int32]) -> IntArray:
+    """A number for each column of a table, the same for columns that are equal."""
+    generator = np.random.default_rng(0)
+    while True:  # until no two columns that differ have the same sum
+        factors = generator.integers(1, 2**62, size=len(codes), dtype=np.uint64)
+        mixed = codes.astype(np.uint64) * np.uint64(0x9E3779B97F4A7C15) + factors[:, np.newaxis]
+        mixed ^= mixed >> np.uint64(31)
+        keys = (mixed * (factors[:, np.newaxis] | np.uint64(1))).sum(axis=0, dtype=np.uint64)
+        _, first, group = np.unique(keys, return_index=True, return_inverse=True)
+        if (codes == codes[:, first[group.reshape(-1)]]).all():
+            return group.reshape(-1).astype(np.int64)
+
+
+def in_portions(work: Callable[[slice], None], n_sets: int, n_rows: int, n_jobs: int = 1) -> None:
+    """Let ``work`` do slices of the sets, which Ctrl-C can come between, on ``n_jobs`` threads."""
+    step = max(64, PORTION // max(n_rows, 1))
+    step = max(1, min(step, -(-n_sets // n_jobs)))
+    slices = [slice(first, first + step) for first in range(0, n_sets, step)]
+    if n_jobs == 1 or len(slices) < 2:
+        for part in slices:
+            work(part)
+        return
+    with ThreadPoolExecutor(n_jobs) as pool:
+        for _ in pool.map(work, slices):
+            pass
+
+
+class SetSums:
+    """The sums of the sets that were asked for.
+
+    Parameters
+    ----------
+    data
+        Merged rows.
+    score, equivalent_sample_size
+        One of :data:`COMPILED`, and the strength of the prior of "bdeu".
+    n_jobs
+        Threads that count.
+    """
+
+    def __init__(
+        self, data: EncodedData, score: str, equivalent_sample_size: float, n_jobs: int = 1
+    ) -> None:
+        self.rows = Rows(data)
+        self.score = score
+        self.prior = equivalent_sample_size
+        self.n_jobs = n_jobs
+        self.arities = data.arities
+        self.total = data.total_weight
+        self._child_arities = np.unique(self.arities)
+        self._known: dict[float, int] = {}
+        self._values = np.empty((0, 0))
+        words = max(1, -(-data.n_variables // 64))
+        self.size = 0
+        self._masks = np.empty((16, words), np.uint64)
+        self._sums = np.empty((16, self._n_kinds))
+        self._observed = np.empty(16, np.int64)
+        self._places = np.full(32, -1)
+
+    @property
+    def _n_kinds(self) -> int:
+        return 1 + len(self._child_arities) if self.score == "k2" else 1
+
+    def _priors(self, masks: Masks) -> FloatArray:
+        """Prior of each sum, (sets, kinds); zero stands for n log n."""
+        if self.score == "bdeu":
+            return np.asarray(self.prior / states_of(masks, self.arities))[:, np.newaxis]
+        if self.score == "k2":
+            return np.tile([1.0, *self._child_arities.astype(float)], (len(masks), 1))
+        return np.zeros((len(masks), 1))
+
+    def _number_priors(self, priors: FloatArray) -> IntArray:
+        """The place of each prior among all so far; makes room for the values of new ones."""
+        if self.score in ("mdl", "bic", "aic", "loglik") and len(self._values):
+            return np.zeros(priors.shape, dtype=np.int64)  # there is but one
+        different, numbers = np.unique(priors, return_inverse=True)
+        for prior in different.tolist():
+            self._known.setdefault(prior, len(self._known))
+        if len(self._known) > len(self._values):
+            room = max(2, int(self.total) + 1) if self.rows.whole else 1
+            room = min(room, max(16, KNOWN_BYTES // (8 * len(self._known))))
+            old, self._values = self._values, np.full((len(self._known), room), np.nan)
+            self._values[: len(old), : old.shape[1]] = old[:, :room]
+        own = np.array([self._known[prior] for prior in different.tolist()], dtype=np.int64)
+        return own[numbers.reshape(priors.shape)]
+
+    def count(self, masks: Masks) -> IntArray:
+        """The numbers of these sets; sums of sets with a number are known.
+
+        It is quickest where consecutive sets differ in their highest member only.
+        """
+        tables, counting, _, _ = kernels()
+        self._reserve(self.size + len(masks))
+        numbers: IntArray = tables.enrol(self._places, self._masks, self.size, masks)
+        first, last = self.size, max(self.size, int(numbers.max(initial=-1)) + 1)
+        self.size = last
+        fresh = self._masks[first:last]
+        kinds = self._number_priors(self._priors(fresh))
+        priors = np.array(list(self._known))
+        sums, observed = self._sums[first:last], self._observed[first:last]
+        rows = self.rows
+
+        def work(part: slice) -> None:
+            counting.sum_sets(
+                rows.columns,
+                rows.arities,
+                rows.weights,
+                rows.whole,
+                fresh[part],
+                kinds[part],
+                priors,
+                self._values,
+                sums[part],
+                observed[part],
+            )
+
+        in_portions(work, len(fresh), rows.columns.shape[1], self.n_jobs)
+        return numbers
+
+    def _reserve(self, size: int) -> None:
+        if size > len(self._masks):
+            room = max(size, 2 * len(self._masks))
+            for name in ("_masks", "_sums", "_observed"):
+                old = getattr(self, name)
+                new = np.empty((room, *old.shape[1:]), old.dtype)
+                new[: self.size] = old[: self.size]
+                setattr(self, name, new)
+        if 2 * size > len(self._places):
+            half = 1 << (size - 1).bit_length()
+            self._places = kernels()[0].grow_table(self._masks[: self.size], half)
+
+    def scores(self, child: int, parents: IntArray, family: IntArray) -> FloatArray:
+        """Score of a child with parent sets, given by their numbers and those with the child;
+        without what states cost.
+        """
+        r = int(self.arities[child])
+        kind = 1 + int(np.searchsorted(self._child_arities, r)) if self.score == "k2" else 0
+        scores: FloatArray = self._sums[family, 0] - self._sums[parents, kind]
+        return scores
+
+    def entropies(self, numbers: IntArray) -> FloatArray:
+        """The sum of n log n of sets, for scores that are made of it."""
+        return np.asarray(self._sums[numbers, 0])
+
+    def limit_supersets(self, child: int, sets: Masks, limits: FloatArray) -> None:
+        """Lower the limits of marginal likelihoods; see :mod:`.climbing`."""
+        known = self.rows.unexplained(child)
+        if not len(known.mixed):
+            return
+        rows, counting = self.rows, kernels()[1]
+        r = int(self.arities[child])
+        further = np.full(len(sets), math.log((r + 1.0) / r))
+        if self.score == "bdeu":
+            further = np.log1p(2.0 * states_of(sets, self.arities) / self.prior)
+
+        def work(part: slice) -> None:
+            counting.limit_supersets(
+                rows.columns,
+                rows.arities,
+                child,
+                sets[part],
+                *known,
+                further[part],
+                limits[part],
+            )
+
+        in_portions(work, len(sets), rows.columns.shape[1], self.n_jobs)
+
+    def cells(self, numbers: IntArray) -> FloatArray:
+        """The number of joint states that occur."""
+        return self._observed[numbers].astype(np.float64)
+
+    def price(self, child: int) -> float:
+        """What a parent state costs."""
+        half = 0.5 * math.log(self.total)
+        each = {"aic": 1.0, "bic": half, "mdl": half}.get(self.score, 0.0)
+        return each * (int(self.arities[child]) - 1)
+
+
+def with_member(masks: Masks, v: int) -> Masks:
+    """The sets with one more variable."""
+    larger = masks.copy()
+    larger[:, v // 64] |= np.uint64(1 << v % 64)
+    return larger
+
+
+def exact_values(
+    sums: SetSums, child: NDArray[np.integer], masks: Masks
+) -> tuple[FloatArray, FloatArray]:
+    """Scores of candidates, grouped by child, and how far rounding can have moved them."""
+    rows, careful = sums.rows, kernels()[3]
+    order = np.concatenate(
+        [np.flatnonzero(child == i)[sorting_order(masks[child == i])] for i in np.unique(child)]
+    )
+    own, sets = child[order].astype(np.int64), np.ascontiguousarray(masks[order])
+    r = sums.arities[own]
+    states = states_of(sets, sums.arities)
+    priors = np.zeros(len(own))
+    if sums.score == "bdeu":
+        priors = sums.prior / (states * r)
+    elif sums.score == "k2":
+        priors = np.ones(len(own))
+    price = np.array([sums.price(i) for i in range(len(sums.arities))])
+    values, sizes = np.empty(len(own)), np.empty(len(own))
+
+    def work(part: slice) -> None:
+        careful.exact_scores(
+            rows.columns,
+            rows.arities,
+            rows.weights.astype(np.float64),
+            own[part],
+            sets[part],
+            priors[part],
+            (price[own] * states)[part],
+            values[part],
+            sizes[part],
+        )
+
+    in_portions(work, len(own), rows.columns.shape[1], sums.n_jobs)
+    roundings = ROUNDINGS + (0.0 if counts_are_exact(rows.data) else 2.0 * rows.data.n_samples)
+    back = np.argsort(order)
+    return values[back], (2.0**-53 * roundings * sizes)[back]

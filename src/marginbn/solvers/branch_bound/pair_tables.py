@@ -1,0 +1,307 @@
+"""Codes and tables of a problem: everything its coefficients say, in a small part of their room.
+
+A million rows of 30 features are 60 MB of codes, and 11 GB of coefficients. What passes over the
+codes can tell is in ``kernels/coded.py``; here the tables are made, and passes are divided among
+threads. A pass goes feature pair by feature pair, so that every sum is added up in the order of
+the samples whatever the number of threads.
+"""
+
+from __future__ import annotations
+
+import itertools
+import os
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from marginbn.problem.margins import MarginRows, counts_over
+from marginbn.problem.scores import log_likelihood
+from marginbn.solvers.branch_bound.kernels import coded
+from marginbn.solvers.branch_bound.kernels.coded import CodeArray
+from marginbn.solvers.branch_bound.kernels.records import FloatArray, Instance, IntArray
+
+PIECES = 8
+"""Parts of a pass for every thread; between them somebody looks at the clock."""
+
+BLOCK_CELLS = 4_000_000
+"""Cells of counts held at a time while tables are made."""
+
+Poll = Callable[[], None]
+
+
+def _never() -> None:
+    return
+
+
+@dataclass(frozen=True)
+class Families:
+    """The features behind every column.
+
+    Columns over the same features share their counts: ``sets`` lists each such set once.
+    """
+
+    sets: IntArray  # (P, 5) keys of ``kernels/coded.py``; start: first cell of its counts
+    set_of: IntArray  # (K,) set of every column, -1 where all coefficients are zero
+    cells: int  # of the counts of all sets
+    table_cells: int  # of the tables of all columns
+
+    @property
+    def ordered(self) -> IntArray:
+        """Columns with coefficients, those over the same features after each other."""
+        columns = np.flatnonzero(self.set_of >= 0)
+        return columns[np.argsort(self.set_of[columns], kind="stable")]
+
+
+def families_of(margins: MarginRows, candidate_of: IntArray, poll: Poll = _never) -> Families:
+    """Which features every column looks at; by shapes alone, nothing is counted."""
+    data, n_classes = margins.data, margins.data.n_classes
+    numbers: dict[tuple[int, ...], int] = {}
+    keys: list[tuple[int, int, int, int, int]] = []
+    set_of = np.full(candidate_of.size, -1, dtype=np.int64)
+    cells = table_cells = 0
+    for v in np.flatnonzero(candidate_of >= 0):
+        poll()
+        k = int(candidate_of[v])
+        if int(margins.candidates.child[k]) != 0 and 0 not in margins.candidates.parents[k]:
+            continue  # the factor does not depend on the class
+        features = tuple(margins.features(k))
+        if features not in numbers:
+            radices = [int(data.arities[f]) for f in features]
+            states = int(np.prod(radices, dtype=np.int64))
+            first, second = [*(f - 1 for f in features), -1, -1][:2]
+            numbers[features] = len(keys)
+            keys.append((first, second, radices[1] if second >= 0 else 1, cells, states))
+            cells += states * n_classes
+        set_of[v] = numbers[features]
+        table_cells += keys[numbers[features]][4] * n_classes
+    return Families(np.array(keys, dtype=np.int64).reshape(-1, 5), set_of, cells, table_cells)
+
+
+@dataclass(frozen=True)
+class Coded:
+    """The coefficients of a problem as codes and tables."""
+
+    codes: CodeArray  # (n + 1, M), class last
+    tables: FloatArray
+    keys: IntArray  # (K, 5)
+    families: Families
+    magnitude: FloatArray  # (K,) sum_m w_m max_c |A_mc,v|
+    likelihood: FloatArray  # (K,) log-likelihood of the column's family, 0 where none is counted
+    class_sums: FloatArray  # (n_classes x rivals, K) sum_m w_m A_mr of every class
+    threads: int
+
+
+def threads_for(n_jobs: int) -> int:
+    """Threads of a pass: a pass is shared by all workers, which wait for it."""
+    return max(1, min(n_jobs, os.cpu_count() or 1))
+
+
+def spread(work: Callable[[int, int], None], count: int, threads: int, poll: Poll = _never) -> None:
+    """Call ``work`` for the parts of ``range(count)``, several at a time; ``poll`` is called
+    between them and may raise.
+    """
+    ends = np.unique(np.linspace(0, count, PIECES * threads + 1).astype(np.int64))
+    parts = [(int(lo), int(hi)) for lo, hi in itertools.pairwise(ends)]
+    if threads == 1:
+        for lo, hi in parts:
+            poll()
+            work(lo, hi)
+        return
+    with ThreadPoolExecutor(threads) as pool:
+        for begin in range(0, len(parts), threads):
+            poll()
+            list(pool.map(lambda part: work(*part), parts[begin : begin + threads]))
+
+
+def code_rows(margins: MarginRows) -> CodeArray:
+    """Codes by feature, the class last."""
+    codes = margins.data.codes
+    out = np.empty((codes.shape[1], codes.shape[0]), dtype=np.uint16)
+    for i in range(codes.shape[1]):
+        out[i - 1] = codes[:, i]
+    return out
+
+
+def build_coded(
+    margins: MarginRows,
+    candidate_of: IntArray,
+    weights: FloatArray,
+    threads: int = 1,
+    poll: Poll = _never,
+) -> Coded:
+    """Count all feature sets, and make the tables of all columns from the counts; ``weights`` of
+    the margins may be others than those that are counted.
+    """
+    families, codes = families_of(margins, candidate_of, poll), code_rows(margins)
+    counted, of_margins = np.array(margins.data.weights), np.array(weights)
+    is_same = np.array_equal(counted, of_margins)
+    tables = np.zeros(families.table_cells)
+    keys = np.full((candidate_of.size, 5), -1, dtype=np.int64)
+    magnitude, likelihood = np.zeros(candidate_of.size), np.zeros(candidate_of.size)
+    class_sums = np.zeros((margins.data.n_classes * margins.n_rivals, candidate_of.size))
+    ordered, place = families.ordered, 0
+    for lo, hi in _blocks(families):
+        first = int(families.sets[lo, 3])
+        block, n_classes = families.sets[lo:hi], margins.data.n_classes
+        counts = _count(codes, block, counted, n_classes, threads, poll)
+        weighted = counts
+        if not is_same:
+            weighted = _count(codes, block, of_margins, n_classes, threads, poll)
+        own = ordered[(families.set_of[ordered] >= lo) & (families.set_of[ordered] < hi)]
+        for v in own:
+            poll()
+            number = families.set_of[v]
+            begin, states = int(families.sets[number, 3]) - first, int(families.sets[number, 4])
+            cells = states * n_classes
+            by_state = counts[begin : begin + cells].reshape(states, -1)
+            k = int(candidate_of[v])
+            table = _table_of(margins, k, by_state)
+            tables[place : place + cells] = table.reshape(-1)
+            keys[v] = families.sets[number]
+            keys[v, 3] = place
+            likelihood[v] = _likelihood(margins, k, by_state)
+            by_state = weighted[begin : begin + cells].reshape(states, -1)
+            magnitude[v] = (by_state * _largest(margins, table)).sum()
+            class_sums[:, v] = _class_sums(margins, table, by_state)
+            place += cells
+    return Coded(codes, tables, keys, families, magnitude, likelihood, class_sums, threads)
+
+
+def _blocks(families: Families) -> list[tuple[int, int]]:
+    """Sets whose counts are held at a time."""
+    ends = families.sets[:, 3] + 1
+    blocks, lo = [], 0
+    for k in range(1, len(families.sets) + 1):
+        full = k == len(families.sets) or ends[k] - ends[lo] > BLOCK_CELLS
+        if full:
+            blocks.append((lo, k))
+            lo = k
+    return blocks
+
+
+def _count(
+    codes: CodeArray,
+    sets: IntArray,
+    values: FloatArray,
+    n_classes: int,
+    threads: int,
+    poll: Poll,
+) -> FloatArray:
+    """Values of the samples added up by state and class, or vectors of values by state."""
+    sets = sets - sets[0, 3] * (np.arange(5) == 3)
+    counts = np.zeros(int(sets[-1, 3] + sets[-1, 4] * n_classes))
+    if values.ndim == 1:
+        spread(
+            lambda lo, hi: coded.count_states(codes, sets, lo, hi, values, n_classes, counts),
+            len(sets),
+            threads,
+            poll,
+        )
+    else:
+        spread(
+            lambda lo, hi: coded.count_vectors(codes, sets, lo, hi, values, counts),
+            len(sets),
+            threads,
+            poll,
+        )
+    return counts
+
+
+def _table_of(margins: MarginRows, k: int, by_state: FloatArray) -> FloatArray:
+    """Table of a candidate as the kernels look it up, (states, n_classes)."""
+    scores = margins.table_from_counts(k, by_state)
+    is_difference = margins.kind != "binary" and margins.n_rivals == 1
+    return scores - scores[:, ::-1] if is_difference else scores
+
+
+def _largest(margins: MarginRows, table: FloatArray) -> FloatArray:
+    """max_r |alpha_r| of every state and class."""
+    if margins.n_rivals == 1:
+        return np.abs(table)
+    low, high = table.min(axis=1, keepdims=True), table.max(axis=1, keepdims=True)
+    return np.asarray(np.maximum(high - table, table - low))
+
+
+def _class_sums(margins: MarginRows, table: FloatArray, by_state: FloatArray) -> FloatArray:
+    """sum_m w_m alpha_mr by class and rival."""
+    if margins.n_rivals == 1:
+        return np.asarray((by_state * table).sum(axis=0))
+    sums = by_state.T @ table  # of the scores of every class, over the samples of every class
+    own = np.diagonal(sums)[:, None]
+    return np.asarray(own - np.take_along_axis(sums, margins.rivals, axis=1)).reshape(-1)
+
+
+def _likelihood(margins: MarginRows, k: int, by_state: FloatArray) -> float:
+    """Log-likelihood of a feature's family."""
+    child = int(margins.candidates.child[k])
+    if child == 0:
+        return 0.0
+    family = counts_over(by_state, (*margins.candidates.parents[k], child), margins.data)
+    return log_likelihood(family.reshape(-1, family.shape[-1]), 0.0)
+
+
+# ---------------------------------------------------------------------- passes
+
+
+def coded_gradient(inst: Instance, made: Coded, u: FloatArray, poll: Poll = _never) -> FloatArray:
+    """``A^T u`` for dual weights of all rows: one weighted counting pass."""
+    n_samples = inst.weights.size
+    rivals = inst.rows.shape[0] // max(n_samples, 1)
+    values = u if rivals == 1 else class_vectors(made.codes[-1], u.reshape(n_samples, rivals))
+    sets = made.families.sets
+    gradient = np.zeros(inst.linear.size)
+    for lo, hi in _blocks(made.families):
+        counts = _count(made.codes, sets[lo:hi], values, inst.n_classes, made.threads, poll)
+        inside = (made.families.set_of >= lo) & (made.families.set_of < hi)
+        for v in np.flatnonzero(inside):
+            number = made.families.set_of[v]
+            begin = int(sets[number, 3] - sets[lo, 3])
+            cells = int(sets[number, 4]) * inst.n_classes
+            start = int(made.keys[v, 3])
+            own = made.tables[start : start + cells]
+            gradient[v] = float(own @ counts[begin : begin + cells])
+    return gradient
+
+
+def class_vectors(classes: npt.NDArray[np.uint16], u: FloatArray) -> FloatArray:
+    """V (M, n_classes) of dual weights (M, rivals), see ``kernels/coded.py``."""
+    n_samples, rivals = u.shape
+    vectors = np.zeros((n_samples, rivals + 1))
+    samples, own = np.arange(n_samples), classes.astype(np.int64)
+    for r in range(rivals):
+        vectors[samples, r + (r >= own)] = -u[:, r]
+    vectors[samples, own] = u.sum(axis=1)
+    return vectors
+
+
+def some_columns(inst: Instance, made: Coded, samples: IntArray, poll: Poll = _never) -> FloatArray:
+    """Coefficients of some samples, (K, their rows)."""
+    rivals = inst.rows.shape[0] // inst.weights.size
+    out = np.zeros((inst.linear.size, samples.size * rivals))
+    columns = made.families.ordered
+    spread(
+        lambda lo, hi: coded.fill_columns(inst, samples, columns, lo, hi, out),
+        columns.size,
+        made.threads,
+        poll,
+    )
+    return out
+
+
+def group_rows(
+    inst: Instance, made: Coded, members: IntArray, starts: IntArray, poll: Poll = _never
+) -> FloatArray:
+    """Mean coefficients of groups of samples, (groups x rivals, K); see ``kernels/coded.py``."""
+    rivals = inst.rows.shape[0] // inst.weights.size
+    out = np.zeros(((starts.size - 1) * rivals, inst.linear.size))
+    columns = made.families.ordered
+    largest = int(made.families.sets[:, 4].max(initial=1))
+
+    def work(lo: int, hi: int) -> None:
+        coded.sum_groups(inst, columns, lo, hi, members, starts, np.empty(largest), out)
+
+    spread(work, columns.size, made.threads, poll)
+    return out

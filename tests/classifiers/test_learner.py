@@ -1,0 +1,220 @@
+"""The class-free learner: exact structures, what the network says, files, scikit-learn's rules."""
+
+from __future__ import annotations
+
+import warnings
+from itertools import product
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.base import clone
+from sklearn.utils.estimator_checks import check_estimator
+
+from marginbn import (
+    BayesianNetworkLearner,
+    DataWarning,
+    FormatError,
+    InputError,
+    OptimalityWarning,
+    best_structures,
+    drop_dominated,
+    enumerate_candidates,
+    linear_problem,
+    load_model,
+    save_model,
+    verify_certificate,
+)
+from marginbn.classifiers.learner import learn_plain_codings
+from marginbn.data.encode import EncodedData
+from marginbn.data.table import as_table
+from marginbn.problem.scores import get_local_score
+from marginbn.solvers.exhaustive import ExhaustiveSolver
+from marginbn.solvers.run import Run
+from marginbn.solvers.solve import solve_with
+
+
+def chain(n_rows: int = 300, seed: int = 0) -> pd.DataFrame:
+    """rain -> wet -> slippery, and a column that has nothing to do with them."""
+    rng = np.random.default_rng(seed)
+    rain = rng.random(n_rows) < 0.4
+    wet = rng.random(n_rows) < np.where(rain, 0.9, 0.15)
+    slippery = rng.random(n_rows) < np.where(wet, 0.8, 0.1)
+    return pd.DataFrame(
+        {
+            "rain": np.where(rain, "yes", "no"),
+            "wet": np.where(wet, "yes", "no"),
+            "slippery": np.where(slippery, "yes", "no"),
+            "temperature": rng.normal(size=n_rows),
+        }
+    )
+
+
+def plain_data(frame: pd.DataFrame) -> EncodedData:
+    table = as_table(frame)
+    coding = learn_plain_codings(table, np.ones(table.n_rows), 4, "drop")
+    return EncodedData(coding.encode(table), np.ones(table.n_rows), coding.variables)
+
+
+def test_scikit_learn_accepts_it() -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        check_estimator(BayesianNetworkLearner(time_limit=None))
+
+
+@pytest.mark.parametrize("score", ["bic", "aic", "bdeu", "k2"])
+def test_no_network_scores_more(score: str) -> None:
+    """All parent sets of all variables, enumerated and searched the slow way."""
+    frame = chain()
+    learner = BayesianNetworkLearner(score=score).fit(frame)
+    data = plain_data(frame)
+    every = enumerate_candidates(4, 3, class_restricted=False)
+    problem = drop_dominated(linear_problem(data, every, get_local_score(score)))
+    best = solve_with(ExhaustiveSolver(), Run(problem)).objective
+    assert learner.status_ == "optimal"
+    assert learner.objective_ == pytest.approx(best, rel=1e-12)
+    assert learner.bound_ >= learner.objective_
+    assert {*map(frozenset, learner.structure_.arcs)} >= {frozenset({0, 1}), frozenset({1, 2})}
+
+
+def test_constraints_and_tiers() -> None:
+    frame = chain()
+    learner = BayesianNetworkLearner(
+        tiers=[["slippery"], ["wet"], ["rain"]], required_arcs=[("wet", "temperature")]
+    ).fit(frame)
+    names = learner.network_.names
+    arcs = {(names[p], names[c]) for p, c in learner.structure_.arcs}
+    assert arcs == {("slippery", "wet"), ("wet", "rain"), ("wet", "temperature")}
+    none = BayesianNetworkLearner(allowed_arcs=[]).fit(frame)
+    assert none.structure_.arcs == ()
+    one = BayesianNetworkLearner(forbidden_arcs=[(0, 1), (1, 0)], max_parents=1).fit(frame)
+    assert not {(0, 1), (1, 0)} & {*one.structure_.arcs}
+    with pytest.raises(InputError, match="required_arcs"):
+        BayesianNetworkLearner(required_arcs=[("snow", "wet")]).fit(frame)
+
+
+def test_the_best_structures_are_listed() -> None:
+    frame = chain()
+    learner = BayesianNetworkLearner(n_best=4).fit(frame)
+    assert learner.best_[0].objective == pytest.approx(learner.objective_, rel=1e-12)
+    assert [b.objective for b in learner.best_] == sorted(
+        (b.objective for b in learner.best_), reverse=True
+    )
+    every = enumerate_candidates(4, 3, class_restricted=False)
+    problem = drop_dominated(linear_problem(plain_data(frame), every, get_local_score("bic")))
+    expected = [ranked.objective for ranked in best_structures(problem, n_best=4)]
+    assert [b.objective for b in learner.best_] == pytest.approx(expected, rel=1e-12)
+
+
+def test_likelihoods_by_enumeration() -> None:
+    """Probabilities of all rows sum to one; an unknown value is summed out."""
+    frame = chain()[["rain", "wet", "slippery"]]
+    learner = BayesianNetworkLearner().fit(frame)
+    rows = pd.DataFrame(product(["no", "yes"], repeat=3), columns=frame.columns)
+    log_values = learner.score_samples(rows)
+    assert np.exp(log_values).sum() == pytest.approx(1.0)
+    assert learner.score(rows) == pytest.approx(log_values.mean())
+    for column in frame.columns:
+        known = rows[rows[column] == "no"].reset_index(drop=True)
+        unknown = known.assign(**{column: None})
+        with_no, with_yes = (
+            learner.score_samples(known.assign(**{column: value})) for value in ("no", "yes")
+        )
+        summed = np.logaddexp(with_no, with_yes)
+        assert learner.score_samples(unknown) == pytest.approx(summed)
+
+
+def test_samples_look_like_the_rows() -> None:
+    frame = chain(2000)
+    learner = BayesianNetworkLearner(smoothing=0.01).fit(frame)
+    drawn = learner.sample(4000, random_state=1)
+    assert (drawn == learner.sample(4000, random_state=1)).all()
+    assert {*drawn[:, 0]} == {"no", "yes"}
+    assert (drawn[:, 1] == "yes").mean() == pytest.approx((frame["wet"] == "yes").mean(), abs=0.03)
+    assert {*drawn[:, 3]} == {*learner.network_.variables[3].states}
+
+
+def test_missing_values_and_identifiers() -> None:
+    frame = chain(200)
+    frame.loc[:19, "wet"] = None
+    frame["key"] = [f"row {i}" for i in range(200)]
+    with (
+        pytest.warns(DataWarning, match="key"),
+        pytest.warns(DataWarning, match="20 of 200 rows"),
+    ):
+        dropped = BayesianNetworkLearner().fit(frame)
+    assert (dropped.n_samples_, dropped.n_dropped_) == (180, 20)
+    assert "key" not in dropped.network_.names
+    with pytest.warns(DataWarning, match="key"):
+        state = BayesianNetworkLearner(missing="state").fit(frame)
+    assert state.n_samples_ == 200
+    assert len(state.network_.variables[1].states) == 3
+    assert None in {*state.sample(500, random_state=0)[:, 1]}
+
+
+def test_numbers_are_cut_at_quantiles() -> None:
+    frame = chain(400)
+    learner = BayesianNetworkLearner(n_bins=5).fit(frame)
+    codes = learner.coding_.encode(as_table(frame))
+    assert np.bincount(codes[:, 3]).tolist() == [80] * 5
+
+
+def test_weights_count_as_copies() -> None:
+    frame = chain(120)
+    weight = np.arange(120) % 3
+    copies = frame.loc[np.repeat(np.arange(120), weight)].drop(columns="temperature")
+    weighted = BayesianNetworkLearner().fit(frame.drop(columns="temperature"), sample_weight=weight)
+    assert weighted.objective_ == pytest.approx(
+        BayesianNetworkLearner().fit(copies).objective_, rel=1e-12
+    )
+
+
+@pytest.mark.parametrize(
+    ("parameters", "message"),
+    [
+        ({"score": "residual"}, "score"),
+        ({"score": "loglik"}, "max_parents must be given"),
+        ({"max_parents": -1}, "max_parents"),
+        ({"n_bins": 0}, "n_bins"),
+        ({"missing": "guess"}, "missing"),
+        ({"n_best": 0}, "n_best"),
+        ({"smoothing": 0.0}, "smoothing"),
+    ],
+)
+def test_wrong_parameters_are_named(parameters: dict[str, Any], message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        BayesianNetworkLearner(**parameters).fit(chain(30))
+
+
+def test_a_limit_is_a_normal_ending() -> None:
+    with pytest.warns(OptimalityWarning, match="gap"):
+        learner = BayesianNetworkLearner(time_limit=1e-9).fit(chain())
+    assert learner.status_ == "time_limit"
+    assert learner.gap_ > 0
+
+
+def test_files(tmp_path: Path) -> None:
+    frame = chain()
+    learner = BayesianNetworkLearner(max_parents=2, random_state=3).fit(frame)
+    path = tmp_path / "learner.json"
+    save_model(learner, path, note="weather")
+    loaded = load_model(path)
+    assert isinstance(loaded, BayesianNetworkLearner)
+    assert loaded.get_params() == learner.get_params()
+    assert (loaded.score_samples(frame) == learner.score_samples(frame)).all()
+    assert (loaded.objective_, loaded.bound_) == (learner.objective_, learner.bound_)
+    assert clone(loaded).fit(frame).structure_ == learner.structure_
+    damaged = path.read_text().replace('"bic"', '"bick"')
+    path.write_text(damaged)
+    with pytest.raises(FormatError, match="score"):
+        load_model(path)
+
+
+def test_a_certificate_is_accepted(tmp_path: Path) -> None:
+    path = tmp_path / "proof.cert"
+    learner = BayesianNetworkLearner(certificate=path).fit(chain(100))
+    verdict = verify_certificate(path)
+    assert verdict
+    assert learner.status_ == "optimal"

@@ -1,0 +1,76 @@
+"""`marginbn learn`: a network without a class, its files and its words."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner
+
+from marginbn import BayesianNetworkLearner, load_model, load_network
+from marginbn.cli import app
+from marginbn.cli.running import OPEN_GAP
+from marginbn.datasets import load_dataset
+
+
+def run(*args: object) -> Any:
+    return CliRunner().invoke(app, [str(a) for a in args])
+
+
+def test_everything_is_written_and_the_same(tmp_path: Path) -> None:
+    model, network, page = tmp_path / "m.json", tmp_path / "n.bif", tmp_path / "p.html"
+    result = run("learn", "corral", "-o", model, "--export", network, "--report", page)
+    assert result.exit_code == 0, result.output
+    assert "No allowed network has a better BIC score: proved." in result.output
+    expected = BayesianNetworkLearner().fit(load_dataset("corral").train)
+    loaded = load_model(model)
+    assert loaded.objective_ == expected.objective_
+    names = expected.network_.names
+    arcs = {(names[p], names[c]) for p, c in expected.structure_.arcs}
+    exported = load_network(network)
+    assert {(exported.names[p], exported.names[c]) for p, c in exported.structure.arcs} == arcs
+    text = page.read_text()
+    assert "<svg" in text
+    assert all(name in text for name in names)
+    assert "http" not in text.replace("http://www.w3.org", "")
+
+
+def test_json_says_all(tmp_path: Path) -> None:
+    options = ("--score", "bdeu", "--ess", 2, "--max-parents", 2, "--n-best", 2, "--json")
+    found = json.loads(run("learn", "corral", *options, "--quiet").stdout)
+    assert found["optimal"]
+    assert found["bound"] >= found["objective"] == pytest.approx(found["best"][0]["objective"])
+    assert len(found["best"]) == 2
+    assert max(map(len, found["parents"].values())) <= 2
+
+
+def test_arcs_and_tiers() -> None:
+    options = ("--require", "Irrelevant->class", "--tier", "class", "--tier", "A0,A1", "--json")
+    found = json.loads(run("learn", "corral", *options, "--quiet").stdout)
+    assert "Irrelevant" in found["parents"]["class"]
+    assert not {"A0", "A1"} & {*found["parents"]["class"]}
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (("--score", "residual"), "needs a class"),
+        (("--score", "loglik"), "max_parents must be given"),
+        (("--missing", "guess"), "missing"),
+        (("--export", "n.xyz"), "xyz"),
+        (("--total-time-limit", "5"), "has no meaning"),
+        (("--require", "class"), "--require"),
+    ],
+)
+def test_what_cannot_be_is_named(options: tuple[str, ...], message: str) -> None:
+    result = run("learn", "corral", *options)
+    assert result.exit_code != 0
+    assert message in result.output
+
+
+def test_an_open_gap_has_its_exit_code() -> None:
+    result = run("learn", "corral", "--time-limit", "1e-9", "--quiet")
+    assert result.exit_code == OPEN_GAP
+    assert "time limit" in result.output

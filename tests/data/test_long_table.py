@@ -1,0 +1,252 @@
+"""Tables in pieces: the same codes, networks and predictions as in memory."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from marginbn import GenerativeBNClassifier, NaiveBayesClassifier, TANClassifier
+from marginbn.data import long_table, sketches, stream
+from marginbn.data.columns import Column
+from marginbn.data.discretize import mdlp_cuts
+from marginbn.data.sketches import ColumnSummary
+from marginbn.data.stream import as_stream, row_pieces
+from marginbn.exceptions import DataWarning, InputError
+
+arrow = pytest.importorskip("pyarrow")
+pytest.importorskip("pyarrow.parquet")
+
+
+def columns_of(n_rows: int = 900) -> dict[str, Any]:
+    """Numbers with many and with few values, words, a rare word, flags, and a class."""
+    rng = np.random.default_rng(0)
+    labels = rng.integers(0, 3, n_rows)
+    word = np.array(["red", "green", "blue"])[(labels + rng.integers(0, 2, n_rows)) % 3]
+    return {
+        "size": labels + rng.normal(size=n_rows),
+        "kind": np.array(["x", "y", "z"])[labels],
+        "count": (labels + rng.integers(0, 4, n_rows)),
+        "word": word,
+        "flag": rng.random(n_rows) < 0.3,
+    }
+
+
+@pytest.fixture
+def table() -> Any:
+    return arrow.table(columns_of())
+
+
+@pytest.fixture(autouse=True)
+def in_small_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(stream, "PIECE", 128)
+    monkeypatch.setattr(long_table, "IN_MEMORY", 0)
+
+
+def write(table: Any, path: Path) -> Path:
+    import pyarrow.parquet
+
+    pyarrow.parquet.write_table(table, path, row_group_size=100)
+    return path
+
+
+def sources(table: Any, folder: Path) -> dict[str, Any]:
+    """One table, in everything that is read in pieces and installed."""
+    import pyarrow.dataset
+
+    parts = folder / "parts"
+    parts.mkdir()
+    write(table.slice(0, 500), parts / "a.parquet")
+    write(table.slice(500), parts / "b.parquet")
+    made: dict[str, Any] = {
+        "file": write(table, folder / "t.parquet"),
+        "text": str(folder / "t.parquet"),
+        "folder": parts,
+        "dataset": pyarrow.dataset.dataset(folder / "t.parquet"),
+    }
+    try:
+        import polars
+
+        made["polars"] = polars.scan_parquet(folder / "t.parquet")
+    except ImportError:
+        pass
+    try:
+        import duckdb
+
+        made["duckdb"] = duckdb.from_arrow(table)
+    except ImportError:
+        pass
+    try:
+        import dask.dataframe
+
+        made["dask"] = dask.dataframe.from_pandas(table.to_pandas(), npartitions=3)
+    except ImportError:
+        pass
+    return made
+
+
+@pytest.mark.parametrize("name", ["file", "text", "folder", "dataset", "polars", "duckdb", "dask"])
+def test_every_source_gives_the_model_of_the_table_in_memory(
+    name: str, table: Any, tmp_path: Path
+) -> None:
+    source = sources(table, tmp_path).get(name)
+    if source is None:
+        pytest.skip(f"{name} is not installed")
+    features, labels = table.drop_columns(["kind"]), np.array(table["kind"].to_pylist())
+    expected = TANClassifier().fit(features, labels)
+    found = TANClassifier().fit(source, "kind")
+    assert found.structure_.parents == expected.structure_.parents
+    assert found.coding_ == expected.coding_
+    assert found.classes_.tolist() == expected.classes_.tolist()
+    assert found.n_samples_ == 900
+    assert np.allclose(found.predict_log_proba(features), expected.predict_log_proba(features))
+    assert np.array_equal(found.predict_proba(source), found.predict_proba(features))
+
+
+def test_a_search_over_a_table_in_pieces(table: Any, tmp_path: Path) -> None:
+    features, labels = table.drop_columns(["kind"]), np.array(table["kind"].to_pylist())
+    expected = GenerativeBNClassifier().fit(features, labels)
+    found = GenerativeBNClassifier().fit(write(table, tmp_path / "t.parquet"), "kind")
+    assert found.objective_ == pytest.approx(expected.objective_, rel=1e-12)
+
+
+def test_short_tables_are_read_as_a_whole(
+    table: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(long_table, "IN_MEMORY", 900)
+    path = write(table, tmp_path / "t.parquet")
+    found = NaiveBayesClassifier(smoothing="auto").fit(path, "kind")  # needs all rows at once
+    assert found.n_samples_ == 900
+
+
+def test_missing_values(table: Any, tmp_path: Path) -> None:
+    size = [None if k % 7 == 0 else v for k, v in enumerate(table["size"].to_pylist())]
+    holes = table.set_column(0, "size", arrow.array(size))
+    path = write(holes, tmp_path / "t.parquet")
+    kept = NaiveBayesClassifier(missing="state").fit(path, "kind")
+    features, labels = holes.drop_columns(["kind"]), np.array(holes["kind"].to_pylist())
+    expected = NaiveBayesClassifier(missing="state").fit(features, labels)
+    assert kept.coding_ == expected.coding_
+    assert np.allclose(kept.predict_proba(features), expected.predict_proba(features))
+    dropped = NaiveBayesClassifier(missing="drop").fit(path, "kind")
+    assert (dropped.n_samples_, dropped.n_dropped_) == (771, 129)
+    with pytest.raises(InputError, match="has missing values"):
+        NaiveBayesClassifier(missing="error").fit(path, "kind")
+
+
+def test_weights_of_classes(table: Any, tmp_path: Path) -> None:
+    path = write(table, tmp_path / "t.parquet")
+    features, labels = table.drop_columns(["kind"]), np.array(table["kind"].to_pylist())
+    for weight in ("balanced", {"x": 3.0}):
+        expected = NaiveBayesClassifier(class_weight=weight).fit(features, labels)
+        found = NaiveBayesClassifier(class_weight=weight).fit(path, "kind")
+        if weight == "balanced":  # bins are learned from rows that weigh one
+            assert found.network_.n_variables == expected.network_.n_variables
+        total = found.evidence_.total_weight
+        assert total == pytest.approx(expected.evidence_.total_weight)
+
+
+def test_what_is_wrong_is_told(table: Any, tmp_path: Path) -> None:
+    path = write(table, tmp_path / "t.parquet")
+    with pytest.raises(InputError, match="y must be the name of the class column"):
+        NaiveBayesClassifier().fit(path, "absent")
+    with pytest.raises(InputError, match="y must be the name"):
+        NaiveBayesClassifier().fit(path, np.zeros(900))
+    with pytest.raises(InputError, match="there is no file"):
+        NaiveBayesClassifier().fit(tmp_path / "absent.parquet", "kind")
+    (tmp_path / "t.csv").write_text("a,b\n1,2\n")
+    with pytest.raises(InputError, match="must be a Parquet file"):
+        NaiveBayesClassifier().fit(tmp_path / "t.csv", "a")
+    with pytest.raises(InputError, match="sample_weight must be None"):
+        NaiveBayesClassifier().fit(path, "kind", np.ones(900))
+    with pytest.raises(InputError, match="a number for smoothing"):
+        NaiveBayesClassifier(smoothing="auto").fit(path, "kind")
+    fitted = NaiveBayesClassifier().fit(path, "kind")
+    other = write(table.drop_columns(["word"]), tmp_path / "o.parquet")
+    with pytest.raises(InputError, match="lacks columns of training"):
+        fitted.predict(other)
+
+
+# ---------------------------------------------------------------------- summaries
+
+
+def test_a_summary_of_few_values_gives_the_same_cuts() -> None:
+    rng = np.random.default_rng(1)
+    classes = rng.integers(0, 3, 2000)
+    values = np.round(classes + rng.normal(size=2000), 1)
+    kept = ColumnSummary("x", "numeric")
+    for begin in range(0, 2000, 300):
+        part = slice(begin, begin + 300)
+        kept.add(Column.numeric("x", values[part]), classes[part])
+    column, own, rows = kept.condensed()
+    assert kept.is_exact
+    assert rows.sum() == 2000
+    expected = mdlp_cuts(values, classes, np.ones(2000), 3)
+    assert mdlp_cuts(column.numbers, own, rows, 3).tolist() == expected.tolist()
+
+
+def test_a_sketch_is_near_and_says_so(
+    monkeypatch: pytest.MonkeyPatch, table: Any, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(sketches, "EXACT", 200)
+    monkeypatch.setattr(sketches, "POINTS", 100)
+    rng = np.random.default_rng(1)
+    classes = rng.integers(0, 2, 20_000)
+    values = 2.0 * classes + rng.normal(size=20_000)
+    kept = ColumnSummary("x", "numeric")
+    for begin in range(0, 20_000, 1000):
+        part = slice(begin, begin + 1000)
+        kept.add(Column.numeric("x", values[part]), classes[part])
+    column, own, rows = kept.condensed()
+    assert not kept.is_exact
+    assert column.n_rows <= 200
+    for c in range(2):
+        assert rows[own == c].sum() == pytest.approx((classes == c).sum())
+        exact = np.sort(values[classes == c])
+        points, weights = column.numbers[own == c], rows[own == c]
+        reached = np.cumsum(weights) / weights.sum()
+        true = np.searchsorted(exact, points, side="right") / exact.size
+        assert np.abs(reached - true).max() < 0.03
+    with pytest.warns(DataWarning, match=r"approximate: their cuts come from 100 quantiles"):
+        NaiveBayesClassifier().fit(write(table, tmp_path / "t.parquet"), "kind")
+
+
+def test_too_many_categories_are_left_out(
+    monkeypatch: pytest.MonkeyPatch, table: Any, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(sketches, "MOST_CATEGORIES", 50)
+    names = arrow.array([f"name {k}" for k in range(900)])
+    path = write(table.append_column("name", names), tmp_path / "t.parquet")
+    with pytest.warns(DataWarning, match="name"):
+        found = NaiveBayesClassifier().fit(path, "kind")
+    assert "name" in found.preparation_.left_out
+
+
+# ---------------------------------------------------------------------- prediction
+
+
+@pytest.mark.parametrize("kind", ["numpy", "pandas", "polars", "arrow"])
+def test_many_rows_are_answered_in_pieces(kind: str, table: Any) -> None:
+    numbers = table.select(["size", "count"])
+    labels = np.array(table["kind"].to_pylist())
+    if kind == "numpy":
+        rows: Any = np.column_stack([numbers["size"].to_numpy(), numbers["count"].to_numpy()])
+    elif kind == "arrow":
+        rows = numbers
+    else:
+        library = pytest.importorskip(kind)
+        rows = numbers.to_pandas() if kind == "pandas" else library.from_arrow(numbers)
+    fitted = NaiveBayesClassifier().fit(rows, labels)
+    pieces = row_pieces(rows)
+    assert pieces is not None
+    assert len(list(pieces)) == 8
+    whole = np.concatenate([fitted.predict_proba(rows[k : k + 100]) for k in range(0, 900, 100)])
+    assert np.array_equal(fitted.predict_proba(rows), whole)
+
+
+def test_other_things_are_no_streams() -> None:
+    for other in (np.zeros((2, 2)), [[1, 2]], None, 3, arrow.table({"a": [1]})):
+        assert as_stream(other) is None
+    assert row_pieces([[1, 2]]) is None

@@ -1,0 +1,150 @@
+"""Groups of rows: nowhere smaller than all rows, tight where they were split, same optimum."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from branch_bound_cases import best_by_enumeration, random_problem
+from marginbn.data.encode import EncodedData, Variable
+from marginbn.problem.candidates import enumerate_candidates
+from marginbn.problem.problem import StructureProblem, margin_problem
+from marginbn.solvers.branch_bound import BranchBoundSolver
+from marginbn.solvers.branch_bound.arrays import Encoding, encode
+from marginbn.solvers.branch_bound.kernels.records import FloatArray
+from marginbn.solvers.branch_bound.row_groups import Groups, even_sample, sampled
+from marginbn.solvers.result import Status
+from marginbn.solvers.run import Run
+from marginbn.solvers.solve import solve_with
+
+ROOM = 10_000
+KINDS = [("multiclass", 2), ("multiclass", 3), ("binary", 4)]
+
+
+def problem_of(
+    rng: np.random.Generator, margin: str, n_classes: int, *, whole: bool = True
+) -> StructureProblem:
+    """120 rows of 4 features, with weights that are whole numbers or not."""
+    arities = [n_classes, 2, 3, 4, 2]
+    codes = np.stack([rng.integers(0, a, 120) for a in arities], axis=1)
+    weights = rng.integers(1, 4, 120).astype(float) if whole else rng.uniform(0.3, 2.0, 120)
+    names = [Variable(str(i), tuple(map(str, range(a)))) for i, a in enumerate(arities)]
+    data = EncodedData(codes, weights, tuple(names))
+    return margin_problem(data, enumerate_candidates(5, 2), margin=margin, gamma=0.7)  # type: ignore[arg-type]
+
+
+def grouped(problem: StructureProblem) -> tuple[Encoding, Groups]:
+    encoding = encode(problem, threads=1)
+    assert encoding.coded is not None
+    return encoding, Groups(encoding, encoding.coded, ROOM)
+
+
+def random_eta(rng: np.random.Generator, encoding: Encoding) -> FloatArray:
+    """A convex combination of a few choices of one column per variable."""
+    eta = np.zeros(encoding.instance.linear.size)
+    existing = encoding.candidate_of >= 0
+    blocks = np.split(np.arange(eta.size), np.arange(1, 5) * 6)
+    for share in rng.dirichlet(np.ones(3)):
+        for block in blocks:
+            eta[rng.choice(block[existing[block]])] += share
+    return eta
+
+
+def value(weights: FloatArray, margins: FloatArray, gamma: float) -> float:
+    """sum_m w_m min(gamma, margins of m)."""
+    return float(weights @ margins.min(axis=1, initial=gamma))
+
+
+@pytest.mark.parametrize("whole", [True, False])
+@pytest.mark.parametrize(("margin", "n_classes"), KINDS)
+def test_groups_are_nowhere_smaller_and_tight_where_split(
+    margin: str, n_classes: int, whole: bool
+) -> None:
+    rng = np.random.default_rng(5)
+    problem = problem_of(rng, margin, n_classes, whole=whole)
+    encoding, groups = grouped(problem)
+    dense = encode(problem).instance
+    rivals = dense.starts[1]
+    for round_ in range(6):
+        eta = random_eta(rng, encoding)
+        t = eta @ dense.columns
+        f = value(dense.weights, t.reshape(-1, rivals), dense.gamma)
+        inst = groups.instance
+        means = (eta @ inst.columns).reshape(-1, rivals)
+        over = value(inst.weights, means, inst.gamma)
+        losses = groups.losses(t)
+        assert over >= f - 1e-9
+        assert losses.total == pytest.approx(over - f, abs=1e-9)
+        assert groups.split(losses, lambda: None) == (losses.total > 1e-9), round_
+        assert groups.losses(t).total <= 0.002 * losses.total
+    assert groups.n_groups > n_classes
+    assert np.array_equal(groups.instance.rows.T, groups.instance.columns)
+
+
+@pytest.mark.parametrize(("margin", "n_classes"), KINDS)
+def test_means_are_those_of_the_members(margin: str, n_classes: int) -> None:
+    """Also after several splits, in which the largest parts were never added up."""
+    rng = np.random.default_rng(7)
+    problem = problem_of(rng, margin, n_classes, whole=False)
+    encoding, groups = grouped(problem)
+    dense = encode(problem).instance
+    rivals = int(dense.starts[1])
+    for _ in range(4):
+        groups.split(groups.losses(random_eta(rng, encoding) @ dense.columns), lambda: None)
+    columns = dense.columns.reshape(dense.linear.size, -1, rivals)
+    for g in range(groups.n_groups):
+        own = groups.group_of == g
+        assert len(set(problem.margins.data.codes[own, 0].tolist())) == 1  # type: ignore[union-attr]
+        mean = np.average(columns[:, own], axis=1, weights=dense.weights[own])
+        rows = groups.instance.rows[g * rivals : (g + 1) * rivals]
+        assert np.allclose(rows, mean.T, atol=1e-12)
+        assert groups.weights[g] == pytest.approx(dense.weights[own].sum())
+
+
+def test_there_are_no_more_groups_than_there_is_room_for() -> None:
+    rng = np.random.default_rng(1)
+    encoding = encode(problem_of(rng, "multiclass", 3), threads=1)
+    assert encoding.coded is not None
+    groups = Groups(encoding, encoding.coded, most_rows=12)
+    dense = encode(problem_of(np.random.default_rng(1), "multiclass", 3)).instance
+    for _ in range(20):
+        groups.split(groups.losses(random_eta(rng, encoding) @ dense.columns), lambda: None)
+    assert 3 < groups.n_groups <= 6
+
+
+def test_a_sample_weighs_as_much_as_its_class() -> None:
+    classes = np.array([0, 0, 0, 0, 1, 1, 2], dtype=np.uint16)
+    weights = np.array([1.0, 1.0, 9.0, 1.0, 2.0, 2.0, 0.5])
+    chosen, shares = even_sample(classes, weights, 4)
+    assert 2 in chosen  # the heavy one
+    for c in range(3):
+        assert shares[classes[chosen] == c].sum() == pytest.approx(weights[classes == c].sum())
+    everything, same = even_sample(classes, weights, 7)
+    assert everything.tolist() == list(range(7))
+    assert same.tolist() == weights.tolist()
+
+
+def test_a_sample_of_everything_has_all_coefficients() -> None:
+    problem = problem_of(np.random.default_rng(2), "multiclass", 3)
+    encoding = encode(problem, threads=2)
+    assert encoding.coded is not None
+    inst = sampled(encoding.instance, encoding.coded, ROOM)
+    assert np.array_equal(inst.columns, encode(problem).instance.columns)
+
+
+@pytest.mark.parametrize("n_jobs", [1, 2])
+@pytest.mark.parametrize("seed", range(8))
+def test_same_optimum_with_groups(seed: int, n_jobs: int) -> None:
+    problem = random_problem(np.random.default_rng(seed), 3 + seed % 2)
+    run = Run(problem, n_jobs=n_jobs)
+    result = solve_with(BranchBoundSolver(rows="groups"), run)
+    assert result.status is Status.OPTIMAL
+    assert result.objective == pytest.approx(best_by_enumeration(problem), rel=1e-6)
+    assert result.bound >= result.objective
+
+
+def test_same_optimum_without_heuristics() -> None:
+    """Leaves are scored with all rows."""
+    problem = random_problem(np.random.default_rng(3), 4)
+    result = solve_with(BranchBoundSolver(heuristics=False, rows="groups"), Run(problem))
+    assert result.objective == pytest.approx(best_by_enumeration(problem), rel=1e-6)
