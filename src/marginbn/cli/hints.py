@@ -29,6 +29,7 @@ SAME_NAMES = (
     "memory_limit",
     "min_count",
     "missing",
+    "score",
     "smoothing",
     "time_limit",
     "total_time_limit",
