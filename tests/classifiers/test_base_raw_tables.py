@@ -195,3 +195,23 @@ def test_files_with_another_preparation_are_refused(tmp_path: Path) -> None:
     path.write_text(text.replace('"left_out": "it has no value in any row"', '"left_out": ""'))
     with pytest.raises(FormatError, match=r"\$\.preparation"):
         load_model(path)
+
+
+def test_a_class_with_a_parent_of_many_states_keeps_its_share() -> None:
+    """Smoothing pulls sparse rows of a table to a half each; merged states have enough rows."""
+    rng = np.random.default_rng(0)
+    sex = rng.choice(["male", "female"], 700, p=[0.65, 0.35])
+    survived = np.where(rng.random(700) < np.where(sex == "male", 0.19, 0.74), "yes", "no")
+    ticket = [f"t{k}" for k in rng.integers(0, 900, 700)]
+    frame = pd.DataFrame({"sex": sex, "ticket": ticket})
+    arcs = [("sex", "survived"), ("ticket", "survived")]
+    away = []
+    for settings in ({}, {"max_states": None}):
+        clf = MaxMarginBNClassifier(required_arcs=arcs, identifiers="use", **settings)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", DataWarning)
+            clf.fit(frame, pd.Series(survived, name="survived"))
+        assert clf.network_.structure.parents[0] == (1, 2)
+        away.append(abs(clf.network_.posterior("survived")[0] - (survived == "no").mean()))
+    assert away[0] < 0.02
+    assert away[1] > 0.05  # as it is without merging

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+import warnings
 from pathlib import Path
 from typing import Any
 
@@ -185,6 +186,41 @@ def test_a_time_limit_leaves_candidates_out(iris: tuple[np.ndarray, np.ndarray])
         clf = BNClassifier(time_limit=1e-9, **QUICK).fit(*iris)
     assert clf.cv_results_["structure"].tolist() == ["naive"]
     assert clf.score(*iris) > 0.9
+
+
+def test_a_time_limit_cuts_training_short_and_says_so(iris: tuple[np.ndarray, np.ndarray]) -> None:
+    """Naive is had in any case, with fewer iterations; a long limit changes no number."""
+    with pytest.warns(OptimalityWarning) as told:
+        BNClassifier(time_limit=1e-9).fit(*iris)
+    first, second = (str(warning.message) for warning in told)
+    assert first.startswith("time_limit=1e-09 is short for these rows")
+    assert "as few as 10 iterations a step instead of up to 100" in first
+    assert second.startswith("time_limit ended the validation before 2-tree")
+    long, endless = (BNClassifier(time_limit=t, **QUICK).fit(*iris) for t in (1e6, None))
+    np.testing.assert_array_equal(long.predict_proba(iris[0]), endless.predict_proba(iris[0]))
+
+
+def test_nothing_is_begun_that_cannot_end_in_time(
+    iris: tuple[np.ndarray, np.ndarray], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Another candidate takes longer than naive; the last training has its share of the limit."""
+    now, clock = [0.0], iter([0.0])
+
+    def validate(self: BNClassifier, name: str, parts: Any, deadline: float) -> Any:
+        assert deadline == pytest.approx(10.0 * 5 / 6.25)  # five parts of four fifths, then all
+        found = original(self, name, parts, np.inf)
+        now[0] += next(clock)
+        return found
+
+    original = BNClassifier._validate_structure
+    monkeypatch.setattr(BNClassifier, "_validate_structure", validate)
+    monkeypatch.setattr(bn_classifier.time, "monotonic", lambda: now[0])
+    for seconds, tried in ((3.9, ["naive", "2-tree"]), (4.1, ["naive"])):
+        now[0], clock = 0.0, iter([seconds, 1.0])
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", OptimalityWarning)
+            clf = BNClassifier(**QUICK).fit(*iris)
+        assert clf.cv_results_["structure"].tolist() == tried
 
 
 def test_only_asked_for_candidates_count(iris: tuple[np.ndarray, np.ndarray]) -> None:

@@ -11,6 +11,7 @@ import signal
 import subprocess
 import sys
 import time
+import warnings
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +25,7 @@ from marginbn.classifiers.evaluation import cross_validate
 from marginbn.classifiers.model_file import load_model, save_model
 from marginbn.cli import app
 from marginbn.cli.data import parse_kinds
-from marginbn.cli.running import ProgressLine
+from marginbn.cli.running import ProgressLine, clean_warnings
 from marginbn.data.labelled import stratified_holdout
 from marginbn.datasets import load_dataset
 from marginbn.export.formats import load_network as load_any
@@ -280,6 +281,15 @@ def test_the_class_keeps_its_name(toy: Path, tmp_path: Path) -> None:
     assert run("predict", path, toy).stdout.splitlines()[0] == "y"
 
 
+def test_a_warning_is_said_once(capsys: pytest.CaptureFixture[str]) -> None:
+    """What every fold or replicate warns of is one line for the user of a command."""
+    with clean_warnings():
+        for text in ("rows are left out", "rows are left out", "another matter"):
+            warnings.warn(text, UserWarning, stacklevel=1)
+    told = capsys.readouterr().err.splitlines()
+    assert told == ["marginbn: warning: rows are left out", "marginbn: warning: another matter"]
+
+
 def test_warnings_are_single_lines(toy: Path) -> None:
     """Rows without a class, rows with missing values: told without Python's decoration."""
     command = ["fit", toy, "-t", "y", "--method", "naive-bayes", "--holdout", 0]
@@ -324,9 +334,9 @@ def test_unusable_input_is_one_line_and_exit_code_1(toy: Path, tmp_path: Path) -
         (["fit", "iris", "--gamma", "1", "--p", "0.9"], "either --gamma or --p"),
         (["fit", "iris", "--p", "0.3"], "between 0.5 and 1"),
         (["fit", "iris", "--gamma", "-1"], "gamma must be a positive number"),
-        (["fit", "iris", "--max-parents", "-1"], "max_parents must be"),
+        (["fit", "iris", "--max-parents", "-1"], "--max-parents must be"),
         (["fit", "iris", "--solver", "cplex"], "solver must be one of"),
-        (["fit", "iris", "--time-limit", "-5"], "time_limit must be"),
+        (["fit", "iris", "--time-limit", "-5"], "--time-limit must be"),
         (["fit", "iris", "--method", "tan", "--gamma", "1"], "no meaning with --method tan"),
         (["fit", "iris", "--method", "tan", "--solver", "highs"], "no meaning"),
         (["fit", "iris", "--unrestricted"], "no meaning with --method max-margin"),

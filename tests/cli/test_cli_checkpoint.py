@@ -62,7 +62,7 @@ def test_memory_limits_are_obeyed_and_explained() -> None:
     assert run("fit", "iris", "-q", "--memory-limit", "1 GB").exit_code == 0
     line = one_line_error(run("fit", "iris", "-q", "--memory-limit", "100 kB"))
     assert "needs at least" in line
-    assert "memory_limit is 0.1 MB" in line
+    assert "--memory-limit is 0.1 MB" in line
     assert run("fit", "iris", "--memory-limit", "much").exit_code == 2
 
 

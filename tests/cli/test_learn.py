@@ -57,7 +57,7 @@ def test_arcs_and_tiers() -> None:
     ("options", "message"),
     [
         (("--score", "residual"), "needs a class"),
-        (("--score", "loglik"), "max_parents must be given"),
+        (("--score", "loglik"), "--max-parents must be given for --score loglik"),
         (("--missing", "guess"), "missing"),
         (("--export", "n.xyz"), "xyz"),
         (("--total-time-limit", "5"), "has no meaning"),

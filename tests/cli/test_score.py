@@ -45,7 +45,7 @@ def test_missing_values_and_impossible_scores_are_named(tmp_path: Path) -> None:
     assert "'a'" in result.output
     result = run("score", "corral", "--score", "loglik", "-o", tmp_path / "s.jkl")
     assert result.exit_code == 1
-    assert "max_parents must be given" in result.output
+    assert "--max-parents must be given" in result.output
 
 
 def test_gzipped_scores_and_tables(tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from functools import partial
 from typing import Any
 
@@ -21,7 +22,14 @@ from marginbn.parameters.pooling import (
     take_parts,
     validate_model,
 )
-from marginbn.parameters.training import RIDGES, Trainer, conditional_loss, margin_loss
+from marginbn.parameters.training import (
+    ITERATIONS,
+    LEAST_ITERATIONS,
+    RIDGES,
+    Trainer,
+    conditional_loss,
+    margin_loss,
+)
 from ordinal_rows import mixed_rows
 
 ROWS = mixed_rows(200, weighted=True)
@@ -154,3 +162,33 @@ def test_parts_keep_bins_and_weights() -> None:
     for part in PARTS:
         assert part.train.data.variables == ROWS.data.variables
         assert part.train.data.total_weight + part.weights.sum() == pytest.approx(total)
+
+
+def test_a_model_that_is_needed_is_cut_short_instead_of_given_up() -> None:
+    """The whole path with the least iterations, and training on all rows as it was validated."""
+    with pytest.raises(TimeoutError):
+        validate_model(make(), "late", PARTS, deadline=0.0)
+    late = validate_model(make(), "late", PARTS, deadline=0.0, needed=True)
+    whole = validate_model(make(), "whole", PARTS, deadline=math.inf, needed=True)
+    assert (late.cut_short, whole.cut_short) == (True, False)
+    assert min(late.iterations) == LEAST_ITERATIONS
+    assert set(whole.iterations) == {ITERATIONS}
+    by_hand = Trainer(Design(ROWS, STEPS))
+    for ridge, iterations in zip(RIDGES, late.iterations, strict=False):
+        if ridge >= late.ridge:
+            by_hand.step(ridge, iterations=iterations)
+    np.testing.assert_array_equal(late.refit(ROWS).parameters, by_hand.parameters)
+
+
+def test_time_that_is_left_is_shared_by_the_steps(monkeypatch: pytest.MonkeyPatch) -> None:
+    """On a clock that stands still each step gets its share of what is left."""
+    given = []
+
+    def step(self: Trainer, ridge: float, deadline: float) -> None:
+        given.append(deadline)
+
+    monkeypatch.setattr(pooling.time, "monotonic", lambda: 0.0)
+    monkeypatch.setattr(Trainer, "step", step)
+    monkeypatch.setattr(pooling, "FIRST_STOP", 0.0)
+    validate_model(make(), "shared", PARTS, deadline=24.0, needed=True)
+    assert given == [24.0 / left for left in range(3 * len(RIDGES), 0, -1)]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -227,3 +228,24 @@ def test_one_class_is_no_error() -> None:
     trainer = Trainer(Design(OrdinalData.plain(data), STEPS))
     trainer.step(3.0)
     assert trainer.scores().shape == (2, 1)
+
+
+@pytest.mark.parametrize("n_classes", [2, 3, 7, 8, 30])
+def test_classes_are_reduced_to_the_last_bit(n_classes: int) -> None:
+    """Class by class or row by row: the same numbers."""
+    scores = np.random.default_rng(n_classes).normal(size=(50, n_classes))
+    assert np.array_equal(training.over_classes(np.maximum, scores), scores.max(axis=1))
+    assert np.array_equal(training.over_classes(np.add, scores), scores.sum(axis=1))
+
+
+def test_a_step_after_the_deadline_makes_the_least_iterations() -> None:
+    """It is the step of as many iterations, and better than none."""
+    late, counted, whole = (Trainer(make_design(3)) for _ in range(3))
+    assert late.step(0.01, deadline=-math.inf) == training.LEAST_ITERATIONS
+    assert counted.step(0.01, iterations=training.LEAST_ITERATIONS) is None
+    np.testing.assert_array_equal(late.parameters, counted.parameters)
+    assert whole.step(0.01, deadline=math.inf) is None
+    weights = late.design.rows.data.weights
+    losses = [conditional_loss(t.scores(), t.classes, weights)[0] for t in (late, whole)]
+    nothing = conditional_loss(Trainer(late.design).scores(), late.classes, weights)[0]
+    assert losses[1] < losses[0] < nothing

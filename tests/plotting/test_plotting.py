@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import subprocess
 import sys
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -266,6 +267,14 @@ def test_traces_come_from_classifiers_and_results(iris: TANClassifier) -> None:
     for wrong in ((), [1, 2]):
         with pytest.raises(InputError, match="source must be"):
             plot_trace(wrong)
+
+
+def test_a_trace_of_one_step_is_a_line_to_the_end(iris: TANClassifier) -> None:
+    """What was known at once held until the search ended."""
+    once = replace(iris.result_, trace=(TracePoint(0.5, 10.0, 10.0),), seconds=2.0)
+    for line in plot_trace(once).lines:
+        assert line.get_xdata().tolist() == [0.5, 2.0]
+        assert line.get_ydata().tolist() == [10.0, 10.0]
 
 
 def test_margins_are_split_at_zero() -> None:

@@ -65,7 +65,7 @@ from marginbn.parameters.trained import (
     no_interactions,
     structure_interactions,
 )
-from marginbn.parameters.training import LOSSES, Trainer
+from marginbn.parameters.training import ITERATIONS, LOSSES, Trainer
 from marginbn.problem.augmented_tree import augmented_tree
 from marginbn.problem.candidates import enumerate_candidates
 from marginbn.problem.margins import MarginKind
@@ -188,8 +188,9 @@ class BNClassifier(BaseBNClassifier):
     bins : {"mdlp", "ordinal"}, default="ordinal"
         The entropy cuts alone, or fine bins that know their order.
     time_limit : float or None, default=10.0
-        Seconds for the validation. Naive is always finished; another candidate that is not by then
-        is left out, with an :class:`OptimalityWarning`. None tries all, whatever it takes.
+        Seconds for validation and training. Naive is trained with fewer iterations if it would take
+        longer; another candidate that is not validated in time is left out; both with an
+        :class:`OptimalityWarning`. None tries all, whatever it takes.
     n_jobs : int or None, default=None
         Models trained in parallel (joblib).
     random_state : int, RandomState or None, default=None
@@ -286,6 +287,7 @@ class BNClassifier(BaseBNClassifier):
 
     def _choose_settings(self, rows: LabelledTable) -> None:
         """Validate the candidates; sets chosen_ and cv_results_."""
+        begin = time.monotonic()
         classes = np.unique(rows.labels)
         splits = self._splits(rows)
         self._candidates: dict[str, PooledModels] = {}
@@ -295,7 +297,10 @@ class BNClassifier(BaseBNClassifier):
             return
         parts = [self._part(rows.take(a), rows.take(b), classes) for a, b in splits]
         judges = held_out(parts)
-        self._candidates = self._validate(parts, judges)
+        # the last training takes as long as that of one part, whose rows are all but a fold
+        share = len(parts) / (len(parts) + FOLDS / (FOLDS - 1.0))
+        deadline = begin + share * (self.time_limit or math.inf)
+        self._candidates = self._validate(parts, judges, deadline)
         self._compare(judges, rows.take(np.concatenate([b for _, b in splits])))
 
     def _splits(self, rows: LabelledTable) -> list[Split]:
@@ -317,17 +322,20 @@ class BNClassifier(BaseBNClassifier):
         codes = np.column_stack([labels, training.coding.encode(others.features)])
         return Part(training.fine.merged(), codes, others.weights)
 
-    def _validate(self, parts: Sequence[Part], judges: Judges) -> dict[str, PooledModels]:
+    def _validate(
+        self, parts: Sequence[Part], judges: Judges, deadline: float
+    ) -> dict[str, PooledModels]:
         """All candidates, or those that time and the user allow for."""
-        begin = time.monotonic()
-        deadline = begin + (self.time_limit or math.inf)
         names = sorted({"naive", *self.structures}, key=list(STRUCTURES).index)
         found: dict[str, PooledModels] = {}
         naive: list[ValidatedModel] = []
         progress = StepProgress("candidates", len(names)) if self.verbose else None
+        begin, least = time.monotonic(), 0.0
         for name in names:
             try:
-                models = self._validate_structure(name, parts, deadline if found else math.inf)
+                if naive and time.monotonic() + least > deadline:  # all others are more work
+                    raise TimeoutError(name)
+                models = self._validate_structure(name, parts, deadline)
             except TimeoutError:
                 self._tell_stopped("time_limit", names, found)
                 break
@@ -336,7 +344,9 @@ class BNClassifier(BaseBNClassifier):
                     raise
                 self._tell_stopped("an interrupt", names, found)
                 break
-            naive = naive or models
+            if not naive:
+                naive, least = models, time.monotonic() - begin
+                self._tell_cut_short(naive)
             pooled = PooledModels.of(models if name == "naive" else [*naive, *models], judges)
             found[name] = pooled
             if progress is not None:
@@ -347,8 +357,22 @@ class BNClassifier(BaseBNClassifier):
         self, name: str, parts: Sequence[Part], deadline: float
     ) -> list[ValidatedModel]:
         """Every profile of one structure, in parallel if asked to."""
-        tasks = model_tasks(name, STRUCTURES[name], parts, LOSSES[self.parameters], deadline)
+        loss = LOSSES[self.parameters]
+        needed = name == "naive"
+        tasks = model_tasks(name, STRUCTURES[name], parts, loss, deadline, needed=needed)
         return list(Parallel(n_jobs=self.n_jobs)(delayed(task)() for task in tasks))
+
+    def _tell_cut_short(self, models: Sequence[ValidatedModel]) -> None:
+        if not any(model.cut_short for model in models):
+            return
+        least = min(min(model.iterations) for model in models)
+        warnings.warn(
+            f"time_limit={self.time_limit:g} is short for these rows: the parameters are trained "
+            f"with as few as {least} iterations a step instead of up to {ITERATIONS}; a larger "
+            "time_limit trains them to the end",
+            OptimalityWarning,
+            stacklevel=6,  # the caller of fit
+        )
 
     def _tell_stopped(self, why: str, names: Sequence[str], found: dict[str, PooledModels]) -> None:
         left = [name for name in names if name not in found]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from marginbn.cli import options
+from marginbn.cli.hints import in_options
 from marginbn.cli.running import note, print_json, print_text
 
 if TYPE_CHECKING:
@@ -34,7 +35,7 @@ def inspect(
     if json:
         print_json(report.to_dict())
     else:
-        print_text(str(report))
+        print_text(in_options(str(report)))
 
 
 def look_at(classifier: BaseBNClassifier, rows: LabelledTable) -> DataReport:
@@ -59,4 +60,4 @@ def look_without_class(table: options.TableOptions, problem: options.ProblemOpti
 def tell_hints(report: DataReport, quiet: bool) -> None:
     """What should give pause and is not said by the warnings of a fit, on stderr."""
     for hint in report.hints:
-        note(f"data: {hint}", quiet)
+        note(f"data: {in_options(hint)}", quiet)

@@ -126,7 +126,7 @@ def learn(
     json: options.JsonOption = False,
     quiet: options.QuietOption = False,
 ) -> int:
-    """Learn the Bayesian network of best score from TABLE; no column is a class.
+    """Learn the network of best score from TABLE, without a class.
 
     The network is the best one over all acyclic graphs, with a bound that says how sure that is.
     Use `marginbn fit` to predict a column.

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Protocol
 import typer
 
 from marginbn.cli.costs import parse_costs
+from marginbn.cli.hints import in_options, option_name
 from marginbn.exceptions import InputError
 
 if TYPE_CHECKING:
@@ -377,18 +378,6 @@ _CLASSES = {
     Method.A1DE: "A1DEClassifier",
     Method.NAIVE_BAYES: "NaiveBayesClassifier",
 }
-_OPTION_NAMES = {
-    "class_restricted": "--unrestricted",
-    "required_arcs": "--require",
-    "forbidden_arcs": "--forbid",
-    "allowed_arcs": "--allow",
-    "tiers": "--tier",
-    "gap_tolerance": "--gap",
-    "gammas": "--gamma",
-    "random_state": "--seed",
-    "n_jobs": "--jobs",
-}
-"""Options whose name is not that of the parameter."""
 
 
 def with_method(
@@ -427,7 +416,7 @@ def build_classifier(
         if name not in known:
             raise typer.BadParameter(
                 f"has no meaning with --method {problem.method}",
-                param_hint=_option_name(name),
+                param_hint=option_name(name),
             )
     if search is not None and "random_state" in known:
         given["random_state"] = search.seed
@@ -435,7 +424,7 @@ def build_classifier(
     try:
         classifier._check_parameters()
     except InputError as error:
-        raise typer.BadParameter(str(error)) from None
+        raise typer.BadParameter(in_options(str(error))) from None
     return classifier
 
 
@@ -452,13 +441,9 @@ def preparation_parameters(problem: ProblemOptions) -> dict[str, Any]:
         if name not in PREPARATION:
             raise typer.BadParameter(
                 "needs a class: say which column holds it, as in --target class",
-                param_hint=_option_name(name),
+                param_hint=option_name(name),
             )
     return given
-
-
-def _option_name(parameter: str) -> str:
-    return _OPTION_NAMES.get(parameter, f"--{parameter.replace('_', '-')}")
 
 
 def _given_parameters(problem: ProblemOptions, search: SearchOptions | None) -> dict[str, Any]:

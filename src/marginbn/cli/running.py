@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any, TextIO, cast, get_type_hints
 
 import typer
 
+from marginbn.cli.hints import in_options
 from marginbn.exceptions import MarginBNError
 from marginbn.interrupts import REQUESTS, listening, undisguised
 from marginbn.network.wording import number, percent, visible
@@ -328,10 +329,13 @@ def _address_space() -> int:
 
 @contextmanager
 def clean_warnings() -> Iterator[None]:
-    """Warnings meant for users in one line each, all others not at all."""
+    """Warnings meant for users in one line each and once, all others not at all."""
+    said: set[str] = set()
 
     def show(message: Warning | str, *_: Any, **__: Any) -> None:
-        print_message(f"warning: {message}")
+        if str(message) not in said:
+            said.add(str(message))
+            print_message(f"warning: {message}")
 
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -341,10 +345,13 @@ def clean_warnings() -> Iterator[None]:
 
 
 def print_message(message: str) -> None:
-    """One line on stderr with the program's name; a progress line on it is wiped first."""
+    """One line on stderr with the program's name, arguments told as options; a progress line on it
+    is wiped first.
+    """
+    line = in_options(" ".join(message.split()))
     wipe = "\r\x1b[K" if sys.stderr.isatty() else ""
     with suppress(OSError):  # the terminal may be gone
-        typer.echo(f"{wipe}marginbn: {visible(' '.join(message.split()))}", err=True)
+        typer.echo(f"{wipe}marginbn: {visible(line)}", err=True)
 
 
 def _silence_stdout() -> None:

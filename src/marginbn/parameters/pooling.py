@@ -9,6 +9,10 @@ then its share in the whole: the scores of several models are added up,
 A sum of tables is tables again: the pool is still *one* network, with the arcs of all its models.
 It is better than its best member, because it also chooses how far to trust each, and how far to
 trust them at all: the weights need not sum to one.
+
+**Little time.** A model that must be had gives every ridge of its path an equal share of the time
+that is left, and goes on to the next when it is over. It is trained on all rows with as many
+iterations at each ridge as it was validated with.
 """
 
 from __future__ import annotations
@@ -26,7 +30,7 @@ from scipy.special import logsumexp
 from marginbn.data.labelled import Split
 from marginbn.data.ordinal import OrdinalData
 from marginbn.parameters.design import Design
-from marginbn.parameters.training import RIDGES, Loss, Trainer, conditional_loss
+from marginbn.parameters.training import ITERATIONS, RIDGES, Loss, Trainer, conditional_loss
 
 FloatArray = NDArray[np.float64]
 Model = Callable[[OrdinalData], Design]
@@ -56,7 +60,8 @@ class ValidatedModel:
     """A model at its best ridge.
 
     ``scores`` (rows, classes) are those of the held-out rows of all parts, one after the other;
-    ``losses`` the mean log loss at each ridge of the path.
+    ``losses`` the mean log loss at each ridge of the path, ``iterations`` how many were allowed
+    there.
     """
 
     model: Model
@@ -65,13 +70,19 @@ class ValidatedModel:
     ridge: float
     scores: FloatArray
     losses: tuple[float, ...]
+    iterations: tuple[int, ...]
+
+    @property
+    def cut_short(self) -> bool:
+        """Whether time ended the training at some ridge."""
+        return min(self.iterations) < ITERATIONS
 
     def refit(self, rows: OrdinalData) -> Trainer:
         """Trained on all rows, along the path to the ridge."""
         trainer = Trainer(self.model(rows), self.loss)
-        for ridge in RIDGES:
+        for ridge, iterations in zip(RIDGES, self.iterations, strict=False):
             if ridge >= self.ridge:
-                trainer.step(ridge)
+                trainer.step(ridge, iterations=iterations)
         return trainer
 
 
@@ -87,20 +98,28 @@ def validate_model(
     parts: Sequence[Part],
     loss: Loss = conditional_loss,
     deadline: float = math.inf,
+    *,
+    needed: bool = False,
 ) -> ValidatedModel:
     """Go along the path of ridges, in all parts side by side; two rises of the loss end it.
 
-    After the ``deadline``, a time of :func:`time.monotonic`, ``TimeoutError`` is raised.
+    After the ``deadline``, a time of :func:`time.monotonic`, ``TimeoutError`` is raised; a model
+    that is ``needed`` makes fewer iterations instead.
     """
     trainers = [Trainer(model(part.train), loss) for part in parts]
     judges = held_out(parts)
     losses: list[float] = []
+    iterations: list[int] = []
     best, rises = np.inf, 0
-    for ridge in RIDGES:
-        for trainer in trainers:
-            if time.monotonic() > deadline:
+    for k, ridge in enumerate(RIDGES):
+        made = []
+        for j, trainer in enumerate(trainers):
+            now = time.monotonic()
+            if now > deadline and not needed:
                 raise TimeoutError(name)
-            trainer.step(ridge)
+            left = (len(RIDGES) - k) * len(trainers) - j
+            made.append(trainer.step(ridge, now + (deadline - now) / left if needed else math.inf))
+        iterations.append(max(n or ITERATIONS for n in made))
         pairs = zip(trainers, parts, strict=True)
         scores = np.concatenate([t.scores(part.codes) for t, part in pairs])
         found = _path_loss(scores, judges, loss)
@@ -111,7 +130,7 @@ def validate_model(
             rises += 1
         if rises >= 2 and ridge <= FIRST_STOP:
             break
-    return ValidatedModel(model, name, loss, *chosen, tuple(losses))
+    return ValidatedModel(model, name, loss, *chosen, tuple(losses), tuple(iterations))
 
 
 def _path_loss(scores: FloatArray, judges: Judges, loss: Loss) -> float:

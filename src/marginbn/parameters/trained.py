@@ -12,6 +12,7 @@ loss, and no row can cost more than log W and a little.
 from __future__ import annotations
 
 import math
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -105,10 +106,18 @@ def model_tasks(
     parts: Sequence[Part],
     loss: Loss = conditional_loss,
     deadline: float = math.inf,
+    *,
+    needed: bool = False,
 ) -> list[Callable[[], ValidatedModel]]:
     """What validates the model of some interactions, one task per profile; see
     :func:`~marginbn.parameters.pooling.validate_model`.
+
+    Models that are ``needed`` come one after the other and share the time until the ``deadline``.
     """
+    profiles = profiles_for(parts[0].train)
+    ends = [deadline] * len(profiles)
+    if needed and math.isfinite(deadline):
+        ends = np.linspace(time.monotonic(), deadline, len(profiles) + 1)[1:].tolist()
     return [
         partial(
             validate_model,
@@ -116,9 +125,10 @@ def model_tasks(
             f"{name}, {profile.name}",
             parts,
             loss,
-            deadline,
+            end,
+            needed=needed,
         )
-        for profile in profiles_for(parts[0].train)
+        for profile, end in zip(profiles, ends, strict=True)
     ]
 
 

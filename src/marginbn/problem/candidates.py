@@ -70,6 +70,8 @@ class CandidateSets:
     [0, 4, 6]
     >>> candidates.keep(candidates.child != 0).n_candidates
     4
+    >>> candidates.keep(candidates.child != 0).places_in(candidates).tolist()
+    [3, 4, 5, 6]
     """
 
     n_variables: int

@@ -165,13 +165,14 @@ def gather_strength(
     """How sure the arcs are by ``n`` replicates; None asks for what small tables allow."""
     if n == 0 or not has_arcs_to_doubt(classifier):
         return None
-    if n is not None:
-        say(f"learning the arcs again from resampled rows, {n} times")
-        return arc_strength(classifier, X, y, n=n)
-    if n_rows * classifier.network_.n_variables**2 > _SMALL:
+    if n is None and n_rows * classifier.network_.n_variables**2 > _SMALL:
         return None
-    say("learning the arcs again from resampled rows")
-    return _within_time(classifier, X, y)
+    say("learning the arcs again from resampled rows" + (f", {n} times" if n is not None else ""))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DataWarning)  # the page says it
+        if n is None:
+            return _within_time(classifier, X, y)
+        return arc_strength(classifier, X, y, n=n)
 
 
 def has_arcs_to_doubt(classifier: BaseBNClassifier) -> bool:

@@ -1,0 +1,73 @@
+"""What the library advises, in the words of the command line.
+
+Messages of the library name arguments of Python: ``identifiers='use' keeps them``. Whoever reads
+them below a command types ``--identifiers use``.
+"""
+
+from __future__ import annotations
+
+import re
+
+OPTION_NAMES = {
+    "class_restricted": "--unrestricted",
+    "required_arcs": "--require",
+    "forbidden_arcs": "--forbid",
+    "allowed_arcs": "--allow",
+    "tiers": "--tier",
+    "gap_tolerance": "--gap",
+    "gammas": "--gamma",
+    "random_state": "--seed",
+    "n_jobs": "--jobs",
+}
+"""Options whose name is not that of the parameter."""
+
+SAME_NAMES = (
+    "class_weight",
+    "identifiers",
+    "max_parents",
+    "max_states",
+    "memory_limit",
+    "min_count",
+    "missing",
+    "score",
+    "smoothing",
+    "time_limit",
+    "total_time_limit",
+    "unseen",
+)
+"""Those of the others that messages speak of."""
+
+_WITH_VALUES = "|".join((*SAME_NAMES, "gap_tolerance", "random_state", "n_jobs"))
+_UNMISTAKABLE = "|".join(name for name in (*SAME_NAMES, *OPTION_NAMES) if "_" in name)
+_START, _END = r"(?<![\w'\"`.-])", r"(?![\w'\"`=.-]\w|[\w'\"`=])"
+_CHOICE = r"'[a-z]+'"
+_ARGUMENT = re.compile(
+    rf"{_START}(?P<name>{_WITH_VALUES})=(?P<values>{_CHOICE}(?:(?:, | or ){_CHOICE})*|[\d.e+-]*\d)"
+    rf"|{_START}(?P<alone>{_UNMISTAKABLE}){_END}"
+)
+
+
+def option_name(parameter: str) -> str:
+    """The option of a parameter.
+
+    >>> option_name("max_states"), option_name("n_jobs")
+    ('--max-states', '--jobs')
+    """
+    return OPTION_NAMES.get(parameter, f"--{parameter.replace('_', '-')}")
+
+
+def in_options(message: str) -> str:
+    """A message with options in place of arguments; names in quotes are left alone.
+
+    >>> in_options("left out: Name; identifiers='use' keeps such columns")
+    'left out: Name; --identifiers use keeps such columns'
+    >>> in_options("use missing='drop', 'state' or 'auto'; a larger time_limit helps")
+    'use --missing drop, state or auto; a larger --time-limit helps'
+    """
+    return _ARGUMENT.sub(_as_option, message)
+
+
+def _as_option(found: re.Match[str]) -> str:
+    if found["alone"]:
+        return option_name(found["alone"])
+    return f"{option_name(found['name'])} {found['values'].replace(chr(39), '')}"
