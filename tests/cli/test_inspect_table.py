@@ -64,7 +64,7 @@ def test_inspect_without_a_class(raw: Path) -> None:
     for option in (["--method", "tan"], ["--p", "0.9"], ["--class-weight", "balanced"]):
         refused = run("inspect", raw, *option)
         assert refused.exit_code == 2
-        assert "needs a class" in " ".join(refused.stderr.split())
+        assert f"{option[0]}: needs a class" in " ".join(refused.stderr.split())
 
 
 def test_fit_says_it_and_the_file_keeps_it(raw: Path, tmp_path: Path) -> None:

@@ -437,6 +437,8 @@ def preparation_parameters(problem: ProblemOptions) -> dict[str, Any]:
     given = _given_parameters(problem, None)
     if problem.method is not None:
         given["method"] = problem.method
+    if problem.gamma is None and "gamma" in given:
+        given["p"] = given.pop("gamma")
     for name in given:
         if name not in PREPARATION:
             raise typer.BadParameter(
