@@ -11,7 +11,7 @@ from marginbn.data.encode import EncodedData, Variable
 from marginbn.problem.candidates import enumerate_candidates
 from marginbn.problem.problem import StructureProblem, margin_problem
 from marginbn.problem.scores import candidate_score, log_likelihood
-from marginbn.solvers.branch_bound import tables
+from marginbn.solvers.branch_bound import pair_tables as tables
 from marginbn.solvers.branch_bound.arrays import encode
 from marginbn.solvers.branch_bound.kernels.duals import objective_of_vertex
 from marginbn.solvers.result import Status
