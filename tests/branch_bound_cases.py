@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 import numpy as np
 
@@ -11,6 +11,7 @@ from marginbn.data.encode import EncodedData, Variable
 from marginbn.problem.candidates import CandidateSets, enumerate_candidates
 from marginbn.problem.margins import MarginRows
 from marginbn.problem.problem import StructureProblem
+from marginbn.solvers.branch_bound.kernels.records import Instance, column_of
 
 
 def random_encoded(rng: np.random.Generator, n_features: int) -> EncodedData:
@@ -43,6 +44,17 @@ def random_candidates(rng: np.random.Generator, n_features: int) -> CandidateSet
         if (a, b) not in forbidden and (0, b) not in forbidden:
             required = [(a, b)]
     return enumerate_candidates(n_features + 1, max_parents, required=required, forbidden=forbidden)
+
+
+def columns_of(inst: Instance, vertex: Iterable[int]) -> list[int]:
+    """Columns of a slot of every feature and of a class set."""
+    return [int(column_of(inst, i, int(slot))) for i, slot in enumerate(vertex)]
+
+
+def random_slots(rng: np.random.Generator, inst: Instance) -> list[int]:
+    """A slot with a column for every feature, and a class set; any graph."""
+    n = inst.n_features
+    return [*rng.integers(inst.skipped, n + 2, n).tolist(), int(rng.integers(0, inst.first.size))]
 
 
 def random_problem(rng: np.random.Generator, n_features: int) -> StructureProblem:

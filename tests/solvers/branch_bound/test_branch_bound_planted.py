@@ -12,6 +12,7 @@ import math
 import numpy as np
 import pytest
 
+from branch_bound_cases import columns_of
 from data_folder import data_folder
 from marginbn import NaiveBayesClassifier
 from marginbn.classifiers.validation import read_training_rows
@@ -101,9 +102,8 @@ def keep_inside(encoding: Encoding, box: Box, b: Bounding, fallback: IntArray) -
 
 def few_rows(encoding: Encoding, vertex: IntArray) -> Instance:
     """The rows that matter at one structure."""
-    n = encoding.n_features
     reduction = Reduction(encoding.instance, encoding.structure_magnitude)
-    columns = vertex + np.arange(n + 1) * (n + 2)
+    columns = columns_of(encoding.instance, vertex)
     reduction.extend(encoding.instance.columns[columns].sum(axis=0))
     return reduction.instance
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from numba import njit
 
-from branch_bound_cases import best_by_enumeration, random_problem
+from branch_bound_cases import best_by_enumeration, columns_of, random_problem, random_slots
 from marginbn.solvers.branch_bound import BranchBoundSolver, engine
 from marginbn.solvers.branch_bound import rows as reduction
 from marginbn.solvers.branch_bound.arrays import Encoding, encode
@@ -58,12 +58,10 @@ def objective(inst: Instance, eta: FloatArray) -> float:
 
 def random_eta(rng: np.random.Generator, encoding: Encoding) -> FloatArray:
     """A convex combination of a few choices of one slot per feature and a class set."""
-    n, inst = encoding.n_features, encoding.instance
+    inst = encoding.instance
     eta = np.zeros(inst.linear.size)
     for share in rng.dirichlet(np.ones(3)):
-        slots = [*rng.integers(0, n + 2, n), rng.integers(0, inst.first.size)]
-        for i, slot in enumerate(slots):
-            eta[i * (n + 2) + slot] += share
+        eta[columns_of(inst, random_slots(rng, inst))] += share
     return eta
 
 

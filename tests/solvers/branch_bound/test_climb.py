@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 import pytest
 
-from branch_bound_cases import random_encoded, random_problem
+from branch_bound_cases import columns_of, random_encoded, random_problem
 from marginbn.problem.candidates import enumerate_candidates
 from marginbn.problem.problem import margin_problem
 from marginbn.solvers import compile
@@ -54,7 +54,7 @@ def case(seed: int) -> tuple[Encoding, Instance, Box, IntArray]:
 
 def objective(inst: Instance, vertex: IntArray) -> float:
     """From the definition."""
-    columns = vertex + np.arange(vertex.size) * (inst.n_features + 2)
+    columns = columns_of(inst, vertex)
     margins = inst.columns[columns].sum(axis=0)
     lowest = np.minimum(np.minimum.reduceat(margins, inst.starts[:-1]), inst.gamma)
     return float(inst.linear[columns].sum() + inst.weights @ lowest)
@@ -105,13 +105,13 @@ def test_an_evaluation_that_ends_early_is_right(seed: int) -> None:
     scale = max(1.0, abs(here), inst.gamma * float(inst.weights.sum()))
     for i in range(n):
         climb._leave(inst, climber)
-        linear = climb._exchange(inst, climber, column_of(n, i, start[i]), -1.0)
+        linear = climb._exchange(inst, climber, column_of(inst, i, start[i]), -1.0)
         for s in np.flatnonzero(box.allowed[i]):
             other = start.copy()
             other[i] = s
             true = objective(inst, other) - here
             for need in (-np.inf, true - 0.1 * scale, true + 0.1 * scale):
-                gain = climb._gain_with(inst, climber, column_of(n, i, s), linear, need)
+                gain = climb._gain_with(inst, climber, column_of(inst, i, s), linear, need)
                 if true > need:
                     assert gain == pytest.approx(true, abs=1e-8 * scale)
                 else:

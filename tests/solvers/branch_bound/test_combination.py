@@ -8,7 +8,7 @@ from numba import njit
 from scipy.optimize import minimize
 from test_duals import projected
 
-from branch_bound_cases import random_problem
+from branch_bound_cases import columns_of, random_problem
 from marginbn.solvers.branch_bound.arrays import encode
 from marginbn.solvers.branch_bound.kernels import combination, newton
 from marginbn.solvers.branch_bound.kernels.box import propagate
@@ -77,7 +77,7 @@ def random_combination(seed: int, active: int = 16) -> tuple[Instance, Bounding]
 
 def margins_of(inst: Instance, vertex: np.ndarray) -> np.ndarray:
     """T_k from the columns."""
-    return sum(inst.columns[i * (inst.n_features + 2) + s] for i, s in enumerate(vertex))
+    return sum(inst.columns[k] for k in columns_of(inst, vertex))
 
 
 def smoothed(inst: Instance, b: Bounding, share: np.ndarray) -> float:
@@ -87,7 +87,7 @@ def smoothed(inst: Instance, b: Bounding, share: np.ndarray) -> float:
     t = sum(x * margins_of(inst, v) for x, v in zip(share, vertices, strict=True))
     total = 0.0
     for x, v in zip(share, vertices, strict=True):
-        total += x * sum(inst.linear[i * (inst.n_features + 2) + s] for i, s in enumerate(v))
+        total += x * sum(inst.linear[k] for k in columns_of(inst, v))
     for m, weight in enumerate(inst.weights):
         own = t[inst.starts[m] : inst.starts[m + 1]]
         p = projected(own, inst.gamma, mu)

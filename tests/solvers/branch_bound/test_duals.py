@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from numba import njit
 
-from branch_bound_cases import random_problem
+from branch_bound_cases import columns_of, random_problem, random_slots
 from marginbn.solvers.branch_bound.arrays import encode
 from marginbn.solvers.branch_bound.kernels import duals
 from marginbn.solvers.branch_bound.kernels.bound import bound_error, structure_magnitude
@@ -170,10 +170,9 @@ def test_objectives_equal_the_definition(seed: int) -> None:
     """Of every vertex: linear part plus the capped smallest margins."""
     inst = instance_of(seed)
     rng = np.random.default_rng(seed)
-    n = inst.n_features
     for _ in range(10):
-        vertex = np.append(rng.integers(0, n + 2, n), rng.integers(0, inst.first.size))
-        columns = vertex + np.arange(n + 1) * (n + 2)
+        vertex = np.array(random_slots(rng, inst))
+        columns = columns_of(inst, vertex)
         margins = inst.columns[columns].sum(axis=0)
         smallest = np.array([margins[own].min() for own in rows_of_samples(inst)])
         expected = inst.linear[columns].sum() + inst.weights @ np.minimum(inst.gamma, smallest)
@@ -233,8 +232,7 @@ def test_a_majorant_with_its_allowance_covers_the_exact_one(seed: int) -> None:
     used = sum(map(Fraction, u.tolist()), Fraction(0))
     weight = sum(map(Fraction, inst.weights.tolist()), Fraction(0))
     for _ in range(10):
-        slots = [*rng.integers(0, n + 2, n), rng.integers(0, inst.first.size)]
-        columns = [int(i * (n + 2) + slot) for i, slot in enumerate(slots)]
+        columns = columns_of(inst, random_slots(rng, inst))
         exact = Fraction(inst.gamma) * (weight - used) + exact_dot(inst, u, columns)
         found = inst.gamma * unused + float(sum(g[v] for v in columns))
         assert Fraction(found + error) >= exact
