@@ -90,8 +90,8 @@ def test_a_long_search_goes_on_with_machine_code(monkeypatch: pytest.MonkeyPatch
 
 def test_patience_is_also_a_part_of_the_time_limit() -> None:
     with interpreting():
-        assert not is_slow(8.0, 2.0)
-        assert is_slow(9.5, 0.5)
+        assert not is_slow(3.5, 6.5)
+        assert is_slow(4.5, 5.5)
         assert not is_slow(3.0, float("inf"))
     assert not is_slow(9.5, 0.5)
 

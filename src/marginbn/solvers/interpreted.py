@@ -34,8 +34,10 @@ PATIENCE = 15.0
 that.
 """
 
-SHARE = 0.8
-"""The same as a part of a time limit: machine code does more in the rest."""
+SHARE = 0.4
+"""The same as a part of a time limit: a batch in Python may take as long again, and machine code does
+in what is left many times what Python did before.
+"""
 
 
 class Mode(threading.local):
