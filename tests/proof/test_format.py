@@ -276,7 +276,10 @@ def with_header(certificate: Certificate, **changes: object) -> bytes:
         ({"duals": [[1, 0]]}, "bits or reference out of range"),
         ({"duals": [[1, -2]]}, "bits or reference out of range"),
         ({"duals": [[1, -1, 0]]}, "duals"),
-        ({"rows": [["circle", [0, 1]]]}, r"header\.rows\[0\]\[0\]: must be one of cluster, edge"),
+        (
+            {"rows": [["circle", [0, 1]]]},
+            r"header\.rows\[0\]\[0\]: must be one of cluster, packing, half, edge",
+        ),
         ({"rows": [["edge"]]}, "rows"),
         ({"objective": "36"}, r"header\.objective: must be a number"),
         ({"objective": float("nan")}, "header: NaN is not a JSON number"),

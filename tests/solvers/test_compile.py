@@ -300,8 +300,8 @@ for problem in problems:
     ("engine", "steps", "packages", "problems"),
     [
         ("branch_bound", SEARCH, ["branch_bound"], 3),
-        ("branch_cut", SEARCH, ["branch_cut"], 5),
-        ("branch_cut", PROOF, ["branch_bound", "branch_cut"], 5),
+        ("branch_cut", SEARCH, ["branch_cut", "orders"], 5),
+        ("branch_cut", PROOF, ["branch_bound", "branch_cut", "orders"], 5),
     ],
 )
 def test_a_search_finds_every_kernel_compiled(

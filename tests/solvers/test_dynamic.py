@@ -139,8 +139,8 @@ def test_a_small_memory_ends_with_a_bound(monkeypatch: pytest.MonkeyPatch) -> No
     monkeypatch.setattr(layer_search, "SMALL", 20)
     problem = hard_problem(4, 13)
     best = solve(problem)
-    run = Run(problem, Limits(memory=500))
-    result = solve_with(DynamicProgrammingSolver(), run)
+    solver = DynamicProgrammingSolver()
+    result = solve_with(solver, Run(problem, Limits(memory=solver.needs(problem).least + 500)))
     assert result.status is Status.MEMORY_LIMIT
     assert result.objective <= best.objective <= result.bound
     limited = solve_with(DynamicProgrammingSolver(), Run(problem, Limits(nodes=5)))

@@ -154,7 +154,7 @@ def test_memory_is_divided_by_hand(monkeypatch: pytest.MonkeyPatch) -> None:
     shape = BranchBoundShape(10, 56, n_rows=1000, n_samples=1000, table_cells=500)
     assert shape.n_columns == 176
     assert shape.coefficients == 8 * 1000 * 176
-    assert shape.dense == 7 * shape.coefficients + 8 * 64 * 1000
+    assert shape.dense == 7 * shape.coefficients + 8 * 40 * 1000
     fixed, store = BranchBoundShape.BASE + shape.scratch, 3072 * shape.place
     needed = shape.needs()
     assert needed == Needs(fixed + store + shape.dense, fixed + store + shape.dense)
@@ -201,7 +201,8 @@ def test_branch_and_cut_divides_by_hand() -> None:
 
 def test_the_machine_is_asked_once_per_solve(monkeypatch: pytest.MonkeyPatch) -> None:
     """Choosing a solver and dividing the memory use one answer."""
-    solve_structure(small_margin_problem(0))  # kernels are loaded, by a solve of their own
+    for name in ("auto", "branch_cut"):
+        solve_structure(small_margin_problem(0), name)  # loads kernels, by a solve of their own
     asked = []
     monkeypatch.setattr(memory, "available_memory", lambda: asked.append(1) or 1e10)
     for name in ("auto", "branch_cut"):
@@ -255,19 +256,39 @@ def test_a_full_machine_is_told_too(monkeypatch: pytest.MonkeyPatch) -> None:
         solve_structure(small_margin_problem(0))
 
 
-def test_auto_takes_a_solver_that_fits() -> None:
-    """Tables over all subsets do not fit into 62 MB, linear programmes do."""
-    rng = np.random.default_rng(0)
-    data = random_table(rng, 30, 19, 2).encoded()
-    candidates = enumerate_candidates(20, 1, class_restricted=False)
-    problem = linear_problem(data, candidates, get_local_score("bic"))
-    assert choose_solver(problem).name == "dp"
-    assert get_solver("dp").needs(problem).least > 62 * 10**6
-    assert choose_solver(problem, memory=Memory.probe(62 * 10**6)).name == "branch_cut"
-    expected = solve_structure(problem, "dp").objective
+def test_auto_takes_a_solver_that_fits(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Coefficients, or codes and groups, do not fit into 62 MB; linear programmes do."""
+    many = margin_problem(
+        random_table(np.random.default_rng(0), 2000, 20, 2).encoded(), enumerate_candidates(21, 2)
+    )
+    assert choose_solver(many).name == "branch_bound"
+    assert get_solver("branch_bound").needs(many).least > 62 * 10**6
+    assert choose_solver(many, memory=Memory.probe(62 * 10**6)).name == "branch_cut"
+    problem = small_margin_problem(0)
+    expected = solve_structure(problem, "branch_bound").objective
+    monkeypatch.setattr(BranchBoundShape, "BASE", 63 * 10**6)
     result = solve_structure(problem, memory_limit="62 MB")
     assert result.solver == "branch_cut"
     assert result.objective == pytest.approx(expected, rel=1e-6)
+
+
+def test_dynamic_programming_starts_where_its_lists_fit() -> None:
+    """Most sets of variables are left out, so all of them need not fit; branch and cut needs more.
+
+    19 features: 16 MB and 48 bytes for each of 20 * 20 candidates; at the most 7 * 17 bytes for
+    each of the 184756 sets of ten variables, and 9 for each of 2^20.
+    """
+    data = random_table(np.random.default_rng(0), 30, 19, 2).encoded()
+    candidates = enumerate_candidates(20, 1, class_restricted=False)
+    problem = linear_problem(data, candidates, get_local_score("bic"))
+    least = 16_000_000 + 48 * 400
+    assert get_solver("dp").needs(problem) == Needs(least, least + 119 * 184_756 + 9 * 2**20)
+    expected = solve_structure(problem, "branch_cut").objective
+    result = solve_structure(problem, memory_limit=least)
+    assert result.solver == "dp"
+    assert result.status in (Status.OPTIMAL, Status.MEMORY_LIMIT)
+    assert result.objective <= expected + 1e-6 * abs(expected)
+    assert result.bound >= expected - 1e-6 * abs(expected)
 
 
 # ---------------------------------------------------------------------- and kept
@@ -377,7 +398,8 @@ def test_a_disk_without_room_for_the_coefficients_is_told(monkeypatch: pytest.Mo
     monkeypatch.setattr(frank_wolfe.os, "posix_fallocate", refuse, raising=False)
     monkeypatch.setattr(BranchBoundShape, "LARGEST_DENSE", 0)
     with pytest.raises(ProblemTooLargeError, match="set TMPDIR to a larger disk"):
-        solve_structure(larger_problem(), "branch_bound")
+        solve_with(BranchBoundSolver(rows="all"), Run(larger_problem()))
+    assert solve_structure(larger_problem()).is_optimal, "groups need no file"
 
 
 # ---------------------------------------------------------------------- users

@@ -60,13 +60,19 @@ def larger(gamma: float) -> StructureProblem:
 
 
 def test_the_first_bound_is_that_of_the_neighbour():
-    """A solve beside a result starts below the bound that needs no weights, and below gamma W."""
+    """A solve beside a result starts below the bound that needs no weights, and below gamma W. Both
+    end when the local search finds something better: after the first bound, before the first node.
+    """
     before = solve_structure(larger(2.0), "branch_bound")
     problem = larger(1.9)
+    known = problem.evaluate(before.selection)
     alone, beside = (
-        solve_structure(problem, "branch_bound", start=start, callback=lambda point: True)
+        solve_structure(
+            problem, "branch_bound", start=start, callback=lambda point: point.objective > known
+        )
         for start in (before.structure, before)
     )
+    assert alone.nodes == beside.nodes == 0
     assert beside.bound < alone.bound
     assert beside.bound >= solve_structure(problem).objective
 

@@ -83,11 +83,11 @@ def test_a_real_signal_returns_the_best(name: str) -> None:
 
 
 def test_a_real_signal_ends_dynamic_programming(monkeypatch: pytest.MonkeyPatch) -> None:
-    """It comes while the tables are filled."""
+    """It comes while the fourth of seven layers is made."""
     poll, polls = Run.poll, itertools.count(1)
 
     def interrupt(self: Run) -> None:
-        if next(polls) == 10:
+        if next(polls) == 4:
             send_ctrl_c()
         poll(self)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from marginbn import solve_structure
 from marginbn.problem.structure import is_acyclic
 from marginbn.solvers.orders.local_search import OrderSearch
 from marginbn.solvers.orders.parent_lists import ParentLists
@@ -73,3 +74,29 @@ def test_a_raised_flag_ends_the_search() -> None:
     first = search.search(1)
     stop[0] = 1
     assert search.search(2**62).tolist() == first.tolist()
+
+
+ARCS = ([(0, i) for i in range(1, 6)], [(5, 4), (4, 3), (3, 2), (2, 1), (1, 0)], [(1, 0), (1, 4)])
+
+
+@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("arcs", ARCS)
+def test_required_arcs_never_leave_an_order_stuck(arcs: list[tuple[int, int]], seed: int) -> None:
+    """Most random orders place a variable before a parent that it must have."""
+    problem = random_scores(seed, 6, required=arcs)
+    search = OrderSearch(ParentLists.of(problem.candidates, problem.linear), seed)
+    problem.candidates.structure(search.search(0))  # checks that it is acyclic
+    search.join(np.random.default_rng(seed).permutation(6))
+    chosen = search.search(200_000)
+    problem.candidates.structure(chosen)
+    assert problem.evaluate(chosen) == pytest.approx(optimum(problem))
+
+
+@pytest.mark.parametrize("solver", ["dp", "branch_cut"])
+@pytest.mark.parametrize("arcs", ARCS)
+def test_exact_solvers_keep_required_arcs(arcs: list[tuple[int, int]], solver: str) -> None:
+    problem = random_scores(3, 6, required=arcs)
+    result = solve_structure(problem, solver, gap_tolerance=1e-6)
+    assert result.status == "optimal"
+    assert result.objective == pytest.approx(optimum(problem))
+    assert all(p in result.structure.parents[c] for p, c in arcs)

@@ -11,7 +11,7 @@ from marginbn.exceptions import SolverError
 from marginbn.solvers.compile import prepare
 from marginbn.solvers.dynamic.all_subsets import LARGEST_TABLES, search_all_subsets, table_bytes
 from marginbn.solvers.dynamic.kernels.layers import enlarge, expand
-from marginbn.solvers.memory import TABLE_BYTES, TRACE_BYTES
+from marginbn.solvers.memory import TABLE_BYTES, TRACE_BYTES, list_bytes
 from marginbn.solvers.orders import warm_up as warm_up_orders
 from marginbn.solvers.orders.ascent import Ascent, dual_ascent
 from marginbn.solvers.orders.local_search import OrderSearch
@@ -135,6 +135,7 @@ class LayerSearch:
         self._slack = 2.0**-50 * (self._n + 4) * self._parents.size
         self._trace: list[tuple[NDArray[np.unsignedinteger], NDArray[np.uint8]]] = []
         self._kept_bytes = 0
+        self._room = run.memory.spendable - list_bytes(problem.candidates.n_candidates)
 
     def run(self) -> Status:
         """Go through the layers; every limit leaves incumbent and bound."""
@@ -198,7 +199,7 @@ class LayerSearch:
     def _has_long_lists(self, n_useful: int) -> bool:
         """Whether all subsets fit and the lists that are left are long."""
         tables = table_bytes(self._n)
-        fits = tables <= min(LARGEST_TABLES, self._run.memory.spendable)
+        fits = tables <= min(LARGEST_TABLES, self._room)
         return fits and self._n > SMALL and n_useful > LONG * self._n
 
     def _next(
@@ -239,7 +240,7 @@ class LayerSearch:
     def _enlarged(self, table: Table, layer: Layer) -> Table:
         """A table of twice the places, if the memory allows."""
         needed = TABLE_BYTES * (3 * table.room + len(layer.sets)) + self._kept_bytes
-        if needed > self._run.memory.spendable:
+        if needed > self._room:
             raise Stopped(Status.MEMORY_LIMIT)
         return table.grown(2 * table.room)
 

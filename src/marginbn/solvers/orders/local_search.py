@@ -1,14 +1,21 @@
 """Good structures of decomposable scores: a population of orders that is improved in turns.
 
 Everything depends on the lists and the seed alone: effort is counted, never timed.
+
+Where arcs are required a variable may have no parent set within those before it: such an order is
+*stuck* and stands for no structure. All orders that are kept are free of that. A new one is mended:
+next comes always the first of the waiting variables that has a parent set within those placed.
+Placing a variable never takes a choice from another, so this ends with an order wherever there is
+one. Kicked and crossed orders that are stuck cost infinitely much and never replace one.
 """
 
 from __future__ import annotations
 
 import numpy as np
 
+from marginbn.exceptions import SolverError
 from marginbn.solvers.orders.kernels.insertion import search_orders
-from marginbn.solvers.orders.kernels.word_sets import FloatArray, IntArray
+from marginbn.solvers.orders.kernels.word_sets import FloatArray, IntArray, WordArray
 from marginbn.solvers.orders.parent_lists import ParentLists
 
 POPULATION = 10
@@ -25,7 +32,12 @@ class OrderSearch:
         """Flag that ends a running search, for timers."""
         self._state = np.array([2 * seed + 2_862_933_555_777_941_757], dtype=np.int64)
         random = np.random.default_rng(seed)
-        self._orders = np.array([random.permutation(n) for _ in range(POPULATION)], dtype=np.int64)
+        lists = parents.lists
+        no_parents = ~lists.masks.any(axis=1)
+        self._never_stuck = bool(np.logical_or.reduceat(no_parents, lists.offsets[:-1]).all())
+        self._orders = np.array(
+            [self._mended(random.permutation(n)) for _ in range(POPULATION)], dtype=np.int64
+        )
         self._costs = np.full(POPULATION, np.nan)
 
     def search(self, effort: int) -> IntArray:
@@ -38,10 +50,31 @@ class OrderSearch:
     def join(self, order: IntArray) -> None:
         """Put an order into the place of the worst; the next search climbs from it."""
         worst = int(np.argmax(self._costs))  # NaN counts as the largest
-        self._orders[worst], self._costs[worst] = order, np.nan
+        self._orders[worst], self._costs[worst] = self._mended(order), np.nan
+
+    def _mended(self, order: IntArray) -> IntArray:
+        """The order, or one near to it that is not stuck."""
+        if self._never_stuck:
+            return order
+        before = np.zeros(self.parents.n_words, dtype=np.uint64)
+        waiting, placed = [int(i) for i in order], []
+        while waiting:
+            i = next((i for i in waiting if self._has_choice(i, before)), None)
+            if i is None:
+                raise SolverError(f"no order of the variables: {waiting} wait for each other")
+            waiting.remove(i)
+            placed.append(i)
+            before[i // 64] |= np.uint64(1 << (i % 64))
+        return np.array(placed, dtype=np.int64)
+
+    def _has_choice(self, i: int, before: WordArray) -> bool:
+        """Whether a parent set of i lies within a set."""
+        lists = self.parents.lists
+        outside = lists.masks[lists.offsets[i] : lists.offsets[i + 1]] & ~before
+        return not outside.any(axis=1).all()
 
     def selection(self, order: IntArray) -> IntArray:
-        """The best candidates of an order, in the numbers of the problem."""
+        """The best candidates of an order that is not stuck, in the numbers of the problem."""
         lists = self.parents.lists
         before = np.zeros(self.parents.n_words, dtype=np.uint64)
         chosen = np.zeros(len(order), dtype=np.int64)

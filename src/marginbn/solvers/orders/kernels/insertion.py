@@ -11,6 +11,9 @@ A *population* of local optima is kept: a member is kicked (a few random moves),
 new local optimum if that is not worse; or two are crossed (some variables keep their places in the
 one, the others follow in the order of the other), and the worst is replaced by what comes of it.
 
+Costs are compared relative to their sum: in another unit the search goes the same way. What a move
+changes is rounded relative to that sum, as no cost is negative.
+
 Effort is counted in candidates looked at.
 """
 
@@ -174,7 +177,7 @@ def climb_order(
         for p in range(n):
             place[order[p]] = p
         target, change = _best_place(lists, order, place[v], chosen, before, inside, work)
-        if change < -1e-12 * (1.0 + value):
+        if change < -1e-12 * value:
             _move(order, place[v], target)
             _refresh(
                 lists, order, min(place[v], target), max(place[v], target), chosen, before, work
@@ -257,6 +260,6 @@ def search_orders(
 def _is_known(costs: FloatArray, value: float) -> bool:
     """Whether a member costs as much, up to rounding."""
     for a in range(costs.size):  # noqa: SIM110 - compiled
-        if abs(costs[a] - value) <= 1e-9 * (1.0 + abs(value)):
+        if abs(costs[a] - value) <= 1e-9 * value:
             return True
     return False
