@@ -29,14 +29,14 @@ from marginbn.problem.problem import StructureProblem
 MOST_FEATURES, MOST_ROWS = 11, 4000
 """Features and margin rows of a small problem (2000 samples of three classes)."""
 
-PATIENCE = 15.0
-"""Seconds of computing after which a search is worth the compiler, which takes about three times
-that.
+PATIENCE = 6.0
+"""Seconds of computing after which a search is worth the compiler, which takes many times that:
+small problems end before, and others lose little.
 """
 
 SHARE = 0.4
-"""The same as a part of a time limit: a batch in Python may take as long again, and machine code does
-in what is left many times what Python did before.
+"""The same as a part of a time limit: a batch in Python may take as long again, and machine code
+does in what is left many times what Python did before.
 """
 
 

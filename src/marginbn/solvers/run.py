@@ -57,10 +57,11 @@ class Deadline:
 
     limits: Limits
     start: float = field(default_factory=time.perf_counter)
+    stopped: float | None = None  # the moment since which it stands still
 
     def elapsed(self) -> float:
         """Seconds since the start."""
-        return time.perf_counter() - self.start
+        return (time.perf_counter() if self.stopped is None else self.stopped) - self.start
 
     def remaining(self) -> float:
         """Seconds left; infinite without a time limit, never negative."""
@@ -98,11 +99,12 @@ class Deadline:
     @contextmanager
     def standing_still(self) -> Iterator[None]:
         """The time of the block does not count."""
-        before = time.perf_counter()
+        self.stopped = time.perf_counter()
         try:
             yield
         finally:
-            self.start += time.perf_counter() - before
+            self.start += time.perf_counter() - self.stopped
+            self.stopped = None
 
 
 NAME = "marginbn worker"
