@@ -119,9 +119,9 @@ class DataWarning(UserWarning):
     >>> from marginbn import DataWarning, NaiveBayesClassifier
     >>> with warnings.catch_warnings(record=True) as caught:
     ...     warnings.simplefilter("always", DataWarning)
-    ...     clf = NaiveBayesClassifier().fit([["a"], ["b"], [None]], [0, 1, 1])
-    >>> len(caught), clf.n_dropped_
-    (1, 1)
+    ...     clf = NaiveBayesClassifier().fit([["a", None], ["b", None], ["b", None]], [0, 1, 1])
+    >>> print(caught[0].message)
+    left out, because no row has a value: 'x1'
     """
 
 

@@ -58,3 +58,12 @@ def test_baselines_can_be_cross_validated() -> None:
     assert scores.quality.accuracy == pytest.approx(
         np.average(scores.accuracies, weights=[fold.n_test for fold in scores.folds])
     )
+
+
+def test_a_fold_with_a_single_class() -> None:
+    """Its class is certain; the other classes of the data get nothing."""
+    alone = LogisticBaseline(class_weight={"1": 3}).fit(TABLE, np.ones(90, dtype=int))
+    assert alone.classes_.tolist() == [1]
+    assert alone.predict_proba(TABLE).tolist() == [[1.0]] * 90
+    labels = np.array([0] * 89 + [1])  # the one is held out by one of the folds
+    assert min(cross_validate(LogisticBaseline, TABLE, labels, 2).accuracies) == 44 / 45

@@ -36,9 +36,7 @@ class _Baseline:
         self._kinds = features.kinds
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ConvergenceWarning)
-            self._model = self._make(features).fit(
-                _as_array(features), labels, **self._weights(labels)
-            )
+            self._model = self._fitted(features, labels)
         self.classes_: NDArray[Any] = self._model.classes_
         return self
 
@@ -50,6 +48,12 @@ class _Baseline:
         features = as_table(self._preparation.apply(used), kinds=self._kinds)
         answer: NDArray[np.float64] = self._model.predict_proba(_as_array(features))
         return answer
+
+    def _fitted(self, features: Table, labels: NDArray[Any]) -> Any:
+        """The model; a fold may hold a single class, and then there is nothing to tell apart."""
+        if len(np.unique(labels)) == 1:
+            return _prior().fit(_as_array(features), labels)
+        return self._make(features).fit(_as_array(features), labels, **self._weights(labels))
 
     def _make(self, features: Table) -> Any:
         raise NotImplementedError
@@ -63,9 +67,7 @@ class MajorityBaseline(_Baseline):
     """Always the most frequent class, with the shares of the classes as probabilities."""
 
     def _make(self, features: Table) -> Any:
-        from sklearn.dummy import DummyClassifier
-
-        return DummyClassifier(strategy="prior")
+        return _prior()
 
 
 class LogisticBaseline(_Baseline):
@@ -92,6 +94,13 @@ class LogisticBaseline(_Baseline):
             return {}
         weights = LabelledTable.of(Table(()), labels).reweighted(self.class_weight).weights
         return {"logisticregression__sample_weight": weights}
+
+
+def _prior() -> Any:
+    """The shares of the classes, whatever the row."""
+    from sklearn.dummy import DummyClassifier
+
+    return DummyClassifier(strategy="prior")
 
 
 def _as_array(features: Table) -> NDArray[Any]:
