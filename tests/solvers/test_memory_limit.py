@@ -154,14 +154,16 @@ def test_memory_is_divided_by_hand(monkeypatch: pytest.MonkeyPatch) -> None:
     shape = BranchBoundShape(10, 56, n_rows=1000, n_samples=1000, table_cells=500)
     assert shape.n_columns == 176
     assert shape.coefficients == 8 * 1000 * 176
-    assert shape.dense == 7 * shape.coefficients + 8 * 40 * 1000
+    dense = shape.dense()
+    assert dense == 7 * shape.coefficients + 8 * 128 * 1000
+    assert shape.dense(3) - dense == 2 * 8 * 128 * 1000, "margins at vertices, of every worker"
     fixed, store = BranchBoundShape.BASE + shape.scratch, 3072 * shape.place
     needed = shape.needs()
-    assert needed == Needs(fixed + store + shape.dense, fixed + store + shape.dense)
+    assert needed == Needs(fixed + store + dense, fixed + store + dense)
     plenty = shape.divide(Memory(None, 1e12))
     assert plenty == Division(shape.coefficients, 0, BranchBoundShape.LARGEST_TREE)
     asked = shape.divide(Memory(10**10, 1e10))
-    assert asked == Division(shape.coefficients, 0, 10**10 - fixed - shape.dense)
+    assert asked == Division(shape.coefficients, 0, 10**10 - fixed - dense)
     short = shape.divide(Memory(needed.least, needed.least))
     assert short == Division(shape.coefficients, 0, store)
     monkeypatch.setattr(BranchBoundShape, "SMALLEST_ROWS", 0)

@@ -34,8 +34,7 @@ from marginbn.solvers.branch_bound.kernels.sides import worth_of
 from marginbn.solvers.branch_bound.kernels.tree import accuracy
 from marginbn.solvers.branch_bound.rows import with_all_rows
 from marginbn.solvers.branch_bound.schedule import settings_for
-from marginbn.solvers.branch_bound.workers import ACTIVE_VERTICES
-from marginbn.solvers.memory import KEPT_VERTICES
+from marginbn.solvers.memory import ACTIVE_VERTICES, KEPT_VERTICES
 
 
 @dataclass(frozen=True, eq=False)

@@ -179,6 +179,9 @@ LARGEST_ARITY = 2**16
 KEPT_VERTICES = 40
 """Vertices that the children of a node inherit in branch and bound."""
 
+ACTIVE_VERTICES = 128
+"""Vertices of one convex combination; the lightest leaves when there are more."""
+
 
 @dataclass(frozen=True)
 class BranchBoundShape:
@@ -260,11 +263,11 @@ class BranchBoundShape:
         """Bytes of the coefficients."""
         return 8 * self.n_rows * self.n_columns
 
-    @property
-    def dense(self) -> int:
-        """Bytes of the coefficients and of their copies."""
-        copied = self.COPIES * self.coefficients + 8 * KEPT_VERTICES * self.n_rows
-        return self.coefficients + copied // min(self.rivals, 4)
+    def dense(self, n_jobs: int = 1) -> int:
+        """Bytes of the coefficients, of their copies, and of each worker's margins at vertices."""
+        margins = 8 * ACTIVE_VERTICES * self.n_rows
+        some = self.COPIES * self.coefficients + n_jobs * margins
+        return self.coefficients + some // min(self.rivals, 4)
 
     @property
     def coded(self) -> int:
@@ -325,10 +328,10 @@ class BranchBoundShape:
     def needs(self, n_jobs: int = 1) -> Needs:
         """At the least, with coefficients or without; and with as much as is of use."""
         fixed = self._fixed(n_jobs) + self._store(n_jobs)
-        least = [self.dense] if self.is_dense else []
+        least = [self.dense(n_jobs)] if self.is_dense else []
         if self.has_codes:
             least.append(self.coded + self.least_rows)
-        useful = self.dense if self.is_dense else self.coded + self.LARGEST_ROWS
+        useful = self.dense(n_jobs) if self.is_dense else self.coded + self.LARGEST_ROWS
         return Needs(fixed + min(least), fixed + max(useful, min(least)))
 
     def divide(self, memory: Memory, n_jobs: int = 1) -> Division:
@@ -337,10 +340,10 @@ class BranchBoundShape:
         """
         fixed, has_limit = self._fixed(n_jobs), memory.limit is not None
         left = memory.spendable - fixed
-        fits = self.is_dense and self.dense + self._store(n_jobs) <= left
+        fits = self.is_dense and self.dense(n_jobs) + self._store(n_jobs) <= left
         if fits or not self.has_codes:
             dense = self.coefficients if fits else 0
-            tree = left - (self.dense if fits else 0)
+            tree = left - (self.dense(n_jobs) if fits else 0)
             rows = 0
         else:
             dense, left = 0, left - self.coded

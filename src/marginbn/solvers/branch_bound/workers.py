@@ -30,12 +30,9 @@ from marginbn.solvers.branch_bound.kernels.sides import Workspace
 from marginbn.solvers.branch_bound.kernels.store import Pool, grown
 from marginbn.solvers.branch_bound.kernels.tree import EXHAUSTED, POOL_FULL
 from marginbn.solvers.branch_bound.saved_tree import OpenNodes, load
-from marginbn.solvers.memory import KEPT_VERTICES
+from marginbn.solvers.memory import ACTIVE_VERTICES, KEPT_VERTICES
 from marginbn.solvers.tree_search import REST, SEED_STEP
 from marginbn.solvers.tree_search import Team as BaseTeam
-
-ACTIVE_VERTICES = 128
-"""Vertices of one convex combination; the lightest leaves when there are more."""
 
 RESERVE = 1024
 """Free places below which a full store is searched depth first, fewer where a place is large; a
