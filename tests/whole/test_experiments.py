@@ -519,10 +519,11 @@ def test_other_settings(folder, finished):
         run.run(units_of_test(), SPECS, folder, finished, other, stream=io.StringIO())
 
 
-def test_proof_goes_on(folder, tmp_path):
+def test_proof_goes_on(folder, tmp_path, monkeypatch):
     """A search that ended without a proof goes on under a larger limit; its seconds add up."""
+    monkeypatch.setattr(searches, "LEAST_SECONDS", 1e-9)  # no search is that quick
     unit = Unit("corral", "proof-sm", S)
-    short = replace(QUICK, proof_limit=1e-3)
+    short = replace(QUICK, proof_limit=1e-9)
     units = [unit]
     run.run(units, SPECS, folder, tmp_path, short, stream=io.StringIO())
     first = read_one(tmp_path, unit)["search"]

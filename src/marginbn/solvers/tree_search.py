@@ -29,7 +29,7 @@ from __future__ import annotations
 import math
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, Generic, TypeVar
@@ -319,26 +319,31 @@ class TreeSolver(Solver):
         """The tree of a run, not yet opened."""
         raise NotImplementedError
 
+    def mode(self, run: Run) -> AbstractContextManager[None]:
+        """What holds while a run is searched: for an engine, how its kernels are executed."""
+        return nullcontext()
+
     def run(self, run: Run) -> Status:
         """Portions of work until nothing is left, the gap is closed, or a limit is reached."""
-        tree = self.tree(run)
-        ended: Status | None = None
-        try:
-            with run.deadline.ringing(tree.interrupt):
-                tree.open()
-                with tree.team.helpers(tree.advance):
-                    while True:
-                        improved = tree.report()
-                        if run.is_closed or ended is Status.OPTIMAL:
-                            return Status.OPTIMAL
-                        ended = run.limit or ended
-                        if ended is not None:
-                            return ended
-                        run.save_if_due()
-                        tree.improve(improved)
-                        ended = tree.advance()
-        finally:
-            tree.report()
+        with self.mode(run):
+            tree = self.tree(run)
+            ended: Status | None = None
+            try:
+                with run.deadline.ringing(tree.interrupt):
+                    tree.open()
+                    with tree.team.helpers(tree.advance):
+                        while True:
+                            improved = tree.report()
+                            if run.is_closed or ended is Status.OPTIMAL:
+                                return Status.OPTIMAL
+                            ended = run.limit or ended
+                            if ended is not None:
+                                return ended
+                            run.save_if_due()
+                            tree.improve(improved)
+                            ended = tree.advance()
+            finally:
+                tree.report()
 
 
 @dataclass(frozen=True)

@@ -5,13 +5,13 @@ Importing this package is cheap; numba and the kernels are loaded when a solve s
 
 from __future__ import annotations
 
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Literal
 
 from marginbn.problem.problem import StructureProblem
 from marginbn.solvers.interpreted import interpreting
 from marginbn.solvers.memory import LOADING, BranchBoundShape, Needs, refuse_if_confined
-from marginbn.solvers.result import Status
 from marginbn.solvers.run import Run
 from marginbn.solvers.tree_search import Engine, SearchTree
 
@@ -51,12 +51,11 @@ class BranchBoundSolver(Engine):
         if problem is None or not is_interpreted(problem, n_jobs):
             warm_up(BranchBoundSolver())
 
-    def run(self, run: Run) -> Status:
+    def mode(self, run: Run) -> AbstractContextManager[None]:
         """With machine code, or in plain Python."""
         from marginbn.solvers.branch_bound.engine import is_interpreted
 
-        with interpreting(is_interpreted(run.problem, run.n_jobs)):
-            return super().run(run)
+        return interpreting(is_interpreted(run.problem, run.n_jobs))
 
     def tree(self, run: Run) -> SearchTree:
         """Boxes in a compiled store."""

@@ -16,7 +16,9 @@ Subtracting the mean is the same as projecting on the |S| - 1 orthonormal contra
     (s_1 + ... + s_j - j s_{j+1}) / sqrt(j (j + 1)),   j = 1, ..., |S| - 1,
 
 so with ``X[k, e] = sqrt(w / mu) * contrast e of T_k`` the matrix is ``H = X X^T``. For a sample
-with one rival beside the cap this is the single number ``sqrt(w / (2 mu)) T_k``.
+with one rival beside the cap this is the single number ``sqrt(w / (2 mu)) T_k``. The root is taken
+of ``w / u`` and H multiplied by u, the power of two above the largest weight: a root is not exact
+in another unit of weight, these products are.
 
 **The step.** The quadratic is maximised over the simplex by pairs: weight moves from the vertex of
 the smallest slope to that of the largest, each time as far as the quadratic grows. Then a line
@@ -66,12 +68,14 @@ def newton_step(inst: Instance, b: Bounding, balance: Balance, tolerance: float)
 @kernel
 def second_order(inst: Instance, b: Bounding, balance: Balance) -> tuple[FloatArray, FloatArray]:
     """level (k,) and H (k, k) of the active vertices."""
-    contrasts = _contrasts(inst, b, balance)
+    unit = _weight_unit(inst)
+    contrasts = _contrasts(inst, b, balance, unit)
     k = b.state.n_active
     level, hessian = np.empty(k), np.empty((k, k))
     for a in range(k):
         level[a] = balance.linear[a] + dot(balance.margins[a], balance.p)
         _products(contrasts, a, hessian[a])
+        hessian[a, : a + 1] *= unit
     for a in range(k):
         for c in range(a):
             hessian[c, a] = hessian[a, c]
@@ -79,12 +83,18 @@ def second_order(inst: Instance, b: Bounding, balance: Balance) -> tuple[FloatAr
 
 
 @kernel
-def _contrasts(inst: Instance, b: Bounding, balance: Balance) -> FloatArray:
-    """X; the dual weights go to ``balance.p``."""
+def _weight_unit(inst: Instance) -> float:
+    """u."""
+    return math.ldexp(1.0, math.frexp(inst.weights.max())[1])
+
+
+@kernel
+def _contrasts(inst: Instance, b: Bounding, balance: Balance, unit: float) -> FloatArray:
+    """X for weights in a unit; the dual weights go to ``balance.p``."""
     k, n_rows = b.state.n_active, inst.rows.shape[0]
     rows, order = np.empty(n_rows, dtype=np.int64), np.empty(n_rows, dtype=np.int64)
     scale = np.empty(n_rows)
-    count = _list_zone(inst, b.t, b.state.smoothing, balance.p, rows, order, scale)
+    count = _list_zone(inst, b.t, b.state.smoothing, unit, balance.p, rows, order, scale)
     n_contrasts = 0
     for e in range(count):
         if order[e] > 0:
@@ -100,6 +110,7 @@ def _list_zone(
     inst: Instance,
     t: FloatArray,
     mu: float,
+    unit: float,
     p: FloatArray,
     rows: IntArray,
     order: IntArray,
@@ -121,7 +132,7 @@ def _list_zone(
             share = 0.5 + (inst.gamma - t[row]) * half
             p[row] = w * min(1.0, max(0.0, share))
             if 0.0 < share < 1.0:
-                rows[count], order[count], scale[count] = row, 1, lone * math.sqrt(w)
+                rows[count], order[count], scale[count] = row, 1, lone * math.sqrt(w / unit)
                 count += 1
             continue
         lowest = np.inf
@@ -143,7 +154,7 @@ def _list_zone(
             p[row + c] = w * own[c]
             if bends and own[c] > 0.0:
                 rows[count], order[count] = row + c, place
-                scale[count] = math.sqrt(w / (mu * max(1, place * (place + 1))))
+                scale[count] = math.sqrt(w / unit / (mu * max(1, place * (place + 1))))
                 place += 1
                 count += 1
     return count
