@@ -84,8 +84,11 @@ def second_order(inst: Instance, b: Bounding, balance: Balance) -> tuple[FloatAr
 
 @kernel
 def _weight_unit(inst: Instance) -> float:
-    """u."""
-    return math.ldexp(1.0, math.frexp(inst.weights.max())[1])
+    """u; 1 where no row matters."""
+    largest = 0.0
+    for w in inst.weights:
+        largest = max(largest, w)
+    return math.ldexp(1.0, math.frexp(largest)[1])
 
 
 @kernel
