@@ -173,6 +173,7 @@ class Run:
     n_jobs: int = 1  # workers on one search tree
     callback: Callback | None = None
     checkpoint: Checkpoint | None = None  # where the state is kept, that of an earlier call too
+    heir: Solver | None = None  # who goes on where the memory of the solver is full
 
     def __post_init__(self) -> None:
         self.deadline = Deadline(self.limits)
@@ -390,6 +391,9 @@ class Solver:
     """What every solver offers. What has a body here is for solvers that need nothing better."""
 
     name: str
+
+    may_run_out_of_memory = False
+    """Whether a search that has begun may have to end for want of memory."""
 
     def can_solve(self, problem: StructureProblem) -> str | None:
         """``None`` if the solver can handle the problem, else the reason why not."""
