@@ -11,8 +11,10 @@ A *population* of local optima is kept: a member is kicked (a few random moves),
 new local optimum if that is not worse; or two are crossed (some variables keep their places in the
 one, the others follow in the order of the other), and the worst is replaced by what comes of it.
 
-Costs are compared relative to the sum that a climb starts from: in another unit the search goes the
-same way. What a move changes is rounded relative to that sum, as no cost is negative.
+Costs are compared relative to their sum where a climb begins: in another unit the search goes the
+same way. No cost is negative and none of a chosen set exceeds that sum S, so what a move changes is
+rounded by far less than 1e-12 S; a move that is taken gains more, and every climb ends. (The sum
+itself, kept up to date by adding changes, would not do: at a cost of zero it ends below zero.)
 
 Effort is counted in candidates looked at.
 """
@@ -164,21 +166,21 @@ def climb_order(
     """Improve an order to a local optimum, or until the work is done; returns its cost."""
     n = order.size
     value = choose_all(lists, order, chosen, work)
-    if value == np.inf or value == 0.0:
+    if value == np.inf:
         return value
-    least = 1e-12 * value  # of the first order: near a cost of zero rounding would never end
     before = np.zeros((n + 1, lists.masks.shape[1]), dtype=np.uint64)
     inside = np.zeros(lists.masks.shape[1], dtype=np.uint64)
     for p in range(n):
         before[p + 1] = before[p]
         add(before[p + 1], order[p])
     place = np.zeros(n, dtype=np.int64)
+    least_gain = 1e-12 * value
     unchanged, v = 0, 0
     while unchanged < n and work[0] < limit:
         for p in range(n):
             place[order[p]] = p
         target, change = _best_place(lists, order, place[v], chosen, before, inside, work)
-        if change < -least:
+        if change < -least_gain:
             _move(order, place[v], target)
             _refresh(
                 lists, order, min(place[v], target), max(place[v], target), chosen, before, work
