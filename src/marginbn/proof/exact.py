@@ -110,6 +110,17 @@ def log_gamma(x: Fraction) -> Interval:
     return floor - 1 - below[1], floor + 2 - below[0]
 
 
+class LogGammas(dict[int, Interval]):
+    """Integers around SCALE log Gamma(prior + n / unit) by n, each worked out once."""
+
+    def __init__(self, prior: Fraction, unit: int) -> None:
+        self.prior, self.unit = prior, unit
+
+    def __missing__(self, n: int) -> Interval:
+        self[n] = log_gamma(self.prior + Fraction(n, self.unit))
+        return self[n]
+
+
 def add(terms: Iterable[tuple[int, Interval]]) -> Interval:
     """Integers around the sum of factors times numbers."""
     lo = hi = 0
@@ -371,12 +382,18 @@ class Checker:
             table.setdefault(x[:-1], []).append(n)
         for cells in table.values():
             if self.score in ("bdeu", "k2"):
-                parts = [(-2 * u, sum(cells), r * prior), *((2 * u, n, prior) for n in cells)]
-                for f, n, a in parts:
-                    terms += [(f, log_gamma(a + Fraction(n, u))), (-f, log_gamma(a))]
+                rise, rise_of_all = self.rises(prior), self.rises(r * prior)
+                for n in cells:
+                    terms += [(2 * u, rise[n]), (-2 * u, rise[0])]
+                terms += [(-2 * u, rise_of_all[sum(cells)]), (2 * u, rise_of_all[0])]
             else:
                 terms += [(2 * n, log(n, sum(cells))) for n in cells]
         return add(terms)
+
+    @cache  # noqa: B019
+    def rises(self, prior: Fraction) -> LogGammas:
+        """log Gamma(prior + n / unit) by n."""
+        return LogGammas(prior, self.unit)
 
     @cache  # noqa: B019
     def gain(self, variables: Set) -> Interval:
