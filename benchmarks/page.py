@@ -167,11 +167,16 @@ def general_networks(records: list[Record]) -> list[str]:
     """Searches and scores: ours, what was measured beside it, and what others published."""
     published = tomllib.loads(PUBLISHED.read_text(encoding="utf-8"))
     searches = [r for r in records if "solver" in r]
-    scorings = [r for r in records if "solver" not in r]
+    scorings = [r for r in records if "table" in r]
+    networks = [r for r in records if "network_of" in r]
     lines = _searches(searches, published) if searches else []
     if scorings:
         lines += ["Scores of all parent sets that can matter, from the table:", ""]
         lines += _scorings(scorings, published)
+    if networks:
+        title = "Best networks from the table, scores included; certificates and who accepts them:"
+        lines += [title, ""]
+        lines += _networks(networks)
     return [*lines, *_paragraphs(published["notes"])]
 
 
@@ -188,6 +193,22 @@ def _searches(records: list[Record], published: dict[str, Any]) -> list[str]:
         rows.append([name, *size, f"{best:.6f}", *endings, *told])
     header = ["instance", "variables", "parent sets", "best score", *solvers]
     return list_table([*header, "GOBNILP here", "published"], rows)
+
+
+def _networks(records: list[Record]) -> list[str]:
+    rows = []
+    for r in records:
+        parents = "any number of" if r["max_parents"] is None else f"up to {r['max_parents']}"
+        name = f"{r['network_of']}, {r['score'].upper()}, {parents} parents"
+        proof = [ABSENT, ABSENT]
+        if "accepted" in r:
+            checks = " and ".join(f"{number(s)} s" for s in r["checker_seconds"])
+            verdict = "both accept" if all(r["accepted"]) else "refused"
+            proof = [f"{number(r['certificate_seconds'])} s", f"{verdict}, {checks}"]
+        size = [str(r["variables"]), str(r["parent_sets"]), f"{r['objective']:.6f}"]
+        rows.append([name, *size, f"{number(r['scoring_seconds'])} s", ending(r), *proof])
+    header = ["table", "variables", "kept", "best score", "scores", "in all", "certificate"]
+    return list_table([*header, "checkers"], rows)
 
 
 def _scorings(records: list[Record], published: dict[str, Any]) -> list[str]:

@@ -77,6 +77,21 @@ def test_scoring(folder):
         assert record["key"] == f"small bdeu {told} scores"
 
 
+def test_learning(folder):
+    """Scores and search of a table, and a certificate that both checkers accept."""
+    data = general.read_states(folder / "csv" / "small.csv.gz")
+    best = solve_structure(local_scores(data, "bic"), "exhaustive").objective
+    record = general.measure(general.Learning("small", "bic", None), folder)
+    assert record["objective"] == pytest.approx(best, abs=1e-9)
+    assert record["accepted"] == [True, True]
+    assert record["certificate_bytes"] > 0
+    assert len(record["checker_seconds"]) == 2
+    assert record["good_after"] >= 0
+    assert record["key"] == "small bic any network"
+    (lines,) = [line for line in page.general_networks([record]) if "both accept" in line]
+    assert lines
+
+
 def test_folder_is_looked_at_first(folder, monkeypatch, capsys):
     """No folder, or one without an instance that is asked for: nothing runs."""
 
