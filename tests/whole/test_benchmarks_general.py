@@ -112,7 +112,7 @@ def test_run_and_page(folder, monkeypatch, capsys):
     """A run leaves one record, the second run none; the page shows it beside GOBNILP."""
     monkeypatch.chdir(ROOT)
     records = folder / "general.jsonl"
-    words = ["--only", "wine", "--data", str(folder), "--records", str(records)]
+    words = ["--only", "wine.BIC.3", "--data", str(folder), "--records", str(records)]
     monkeypatch.setattr(sys, "argv", ["benchmarks", "run", "general", *words])
     command.main()
     command.main()
