@@ -5,7 +5,7 @@ The parts are those of a classifier's file (``model_file.py``) where both have t
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Annotated, Any
 
@@ -108,8 +108,12 @@ def load_model(path: files.PathLike) -> Any:
     ['b']
     """
     data = files.read_json(path)
-    if not isinstance(data, dict) or data.get("format") != FORMAT:
-        return model_file.load_model(path)
+    name = data.get("format") if isinstance(data, dict) else None
+    return READERS[name if name in READERS else model_file.FORMAT](data, path)
+
+
+def read_learner(data: Any, path: files.PathLike) -> BayesianNetworkLearner:
+    """The learner of a file that was read."""
     with files.naming_file(path):
         shape: _Learner = files.read_document(_Learner, data, FORMAT, VERSION)
         learner = _read_learner(shape.params)
@@ -123,6 +127,13 @@ def load_model(path: files.PathLike) -> Any:
         learner._set_result(model_file._read_result(shape.result, network.structure))
         learner.best_ = [RankedStructure(network.structure, learner.objective_)]
     return learner
+
+
+READERS: dict[Any, Callable[[Any, files.PathLike], Any]] = {
+    FORMAT: read_learner,
+    model_file.FORMAT: model_file.read_model,
+}
+"""By the name of the format; whatever has none is judged as a classifier's file."""
 
 
 def _read_learner(params: dict[str, Any]) -> BayesianNetworkLearner:

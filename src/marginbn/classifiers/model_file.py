@@ -249,27 +249,12 @@ def save_model(
 
 
 def load_model(path: files.PathLike) -> BaseBNClassifier:
-    """Read a classifier written by :func:`save_model`; it predicts the same to the last bit.
+    """Read a classifier; a :class:`FormatError` says where the file is not as it should be."""
+    return read_model(files.read_json(path), path)
 
-    Raises
-    ------
-    FormatError
-        If anything in the file is not as the format demands.
-    InputError
-        If the file cannot be read at all.
 
-    Examples
-    --------
-    >>> import os, tempfile
-    >>> from marginbn import NaiveBayesClassifier, load_model, save_model
-    >>> clf = NaiveBayesClassifier().fit([["red"], ["red"], ["blue"]], ["a", "a", "b"])
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     path = os.path.join(folder, "model.json")
-    ...     save_model(clf, path)
-    ...     load_model(path).predict([["blue"]]).tolist()
-    ['b']
-    """
-    data = files.read_json(path)
+def read_model(data: Any, path: files.PathLike) -> BaseBNClassifier:
+    """The classifier of a file that was read."""
     with files.naming_file(path):
         shape: _Model = files.read_document(
             _Model, _with_optional_parts(_with_scale(_as_version_2(data))), FORMAT, VERSION
