@@ -34,6 +34,7 @@ from marginbn.datasets.local import load_folder_dataset
 from marginbn.problem.problem import drop_dominated
 from marginbn.problem.scores import get_local_score
 from marginbn.proof import write as searching
+from marginbn.proof.clusters import ClusterRelaxation
 from marginbn.proof.forest import BoxState, ForestRelaxation
 from marginbn.proof.format import read_certificate
 from marginbn.proof.record import (
@@ -48,6 +49,8 @@ from marginbn.solvers import TracePoint, solve_structure
 from marginbn.solvers.branch_bound.kernels.records import Box
 from marginbn.solvers.branch_bound.kernels.sides import contains
 from marginbn.solvers.result import Status
+from marginbn.solvers.run import Stopped
+from marginbn.solvers.tree_search import initial_bound
 from problems import (
     linear_case,
     margin_case,
@@ -504,3 +507,24 @@ def test_a_hard_problem_is_certified_as_far_as_time_goes(tmp_path: Path) -> None
     verdict = verify_certificate(tmp_path / "c")
     assert verdict, verdict.reason
     assert 0 < verdict.gap < 0.1
+
+
+def test_without_any_programme_dual_ascent_is_the_proof(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of very many candidates no linear programme may end in time; the root claims more than the
+    sum of the best scores, and both checkers accept it.
+    """
+
+    def out_of_time(*_: object) -> None:
+        raise Stopped(Status.TIME_LIMIT)
+
+    monkeypatch.setattr(ClusterRelaxation, "visit", out_of_time)
+    problem = small_linear_problem(3, n_features=5)
+    path = tmp_path / "root.cert"
+    with pytest.warns(CertificateWarning):
+        result = solve_structure(problem, "depth_first", certificate=path)
+    verdict = verify_certificate(path)
+    assert verdict
+    assert verdict.bound < initial_bound(problem) - 1e-3
+    assert verdict.bound >= result.objective

@@ -109,7 +109,8 @@ def load_model(path: files.PathLike) -> Any:
     """
     data = files.read_json(path)
     name = data.get("format") if isinstance(data, dict) else None
-    return READERS[name if name in READERS else model_file.FORMAT](data, path)
+    known = name if isinstance(name, str) and name in READERS else model_file.FORMAT
+    return READERS[known](data, path)
 
 
 def read_learner(data: Any, path: files.PathLike) -> BayesianNetworkLearner:

@@ -125,22 +125,29 @@ class ClusterRelaxation(Relaxation):
     # ------------------------------------------------------------------ the root
 
     def root(self) -> Claim:
-        """Everything allowed; the trivial bound."""
+        """Everything allowed; the trivial bound, or that of dual ascent for a linear problem: where
+        no linear programme is solved in time it is the proof.
+        """
         n = self.instance.n_variables
         allowed = np.ones(self.instance.n_candidates, dtype=bool)
         known = self.shared.starts(self.cutoff.run.selection)[0]
-        warm = self.shared.first_state(known, allowed, self._first_rows())
-        majorant = self._majorant(None, (), allowed)
+        pairs = self._first_rows()
+        warm = self.shared.first_state(known, allowed, [number for number, _ in pairs])
+        majorant = self._majorant(None, pairs, allowed)
         state = NodeState(allowed, np.zeros((n, n), dtype=bool), warm, 0, majorant)
         return Claim(state, majorant.bound, majorant.proof)
 
-    def _first_rows(self) -> list[int]:
-        """Clusters of a linear problem that dual ascent raises."""
+    def _first_rows(self) -> Pairs:
+        """Clusters of a linear problem that dual ascent raises, with their multipliers."""
         lists = self.shared.lists
         if lists is None:
-            return []
+            return ()
         ascent = dual_ascent(lists, passes=ASCENTS, rounds=ASCENT_ROUNDS)
-        return list(dict.fromkeys(self.pool.cluster(to_members(c)) for c in ascent.clusters))
+        total: dict[int, float] = {}
+        for members, y in zip(ascent.clusters, ascent.multipliers.tolist(), strict=True):
+            number = self.pool.cluster(to_members(members))
+            total[number] = total.get(number, 0.0) + y
+        return tuple((number, y) for number, y in total.items() if y > 0)
 
     # ------------------------------------------------------------------ one node
 
