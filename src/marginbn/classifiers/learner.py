@@ -192,12 +192,12 @@ checkpoint, certificate
 
         Parameters
         ----------
-        X : array-like or data frame of shape (n_samples, n_features)
-            Every column is a variable.
+        X
+            An array or data frame; every column is a variable.
         y
             Ignored.
-        sample_weight : array-like of shape (n_samples,), optional
-            Weights; an integer weight counts as that many copies of the row.
+        sample_weight
+            Weights of the rows; an integer weight counts as that many copies of the row.
 
         Returns
         -------
