@@ -107,7 +107,7 @@ class MaxMarginBNClassifierCV(SearchingBNClassifier):
         and ``KeyboardInterrupt`` is raised. A second Ctrl-C ends the final solve.
     smoothing, solver, gap_tolerance, random_state, verbose, required_arcs, forbidden_arcs, \
 parameters, bins, allowed_arcs, tiers, missing, unseen, column_kinds, \
-identifiers, max_states, min_count, class_weight, cost, callback, memory_limit
+identifiers, max_states, min_count, class_weight, cost, callback, memory_limit, rows
         As in :class:`MaxMarginBNClassifier`.
     checkpoint : str, path or None, default=None
         As in :class:`MaxMarginBNClassifier`, for the final solve on all rows. The many short solves
@@ -142,6 +142,7 @@ identifiers, max_states, min_count, class_weight, cost, callback, memory_limit
     _CHECKS: ClassVar[dict[str, validation.Check]] = {
         **SearchingBNClassifier._CHECKS,
         "margin": MaxMarginBNClassifier._CHECKS["margin"],
+        "rows": MaxMarginBNClassifier._CHECKS["rows"],
         "gammas": validation.optional(validation.each(validation.check_positive)),
         "max_parents": validation.each(validation.check_count),
         "smoothing": MaxMarginBNClassifier._CHECKS["smoothing"],
@@ -189,6 +190,7 @@ identifiers, max_states, min_count, class_weight, cost, callback, memory_limit
         memory_limit: Any = None,
         checkpoint: Any = None,
         certificate: Any = None,
+        rows: Any = "auto",
     ) -> None:
         self._store(locals())
 
@@ -226,6 +228,7 @@ identifiers, max_states, min_count, class_weight, cost, callback, memory_limit
                 start=start,
                 seed=search.seed_of(self.random_state),
                 memory_limit=self.memory_limit,
+                rows=self.rows,
             )
             if result.status is Status.INTERRUPTED:
                 raise KeyboardInterrupt  # a fold with half a grid is no basis for a choice

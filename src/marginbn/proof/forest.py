@@ -97,6 +97,7 @@ class ForestRelaxation(Relaxation):
         )
         self._seed = np.array([2 * seed + 1], dtype=np.int64)
         self._root_bound = math.inf
+        self._is_root = True  # until the first visit is over
         self._gains = gains.new_gains(n)
 
     @property
@@ -160,6 +161,7 @@ class ForestRelaxation(Relaxation):
         majorant = self._tighten(claim.bound)
         while majorant.bound > self.cutoff.value and self._split_groups(majorant.bound):
             majorant = min(self._tighten(claim.bound), majorant, key=lambda known: known.bound)
+        self._is_root = False
         if inherited.bound < majorant.bound:
             majorant = inherited
         is_leaf = majorant.bound <= self.cutoff.value
@@ -257,7 +259,7 @@ class ForestRelaxation(Relaxation):
         best = self.cutoff.run.objective - self.encoding.constant
         self.incumbent.value[0] = best
         found = int(self.incumbent.found[0])
-        is_root = self._root_bound == math.inf
+        is_root = self._is_root
         iterations = self.settings.root_iterations if is_root else self.settings.iterations
         outcome = bound_box(
             self.inst,

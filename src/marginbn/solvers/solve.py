@@ -118,6 +118,7 @@ def solve_structure(
     memory_limit: int | float | str | None = None,
     checkpoint: PathLike | None = None,
     certificate: PathLike | None = None,
+    rows: str = "auto",
 ) -> SolveResult:
     """Find the best structure of a problem, with a proven bound.
 
@@ -152,6 +153,11 @@ def solve_structure(
         A file for a proof that anybody can check (:func:`marginbn.verify_certificate`). The solver
         then searches for at most 40 % of the time limit; the rest is for a search that keeps its
         proof. Whatever ends it, the certificate proves the gap that is left.
+    rows
+        Margin rows that ``branch_bound`` works with; objective, bound and gap are those of all rows
+        in any case. ``"all"``; ``"groups"``, whose means give the bounds and which are split where
+        that loses; ``"sample"``, groups and a first structure from margins of a sample with tables
+        of all rows; ``"auto"``, groups where the coefficients of all rows are too many.
 
     Returns
     -------
@@ -179,7 +185,7 @@ def solve_structure(
         n_jobs=effective_n_jobs(n_jobs),
         callback=callback,
     )
-    chosen = choose_solver(problem, solver, run.memory, run.n_jobs)
+    chosen = _with_rows(choose_solver(problem, solver, run.memory, run.n_jobs), rows)
     if isinstance(start, SolveResult):
         run.neighbour, start = _neighbour(chosen, problem, start), start.structure
     if start is not None:
@@ -193,6 +199,30 @@ def solve_structure(
         result = write.solve_with_certificate(chosen, run, certificate)
     check_result(problem, result)
     return result
+
+
+ROWS = ("auto", "all", "groups", "sample")
+"""Margin rows that a search may be asked to work with."""
+
+
+def check_rows(rows: object) -> None:
+    """Refuse what is no choice of rows."""
+    if rows not in ROWS:
+        raise InputError(f"rows must be one of {list(ROWS)}, got {rows!r}")
+
+
+def _with_rows(solver: Solver, rows: str) -> Solver:
+    """The solver with this choice of margin rows."""
+    check_rows(rows)
+    if rows == "auto":
+        return solver
+    if solver.name != "branch_bound":
+        raise InputError(
+            f"rows={rows!r} is for the solver 'branch_bound' (at most two parents), and "
+            f"{solver.name!r} would be used; leave rows out"
+        )
+    make: Callable[..., Solver] = type(solver)
+    return make(rows=rows)
 
 
 def _neighbour(solver: Solver, problem: StructureProblem, result: SolveResult) -> Majorant | None:
