@@ -39,6 +39,10 @@ from marginbn.solvers.branch_bound.rows import with_all_rows
 from marginbn.solvers.branch_bound.schedule import settings_for
 from marginbn.solvers.memory import ACTIVE_VERTICES, KEPT_VERTICES, BranchBoundShape
 
+TIED = 5000
+"""Samples from which on groups prove more in the same time: with 60 s on adult (19 469 of them) a
+gap of .34 % instead of .98 %, and nursery (12 960) in a third of the time."""
+
 
 @dataclass(frozen=True, eq=False)
 class BoxState:
@@ -72,6 +76,8 @@ class ForestRelaxation(Relaxation):
     ) -> None:
         run = cutoff.run
         division = BranchBoundShape.of(problem).divide(run.memory)
+        if rows == "auto" and problem.n_samples >= TIED:
+            rows = "groups"
         is_tied = wants_groups(rows, problem, division)
         self.encoding = encode(problem, None, int(is_tied), run.look)
         self.tied: TiedRows | None = None
