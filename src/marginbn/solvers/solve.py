@@ -119,6 +119,7 @@ def solve_structure(
     checkpoint: PathLike | None = None,
     certificate: PathLike | None = None,
     rows: str = "auto",
+    work_limit: float | None = None,
 ) -> SolveResult:
     """Find the best structure of a problem, with a proven bound.
 
@@ -158,6 +159,10 @@ def solve_structure(
         in any case. ``"all"``; ``"groups"``, whose means give the bounds and which are split where
         that loses; ``"sample"``, groups and a first structure from margins of a sample with tables
         of all rows; ``"auto"``, groups where the coefficients of all rows are too many.
+    work_limit
+        Seconds of work as ``branch_bound`` counts it, roughly those of one idle core: the same
+        structure and bound on every machine, however busy it is, unless ``time_limit`` ends it
+        first. Other solvers do not count.
 
     Returns
     -------
@@ -180,7 +185,7 @@ def solve_structure(
     """
     run = Run(
         problem,
-        Limits(time_limit, node_limit, gap_tolerance, parse_memory(memory_limit)),
+        Limits(time_limit, node_limit, gap_tolerance, parse_memory(memory_limit), work_limit),
         seed=seed,
         n_jobs=effective_n_jobs(n_jobs),
         callback=callback,

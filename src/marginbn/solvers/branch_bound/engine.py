@@ -55,6 +55,9 @@ KICKS = (2, 2, 5)
 ROOT_KICK, POLISH_KICK = 4, 2
 """Largest kicks before the first batch, and around a new incumbent."""
 
+COEFFICIENT = 1e-8
+"""Seconds that a coefficient or its place in a table counts as work."""
+
 NO_KICKS = 1
 """Effort that the first climb uses up."""
 
@@ -117,6 +120,7 @@ class Search(SearchTree):
         self.climber = new_climber(encoding.instance, run.seed)
         self.rows = rows_of(encoding, division.rows, run.look)
         self.schedule = Schedule(self.rows)
+        run.work += COEFFICIENT * encoding.candidate_of.size * encoding.instance.rows.shape[0]
         self.climbed: set[bytes] = set()  # vertices of relaxed solutions
         self.leaf_value = -np.inf
         self.earlier_nodes = 0  # of calls before this one
@@ -174,7 +178,7 @@ class Search(SearchTree):
         """Bound the root with the present groups, and put it back instead of its parts; False if
         nothing of it is left.
         """
-        main = self.main
+        main, before = self.main, int(self.main.pool.state.iterations)
         with self.team.batch(main):
             main.code = tree.run_batch(
                 self.rows.bounding,
@@ -189,6 +193,7 @@ class Search(SearchTree):
                 0,
                 self.team.stop,
             )
+        self._count(int(main.pool.state.iterations) - before)
         if main.pool.state.open == 0:
             return False
         self._push_root(first_pool(self.encoding))
@@ -339,6 +344,7 @@ class Search(SearchTree):
         self.leave_python_if_slow(self._warm_up)
         own = self.team.workers[worker]
         is_first, is_root = own is self.main, self.nodes == 0
+        before = int(own.pool.state.iterations)
         stop = self.schedule.next_stop
         if not is_first:
             stop = int(own.pool.state.iterations) + self.schedule.batch
@@ -356,9 +362,15 @@ class Search(SearchTree):
                 own.reserve,
                 self.team.stop,
             )
+        if is_first:
+            self._count(int(own.pool.state.iterations) - before)
         if is_first and is_root and own.nodes == 1:
             self._keep_majorant()
         return self._why_ended(own.code)
+
+    def _count(self, iterations: int) -> None:
+        """Count work of the first worker: what iterations take on an idle core, very roughly."""
+        self.run.work += 1e-9 * iterations * self.schedule.iteration
 
     def _why_ended(self, code: int) -> Status | None:
         """A batch's code as a status; None if there is more to do. A worker without nodes waits for
@@ -436,6 +448,7 @@ class Search(SearchTree):
             b.vertices[: b.state.n_active].copy(),
             self.team.stop,
         )
+        self.run.work += 1e-9 * int(self.climber.state.effort) * self.schedule.evaluation
         self.hand_over()
 
     # ------------------------------------------------------------------ incumbents
