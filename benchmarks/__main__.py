@@ -19,7 +19,17 @@ import json
 from pathlib import Path
 from typing import Any
 
-from benchmarks import classifiers, cold_start, curves, general, growth, limits, page, tables
+from benchmarks import (
+    classifiers,
+    cold_start,
+    curves,
+    general,
+    growth,
+    limits,
+    marginals,
+    page,
+    tables,
+)
 from benchmarks.instances import Instance
 from benchmarks.run import measure, read_records, run_commands, run_suite
 from benchmarks.suites import SUITES, Run
@@ -28,6 +38,7 @@ TIMINGS: dict[str, Any] = {
     "classifiers": lambda: [timing.key for timing in classifiers.timings()],
     "cold-start": cold_start.keys,
     "general": lambda: [measurement.key for measurement in general.measurements()],
+    "marginals": marginals.keys,
     "time-limits": lambda: [shape.key for shape in limits.time_limits()],
     "memory-limits": lambda: [shape.key for shape in limits.memory_limits()],
 }
@@ -118,6 +129,9 @@ def _one(options: argparse.Namespace) -> None:
 def _timing(options: argparse.Namespace) -> None:
     if options.suite == "cold-start":
         print(json.dumps(cold_start.measure(options.key)))
+        return
+    if options.suite == "marginals":
+        print(json.dumps(marginals.measure(options.key)))
         return
     if options.suite.endswith("-limits"):
         print(json.dumps(limits.measure(options.key)))

@@ -1,9 +1,10 @@
 """Time and work that several solves share, in one process or in many.
 
 Solves of a validation are limited by *work*, which the solver counts by its operations: then what
-they find depends neither on how many jobs there are nor on how busy the machine is. The clock of the
-whole fit is a net behind it: it ends a solve only where the machine is more than :data:`RESERVE`
-times slower than the solver thinks. Solvers that do not count work have the clock alone.
+they find depends neither on how many jobs there are nor on how busy the machine is. The clock of
+the whole fit is a net behind it: it ends a solve only where the machine is more than
+:data:`RESERVE` times slower than the solver thinks. Solvers that do not count work have the clock
+alone.
 """
 
 from __future__ import annotations
@@ -55,7 +56,7 @@ def work_per_solve(n_solves: int, left: float, most: float | None) -> float | No
 
 @dataclass
 class Work:
-    """Work that the solves of one path share: each gets an even part of what those before it left."""
+    """Work that the solves of a path share: each gets an even part of what those before it left."""
 
     left: float | None
     most: float | None
