@@ -117,7 +117,7 @@ def _log_sum(values: FloatArray, axes: tuple[int, ...]) -> FloatArray:
         peak[is_nothing] = 0.0
     scaled = values - peak
     np.exp(scaled, out=scaled)
-    total = np.add.reduce(scaled, axis=axes)
+    total: FloatArray = np.add.reduce(scaled, axis=axes)
     if impossible:
         with np.errstate(divide="ignore"):
             np.log(total, out=total)

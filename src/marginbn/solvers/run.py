@@ -177,6 +177,8 @@ class Run:
     n_jobs: int = 1  # workers on one search tree
     callback: Callback | None = None
     checkpoint: Checkpoint | None = None  # where the state is kept, that of an earlier call too
+    listen: Callable[[], NDArray[np.int64] | None] | None = None
+    """Asked now and then for a selection that somebody else has found for the same problem."""
 
     def __post_init__(self) -> None:
         self.deadline = Deadline(self.limits)

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from importlib import import_module
 from importlib.util import find_spec
+from typing import Any
 
 from joblib import effective_n_jobs
 
@@ -120,6 +121,7 @@ def solve_structure(
     certificate: PathLike | None = None,
     rows: str = "auto",
     work_limit: float | None = None,
+    dask: Any = None,
 ) -> SolveResult:
     """Find the best structure of a problem, with a proven bound.
 
@@ -163,6 +165,10 @@ def solve_structure(
         Seconds of work as ``branch_bound`` counts it, roughly those of one idle core: the same
         structure and bound on every machine, however busy it is, unless ``time_limit`` ends it
         first. Other solvers do not count.
+    dask
+        Search on a Dask cluster with ``branch_bound``: the address of its scheduler, a
+        ``distributed.Client``, or ``"local"`` for processes on this machine (``n_jobs`` of them, or
+        one per core). Needs ``marginbn[dask]``; not together with ``certificate``.
 
     Returns
     -------
@@ -197,7 +203,12 @@ def solve_structure(
         run.start = problem.candidates.selection(start)
     if checkpoint is not None:
         run.checkpoint = Checkpoint(checkpoint, problem)
-    if certificate is None:
+    if dask is not None:
+        if certificate is not None:
+            raise InputError("certificate must be None with dask: write it in a solve without")
+        cluster = import_module("marginbn.solvers.cluster")
+        result: SolveResult = cluster.solve_on_cluster(chosen, run, dask)
+    elif certificate is None:
         result = solve_with(chosen, run)
     else:
         write = import_module("marginbn.proof.write")
