@@ -31,7 +31,7 @@ from marginbn.interrupts import REQUESTS, in_deaf_children
 from marginbn.network.network import BayesianNetwork
 from marginbn.problem.problem import StructureProblem
 from marginbn.problem.structure import Structure
-from marginbn.solvers import solve_structure
+from marginbn.solvers import cluster, solve_structure
 from marginbn.solvers.result import SolveResult, Status
 
 PAPER_PROBABILITIES = (0.501, 0.6, 0.7, 0.8, 0.9, 0.95, 0.99, 0.999)
@@ -112,6 +112,9 @@ class MaxMarginBNClassifierCV(SearchingBNClassifier):
 parameters, bins, allowed_arcs, tiers, missing, unseen, column_kinds, \
 identifiers, max_states, min_count, class_weight, cost, callback, memory_limit, rows
         As in :class:`MaxMarginBNClassifier`.
+    dask : str, distributed.Client or None, default=None
+        As in :class:`MaxMarginBNClassifier`, for folds and parent limits, which go to the workers
+        of the cluster, and for the final solve.
     checkpoint : str, path or None, default=None
         As in :class:`MaxMarginBNClassifier`, for the final solve on all rows. The many short solves
         of the validation are repeated; they are deterministic unless a time limit ends them.
@@ -194,6 +197,7 @@ identifiers, max_states, min_count, class_weight, cost, callback, memory_limit, 
         checkpoint: Any = None,
         certificate: Any = None,
         rows: Any = "auto",
+        dask: Any = None,
     ) -> None:
         self._store(locals())
 
@@ -256,9 +260,18 @@ identifiers, max_states, min_count, class_weight, cost, callback, memory_limit, 
         """All folds and parent limits, in parallel if asked to; Ctrl-C keeps the folds that are
         complete, if there are any.
         """
+        if self.dask is None:
+            return self._validate_with(rows, budget, None)
+        with cluster.connected(self.dask, effective_n_jobs(self.n_jobs)) as client:
+            return self._validate_with(rows, budget, client)
+
+    def _validate_with(self, rows: LabelledTable, budget: Budget, client: Any) -> list[FoldPath]:
+        """The same on the workers of a cluster, if there is one."""
         splits = self._splits(rows)
         tasks = [(k, fold) for fold in range(len(splits)) for k in self._parent_grid()]
         n_jobs = effective_n_jobs(self.n_jobs)
+        if client is not None:
+            n_jobs = cluster.count_workers(client)
         n_gammas = len(self._gamma_grid())
         ends = task_budgets(len(tasks), n_gammas, n_jobs, budget)
         limit = None if self.total_time_limit is None else 0.5 * self.total_time_limit
@@ -267,14 +280,18 @@ identifiers, max_states, min_count, class_weight, cost, callback, memory_limit, 
         paths: list[FoldPath] = []
         worker = copy(self)
         worker.callback = None  # for the last search; it need not be fit for another process
+        worker.dask = None
+        calls = [
+            (*splits[fold], k, fold, end, work) for (k, fold), end in zip(tasks, ends, strict=True)
+        ]
         try:
-            answers = in_deaf_children(
-                Parallel(n_jobs=self.n_jobs, return_as="generator"),
-                (
-                    delayed(worker._validate_fold)(rows, *splits[fold], k, fold, end, work)
-                    for (k, fold), end in zip(tasks, ends, strict=True)
-                ),
-            )
+            if client is None:
+                answers = in_deaf_children(
+                    Parallel(n_jobs=self.n_jobs, return_as="generator"),
+                    (delayed(worker._validate_fold)(rows, *call) for call in calls),
+                )
+            else:
+                answers = cluster.map_on_cluster(client, worker._validate_fold, rows, calls)
             progress = StepProgress("validation", len(tasks)) if self.verbose else None
             with REQUESTS.heeding():
                 for path in answers:

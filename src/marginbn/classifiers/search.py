@@ -94,6 +94,9 @@ class SearchingBNClassifier(BaseBNClassifier):
     rows: Any = "auto"
     """Margin rows to work with, where there are any."""
 
+    dask: Any = None
+    """The cluster to search on, if any."""
+
     def _tolerance(self) -> float:
         """The gap at which a search may stop; whoever wants a certificate wants a proof."""
         if self.gap_tolerance is not None:
@@ -173,6 +176,7 @@ class SearchingBNClassifier(BaseBNClassifier):
             checkpoint=self.checkpoint,
             certificate=self.certificate,
             rows=self.rows,
+            dask=self.dask,
         )
         if progress is not None:
             progress.close(result)
@@ -522,6 +526,9 @@ class_weight, cost
         Margin rows that the search works with; objective, bound and gap are those of all rows in
         any case. ``"sample"`` takes its first structure from the margins of a sample, with tables
         of all rows, and bounds all rows by groups of them; see *Large data* in the guide.
+    dask : str, distributed.Client or None, default=None
+        Search on a Dask cluster: the address of its scheduler, a client, or "local" for processes
+        on this machine; not together with ``certificate``. Needs ``marginbn[dask]``.
 
     Attributes
     ----------
@@ -580,6 +587,7 @@ class_weight, cost
         checkpoint: Any = None,
         certificate: Any = None,
         rows: Any = "auto",
+        dask: Any = None,
     ) -> None:
         self._store(locals())
 

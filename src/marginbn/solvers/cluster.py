@@ -27,11 +27,11 @@ import os
 import time
 import uuid
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from importlib import import_module
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -46,6 +46,8 @@ from marginbn.solvers.checkpoint import SearchState
 from marginbn.solvers.result import SolveResult, Status
 from marginbn.solvers.run import Run, Solver, Stopped
 from marginbn.solvers.tree_search import SEED_STEP, begin
+
+T = TypeVar("T")
 
 LOCAL = "local"
 """In place of an address: processes on this machine."""
@@ -64,6 +66,9 @@ LOOK = 0.2
 
 NEWS = 0.3
 """Seconds between two looks of a worker at what others have found."""
+
+PATIENCE = 10.0
+"""Seconds in which a scheduler has to answer."""
 
 MOST_LOSSES = 20
 """Parts that may get lost before the search is given up."""
@@ -95,18 +100,40 @@ def connected(dask: Any, n_jobs: int = 1) -> Iterator[Any]:
         count = n_jobs if n_jobs > 1 else os.cpu_count() or 1
         with (
             distributed.LocalCluster(
-                count, threads_per_worker=1, dashboard_address=None
+                n_workers=count, threads_per_worker=1, dashboard_address=":0"
             ) as cluster,
             distributed.Client(cluster, set_as_default=False) as client,
         ):
             yield client
         return
     try:
-        client = distributed.Client(dask, set_as_default=False, timeout="10s")
+        client = distributed.Client(dask, set_as_default=False, timeout=PATIENCE)
     except (OSError, ValueError, TimeoutError) as error:
         raise InputError(f"dask: no scheduler answers at {dask!r} ({error})") from None
     with client:
         yield client
+
+
+def map_on_cluster(
+    client: Any, work: Callable[..., T], shared: Any, calls: Iterable[tuple[Any, ...]]
+) -> Iterator[T]:
+    """``work(shared, *call)`` of every call, in any order; what they share goes out once. A worker
+    that is lost costs time: Dask repeats its calls elsewhere.
+    """
+    distributed = _distributed()
+    here = client.scatter(shared, broadcast=True, hash=False)
+    futures = [client.submit(work, here, *call, pure=False) for call in calls]
+    try:
+        for future in distributed.as_completed(futures, loop=client.loop):
+            yield future.result()
+    finally:
+        for future in futures:
+            future.cancel()
+
+
+def count_workers(client: Any) -> int:
+    """Calls that a cluster can work on at a time: one per thread."""
+    return max(1, sum(int(count) for count in client.ncores().values()))
 
 
 def work_on(problem: StructureProblem, task: Task, news: str) -> Answer:
@@ -232,7 +259,7 @@ class Coordinator:
     @property
     def n_workers(self) -> int:
         """Parts that can be worked on at a time: one per thread."""
-        return max(1, sum(int(count) for count in self.client.ncores().values()))
+        return count_workers(self.client)
 
     # ------------------------------------------------------------------ the search
 
@@ -269,7 +296,8 @@ class Coordinator:
     def bound(self) -> float:
         """Of everything, as said above."""
         given = [float(nodes.bound.max()) for nodes in self.out.values()]
-        return max(max(given, default=-math.inf), self.waiting.bound) + self._constant
+        open_ones = max(max(given, default=-math.inf), self.waiting.bound) + self._constant
+        return max(open_ones, self.run.objective)
 
     @property
     def _constant(self) -> float:
@@ -329,7 +357,7 @@ class Coordinator:
 
     def _collect(self) -> None:
         """Take back what is done, or look again soon."""
-        with suppress(TimeoutError):
+        with suppress(TimeoutError), self.client.as_current():
             _distributed().wait(list(self.out), timeout=LOOK, return_when="FIRST_COMPLETED")
         for future in [f for f in self.out if f.status != "pending"]:
             nodes = self.out[future]
