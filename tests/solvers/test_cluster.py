@@ -137,8 +137,13 @@ def test_structures_from_outside_are_heard(
     """A worker prunes with what another has found."""
     best = solve_structure(problem).selection
     start = solve_structure(problem, node_limit=1).selection
-    answer = solve_part(problem, Task(open_nodes.arrays, start, 5.0, 1e-6), lambda: best)
+    task = Task(open_nodes.arrays, start, 5.0, 1e-6)
+    answer = solve_part(problem, task, lambda: best)
     assert answer.objective == pytest.approx(optimum, rel=1e-12)
+    told: list[float] = []
+    poor = solve_part(problem, task, None, lambda found: told.append(problem.evaluate(found)))
+    assert told == sorted(told)
+    assert (poor.objective > problem.evaluate(start)) == bool(told)
 
 
 # ---------------------------------------------------------------------- the cluster

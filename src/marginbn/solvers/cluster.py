@@ -141,7 +141,7 @@ def work_on(problem: StructureProblem, task: Task, news: str) -> Answer:
     distributed = _distributed()
     client = distributed.get_worker()._get_client()
     board = Board(distributed.Variable(news, client=client))
-    return solve_part(problem, task, board.look)
+    return solve_part(problem, task, board.look, board.write)
 
 
 class Board:
@@ -326,12 +326,15 @@ class Coordinator:
         """A part for every worker that has none."""
         workers = self.n_workers
         while len(self.out) < workers:
+            problem = self._scattered()
+            if problem is None:
+                return
             nodes = self.waiting.take(workers - len(self.out))
             if nodes is None:
                 return
             future = self.client.submit(
                 work_on,
-                self._scattered(),
+                problem,
                 self._task(nodes),
                 self._news,
                 pure=False,
@@ -350,9 +353,14 @@ class Coordinator:
         return Task(nodes.arrays, run.selection, seconds, run.limits.gap, seed, memory, rows)
 
     def _scattered(self) -> Any:
-        """The problem on all workers."""
+        """The problem on all workers; None if one of them is just being lost."""
         if self._problem is None or self._problem.status != "finished":
-            self._problem = self.client.scatter(self.run.problem, broadcast=True, hash=False)
+            try:
+                self._problem = self.client.scatter(self.run.problem, broadcast=True, hash=False)
+            except (OSError, TimeoutError):  # a connection was closed: the next time without it
+                self._count_loss()
+                time.sleep(LOOK)
+                return None
         return self._problem
 
     def _collect(self) -> None:
@@ -381,6 +389,10 @@ class Coordinator:
                 raise error
         self.waiting.put(nodes)
         self._problem = None  # it may have gone with them
+        self._count_loss()
+
+    def _count_loss(self) -> None:
+        """Give up after too many."""
         self.losses += 1
         if self.losses > MOST_LOSSES:
             warnings.warn(

@@ -30,6 +30,7 @@ from marginbn.solvers.tree_search import initial_bound
 
 Selection = NDArray[np.int64]
 Listen = Callable[[], Selection | None]
+Tell = Callable[[Selection], None]
 
 
 @dataclass(frozen=True, eq=False)
@@ -109,8 +110,15 @@ def _give_back(problem: StructureProblem, search: PartSearch) -> None:
         _KEPT[:] = [(problem, search)]
 
 
-def solve_part(problem: StructureProblem, task: Task, listen: Listen | None = None) -> Answer:
-    """Work on a part for some seconds, or until nothing of it is left."""
+def solve_part(
+    problem: StructureProblem,
+    task: Task,
+    listen: Listen | None = None,
+    tell: Tell | None = None,
+) -> Answer:
+    """Work on a part for some seconds, or until nothing of it is left; ``tell`` hears of better
+    structures at once.
+    """
     solver = BranchBoundSolver(rows=task.rows)  # type: ignore[arg-type]
     solver.prepare()
     limits = Limits(task.seconds, None, task.gap, task.memory)
@@ -124,7 +132,7 @@ def solve_part(problem: StructureProblem, task: Task, listen: Listen | None = No
         search = _borrow(problem) or PartSearch(run, solver)
         given = parse(dict(task.arrays), search.encoding.instance)
         search.take(run, given)
-        _search(run, search)
+        _search(run, search, tell)
         left, nodes = search.left, search.team.nodes
         _give_back(problem, search)
     except Stopped:  # the time was too short to begin
@@ -134,12 +142,14 @@ def solve_part(problem: StructureProblem, task: Task, listen: Listen | None = No
     return Answer(arrays, run.selection, run.objective, nodes)
 
 
-def _search(run: Run, search: PartSearch) -> None:
+def _search(run: Run, search: PartSearch, tell: Tell | None) -> None:
     """Portions of work until the time is over or nothing is left."""
     ended: Status | None = None
     with run.deadline.ringing(search.interrupt):
         while ended is None:
             improved = search.report()
+            if improved and tell is not None and run.selection is not None:
+                tell(run.selection)
             search.hear()
             if run.is_closed or run.limit is not None:
                 break
