@@ -194,14 +194,14 @@ checkpoint, certificate
 
         Parameters
         ----------
-        X : array-like or data frame of shape (n_samples, n_features)
-            Every column is a variable. Or a table that is read in pieces and need not fit into
-            memory: the path of a Parquet file or of a folder of them, a pyarrow dataset, a DuckDB
-            relation, a polars LazyFrame or a Dask DataFrame.
+        X
+            An array or data frame; every column is a variable. Or a table that is read in pieces
+            and need not fit into memory: the path of a Parquet file or of a folder of them, a
+            pyarrow dataset, a DuckDB relation, a polars LazyFrame or a Dask DataFrame.
         y
             Ignored.
-        sample_weight : array-like of shape (n_samples,), optional
-            Weights; an integer weight counts as that many copies of the row.
+        sample_weight
+            Weights of the rows; an integer weight counts as that many copies of the row.
 
         Returns
         -------

@@ -71,7 +71,7 @@ class CertifyingSearch(SearchTree):
 
     def advance(self, worker: int = 0) -> Status | None:
         """Visit one node."""
-        self.leave_python_if_slow(_warm_up_forests)
+        self.leave_python_if_slow(warm_up_forests)
         if not self._open:
             return Status.OPTIMAL
         limit = self.run.limits.nodes
@@ -194,12 +194,13 @@ def warm_up(definition: Definition) -> None:
     end would wait for the compiler.
     """
     if definition.is_forest:
-        _warm_up_forests()
+        warm_up_forests()
     else:
         BranchCutSolver().prepare()
 
 
-def _warm_up_forests() -> None:
+def warm_up_forests() -> None:
+    """Compile or load what proofs about forests need, by writing a tiny one."""
     engine, mark = BranchBoundSolver.__module__, PROOF_READY
     needed = LOADING if is_ready(engine, mark) else COMPILING
     refuse_if_confined(needed, "loading or compiling the search for proofs")
