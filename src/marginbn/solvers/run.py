@@ -330,7 +330,7 @@ class Run:
                 self._heard = REQUESTS.count
                 yield
         except (KeyboardInterrupt, SystemError) as error:
-            if not _is_interrupt(error):
+            if not is_interrupt(error):
                 raise
             self.stopped = Status.INTERRUPTED
         except Stopped as stop:
@@ -378,7 +378,7 @@ class Run:
         )
 
 
-def _is_interrupt(error: BaseException | None) -> bool:
+def is_interrupt(error: BaseException | None) -> bool:
     """Whether it is Ctrl-C. One that comes while a compiled kernel packs its result is wrapped,
     maybe more than once: the interpreter complains of both a result and an exception.
     """
