@@ -177,6 +177,7 @@ class Run:
     n_jobs: int = 1  # workers on one search tree
     callback: Callback | None = None
     checkpoint: Checkpoint | None = None  # where the state is kept, that of an earlier call too
+    heir: Solver | None = None  # who goes on where the memory of the solver is full
     listen: Callable[[], NDArray[np.int64] | None] | None = None
     """Asked now and then for a selection that somebody else has found for the same problem."""
 
@@ -401,6 +402,9 @@ class Solver:
     """What every solver offers. What has a body here is for solvers that need nothing better."""
 
     name: str
+
+    may_run_out_of_memory = False
+    """Whether a search that has begun may have to end for want of memory."""
 
     def can_solve(self, problem: StructureProblem) -> str | None:
         """``None`` if the solver can handle the problem, else the reason why not."""
