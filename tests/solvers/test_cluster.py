@@ -26,7 +26,7 @@ from marginbn import (
 )
 from marginbn.solvers import cluster
 from marginbn.solvers.branch_bound import BranchBoundSolver
-from marginbn.solvers.branch_bound.part import Task, solve_part
+from marginbn.solvers.subtree import Task, solve_part
 from marginbn.solvers.branch_bound.saved_tree import OpenNodes, join
 from marginbn.solvers.result import Status
 from marginbn.solvers.run import Limits, Run

@@ -40,7 +40,7 @@ from marginbn.exceptions import InputError, MissingDependencyError, OptimalityWa
 from marginbn.interrupts import REQUESTS
 from marginbn.problem.problem import StructureProblem
 from marginbn.solvers.branch_bound import BranchBoundSolver
-from marginbn.solvers.branch_bound.part import Answer, Task, solve_part
+from marginbn.solvers.subtree import Answer, Task, solve_part
 from marginbn.solvers.branch_bound.saved_tree import OpenNodes, join
 from marginbn.solvers.checkpoint import SearchState
 from marginbn.solvers.result import SolveResult, Status
