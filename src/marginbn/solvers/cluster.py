@@ -40,11 +40,11 @@ from marginbn.exceptions import InputError, MissingDependencyError, OptimalityWa
 from marginbn.interrupts import REQUESTS
 from marginbn.problem.problem import StructureProblem
 from marginbn.solvers.branch_bound import BranchBoundSolver
-from marginbn.solvers.subtree import Answer, Task, solve_part
 from marginbn.solvers.branch_bound.saved_tree import OpenNodes, join
 from marginbn.solvers.checkpoint import SearchState
 from marginbn.solvers.result import SolveResult, Status
 from marginbn.solvers.run import Run, Solver, Stopped
+from marginbn.solvers.subtree import Answer, Task, solve_part
 from marginbn.solvers.tree_search import SEED_STEP, begin
 
 T = TypeVar("T")
