@@ -39,6 +39,8 @@ def data_behind(problem: StructureProblem) -> EncodedData:
     if problem.margins is not None:
         if np.any(problem.linear != 0):
             raise InputError("a certificate needs a margin problem without additional scores")
+        if problem.margins.source is not None:
+            raise InputError("a certificate needs margin rows with tables of their own")
         return problem.margins.data
     if problem.origin is None:
         raise InputError(

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from importlib import import_module
 from importlib.util import find_spec
+from typing import Any
 
 from joblib import effective_n_jobs
 
@@ -138,6 +139,9 @@ def solve_structure(
     memory_limit: int | float | str | None = None,
     checkpoint: PathLike | None = None,
     certificate: PathLike | None = None,
+    rows: str = "auto",
+    work_limit: float | None = None,
+    dask: Any = None,
 ) -> SolveResult:
     """Find the best structure of a problem, with a proven bound.
 
@@ -172,6 +176,19 @@ def solve_structure(
         A file for a proof that anybody can check (:func:`marginbn.verify_certificate`). The solver
         then searches for at most 40 % of the time limit; the rest is for a search that keeps its
         proof. Whatever ends it, the certificate proves the gap that is left.
+    rows
+        Margin rows that ``branch_bound`` works with; objective, bound and gap are those of all rows
+        in any case. ``"all"``; ``"groups"``, whose means give the bounds and which are split where
+        that loses; ``"sample"``, groups and a first structure from margins of a sample with tables
+        of all rows; ``"auto"``, groups where the coefficients of all rows are too many.
+    work_limit
+        Seconds of work as ``branch_bound`` counts it, roughly those of one idle core: the same
+        structure and bound on every machine, however busy it is, unless ``time_limit`` ends it
+        first. Other solvers do not count.
+    dask
+        Search on a Dask cluster with ``branch_bound``: the address of its scheduler, a
+        ``distributed.Client``, or ``"local"`` for processes on this machine (``n_jobs`` of them, or
+        one per core). Needs ``marginbn[dask]``; not together with ``certificate``.
 
     Returns
     -------
@@ -194,12 +211,12 @@ def solve_structure(
     """
     run = Run(
         problem,
-        Limits(time_limit, node_limit, gap_tolerance, parse_memory(memory_limit)),
+        Limits(time_limit, node_limit, gap_tolerance, parse_memory(memory_limit), work_limit),
         seed=seed,
         n_jobs=effective_n_jobs(n_jobs),
         callback=callback,
     )
-    chosen = choose_solver(problem, solver, run.memory, run.n_jobs)
+    chosen = _with_rows(choose_solver(problem, solver, run.memory, run.n_jobs), rows)
     if solver == "auto" and chosen.may_run_out_of_memory:
         run.heir = _heir(chosen, run)
     if isinstance(start, SolveResult):
@@ -208,13 +225,42 @@ def solve_structure(
         run.start = problem.candidates.selection(start)
     if checkpoint is not None:
         run.checkpoint = Checkpoint(checkpoint, problem)
-    if certificate is None:
+    if dask is not None:
+        if certificate is not None:
+            raise InputError("certificate must be None with dask: write it in a solve without")
+        cluster = import_module("marginbn.solvers.cluster")
+        result: SolveResult = cluster.solve_on_cluster(chosen, run, dask)
+    elif certificate is None:
         result = solve_with(chosen, run)
     else:
         write = import_module("marginbn.proof.write")
         result = write.solve_with_certificate(chosen, run, certificate)
     check_result(problem, result)
     return result
+
+
+ROWS = ("auto", "all", "groups", "sample")
+"""Margin rows that a search may be asked to work with."""
+
+
+def check_rows(rows: object) -> None:
+    """Refuse what is no choice of rows."""
+    if rows not in ROWS:
+        raise InputError(f"rows must be one of {list(ROWS)}, got {rows!r}")
+
+
+def _with_rows(solver: Solver, rows: str) -> Solver:
+    """The solver with this choice of margin rows."""
+    check_rows(rows)
+    if rows == "auto":
+        return solver
+    if solver.name != "branch_bound":
+        raise InputError(
+            f"rows={rows!r} is for the solver 'branch_bound' (at most two parents), and "
+            f"{solver.name!r} would be used; leave rows out"
+        )
+    make: Callable[..., Solver] = type(solver)
+    return make(rows=rows)
 
 
 def _neighbour(solver: Solver, problem: StructureProblem, result: SolveResult) -> Majorant | None:
