@@ -7,6 +7,8 @@ python -m benchmarks table benchmarks/results/proofs.jsonl
 python -m benchmarks curves benchmarks/results/proofs.jsonl curves.png
 python -m benchmarks page
 python -m benchmarks run growth
+python -m benchmarks run time-limits
+python -m benchmarks run memory-limits
 python -m benchmarks growth benchmarks/results/growth.jsonl growth.png
 """
 
@@ -17,7 +19,17 @@ import json
 from pathlib import Path
 from typing import Any
 
-from benchmarks import classifiers, cold_start, curves, general, growth, page, tables
+from benchmarks import (
+    classifiers,
+    cold_start,
+    curves,
+    general,
+    growth,
+    limits,
+    marginals,
+    page,
+    tables,
+)
 from benchmarks.instances import Instance
 from benchmarks.run import measure, read_records, run_commands, run_suite
 from benchmarks.suites import SUITES, Run
@@ -26,6 +38,9 @@ TIMINGS: dict[str, Any] = {
     "classifiers": lambda: [timing.key for timing in classifiers.timings()],
     "cold-start": cold_start.keys,
     "general": lambda: [measurement.key for measurement in general.measurements()],
+    "marginals": marginals.keys,
+    "time-limits": lambda: [shape.key for shape in limits.time_limits()],
+    "memory-limits": lambda: [shape.key for shape in limits.memory_limits()],
 }
 """Suites whose measurements are not runs of the engine on data sets: their keys."""
 
@@ -114,6 +129,12 @@ def _one(options: argparse.Namespace) -> None:
 def _timing(options: argparse.Namespace) -> None:
     if options.suite == "cold-start":
         print(json.dumps(cold_start.measure(options.key)))
+        return
+    if options.suite == "marginals":
+        print(json.dumps(marginals.measure(options.key)))
+        return
+    if options.suite.endswith("-limits"):
+        print(json.dumps(limits.measure(options.key)))
         return
     if options.suite == "general":
         measurement = next(m for m in general.measurements() if m.key == options.key)

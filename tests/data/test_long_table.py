@@ -8,7 +8,15 @@ from typing import Any
 import numpy as np
 import pytest
 
-from marginbn import GenerativeBNClassifier, NaiveBayesClassifier, TANClassifier
+from marginbn import (
+    BayesianNetworkLearner,
+    BNClassifier,
+    GenerativeBNClassifier,
+    MaxMarginBNClassifier,
+    MaxMarginBNClassifierCV,
+    NaiveBayesClassifier,
+    TANClassifier,
+)
 from marginbn.data import long_table, sketches, stream
 from marginbn.data.columns import Column
 from marginbn.data.discretize import mdlp_cuts
@@ -117,7 +125,7 @@ def test_short_tables_are_read_as_a_whole(
 ) -> None:
     monkeypatch.setattr(long_table, "IN_MEMORY", 900)
     path = write(table, tmp_path / "t.parquet")
-    found = NaiveBayesClassifier(smoothing="auto").fit(path, "kind")  # needs all rows at once
+    found = BNClassifier(structures=["naive"]).fit(path, "kind")  # needs all rows at once
     assert found.n_samples_ == 900
 
 
@@ -161,12 +169,84 @@ def test_what_is_wrong_is_told(table: Any, tmp_path: Path) -> None:
         NaiveBayesClassifier().fit(tmp_path / "t.csv", "a")
     with pytest.raises(InputError, match="sample_weight must be None"):
         NaiveBayesClassifier().fit(path, "kind", np.ones(900))
-    with pytest.raises(InputError, match="a number for smoothing"):
-        NaiveBayesClassifier(smoothing="auto").fit(path, "kind")
+    with pytest.raises(InputError, match="parameters='smoothed'"):
+        NaiveBayesClassifier(parameters="conditional").fit(path, "kind")
+    with pytest.raises(InputError, match="MaxMarginBNClassifierCV"):
+        BNClassifier().fit(path, "kind")
     fitted = NaiveBayesClassifier().fit(path, "kind")
     other = write(table.drop_columns(["word"]), tmp_path / "o.parquet")
     with pytest.raises(InputError, match="lacks columns of training"):
         fitted.predict(other)
+
+
+# ---------------------------------------------------------------------- validation
+
+
+def test_settings_are_chosen_on_a_sample(
+    table: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Drawn at random, of the size of a short table; the model is that of all rows."""
+    monkeypatch.setattr(long_table, "IN_MEMORY", 300)
+    path = write(table, tmp_path / "t.parquet")
+    settings = {"gammas": (0.5, 1.0), "max_parents": (1,), "total_time_limit": None}
+    with pytest.warns(DataWarning, match="chosen on 300 rows"):
+        found = MaxMarginBNClassifierCV(**settings, time_limit=None).fit(path, "kind")  # type: ignore[arg-type]
+    assert found.gamma_ in (0.5, 1.0)
+    assert found.n_samples_ == 900
+    features, labels = table.drop_columns(["kind"]), np.array(table["kind"].to_pylist())
+    same = MaxMarginBNClassifier(gamma=found.gamma_, max_parents=1).fit(features, labels)
+    assert found.objective_ == pytest.approx(same.objective_, rel=1e-3)
+    with pytest.warns(DataWarning, match="chosen on 300 rows"):
+        NaiveBayesClassifier(smoothing="auto").fit(path, "kind")
+
+
+def test_a_sample_is_even_and_keeps_the_order(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Rows from everywhere, none twice, and not always the same ones."""
+    monkeypatch.setattr(long_table, "IN_MEMORY", 200)
+    numbers = np.arange(5000)
+    table = arrow.table({"place": numbers.astype(float), "kind": numbers % 2})
+    source = as_stream(write(table, tmp_path / "t.parquet"))
+    assert source is not None
+    drawn, labels = long_table.sampled_table(source, "kind", seed=1)
+    places = drawn.column("place").numbers
+    assert len(places) == len(labels) == 200
+    assert (np.diff(places) > 0).all()
+    assert np.array_equal(places % 2, labels)
+    thirds = np.bincount((places * 3 // 5000).astype(int))
+    assert thirds.min() > 40
+    other, _ = long_table.sampled_table(source, "kind", seed=2)
+    assert not np.array_equal(other.column("place").numbers, places)
+
+
+# ---------------------------------------------------------------------- without a class
+
+
+@pytest.mark.parametrize("name", ["file", "folder", "dataset", "polars", "duckdb", "dask"])
+def test_networks_without_a_class(name: str, table: Any, tmp_path: Path) -> None:
+    """Codings, score, network and likelihoods are those of the table in memory."""
+    source = sources(table, tmp_path).get(name)
+    if source is None:
+        pytest.skip(f"{name} is not installed")
+    expected = BayesianNetworkLearner().fit(table.to_pandas())
+    found = BayesianNetworkLearner().fit(source)
+    assert found.coding_ == expected.coding_
+    assert found.objective_ == pytest.approx(expected.objective_, rel=1e-12)
+    assert found.n_samples_ == 900
+    np.testing.assert_allclose(found.score_samples(source), expected.score_samples(table))
+    with pytest.raises(InputError, match="sample_weight"):
+        BayesianNetworkLearner().fit(source, sample_weight=np.ones(900))
+
+
+def test_short_tables_without_a_class_are_read_as_a_whole(
+    table: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(long_table, "IN_MEMORY", 900)
+    path = write(table, tmp_path / "t.parquet")
+    found = BayesianNetworkLearner().fit(path)
+    assert found.n_samples_ == 900
+    assert found.feature_names_in_.tolist() == table.column_names
 
 
 # ---------------------------------------------------------------------- summaries

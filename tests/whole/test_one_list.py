@@ -31,6 +31,7 @@ from marginbn.problem.margins import MarginKind
 from marginbn.problem.scores import SCORES
 from marginbn.report import page
 from marginbn.solvers import solver_names
+from marginbn.solvers.solve import ROWS
 
 CLASSIFIERS = [
     getattr(classifiers, name) for name in classifiers.__all__ if name != "BaseBNClassifier"
@@ -44,6 +45,7 @@ NAMES = {
     "parameters": ("smoothed", *LOSSES),
     "bins": get_args(Bins),
     "rule": RULES,
+    "rows": ROWS,
     "format": tuple(formats.NETWORK_FORMATS),
 }
 """Names by the parameter or option that takes them, from the registries."""

@@ -6,6 +6,7 @@ of its own parameters.
 
 from __future__ import annotations
 
+import warnings
 from abc import abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -27,7 +28,13 @@ from marginbn.data import encode
 from marginbn.data.encode import EncodedData, contingency
 from marginbn.data.frames import frame_library
 from marginbn.data.labelled import LabelledTable, validation_splits
-from marginbn.data.long_table import IN_MEMORY, encode_stream, warn_if_approximate, whole_table
+from marginbn.data.long_table import (
+    IN_MEMORY,
+    encode_stream,
+    sampled_table,
+    warn_if_approximate,
+    whole_table,
+)
 from marginbn.data.missing_values import MissingPolicy
 from marginbn.data.ordinal import Bins, OrdinalData, OrdinalTraining, encode_ordinal
 from marginbn.data.preparation import (
@@ -40,7 +47,7 @@ from marginbn.data.preparation import (
 from marginbn.data.stream import Stream, as_stream, row_pieces
 from marginbn.data.table import Table, as_table
 from marginbn.data.unseen import UnseenCategories, add_unseen, tell_tally, tell_unseen
-from marginbn.exceptions import InputError
+from marginbn.exceptions import DataWarning, InputError
 from marginbn.network.explain import Explanations, as_rows, explain_codes
 from marginbn.network.network import BayesianNetwork
 from marginbn.network.svg import draw_figure
@@ -263,6 +270,9 @@ class BaseBNClassifier(ClassifierMixin, BaseEstimator):
             named = LabelledTable.of(as_table(table, kinds=self.column_kinds), labels, target)
             return self._fit_table(named)
         self._refuse_long_table()
+        self.smoothing_ = 1.0 if self.smoothing == "auto" else float(self.smoothing)
+        if self.smoothing == "auto" or self._validates:
+            self._choose_on_sample(stream, target)
         settings = self._preparation_settings()
         made = encode_stream(stream, target, settings, self.missing, self.class_weight)
         tell(made.preparation, settings, stacklevel=4)  # the caller of fit
@@ -270,22 +280,44 @@ class BaseBNClassifier(ClassifierMixin, BaseEstimator):
         self.feature_names_in_ = np.array(made.names, dtype=object)
         self.n_features_in_ = len(made.names)
         self.data_fingerprint_, self.preparation_ = made.fingerprint, made.preparation
-        self.n_samples_, self.n_dropped_ = made.training.data.n_samples, made.n_dropped
-        self.smoothing_ = float(self.smoothing)
+        self.n_samples_, self.n_dropped_ = made.data.n_samples, made.n_dropped
         training = OrdinalTraining.plain(made.training)
         return self._finish(training, self._learn_structure(training.coarse.data))
 
+    _NEEDS_ALL_ROWS: ClassVar = False
+    """Whether what validation finds is used further, so that it must have seen all rows."""
+
+    @property
+    def _validates(self) -> bool:
+        """Whether settings are chosen by validation."""
+        return type(self)._choose_settings is not BaseBNClassifier._choose_settings
+
     def _refuse_long_table(self) -> None:
-        """Say what needs all rows at once, or several searches over them."""
-        validates = type(self)._choose_settings is not BaseBNClassifier._choose_settings
-        if self.smoothing == "auto" or self._is_trained() or validates:
+        """Say what needs all rows at once."""
+        if self._is_trained() or self._NEEDS_ALL_ROWS:
             raise InputError(
-                "a table of more than "
-                f"{IN_MEMORY} rows that is read in pieces needs a number for smoothing, "
-                "parameters='smoothed' and a classifier that validates nothing, such as "
-                "NaiveBayesClassifier, TANClassifier, GenerativeBNClassifier or "
-                "MaxMarginBNClassifier"
+                f"a table of more than {IN_MEMORY} rows that is read in pieces needs "
+                "parameters='smoothed' and a classifier that trains nothing on all rows at once, "
+                "such as NaiveBayesClassifier, TANClassifier, GenerativeBNClassifier, "
+                "MaxMarginBNClassifier or MaxMarginBNClassifierCV"
             )
+
+    def _choose_on_sample(self, stream: Stream, target: str) -> None:
+        """Choose smoothing and settings by validation on a random sample of the rows."""
+        table, labels = sampled_table(stream, target, seed=0)
+        warnings.warn(
+            f"what is chosen by validation is chosen on {len(labels)} rows drawn at random; the "
+            "model is learned from all rows",
+            DataWarning,
+            stacklevel=4,
+        )
+        rows = LabelledTable.of(as_table(table, kinds=self.column_kinds), labels, target)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", DataWarning)  # all rows will say the same
+            rows = self._prepare(rows).without_missing(self.missing, stacklevel=4)
+        rows = rows.reweighted(self.class_weight)
+        self.smoothing_ = self._choose_smoothing(rows)
+        self._choose_settings(rows)
 
     def _fit_table(self, rows: LabelledTable) -> Self:
         """Learn from rows that are read already, with parameters that are checked already."""

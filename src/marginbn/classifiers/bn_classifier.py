@@ -225,6 +225,8 @@ class BNClassifier(BaseBNClassifier):
     [0]
     """
 
+    _NEEDS_ALL_ROWS: ClassVar = True
+
     _CHECKS: ClassVar[dict[str, validation.Check]] = {
         **{name: BaseBNClassifier._CHECKS[name] for name in ("missing", "unseen", "bins")},
         **RAW_TABLE_CHECKS,

@@ -29,10 +29,12 @@ from marginbn.classifiers.search import (
 from marginbn.data.encode import EncodedData, UnseenPolicy
 from marginbn.data.frames import frame_library
 from marginbn.data.labelled import LabelledTable
+from marginbn.data.long_table import encode_plain_stream, warn_if_approximate, whole_plain_table
 from marginbn.data.missing_values import MissingPolicy
 from marginbn.data.plain_coding import N_BINS, learn_plain_codings
 from marginbn.data.preparation import MAX_STATES, Preparation, PreparationSettings, tell
-from marginbn.data.table import Table
+from marginbn.data.stream import Stream, as_stream, row_pieces
+from marginbn.data.table import Table, as_table
 from marginbn.data.unseen import tell_unseen
 from marginbn.exceptions import InputError
 from marginbn.network.network import BayesianNetwork
@@ -86,21 +88,30 @@ checkpoint, certificate
         The structure with its parameters.
     structure_ : Structure
         Parents of every variable, in the order of the columns that are used.
-    objective_, bound_, gap_ : float
-        Score of the structure, proven upper bound on the score of any allowed structure, and the
-        relative gap between the two.
+    objective_ : float
+        Score of the structure.
+    bound_ : float
+        Proven upper bound on the score of any allowed structure.
+    gap_ : float
+        Relative gap between the two.
     status_ : str
         How the search ended; ``"optimal"`` means proven.
     best_ : list of RankedStructure
         The best structures, the best one first.
-    result_, trace_
-        The result as the solver returned it, and (seconds, objective, bound) over time.
-    preparation_, coding_
-        What became of the columns: those left out, the bins and categories.
+    result_ : SolveResult
+        The result as the solver returned it.
+    trace_ : tuple of TracePoint
+        Seconds, objective and bound over time.
+    preparation_ : Preparation
+        What became of the columns: those left out, and why.
+    coding_ : TableCoding
+        Bins and categories of the columns.
     n_candidates_ : int
         Parent sets of all variables that were left after pruning.
-    n_samples_, n_dropped_ : int
-        Rows used, and rows left out because of missing values.
+    n_samples_ : int
+        Rows used.
+    n_dropped_ : int
+        Rows left out because of missing values.
 
     Examples
     --------
@@ -192,22 +203,49 @@ checkpoint, certificate
 
         Parameters
         ----------
-        X : array-like or data frame of shape (n_samples, n_features)
-            Every column is a variable.
+        X
+            An array or data frame; every column is a variable. Or a table that is read in pieces
+            and need not fit into memory: the path of a Parquet file or of a folder of them, a
+            pyarrow dataset, a DuckDB relation, a polars LazyFrame or a Dask DataFrame.
         y
             Ignored.
-        sample_weight : array-like of shape (n_samples,), optional
-            Weights; an integer weight counts as that many copies of the row.
+        sample_weight
+            Weights of the rows; an integer weight counts as that many copies of the row.
 
         Returns
         -------
         self
         """
         self._check_parameters()
+        stream = as_stream(X)
+        if stream is not None:
+            return self._fit_stream(stream, sample_weight)
         rows = validation.read_plain_rows(self, X, sample_weight, kinds=self.column_kinds)
         self._fit_rows(rows)
         self.network_ = self.network_.with_frames(frame_library(X))
         return self
+
+    def _fit_stream(self, stream: Stream, sample_weight: Any) -> Self:
+        """Learn from a table in pieces; a short one is read as a whole."""
+        if sample_weight is not None:
+            raise InputError("sample_weight must be None for a table that is read in pieces")
+        short = whole_plain_table(stream)
+        if short is not None:
+            return self._fit_table(as_table(short, kinds=self.column_kinds))
+        settings = self._preparation_settings()
+        made = encode_plain_stream(stream, settings, self.missing, self.n_bins)
+        tell(made.preparation, settings, stacklevel=4)  # the caller of fit
+        warn_if_approximate(made, stacklevel=3)
+        self.feature_names_in_ = np.array(made.names, dtype=object)
+        self.n_features_in_ = len(made.names)
+        self.preparation_, self.coding_ = made.preparation, made.coding
+        self.n_samples_, self.n_dropped_ = made.data.n_samples, made.n_dropped
+        return self._learn(made.data)
+
+    def _preparation_settings(self) -> PreparationSettings:
+        return PreparationSettings(
+            self.identifiers, self.max_states, self.min_count, self.column_kinds
+        )
 
     def _fit_table(self, table: Table) -> Self:
         """Learn from a table that is read already."""
@@ -226,9 +264,7 @@ checkpoint, certificate
             )
 
     def _fit_rows(self, given: LabelledTable) -> Self:
-        settings = PreparationSettings(
-            self.identifiers, self.max_states, self.min_count, self.column_kinds
-        )
+        settings = self._preparation_settings()
         self.preparation_ = settings.learn(given.features)
         tell(self.preparation_, settings, stacklevel=4)  # the caller of fit
         features = self.preparation_.apply_to_all(given.features)
@@ -239,6 +275,10 @@ checkpoint, certificate
         self.n_samples_, self.n_dropped_ = rows.n_rows, given.n_rows - rows.n_rows
         self.coding_ = learn_plain_codings(rows.features, rows.weights, self.n_bins, self.missing)
         data = EncodedData(self.coding_.encode(rows.features), rows.weights, self.coding_.variables)
+        return self._learn(data)
+
+    def _learn(self, data: EncodedData) -> Self:
+        """Structure and parameters from codes."""
         problem = self._problem(data)
         self.n_candidates_ = problem.candidates.n_candidates
         result = self._search(problem)
@@ -311,7 +351,17 @@ checkpoint, certificate
         return codes
 
     def score_samples(self, X: Any) -> NDArray[np.float64]:
-        """Log likelihood of every row; unknown values are summed out."""
+        """Log likelihood of every row; unknown values are summed out. Many rows, and tables that
+        are read in pieces, are answered piece by piece.
+        """
+        check_is_fitted(self)
+        names = getattr(self, "feature_names_in_", None)
+        pieces = row_pieces(X, None if names is None else list(names))
+        if pieces is not None:
+            return np.concatenate([self._score_rows(piece) for piece in pieces])
+        return self._score_rows(X)
+
+    def _score_rows(self, X: Any) -> NDArray[np.float64]:
         codes = self._encode(X)
         joint = self.network_.log_joint_per_class(codes)
         known = codes[:, 0] >= 0

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import warnings
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
@@ -16,7 +17,7 @@ from joblib import Parallel, delayed, effective_n_jobs
 from numpy.typing import NDArray
 
 from marginbn.classifiers import choosing, search, validation
-from marginbn.classifiers.budget import Budget, task_budgets
+from marginbn.classifiers.budget import Budget, Work, task_budgets, work_per_solve
 from marginbn.classifiers.choosing import SCORINGS, HeldOut, Scoring
 from marginbn.classifiers.committee import Committee, log_normalised
 from marginbn.classifiers.progress import StepProgress
@@ -30,7 +31,7 @@ from marginbn.interrupts import REQUESTS, in_deaf_children
 from marginbn.network.network import BayesianNetwork
 from marginbn.problem.problem import StructureProblem
 from marginbn.problem.structure import Structure
-from marginbn.solvers import solve_structure
+from marginbn.solvers import cluster, solve_structure
 from marginbn.solvers.result import SolveResult, Status
 
 PAPER_PROBABILITIES = (0.501, 0.6, 0.7, 0.8, 0.9, 0.95, 0.99, 0.999)
@@ -93,7 +94,9 @@ class MaxMarginBNClassifierCV(SearchingBNClassifier):
         Predict with the average posterior of the networks of all settings with p of at least 0.7,
         learned from all rows, instead of the one network of the chosen setting.
     inner_time_limit : float or None, default=5.0
-        Seconds for each validation solve, and for each solve on the path to the final one.
+        Seconds of work for each validation solve, and for each solve on the path to the final one.
+        Work is counted by operations (with up to two parents; else by the clock), so that scores
+        depend neither on ``n_jobs`` nor on what else the machine does.
     time_limit : float or None, default=10.0
         Seconds for the final solve.
     total_time_limit : float or None, default=60.0
@@ -107,8 +110,11 @@ class MaxMarginBNClassifierCV(SearchingBNClassifier):
         and ``KeyboardInterrupt`` is raised. A second Ctrl-C ends the final solve.
     smoothing, solver, gap_tolerance, random_state, verbose, required_arcs, forbidden_arcs, \
 parameters, bins, allowed_arcs, tiers, missing, unseen, column_kinds, \
-identifiers, max_states, min_count, class_weight, cost, callback, memory_limit
+identifiers, max_states, min_count, class_weight, cost, callback, memory_limit, rows
         As in :class:`MaxMarginBNClassifier`.
+    dask : str, distributed.Client or None, default=None
+        As in :class:`MaxMarginBNClassifier`, for folds and parent limits, which go to the workers
+        of the cluster, and for the final solve.
     checkpoint : str, path or None, default=None
         As in :class:`MaxMarginBNClassifier`, for the final solve on all rows. The many short solves
         of the validation are repeated; they are deterministic unless a time limit ends them.
@@ -142,6 +148,7 @@ identifiers, max_states, min_count, class_weight, cost, callback, memory_limit
     _CHECKS: ClassVar[dict[str, validation.Check]] = {
         **SearchingBNClassifier._CHECKS,
         "margin": MaxMarginBNClassifier._CHECKS["margin"],
+        "rows": MaxMarginBNClassifier._CHECKS["rows"],
         "gammas": validation.optional(validation.each(validation.check_positive)),
         "max_parents": validation.each(validation.check_count),
         "smoothing": MaxMarginBNClassifier._CHECKS["smoothing"],
@@ -189,6 +196,8 @@ identifiers, max_states, min_count, class_weight, cost, callback, memory_limit
         memory_limit: Any = None,
         checkpoint: Any = None,
         certificate: Any = None,
+        rows: Any = "auto",
+        dask: Any = None,
     ) -> None:
         self._store(locals())
 
@@ -213,23 +222,36 @@ identifiers, max_states, min_count, class_weight, cost, callback, memory_limit
         return self._with_setting(self.max_parents_, self.gamma_)._problem(data)
 
     def _solve_path(
-        self, problem: StructureProblem, gammas: Sequence[float], budget: Budget
+        self,
+        problem: StructureProblem,
+        gammas: Sequence[float],
+        budget: Budget,
+        per_solve: float | None = None,
     ) -> Iterator[tuple[float, SolveResult]]:
-        """Solve for every gamma, the largest (easiest) first, each from its neighbour's answer."""
+        """Solve for every gamma, the largest (easiest) first, each from its neighbour's answer.
+
+        ``per_solve`` seconds of work for each, where it is counted; see ``budget.py``.
+        """
         start: SolveResult | None = None
+        work = Work.of(per_solve, len(gammas), self.inner_time_limit)
+        counts = self.solver in ("auto", "branch_bound") and problem.candidates.max_parents <= 2
+        by_clock = None if counts else self.inner_time_limit
         for i, gamma in enumerate(sorted(gammas, reverse=True)):
             result = solve_structure(
                 problem.with_gamma(gamma),
                 self.solver,
-                time_limit=budget.share(len(gammas) - i, self.inner_time_limit),
+                time_limit=budget.share(len(gammas) - i, by_clock),
+                work_limit=work.share(len(gammas) - i),
                 gap_tolerance=self._tolerance(),
                 start=start,
                 seed=search.seed_of(self.random_state),
                 memory_limit=self.memory_limit,
+                rows=self.rows,
             )
             if result.status is Status.INTERRUPTED:
                 raise KeyboardInterrupt  # a fold with half a grid is no basis for a choice
             start = result
+            work.spend(result.work)
             yield gamma, result
 
     # --- validation ---
@@ -238,21 +260,38 @@ identifiers, max_states, min_count, class_weight, cost, callback, memory_limit
         """All folds and parent limits, in parallel if asked to; Ctrl-C keeps the folds that are
         complete, if there are any.
         """
+        if self.dask is None:
+            return self._validate_with(rows, budget, None)
+        with cluster.connected(self.dask, effective_n_jobs(self.n_jobs)) as client:
+            return self._validate_with(rows, budget, client)
+
+    def _validate_with(self, rows: LabelledTable, budget: Budget, client: Any) -> list[FoldPath]:
+        """The same on the workers of a cluster, if there is one."""
         splits = self._splits(rows)
         tasks = [(k, fold) for fold in range(len(splits)) for k in self._parent_grid()]
         n_jobs = effective_n_jobs(self.n_jobs)
-        ends = task_budgets(len(tasks), len(self._gamma_grid()), n_jobs, budget)
+        if client is not None:
+            n_jobs = cluster.count_workers(client)
+        n_gammas = len(self._gamma_grid())
+        ends = task_budgets(len(tasks), n_gammas, n_jobs, budget)
+        limit = None if self.total_time_limit is None else 0.5 * self.total_time_limit
+        left = math.inf if limit is None else limit
+        work = work_per_solve(len(tasks) * n_gammas, left, self.inner_time_limit)
         paths: list[FoldPath] = []
         worker = copy(self)
         worker.callback = None  # for the last search; it need not be fit for another process
+        worker.dask = None
+        calls = [
+            (*splits[fold], k, fold, end, work) for (k, fold), end in zip(tasks, ends, strict=True)
+        ]
         try:
-            answers = in_deaf_children(
-                Parallel(n_jobs=self.n_jobs, return_as="generator"),
-                (
-                    delayed(worker._validate_fold)(rows, *splits[fold], k, fold, end)
-                    for (k, fold), end in zip(tasks, ends, strict=True)
-                ),
-            )
+            if client is None:
+                answers = in_deaf_children(
+                    Parallel(n_jobs=self.n_jobs, return_as="generator"),
+                    (delayed(worker._validate_fold)(rows, *call) for call in calls),
+                )
+            else:
+                answers = cluster.map_on_cluster(client, worker._validate_fold, rows, calls)
             progress = StepProgress("validation", len(tasks)) if self.verbose else None
             with REQUESTS.heeding():
                 for path in answers:
@@ -287,27 +326,28 @@ identifiers, max_states, min_count, class_weight, cost, callback, memory_limit
         max_parents: int,
         fold: int,
         budget: Budget,
+        work: float | None = None,
     ) -> FoldPath:
         """Validation scores along the gamma grid on one training part."""
         grid = self._gamma_grid()
         training, held_out = encode_training(rows.take(train), self.missing), rows.take(test)
         score = self._scorer(training, held_out, max_parents)
         scores, gaps = dict.fromkeys(grid, 0.0), dict.fromkeys(grid, 0.0)
-        for gamma, result in self._fold_results(training.data, max_parents, budget):
+        for gamma, result in self._fold_results(training.data, max_parents, budget, work):
             scores[gamma], gaps[gamma] = score(gamma, result), result.gap
         total, n_rows = float(held_out.weights.sum()), held_out.n_rows
         values = tuple(scores.values()), tuple(gaps.values())
         return FoldPath(max_parents, fold, *values, total, n_rows)
 
     def _fold_results(
-        self, data: EncodedData, max_parents: int, budget: Budget
+        self, data: EncodedData, max_parents: int, budget: Budget, work: float | None
     ) -> Iterator[tuple[float, SolveResult]]:
         without_rivals = search.single_class_result(data)
         if without_rivals is not None:  # nothing to choose in such a fold
             return iter([(gamma, without_rivals) for gamma in self._gamma_grid()])
         grid = self._gamma_grid()
         problem = self._with_setting(max_parents, grid[0])._problem(data)
-        return self._solve_path(problem, grid, budget)
+        return self._solve_path(problem, grid, budget, work)
 
     def _scorer(
         self, training: EncodedTraining, held_out: LabelledTable, max_parents: int

@@ -53,6 +53,7 @@ from marginbn.solvers import solve_structure, solver_names
 from marginbn.solvers.memory import parse_memory
 from marginbn.solvers.result import PROOF_TOLERANCE, SolveResult, Status, TracePoint
 from marginbn.solvers.run import Callback
+from marginbn.solvers.solve import check_rows
 
 DEFAULT_GAP = 1e-4
 """Relative gap at which a search stops that nobody asked for a proof."""
@@ -89,6 +90,12 @@ class SearchingBNClassifier(BaseBNClassifier):
         "checkpoint": validation.check_path,
         "certificate": validation.check_path,
     }
+
+    rows: Any = "auto"
+    """Margin rows to work with, where there are any."""
+
+    dask: Any = None
+    """The cluster to search on, if any."""
 
     def _tolerance(self) -> float:
         """The gap at which a search may stop; whoever wants a certificate wants a proof."""
@@ -168,6 +175,8 @@ class SearchingBNClassifier(BaseBNClassifier):
             memory_limit=self.memory_limit,
             checkpoint=self.checkpoint,
             certificate=self.certificate,
+            rows=self.rows,
+            dask=self.dask,
         )
         if progress is not None:
             progress.close(result)
@@ -513,6 +522,13 @@ class_weight, cost
     certificate : str, path or None, default=None
         File for a proof of the result that ``marginbn verify`` can check; part of the time limit
         goes into writing it down. Every fit writes it again.
+    rows : {"auto", "all", "groups", "sample"}, default="auto"
+        Margin rows that the search works with; objective, bound and gap are those of all rows in
+        any case. ``"sample"`` takes its first structure from the margins of a sample, with tables
+        of all rows, and bounds all rows by groups of them; see *Large data* in the guide.
+    dask : str, distributed.Client or None, default=None
+        Search on a Dask cluster: the address of its scheduler, a client, or "local" for processes
+        on this machine; not together with ``certificate``. Needs ``marginbn[dask]``.
 
     Attributes
     ----------
@@ -535,6 +551,7 @@ class_weight, cost
         "p": validation.optional(lambda _, value: gamma_from_probability(value)),
         "smoothing": validation.check_positive,  # it belongs to the margin, so to the problem
         "margin": validation.one_of(*get_args(MarginKind)),
+        "rows": lambda _, value: check_rows(value),
     }
 
     def __init__(
@@ -569,6 +586,8 @@ class_weight, cost
         memory_limit: Any = None,
         checkpoint: Any = None,
         certificate: Any = None,
+        rows: Any = "auto",
+        dask: Any = None,
     ) -> None:
         self._store(locals())
 

@@ -195,6 +195,10 @@ def build_learner(
         raise typer.BadParameter("needs a class: see `marginbn fit`", param_hint="--score")
     if search.total_time_limit is not None:
         raise typer.BadParameter("has no meaning here", param_hint="--total-time-limit")
+    if search.dask is not None:
+        raise typer.BadParameter("is for max-margin and its validation", param_hint="--dask")
+    if search.rows is not None:
+        raise typer.BadParameter("has no meaning here: scores have no margins", param_hint="--rows")
     given: dict[str, Any] = {
         "solver": search.solver,
         "gap_tolerance": search.gap,

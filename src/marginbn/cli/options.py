@@ -329,7 +329,8 @@ class SearchOptions:
         str | None,
         typer.Option(
             metavar="NAME",
-            help="auto, branch_bound, branch_cut, dp, exhaustive, highs or scip. [default: auto]",
+            help="auto, branch_bound, branch_cut, depth_first, dp, exhaustive, highs or scip. "
+            "[default: auto]",
         ),
     ] = None
     time_limit: Annotated[
@@ -365,6 +366,22 @@ class SearchOptions:
         typer.Option(
             metavar="BYTES",
             help="Memory for the search, like 2GB. [default: most of what is left]",
+        ),
+    ] = None
+    rows: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME",
+            help="Margin rows that a search works with: all, groups, sample or auto; bound and gap "
+            "are those of all rows. [default: auto]",
+        ),
+    ] = None
+    dask: Annotated[
+        str | None,
+        typer.Option(
+            metavar="ADDRESS",
+            help="Search on the Dask cluster of this address, or on processes of this machine: "
+            "local.",
         ),
     ] = None
 
@@ -479,6 +496,7 @@ def _given_parameters(problem: ProblemOptions, search: SearchOptions | None) -> 
     if search is not None:
         given |= {"solver": search.solver, "gap_tolerance": search.gap}
         given |= {"n_jobs": search.jobs, "memory_limit": search.memory_limit}
+        given |= {"rows": search.rows, "dask": search.dask}
     given = {name: value for name, value in given.items() if value is not None}
     if problem.max_states is not None:
         given["max_states"] = problem.max_states or None  # 0 stands for no limit

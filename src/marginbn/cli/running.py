@@ -265,7 +265,7 @@ def clean_endings() -> Iterator[None]:
     except BrokenPipeError:
         _silence_stdout()
         raise typer.Exit(BROKEN_PIPE) from None
-    except (ImportError, RuntimeError) as error:
+    except (ImportError, RuntimeError, SystemError) as error:
         if not is_out_of_space(error):
             raise
         print_message(f"error: {OUT_OF_SPACE}")
@@ -289,7 +289,7 @@ def clean_endings() -> Iterator[None]:
         raise typer.Exit(REQUESTS.exit_code) from None
 
 
-LEAST_SPACE = 400_000_000
+LEAST_SPACE = 1_000_000_000
 """Bytes; with less, a library waits for ever instead of failing."""
 
 OUT_OF_SPACE = (
@@ -303,7 +303,8 @@ def is_out_of_space(error: Exception) -> bool:
     text = str(error)
     if "load shared object file" in text and _address_space() >= 0:  # llvmlite, which says no more
         return True
-    broken = isinstance(error, ImportError) and not isinstance(error, ModuleNotFoundError)
+    broken = isinstance(error, ImportError | SystemError)
+    broken &= not isinstance(error, ModuleNotFoundError)
     if broken and _address_space() >= 0:  # compiled modules put it in many ways
         return True
     return any(

@@ -6,7 +6,10 @@
 2. Every piece is encoded, with the code that encodes rows to predict, and written to a nameless
    temporary file that is mapped into memory.
 
-A column is numeric or categorical as its first piece says, or as the caller does.
+A column is numeric or categorical as its first piece says, or as the caller does. Without a class
+(``target`` None) numbers are cut at quantiles, and there is no class column.
+
+What is chosen by validation is chosen on a random sample of the rows, drawn in one more pass.
 """
 
 from __future__ import annotations
@@ -14,7 +17,7 @@ from __future__ import annotations
 import hashlib
 import tempfile
 import warnings
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -32,6 +35,7 @@ from marginbn.data.encode import (
     learn_coding,
 )
 from marginbn.data.missing_values import MissingPolicy
+from marginbn.data.plain_coding import learn_plain_codings
 from marginbn.data.preparation import ColumnPlan, Preparation, PreparationSettings
 from marginbn.data.sketches import ClassCounts, ColumnSummary
 from marginbn.data.stream import Stream
@@ -43,10 +47,11 @@ IN_MEMORY = 250_000
 
 
 @dataclass(frozen=True, eq=False)
-class LongTraining:
+class LongRows:
     """What is learned from a long table before its structure."""
 
-    training: EncodedTraining
+    coding: TableCoding
+    data: EncodedData
     preparation: Preparation
     names: tuple[str, ...]  # of the features
     n_rows: int
@@ -56,23 +61,77 @@ class LongTraining:
     @property
     def n_dropped(self) -> int:
         """Rows left out because a value is missing."""
-        return self.n_rows - self.training.data.n_samples
+        return self.n_rows - self.data.n_samples
+
+
+@dataclass(frozen=True, eq=False)
+class LongTraining(LongRows):
+    """The same of a table with a class."""
+
+    labels: NDArray[Any]
+
+    @property
+    def training(self) -> EncodedTraining:
+        """Codings, classes and codes."""
+        return EncodedTraining(self.coding, self.labels, self.data)
 
 
 def whole_table(stream: Stream, target: Any) -> tuple[Table, NDArray[Any]] | None:
     """Features and labels of a short table; None if there are more rows than that."""
     target = check_target(stream, target)
+    table = _read_short(stream)
+    if table is None:
+        return None
+    return as_table(table.drop_columns([target])), labels_of(table, target)
+
+
+def whole_plain_table(stream: Stream) -> Table | None:
+    """A short table without a class; None if there are more rows than that."""
+    table = _read_short(stream)
+    return None if table is None else as_table(table)
+
+
+def _read_short(stream: Stream) -> Any:
+    """All pieces together, or None if there are too many rows."""
     pieces, n_rows = [], 0
     for piece in stream:
         pieces.append(piece)
         n_rows += piece.num_rows
         if n_rows > IN_MEMORY:
             return None
+    return _joined(stream, pieces)
+
+
+def _joined(stream: Stream, pieces: list[Any]) -> Any:
     if not pieces:
         raise InputError(f"{stream.origin} has no rows")
     import pyarrow
 
-    table = pyarrow.concat_tables(pieces, promote_options="permissive")
+    return pyarrow.concat_tables(pieces, promote_options="permissive")
+
+
+def sampled_table(stream: Stream, target: str, seed: int) -> tuple[Table, NDArray[Any]]:
+    """Features and labels of as many rows as a short table has, drawn at random in one pass.
+
+    Every row gets a random number, and those of the smallest numbers stay, in their order.
+    """
+    rng = np.random.default_rng(seed)
+    pieces: list[Any] = []
+    keys: list[NDArray[np.float64]] = []
+    limit, kept = 1.0, 0
+    for piece in stream:
+        own = rng.random(piece.num_rows)
+        pieces.append(piece.filter(own < limit))
+        keys.append(own[own < limit])
+        kept += len(keys[-1])
+        if kept > 2 * IN_MEMORY:
+            limit = float(np.partition(np.concatenate(keys), IN_MEMORY)[IN_MEMORY])
+            pieces = [p.filter(k < limit) for p, k in zip(pieces, keys, strict=True)]
+            keys = [k[k < limit] for k in keys]
+            kept = sum(map(len, keys))
+    table, drawn = _joined(stream, pieces), np.concatenate(keys)
+    if len(drawn) > IN_MEMORY:
+        table = table.filter(drawn < np.partition(drawn, IN_MEMORY)[IN_MEMORY])
     return as_table(table.drop_columns([target])), labels_of(table, target)
 
 
@@ -128,6 +187,44 @@ def encode_stream(
     target = check_target(stream, target)
     summaries, classes = _summarise(stream, target, settings)
     ranks, labels = classes.ranks, classes.labels
+
+    def learn(column: Column, own: NDArray[np.int64], rows: NDArray[np.float64]) -> Coding:
+        return learn_coding(column, ranks[own], rows, labels.size, missing)
+
+    preparation, coding = _learn(summaries, settings, learn)
+    variable = Variable(target, tuple(str(c) for c in labels))
+    pieces = _encoded(stream, target, preparation, coding, labels)
+    data, digest = _collect(pieces, classes.n_rows, missing, (variable, *coding.variables), coding)
+    data = _weighted(data, labels, class_weight)
+    names, sketched = _names(summaries, preparation)
+    n_rows = classes.n_rows
+    return LongTraining(coding, data, preparation, names, n_rows, sketched, digest, labels)
+
+
+def encode_plain_stream(
+    stream: Stream, settings: PreparationSettings, missing: MissingPolicy, n_bins: int
+) -> LongRows:
+    """The same for a table without a class: numbers are cut at quantiles."""
+    summaries, classes = _summarise(stream, None, settings)
+
+    def learn(column: Column, _: NDArray[np.int64], rows: NDArray[np.float64]) -> Coding:
+        return learn_plain_codings(Table((column,)), rows, n_bins, missing).columns[0]
+
+    preparation, coding = _learn(summaries, settings, learn)
+    pieces = _encoded(stream, None, preparation, coding, np.zeros(1))
+    data, digest = _collect(pieces, classes.n_rows, missing, coding.variables, coding)
+    names, sketched = _names(summaries, preparation)
+    return LongRows(coding, data, preparation, names, classes.n_rows, sketched, digest)
+
+
+LearnCoding = Callable[[Column, NDArray[np.int64], NDArray[np.float64]], Coding]
+"""States of a column of which every row has a class and stands for so many."""
+
+
+def _learn(
+    summaries: list[ColumnSummary], settings: PreparationSettings, learn: LearnCoding
+) -> tuple[Preparation, TableCoding]:
+    """What becomes of every column, and the states of those that are used."""
     plans: list[ColumnPlan] = []
     codings: list[Coding] = []
     for summary in summaries:
@@ -136,23 +233,25 @@ def encode_stream(
         plans.append(plan)
         if not plan.left_out:
             (used,) = plan.apply(column)
-            codings.append(learn_coding(used, ranks[own], rows, labels.size, missing))
+            codings.append(learn(used, own, rows))
     if not codings:
         raise InputError(
             "every column would be left out: "
             + ", ".join(f"{plan.name!r} ({plan.left_out})" for plan in plans)
         )
-    preparation, coding = Preparation(tuple(plans)), TableCoding(tuple(codings))
-    pieces = _encoded(stream, target, preparation, coding, labels)
-    data, digest = _collect(pieces, classes.n_rows, missing, target, labels, coding)
-    training = EncodedTraining(coding, labels, _weighted(data, labels, class_weight))
+    return Preparation(tuple(plans)), TableCoding(tuple(codings))
+
+
+def _names(
+    summaries: list[ColumnSummary], preparation: Preparation
+) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Names of all columns, and of those that are used and cut by a sketch."""
     inexact = {s.name for s in summaries if not s.is_exact}
     sketched = tuple(name for name in preparation.used_names if name in inexact)
-    names = tuple(plan.name for plan in plans)
-    return LongTraining(training, preparation, names, classes.n_rows, sketched, digest)
+    return tuple(s.name for s in summaries), sketched
 
 
-def warn_if_approximate(made: LongTraining, stacklevel: int) -> None:
+def warn_if_approximate(made: LongRows, stacklevel: int) -> None:
     """Say which cuts are approximate."""
     if made.sketched:
         listed = ", ".join(map(repr, made.sketched[:10]))
@@ -165,15 +264,16 @@ def warn_if_approximate(made: LongTraining, stacklevel: int) -> None:
 
 
 def _summarise(
-    stream: Stream, target: str, settings: PreparationSettings
+    stream: Stream, target: str | None, settings: PreparationSettings
 ) -> tuple[list[ColumnSummary], ClassCounts]:
     """The first pass."""
     kinds: Any = settings.column_kinds
     summaries: list[ColumnSummary] = []
     classes = ClassCounts()
     for piece in stream:
-        numbers = classes.add(labels_of(piece, target), target)
-        table = as_table(piece.drop_columns([target]), kinds=kinds)
+        features, own = _divided(piece, target)
+        numbers = classes.add(own, target or "")
+        table = as_table(features, kinds=kinds)
         if not summaries:
             kinds = list(table.kinds.values())
             summaries = [ColumnSummary(c.name, c.kind) for c in table.columns]
@@ -183,6 +283,13 @@ def _summarise(
     if not summaries:
         raise InputError(f"{stream.origin} has no rows")
     return summaries, classes
+
+
+def _divided(piece: Any, target: str | None) -> tuple[Any, NDArray[Any]]:
+    """Features and labels of a piece; all labels are the same where there is no class."""
+    if target is None:
+        return piece, np.zeros(piece.num_rows, dtype=np.int64)
+    return piece.drop_columns([target]), labels_of(piece, target)
 
 
 def _refuse_dates(settings: PreparationSettings) -> None:
@@ -207,27 +314,31 @@ def _plan(
 
 
 def _encoded(
-    stream: Stream, target: str, preparation: Preparation, coding: TableCoding, labels: NDArray[Any]
+    stream: Stream,
+    target: str | None,
+    preparation: Preparation,
+    coding: TableCoding,
+    labels: NDArray[Any],
 ) -> Iterator[NDArray[np.int32]]:
-    """The second pass: codes of every piece, class first, -1 where missing."""
+    """The second pass: codes of every piece, -1 where missing; the class first, if there is one."""
     for piece in stream:
-        features = piece.drop_columns([target])
+        features, own = _divided(piece, target)
         table = as_table(features, kinds=preparation.kinds, only=preparation.used)
         codes = coding.encode(preparation.apply(table))
-        classes = np.searchsorted(labels, labels_of(piece, target)).astype(np.int32)
-        yield np.column_stack([classes, codes])
+        if target is None:
+            yield codes
+        else:
+            yield np.column_stack([np.searchsorted(labels, own).astype(np.int32), codes])
 
 
 def _collect(
     pieces: Iterator[NDArray[np.int32]],
     n_rows: int,
     missing: MissingPolicy,
-    target: str,
-    labels: NDArray[Any],
+    variables: tuple[Variable, ...],
     coding: TableCoding,
 ) -> tuple[EncodedData, str]:
     """All codes in a file that is mapped into memory, and a fingerprint of them."""
-    variables = (Variable(target, tuple(str(c) for c in labels)), *coding.variables)
     digest = hashlib.sha256(repr((variables, coding)).encode("utf-8", errors="surrogatepass"))
     shape = (n_rows, len(variables))
     with tempfile.TemporaryFile(prefix="marginbn-") as file:

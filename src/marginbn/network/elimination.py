@@ -104,14 +104,27 @@ def _aligned(factor: Factor, scope: tuple[int, ...]) -> FloatArray:
 def sum_out(factor: Factor, variable: int) -> Factor:
     """Sum over the states of ``variable``."""
     axis = factor.scope.index(variable)
-    peak = factor.values.max(axis=axis, keepdims=True)
+    return Factor(_without(factor.scope, variable), _log_sum(factor.values, (axis,)))
+
+
+def _log_sum(values: FloatArray, axes: tuple[int, ...]) -> FloatArray:
+    """Log of the sum over some axes."""
+    peak = np.maximum.reduce(values, axis=axes, keepdims=True)
     # Where everything is log 0 the peak is -inf, and -inf - (-inf) would be no number.
-    peak[np.isneginf(peak)] = 0.0
-    scaled = factor.values - peak
+    is_nothing = peak == -np.inf
+    impossible = is_nothing.any()
+    if impossible:
+        peak[is_nothing] = 0.0
+    scaled = values - peak
     np.exp(scaled, out=scaled)
-    with np.errstate(divide="ignore"):
-        values = np.log(scaled.sum(axis=axis)) + peak.squeeze(axis)
-    return Factor(_without(factor.scope, variable), values)
+    total: FloatArray = np.add.reduce(scaled, axis=axes)
+    if impossible:
+        with np.errstate(divide="ignore"):
+            np.log(total, out=total)
+    else:
+        np.log(total, out=total)  # at least one
+    total += peak.reshape(total.shape)
+    return total
 
 
 def max_out(factor: Factor, variable: int) -> Factor:
@@ -219,15 +232,24 @@ def eliminate(
 
     Every step is appended to ``trail`` when one is given.
     """
-    remaining = list(factors)
-    for variable in order:
-        product = multiply([f for f in remaining if variable in f.scope])
+    ordered = list(order)
+    place = {variable: k for k, variable in enumerate(ordered)}
+    # A factor waits for the first of its variables to be eliminated, or for the end.
+    waiting: list[list[Factor]] = [[] for _ in range(len(ordered) + 1)]
+    for factor in factors:
+        waiting[_turn(factor.scope, place)].append(factor)
+    for k, variable in enumerate(ordered):
+        product = multiply(waiting[k])
         message = reduction(product, variable)
-        remaining = [f for f in remaining if variable not in f.scope]
-        remaining.append(message)
+        waiting[_turn(message.scope, place)].append(message)
         if trail is not None:
             trail.append(Step(variable, product, message))
-    return multiply(remaining)
+    return multiply(waiting[-1])
+
+
+def _turn(scope: tuple[int, ...], place: Mapping[int, int]) -> int:
+    """When the first variable of a scope is eliminated; after all others if none is."""
+    return min((place.get(v, len(place)) for v in scope), default=len(place))
 
 
 def believe(trail: Sequence[Step]) -> dict[int, Factor]:
@@ -255,15 +277,18 @@ def believe(trail: Sequence[Step]) -> dict[int, Factor]:
 
 def marginalise(factor: Factor, scope: tuple[int, ...]) -> Factor:
     """Sum over all variables that are not in ``scope``."""
-    for variable in factor.scope:
-        if variable not in scope:
-            factor = sum_out(factor, variable)
-    return factor
+    axes = tuple(k for k, variable in enumerate(factor.scope) if variable not in scope)
+    if not axes:
+        return factor
+    kept = tuple(variable for variable in factor.scope if variable in scope)
+    return Factor(kept, _log_sum(factor.values, axes))
 
 
 def divide(numerator: Factor, denominator: Factor) -> Factor:
     """Ratio of two factors of equal scope; 0 / 0 is 0."""
-    zero = np.isneginf(denominator.values)
+    zero = denominator.values == -np.inf
+    if not zero.any():
+        return Factor(numerator.scope, numerator.values - denominator.values)
     values = np.where(zero, -np.inf, numerator.values - np.where(zero, 0.0, denominator.values))
     return Factor(numerator.scope, values)
 

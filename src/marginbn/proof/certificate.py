@@ -29,7 +29,10 @@ weights that bound its structures:
 
 **Dual weights.** ``parts`` (n_samples, n_rivals) and ``bits``: sample m gives the share ``parts /
 2^bits`` of its weight w_m to each rival; the shares of a sample add up to one at most. Decomposable
-scores have no dual weights: d is 0 and there are none.
+scores have no dual weights: d is 0 and there are none. With ``groups`` (n_samples,) ``parts`` are
+(n_groups, n_rivals), and a sample has those of its group. Any shares that add up to one at most
+prove something, so a grouping needs no proof of its own: other groups give other shares, and a
+bound that they do not reach.
 
 **Multipliers.** Numbers y >= 0 for rows that hold for every structure of the leaf: a *cluster*
 (some member has no parent in the cluster), a *packing* (at most one member has all others as
@@ -154,7 +157,7 @@ class Candidates:
 
 @dataclass(frozen=True, eq=False)
 class DualWeights:
-    """``parts`` is unsigned, (n_samples, n_rivals)."""
+    """``parts`` is unsigned, (n_samples, n_rivals), or (n_groups, n_rivals)."""
 
     bits: int
     parts: NDArray[np.unsignedinteger]
@@ -186,11 +189,17 @@ class Extent:
     rule: CandidateRule | None
     listed: tuple[tuple[tuple[int, ...], ...], ...]
     n_entries: int  # of the tree
+    n_groups: int = 0  # 0: every sample has dual weights of its own
 
     @property
     def n_rivals(self) -> int:
         """Parts that a sample has in dual weights."""
         return {"binary": 1, "multiclass": self.arities[0] - 1}.get(self.score.name, 0)
+
+    @property
+    def n_parts(self) -> int:
+        """Samples or groups that dual weights are given to."""
+        return self.n_groups or self.n_samples
 
     @property
     def n_columns(self) -> int:
@@ -214,6 +223,12 @@ class Certificate:
     duals: tuple[DualWeights, ...] = ()
     rows: tuple[NamedRow, ...] = ()
     multipliers: tuple[Multipliers, ...] = ()
+    groups: NDArray[np.int32] | None = None
+    n_groups: int = 0
+
+    def parts_of(self, dual: DualWeights) -> NDArray[np.unsignedinteger]:
+        """Parts of every sample, (n_samples, n_rivals)."""
+        return dual.parts if self.groups is None else dual.parts[self.groups]
 
     @property
     def extent(self) -> Extent:
@@ -225,4 +240,5 @@ class Certificate:
             self.candidates.rule,
             self.candidates.listed,
             len(self.tree),
+            self.n_groups,
         )

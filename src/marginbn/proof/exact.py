@@ -22,7 +22,7 @@ import math
 import struct
 import sys
 import zlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
 from fractions import Fraction
 from functools import cache, lru_cache
@@ -198,7 +198,9 @@ class Checker:
         [length] = self.take("Q", 1)
         readable(length <= min(MAX_HEADER, len(self.rest)), "the header is cut off or too long")
         text, self.rest = bytes(self.rest[:length]).decode(), self.rest[length:]
-        self.h = read(json.loads(text, object_pairs_hook=unique), HEADER)
+        found = json.loads(text, object_pairs_hook=unique)
+        grouped = isinstance(found, dict) and "groups" in found
+        self.h = read(found, HEADER | ({"groups": int} if grouped else {}))
         self.objective: Fraction = self.h["objective"]
         self.bound: Fraction = self.h["bound"]
         self.read_data()
@@ -291,10 +293,15 @@ class Checker:
         need(not (self.dropped and self.is_margin), "dropped: to a margin every candidate matters")
         self.tree = self.take("i", self.h["tree"])
         rivals = {"multiclass": self.arities[0] - 1, "binary": 1}.get(self.score, 0)
-        readable(len(duals) * len(self.rows) * rivals <= MAX_CELLS)
+        count: int = self.h.get("groups", len(self.rows))
+        self.group_of: Sequence[int] = range(len(self.rows))
+        if "groups" in self.h:  # samples of a group have the same parts
+            self.group_of = self.take("i", len(self.rows))
+            readable(all(0 <= g < count for g in self.group_of), "groups: out of range")
+        readable(len(duals) * count * rivals <= MAX_CELLS)
         codes, self.duals = ["BHI"[(bits >= 8) + (bits >= 16)] for bits, _ in duals], list[Any]()
         for d, (bits, before) in enumerate(duals):  # each the difference to an earlier one
-            self.duals.append(self.take(codes[d], len(self.rows) * rivals))
+            self.duals.append(self.take(codes[d], count * rivals))
             readable(1 <= bits <= 24 and -1 <= before < d, "duals: out of range")
             if before >= 0:
                 readable(codes[before] == codes[d], "duals: a reference of other width")
@@ -425,11 +432,12 @@ class Checker:
             values = [self.local_score(k)[1] for k in every]
             return 2 * self.unit * SCALE, Fraction(sum(map(self.loss, self.groups))), values
         need(d < len(self.duals), f"dual weights {d} do not exist")
-        whole, spare, parts = 1 << self.h["duals"][d][0], 0, iter(self.duals[d])
+        whole, spare, parts = 1 << self.h["duals"][d][0], 0, self.duals[d]
         net = [[0] * len(self.rows) for _ in range(self.arities[0])]
         for m, (x, w) in enumerate(zip(self.rows, self.weights, strict=True)):
             rows = self.margin_rows(x[0])
-            shares = list(islice(parts, len(rows)))
+            begin = self.group_of[m] * len(rows)
+            shares = parts[begin : begin + len(rows)]
             need(sum(shares) <= whole, f"dual weights {d}: sample {m} gives away more than it has")
             spare += w * (whole - sum(shares))
             for row, share in zip(rows, shares, strict=True):

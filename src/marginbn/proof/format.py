@@ -124,6 +124,7 @@ class _AnyHeader:
 @dataclass(frozen=True)
 class _Header(_AnyHeader):
     score: Score
+    groups: int = 0  # a key only where there are groups
 
 
 def part_type(bits: int) -> np.dtype[Any]:
@@ -171,6 +172,7 @@ def _header(c: Certificate) -> dict[str, object]:
         ],
         "rows": [[row.kind, row.members] for row in c.rows],
         "multipliers": len(c.multipliers),
+        **({} if c.groups is None else {"groups": c.n_groups}),
     }
 
 
@@ -191,6 +193,8 @@ def _arrays(c: Certificate) -> Iterator[bytes]:
             yield np.ascontiguousarray(column.T, dtype="<f8").tobytes()
     yield np.packbits(c.candidates.dropped).tobytes()
     yield np.ascontiguousarray(c.tree, dtype="<i4").tobytes()
+    if c.groups is not None:
+        yield np.ascontiguousarray(c.groups, dtype="<i4").tobytes()
     for dual, before in zip(c.duals, _references(c.duals), strict=True):
         parts = dual.parts.astype(part_type(dual.bits))
         if before >= 0:
@@ -252,14 +256,17 @@ def _extent(header: _Header) -> Extent:
     arities = tuple(len(states) for _, states in header.variables)
     shape = header.candidates
     rule = None if shape.rule is None else CandidateRule(**vars(shape.rule))
-    return Extent(header.n_samples, arities, header.score, rule, shape.listed, header.tree)
+    return Extent(
+        header.n_samples, arities, header.score, rule, shape.listed, header.tree, header.groups
+    )
 
 
 def _bytes_of_arrays(header: _Header) -> int:
     """What the header says about all arrays but the rows and values of the multipliers."""
     extent = _extent(header)
     rows = header.n_samples * (4 * len(extent.arities) + 8 * extent.n_columns)
-    parts = header.n_samples * extent.n_rivals * sum(part_type(b).itemsize for b, _ in header.duals)
+    rows += 4 * header.n_samples * (header.groups > 0)
+    parts = extent.n_parts * extent.n_rivals * sum(part_type(b).itemsize for b, _ in header.duals)
     return rows + header.candidates.dropped // 8 + 4 * (header.tree + header.multipliers) + parts
 
 
@@ -268,10 +275,15 @@ def _read_header(text: bytes) -> _Header:
         data = parse_json(text)
     except MisfitError as misfit:
         raise MisfitError(f"header: {misfit}") from None
+    groups = 0
+    if isinstance(data, dict) and "groups" in data:
+        groups = read_as(Count, data.pop("groups"), "header.groups")
+        if groups == 0:
+            raise MisfitError("header.groups: must be at least one")
     header: _AnyHeader = read_as(_AnyHeader, data, "header")
     is_residual = isinstance(header.score, dict) and header.score.get("name") == "residual"
     score = read_as(_ResidualScore if is_residual else _Score, header.score, "header.score")
-    return _Header(**vars(header) | {"score": Score(**vars(score))})
+    return _Header(**vars(header) | {"score": Score(**vars(score)), "groups": groups})
 
 
 class Cursor:
@@ -336,6 +348,7 @@ def _build(header: _Header, cursor: Cursor) -> Certificate:
     data = _data(header, cursor)
     candidates = _candidates(header.candidates, cursor)
     tree = cursor.take("<i4", header.tree, "tree")
+    groups, extent = _groups(header, cursor), _extent(header)
     return Certificate(
         fingerprint=header.fingerprint,
         data=data,
@@ -346,10 +359,22 @@ def _build(header: _Header, cursor: Cursor) -> Certificate:
         bound=header.bound,
         grid=header.grid,
         tree=tree,
-        duals=_duals(header.duals, (len(data.codes), _extent(header).n_rivals), cursor),
+        duals=_duals(header.duals, (extent.n_parts, extent.n_rivals), cursor),
         rows=tuple(NamedRow(*row) for row in header.rows),
         multipliers=_multipliers(header.multipliers, cursor),
+        groups=groups,
+        n_groups=header.groups,
     )
+
+
+def _groups(header: _Header, cursor: Cursor) -> NDArray[np.int32] | None:
+    """The group of every sample, where there are groups."""
+    if not header.groups:
+        return None
+    groups = cursor.take("<i4", header.n_samples, "groups").astype(np.int32)
+    if (groups < 0).any() or (groups >= header.groups).any():
+        raise MisfitError("groups: must lie between 0 and the number of groups minus one")
+    return groups
 
 
 def _data(header: _Header, cursor: Cursor) -> Data:

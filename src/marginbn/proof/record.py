@@ -296,6 +296,15 @@ class Relaxation(ABC):
     def visit(self, claim: Claim) -> Visit:
         """Tighten the bound of a node that is above the cutoff, and split it if need be."""
 
+    @property
+    def groups(self) -> NDArray[np.int32] | None:
+        """Group of every sample, if samples share their dual weights."""
+        return None
+
+    def final(self, dual: DualWeights) -> DualWeights:
+        """Dual weights for the groups as they are at the end."""
+        return dual
+
     def interrupt(self) -> None:
         """End the visit at hand soon; called from another thread."""
         self.stop[0] = 1

@@ -12,7 +12,6 @@ search does, a warning says so.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable
 from dataclasses import replace
 from heapq import heappop, heappush
 from itertools import count
@@ -33,6 +32,7 @@ from marginbn.proof.format import write_certificate
 from marginbn.proof.record import Claim, Cutoff, Relaxation, TreeNode, leaves, write_tree
 from marginbn.solvers.branch_bound import BranchBoundSolver
 from marginbn.solvers.branch_bound.engine import is_interpreted
+from marginbn.solvers.branch_bound.row_groups import RowsInUse
 from marginbn.solvers.branch_cut import BranchCutSolver
 from marginbn.solvers.compile import is_ready, prepare
 from marginbn.solvers.interpreted import interpreting
@@ -71,7 +71,7 @@ class CertifyingSearch(SearchTree):
 
     def advance(self, worker: int = 0) -> Status | None:
         """Visit one node."""
-        self.leave_python_if_slow(_warm_up_forests)
+        self.leave_python_if_slow(warm_up_forests)
         if not self._open:
             return Status.OPTIMAL
         limit = self.run.limits.nodes
@@ -149,16 +149,20 @@ class CertifyingSolver(TreeSolver):
 
     name = "certificate"
 
-    def __init__(self, definition: Definition) -> None:
+    def __init__(self, definition: Definition, rows: RowsInUse = "auto") -> None:
         self.definition = definition
+        self.rows = rows
         self.search: CertifyingSearch | None = None
 
     def tree(self, run: Run) -> SearchTree:
         """The root, with the run's incumbent."""
-        make: Callable[..., Relaxation]
-        make = ForestRelaxation if self.definition.is_forest else ClusterRelaxation
         cutoff = Cutoff(run)
-        relaxation = make(run.problem, self.definition.numbers, cutoff, run.seed)
+        usual = (run.problem, self.definition.numbers, cutoff, run.seed)
+        relaxation: Relaxation
+        if self.definition.is_forest:
+            relaxation = ForestRelaxation(*usual, self.rows)
+        else:
+            relaxation = ClusterRelaxation(*usual)
         self.search = CertifyingSearch(run, relaxation, cutoff)
         return self.search
 
@@ -180,7 +184,8 @@ def solve_with_certificate(solver: Solver, run: Run, path: PathLike) -> SolveRes
     callback = _continued(run.callback, found)
     with interpreting(in_python):
         proving = Run(definition.problem, rest, seed=run.seed, callback=callback)
-        return certify(definition, found, path, proving)
+        rows = solver.rows if isinstance(solver, BranchBoundSolver) else "auto"
+        return certify(definition, found, path, proving, rows)
 
 
 def warm_up(definition: Definition) -> None:
@@ -189,12 +194,13 @@ def warm_up(definition: Definition) -> None:
     end would wait for the compiler.
     """
     if definition.is_forest:
-        _warm_up_forests()
+        warm_up_forests()
     else:
         BranchCutSolver().prepare()
 
 
-def _warm_up_forests() -> None:
+def warm_up_forests() -> None:
+    """Compile or load what proofs about forests need, by writing a tiny one."""
     engine, mark = BranchBoundSolver.__module__, PROOF_READY
     needed = LOADING if is_ready(engine, mark) else COMPILING
     refuse_if_confined(needed, "loading or compiling the search for proofs")
@@ -215,9 +221,15 @@ def _prove_tiny() -> None:
     CertifyingSolver(definition).run(run)
 
 
-def certify(definition: Definition, found: SolveResult, path: PathLike, run: Run) -> SolveResult:
+def certify(
+    definition: Definition,
+    found: SolveResult,
+    path: PathLike,
+    run: Run,
+    rows: RowsInUse = "auto",
+) -> SolveResult:
     """Prove what a search has found, write the certificate, and combine both results."""
-    solver = CertifyingSolver(definition)
+    solver = CertifyingSolver(definition, rows)
     with run.ending():
         if found.status is Status.INTERRUPTED or REQUESTS.asked:
             run.limits = replace(run.limits, nodes=1)  # the user wants an end: the root alone
@@ -263,7 +275,7 @@ def make_certificate(definition: Definition, search: CertifyingSearch) -> Certif
     run, relaxation = search.run, search.relaxation
     slack = relaxation.slack
     assert run.selection is not None  # the search began with one
-    written = write_tree(search.root)
+    written, groups = write_tree(search.root), relaxation.groups
     return Certificate(
         fingerprint=definition.data.fingerprint(),
         data=definition.data,
@@ -274,9 +286,11 @@ def make_certificate(definition: Definition, search: CertifyingSearch) -> Certif
         bound=max(search.proven, run.objective) + slack,
         grid=relaxation.grid,
         tree=np.array(written.tree, dtype=np.int32),
-        duals=tuple(written.duals),
+        duals=tuple(relaxation.final(dual) for dual in written.duals),
         rows=tuple(written.rows),
         multipliers=tuple(written.multipliers),
+        groups=groups,
+        n_groups=0 if groups is None else int(groups.max()) + 1,
     )
 
 

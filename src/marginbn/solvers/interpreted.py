@@ -34,6 +34,11 @@ PATIENCE = 6.0
 small problems end before, and others lose little.
 """
 
+WAKE = 0.05
+"""Seconds after which the waiting main thread looks for signals. One that comes between its last
+look and its falling asleep does not wake it.
+"""
+
 SHARE = 0.4
 """The same as a part of a time limit: a batch in Python may take as long again, and machine code
 does in what is left many times what Python did before.
@@ -117,7 +122,7 @@ def undisturbed(function: Callable[..., Any], args: tuple[Any, ...], stop: Any) 
             if not is_begun:
                 is_begun = True
                 _thread.start_new_thread(body, ())  # waits for nothing, unlike Thread.start
-            is_back.wait()  # unlike Thread.join it may be interrupted and called again
+            is_back.wait(WAKE)  # unlike Thread.join it may be interrupted and called again
         except KeyboardInterrupt as error:
             stop[0] = 1
             failures.append(error)

@@ -216,6 +216,8 @@ class SolveResult:
         What the solver knows about the same problem at other gammas, where it knows something.
     scale
         What the gap is relative to where objective and bound are small (:func:`relative_gap`).
+    work
+        Seconds of work that ``branch_bound`` counts, by operations and not by a clock.
 
     Examples
     --------
@@ -241,6 +243,7 @@ class SolveResult:
     nodes: int = 0
     majorant: Majorant | None = None
     scale: float = 1.0
+    work: float = 0.0
 
     @property
     def gap(self) -> float:

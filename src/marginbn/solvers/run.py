@@ -39,6 +39,8 @@ class Limits:
     nodes: int | None = None  # of the search tree
     gap: float = 1e-6  # relative gap at which the search may stop
     memory: int | None = None  # bytes; None means most of what the machine has left
+    work: float | None = None
+    """Seconds of work as the solver counts it: the same on every machine, however busy it is."""
 
     def __post_init__(self) -> None:
         if self.time is not None and not self.time > 0:
@@ -47,6 +49,8 @@ class Limits:
             raise InputError(f"node_limit must be a positive integer or None, got {self.nodes}")
         if self.memory is not None and not self.memory > 0:
             raise InputError(f"memory_limit must be positive bytes or None, got {self.memory}")
+        if self.work is not None and not self.work > 0:
+            raise InputError(f"work_limit must be positive seconds or None, got {self.work}")
         if not 0 <= self.gap < float("inf"):
             raise InputError(f"gap_tolerance must be a number of at least 0, got {self.gap}")
 
@@ -173,6 +177,9 @@ class Run:
     n_jobs: int = 1  # workers on one search tree
     callback: Callback | None = None
     checkpoint: Checkpoint | None = None  # where the state is kept, that of an earlier call too
+    heir: Solver | None = None  # who goes on where the memory of the solver is full
+    listen: Callable[[], NDArray[np.int64] | None] | None = None
+    """Asked now and then for a selection that somebody else has found for the same problem."""
 
     def __post_init__(self) -> None:
         self.deadline = Deadline(self.limits)
@@ -180,6 +187,8 @@ class Run:
         self.bound = math.inf
         self.selection: NDArray[np.int64] | None = None
         self.nodes = 0
+        self.work = 0.0
+        """Seconds that a solver counts for what it has done, by operations and not by a clock."""
         self.stopped = Status.OPTIMAL
         """What has ended the search; OPTIMAL where nothing was left to search."""
         self.stop_requested = False
@@ -297,6 +306,8 @@ class Run:
         """Why the work should end now, if the callback or the clock says so."""
         if self.stop_requested or REQUESTS.count > self._heard:  # should its exception be lost
             return Status.INTERRUPTED
+        if self.limits.work is not None and self.work >= self.limits.work:
+            return Status.TIME_LIMIT
         return Status.TIME_LIMIT if self.deadline.expired() else None
 
     def poll(self) -> None:
@@ -364,6 +375,7 @@ class Run:
             nodes=self.nodes,
             majorant=self.majorant,
             scale=self.problem.scale,
+            work=self.work,
         )
 
 
@@ -390,6 +402,9 @@ class Solver:
     """What every solver offers. What has a body here is for solvers that need nothing better."""
 
     name: str
+
+    may_run_out_of_memory = False
+    """Whether a search that has begun may have to end for want of memory."""
 
     def can_solve(self, problem: StructureProblem) -> str | None:
         """``None`` if the solver can handle the problem, else the reason why not."""

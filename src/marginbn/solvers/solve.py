@@ -6,10 +6,11 @@ checks the result: whatever a solver claims is computed again before anybody see
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from importlib import import_module
 from importlib.util import find_spec
+from typing import Any
 
 from joblib import effective_n_jobs
 
@@ -28,6 +29,7 @@ from marginbn.solvers.tree_search import begin
 _REGISTRY: dict[str, tuple[str, str, str]] = {
     "branch_bound": ("marginbn.solvers.branch_bound", "BranchBoundSolver", "numba"),
     "branch_cut": ("marginbn.solvers.branch_cut", "BranchCutSolver", "highspy"),
+    "depth_first": ("marginbn.solvers.depth_first", "DepthFirstSolver", "numpy"),
     "dp": ("marginbn.solvers.dynamic", "DynamicProgrammingSolver", "numpy"),
     "exhaustive": ("marginbn.solvers.exhaustive", "ExhaustiveSolver", "numpy"),
     "highs": ("marginbn.solvers.highs", "HighsSolver", "highspy"),
@@ -37,8 +39,11 @@ _REGISTRY: dict[str, tuple[str, str, str]] = {
 # what to install for a module that is not installed by its own name
 _PACKAGES = {"highspy": '"highspy>=1.14,<1.15"', "pyscipopt": '"marginbn[scip]"'}
 
-AUTO_ORDER = ("branch_bound", "dp", "branch_cut")
-"""Solvers that ``"auto"`` tries, in this order: the first that suits the problem does."""
+AUTO_ORDER = ("branch_bound", "dp", "depth_first", "branch_cut")
+"""Solvers that ``"auto"`` tries, in this order: the first that suits the problem and fits does."""
+
+LAST_RESORT = "depth_first"
+"""Where none of them fits, if it can: the memory that it takes is bounded."""
 
 
 def solver_names() -> tuple[str, ...]:
@@ -89,19 +94,35 @@ def choose_solver(
         memory.refuse_if_too_large(name, solver.needs(problem, n_jobs))
         return solver
     too_large: list[ProblemTooLargeError] = []
-    for candidate in AUTO_ORDER:
-        if candidate in available_solvers():
-            solver = get_solver(candidate)
-            if solver.can_solve(problem) is None and solver.suits(problem):
-                try:
-                    memory.refuse_if_too_large(candidate, solver.needs(problem, n_jobs))
-                except ProblemTooLargeError as error:
-                    too_large.append(error)
-                else:
-                    return solver
+    for solver in _suitable(problem):
+        try:
+            memory.refuse_if_too_large(solver.name, solver.needs(problem, n_jobs))
+        except ProblemTooLargeError as error:
+            too_large.append(error)
+        else:
+            return solver
     if too_large:
         raise too_large[-1]
     raise InputError('no installed solver can solve this problem: pip install "highspy<1.15"')
+
+
+def _suitable(problem: StructureProblem) -> Iterator[Solver]:
+    """The solvers for a problem, the best first."""
+    for name in AUTO_ORDER:
+        if name in available_solvers():
+            solver = get_solver(name)
+            if solver.can_solve(problem) is None and solver.suits(problem):
+                yield solver
+    last = get_solver(LAST_RESORT)
+    if last.can_solve(problem) is None:
+        yield last
+
+
+def _heir(solver: Solver, run: Run) -> Solver | None:
+    """Who goes on when the memory of a solver is full: the next one that fits."""
+    others = [other for other in _suitable(run.problem) if other.name != solver.name]
+    fitting = (o for o in others if o.needs(run.problem, run.n_jobs).least <= run.memory.spendable)
+    return next(fitting, None)
 
 
 def solve_structure(
@@ -118,6 +139,9 @@ def solve_structure(
     memory_limit: int | float | str | None = None,
     checkpoint: PathLike | None = None,
     certificate: PathLike | None = None,
+    rows: str = "auto",
+    work_limit: float | None = None,
+    dask: Any = None,
 ) -> SolveResult:
     """Find the best structure of a problem, with a proven bound.
 
@@ -152,6 +176,19 @@ def solve_structure(
         A file for a proof that anybody can check (:func:`marginbn.verify_certificate`). The solver
         then searches for at most 40 % of the time limit; the rest is for a search that keeps its
         proof. Whatever ends it, the certificate proves the gap that is left.
+    rows
+        Margin rows that ``branch_bound`` works with; objective, bound and gap are those of all rows
+        in any case. ``"all"``; ``"groups"``, whose means give the bounds and which are split where
+        that loses; ``"sample"``, groups and a first structure from margins of a sample with tables
+        of all rows; ``"auto"``, groups where the coefficients of all rows are too many.
+    work_limit
+        Seconds of work as ``branch_bound`` counts it, roughly those of one idle core: the same
+        structure and bound on every machine, however busy it is, unless ``time_limit`` ends it
+        first. Other solvers do not count.
+    dask
+        Search on a Dask cluster with ``branch_bound``: the address of its scheduler, a
+        ``distributed.Client``, or ``"local"`` for processes on this machine (``n_jobs`` of them, or
+        one per core). Needs ``marginbn[dask]``; not together with ``certificate``.
 
     Returns
     -------
@@ -174,25 +211,56 @@ def solve_structure(
     """
     run = Run(
         problem,
-        Limits(time_limit, node_limit, gap_tolerance, parse_memory(memory_limit)),
+        Limits(time_limit, node_limit, gap_tolerance, parse_memory(memory_limit), work_limit),
         seed=seed,
         n_jobs=effective_n_jobs(n_jobs),
         callback=callback,
     )
-    chosen = choose_solver(problem, solver, run.memory, run.n_jobs)
+    chosen = _with_rows(choose_solver(problem, solver, run.memory, run.n_jobs), rows)
+    if solver == "auto" and chosen.may_run_out_of_memory:
+        run.heir = _heir(chosen, run)
     if isinstance(start, SolveResult):
         run.neighbour, start = _neighbour(chosen, problem, start), start.structure
     if start is not None:
         run.start = problem.candidates.selection(start)
     if checkpoint is not None:
         run.checkpoint = Checkpoint(checkpoint, problem)
-    if certificate is None:
+    if dask is not None:
+        if certificate is not None:
+            raise InputError("certificate must be None with dask: write it in a solve without")
+        cluster = import_module("marginbn.solvers.cluster")
+        result: SolveResult = cluster.solve_on_cluster(chosen, run, dask)
+    elif certificate is None:
         result = solve_with(chosen, run)
     else:
         write = import_module("marginbn.proof.write")
         result = write.solve_with_certificate(chosen, run, certificate)
     check_result(problem, result)
     return result
+
+
+ROWS = ("auto", "all", "groups", "sample")
+"""Margin rows that a search may be asked to work with."""
+
+
+def check_rows(rows: object) -> None:
+    """Refuse what is no choice of rows."""
+    if rows not in ROWS:
+        raise InputError(f"rows must be one of {list(ROWS)}, got {rows!r}")
+
+
+def _with_rows(solver: Solver, rows: str) -> Solver:
+    """The solver with this choice of margin rows."""
+    check_rows(rows)
+    if rows == "auto":
+        return solver
+    if solver.name != "branch_bound":
+        raise InputError(
+            f"rows={rows!r} is for the solver 'branch_bound' (at most two parents), and "
+            f"{solver.name!r} would be used; leave rows out"
+        )
+    make: Callable[..., Solver] = type(solver)
+    return make(rows=rows)
 
 
 def _neighbour(solver: Solver, problem: StructureProblem, result: SolveResult) -> Majorant | None:
@@ -225,6 +293,12 @@ def solve_with(solver: Solver, run: Run) -> SolveResult:
         if REQUESTS.asked:  # by a signal that came before: the first structure must do
             raise Stopped(Status.INTERRUPTED)
         run.stopped = solver.run(run)
+    if run.stopped is Status.MEMORY_LIMIT and run.heir is not None:
+        solver = run.heir
+        with run.ending():
+            with run.deadline.standing_still():
+                solver.prepare(problem, run.n_jobs)
+            run.stopped = solver.run(run)
     return run.finish(solver.name)
 
 

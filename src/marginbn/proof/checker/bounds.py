@@ -237,7 +237,7 @@ class Majorants:
 
     def _weights(self, number: int, dual: DualWeights) -> NDArray[np.float64]:
         """u of all margin rows."""
-        parts = dual.parts.astype(np.float64)
+        parts = self._certificate.parts_of(dual).astype(np.float64)
         if (parts.sum(axis=1) > 2.0**dual.bits).any():
             sample = int(np.argmax(parts.sum(axis=1) > 2.0**dual.bits))
             raise RefutedError(
@@ -249,7 +249,7 @@ class Majorants:
 
     def _constant(self, dual: DualWeights) -> int:
         """gamma sum_m (w_m - sum_c u_mc), rounded up."""
-        parts = dual.parts.astype(np.float64)
+        parts = self._certificate.parts_of(dual).astype(np.float64)
         unused = 1.0 - parts.sum(axis=1) * 2.0**-dual.bits  # exact
         largest = parts.max(axis=1)
         unused[(largest > 0) & (largest < 2.0**dual.bits)] += 2.0**-49  # u is rounded there

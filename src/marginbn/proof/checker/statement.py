@@ -236,7 +236,15 @@ def _check_duals(certificate: Certificate) -> None:
     if not certificate.score.is_margin:
         return  # there nobody looks at them
     rivals = 1 if certificate.score.name == "binary" else certificate.data.arities[0] - 1
-    shape = (len(certificate.data.codes), rivals)
+    n_samples, groups, count = len(certificate.data.codes), certificate.groups, certificate.n_groups
+    _demand(type(count) is int, "the number of groups must be a whole number")
+    _demand((groups is None) == (count == 0), "groups need their number, and the number groups")
+    if groups is not None:
+        shaped = _is_array(groups, "i4", 1) and len(groups) == n_samples
+        _demand(shaped, "the groups must be one 32-bit integer per sample")
+        inside = bool(((groups >= 0) & (groups < count)).all())
+        _demand(inside, f"the groups of samples must lie between 0 and {count - 1}")
+    shape = (count or n_samples, rivals)
     for number, dual in enumerate(certificate.duals):
         proper = type(dual.bits) is int and 1 <= dual.bits <= LARGEST_BITS
         _demand(proper, f"dual weights {number}: bits must lie between 1 and {LARGEST_BITS}")

@@ -28,6 +28,7 @@ from marginbn.solvers.branch_bound.kernels.records import IntArray, new_box
 from marginbn.solvers.branch_bound.kernels.store import Pool
 from marginbn.solvers.branch_bound.pair_tables import threads_for
 from marginbn.solvers.branch_bound.row_groups import GroupedRows, rows_of, wants_groups
+from marginbn.solvers.branch_bound.row_sample import TIME_SHARE, sampled_problem
 from marginbn.solvers.branch_bound.saved_tree import gather, load, parse
 from marginbn.solvers.branch_bound.schedule import Schedule, settings_for, simple_starts
 from marginbn.solvers.branch_bound.workers import UNLIMITED, Team, Worker, first_pool
@@ -41,7 +42,8 @@ from marginbn.solvers.memory import (
     refuse_if_confined,
 )
 from marginbn.solvers.result import Majorant, Status, name_without_gamma
-from marginbn.solvers.run import Run
+from marginbn.solvers.run import Limits, Run
+from marginbn.solvers.solve import solve_with
 from marginbn.solvers.tree_search import SearchTree, begin, saved_tree
 
 if TYPE_CHECKING:
@@ -52,6 +54,9 @@ KICKS = (2, 2, 5)
 
 ROOT_KICK, POLISH_KICK = 4, 2
 """Largest kicks before the first batch, and around a new incumbent."""
+
+COEFFICIENT = 1e-8
+"""Seconds that a coefficient or its place in a table counts as work."""
 
 NO_KICKS = 1
 """Effort that the first climb uses up."""
@@ -103,6 +108,8 @@ class Search(SearchTree):
         node_limit = UNLIMITED if run.limits.nodes is None else run.limits.nodes
         super().__init__(run, Team(encoding, run.n_jobs, run.seed, node_limit, division.tree))
         self.name = solver.name
+        self._spare = division.tree
+        self._solver = solver
         self._warm_up = partial(warm_up, type(solver)())
         self.encoding = encoding
         self.heuristics = solver.heuristics
@@ -113,6 +120,7 @@ class Search(SearchTree):
         self.climber = new_climber(encoding.instance, run.seed)
         self.rows = rows_of(encoding, division.rows, run.look)
         self.schedule = Schedule(self.rows)
+        run.work += COEFFICIENT * encoding.candidate_of.size * encoding.instance.rows.shape[0]
         self.climbed: set[bytes] = set()  # vertices of relaxed solutions
         self.leaf_value = -np.inf
         self.earlier_nodes = 0  # of calls before this one
@@ -170,7 +178,7 @@ class Search(SearchTree):
         """Bound the root with the present groups, and put it back instead of its parts; False if
         nothing of it is left.
         """
-        main = self.main
+        main, before = self.main, int(self.main.pool.state.iterations)
         with self.team.batch(main):
             main.code = tree.run_batch(
                 self.rows.bounding,
@@ -185,6 +193,7 @@ class Search(SearchTree):
                 0,
                 self.team.stop,
             )
+        self._count(int(main.pool.state.iterations) - before)
         if main.pool.state.open == 0:
             return False
         self._push_root(first_pool(self.encoding))
@@ -203,6 +212,9 @@ class Search(SearchTree):
         run, oracle = self.run, self.main.work.oracle
         starts = simple_starts(run.problem, self.encoding, self.root, oracle, self.team.stop)
         starts.insert(0, vertex)
+        best_of_sample = self._solve_sample()
+        if best_of_sample is not None:
+            starts.insert(0, self.encoding.vertex(best_of_sample))
         if run.start is not None:
             starts.append(self.encoding.vertex(run.start))
         for candidate in starts:
@@ -211,6 +223,25 @@ class Search(SearchTree):
             effort = self.schedule.root_effort // len(starts)
             self._climb(self.climber.vertex.copy(), effort=effort, kick=ROOT_KICK)
             self._see_around()
+
+    def _solve_sample(self) -> IntArray | None:
+        """The best structure of a sample of the rows, where that is asked for."""
+        run, limits = self.run, self.run.limits
+        if self._solver.rows != "sample":
+            return None
+        problem = sampled_problem(run.problem, self.encoding, self._spare, run.look)
+        if problem is None:
+            return None
+        time = None if limits.time is None else TIME_SHARE * run.remaining()
+        memory = None if limits.memory is None else self._spare
+        within = Limits(time, limits.nodes, limits.gap, memory)
+        own = Run(problem, within, run.start, seed=run.seed, n_jobs=run.n_jobs)
+        own.callback = lambda _: run.limit is not None
+        found = solve_with(type(self._solver)(rows="all"), own)
+        run.offer(found.selection)
+        self.report()
+        run.look()
+        return found.selection
 
     def _see_around(self) -> None:
         """Let the local search see the rows that matter where it has arrived."""
@@ -313,6 +344,7 @@ class Search(SearchTree):
         self.leave_python_if_slow(self._warm_up)
         own = self.team.workers[worker]
         is_first, is_root = own is self.main, self.nodes == 0
+        before = int(own.pool.state.iterations)
         stop = self.schedule.next_stop
         if not is_first:
             stop = int(own.pool.state.iterations) + self.schedule.batch
@@ -330,9 +362,15 @@ class Search(SearchTree):
                 own.reserve,
                 self.team.stop,
             )
+        if is_first:
+            self._count(int(own.pool.state.iterations) - before)
         if is_first and is_root and own.nodes == 1:
             self._keep_majorant()
         return self._why_ended(own.code)
+
+    def _count(self, iterations: int) -> None:
+        """Count work of the first worker: what iterations take on an idle core, very roughly."""
+        self.run.work += 1e-9 * iterations * self.schedule.iteration
 
     def _why_ended(self, code: int) -> Status | None:
         """A batch's code as a status; None if there is more to do. A worker without nodes waits for
@@ -410,6 +448,7 @@ class Search(SearchTree):
             b.vertices[: b.state.n_active].copy(),
             self.team.stop,
         )
+        self.run.work += 1e-9 * int(self.climber.state.effort) * self.schedule.evaluation
         self.hand_over()
 
     # ------------------------------------------------------------------ incumbents

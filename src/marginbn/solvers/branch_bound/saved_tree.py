@@ -13,7 +13,7 @@ Arrays (N nodes, F families, V vertices, all workers together):
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from typing import Any
@@ -62,6 +62,23 @@ class OpenNodes:
             share=self.share[:0],
         )
 
+    def some(self, chosen: IntArray) -> OpenNodes:
+        """Some of the nodes, with what they start from; the floor goes with every part."""
+        families, member = np.unique(self.family[chosen], return_inverse=True)
+        owner = np.repeat(np.arange(len(self.count)), self.count)
+        own = np.isin(owner, families)
+        return OpenNodes(
+            words=self.words[chosen],
+            bound=self.bound[chosen],
+            spent=self.spent[chosen],
+            family=member.reshape(-1).astype(np.int64),
+            smoothing=self.smoothing[families],
+            count=self.count[families],
+            vertices=self.vertices[own],
+            share=self.share[own],
+            numbers=self.numbers,
+        )
+
     @cached_property
     def starts(self) -> IntArray:
         """(F + 1,) where the vertices of each family begin."""
@@ -73,7 +90,11 @@ class OpenNodes:
 
 def gather(pools: Iterable[Pool]) -> OpenNodes:
     """The open nodes of all stores."""
-    parts = [_gather_one(pool) for pool in pools]
+    return join([_gather_one(pool) for pool in pools])
+
+
+def join(parts: Sequence[OpenNodes]) -> OpenNodes:
+    """Several trees of the same problem as one."""
     before = np.cumsum([0, *(len(part.smoothing) for part in parts)])
     joined: dict[str, Any] = {
         name: np.concatenate([part.arrays[name] for part in parts]) for name in parts[0].arrays

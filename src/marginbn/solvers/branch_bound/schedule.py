@@ -88,19 +88,23 @@ class Schedule:
     @property
     def batch(self) -> int:
         """Iterations of about 30 ms, as measured on one machine, whatever rows are in use."""
-        inst = self._rows.bounding
-        iteration = 2e4 + 75.0 * inst.n_features**2 + 130.0 * inst.rows.shape[0]  # nanoseconds
-        return int(np.clip(BATCH / iteration, 5, 2000))
+        return int(np.clip(BATCH / self.iteration, 5, 2000))
 
     @property
-    def _evaluation(self) -> float:
+    def iteration(self) -> float:
+        """Nanoseconds of an iteration."""
+        inst = self._rows.bounding
+        return float(2e4 + 75.0 * inst.n_features**2 + 130.0 * inst.rows.shape[0])
+
+    @property
+    def evaluation(self) -> float:
         """Nanoseconds of trying a column, measured too."""
         return 2e2 + 1.6 * int(self._rows.climbing.columns.shape[1])
 
     @property
     def share(self) -> int:
         """Columns that a run of the local search tries."""
-        return int(self.SHARE * self.EVERY * BATCH / self._evaluation)
+        return int(self.SHARE * self.EVERY * BATCH / self.evaluation)
 
     @property
     def _sweep(self) -> int:
@@ -113,7 +117,7 @@ class Schedule:
         """Columns that the local search tries before the first batch."""
         is_small = self._rows.full.n_features <= FEW_FEATURES
         sweeps = SWEEPS_OF_FEW if is_small else SWEEPS_AT_ROOT
-        return min(sweeps * self._sweep, int(BATCHES_AT_ROOT * BATCH / self._evaluation))
+        return min(sweeps * self._sweep, int(BATCHES_AT_ROOT * BATCH / self.evaluation))
 
     @property
     def polish_effort(self) -> int:
@@ -124,7 +128,7 @@ class Schedule:
         """Columns tried after every batch in climbs from vertices of the relaxed solution: at the
         top of the tree, where vertices are new.
         """
-        return int(self.VERTEX_SHARE * BATCH / self._evaluation) if open_gap > self.MOST else 0
+        return int(self.VERTEX_SHARE * BATCH / self.evaluation) if open_gap > self.MOST else 0
 
     def advance(self, open_gap: float) -> int:
         """Plan the next batch; returns the effort of the local search before it. ``open_gap`` is

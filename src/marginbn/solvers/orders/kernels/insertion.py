@@ -11,8 +11,10 @@ A *population* of local optima is kept: a member is kicked (a few random moves),
 new local optimum if that is not worse; or two are crossed (some variables keep their places in the
 one, the others follow in the order of the other), and the worst is replaced by what comes of it.
 
-Costs are compared relative to their sum: in another unit the search goes the same way. What a move
-changes is rounded relative to that sum, as no cost is negative.
+Costs are compared relative to their sum where a climb begins: in another unit the search goes the
+same way. No cost is negative and none of a chosen set exceeds that sum S, so what a move changes is
+rounded by far less than 1e-12 S; a move that is taken gains more, and every climb ends. (The sum
+itself, kept up to date by adding changes, would not do: at a cost of zero it ends below zero.)
 
 Effort is counted in candidates looked at.
 """
@@ -172,17 +174,17 @@ def climb_order(
         before[p + 1] = before[p]
         add(before[p + 1], order[p])
     place = np.zeros(n, dtype=np.int64)
+    least_gain = 1e-12 * value
     unchanged, v = 0, 0
     while unchanged < n and work[0] < limit:
         for p in range(n):
             place[order[p]] = p
         target, change = _best_place(lists, order, place[v], chosen, before, inside, work)
-        if change < -1e-12 * value:
+        if change < -least_gain:
             _move(order, place[v], target)
             _refresh(
                 lists, order, min(place[v], target), max(place[v], target), chosen, before, work
             )
-            value += change
             unchanged = 0
         else:
             unchanged += 1

@@ -1,0 +1,158 @@
+"""Work on a part of a tree: some open nodes, given by somebody who counts their bounds meanwhile.
+
+What comes back is a tree again: the nodes that are left, with the largest bound of anything that
+was discarded on the way. So whoever hands parts out knows at every moment a bound of the whole: the
+largest of the nodes that wait, of the parts that are out *as they were given*, and of what came
+back. A part that never comes back is as if it had not been given.
+
+The engine of a part, with the rows it uses and what it knows about splits, is kept for the next
+part of the same problem.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from marginbn.problem.problem import StructureProblem
+from marginbn.solvers.branch_bound import BranchBoundSolver
+from marginbn.solvers.branch_bound.engine import Search
+from marginbn.solvers.branch_bound.saved_tree import OpenNodes, gather, load, parse
+from marginbn.solvers.branch_bound.workers import first_pool
+from marginbn.solvers.checkpoint import Arrays
+from marginbn.solvers.result import Status
+from marginbn.solvers.run import Limits, Run, Stopped
+from marginbn.solvers.tree_search import initial_bound
+
+Selection = NDArray[np.int64]
+Listen = Callable[[], Selection | None]
+Tell = Callable[[Selection], None]
+
+
+@dataclass(frozen=True, eq=False)
+class Task:
+    """Nodes to work on, the best structure known, and how long."""
+
+    arrays: Mapping[str, NDArray[np.generic]]
+    selection: Selection
+    seconds: float
+    gap: float
+    seed: int = 0
+    memory: int | None = None
+    rows: str = "auto"
+
+
+@dataclass(frozen=True, eq=False)
+class Answer:
+    """What is left of the nodes, the best structure, and the number of nodes worked on."""
+
+    arrays: Arrays
+    selection: Selection
+    objective: float
+    nodes: int
+
+
+class PartSearch(Search):
+    """A search whose nodes come from outside, one part after the other."""
+
+    def __init__(self, run: Run, solver: BranchBoundSolver) -> None:
+        super().__init__(run, solver)
+        self._set_root()
+        vertex = self._mean_vertex()
+        self.rows.extend(self.rows.margins(self.main.work.bounding, vertex))
+        self._first_pool = self.main.pool
+
+    def take(self, run: Run, nodes: OpenNodes) -> None:
+        """Begin with a part; everything that is left of an earlier one is forgotten."""
+        self.run, self.is_open = run, False
+        self.team.stop[0] = 0
+        self.main.reserve = 0
+        empty = first_pool(self.encoding)
+        order = np.argsort(-nodes.bound, kind="stable")
+        self.main.pool = load(empty, self.encoding.instance, self.root, nodes, order)
+        self.schedule.next_stop = self.schedule.batch
+        self.main.incumbent.found[0] = self.main.reported
+        self.leaf_value = -np.inf
+        self._announce_incumbent()
+        self.set_open()
+
+    @property
+    def left(self) -> OpenNodes:
+        """The nodes that are open now."""
+        with self.team.at_rest() as pools:
+            return gather(pools)
+
+    def hear(self) -> None:
+        """Take over a better structure that somebody else has found."""
+        found = None if self.run.listen is None else self.run.listen()
+        if found is not None and self.run.offer(found):
+            self._announce_incumbent()
+
+
+_KEPT: list[tuple[StructureProblem, PartSearch]] = []
+_LOCK = threading.Lock()
+
+
+def _borrow(problem: StructureProblem) -> PartSearch | None:
+    """The engine of this problem, if it is here and nobody uses it; others are given up."""
+    with _LOCK:
+        kept = [search for known, search in _KEPT if known is problem]
+        _KEPT.clear()
+        return kept[0] if kept else None
+
+
+def _give_back(problem: StructureProblem, search: PartSearch) -> None:
+    with _LOCK:
+        _KEPT[:] = [(problem, search)]
+
+
+def solve_part(
+    problem: StructureProblem,
+    task: Task,
+    listen: Listen | None = None,
+    tell: Tell | None = None,
+) -> Answer:
+    """Work on a part for some seconds, or until nothing of it is left; ``tell`` hears of better
+    structures at once.
+    """
+    solver = BranchBoundSolver(rows=task.rows)  # type: ignore[arg-type]
+    solver.prepare()
+    limits = Limits(task.seconds, None, task.gap, task.memory)
+    run = Run(problem, limits, seed=task.seed, listen=listen)
+    run.start_clock()
+    run.offer(task.selection)
+    run.improve_bound(initial_bound(problem))
+    left: OpenNodes | None = None
+    nodes = 0
+    try:
+        search = _borrow(problem) or PartSearch(run, solver)
+        given = parse(dict(task.arrays), search.encoding.instance)
+        search.take(run, given)
+        _search(run, search, tell)
+        left, nodes = search.left, search.team.nodes
+        _give_back(problem, search)
+    except Stopped:  # the time was too short to begin
+        pass
+    arrays = dict(task.arrays) if left is None else left.arrays
+    assert run.selection is not None  # the one of the task, at the least
+    return Answer(arrays, run.selection, run.objective, nodes)
+
+
+def _search(run: Run, search: PartSearch, tell: Tell | None) -> None:
+    """Portions of work until the time is over or nothing is left."""
+    ended: Status | None = None
+    with run.deadline.ringing(search.interrupt):
+        while ended is None:
+            improved = search.report()
+            if improved and tell is not None and run.selection is not None:
+                tell(run.selection)
+            search.hear()
+            if run.is_closed or run.limit is not None:
+                break
+            search.improve(improved)
+            ended = search.advance()
+    search.report()

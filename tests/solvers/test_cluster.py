@@ -1,0 +1,275 @@
+"""One search over many processes: same optimum, bounds that hold, nothing lost with a worker."""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from marginbn import (
+    EncodedData,
+    InputError,
+    MaxMarginBNClassifier,
+    MaxMarginBNClassifierCV,
+    StructureProblem,
+    Variable,
+    enumerate_candidates,
+    margin_problem,
+    solve_structure,
+)
+from marginbn.solvers import cluster
+from marginbn.solvers.branch_bound import BranchBoundSolver
+from marginbn.solvers.branch_bound.saved_tree import OpenNodes, join
+from marginbn.solvers.result import Status
+from marginbn.solvers.run import Limits, Run
+from marginbn.solvers.subtree import Task, solve_part
+from marginbn.solvers.tree_search import begin
+
+distributed = pytest.importorskip("distributed")
+
+
+def problem_of(n_features: int = 9, seed: int = 1) -> StructureProblem:
+    """Noise, so that there is a tree."""
+    rng = np.random.default_rng(seed)
+    arities = [3, *[2] * n_features]
+    codes = np.column_stack([rng.integers(0, a, 70) for a in arities])
+    names = [Variable(f"v{i}", ("a", "b", "c")[:a]) for i, a in enumerate(arities)]
+    data = EncodedData(codes, np.ones(70), tuple(names))
+    return margin_problem(data, enumerate_candidates(n_features + 1, 2), gamma=1.0)
+
+
+@pytest.fixture(scope="module")
+def problem() -> StructureProblem:
+    return problem_of()
+
+
+@pytest.fixture(scope="module")
+def optimum(problem: StructureProblem) -> float:
+    return solve_structure(problem).objective
+
+
+@pytest.fixture(scope="module")
+def open_nodes(problem: StructureProblem) -> OpenNodes:
+    """The tree after a few nodes."""
+    run = Run(problem, Limits(nodes=12))
+    begin(run)
+    BranchBoundSolver().run(run)
+    return OpenNodes(**run.snapshot().arrays)  # type: ignore[arg-type]
+
+
+@pytest.fixture(scope="module")
+def client() -> Iterator[Any]:
+    """Two workers as threads of this process: quick to start."""
+    settings = {"processes": False, "threads_per_worker": 1, "dashboard_address": ":0"}
+    with (
+        distributed.LocalCluster(n_workers=2, **settings) as made,
+        distributed.Client(made, set_as_default=False) as client,
+    ):
+        yield client
+
+
+# ---------------------------------------------------------------------- parts
+
+
+def test_parts_are_the_whole(open_nodes: OpenNodes) -> None:
+    """Every node with its own bound, box and starting points, wherever it goes."""
+    count = len(open_nodes.bound)
+    assert count > 6
+    parts = [open_nodes.some(np.arange(k, count, 3)) for k in range(3)]
+    again = join(parts)
+    order = np.concatenate([np.arange(k, count, 3) for k in range(3)])
+    np.testing.assert_array_equal(again.words, open_nodes.words[order])
+    np.testing.assert_array_equal(again.bound, open_nodes.bound[order])
+    assert again.floor == open_nodes.floor
+    for new, old in enumerate(order):
+        a, b = int(again.family[new]), int(open_nodes.family[old])
+        first, last = again.starts[a : a + 2]
+        begin_, end = open_nodes.starts[b : b + 2]
+        np.testing.assert_array_equal(again.vertices[first:last], open_nodes.vertices[begin_:end])
+        assert again.smoothing[a] == open_nodes.smoothing[b]
+
+
+def test_parts_by_hand_find_the_optimum(
+    problem: StructureProblem, optimum: float, open_nodes: OpenNodes
+) -> None:
+    """Three parts one after the other; at every moment all bounds together hold."""
+    start = solve_structure(problem, node_limit=1).selection
+    count = len(open_nodes.bound)
+    waiting = cluster.Waiting()
+    for k in range(3):
+        waiting.put(open_nodes.some(np.arange(k, count, 3)))
+    best, turns = start, 0
+    while waiting.count and turns < 200:
+        part = waiting.take(3)
+        assert part is not None
+        given = max(waiting.bound, float(part.bound.max()))
+        assert max(given, problem.evaluate(best)) >= optimum - 1e-9
+        answer = solve_part(problem, Task(part.arrays, best, 0.2, 1e-6, seed=turns))
+        assert answer.objective >= problem.evaluate(best)
+        best, turns = answer.selection, turns + 1
+        waiting.put(OpenNodes(**answer.arrays))  # type: ignore[arg-type]
+        if waiting.bound <= problem.evaluate(best) * (1 + 1e-6):
+            break
+    assert problem.evaluate(best) == pytest.approx(optimum, rel=1e-6)
+    assert optimum - 1e-9 <= max(waiting.bound, problem.evaluate(best))
+
+
+def test_too_little_time_gives_the_part_back(
+    problem: StructureProblem, open_nodes: OpenNodes
+) -> None:
+    """Nothing is lost, nothing is claimed."""
+    start = solve_structure(problem, node_limit=1).selection
+    answer = solve_part(problem_of(), Task(open_nodes.arrays, start, 1e-9, 1e-6))
+    assert len(answer.arrays["bound"]) == len(open_nodes.bound)
+    assert answer.nodes == 0
+
+
+def test_structures_from_outside_are_heard(
+    problem: StructureProblem, optimum: float, open_nodes: OpenNodes
+) -> None:
+    """A worker prunes with what another has found."""
+    best = solve_structure(problem).selection
+    start = solve_structure(problem, node_limit=1).selection
+    task = Task(open_nodes.arrays, start, 5.0, 1e-6)
+    answer = solve_part(problem, task, lambda: best)
+    assert answer.objective == pytest.approx(optimum, rel=1e-12)
+    told: list[float] = []
+    poor = solve_part(problem, task, None, lambda found: told.append(problem.evaluate(found)))
+    assert told == sorted(told)
+    assert (poor.objective > problem.evaluate(start)) == bool(told)
+
+
+# ---------------------------------------------------------------------- the cluster
+
+
+def test_two_workers_find_the_optimum(
+    problem: StructureProblem, optimum: float, client: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(cluster, "RAMP_UP", 4)
+    monkeypatch.setattr(cluster, "FIRST_TURN", 0.1)
+    result = solve_structure(problem, dask=client)
+    assert result.status is Status.OPTIMAL
+    assert result.objective == pytest.approx(optimum, rel=1e-6)
+    assert result.bound >= optimum - 1e-9
+    assert result.nodes > 8
+
+
+def test_a_stopped_search_goes_on_without_a_cluster(
+    problem: StructureProblem,
+    optimum: float,
+    client: Any,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The checkpoint of the whole is an ordinary one."""
+    monkeypatch.setattr(cluster, "RAMP_UP", 4)
+    monkeypatch.setattr(cluster, "FIRST_TURN", 0.05)
+    path = tmp_path / "tree"
+    first = solve_structure(problem, dask=client, node_limit=20, checkpoint=path)
+    assert first.bound >= optimum - 1e-9
+    alone = solve_structure(problem, checkpoint=path)
+    assert alone.objective == pytest.approx(optimum, rel=1e-6)
+    assert alone.nodes >= first.nodes
+    again = solve_structure(problem, dask=client, checkpoint=path)
+    assert again.status is Status.OPTIMAL
+
+
+class Lost:
+    """A part whose worker is gone."""
+
+    status = "cancelled"
+
+
+class Broken:
+    """A part in which something went wrong."""
+
+    status = "error"
+
+    def exception(self) -> Exception:
+        return ZeroDivisionError("in the worker")
+
+
+def test_a_lost_part_waits_again(problem: StructureProblem, open_nodes: OpenNodes) -> None:
+    """Its bounds never stop to count; what went wrong inside a part is raised."""
+    run = Run(problem)
+    begin(run)
+    coordinator = cluster.Coordinator(run, BranchBoundSolver(), None)
+    coordinator.waiting.put(open_nodes)
+    before, count = coordinator.bound, coordinator.waiting.count
+    part = coordinator.waiting.take(1)
+    assert part is not None
+    coordinator.out[Lost] = part
+    assert coordinator.bound == before
+    assert len(coordinator.snapshot().arrays["bound"]) == count
+    coordinator._lose(Lost(), coordinator.out.pop(Lost))
+    assert (coordinator.bound, coordinator.waiting.count) == (before, count)
+    with pytest.raises(ZeroDivisionError):
+        coordinator._lose(Broken(), part)
+
+
+def test_what_is_wrong_is_told(
+    problem: StructureProblem, client: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(cluster, "PATIENCE", 0.2)
+    with pytest.raises(InputError, match="dask must be an address"):
+        solve_structure(problem, dask=7)
+    with pytest.raises(InputError, match="'branch_bound'"):
+        solve_structure(problem, "highs", dask=client)
+    with pytest.raises(InputError, match="certificate must be None"):
+        solve_structure(problem, dask=client, certificate="x")
+    with pytest.raises(InputError, match="no scheduler answers"):
+        solve_structure(problem, dask="tcp://127.0.0.1:9")
+
+
+def test_classifiers_search_on_a_cluster(client: Any) -> None:
+    data = problem_of().margins.data  # type: ignore[union-attr]
+    X, y = data.codes[:, 1:], data.codes[:, 0]
+    settings = {"gap_tolerance": 1e-6, "column_kinds": "categorical"}
+    found = MaxMarginBNClassifier(dask=client, **settings).fit(X, y)
+    usual = MaxMarginBNClassifier(**settings).fit(X, y)
+    assert found.objective_ == pytest.approx(usual.objective_, rel=1e-6)
+
+
+def test_validation_on_a_cluster(client: Any) -> None:
+    """Scores are those of this process: what ends the searches is their work."""
+    data = problem_of(6).margins.data  # type: ignore[union-attr]
+    X, y = data.codes[:, 1:], data.codes[:, 0]
+    settings: dict[str, Any] = {
+        "gammas": (0.5, 1.0),
+        "max_parents": (1, 2),
+        "cv": 2,
+        "total_time_limit": None,
+        "column_kinds": "categorical",
+    }
+    found = MaxMarginBNClassifierCV(dask=client, **settings).fit(X, y)
+    usual = MaxMarginBNClassifierCV(**settings).fit(X, y)
+    for name, values in usual.cv_results_.items():
+        np.testing.assert_array_equal(found.cv_results_[name], values, err_msg=name)
+
+
+@pytest.mark.slow
+def test_a_killed_worker_loses_nothing() -> None:
+    """Processes on this machine, one of which is killed in the middle."""
+    problem = problem_of(14, seed=3)
+    optimum = solve_structure(problem).objective
+    with (
+        distributed.LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=":0") as made,
+        distributed.Client(made, set_as_default=False) as client,
+    ):
+        pids = client.run(os.getpid)
+
+        def kill() -> None:
+            time.sleep(3.0)
+            os.kill(next(iter(pids.values())), signal.SIGKILL)
+
+        threading.Thread(target=kill, daemon=True).start()
+        result = solve_structure(problem, dask=client)
+    assert result.status is Status.OPTIMAL
+    assert result.objective == pytest.approx(optimum, rel=1e-6)
