@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
+from branch_bound_cases import random_problem
 from certificates import certified, rebuild, structures, verify_certificate
 from data_folder import data_folder
 from marginbn import (
@@ -47,7 +48,7 @@ from marginbn.proof.record import (
 )
 from marginbn.solvers import TracePoint, solve_structure
 from marginbn.solvers.branch_bound.kernels.records import Box
-from marginbn.solvers.branch_bound.kernels.sides import contains
+from marginbn.solvers.branch_bound.kernels.repair import contains
 from marginbn.solvers.result import Status
 from marginbn.solvers.run import Stopped
 from marginbn.solvers.tree_search import initial_bound
@@ -112,6 +113,26 @@ def test_random_problems_are_certified(seed: int, tmp_path: Path) -> None:
         optimum = brute_optimum(rebuild(certificate)[0])
         assert certificate.objective <= optimum <= certificate.bound
         assert brute_optimum(problem) == pytest.approx(optimum, rel=1e-9, abs=1e-9)
+
+
+@pytest.mark.parametrize("seed", [0, 3, 7])
+def test_rows_that_occur_twice_are_certified(seed: int, tmp_path: Path) -> None:
+    """A problem made by hand, with equal rows as samples of their own and in any order."""
+    problem = random_problem(np.random.default_rng(seed), 3)
+    assert problem.margins is not None
+    data = problem.margins.data
+    assert not np.array_equal(data.merged().codes, data.codes)
+    certificate = certified(problem, tmp_path)
+    verdict = verify_certificate(certificate)
+    assert verdict, verdict.reason
+    assert certificate.objective <= brute_optimum(problem) <= certificate.bound
+
+
+def test_other_weights_than_those_of_the_data_are_refused(tmp_path: Path) -> None:
+    """The certificate could not say what was maximised."""
+    problem = random_problem(np.random.default_rng(0), 2)
+    with pytest.raises(InputError, match="weights of the data"):
+        certified(replace(problem, weights=2.0 * problem.sample_weights), tmp_path)
 
 
 def test_what_varies_is_not_called_constant(tmp_path: Path) -> None:

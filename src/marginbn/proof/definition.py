@@ -19,6 +19,7 @@ from marginbn.problem.candidates import (
     count_candidates,
     enumerate_candidates,
 )
+from marginbn.problem.margins import MarginRows
 from marginbn.problem.problem import StructureProblem, drop_dominated
 from marginbn.problem.residuals import ResidualScore, residual_gain
 from marginbn.problem.scores import SCORES
@@ -41,6 +42,10 @@ def data_behind(problem: StructureProblem) -> EncodedData:
             raise InputError("a certificate needs a margin problem without additional scores")
         if problem.margins.source is not None:
             raise InputError("a certificate needs margin rows with tables of their own")
+        if not np.array_equal(problem.sample_weights, problem.margins.data.weights):
+            raise InputError(
+                "a certificate needs the weights of the data: make the problem with margin_problem"
+            )
         return problem.margins.data
     if problem.origin is None:
         raise InputError(
@@ -134,6 +139,18 @@ def _proper_subsets(parents: tuple[int, ...]) -> Iterator[tuple[int, ...]]:
     return (s for size in range(len(parents)) for s in combinations(parents, size))
 
 
+def _over_merged_rows(problem: StructureProblem, data: EncodedData) -> StructureProblem:
+    """The same problem, with a sample for each row of the merged data, in the same order: that is
+    what dual weights refer to.
+    """
+    merged = data.merged()
+    if problem.margins is None or np.array_equal(merged.codes, data.codes):
+        return problem
+    margins = problem.margins
+    rows = MarginRows(merged, problem.candidates, margins.kind, margins.smoothing)
+    return replace(problem, margins=rows, weights=merged.weights)
+
+
 @dataclass(frozen=True, eq=False)
 class Definition:
     """Everything of a certificate that is known before the search."""
@@ -146,9 +163,14 @@ class Definition:
 
     @classmethod
     def of(cls, problem: StructureProblem) -> Definition:
-        """The definition of a problem; refused where data or score are not known."""
+        """The definition of a problem; refused where data or score are not known.
+
+        Its problem has the samples of the certificate: equal rows merged.
+        """
         score = None if problem.origin is None else problem.origin[1]
-        data = define_data(data_behind(problem), score)
+        behind = data_behind(problem)
+        problem = _over_merged_rows(problem, behind)
+        data = define_data(behind, score)
         candidates, numbers = define_candidates(problem)
         definition = cls(problem, data, define_score(problem), candidates, numbers)
         return definition if definition.is_forest else definition._without_dominated()

@@ -183,7 +183,7 @@ def solve_with_certificate(solver: Solver, run: Run, path: PathLike) -> SolveRes
         rest = replace(limits, time=max(clock.remaining(), SHORTEST_PROOF))
     callback = _continued(run.callback, found)
     with interpreting(in_python):
-        proving = Run(run.problem, rest, seed=run.seed, callback=callback)
+        proving = Run(definition.problem, rest, seed=run.seed, callback=callback)
         rows = solver.rows if isinstance(solver, BranchBoundSolver) else "auto"
         return certify(definition, found, path, proving, rows)
 
@@ -215,9 +215,10 @@ def _prove_tiny() -> None:
     names = ("class", "a", "b", "c", "d", "e")
     variables = tuple(Variable(name, ("0", "1")) for name in names)
     problem = margin_problem(EncodedData(codes, np.ones(24), variables), enumerate_candidates(6, 2))
-    run = Run(problem, Limits(nodes=12))
+    definition = Definition.of(problem)
+    run = Run(definition.problem, Limits(nodes=12))
     begin(run)
-    CertifyingSolver(Definition.of(problem)).run(run)
+    CertifyingSolver(definition).run(run)
 
 
 def certify(

@@ -12,7 +12,7 @@ import pytest
 from marginbn.solvers.branch_bound.kernels.box import fix_box, propagate
 from marginbn.solvers.branch_bound.kernels.oracle import maximise
 from marginbn.solvers.branch_bound.kernels.records import Box, Instance, new_box, new_oracle
-from marginbn.solvers.branch_bound.kernels.sides import contains
+from marginbn.solvers.branch_bound.kernels.repair import contains, move_into
 from marginbn.solvers.branch_bound.kernels.split import (
     EDGE,
     MEMBER,
@@ -280,3 +280,41 @@ def test_many_boxes() -> None:
         check_propagation(random_case(seed, largest=5))
         check_oracle(random_case(seed, largest=5))
         check_fixing(random_case(seed, largest=5), rng)
+
+
+def shares(case: Case, structures: np.ndarray) -> np.ndarray:
+    """eta of the mean of some structures."""
+    n, eta = case.inst.n_features, np.zeros(case.inst.linear.size)
+    for z in structures:
+        for i in range(n + 1):
+            eta[i * (n + 2) + z[i]] += 1.0 / len(structures)
+    return eta
+
+
+def test_vertices_are_moved_into_the_box() -> None:
+    """What is moved arrives in the box, as a structure; most of what is outside can be moved, and
+    a slot that the box allows stays unless an edge, a class set or relevance asks for another.
+    """
+    tried = saved = 0
+    for seed in range(300):
+        case, rng = random_case(seed), np.random.default_rng(seed)
+        if not propagate(case.inst, case.box) or not case.structures:
+            continue
+        n, inside = case.inst.n_features, set(case.structures)
+        everything = all_structures(n)
+        mixed = everything[rng.integers(0, len(everything), 6)]
+        is_plain = not case.box.edges.any() and not case.box.relevant.any()
+        for z in mixed:
+            vertex = z.copy()
+            moved = move_into(case.inst, case.box, shares(case, mixed), vertex, np.full(1, 7))
+            if tuple(z.tolist()) in inside:
+                assert moved
+                assert vertex.tolist() == z.tolist()
+                continue
+            tried, saved = tried + 1, saved + moved
+            if moved:
+                assert tuple(vertex.tolist()) in inside
+            if moved and is_plain and case.box.classes[z[n]]:
+                kept = case.box.allowed[np.arange(n), z[:n]]
+                assert (vertex[:n] == z[:n])[kept].all()
+    assert saved > 0.6 * tried > 100

@@ -39,7 +39,7 @@ from marginbn.solvers.branch_bound.kernels.records import (
     new_box,
     new_oracle,
 )
-from marginbn.solvers.branch_bound.kernels.sides import contains
+from marginbn.solvers.branch_bound.kernels.repair import contains
 from marginbn.solvers.branch_bound.kernels.split import apply_split, choose_split
 from marginbn.solvers.branch_bound.rows import Reduction, with_all_rows
 from marginbn.solvers.branch_bound.schedule import settings_for

@@ -24,7 +24,7 @@ from marginbn.solvers.branch_bound.rows import with_all_rows
 # kernels have no wrapper for Python; these have
 @njit
 def smooth_weights(t, gamma, mu, p):  # type: ignore[no-untyped-def]
-    duals.smooth_weights(t, gamma, mu, p)
+    duals.smooth_weights(t, 0, t.size, gamma, mu, p)
 
 
 @njit

@@ -47,6 +47,7 @@ from marginbn.solvers.branch_bound.kernels.records import (
     next_random,
     set_class,
 )
+from marginbn.solvers.branch_bound.kernels.repair import is_below
 from marginbn.solvers.compile import entry, kernel
 
 TOLERANCE = 3e-3
@@ -392,17 +393,6 @@ def _linear(inst: Instance, vertex: IntArray) -> float:
     for i in range(n + 1):
         total += inst.linear[column_of(inst, i, vertex[i])]
     return total
-
-
-@kernel
-def is_below(vertex: IntArray, j: int, i: int) -> bool:
-    """Whether j is i or a descendant of i."""
-    n = vertex.size - 1
-    while j < n:
-        if j == i:
-            return True
-        j = vertex[j]
-    return False
 
 
 @kernel

@@ -60,22 +60,27 @@ def single_weight(t: float, gamma: float, mu: float) -> float:
 
 
 @kernel
-def smooth_weights(t: FloatArray, gamma: float, mu: float, p: FloatArray) -> None:
-    """Fill p with the weights of the rivals, which sum to at most 1."""
+def smooth_weights(
+    t: FloatArray, first: int, size: int, gamma: float, mu: float, p: FloatArray
+) -> None:
+    """Fill p[:size] with the weights of the rivals in rows first, first + 1, ..., which sum to at
+    most 1. (Slices would be short, but each of them counts references.)
+    """
     lowest = gamma
-    for c in range(t.size):
-        lowest = min(lowest, t[c])
+    for c in range(size):
+        lowest = min(lowest, t[first + c])
     cap = gamma - lowest
     count, total, last = 0, 0.0, 0
-    for c in range(t.size):
-        p[c] = t[c] - lowest
+    for c in range(size):
+        p[c] = t[first + c] - lowest
         if p[c] < mu:
             count += 1
             total += p[c]
             last = c
     if count == 1:  # one rival alone, by far the most common case
         weight = single_weight(p[last], cap, mu)
-        p[:] = 0.0
+        for c in range(size):
+            p[c] = 0.0
         p[last] = weight
         return
     if cap < mu:
@@ -84,7 +89,7 @@ def smooth_weights(t: FloatArray, gamma: float, mu: float, p: FloatArray) -> Non
     nu = (mu + total) / count
     while True:  # entries at or above nu leave; nu falls until nothing changes
         count_new, total = 0, 0.0
-        for c in range(t.size):
+        for c in range(size):
             if p[c] < nu:
                 count_new += 1
                 total += p[c]
@@ -95,20 +100,20 @@ def smooth_weights(t: FloatArray, gamma: float, mu: float, p: FloatArray) -> Non
             break
         count = count_new
         nu = (mu + total) / count
-    _finish(p, nu, mu)
+    _finish(p, size, nu, mu)
 
 
 @kernel
-def _finish(p: FloatArray, nu: float, mu: float) -> None:
+def _finish(p: FloatArray, size: int, nu: float, mu: float) -> None:
     """Turn differences into safe weights."""
     total = 0.0
-    for c in range(p.size):
+    for c in range(size):
         p[c] = max(0.0, (nu - p[c]) / mu)
         total += p[c]
-    slack = ROUNDINGS * (p.size + 2) * EPS
+    slack = ROUNDINGS * (size + 2) * EPS
     if total > 1.0 - slack:
         scale = 1.0 / (total * (1.0 + slack))
-        for c in range(p.size):
+        for c in range(size):
             p[c] *= scale
 
 
@@ -126,7 +131,7 @@ def update_duals(
     sum_m (w_m - sum_c u_mc).
     """
     count, unused = 0, 0.0
-    weights = np.empty(most_rows(inst))
+    p = np.empty(most_rows(inst))
     half = 0.5 / mu
     threshold = inst.gamma + mu
     for m in range(inst.weights.size):
@@ -142,14 +147,12 @@ def update_duals(
                 u[row] = new
             unused += w - u[row]
             continue
-        p = weights[:rivals]
         lowest, move = np.inf, 0.0
         for c in range(rivals):
             lowest = min(lowest, t[row + c])
-        if lowest >= threshold:
-            p[:] = 0.0
-        else:
-            smooth_weights(t[row : row + rivals], inst.gamma, mu, p)
+            p[c] = 0.0
+        if lowest < threshold:
+            smooth_weights(t, row, rivals, inst.gamma, mu, p)
         for c in range(rivals):
             move = max(move, abs(w * p[c] - u[row + c]))
         if move > stale * w or lowest >= threshold:
@@ -350,7 +353,7 @@ def _slope(
             total += inst.weights[m] * d[m] * single_weight(t[m] + s * d[m], inst.gamma, mu)
         return total
     most = most_rows(inst)
-    weights, margins = np.empty(most), np.empty(most)
+    p, moved = np.empty(most), np.empty(most)
     for a in range(count):
         m = listed[a]
         row, rivals = inst.starts[m], inst.starts[m + 1] - inst.starts[m]
@@ -358,10 +361,9 @@ def _slope(
             p1 = single_weight(t[row] + s * d[row], inst.gamma, mu)
             total += inst.weights[m] * d[row] * p1
             continue
-        p, moved = weights[:rivals], margins[:rivals]
         for c in range(rivals):
             moved[c] = t[row + c] + s * d[row + c]
-        smooth_weights(moved, inst.gamma, mu, p)
+        smooth_weights(moved, 0, rivals, inst.gamma, mu, p)
         part = 0.0
         for c in range(rivals):
             part += p[c] * d[row + c]

@@ -126,7 +126,7 @@ def _list_zone(
     count = 0
     half = 0.5 / mu
     lone = math.sqrt(half)
-    weights = np.empty(duals.most_rows(inst))
+    own = np.empty(duals.most_rows(inst))
     threshold = inst.gamma + mu
     for m in range(inst.weights.size):
         w = inst.weights[m]
@@ -144,8 +144,7 @@ def _list_zone(
             p[r] = 0.0
         if lowest >= threshold:
             continue
-        own = weights[: end - row]
-        duals.smooth_weights(t[row:end], inst.gamma, mu, own)
+        duals.smooth_weights(t, row, end - row, inst.gamma, mu, own)
         total, support = 0.0, 0
         for c in range(end - row):
             total += own[c]

@@ -233,12 +233,16 @@ def new_oracle(n: int, n_class_sets: int) -> Oracle:
 
 @kernel
 def copy_array(source: npt.NDArray[Any], target: npt.NDArray[Any]) -> None:
-    """target = source for contiguous arrays of one shape; the checks and messages behind
+    """target = source for arrays of one shape, with one axis or two; the checks and messages behind
     ``target[:] = source`` take longer to compile than most kernels.
     """
-    values, places = source.ravel(), target.ravel()
-    for k in range(places.size):
-        places[k] = values[k]
+    if source.ndim == 1:
+        for k in range(source.size):
+            target[k] = source[k]
+    else:
+        for i in range(source.shape[0]):
+            for j in range(source.shape[1]):
+                target[i, j] = source[i, j]
 
 
 @kernel

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from marginbn.solvers.branch_bound.kernels import records, store
+from marginbn.solvers.branch_bound.kernels import combination, records, store
 from marginbn.solvers.branch_bound.kernels.bound import (
     EMPTY,
     Incumbent,
@@ -21,7 +21,7 @@ from marginbn.solvers.branch_bound.kernels.bound import (
     cutoff_of,
     move_inside,
 )
-from marginbn.solvers.branch_bound.kernels.box import is_member, propagate
+from marginbn.solvers.branch_bound.kernels.box import propagate
 from marginbn.solvers.branch_bound.kernels.combination import Bounding
 from marginbn.solvers.branch_bound.kernels.gains import (
     midpoint,
@@ -38,6 +38,7 @@ from marginbn.solvers.branch_bound.kernels.records import (
     IntArray,
     Oracle,
 )
+from marginbn.solvers.branch_bound.kernels.repair import contains, move_into
 from marginbn.solvers.branch_bound.kernels.split import Ranking, apply_split
 from marginbn.solvers.branch_bound.kernels.store import Pool
 from marginbn.solvers.compile import kernel, shared
@@ -50,6 +51,10 @@ TRIAL_ACCURACY = 0.02
 
 ENDED = 4.0
 """A side that is pruned makes an object worth so many times the product of its gains."""
+
+
+FIRST_SEED = 88172645463325253
+"""Of the numbers that one call draws."""
 
 
 class Workspace(NamedTuple):
@@ -86,49 +91,67 @@ def load_vertices(
     oracle: Oracle,
     b: Bounding,
 ) -> bool:
-    """Active vertices of a family that lie in a box, or one that they lead to; False if the box is
-    empty.
+    """Active vertices of a family, moved into a box where they are outside (``repair.py``), or one
+    that they lead to; False if the box is empty.
 
     A vertex outside the box would leave bounds valid but make ``f(eta)`` no longer a lower bound of
     the relaxation.
     """
     largest = settings.smoothing_start * inst.gamma
     b.state.smoothing = min(largest, settings.smoothing_reset * pool.smoothing[family])
-    count, total = 0, 0.0
-    for k in range(pool.n_vertices[family]):
-        store.recall_vertex(pool.vertices[family, k], b.vertices[count])
-        if contains(inst, box, b.vertices[count]):
-            b.share[count] = pool.share[family, k]
-            total += b.share[count]
-            count += 1
-    if count == 0:
-        count = pool.n_vertices[family]
-        for k in range(count):
-            store.recall_vertex(pool.vertices[family, k], b.vertices[k])
-            b.share[k] = pool.share[family, k]
-        b.state.n_active = count
-        return move_inside(inst, box, oracle, b)
+    _recall_family(pool, family, b)
+    count = b.state.n_active
+    is_inside, lost = np.empty(count, dtype=np.bool_), 0
     for k in range(count):
+        is_inside[k] = contains(inst, box, b.vertices[k])
+        lost += not is_inside[k]
+    if lost == 0:
+        return True
+    eta = combination.point_of(inst, b)
+    seed = np.full(1, FIRST_SEED)
+    kept, total = 0, 0.0
+    for k in range(count):
+        if is_inside[k] or move_into(inst, box, eta, b.vertices[k], seed):
+            total += b.share[k]
+            kept = _keep_vertex(b, k, kept)
+    if kept == 0:
+        _recall_family(pool, family, b)
+        return move_inside(inst, box, oracle, b)
+    for k in range(kept):
         b.share[k] /= total
-    b.state.n_active = count
+    b.state.n_active = kept
     return True
 
 
 @kernel
-def contains(inst: Instance, box: Box, vertex: IntArray) -> bool:
-    """Whether a feasible structure belongs to the box."""
-    n = inst.n_features
-    if not box.classes[vertex[n]]:
-        return False
-    for i in range(n):
-        if not box.allowed[i, vertex[i]]:
-            return False
-        if box.relevant[i] and vertex[i] == n + 1 and not is_member(inst, i, vertex[n]):
-            return False
-        for j in range(i):
-            if box.edges[i, j] and vertex[i] != j and vertex[j] != i:
-                return False
-    return True
+def _recall_family(pool: Pool, family: int, b: Bounding) -> None:
+    """The vertices of a family and their weights, as they are."""
+    count, total = pool.n_vertices[family], 0.0
+    for k in range(count):
+        store.recall_vertex(pool.vertices[family, k], b.vertices[k])
+        b.share[k] = pool.share[family, k]
+        total += b.share[k]
+    for k in range(count):
+        b.share[k] /= total
+    b.state.n_active = count
+
+
+@kernel
+def _keep_vertex(b: Bounding, k: int, kept: int) -> int:
+    """Move vertex k to the end of those kept so far, or its weight to an equal one; returns how
+    many there are.
+    """
+    vertex = b.vertices[k]
+    for a in range(kept):
+        same, i = b.vertices[a], 0
+        while i < vertex.size and same[i] == vertex[i]:
+            i += 1
+        if i == vertex.size:
+            b.share[a] += b.share[k]
+            return kept
+    b.share[kept] = b.share[k]
+    records.copy_array(vertex, b.vertices[kept])
+    return kept + 1
 
 
 @kernel
