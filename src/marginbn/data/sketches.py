@@ -181,7 +181,7 @@ class ClassCounts:
         names = np.array(list(other._numbers))
         numbers = self.add(np.repeat(names, other._counts), target)
         ends = np.cumsum(other._counts)
-        return numbers[ends - 1]
+        return np.asarray(numbers[ends - 1])
 
     @property
     def labels(self) -> NDArray[Any]:
