@@ -14,7 +14,7 @@ import os
 import shutil
 import tempfile
 import weakref
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
@@ -57,6 +57,17 @@ class Stream:
     def __iter__(self) -> Iterator[Any]:
         return self.pieces()
 
+    def without(self, names: Iterable[str]) -> Stream:
+        """The table without some of its columns."""
+        left_out = [*names]
+        absent = [name for name in left_out if name not in self.names]
+        if absent:
+            raise InputError(f"{self.origin} has no column {absent[0]!r} to leave out")
+        kept = [name for name in self.names if name not in left_out]
+        return Stream(
+            tuple(kept), lambda: (piece.select(kept) for piece in self.pieces()), self.origin
+        )
+
     def each(self, work: Work) -> Iterator[Any]:
         """The answer of a function to every piece, given where the piece is; the function and its
         answers must be fit for another process.
@@ -74,6 +85,8 @@ def as_stream(X: Any) -> Stream | None:
     InputError
         If there is no such file, or it is no Parquet.
     """
+    if isinstance(X, Stream):
+        return X
     if isinstance(X, (str, os.PathLike)):
         return _from_path(Path(X))
     library = type(X).__module__.partition(".")[0].lstrip("_")
