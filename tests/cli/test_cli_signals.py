@@ -88,7 +88,7 @@ def test_a_swallowed_interrupt_ends_a_program_without_a_result() -> None:
     assert (done.returncode, done.stdout, done.stderr) == (143, "", LINES["SIGTERM"])
 
 
-@pytest.mark.parametrize(("name", "parents"), [("SIGINT", 2), ("SIGTERM", 2), ("SIGINT", 3)])
+@pytest.mark.parametrize(("name", "parents"), [("SIGINT", 2), ("SIGTERM", 3)])
 def test_signals_while_compiling(name: str, parents: int, tmp_path: Path) -> None:
     """With an empty cache of machine code; what is half done is not called ready."""
     environment = {**os.environ, "MARGINBN_CACHE": str(tmp_path)}
@@ -103,7 +103,7 @@ def test_signals_while_compiling(name: str, parents: int, tmp_path: Path) -> Non
     assert not list(tmp_path.rglob("ready"))
 
 
-@pytest.mark.parametrize(("name", "jobs"), [("SIGINT", 2), ("SIGTERM", 1), ("SIGTERM", 2)])
+@pytest.mark.parametrize(("name", "jobs"), [("SIGINT", 2), ("SIGTERM", 1)])
 def test_signals_during_a_search_lose_nothing(name: str, jobs: int) -> None:
     """Model, checkpoint, certificate and summary are there; no process or file is left over."""
     trial = attempt(name, Cell("fit", "warm", jobs, 1, 0.0), 0.0, after_report=True)

@@ -132,7 +132,7 @@ def test_prices_prove_the_value(seed: int) -> None:
 @pytest.mark.parametrize("seed", range(150))
 def test_kernel_equals_plain_version(seed: int) -> None:
     """The compiled arborescence has the same value, valid parents and prices that prove it."""
-    from marginbn.solvers.branch_bound.kernels.edmonds import arborescence
+    from marginbn.solvers.branch_bound.kernels.edmonds import arborescence, prices_between
     from marginbn.solvers.branch_bound.kernels.records import new_tree
 
     rng = np.random.default_rng(seed)
@@ -151,6 +151,25 @@ def test_kernel_equals_plain_version(seed: int) -> None:
     assert reaches_root(parent)
     assert sum(weights[i, parent[i]] for i in range(n)) == pytest.approx(expected)
     assert tree.price[: tree.size[0]].sum() == pytest.approx(expected)
+    around = [containing(tree.above, x) for x in range(n)]
+    between = np.empty(n + 1)
+    for x in range(n):
+        prices_between(x, n, tree, between)
+        for y in range(n + 1):
+            outside = around[y] if y < n else []
+            price = sum(tree.price[z] for z in around[x] if z not in outside)
+            assert between[y] == pytest.approx(price)
+            if y != x:
+                assert weights[x, y] <= between[y] + 1e-9
+
+
+def containing(above: np.ndarray, x: int) -> list[int]:
+    """A node and all contracted nodes that it lies in."""
+    found = []
+    while x >= 0:
+        found.append(int(x))
+        x = above[x]
+    return found
 
 
 @pytest.mark.parametrize(

@@ -26,10 +26,10 @@ from marginbn import (
 )
 from marginbn.solvers import cluster
 from marginbn.solvers.branch_bound import BranchBoundSolver
-from marginbn.solvers.branch_bound.part import Task, solve_part
 from marginbn.solvers.branch_bound.saved_tree import OpenNodes, join
 from marginbn.solvers.result import Status
 from marginbn.solvers.run import Limits, Run
+from marginbn.solvers.subtree import Task, solve_part
 from marginbn.solvers.tree_search import begin
 
 distributed = pytest.importorskip("distributed")

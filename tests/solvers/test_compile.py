@@ -8,8 +8,11 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from typing import NamedTuple
 
+import numpy as np
 import pytest
+from numba.core.runtime import _nrt_python, rtsys
 
 from marginbn.solvers import compile as compiling
 from marginbn.solvers.compile import AVAILABLE
@@ -159,6 +162,55 @@ def test_a_kernel_is_compiled_for_types_not_for_values() -> None:
 
     assert tower(3) == 8 + 27 + 9
     assert len(power.overloads) == 1  # type: ignore[attr-defined]
+
+
+class Pair(NamedTuple):
+    """Two arrays, as kernels hand them around."""
+
+    x: np.ndarray
+    y: np.ndarray
+
+
+@with_drafts
+def test_arrays_of_arguments_are_borrowed() -> None:
+    """No kernel counts the references of what it is given; what it returns or makes is counted as
+    ever, also where a parameter is assigned to.
+    """
+
+    @compiling.kernel
+    def larger(pair: Pair) -> np.ndarray:
+        if pair.x[0] > pair.y[0]:
+            return pair.x
+        return pair.y
+
+    @compiling.kernel
+    def shifted(x: np.ndarray, n: int) -> np.ndarray:
+        for _ in range(n):
+            x = x + 1.0
+        return x
+
+    @compiling.entry
+    def mixed(pair: Pair, n: int) -> Pair:
+        kept = Pair(larger(pair), shifted(pair.x, n))
+        return Pair(kept.x, shifted(kept.y, 1))
+
+    pair = Pair(np.array([5.0, 1.0]), np.array([2.0, 7.0]))
+    before = [sys.getrefcount(part) for part in pair]
+    mixed(pair, 1)
+    _nrt_python.memsys_enable_stats()
+    allocated = rtsys.get_allocation_stats()
+    for n in range(4):
+        result = mixed(pair, n)
+        assert result.x.tolist() == [5.0, 1.0]
+        assert result.y.tolist() == [6.0 + n, 2.0 + n]
+        assert mixed(Pair(result.y, result.x), n).x.tolist() == result.y.tolist()
+    del result
+    assert [sys.getrefcount(part) for part in pair] == before
+    after = rtsys.get_allocation_stats()
+    _nrt_python.memsys_disable_stats()
+    assert after.alloc - allocated.alloc == after.free - allocated.free > 0
+    texts = larger.inspect_llvm(larger.signatures[0])  # type: ignore[attr-defined]
+    assert texts.count("call void @NRT_decref") == 0
 
 
 def test_a_shared_kernel_is_plain_for_python() -> None:

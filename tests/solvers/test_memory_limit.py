@@ -27,6 +27,8 @@ from marginbn.solvers.branch_bound.kernels.store import new_pool
 from marginbn.solvers.branch_cut import BranchCutSolver
 from marginbn.solvers.branch_cut.tree import Tree
 from marginbn.solvers.checkpoint import Checkpoint
+from marginbn.solvers.dynamic import layer_search
+from marginbn.solvers.dynamic.layer_search import LayerSearch
 from marginbn.solvers.memory import (
     KEPT_VERTICES,
     BranchBoundShape,
@@ -38,7 +40,8 @@ from marginbn.solvers.memory import (
     estimate_needs,
     parse_memory,
 )
-from marginbn.solvers.result import Status
+from marginbn.solvers.orders.ascent import Ascent, dual_ascent
+from marginbn.solvers.result import Status, TracePoint
 from marginbn.solvers.run import Limits, Run
 from marginbn.solvers.solve import choose_solver, get_solver, solve_with, solver_names
 from problems import random_table, small_linear_problem, small_margin_problem
@@ -240,7 +243,7 @@ def test_what_cannot_fit_is_told_before_the_start(
     """Need, limit and remedies are named; the solver is never called."""
     if name == "scip":
         pytest.importorskip("pyscipopt")
-    problem = small_linear_problem(0) if name == "dp" else small_margin_problem(0)
+    problem = small_linear_problem(0) if name in ("dp", "depth_first") else small_margin_problem(0)
     chosen = choose_solver(problem, name)
     monkeypatch.setattr(type(chosen), "run", None)
     with pytest.raises(
@@ -291,6 +294,31 @@ def test_dynamic_programming_starts_where_its_lists_fit() -> None:
     assert result.status in (Status.OPTIMAL, Status.MEMORY_LIMIT)
     assert result.objective <= expected + 1e-6 * abs(expected)
     assert result.bound >= expected - 1e-6 * abs(expected)
+
+
+def test_another_solver_goes_on_where_dynamic_programming_is_full(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Incumbent and bound are taken over; a solver that was named stops where it is."""
+    monkeypatch.setattr(layer_search, "ROOM", 8)
+    monkeypatch.setattr(layer_search, "TABLE_BYTES", 10**9)
+    problem = small_linear_problem(0, n_features=6)
+    monkeypatch.setattr(layer_search, "SMALL", 2)
+    monkeypatch.setattr(layer_search.LayerSearch, "_bound", _nothing_known)
+    expected = solve_structure(problem, "branch_cut").objective
+    alone = solve_structure(problem, "dp", memory_limit="1 GB")
+    assert alone.status is Status.MEMORY_LIMIT
+    points: list[TracePoint] = []
+    result = solve_structure(problem, memory_limit="1 GB", callback=points.append)
+    assert result.solver == "branch_cut"
+    assert result.status is Status.OPTIMAL
+    assert result.objective == pytest.approx(expected, rel=1e-6)
+    assert [p.objective for p in points] == sorted(p.objective for p in points)
+
+
+def _nothing_known(search: LayerSearch) -> Ascent:
+    """The poorest bound, so that there are many sets."""
+    return dual_ascent(search._parents, passes=0)
 
 
 # ---------------------------------------------------------------------- and kept

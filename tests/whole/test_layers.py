@@ -23,7 +23,7 @@ NAMERS = {"marginbn", "marginbn.solvers.solve"}
 """Modules that name others in strings, to import them later: the public names, the registry."""
 
 MOST_ON_TOP = 6
-MOST_FILES = 260
+MOST_FILES = 265
 MOST_IMPORTS = 0.06
 """Bounds on the size of the house: files on the top level, files in all, share of import lines."""
 

@@ -88,21 +88,30 @@ checkpoint, certificate
         The structure with its parameters.
     structure_ : Structure
         Parents of every variable, in the order of the columns that are used.
-    objective_, bound_, gap_ : float
-        Score of the structure, proven upper bound on the score of any allowed structure, and the
-        relative gap between the two.
+    objective_ : float
+        Score of the structure.
+    bound_ : float
+        Proven upper bound on the score of any allowed structure.
+    gap_ : float
+        Relative gap between the two.
     status_ : str
         How the search ended; ``"optimal"`` means proven.
     best_ : list of RankedStructure
         The best structures, the best one first.
-    result_, trace_
-        The result as the solver returned it, and (seconds, objective, bound) over time.
-    preparation_, coding_
-        What became of the columns: those left out, the bins and categories.
+    result_ : SolveResult
+        The result as the solver returned it.
+    trace_ : tuple of TracePoint
+        Seconds, objective and bound over time.
+    preparation_ : Preparation
+        What became of the columns: those left out, and why.
+    coding_ : TableCoding
+        Bins and categories of the columns.
     n_candidates_ : int
         Parent sets of all variables that were left after pruning.
-    n_samples_, n_dropped_ : int
-        Rows used, and rows left out because of missing values.
+    n_samples_ : int
+        Rows used.
+    n_dropped_ : int
+        Rows left out because of missing values.
 
     Examples
     --------

@@ -329,7 +329,8 @@ class SearchOptions:
         str | None,
         typer.Option(
             metavar="NAME",
-            help="auto, branch_bound, branch_cut, dp, exhaustive, highs or scip. [default: auto]",
+            help="auto, branch_bound, branch_cut, depth_first, dp, exhaustive, highs or scip. "
+            "[default: auto]",
         ),
     ] = None
     time_limit: Annotated[

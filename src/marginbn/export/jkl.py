@@ -20,12 +20,10 @@ from __future__ import annotations
 
 import gzip
 import os
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
+from numpy.typing import NDArray
 
 from marginbn.data.encode import Variable
 from marginbn.data.text import decode_text, format_error, load_bytes
@@ -33,7 +31,17 @@ from marginbn.exceptions import FormatError, InputError
 from marginbn.export import scanner
 from marginbn.files import PathLike, shorten, write_atomic, write_text
 from marginbn.problem.candidates import MAX_CANDIDATES, CandidateSets
+from marginbn.problem.masks import (
+    Masks,
+    ParentSets,
+    masks_from_members,
+    masks_of,
+    set_sizes,
+    sorting_order,
+)
 from marginbn.problem.problem import StructureProblem
+
+FloatArray = NDArray[np.float64]
 
 
 def save_scores(problem: StructureProblem, path: PathLike, *, names: bool = True) -> None:
@@ -102,95 +110,94 @@ def problem_to_jkl(problem: StructureProblem, *, names: bool = True) -> str:
     candidates = problem.candidates
     lines = [str(problem.n_variables)]
     for i in range(problem.n_variables):
-        group = candidates.group(i)
-        lines.append(f"{words[i]} {len(group)}")
-        for k in group:
-            parents = candidates.parents[k]
-            score = repr(float(problem.linear[k]))
-            lines.append(" ".join([score, str(len(parents)), *(words[p] for p in parents)]))
+        group = slice(*candidates.offsets[i : i + 2].tolist())
+        lines.append(f"{words[i]} {group.stop - group.start}")
+        sets = ParentSets(candidates.masks[group])
+        for score, parents in zip(problem.linear[group].tolist(), sets, strict=True):
+            lines.append(" ".join([repr(score), str(len(parents)), *(words[p] for p in parents)]))
     return "\n".join([*lines, ""])
-
-
-@dataclass(frozen=True)
-class _Candidate:
-    score: float
-    parents: tuple[int, ...]
 
 
 def problem_from_jkl(text: str, path: str = "local scores") -> StructureProblem:
     """Read a linear problem; a :class:`FormatError` names ``path``, line and reason."""
     reader = _Reader(text, path)
-    names, groups = reader.read()
-    for i, group in enumerate(groups):
-        group.sort(key=lambda c: (len(c.parents), c.parents))
-        if any(a.parents == b.parents for a, b in pairwise(group)):
+    names, blocks = reader.read()
+    masks, scores = [], []
+    for i, (own, values) in enumerate(blocks):
+        order = sorting_order(own)
+        if (own[order[1:]] == own[order[:-1]]).all(axis=1).any():
             reason = f"variable {shorten(names[i])} has a candidate parent set twice"
             raise format_error(path, reader.lines_of[i], reason)
-    if not _has_acyclic_choice([[c.parents for c in group] for group in groups]):
+        masks.append(own[order])
+        scores.append(values[order])
+    if not _has_acyclic_choice(masks):
         raise format_error(path, None, "every choice of parent sets has a directed cycle")
-    child = np.repeat(np.arange(len(names), dtype=np.int32), [len(g) for g in groups])
-    flat = [candidate for group in groups for candidate in group]
-    candidates = CandidateSets(len(names), child, tuple(c.parents for c in flat))
-    scores = np.array([c.score for c in flat], dtype=np.float64)
-    return StructureProblem(candidates, scores, tuple(Variable(name, ()) for name in names))
+    child = np.repeat(np.arange(len(names), dtype=np.int32), [len(own) for own in masks])
+    candidates = CandidateSets(len(names), child, ParentSets(np.concatenate(masks)))
+    variables = tuple(Variable(name, ()) for name in names)
+    return StructureProblem(candidates, np.concatenate(scores), variables)
 
 
-def _has_acyclic_choice(groups: Sequence[Sequence[tuple[int, ...]]]) -> bool:
+def _has_acyclic_choice(groups: list[Masks]) -> bool:
     """Whether variables can be put in an order in which each has a set among those before it.
 
-    A set waits for its parents; a variable is placed when one of its sets waits for none. Placing
-    as many as possible never hurts, so one pass tells.
+    Placing as many as possible never hurts, so placing until nothing changes tells.
     """
-    waiting: list[list[tuple[int, list[int]]]] = [[] for _ in groups]
-    ready = []
-    for child, group in enumerate(groups):
-        if any(not parents for parents in group):
-            ready.append(child)
-            continue
-        for parents in group:
-            entry = (child, [len(parents)])
-            for parent in parents:
-                waiting[parent].append(entry)
-    placed = set(ready)
-    while ready:
-        for child, left in waiting[ready.pop()]:
-            left[0] -= 1
-            if left[0] == 0 and child not in placed:
-                placed.add(child)
-                ready.append(child)
-    return len(placed) == len(groups)
+    waiting = list(range(len(groups)))
+    placed = np.zeros(groups[0].shape[1], dtype=np.uint64)
+    while waiting:
+        ready = [i for i in waiting if not (groups[i] & ~placed).any(axis=1).all()]
+        if not ready:
+            return False
+        placed |= np.bitwise_or.reduce(masks_of([ready], len(groups)), axis=0)
+        waiting = [i for i in waiting if i not in set(ready)]
+    return True
+
+
+Block = tuple[Masks, FloatArray]
+"""Parent sets and scores of a variable."""
 
 
 class _Reader:
-    """Lines of words; parents are resolved once all variables are known."""
+    """Lines of words; parents are resolved once all variables are known.
+
+    The candidates of a variable are read together: a million lines take seconds.
+    """
 
     def __init__(self, text: str, path: str) -> None:
         self.path = path
         self.line = 0
         self.lines_of: list[int] = []
-        self._lines = self._filled_lines(text)
+        self._lines = text.split("\n")
+        starts = (line.lstrip()[:1] for line in self._lines)
+        self._filled = [k for k, start in enumerate(starts) if start and start != "#"]
+        self._next = 0  # among the filled lines
 
-    def read(self) -> tuple[list[str], list[list[_Candidate]]]:
+    def read(self) -> tuple[list[str], list[Block]]:
         head = self._words("the number of variables")
         n_variables = self._whole(head[0], "the number of variables", MAX_CANDIDATES)
         if len(head) != 1 or n_variables == 0:
             raise self._error("the first line must be the number of variables, 1 or more")
-        names, raw = [], []
-        n_candidates = 0
-        for _ in range(n_variables):
-            name, count = self._header()
-            n_candidates += count
-            if n_candidates > MAX_CANDIDATES:
-                raise self._error(f"there are more than {MAX_CANDIDATES} candidate parent sets")
-            names.append(name)
-            self.lines_of.append(self.line)
-            raw.append([self._candidate() for _ in range(count)])
-        if next(self._lines, None) is not None:
-            raise self._error("there is text after the last variable")
+        names: list[str] = []
+        blocks: list[list[int]] = []
+        try:
+            for _ in range(n_variables):
+                name, count = self._header()
+                names.append(name)
+                self.lines_of.append(self.line)
+                blocks.append(self._skip(count))
+                self._refuse_incomplete(count, blocks)
+            if self._next < len(self._filled):
+                self.line = self._filled[self._next] + 1
+                raise self._error("there is text after the last variable")
+        except FormatError:
+            for lines in blocks:  # a wrong count shows first where a candidate is none
+                self._words_of(lines)
+            raise
         index = {name: i for i, name in enumerate(names)}
         if len(index) < n_variables:
             raise format_error(self.path, None, "two variables have the same name")
-        return names, [self._resolve(i, group, index) for i, group in enumerate(raw)]
+        return names, [self._block(i, lines, index) for i, lines in enumerate(blocks)]
 
     def _header(self) -> tuple[str, int]:
         words = self._words("a variable")
@@ -201,41 +208,62 @@ class _Reader:
             raise self._error(f"variable {shorten(words[0])} has no candidate parent sets")
         return scanner.unescape(words[0]), count
 
-    def _candidate(self) -> tuple[int, float, list[str]]:
-        words = self._words("a candidate parent set")
-        if len(words) < 2 or scanner.parse_whole(words[1], MAX_CANDIDATES) != len(words) - 2:
-            raise self._error("expected a score, the number of parents and as many parents")
-        [score] = scanner.parse_numbers(words[:1], lambda why, _: self._error(why)).tolist()
-        return self.line, score, [scanner.unescape(word) for word in words[2:]]
+    def _skip(self, count: int) -> list[int]:
+        """The next lines, for later."""
+        self._next += count
+        return self._filled[self._next - count : self._next]
 
-    def _resolve(
-        self, child: int, group: list[tuple[int, float, list[str]]], index: dict[str, int]
-    ) -> list[_Candidate]:
-        candidates = []
-        for line, score, names in group:
-            unknown = [name for name in names if name not in index]
-            if unknown:
-                reason = f"there is no variable {shorten(unknown[0])}"
-                raise format_error(self.path, line, reason)
-            parents = tuple(sorted(index[name] for name in names))
-            if child in parents or len(set(parents)) < len(parents):
-                reason = "parents must be different and not the variable itself"
-                raise format_error(self.path, line, reason)
-            candidates.append(_Candidate(score, parents))
-        return candidates
+    def _refuse_incomplete(self, count: int, blocks: list[list[int]]) -> None:
+        """Every variable has the candidates that it announces; all together are not too many."""
+        if sum(map(len, blocks[:-1])) + count > MAX_CANDIDATES:
+            raise self._error(f"there are more than {MAX_CANDIDATES} candidate parent sets")
+        if len(blocks[-1]) < count:
+            self.line = self._filled[-1] + 1
+            raise self._error("the file ends where a candidate parent set should be")
 
-    def _filled_lines(self, text: str) -> Iterator[list[str]]:
-        for number, line in enumerate(text.split("\n"), start=1):
-            words = line.split()
-            if words and not words[0].startswith("#"):
-                self.line = number
-                yield words
+    def _words_of(self, lines: list[int]) -> list[list[str]]:
+        """The words of candidates, as many as they say."""
+        block = [self._lines[k].split() for k in lines]
+        for k, words in zip(lines, block, strict=True):
+            if len(words) < 2 or (
+                words[1] != str(len(words) - 2)
+                and scanner.parse_whole(words[1], MAX_CANDIDATES) != len(words) - 2
+            ):
+                reason = "expected a score, the number of parents and as many parents"
+                raise format_error(self.path, k + 1, reason)
+        return block
+
+    def _block(self, child: int, lines: list[int], index: dict[str, int]) -> Block:
+        """Parent sets and scores of a variable."""
+        block = self._words_of(lines)
+        numbers = _Numbers(index)
+        sizes = np.fromiter((len(words) - 2 for words in block), np.int64, len(block))
+        own = np.repeat(np.arange(len(block)), sizes)
+        flat = (word for words in block for word in words[2:])
+        members = np.fromiter(map(numbers.__getitem__, flat), np.int64, len(own))
+        if (members < 0).any():
+            row = own[np.argmax(members < 0)]
+            unknown = next(word for word in block[row][2:] if numbers[word] < 0)
+            reason = f"there is no variable {shorten(scanner.unescape(unknown))}"
+            raise format_error(self.path, lines[row] + 1, reason)
+        masks = masks_from_members(own, members, len(block), len(index))
+        wrong = (set_sizes(masks) < sizes) | np.isin(np.arange(len(block)), own[members == child])
+        if wrong.any():
+            reason = "parents must be different and not the variable itself"
+            raise format_error(self.path, lines[int(np.argmax(wrong))] + 1, reason)
+        texts = [words[0] for words in block]
+
+        def not_a_number(reason: str, text: str) -> FormatError:
+            return format_error(self.path, lines[texts.index(text)] + 1, reason)
+
+        return masks, scanner.parse_numbers(texts, not_a_number)
 
     def _words(self, what: str) -> list[str]:
-        words = next(self._lines, None)
-        if words is None:
+        if self._next == len(self._filled):
             raise self._error(f"the file ends where {what} should be")
-        return words
+        self.line = self._filled[self._next] + 1
+        self._next += 1
+        return self._lines[self.line - 1].split()
 
     def _whole(self, word: str, what: str, largest: int) -> int:
         number = scanner.parse_whole(word, largest)
@@ -246,3 +274,15 @@ class _Reader:
 
     def _error(self, reason: str) -> FormatError:
         return format_error(self.path, max(self.line, 1), reason)
+
+
+class _Numbers(dict[str, int]):
+    """From a word to the number of the variable behind it, -1 if there is none."""
+
+    def __init__(self, index: dict[str, int]) -> None:
+        self._index = index
+
+    def __missing__(self, word: str) -> int:
+        number = self._index.get(scanner.unescape(word), -1)
+        self[word] = number
+        return number

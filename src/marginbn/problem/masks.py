@@ -37,9 +37,16 @@ def masks_of(sets: Sequence[Sequence[int]], n_variables: int) -> Masks:
     >>> masks_of([(), (0, 2), (65,)], 66).tolist()
     [[0, 0], [5, 0], [0, 2]]
     """
-    masks = np.zeros((len(sets), n_words(n_variables)), dtype=np.uint64)
     row = np.repeat(np.arange(len(sets)), [len(s) for s in sets])
     member = np.fromiter((v for s in sets for v in s), dtype=np.int64, count=len(row))
+    return masks_from_members(row, member, len(sets), n_variables)
+
+
+def masks_from_members(
+    row: NDArray[np.int64], member: NDArray[np.int64], n_sets: int, n_variables: int
+) -> Masks:
+    """Masks of sets from pairs of a set's number and a member."""
+    masks = np.zeros((n_sets, n_words(n_variables)), dtype=np.uint64)
     bits = np.uint64(1) << (member % BITS).astype(np.uint64)
     np.bitwise_or.at(masks, (row, member // BITS), bits)
     return masks

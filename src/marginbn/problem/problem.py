@@ -156,6 +156,15 @@ class StructureProblem:
         return 1e-9 * max(self.scale, 1e-3 * self._total_weight)
 
     @cached_property
+    def undominated(self) -> NDArray[np.bool_]:
+        """bool (K,): candidates that :func:`drop_dominated` keeps."""
+        if not self.is_linear:
+            return np.ones(self.candidates.n_candidates, dtype=bool)
+        masks, offsets = self.candidates.masks, self.candidates.offsets.tolist()
+        groups = [slice(first, last) for first, last in pairwise(offsets)]
+        return ~np.concatenate([dominated_sets(masks[g], self.linear[g]) for g in groups])
+
+    @cached_property
     def _total_weight(self) -> float:
         return math.fsum(self.sample_weights)
 
@@ -263,11 +272,7 @@ def drop_dominated(problem: StructureProblem) -> StructureProblem:
     >>> drop_dominated(problem).candidates.parents  # the class is better off without parents
     ((), (), (0,))
     """
-    if not problem.is_linear:
-        return problem
-    masks, offsets = problem.candidates.masks, problem.candidates.offsets.tolist()
-    groups = [slice(first, last) for first, last in pairwise(offsets)]
-    keep = ~np.concatenate([dominated_sets(masks[g], problem.linear[g]) for g in groups])
+    keep = problem.undominated
     if keep.all():
         return problem
     return replace(problem, candidates=problem.candidates.keep(keep), linear=problem.linear[keep])

@@ -1,7 +1,7 @@
 """One search over many processes, on Dask: a coordinator that hands out parts of a tree.
 
 *Ramp-up.* The coordinator searches alone until there are some nodes for every worker. Then workers
-get parts, the best bounds first (``branch_bound/part.py``), for a second or some; what is left of a
+get parts, the best bounds first (``subtree.py``), for a second or some; what is left of a
 part comes back, joins what waits, and the worker gets the best again. A part is a value: nodes,
 incumbent, seconds. So a worker that is lost loses nothing but time: Dask gives its part to another,
 and should it give up, the coordinator does.
@@ -40,11 +40,11 @@ from marginbn.exceptions import InputError, MissingDependencyError, OptimalityWa
 from marginbn.interrupts import REQUESTS
 from marginbn.problem.problem import StructureProblem
 from marginbn.solvers.branch_bound import BranchBoundSolver
-from marginbn.solvers.branch_bound.part import Answer, Task, solve_part
 from marginbn.solvers.branch_bound.saved_tree import OpenNodes, join
 from marginbn.solvers.checkpoint import SearchState
 from marginbn.solvers.result import SolveResult, Status
 from marginbn.solvers.run import Run, Solver, Stopped
+from marginbn.solvers.subtree import Answer, Task, solve_part
 from marginbn.solvers.tree_search import SEED_STEP, begin
 
 T = TypeVar("T")

@@ -39,6 +39,13 @@ for Python is made when Python first calls it (in tests, mostly), apart from eve
 **No compilation at all.** A small problem is solved before its machine code would be there: its
 kernels are called as the Python functions that they are (:mod:`marginbn.solvers.interpreted`).
 
+**Borrowed arrays.** numba counts references: a function adds one to every array of its arguments,
+those inside records too, and takes it away at the end, with instructions that all processors have
+to agree on. An argument is kept alive by whoever calls, so for kernels that is work for nothing: a
+tenth of a microsecond per call, several times that with two workers, which share most arrays, and
+calls that the optimiser thinks too large to put into place. So kernels *borrow* their arguments
+(:class:`Borrowing`).
+
 Drafts use parts of numba that carry no promise. With versions that nobody has tried nothing of them
 is imported, and kernels are compiled the usual way, only slower.
 """
@@ -398,10 +405,11 @@ def _mark_ready(package: str, mark: str) -> None:
 
 
 if AVAILABLE:
-    from numba.core import types
+    from numba.core import ir, types
     from numba.core.codegen import JITCodeLibrary
     from numba.core.compiler import CompilerBase, DefaultPassBuilder
     from numba.core.compiler_machinery import register_pass
+    from numba.core.lowering import Lower
     from numba.core.registry import CPUDispatcher
     from numba.core.typed_passes import NativeLowering
 
@@ -422,8 +430,75 @@ if AVAILABLE:
                 self._final_module.link_in(library._get_module_for_linking(), preserve=True)
             self._finalized = True
 
+    class Borrowing(Lower):
+        """Makes LLVM's representation; no references of arguments are counted.
+
+        A parameter that is assigned to in the function is not only an argument: it is counted.
+        """
+
+        def __init__(self, *args: Any, **options: Any) -> None:
+            usual: Any = super()
+            usual.__init__(*args, **options)
+            self._borrowed: set[str] = set()
+            self._is_borrowing = False
+
+        def lower_assign(self, ty: Any, inst: Any) -> Any:
+            """The value of an assignment."""
+            usual: Any = super()
+            name = inst.target.name
+            if not isinstance(inst.value, ir.Arg) or self._count_assignments(name) > 1:
+                return usual.lower_assign(ty, inst)
+            self._borrowed.add(name)
+            with self._borrowing(name):
+                return usual.lower_assign(ty, inst)
+
+        def _count_assignments(self, name: str) -> int:
+            blocks: Any = self.blocks
+            return sum(
+                inst.target.name == name
+                for block in blocks.values()
+                for inst in block.find_insts(ir.Assign)
+            )
+
+        def delvar(self, name: str) -> None:
+            """The end of a variable."""
+            usual: Any = super()
+            with self._borrowing(name):
+                usual.delvar(name)
+
+        @contextmanager
+        def _borrowing(self, name: str) -> Iterator[None]:
+            self._is_borrowing = name in self._borrowed
+            try:
+                yield
+            finally:
+                self._is_borrowing = False
+
+        def incref(self, typ: Any, val: Any) -> None:
+            """One more reference."""
+            usual: Any = super()
+            if not self._is_borrowing:
+                usual.incref(typ, val)
+
+        def decref(self, typ: Any, val: Any) -> None:
+            """One reference less."""
+            usual: Any = super()
+            if not self._is_borrowing:
+                usual.decref(typ, val)
+
     @_pass(mutates_CFG=True, analysis_only=False)
-    class DraftLowering(NativeLowering):
+    class EntryLowering(NativeLowering):
+        """The last step of a compilation, with machine code."""
+
+        _name = "marginbn_entry_lowering"
+
+        @property
+        def lowering_class(self) -> Any:
+            """What makes LLVM's representation."""
+            return Borrowing
+
+    @_pass(mutates_CFG=True, analysis_only=False)
+    class DraftLowering(EntryLowering):
         """The last step of a compilation, without machine code."""
 
         _name = "marginbn_draft_lowering"
@@ -445,25 +520,33 @@ if AVAILABLE:
             state["cr"] = lowered._replace(cfunc=never_called)
             return True
 
-    class DraftCompiler(CompilerBase):
+    class EntryCompiler(CompilerBase):
         """numba's compiler with another last step."""
+
+        last: Any = EntryLowering
 
         def define_pipelines(self) -> list[Any]:
             """The usual passes, the lowering replaced."""
             passes = _passes.define_nopython_pipeline(self.state)
             passes.passes = [
-                (DraftLowering if step is NativeLowering else step, description)
+                (self.last if step is NativeLowering else step, description)
                 for step, description in passes.passes
             ]
             passes._finalized = False
             passes.finalize()
             return [passes]
 
+    class DraftCompiler(EntryCompiler):
+        """The same for drafts."""
+
+        last: Any = DraftLowering
+
     class EntryKernel(CPUDispatcher):
         """A function that Python calls as machine code or as it is."""
 
         def __init__(self, function: Callable[..., Any]) -> None:
-            super().__init__(function, {}, {"nopython": True, **OPTIONS})
+            options = {"nopython": True, **OPTIONS}
+            super().__init__(function, {}, options, pipeline_class=EntryCompiler)
 
         def __call__(self, *args: Any) -> Any:
             """Called by Python."""

@@ -177,6 +177,7 @@ class Run:
     n_jobs: int = 1  # workers on one search tree
     callback: Callback | None = None
     checkpoint: Checkpoint | None = None  # where the state is kept, that of an earlier call too
+    heir: Solver | None = None  # who goes on where the memory of the solver is full
     listen: Callable[[], NDArray[np.int64] | None] | None = None
     """Asked now and then for a selection that somebody else has found for the same problem."""
 
@@ -330,7 +331,7 @@ class Run:
                 self._heard = REQUESTS.count
                 yield
         except (KeyboardInterrupt, SystemError) as error:
-            if not _is_interrupt(error):
+            if not is_interrupt(error):
                 raise
             self.stopped = Status.INTERRUPTED
         except Stopped as stop:
@@ -378,7 +379,7 @@ class Run:
         )
 
 
-def _is_interrupt(error: BaseException | None) -> bool:
+def is_interrupt(error: BaseException | None) -> bool:
     """Whether it is Ctrl-C. One that comes while a compiled kernel packs its result is wrapped,
     maybe more than once: the interpreter complains of both a result and an exception.
     """
@@ -401,6 +402,9 @@ class Solver:
     """What every solver offers. What has a body here is for solvers that need nothing better."""
 
     name: str
+
+    may_run_out_of_memory = False
+    """Whether a search that has begun may have to end for want of memory."""
 
     def can_solve(self, problem: StructureProblem) -> str | None:
         """``None`` if the solver can handle the problem, else the reason why not."""

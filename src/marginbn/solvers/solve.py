@@ -6,7 +6,7 @@ checks the result: whatever a solver claims is computed again before anybody see
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from importlib import import_module
 from importlib.util import find_spec
@@ -29,6 +29,7 @@ from marginbn.solvers.tree_search import begin
 _REGISTRY: dict[str, tuple[str, str, str]] = {
     "branch_bound": ("marginbn.solvers.branch_bound", "BranchBoundSolver", "numba"),
     "branch_cut": ("marginbn.solvers.branch_cut", "BranchCutSolver", "highspy"),
+    "depth_first": ("marginbn.solvers.depth_first", "DepthFirstSolver", "numpy"),
     "dp": ("marginbn.solvers.dynamic", "DynamicProgrammingSolver", "numpy"),
     "exhaustive": ("marginbn.solvers.exhaustive", "ExhaustiveSolver", "numpy"),
     "highs": ("marginbn.solvers.highs", "HighsSolver", "highspy"),
@@ -38,8 +39,11 @@ _REGISTRY: dict[str, tuple[str, str, str]] = {
 # what to install for a module that is not installed by its own name
 _PACKAGES = {"highspy": '"highspy>=1.14,<1.15"', "pyscipopt": '"marginbn[scip]"'}
 
-AUTO_ORDER = ("branch_bound", "dp", "branch_cut")
-"""Solvers that ``"auto"`` tries, in this order: the first that suits the problem does."""
+AUTO_ORDER = ("branch_bound", "dp", "depth_first", "branch_cut")
+"""Solvers that ``"auto"`` tries, in this order: the first that suits the problem and fits does."""
+
+LAST_RESORT = "depth_first"
+"""Where none of them fits, if it can: the memory that it takes is bounded."""
 
 
 def solver_names() -> tuple[str, ...]:
@@ -90,19 +94,35 @@ def choose_solver(
         memory.refuse_if_too_large(name, solver.needs(problem, n_jobs))
         return solver
     too_large: list[ProblemTooLargeError] = []
-    for candidate in AUTO_ORDER:
-        if candidate in available_solvers():
-            solver = get_solver(candidate)
-            if solver.can_solve(problem) is None and solver.suits(problem):
-                try:
-                    memory.refuse_if_too_large(candidate, solver.needs(problem, n_jobs))
-                except ProblemTooLargeError as error:
-                    too_large.append(error)
-                else:
-                    return solver
+    for solver in _suitable(problem):
+        try:
+            memory.refuse_if_too_large(solver.name, solver.needs(problem, n_jobs))
+        except ProblemTooLargeError as error:
+            too_large.append(error)
+        else:
+            return solver
     if too_large:
         raise too_large[-1]
     raise InputError('no installed solver can solve this problem: pip install "highspy<1.15"')
+
+
+def _suitable(problem: StructureProblem) -> Iterator[Solver]:
+    """The solvers for a problem, the best first."""
+    for name in AUTO_ORDER:
+        if name in available_solvers():
+            solver = get_solver(name)
+            if solver.can_solve(problem) is None and solver.suits(problem):
+                yield solver
+    last = get_solver(LAST_RESORT)
+    if last.can_solve(problem) is None:
+        yield last
+
+
+def _heir(solver: Solver, run: Run) -> Solver | None:
+    """Who goes on when the memory of a solver is full: the next one that fits."""
+    others = [other for other in _suitable(run.problem) if other.name != solver.name]
+    fitting = (o for o in others if o.needs(run.problem, run.n_jobs).least <= run.memory.spendable)
+    return next(fitting, None)
 
 
 def solve_structure(
@@ -197,6 +217,8 @@ def solve_structure(
         callback=callback,
     )
     chosen = _with_rows(choose_solver(problem, solver, run.memory, run.n_jobs), rows)
+    if solver == "auto" and chosen.may_run_out_of_memory:
+        run.heir = _heir(chosen, run)
     if isinstance(start, SolveResult):
         run.neighbour, start = _neighbour(chosen, problem, start), start.structure
     if start is not None:
@@ -271,6 +293,12 @@ def solve_with(solver: Solver, run: Run) -> SolveResult:
         if REQUESTS.asked:  # by a signal that came before: the first structure must do
             raise Stopped(Status.INTERRUPTED)
         run.stopped = solver.run(run)
+    if run.stopped is Status.MEMORY_LIMIT and run.heir is not None:
+        solver = run.heir
+        with run.ending():
+            with run.deadline.standing_still():
+                solver.prepare(problem, run.n_jobs)
+            run.stopped = solver.run(run)
     return run.finish(solver.name)
 
 

@@ -13,6 +13,7 @@ import weakref
 from dataclasses import replace
 from itertools import pairwise
 from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -23,7 +24,7 @@ from marginbn.exceptions import InputError
 from marginbn.problem.candidates import enumerate_candidates
 from marginbn.problem.margins import MarginKind
 from marginbn.problem.problem import StructureProblem, margin_problem
-from marginbn.solvers.branch_bound import BranchBoundSolver, workers
+from marginbn.solvers.branch_bound import BranchBoundSolver, engine, workers
 from marginbn.solvers.branch_bound import arrays as frank_wolfe
 from marginbn.solvers.branch_bound.arrays import Encoding
 from marginbn.solvers.branch_bound.engine import Search
@@ -249,6 +250,53 @@ def test_a_failing_worker_is_heard(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(workers.Worker, "receive", fail)
     with pytest.raises(MemoryError, match="inbox"):
         solve_with(BranchBoundSolver(), Run(larger_problem(), n_jobs=2))
+
+
+@pytest.mark.parametrize("n_jobs", [1, 2, 3])
+@pytest.mark.parametrize("is_first", [True, False])
+def test_a_failing_kernel_ends_the_search(
+    n_jobs: int, is_first: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An error in the middle of a batch, of the first worker or of another, loses the nodes that it
+    has taken: the error ends the call, and no bound is claimed as if they were done.
+    """
+    if n_jobs == 1 and not is_first:
+        return
+    problem = larger_problem()
+    best = solve_with(BranchBoundSolver(), Run(problem)).objective
+    run_batch = engine.tree.run_batch
+
+    def fail(*args: Any) -> int:
+        pool = args[4]
+        in_main = threading.current_thread() is threading.main_thread()
+        if in_main is is_first and pool.state.open > 0 and pool.state.nodes > 0:
+            pool.state.open = 0
+            raise FloatingPointError("broken kernel")
+        return int(run_batch(*args))
+
+    monkeypatch.setattr(engine.tree, "run_batch", fail)
+    bounds: list[float] = []
+    before = set(threading.enumerate())
+    run = Run(problem, callback=lambda point: bounds.append(point.bound), n_jobs=n_jobs)
+    with pytest.raises(FloatingPointError, match="broken kernel"):
+        solve_with(BranchBoundSolver(heuristics=False), run)
+    assert min(bounds) >= best
+    assert set(threading.enumerate()) <= before
+
+
+def test_nobody_waits_for_a_worker_that_failed() -> None:
+    """It counts as busy for good; a checkpoint that waits for it raises its error."""
+    team = workers.Team(frank_wolfe.encode(larger_problem()), 2, 0, workers.UNLIMITED, 1 << 20)
+    helper = team.workers[1]
+
+    def fail() -> None:
+        with team.batch(helper):
+            raise FloatingPointError("broken kernel")
+
+    team._help(fail)
+    assert not team.is_finished
+    with pytest.raises(FloatingPointError, match="broken kernel"), team.at_rest():
+        pytest.fail("there is no rest")
 
 
 @pytest.mark.parametrize("heuristics", [True, False])

@@ -9,6 +9,10 @@ best structure known.
 exceed its own, so the claim stays true while the batch runs. Nodes change hands only between
 batches. So the maximum over all claims and inboxes is an upper bound at every moment.
 
+*Failures.* An exception inside a batch may have left its node half done, in no store any more. The
+worker then keeps its claim and counts as busy for good: nothing that was lost is taken for done,
+whatever still looks at the bound while the exception ends the search.
+
 A single worker takes no part in any of this, and its run depends on nothing but the problem and the
 seed.
 """
@@ -31,6 +35,7 @@ from marginbn.solvers.branch_bound.kernels.store import Pool, grown
 from marginbn.solvers.branch_bound.kernels.tree import EXHAUSTED, POOL_FULL
 from marginbn.solvers.branch_bound.saved_tree import OpenNodes, load
 from marginbn.solvers.memory import ACTIVE_VERTICES, KEPT_VERTICES
+from marginbn.solvers.run import is_interrupt
 from marginbn.solvers.tree_search import REST, SEED_STEP
 from marginbn.solvers.tree_search import Team as BaseTeam
 
@@ -231,14 +236,21 @@ class Team(BaseTeam[tuple[float, IntArray]]):
             worker.is_busy = True
         try:
             yield limit
-        finally:
-            with self._lock:
-                worker.is_busy = False
-                worker.granted = 0
-                if worker.code == POOL_FULL:
-                    worker.grow(self.store_bytes // len(self.workers))
-                self._share(worker)
-                self._change.notify_all()
+        except BaseException as error:
+            if is_interrupt(error):  # it came before the kernel or after it: nothing is half done
+                self._settle(worker)
+            raise
+        self._settle(worker)
+
+    def _settle(self, worker: Worker) -> None:
+        """A batch is over."""
+        with self._lock:
+            worker.is_busy = False
+            worker.granted = 0
+            if worker.code == POOL_FULL:
+                worker.grow(self.store_bytes // len(self.workers))
+            self._share(worker)
+            self._change.notify_all()
 
     def _grant(self, worker: Worker) -> int:
         """A fair part of the nodes that are left and promised to nobody."""
@@ -273,6 +285,7 @@ class Team(BaseTeam[tuple[float, IntArray]]):
             try:
                 while any(worker.is_busy for worker in self.workers[1:]):
                     self._change.wait(REST)
+                    self.raise_failure()  # a worker that failed stays busy
                 yield [pool for worker in self.workers for pool in (worker.pool, worker.inbox)]
             finally:
                 self._is_resting = False

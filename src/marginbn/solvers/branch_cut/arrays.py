@@ -16,7 +16,6 @@ from marginbn.problem.formulation import Poll
 from marginbn.problem.margins import MarginRows
 from marginbn.problem.problem import StructureProblem
 from marginbn.solvers.memory import BranchCutShape
-from marginbn.solvers.orders.parent_lists import parent_masks
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
@@ -158,7 +157,7 @@ class Instance:
     @cached_property
     def masks(self) -> NDArray[np.uint64]:
         """Parent sets as words of bits, (K, words)."""
-        return parent_masks(self.candidates)
+        return self.candidates.masks
 
     @cached_property
     def holders(self) -> dict[tuple[int, int], IntArray]:

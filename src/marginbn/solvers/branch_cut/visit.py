@@ -126,17 +126,9 @@ def prepare(
     instance = arrays.build_instance(reduced, division.dense, poll, division.cache)
     pool = RowPool(instance)
     lists = ParentLists.of(reduced.candidates, reduced.linear) if reduced.is_linear else None
-    original = _positions(reduced, problem)
+    original = np.flatnonzero(problem.undominated)
     costs = PseudoCosts(instance.unit)
     return Shared(reduced, original, division, instance, pool, costs, lists)
-
-
-def _positions(reduced: StructureProblem, original: StructureProblem) -> IntArray:
-    """Flat index in the original problem of every candidate of the reduced one."""
-    if reduced is original:
-        return np.arange(original.candidates.n_candidates)
-    pairs = zip(reduced.candidates.child, reduced.candidates.parents, strict=True)
-    return np.array([original.candidates.index(int(i), p) for i, p in pairs], dtype=np.int64)
 
 
 class Team(BaseTeam[IntArray]):

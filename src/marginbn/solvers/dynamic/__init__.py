@@ -35,6 +35,7 @@ class DynamicProgrammingSolver(Solver):
     """Exact for decomposable scores of up to thirty variables, and more where the bound is good."""
 
     name = "dp"
+    may_run_out_of_memory = True
 
     def can_solve(self, problem: StructureProblem) -> str | None:
         """Linear problems of as many variables as a word has bits."""

@@ -128,7 +128,7 @@ class LayerSearch:
         problem = run.problem
         self._run = run
         self._n = problem.n_variables
-        self._parents = ParentLists.of(problem.candidates, problem.linear)
+        self._parents = ParentLists.of(problem.candidates, problem.linear, problem.undominated)
         self._orders = OrderSearch(self._parents, run.seed)
         self._top = math.fsum(self._parents.top)
         # costs and sums of them are rounded: n of each, and the multipliers' allowance
@@ -164,7 +164,8 @@ class LayerSearch:
         """A good structure: it decides how many sets are left out."""
         if self._n > SMALL:
             assert self._run.selection is not None
-            self._orders.join(self._orders.order_of(self._run.selection))
+            known = self._run.problem.candidates.structure(self._run.selection)
+            self._orders.join(np.array(known.order, dtype=np.int64))
             for _ in range(10):
                 self._run.poll()
                 self._run.offer(self._orders.search(self._n * EFFORT // 10))

@@ -17,7 +17,13 @@ from dataclasses import dataclass
 import numpy as np
 
 from marginbn.problem.candidates import CandidateSets
-from marginbn.solvers.orders.kernels.word_sets import FloatArray, IntArray, Lists, WordArray
+from marginbn.solvers.orders.kernels.word_sets import (
+    BoolArray,
+    FloatArray,
+    IntArray,
+    Lists,
+    WordArray,
+)
 
 WORD = 64
 """Variables in a word."""
@@ -43,43 +49,27 @@ class ParentLists:
         return int(self.lists.masks.shape[1])
 
     @classmethod
-    def of(cls, candidates: CandidateSets, scores: FloatArray) -> ParentLists:
-        """Sort the candidates of a problem; equal scores by number."""
-        child = candidates.child.astype(np.int64)
-        masks = parent_masks(candidates)
-        return cls.from_arrays(candidates.offsets, child, masks, scores)
-
-    @classmethod
-    def from_arrays(
-        cls, offsets: IntArray, child: IntArray, masks: WordArray, scores: FloatArray
+    def of(
+        cls, candidates: CandidateSets, scores: FloatArray, keep: BoolArray | None = None
     ) -> ParentLists:
-        """The same from flat arrays grouped by child."""
-        order = np.lexsort((-scores, child))
+        """Sort the candidates of a problem, or those of them to ``keep``; equal scores by number.
+
+        Every variable must keep its best candidate.
+        """
+        offsets = candidates.offsets
         top = np.maximum.reduceat(scores, offsets[:-1])
         size = float(np.maximum.reduceat(np.abs(scores), offsets[:-1]).sum())
-        cost = top[child] - scores[order]  # exact at zero, rounded once elsewhere
+        order = np.lexsort((-scores, candidates.child))
+        if keep is not None:
+            order = order[keep[order]]
+            offsets = np.concatenate([[0], np.cumsum(keep)])[offsets]
+        child = candidates.child[order]
         lists = Lists(
             np.array(offsets, dtype=np.int64),
-            np.ascontiguousarray(masks[order]),
-            np.ascontiguousarray(cost),
+            np.ascontiguousarray(candidates.masks[order]),
+            np.ascontiguousarray(top[child] - scores[order]),  # rounded once, exact at zero
         )
         return cls(lists, order.astype(np.int64), top, size)
-
-
-def words_for(n_variables: int) -> int:
-    """Words of a set of so many variables."""
-    return max(1, -(-n_variables // WORD))
-
-
-def parent_masks(candidates: CandidateSets) -> WordArray:
-    """Parent sets as masks, (K, words)."""
-    sizes = np.fromiter((len(p) for p in candidates.parents), np.int64, candidates.n_candidates)
-    flat = np.fromiter((v for p in candidates.parents for v in p), np.int64, int(sizes.sum()))
-    masks = np.zeros((candidates.n_candidates, words_for(candidates.n_variables)), dtype=np.uint64)
-    rows = np.repeat(np.arange(candidates.n_candidates), sizes)
-    bits = np.left_shift(np.uint64(1), (flat % WORD).astype(np.uint64))
-    np.bitwise_or.at(masks, (rows, flat // WORD), bits)
-    return masks
 
 
 def to_words(members: Iterable[int], n_words: int) -> WordArray:

@@ -43,7 +43,7 @@ from __future__ import annotations
 import numpy as np
 
 from marginbn.solvers.branch_bound.kernels import records
-from marginbn.solvers.branch_bound.kernels.edmonds import price_between
+from marginbn.solvers.branch_bound.kernels.edmonds import prices_between
 from marginbn.solvers.branch_bound.kernels.oracle import class_bounds, maximise_base
 from marginbn.solvers.branch_bound.kernels.records import Box, FloatArray, Instance, Oracle
 from marginbn.solvers.compile import entry, kernel
@@ -231,7 +231,7 @@ def _restrict_classes(inst: Instance, box: Box) -> int:
     """Rule 5; -1 if no class set is left."""
     n = box.allowed.shape[0]
     changed, left = 0, 0
-    count = np.zeros(n, dtype=np.int64)
+    count = np.zeros(n + 1, dtype=np.int64)  # the last place, -1, stands for nobody
     for s in range(box.classes.size):
         if not box.classes[s]:
             continue
@@ -240,9 +240,8 @@ def _restrict_classes(inst: Instance, box: Box) -> int:
             changed = 1
             continue
         left += 1
-        for j in (inst.first[s], inst.second[s]):
-            if j >= 0:
-                count[j] += 1
+        count[inst.first[s]] += 1
+        count[inst.second[s]] += 1
     if left == 0:
         return -1
     for j in range(n):
@@ -302,12 +301,15 @@ def fix_box(
         return False, removed
     with_feature, with_component = _class_maxima(inst, box, oracle)
     entry_cost = np.empty(box.component.size)
-    for i in range(box.component.size):
-        removed = max(
-            removed,
-            _fix_outside(box, c + best, g, cutoff, i, c + with_feature[i], oracle, entry_cost),
-        )
+    price = np.empty(box.n_components[0] + 1)
     for x in range(box.n_components[0]):
+        prices_between(x, box.n_components[0], oracle.tree, price)
+        for a in range(box.starts[x], box.starts[x + 1]):
+            i = box.order[a]
+            lost = _fix_outside(
+                box, c + best, g, cutoff, i, c + with_feature[i], price, oracle, entry_cost
+            )
+            removed = max(removed, lost)
         if box.starts[x + 1] - box.starts[x] > 1 and c + with_component[x] <= cutoff:
             removed = max(removed, _fix_orientations(box, c + best, cutoff, x, entry_cost))
             removed = max(removed, c + with_component[x])
@@ -329,16 +331,16 @@ def _drop_class_sets(box: Box, c: float, cutoff: float, oracle: Oracle) -> float
 def _class_maxima(inst: Instance, box: Box, oracle: Oracle) -> tuple[FloatArray, FloatArray]:
     """m_i per feature and m_X per component."""
     n = box.component.size
-    with_feature = np.full(n, records.FORBIDDEN)
+    with_feature = np.full(n + 1, records.FORBIDDEN)  # the last place, -1, stands for nobody
     with_component = np.full(n, records.FORBIDDEN)
     for s in range(box.classes.size):
-        if not box.classes[s]:
-            continue
-        for j in (inst.first[s], inst.second[s]):
-            if j >= 0:
-                x = box.component[j]
-                with_feature[j] = max(with_feature[j], oracle.upper[s])
-                with_component[x] = max(with_component[x], oracle.upper[s])
+        if box.classes[s]:
+            j, k, upper = inst.first[s], inst.second[s], oracle.upper[s]
+            with_feature[j] = max(with_feature[j], upper)
+            with_feature[k] = max(with_feature[k], upper)
+    for j in range(n):
+        x = box.component[j]
+        with_component[x] = max(with_component[x], with_feature[j])
     return with_feature, with_component
 
 
@@ -350,17 +352,24 @@ def _fix_outside(
     cutoff: float,
     i: int,
     with_feature: float,
+    price: FloatArray,
     oracle: Oracle,
     entry_cost: FloatArray,
 ) -> float:
-    """Slots of i that enter its component; their smallest cost goes to ``entry_cost[i]``."""
+    """Slots of i that enter its component, with the prices D between that and others; the smallest
+    of their costs rc(i, s) goes to ``entry_cost[i]``.
+    """
     n = box.allowed.shape[0]
     removed = -np.inf
     entry_cost[i] = np.inf
+    offset, inner = records.slot_column(box, g, i, 0), oracle.graph.inner[i]
     for s in range(n + 2):
         if not box.allowed[i, s] or (s < n and box.component[s] == box.component[i]):
             continue
-        cost = slot_cost(box, g, i, s, oracle)
+        cost = -records.FORBIDDEN
+        if oracle.graph.blocked[i] == 0:
+            other = box.component[s] if s < n else price.size - 1
+            cost = price[other] - g[offset + s] - inner
         if s < n + 1 or not box.relevant[i]:
             entry_cost[i] = min(entry_cost[i], cost)
         if s == n + 1:
@@ -369,19 +378,6 @@ def _fix_outside(
             box.allowed[i, s] = False
             removed = max(removed, best - cost)
     return removed
-
-
-@kernel
-def slot_cost(box: Box, g: FloatArray, i: int, s: int, oracle: Oracle) -> float:
-    """rc(i, s) of a slot from outside the component."""
-    n = box.allowed.shape[0]
-    if oracle.graph.blocked[i] > 0:
-        return -records.FORBIDDEN
-    if s >= n:
-        price = oracle.enter[i]
-    else:
-        price = price_between(box.component[i], box.component[s], oracle.tree)
-    return float(price - g[records.slot_column(box, g, i, s)] - oracle.graph.inner[i])
 
 
 @kernel

@@ -1,8 +1,18 @@
 """Maximum arborescence with dual prices, compiled.
 
-The mathematics and a readable version are in ``marginbn.problem.arborescence``. Here the
-path-growing algorithm works on a dense matrix: a contracted cycle gets a new row and column, so one
-arborescence costs O(k^2) after a greedy attempt that is usually right.
+The mathematics and a readable version are in ``marginbn.problem.arborescence``. Here a greedy
+attempt comes first (every node takes its best entering arc); where that closes cycles, paths grow
+backwards and contract them.
+
+*Rows of tails.* Only what enters a contracted node x changes, so x has a row over the *original*
+tails j outside x:
+
+    weight[x, j] = max over the nodes c of the cycle of weight[c, j] - price_c,
+
+and the head behind each entry. What leaves x need not be known: the best arc that enters an
+original node is what the greedy attempt chose, wherever its tail is contracted by then. Rows are
+read and written from end to end, one arborescence costs O(k^2), and most of that is the greedy
+attempt.
 
 Prices give reduced costs. With ``D(X, Y)`` the sum of the prices of all (super)nodes that contain X
 but not Y, every arc satisfies ``w(Y -> X) <= D(X, Y)``, and the value of any arborescence is the
@@ -24,19 +34,21 @@ UNVISITED, ON_PATH, DONE = 0, 1, 2
 
 
 class Growth(NamedTuple):
-    """Scratch of the path-growing algorithm."""
+    """Scratch of the path-growing algorithm; contracted nodes are numbered from k on."""
 
-    weight: FloatArray  # (2k, 2k + 1) adjusted weights [head, tail], root last
-    ends: IntArray  # (2, 2k, 2k + 1) original tail and head of the arc behind each weight
-    enter: IntArray  # (2, 2k) original tail and head of the chosen entering arc
-    active: IntArray  # (2k,) top-level nodes
+    weight: FloatArray  # (k, k + 1) adjusted weights of arcs into contracted nodes, root last
+    head: IntArray  # (k, k + 1) original heads of these arcs
+    tail: IntArray  # (2k,) original tail of the chosen entering arc
+    top: IntArray  # (k,) top-level node that contains the original one
     path: IntArray  # (2k,)
     state: IntArray  # (2k,) UNVISITED, ON_PATH or DONE
 
 
 @kernel
 def arborescence(weights: FloatArray, k: int, tree: Tree) -> bool:
-    """Parents and prices of nodes 0..k-1 (root: column k); False if there is no arborescence."""
+    """Parents and prices of nodes 0..k-1 (root: column k); False if there is no arborescence. The
+    weights of loops are forbidden on the way.
+    """
     if not _greedy(weights, k, tree):
         return False
     if _is_acyclic(tree.parent, k):
@@ -49,14 +61,34 @@ def _greedy(weights: FloatArray, k: int, tree: Tree) -> bool:
     """Every node takes its best entering arc."""
     tree.size[0] = k
     for i in range(k):
-        best, tail = weights[i, k], k
-        for j in range(k):
-            if weights[i, j] > best and j != i:
-                best, tail = weights[i, j], j
+        row = weights[i]
+        row[i] = records.FORBIDDEN
+        best, tail = _largest(row, k), k
         if best <= records.MISSING:
             return False
+        if row[k] < best:
+            tail = 0
+            while row[tail] != best:
+                tail += 1
         tree.parent[i], tree.price[i], tree.above[i] = tail, best, -1
     return True
+
+
+@kernel
+def _largest(row: FloatArray, k: int) -> float:
+    """The largest of entries 0..k; four at a time, of which none waits for another."""
+    a0 = a1 = a2 = a3 = row[k]
+    j = 0
+    while j + 3 < k:
+        a0 = row[j] if row[j] > a0 else a0
+        a1 = row[j + 1] if row[j + 1] > a1 else a1
+        a2 = row[j + 2] if row[j + 2] > a2 else a2
+        a3 = row[j + 3] if row[j + 3] > a3 else a3
+        j += 4
+    while j < k:
+        a0 = row[j] if row[j] > a0 else a0
+        j += 1
+    return float(max(max(a0, a1), max(a2, a3)))
 
 
 @kernel
@@ -75,52 +107,37 @@ def _is_acyclic(parent: IntArray, k: int) -> bool:
 @kernel
 def _grow_all(weights: FloatArray, k: int, tree: Tree) -> bool:
     """Grow paths backwards from every node that no earlier path has finished."""
-    root = 2 * k
     work = Growth(
-        np.empty((2 * k, 2 * k + 1)),
-        np.empty((2, 2 * k, 2 * k + 1), dtype=np.int64),
-        np.empty((2, 2 * k), dtype=np.int64),
+        np.empty((k, k + 1)),
+        np.empty((k, k + 1), dtype=np.int64),
         np.empty(2 * k, dtype=np.int64),
+        np.empty(k, dtype=np.int64),
         np.empty(2 * k, dtype=np.int64),
         np.zeros(2 * k, dtype=np.int64),
     )
-    _load(weights, k, work, root)
-    n_active = k
+    for i in range(k):
+        work.top[i], work.tail[i] = i, tree.parent[i]
     for start in range(k):
         if work.state[start] != UNVISITED or tree.above[start] >= 0:
             continue
-        n_active = _grow(start, n_active, tree, work, root)
-        if n_active < 0:
+        if not _grow(weights, start, k, tree, work):
             return False
-    _expand(k, tree, work, root)
+    _expand(k, tree, work)
     return True
 
 
 @kernel
-def _load(weights: FloatArray, k: int, work: Growth, root: int) -> None:
-    for i in range(k):
-        for j in range(k):
-            work.weight[i, j] = weights[i, j] if i != j else records.FORBIDDEN
-            work.ends[0, i, j] = j
-            work.ends[1, i, j] = i
-        work.weight[i, root] = weights[i, k]
-        work.ends[0, i, root] = root
-        work.ends[1, i, root] = i
-        work.active[i] = i
-
-
-@kernel
-def _grow(start: int, n_active: int, tree: Tree, work: Growth, root: int) -> int:
-    """One path; returns the new number of top-level nodes, -1 if a node cannot be entered."""
+def _grow(weights: FloatArray, start: int, k: int, tree: Tree, work: Growth) -> bool:
+    """One path; False if a node cannot be entered."""
     length = 1
     work.path[0] = start
     work.state[start] = ON_PATH
     while True:
-        h = work.path[length - 1]
-        u = _choose(h, n_active, tree, work, root)
-        if tree.price[h] <= records.MISSING:
-            return -1
-        if u == root or work.state[u] == DONE:
+        tail = work.tail[work.path[length - 1]]
+        if tail == k:
+            break
+        u = work.top[tail]
+        if work.state[u] == DONE:
             break
         if work.state[u] == UNVISITED:
             work.state[u] = ON_PATH
@@ -130,79 +147,72 @@ def _grow(start: int, n_active: int, tree: Tree, work: Growth, root: int) -> int
         begin = length - 1
         while work.path[begin] != u:
             begin -= 1
-        n_active = _contract(begin, length, n_active, tree, work, root)
-        work.path[begin] = tree.size[0] - 1
+        x = tree.size[0]
+        _contract(weights, begin, length, k, tree, work)
+        if tree.price[x] <= records.MISSING:
+            return False
+        work.path[begin] = x
         length = begin + 1
     for p in range(length):
         work.state[work.path[p]] = DONE
-    return n_active
+    return True
 
 
 @kernel
-def _choose(h: int, n_active: int, tree: Tree, work: Growth, root: int) -> int:
-    best, tail = work.weight[h, root], root
-    for a in range(n_active):
-        u = work.active[a]
-        if work.weight[h, u] > best and u != h:
-            best, tail = work.weight[h, u], u
-    tree.price[h] = best
-    work.enter[0, h] = work.ends[0, h, tail]
-    work.enter[1, h] = work.ends[1, h, tail]
-    return tail
-
-
-@kernel
-def _contract(begin: int, length: int, n_active: int, tree: Tree, work: Growth, root: int) -> int:
-    """Merge path[begin:length]; an arc into the new node replaces the cycle arc of its head."""
+def _contract(
+    weights: FloatArray, begin: int, length: int, k: int, tree: Tree, work: Growth
+) -> None:
+    """Merge path[begin:length] into a new node, with the best arc that enters it."""
     x = tree.size[0]
     tree.size[0] = x + 1
     work.state[x] = ON_PATH
     tree.above[x] = -1
-    for p in range(begin, length):
-        tree.above[work.path[p]] = x
-    kept = 0
-    for a in range(n_active):
-        v = work.active[a]
-        if tree.above[v] != x:
-            work.active[kept] = v
-            kept += 1
-    for a in range(kept):
-        v = work.active[a]
-        _merge_into(x, v, begin, length, tree, work)
-        _merge_from(x, v, begin, length, work)
-    _merge_into(x, root, begin, length, tree, work)
-    work.active[kept] = x
-    return kept + 1
-
-
-@kernel
-def _merge_into(x: int, v: int, begin: int, length: int, tree: Tree, work: Growth) -> None:
-    """w[x, v] = max over the cycle of w[c, v] - price_c."""
-    best, which = records.FORBIDDEN, work.path[begin]
+    best, heads = work.weight[x - k], work.head[x - k]
+    for j in range(k + 1):
+        best[j] = -np.inf
     for p in range(begin, length):
         c = work.path[p]
-        if work.weight[c, v] > records.MISSING and work.weight[c, v] - tree.price[c] > best:
-            best, which = work.weight[c, v] - tree.price[c], c
-    work.weight[x, v] = best
-    work.ends[0, x, v] = work.ends[0, which, v]
-    work.ends[1, x, v] = work.ends[1, which, v]
+        tree.above[c] = x
+        if c < k:
+            _enter_node(weights[c], c, tree.price[c], best, heads)
+        else:
+            _enter_contracted(work.weight[c - k], work.head[c - k], tree.price[c], best, heads)
+    highest, tail = best[k], k
+    for j in range(k):
+        if tree.above[work.top[j]] == x:
+            work.top[j] = x
+            best[j] = records.FORBIDDEN
+        elif best[j] > highest:
+            highest, tail = best[j], j
+    tree.price[x], work.tail[x] = highest, tail
 
 
 @kernel
-def _merge_from(x: int, v: int, begin: int, length: int, work: Growth) -> None:
-    """w[v, x] = max over the cycle of w[v, c]."""
-    best, which = records.FORBIDDEN, work.path[begin]
-    for p in range(begin, length):
-        c = work.path[p]
-        if work.weight[v, c] > best:
-            best, which = work.weight[v, c], c
-    work.weight[v, x] = best
-    work.ends[0, v, x] = work.ends[0, v, which]
-    work.ends[1, v, x] = work.ends[1, v, which]
+def _enter_node(row: FloatArray, c: int, price: float, best: FloatArray, heads: IntArray) -> None:
+    """Arcs into an original node of a cycle, which would replace its arc of the cycle. A forbidden
+    weight stays one whatever is subtracted.
+    """
+    for j in range(best.size):
+        value = row[j] - price
+        better = value > best[j]
+        heads[j] = c if better else heads[j]
+        best[j] = value if better else best[j]
 
 
 @kernel
-def _expand(k: int, tree: Tree, work: Growth, root: int) -> None:
+def _enter_contracted(
+    row: FloatArray, own: IntArray, price: float, best: FloatArray, heads: IntArray
+) -> None:
+    """The same for a contracted node."""
+    for j in range(best.size):
+        value = row[j] - price
+        better = value > best[j]
+        heads[j] = own[j] if better else heads[j]
+        best[j] = value if better else best[j]
+
+
+@kernel
+def _expand(k: int, tree: Tree, work: Growth) -> None:
     """Undo contractions, last first: an entering arc breaks the cycle at its head."""
     size = tree.size[0]
     for a in range(size):
@@ -210,9 +220,9 @@ def _expand(k: int, tree: Tree, work: Growth, root: int) -> None:
     for x in range(size - 1, -1, -1):
         if work.state[x] == DONE:
             continue
-        head = work.enter[1, x]
-        tail = work.enter[0, x]
-        tree.parent[head] = k if tail == root else tail
+        tail = work.tail[x]
+        head = x if x < k else work.head[x - k, tail]
+        tree.parent[head] = tail
         v = head
         while v != x:
             work.state[v] = DONE
@@ -239,15 +249,19 @@ def price_to_root(x: int, tree: Tree) -> float:
 
 
 @kernel
-def price_between(x: int, y: int, tree: Tree) -> float:
-    """D(x, y): prices of everything that contains x but not y."""
-    total = 0.0
-    while x >= 0:
+def prices_between(x: int, k: int, tree: Tree, out: FloatArray) -> None:
+    """out[y] = D(x, y) for the nodes y and the root, k: prices of everything that contains x but
+    not y. Nodes that x lies in know the sum of the prices below them.
+    """
+    below = np.full(tree.size[0], np.nan)
+    total, z = 0.0, x
+    while z >= 0:
+        below[z] = total
+        total += tree.price[z]
+        z = tree.above[z]
+    out[k] = total
+    for y in range(k):
         z = y
-        while z >= 0 and z != x:
+        while z >= 0 and np.isnan(below[z]):
             z = tree.above[z]
-        if z == x:
-            break
-        total += tree.price[x]
-        x = tree.above[x]
-    return total
+        out[y] = below[z] if z >= 0 else total

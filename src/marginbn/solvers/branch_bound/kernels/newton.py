@@ -75,9 +75,9 @@ def second_order(inst: Instance, b: Bounding, balance: Balance) -> tuple[FloatAr
     for a in range(k):
         level[a] = balance.linear[a] + dot(balance.margins[a], balance.p)
         _products(contrasts, a, hessian[a])
-        hessian[a, : a + 1] *= unit
     for a in range(k):
-        for c in range(a):
+        for c in range(a + 1):
+            hessian[a, c] *= unit
             hessian[c, a] = hessian[a, c]
     return level, hessian
 

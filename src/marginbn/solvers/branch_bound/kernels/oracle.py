@@ -111,7 +111,8 @@ def _cut_base(inst: Instance, box: Box, g: FloatArray, base: float, oracle: Orac
     class's parents; left in ``oracle.vertex``.
     """
     n = box.allowed.shape[0]
-    gain = np.empty(n)
+    gain = np.empty(n + 1)
+    gain[n] = 0.0  # of nobody, number -1
     for j in range(n):
         x = box.component[j]
         alone = box.starts[x + 1] - box.starts[x] == 1
@@ -119,13 +120,10 @@ def _cut_base(inst: Instance, box: Box, g: FloatArray, base: float, oracle: Orac
         if alone and box.allowed[j, n + 1]:
             gain[j] = g[column_of(inst, j, n + 1)] - g[column_of(inst, j, oracle.base[j])]
     best, which = FORBIDDEN, -1
+    offset = column_of(inst, n, 0)
     for s in range(box.classes.size):
         if box.classes[s]:
-            value = base + g[column_of(inst, n, s)]
-            if inst.first[s] >= 0:
-                value += gain[inst.first[s]]
-            if inst.second[s] >= 0:
-                value += gain[inst.second[s]]
+            value = base + g[offset + s] + gain[inst.first[s]] + gain[inst.second[s]]
             if value > best:
                 best, which = value, s
     if best <= MISSING:
@@ -284,19 +282,13 @@ def class_bounds(inst: Instance, box: Box, g: FloatArray, base: float, oracle: O
     """UB_S for every class set of the box."""
     n = box.allowed.shape[0]
     offset = column_of(inst, n, 0)
-    cost = np.empty(n)
+    cost = np.empty(n + 1)
+    cost[n] = 0.0  # of nobody, number -1
     for j in range(n):
         cost[j] = empty_cost(box, g, j, oracle)
     for s in range(box.classes.size):
-        if not box.classes[s]:
-            oracle.upper[s] = FORBIDDEN
-            continue
-        value = base + g[offset + s]
-        if inst.first[s] >= 0:
-            value -= cost[inst.first[s]]
-        if inst.second[s] >= 0:
-            value -= cost[inst.second[s]]
-        oracle.upper[s] = value
+        value = base + g[offset + s] - cost[inst.first[s]] - cost[inst.second[s]]
+        oracle.upper[s] = value if box.classes[s] else FORBIDDEN
 
 
 @kernel
