@@ -98,8 +98,8 @@ def _solve_wide(solver: BranchBoundSolver) -> None:
     codes = rng.integers(0, 2, (12, n + 1)).astype(np.int32)
     variables = tuple(Variable(f"v{i}", ("0", "1")) for i in range(n + 1))
     data = EncodedData(codes, np.ones(12), variables)
-    run = Run(margin_problem(data, enumerate_candidates(n + 1, 1)), Limits(nodes=4))
-    _exercise(solver, run)
+    problem = margin_problem(data, enumerate_candidates(n + 1, 1), gamma=1e4)  # out of reach
+    _exercise(solver, Run(problem, Limits(nodes=2)))
 
 
 def is_interpreted(problem: StructureProblem, n_jobs: int = 1, mark: str = READY) -> bool:
