@@ -119,10 +119,13 @@ class _PyAgrumTAN:
 
     def fit(self, X: Codes, y: Codes) -> _PyAgrumTAN:
         import pandas
+        from pyagrum.lib.discreteTypeProcessor import DiscreteTypeProcessor
         from pyagrum.skbn import BNClassifier
 
         frame = pandas.DataFrame(X.astype(str), columns=[f"x{i}" for i in range(X.shape[1])])
-        self._classifier = BNClassifier(learningMethod="TAN")
+        self._classifier = BNClassifier(
+            type_processor=DiscreteTypeProcessor(), learningMethod="TAN"
+        )
         self._classifier.fit(frame, y.astype(str))
         self._names = list(frame.columns)
         return self
