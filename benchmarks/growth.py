@@ -28,6 +28,9 @@ from numpy.typing import NDArray
 PATIENCE = 300.0
 """Seconds after which a measurement is ended."""
 
+NET = 12 * 10**9
+"""Bytes of address space, so that no contender ends the machine."""
+
 SEARCH = 30.0
 """Time limit of searches."""
 
@@ -51,7 +54,7 @@ class Shape:
     @property
     def key(self) -> str:
         """Name of the measurement."""
-        return f"{self.contender}-{self.rows}x{self.features}x{self.classes}"
+        return f"{self.contender}-{self.axis}-{self.rows}x{self.features}x{self.classes}"
 
 
 def random_rows(n_rows: int, n_features: int, n_classes: int) -> tuple[Codes, Codes]:
@@ -116,10 +119,13 @@ class _PyAgrumTAN:
 
     def fit(self, X: Codes, y: Codes) -> _PyAgrumTAN:
         import pandas
+        from pyagrum.lib.discreteTypeProcessor import DiscreteTypeProcessor
         from pyagrum.skbn import BNClassifier
 
         frame = pandas.DataFrame(X.astype(str), columns=[f"x{i}" for i in range(X.shape[1])])
-        self._classifier = BNClassifier(learningMethod="TAN")
+        self._classifier = BNClassifier(
+            type_processor=DiscreteTypeProcessor(), learningMethod="TAN"
+        )
         self._classifier.fit(frame, y.astype(str))
         self._names = list(frame.columns)
         return self
@@ -141,19 +147,18 @@ CONTENDERS: dict[str, Callable[[], Any]] = {
 
 
 def shapes() -> Iterator[Shape]:
-    """All measurements, small ones first."""
-    for contender in CONTENDERS:
-        for rows in ROWS:
-            yield Shape("rows", rows, 20, 2, contender)
-        for features in FEATURES:
-            yield Shape("features", 10_000, features, 2, contender)
-        for classes in CLASSES:
-            yield Shape("classes", 10_000, 20, classes, contender)
+    """All measurements, small ones of all contenders first."""
+    for place in range(len(ROWS)):
+        for contender in CONTENDERS:
+            yield Shape("rows", ROWS[place], 20, 2, contender)
+            yield Shape("features", 10_000, FEATURES[place], 2, contender)
+            yield Shape("classes", 10_000, 20, CLASSES[place], contender)
 
 
 def measure_shape(shape: Shape) -> dict[str, Any]:
     """Fit and predict, in this process."""
     warnings.simplefilter("ignore")
+    resource.setrlimit(resource.RLIMIT_AS, (NET, NET))
     X, y = random_rows(shape.rows, shape.features, shape.classes)
     classifier = CONTENDERS[shape.contender]()
     classifier.fit(X[:200], y[:200])  # imports and compilation are not what is measured

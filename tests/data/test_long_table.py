@@ -249,6 +249,68 @@ def test_short_tables_without_a_class_are_read_as_a_whole(
     assert found.feature_names_in_.tolist() == table.column_names
 
 
+# ---------------------------------------------------------------------- where the data is
+
+
+def test_work_on_partitions_is_done_where_they_are(table: Any) -> None:
+    """Workers of a cluster summarise and encode; what comes of it travels."""
+    distributed = pytest.importorskip("distributed")
+    frames = pytest.importorskip("dask.dataframe")
+    settings = {"processes": False, "threads_per_worker": 1, "dashboard_address": ":0"}
+    with (
+        distributed.LocalCluster(n_workers=2, **settings) as made,
+        distributed.Client(made) as client,
+    ):
+        source = frames.from_pandas(table.to_pandas(), npartitions=4)
+        found = TANClassifier().fit(source, "kind")
+        here = as_stream(source)
+        assert here is not None
+        places = set(here.each(_where))
+        assert places <= set(client.scheduler_info()["workers"])
+        assert places
+    expected = TANClassifier().fit(
+        table.drop_columns(["kind"]), np.array(table["kind"].to_pylist())
+    )
+    assert found.coding_ == expected.coding_
+    assert found.structure_.parents == expected.structure_.parents
+
+
+def _where(_: Any) -> str:
+    """Address of the worker that asks."""
+    from distributed import get_worker
+
+    return str(get_worker().address)
+
+
+def test_summaries_of_pieces_add_up() -> None:
+    """In any order, with classes and categories that turn up late."""
+    rng = np.random.default_rng(2)
+    words = np.array(["b", "a", "c", "d"])[rng.integers(0, 4, 300)]
+    labels = rng.integers(0, 3, 300)
+    labels[:100] = 2  # the first piece knows one class
+    column = Column.categorical("w", np.unique(words, return_inverse=True)[1], np.unique(words))
+    whole = ColumnSummary("w", "categorical")
+    counted = sketches.ClassCounts()
+    whole.add(column, counted.add(labels, "y"))
+    parts, classes = ColumnSummary("w", "categorical"), sketches.ClassCounts()
+    for rows in (slice(0, 100), slice(100, 170), slice(170, 300)):
+        own, piece = sketches.ClassCounts(), ColumnSummary("w", "categorical")
+        numbers = own.add(labels[rows], "y")
+        values, codes = np.unique(words[rows], return_inverse=True)
+        piece.add(Column.categorical("w", codes, values), numbers)
+        parts.absorb(piece, classes.absorb(own, "y"))
+    assert classes.n_rows == counted.n_rows == 300
+    assert classes.labels.tolist() == counted.labels.tolist()
+    ours, theirs = parts.condensed(), whole.condensed()
+    assert ours[0].categories == theirs[0].categories
+
+    def told(made: Any, ranks: Any) -> set[tuple[int, int, float]]:
+        column, own, counts = made
+        return set(zip(column.codes.tolist(), ranks[own].tolist(), counts.tolist(), strict=True))
+
+    assert told(ours, classes.ranks) == told(theirs, counted.ranks)
+
+
 # ---------------------------------------------------------------------- summaries
 
 

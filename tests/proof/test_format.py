@@ -31,6 +31,7 @@ from marginbn.proof.certificate import (
     Multipliers,
     NamedRow,
     Score,
+    row_order,
 )
 from marginbn.proof.format import (
     MAGIC,
@@ -412,6 +413,18 @@ def test_content_up_to_the_limit_is_read(tmp_path: Path) -> None:
         read_certificate(tmp_path / "proof", len(content) - 1)
     with pytest.raises(FormatError, match="unfolds to more than"):
         read_certificate(tmp_path / "proof", len(content))
+
+
+@pytest.mark.parametrize("n_columns", [0, 1, 3, 40])
+def test_rows_are_put_in_order(n_columns: int) -> None:
+    """Like a sort by all columns, the first one first; also where numbers would overflow."""
+    rng = np.random.default_rng(n_columns)
+    codes = rng.integers(0, 5, (60, n_columns)).astype(np.int32)
+    codes[20:40] = codes[:20]
+    expected = np.lexsort(codes.T[::-1]) if n_columns else np.arange(60)
+    np.testing.assert_array_equal(row_order(codes), expected)
+    np.testing.assert_array_equal(row_order(codes[expected]), np.arange(60))
+    assert len(row_order(codes[:0])) == 0
 
 
 def test_the_fingerprint_is_that_of_the_rows_in_any_order() -> None:

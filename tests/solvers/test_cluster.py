@@ -111,7 +111,9 @@ def test_parts_by_hand_find_the_optimum(
         assert part is not None
         given = max(waiting.bound, float(part.bound.max()))
         assert max(given, problem.evaluate(best)) >= optimum - 1e-9
-        answer = solve_part(problem, Task(part.arrays, best, 0.2, 1e-6, seed=turns))
+        answer = solve_part(
+            BranchBoundSolver(), problem, Task(part.arrays, best, 0.2, 1e-6, seed=turns)
+        )
         assert answer.objective >= problem.evaluate(best)
         best, turns = answer.selection, turns + 1
         waiting.put(OpenNodes(**answer.arrays))  # type: ignore[arg-type]
@@ -126,7 +128,9 @@ def test_too_little_time_gives_the_part_back(
 ) -> None:
     """Nothing is lost, nothing is claimed."""
     start = solve_structure(problem, node_limit=1).selection
-    answer = solve_part(problem_of(), Task(open_nodes.arrays, start, 1e-9, 1e-6))
+    answer = solve_part(
+        BranchBoundSolver(), problem_of(), Task(open_nodes.arrays, start, 1e-9, 1e-6)
+    )
     assert len(answer.arrays["bound"]) == len(open_nodes.bound)
     assert answer.nodes == 0
 
@@ -138,10 +142,12 @@ def test_structures_from_outside_are_heard(
     best = solve_structure(problem).selection
     start = solve_structure(problem, node_limit=1).selection
     task = Task(open_nodes.arrays, start, 5.0, 1e-6)
-    answer = solve_part(problem, task, lambda: best)
+    answer = solve_part(BranchBoundSolver(), problem, task, lambda: best)
     assert answer.objective == pytest.approx(optimum, rel=1e-12)
     told: list[float] = []
-    poor = solve_part(problem, task, None, lambda found: told.append(problem.evaluate(found)))
+    poor = solve_part(
+        BranchBoundSolver(), problem, task, None, lambda found: told.append(problem.evaluate(found))
+    )
     assert told == sorted(told)
     assert (poor.objective > problem.evaluate(start)) == bool(told)
 

@@ -490,7 +490,7 @@ def test_the_limit_holds_for_the_process() -> None:
         )
         measured[limit] = json.loads(done.stdout)
     assert measured["28 MB"][0] <= 28 * 10**6, measured
-    assert measured["2 GB"][0] > measured["28 MB"][0] + 5 * 10**6, "the limit was never felt"
+    assert measured["2 GB"][0] > measured["28 MB"][0] + 2 * 10**6, "the limit was never felt"
 
 
 def test_needs_are_ordered() -> None:

@@ -31,7 +31,7 @@ from marginbn.interrupts import REQUESTS, in_deaf_children
 from marginbn.network.network import BayesianNetwork
 from marginbn.problem.problem import StructureProblem
 from marginbn.problem.structure import Structure
-from marginbn.solvers import cluster, solve_structure
+from marginbn.solvers import solve_structure
 from marginbn.solvers.result import SolveResult, Status
 
 PAPER_PROBABILITIES = (0.501, 0.6, 0.7, 0.8, 0.9, 0.95, 0.99, 0.999)
@@ -262,6 +262,8 @@ identifiers, max_states, min_count, class_weight, cost, callback, memory_limit, 
         """
         if self.dask is None:
             return self._validate_with(rows, budget, None)
+        from marginbn.solvers import cluster  # loads the engine
+
         with cluster.connected(self.dask, effective_n_jobs(self.n_jobs)) as client:
             return self._validate_with(rows, budget, client)
 
@@ -271,6 +273,8 @@ identifiers, max_states, min_count, class_weight, cost, callback, memory_limit, 
         tasks = [(k, fold) for fold in range(len(splits)) for k in self._parent_grid()]
         n_jobs = effective_n_jobs(self.n_jobs)
         if client is not None:
+            from marginbn.solvers import cluster
+
             n_jobs = cluster.count_workers(client)
         n_gammas = len(self._gamma_grid())
         ends = task_budgets(len(tasks), n_gammas, n_jobs, budget)
@@ -291,6 +295,8 @@ identifiers, max_states, min_count, class_weight, cost, callback, memory_limit, 
                     (delayed(worker._validate_fold)(rows, *call) for call in calls),
                 )
             else:
+                from marginbn.solvers import cluster
+
                 answers = cluster.map_on_cluster(client, worker._validate_fold, rows, calls)
             progress = StepProgress("validation", len(tasks)) if self.verbose else None
             with REQUESTS.heeding():

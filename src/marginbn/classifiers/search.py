@@ -69,6 +69,9 @@ def check_solver(name: str, value: Any) -> None:
         raise InputError(f"{name} must be one of {known}, got {value!r}")
 
 
+AFTERWARDS = 0.5
+"""Time that parameters and fingerprints take, beside that of everything before the search."""
+
 LEAST_SHARE = 0.1
 """Of the time limit, for the search, however long everything before it took."""
 
@@ -188,13 +191,16 @@ class SearchingBNClassifier(BaseBNClassifier):
         return result
 
     def _time_left(self) -> float | None:
-        """Seconds for the search: what reading, binning and counting have left of the limit, and a
-        tenth of it in any case.
+        """Seconds for the search: what reading, binning and counting have left of the limit, less
+        what counting and comparing take afterwards, which is about half of that again; and a tenth
+        of the limit in any case.
         """
         began, limit = self.__dict__.pop("_began", None), self.time_limit
         if limit is None or began is None:
             return None if limit is None else float(limit)
-        return float(max(limit - (monotonic() - began), LEAST_SHARE * limit))
+        before = monotonic() - began
+        after = min(AFTERWARDS * before, AFTERWARDS * limit)
+        return float(max(limit - before - after, LEAST_SHARE * limit))
 
     def _evidence(self, data: EncodedData) -> Evidence:
         return replace(

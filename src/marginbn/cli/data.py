@@ -22,8 +22,10 @@ from marginbn.data.columns import Column
 from marginbn.data.delimited import TextTable
 from marginbn.data.encode import EncodedData, encode_training, with_class_column
 from marginbn.data.labelled import CLASS_NAME, Dataset, LabelledTable, stratified_holdout
+from marginbn.data.long_table import IN_MEMORY
 from marginbn.data.preparation import PreparationSettings, tell
 from marginbn.data.readers import RowChunks, open_chunks, read_table
+from marginbn.data.stream import Stream, as_stream
 from marginbn.data.table import Table, as_table, suggestion
 from marginbn.data.unseen import UnseenCategories, add_unseen, describe_unseen
 from marginbn.data.writers import Coded
@@ -52,6 +54,27 @@ def load_source(options: TableOptions) -> Dataset:
     test = None if known.test is None else as_table(known.test, kinds=kinds)
     train, target = as_table(known.train, kinds=kinds), options.target or known.target
     return Dataset(known.name, train, test, target, known.description)
+
+
+def long_stream(name: str, drop: Sequence[str] | None) -> Stream | None:
+    """A Parquet file or folder that is too long to be read as a whole; None for anything else."""
+    path = Path(name)
+    if not (path.is_dir() or (path.suffix == ".parquet" and path.is_file())):
+        return None
+    stream = as_stream(path)
+    if stream is None or count_rows(stream) <= IN_MEMORY:
+        return None
+    return stream.without(drop or ())
+
+
+def count_rows(stream: Stream) -> int:
+    """Rows of a stream, as far as they matter: no more than a short table has, and one."""
+    n_rows = 0
+    for piece in stream:
+        n_rows += piece.num_rows
+        if n_rows > IN_MEMORY:
+            break
+    return n_rows
 
 
 def load_table(name: str, delimiter: str | None) -> Table:

@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from marginbn.classifiers import BaseBNClassifier
     from marginbn.classifiers.measures import Quality
     from marginbn.data.labelled import Dataset, LabelledTable
+    from marginbn.data.stream import Stream
     from marginbn.report.summary import AccuracyLine
 
 
@@ -91,7 +92,7 @@ def fit(
     bound.
     """
     from marginbn.classifiers.model_file import save_model
-    from marginbn.cli.data import date_kinds, load_source
+    from marginbn.cli.data import date_kinds, load_source, long_stream
     from marginbn.report.summary import claims_optimality, describe, summarise
 
     check_holdout(holdout, test)
@@ -102,15 +103,22 @@ def fit(
         if path is not None:
             set_file(classifier, name, path, str(problem.method))
     classifier.set_params(column_kinds=date_kinds(table))
-    source = load_source(table)
-    train, held_out = split_rows(source, table, test, holdout, search.seed)
-    if held_out is not None:
-        is_share = test is None and (holdout is not None or source.test is None)
-        note(describe_split(train, held_out, is_share), quiet)
-    report = look_at(classifier, train)
-    tell_hints(report, quiet)
-    learn(classifier, train, quiet)
-    accuracies = measure(classifier, train, held_out)
+    stream = long_stream(table.table, table.drop)
+    if stream is not None:
+        held_out = read_test_rows(table, test, holdout)
+        note("Learning from all rows, which are read in pieces.", quiet)
+        learn_in_pieces(classifier, stream, str(table.target), quiet)
+        accuracies, report = measure(classifier, None, held_out), None
+    else:
+        source = load_source(table)
+        train, held_out = split_rows(source, table, test, holdout, search.seed)
+        if held_out is not None:
+            is_share = test is None and (holdout is not None or source.test is None)
+            note(describe_split(train, held_out, is_share), quiet)
+        report = look_at(classifier, train)
+        tell_hints(report, quiet)
+        learn(classifier, train, quiet)
+        accuracies = measure(classifier, train, held_out)
     quality = None if held_out is None else measure_quality(classifier, held_out)
     measures = None if quality is None else quality.numbers()
     saved = write_output(
@@ -118,7 +126,8 @@ def fit(
     )
     if json:
         found = {"quality": None if quality is None else quality.to_dict()}
-        print_json(summarise(classifier, accuracies) | found | {"data": report.to_dict()})
+        data = None if report is None else report.to_dict()
+        print_json(summarise(classifier, accuracies) | found | {"data": data})
     else:
         text = describe(classifier, accuracies, text_width())
         proved = classifier.result_.is_optimal if claims_optimality(classifier) else None
@@ -187,6 +196,33 @@ def learn(classifier: BaseBNClassifier, train: LabelledTable, quiet: bool) -> No
         classifier._fit_table(train)
 
 
+def read_test_rows(
+    table: TableOptions, test: str | None, holdout: float | None
+) -> LabelledTable | None:
+    """Rows to measure on beside a table that is read in pieces, of which none are held out."""
+    from marginbn.cli.data import labelled_rows, load_table
+
+    if table.target is None:
+        raise typer.BadParameter(
+            "say which column holds the class, as in --target class", param_hint="--target"
+        )
+    if holdout:
+        raise typer.BadParameter(
+            "has no meaning for a table that is read in pieces; measure with --test TABLE",
+            param_hint="--holdout",
+        )
+    return None if test is None else labelled_rows(load_table(test, table.delimiter), table.target)
+
+
+def learn_in_pieces(classifier: BaseBNClassifier, stream: Stream, target: str, quiet: bool) -> None:
+    """Fit with a progress line to a table that is read in pieces."""
+    with ProgressLine(enabled=not quiet) as progress:
+        if "callback" in classifier.get_params(deep=False):
+            classifier.set_params(callback=progress)
+        classifier._check_parameters()
+        classifier._fit_stream(stream, target, None)
+
+
 def train_candidates(classifier: BaseBNClassifier, train: LabelledTable, quiet: bool) -> None:
     """Fit with a line for every candidate; Ctrl-C leaves the choice to those that are done."""
     note(f"Training and validating {', '.join(classifier.structures)}.", quiet)
@@ -196,13 +232,15 @@ def train_candidates(classifier: BaseBNClassifier, train: LabelledTable, quiet: 
 
 
 def measure(
-    classifier: BaseBNClassifier, train: LabelledTable, held_out: LabelledTable | None
+    classifier: BaseBNClassifier, train: LabelledTable | None, held_out: LabelledTable | None
 ) -> list[AccuracyLine]:
-    """Accuracy on the rows learned from and on the others."""
+    """Accuracy on the rows learned from, if they are at hand, and on the others."""
     from marginbn.report.summary import AccuracyLine
 
-    predicted = classifier.predict(train.features)
-    lines = [AccuracyLine.measure("training", predicted, train.labels, is_sample=False)]
+    lines = []
+    if train is not None:
+        predicted = classifier.predict(train.features)
+        lines.append(AccuracyLine.measure("training", predicted, train.labels, is_sample=False))
     if held_out is not None:
         predicted = classifier.predict(held_out.features)
         lines.append(AccuracyLine.measure("held out", predicted, held_out.labels))

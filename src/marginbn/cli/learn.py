@@ -132,6 +132,7 @@ def learn(
     Use `marginbn fit` to predict a column.
     """
     from marginbn.classifiers.learner_file import save_model
+    from marginbn.cli.data import long_stream
     from marginbn.export.formats import find_format, save_network
     from marginbn.report.learned import describe_learner, summarise_learner, write_learned_page
 
@@ -140,11 +141,18 @@ def learn(
     for path in exports:
         find_format(path, None)  # an unknown ending is refused before anything is learned
     try_outputs(output=output, report=report, checkpoint=checkpoint, certificate=certificate)
-    rows = read_plain_table(table)
-    note(f"Learning from {rows.n_rows} rows and {rows.n_columns} columns.", quiet)
+    stream = long_stream(table.table, table.drop)
+    rows = None if stream is not None else read_plain_table(table)
+    if rows is None:
+        note("Learning from all rows, which are read in pieces.", quiet)
+    else:
+        note(f"Learning from {rows.n_rows} rows and {rows.n_columns} columns.", quiet)
     with ProgressLine(enabled=not quiet) as progress:
         learner.set_params(callback=progress)
-        learner._fit_table(rows)
+        if rows is None:
+            learner.fit(stream)
+        else:
+            learner._fit_table(rows)
     learner.set_params(callback=None)
     saved = write_output(output, lambda path: save_model(learner, path))
     for path in exports:

@@ -19,6 +19,7 @@ import tempfile
 import warnings
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -266,23 +267,34 @@ def warn_if_approximate(made: LongRows, stacklevel: int) -> None:
 def _summarise(
     stream: Stream, target: str | None, settings: PreparationSettings
 ) -> tuple[list[ColumnSummary], ClassCounts]:
-    """The first pass."""
-    kinds: Any = settings.column_kinds
-    summaries: list[ColumnSummary] = []
-    classes = ClassCounts()
-    for piece in stream:
-        features, own = _divided(piece, target)
-        numbers = classes.add(own, target or "")
-        table = as_table(features, kinds=kinds)
-        if not summaries:
-            kinds = list(table.kinds.values())
-            summaries = [ColumnSummary(c.name, c.kind) for c in table.columns]
-            _refuse_dates(settings)
-        for summary, column in zip(summaries, table.columns, strict=True):
-            summary.add(column, numbers)
-    if not summaries:
+    """The first pass: pieces are summarised where they are, and summaries added up."""
+    first = next(iter(stream), None)
+    if first is None:
         raise InputError(f"{stream.origin} has no rows")
+    _refuse_dates(settings)
+    known = as_table(_divided(first, target)[0], kinds=settings.column_kinds)
+    kinds = tuple(known.kinds.values())
+    summaries = [ColumnSummary(c.name, c.kind) for c in known.columns]
+    classes = ClassCounts()
+    for parts, counts in stream.each(partial(_summary_of_piece, target=target, kinds=kinds)):
+        numbers = classes.absorb(counts, target or "")
+        for summary, part in zip(summaries, parts, strict=True):
+            summary.absorb(part, numbers)
     return summaries, classes
+
+
+def _summary_of_piece(
+    piece: Any, target: str | None, kinds: tuple[Any, ...]
+) -> tuple[list[ColumnSummary], ClassCounts]:
+    """Columns and classes of one piece."""
+    features, own = _divided(piece, target)
+    classes = ClassCounts()
+    numbers = classes.add(own, target or "")
+    table = as_table(features, kinds=list(kinds))
+    parts = [ColumnSummary(c.name, c.kind) for c in table.columns]
+    for part, column in zip(parts, table.columns, strict=True):
+        part.add(column, numbers)
+    return parts, classes
 
 
 def _divided(piece: Any, target: str | None) -> tuple[Any, NDArray[Any]]:
@@ -319,20 +331,33 @@ def _encoded(
     preparation: Preparation,
     coding: TableCoding,
     labels: NDArray[Any],
-) -> Iterator[NDArray[np.int32]]:
+) -> Iterator[NDArray[np.signedinteger]]:
     """The second pass: codes of every piece, -1 where missing; the class first, if there is one."""
-    for piece in stream:
-        features, own = _divided(piece, target)
-        table = as_table(features, kinds=preparation.kinds, only=preparation.used)
-        codes = coding.encode(preparation.apply(table))
-        if target is None:
-            yield codes
-        else:
-            yield np.column_stack([np.searchsorted(labels, own).astype(np.int32), codes])
+    work = partial(
+        _codes_of_piece, target=target, preparation=preparation, coding=coding, labels=labels
+    )
+    return stream.each(work)
+
+
+def _codes_of_piece(
+    piece: Any,
+    target: str | None,
+    preparation: Preparation,
+    coding: TableCoding,
+    labels: NDArray[Any],
+) -> NDArray[np.signedinteger]:
+    """Codes of one piece, in as few bytes as they need."""
+    features, own = _divided(piece, target)
+    table = as_table(features, kinds=preparation.kinds, only=preparation.used)
+    codes = coding.encode(preparation.apply(table))
+    if target is not None:
+        codes = np.column_stack([np.searchsorted(labels, own).astype(np.int32), codes])
+    largest = int(codes.max(initial=0))
+    return codes.astype(np.int8 if largest < 128 else np.int16 if largest < 2**15 else np.int32)
 
 
 def _collect(
-    pieces: Iterator[NDArray[np.int32]],
+    pieces: Iterator[NDArray[np.signedinteger]],
     n_rows: int,
     missing: MissingPolicy,
     variables: tuple[Variable, ...],
@@ -353,7 +378,7 @@ def _collect(
                 )
             piece = piece[known]
         codes[end : end + len(piece)] = piece
-        digest.update(np.ascontiguousarray(piece).tobytes())
+        digest.update(np.ascontiguousarray(piece, dtype=np.int32).tobytes())
         end += len(piece)
     if end == 0:
         raise InputError("every row has a missing value; set missing='state'")

@@ -79,6 +79,21 @@ class ColumnSummary:
             merged = _unite_neighbours(*merged)
         self._values, self._classes, self._counts = merged
 
+    def absorb(self, other: ColumnSummary, classes: IntArray) -> None:
+        """Take over what another summary of the same column knows of other rows; ``classes`` are
+        its numbers of classes as they are here.
+        """
+        self.n_missing += other.n_missing
+        self.is_exact &= other.is_exact
+        self.is_overfull |= other.is_overfull
+        values = other._values
+        if self.kind != "numeric":
+            own = np.array([self._number(c) for c in other._categories], dtype=np.float64)
+            values = own[values.astype(np.int64)] if values.size else values
+            self.is_overfull |= len(self._categories) > MOST_CATEGORIES
+        if not self.is_overfull:
+            self._add_values(values, classes[other._classes], other._counts)
+
     @property
     def n_rows(self) -> int:
         """Rows with a value."""
@@ -160,6 +175,13 @@ class ClassCounts:
         if len(self._numbers) > MOST_CATEGORIES:
             raise InputError(f"column {target!r} has more than {MOST_CATEGORIES} classes")
         return np.array(numbers, dtype=np.int64)[codes.reshape(-1)]
+
+    def absorb(self, other: ClassCounts, target: str) -> IntArray:
+        """Take over another's counts; its numbers of classes as they are here."""
+        names = np.array(list(other._numbers))
+        numbers = self.add(np.repeat(names, other._counts), target)
+        ends = np.cumsum(other._counts)
+        return np.asarray(numbers[ends - 1])
 
     @property
     def labels(self) -> NDArray[Any]:

@@ -3,7 +3,9 @@
 What can be read so: a Parquet file or a folder of them, a pyarrow dataset, a DuckDB relation, a
 polars LazyFrame or a Dask DataFrame. Each can be passed over several times; one piece is an Arrow
 table of some hundred thousand rows. A LazyFrame is written to a temporary Parquet file first, by
-polars itself and piece by piece, so that its query runs once.
+polars itself and piece by piece, so that its query runs once. Of a Dask DataFrame the pieces are
+its partitions: work on them is done where they are, by the workers of the cluster, and only what
+comes of it travels.
 """
 
 from __future__ import annotations
@@ -12,8 +14,9 @@ import os
 import shutil
 import tempfile
 import weakref
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +24,12 @@ from marginbn.exceptions import InputError, MissingDependencyError
 
 PIECE = 262_144
 """Rows of one piece."""
+
+
+Work = Callable[[Any], Any]
+
+AT_A_TIME = 16
+"""Partitions whose answers are waited for together."""
 
 
 @dataclass(frozen=True)
@@ -35,14 +44,37 @@ class Stream:
         Begins a new pass: Arrow tables with these columns.
     origin
         What it was made of, for messages.
+    elsewhere
+        Answers of a function to all pieces, in their order, where the pieces are in other
+        processes; None answers for a piece without rows.
     """
 
     names: tuple[str, ...]
     pieces: Callable[[], Iterator[Any]]
     origin: str
+    elsewhere: Callable[[Work], Iterator[Any]] | None = None
 
     def __iter__(self) -> Iterator[Any]:
         return self.pieces()
+
+    def without(self, names: Iterable[str]) -> Stream:
+        """The table without some of its columns."""
+        left_out = [*names]
+        absent = [name for name in left_out if name not in self.names]
+        if absent:
+            raise InputError(f"{self.origin} has no column {absent[0]!r} to leave out")
+        kept = [name for name in self.names if name not in left_out]
+        return Stream(
+            tuple(kept), lambda: (piece.select(kept) for piece in self.pieces()), self.origin
+        )
+
+    def each(self, work: Work) -> Iterator[Any]:
+        """The answer of a function to every piece, given where the piece is; the function and its
+        answers must be fit for another process.
+        """
+        if self.elsewhere is None:
+            return (work(piece) for piece in self)
+        return (answer for answer in self.elsewhere(work) if answer is not None)
 
 
 def as_stream(X: Any) -> Stream | None:
@@ -53,6 +85,8 @@ def as_stream(X: Any) -> Stream | None:
     InputError
         If there is no such file, or it is no Parquet.
     """
+    if isinstance(X, Stream):
+        return X
     if isinstance(X, (str, os.PathLike)):
         return _from_path(Path(X))
     library = type(X).__module__.partition(".")[0].lstrip("_")
@@ -163,4 +197,18 @@ def _from_dask(frame: Any) -> Stream:
             if len(part):
                 yield arrow.Table.from_pandas(part, preserve_index=False)
 
-    return Stream(tuple(str(name) for name in frame.columns), pieces, "Dask DataFrame")
+    def elsewhere(work: Work) -> Iterator[Any]:
+        dask: Any = import_module("dask")
+        answers = [dask.delayed(_answer)(work, part) for part in frame.to_delayed()]
+        for begin in range(0, len(answers), AT_A_TIME):
+            yield from dask.compute(*answers[begin : begin + AT_A_TIME])
+
+    names = tuple(str(name) for name in frame.columns)
+    return Stream(names, pieces, "Dask DataFrame", elsewhere)
+
+
+def _answer(work: Work, part: Any) -> Any:
+    """The answer to a partition, a pandas frame."""
+    if len(part) == 0:
+        return None
+    return work(_arrow().Table.from_pandas(part, preserve_index=False))

@@ -136,12 +136,12 @@ def count_workers(client: Any) -> int:
     return max(1, sum(int(count) for count in client.ncores().values()))
 
 
-def work_on(problem: StructureProblem, task: Task, news: str) -> Answer:
+def work_on(solver: BranchBoundSolver, problem: StructureProblem, task: Task, news: str) -> Answer:
     """What a worker does with a part; it hears of incumbents by the variable of this name."""
     distributed = _distributed()
     client = distributed.get_worker()._get_client()
     board = Board(distributed.Variable(news, client=client))
-    return solve_part(problem, task, board.look, board.write)
+    return solve_part(solver, problem, task, board.look, board.write)
 
 
 class Board:
@@ -334,6 +334,7 @@ class Coordinator:
                 return
             future = self.client.submit(
                 work_on,
+                self.solver,
                 problem,
                 self._task(nodes),
                 self._news,
@@ -348,9 +349,7 @@ class Coordinator:
         seconds = max(0.05, min(self._turn, run.remaining()))
         self._turn = min(LONGEST_TURN, self._turn * GROWTH ** (1.0 / self.n_workers))
         seed = run.seed + SEED_STEP * next(self._seeds)
-        memory = run.limits.memory
-        rows = self.solver.rows
-        return Task(nodes.arrays, run.selection, seconds, run.limits.gap, seed, memory, rows)
+        return Task(nodes.arrays, run.selection, seconds, run.limits.gap, seed, run.limits.memory)
 
     def _scattered(self) -> Any:
         """The problem on all workers; None if one of them is just being lost."""

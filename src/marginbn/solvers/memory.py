@@ -228,6 +228,13 @@ class BranchBoundShape:
     than groups do. Of several rows, most of which never matter, up to four times as much.
     """
 
+    LONG: ClassVar = 40
+    LONG_FROM: ClassVar = 32_000_000
+    """Rows for every column, and bytes of coefficients, from which on groups of rows are quicker
+    where a sample has one row: with them adult (59 rows for a column) is proved in the time in
+    which all rows leave a gap; letter (35) takes as long, shuttle-full (83, few bytes) longer.
+    """
+
     LARGEST_TREE: ClassVar = 4_000_000_000
     """Open nodes of all workers where no limit says otherwise: a million with 57 features."""
 
@@ -281,9 +288,15 @@ class BranchBoundShape:
 
     def dense(self, n_jobs: int = 1) -> int:
         """Bytes of the coefficients, of their copies, and of each worker's margins at vertices."""
+        return self.coefficients + self._copies(n_jobs) // min(self.rivals, 4)
+
+    def dense_at_worst(self, n_jobs: int = 1) -> int:
+        """The same where all rows turn out to matter, as they do while a gap is wide."""
+        return self.coefficients + self._copies(n_jobs)
+
+    def _copies(self, n_jobs: int) -> int:
         margins = 8 * ACTIVE_VERTICES * self.n_rows
-        some = self.COPIES * self.coefficients + n_jobs * margins
-        return self.coefficients + some // min(self.rivals, 4)
+        return self.COPIES * self.coefficients + n_jobs * margins
 
     @property
     def coded(self) -> int:
@@ -339,15 +352,21 @@ class BranchBoundShape:
     def is_dense(self) -> bool:
         """Whether coefficients are written out where there is memory for them."""
         limit = self.LARGEST_DENSE * min(self.rivals, 4)
-        return self.coefficients <= limit or not self.has_codes
+        return (self.coefficients <= limit and not self._is_long) or not self.has_codes
+
+    @property
+    def _is_long(self) -> bool:
+        """Whether rows are so many beside the columns that groups are quicker."""
+        is_small = self.coefficients <= self.LONG_FROM
+        return not is_small and self.rivals == 1 and self.n_samples > self.LONG * self.n_columns
 
     def needs(self, n_jobs: int = 1) -> Needs:
         """At the least, with coefficients or without; and with as much as is of use."""
         fixed = self._fixed(n_jobs) + self._store(n_jobs)
-        least = [self.dense(n_jobs)] if self.is_dense else []
+        least = [self.dense_at_worst(n_jobs)] if self.is_dense else []
         if self.has_codes:
             least.append(self.coded + self.least_rows)
-        useful = self.dense(n_jobs) if self.is_dense else self.coded + self.LARGEST_ROWS
+        useful = self.dense_at_worst(n_jobs) if self.is_dense else self.coded + self.LARGEST_ROWS
         return Needs(fixed + min(least), fixed + max(useful, min(least)))
 
     def divide(self, memory: Memory, n_jobs: int = 1) -> Division:
@@ -356,10 +375,11 @@ class BranchBoundShape:
         """
         fixed, has_limit = self._fixed(n_jobs), memory.limit is not None
         left = memory.spendable - fixed
-        fits = self.is_dense and self.dense(n_jobs) + self._store(n_jobs) <= left
+        needed = self.dense_at_worst(n_jobs) if has_limit else self.dense(n_jobs)
+        fits = self.is_dense and needed + self._store(n_jobs) <= left
         if fits or not self.has_codes:
             dense = self.coefficients if fits else 0
-            tree = left - (self.dense(n_jobs) if fits else 0)
+            tree = left - (needed if fits else 0)
             rows = 0
         else:
             dense, left = 0, left - self.coded

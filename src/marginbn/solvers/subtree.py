@@ -14,12 +14,12 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
 from marginbn.problem.problem import StructureProblem
-from marginbn.solvers.branch_bound import BranchBoundSolver
 from marginbn.solvers.branch_bound.engine import Search
 from marginbn.solvers.branch_bound.saved_tree import OpenNodes, gather, load, parse
 from marginbn.solvers.branch_bound.workers import first_pool
@@ -27,6 +27,9 @@ from marginbn.solvers.checkpoint import Arrays
 from marginbn.solvers.result import Status
 from marginbn.solvers.run import Limits, Run, Stopped
 from marginbn.solvers.tree_search import initial_bound
+
+if TYPE_CHECKING:
+    from marginbn.solvers.branch_bound import BranchBoundSolver
 
 Selection = NDArray[np.int64]
 Listen = Callable[[], Selection | None]
@@ -43,7 +46,6 @@ class Task:
     gap: float
     seed: int = 0
     memory: int | None = None
-    rows: str = "auto"
 
 
 @dataclass(frozen=True, eq=False)
@@ -111,6 +113,7 @@ def _give_back(problem: StructureProblem, search: PartSearch) -> None:
 
 
 def solve_part(
+    solver: BranchBoundSolver,
     problem: StructureProblem,
     task: Task,
     listen: Listen | None = None,
@@ -119,7 +122,6 @@ def solve_part(
     """Work on a part for some seconds, or until nothing of it is left; ``tell`` hears of better
     structures at once.
     """
-    solver = BranchBoundSolver(rows=task.rows)  # type: ignore[arg-type]
     solver.prepare()
     limits = Limits(task.seconds, None, task.gap, task.memory)
     run = Run(problem, limits, seed=task.seed, listen=listen)
@@ -145,14 +147,22 @@ def solve_part(
 def _search(run: Run, search: PartSearch, tell: Tell | None) -> None:
     """Portions of work until the time is over or nothing is left."""
     ended: Status | None = None
+    told = run.objective
     with run.deadline.ringing(search.interrupt):
         while ended is None:
             improved = search.report()
-            if improved and tell is not None and run.selection is not None:
-                tell(run.selection)
+            told = _tell(run, told, tell)
             search.hear()
             if run.is_closed or run.limit is not None:
                 break
             search.improve(improved)
             ended = search.advance()
     search.report()
+    _tell(run, told, tell)
+
+
+def _tell(run: Run, told: float, tell: Tell | None) -> float:
+    """Pass a better structure on; returns the best value that was."""
+    if run.objective > told and tell is not None and run.selection is not None:
+        tell(run.selection)
+    return max(told, run.objective)

@@ -48,10 +48,12 @@ class BranchBoundSolver(Engine):
         load them; not for a small problem, whose kernels are interpreted until they are there.
         """
         refuse_if_confined(LOADING, "loading the search engine")
-        from marginbn.solvers.branch_bound.engine import is_interpreted, warm_up
+        from marginbn.solvers.branch_bound.engine import is_interpreted, warm_up, warm_up_for
 
         if problem is None or not is_interpreted(problem, n_jobs):
             warm_up(BranchBoundSolver())
+        if problem is not None and not is_interpreted(problem, n_jobs):
+            warm_up_for(self, problem)
 
     def mode(self, run: Run) -> AbstractContextManager[None]:
         """With machine code, or in plain Python."""

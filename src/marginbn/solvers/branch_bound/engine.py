@@ -73,6 +73,35 @@ def warm_up(solver: BranchBoundSolver) -> None:
     )
 
 
+WIDE_READY, GROUPS_READY = "ready-wide", "ready-groups"
+"""Files of these names say that the kernels of wide problems and of groups have been compiled."""
+
+
+def warm_up_for(solver: BranchBoundSolver, problem: StructureProblem) -> None:
+    """The same for what this problem needs besides: its features may need wider numbers, its rows
+    may come in groups. Otherwise a compiler would work while the clock runs.
+    """
+    shape = BranchBoundShape.of(problem)
+    hint = "what the search needs for {}, once; this takes up to a minute"
+    if store.small_type(shape.n_features) is not np.uint8:
+        wide = partial(_solve_wide, type(solver)())
+        prepare(__package__, wide, hint.format("many features"), WIDE_READY)
+    if shape.n_rows and (solver.rows in ("groups", "sample") or not shape.is_dense):
+        grouped = partial(_solve_tiny, type(solver)(rows="groups"))
+        prepare(__package__, grouped, hint.format("many rows"), GROUPS_READY)
+
+
+def _solve_wide(solver: BranchBoundSolver) -> None:
+    """More features than a byte can count; the same kernels as in a tiny problem."""
+    n = int(np.iinfo(np.uint8).max)
+    rng = np.random.default_rng(0)
+    codes = rng.integers(0, 2, (12, n + 1)).astype(np.int32)
+    variables = tuple(Variable(f"v{i}", ("0", "1")) for i in range(n + 1))
+    data = EncodedData(codes, np.ones(12), variables)
+    problem = margin_problem(data, enumerate_candidates(n + 1, 1), gamma=1e4)  # out of reach
+    _exercise(solver, Run(problem, Limits(nodes=2)))
+
+
 def is_interpreted(problem: StructureProblem, n_jobs: int = 1, mark: str = READY) -> bool:
     """Whether kernels run as plain Python: their machine code, marked ready by ``mark``, is not at
     hand, and the problem is so small, with one worker, that making it would take longer.
@@ -84,7 +113,11 @@ def _solve_tiny(solver: BranchBoundSolver) -> None:
     codes = np.array([[0, 0, 0], [0, 1, 0], [1, 1, 0], [2, 0, 1]], dtype=np.int32)
     variables = (Variable("class", ("a", "b", "c")), Variable("x", ("0", "1")))
     data = EncodedData(codes, np.ones(4), (*variables, Variable("y", ("0", "1"))))
-    run = Run(margin_problem(data, enumerate_candidates(3, 2)))
+    _exercise(solver, Run(margin_problem(data, enumerate_candidates(3, 2))))
+
+
+def _exercise(solver: BranchBoundSolver, run: Run) -> None:
+    """Solve, and call what a small tree does not need."""
     begin(run)
     solver.run(run)
     encoding = encode(run.problem)
