@@ -127,6 +127,7 @@ def solve_part(
     run = Run(problem, limits, seed=task.seed, listen=listen)
     run.start_clock()
     run.offer(task.selection)
+    known = run.objective  # whoever gave the part knows this one, and maybe not what is kept here
     run.improve_bound(initial_bound(problem))
     left: OpenNodes | None = None
     nodes = 0
@@ -134,7 +135,7 @@ def solve_part(
         search = _borrow(problem) or PartSearch(run, solver)
         given = parse(dict(task.arrays), search.encoding.instance)
         search.take(run, given)
-        _search(run, search, tell)
+        _search(run, search, known, tell)
         left, nodes = search.left, search.team.nodes
         _give_back(problem, search)
     except Stopped:  # the time was too short to begin
@@ -144,10 +145,9 @@ def solve_part(
     return Answer(arrays, run.selection, run.objective, nodes)
 
 
-def _search(run: Run, search: PartSearch, tell: Tell | None) -> None:
+def _search(run: Run, search: PartSearch, told: float, tell: Tell | None) -> None:
     """Portions of work until the time is over or nothing is left."""
     ended: Status | None = None
-    told = run.objective
     with run.deadline.ringing(search.interrupt):
         while ended is None:
             improved = search.report()
