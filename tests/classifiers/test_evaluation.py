@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 from joblib.externals.loky import get_reusable_executor
 from numpy.typing import NDArray
 from scipy import stats
+from scipy.stats import binomtest
 
 from marginbn import MaxMarginBNClassifier, NaiveBayesClassifier
 from marginbn.classifiers.evaluation import (
@@ -28,6 +29,7 @@ from marginbn.classifiers.evaluation import (
     cross_validate,
     paired_t_test,
     t_interval,
+    told_interval,
 )
 from marginbn.data.encode import EncodedData
 from marginbn.data.labelled import stratified_folds, stratified_holdout
@@ -51,6 +53,19 @@ def test_half_of_four_hundred_rows_is_known_to_about_five_points() -> None:
     """1.96 sqrt(0.25 / 400) = 0.049, the paper's interval."""
     assert binomial_interval(0.5, 400) == pytest.approx(0.049, abs=1e-12)
     assert binomial_interval(1.0, 10) == 0.0
+
+
+@pytest.mark.parametrize(("right", "n"), [(20, 20), (0, 20), (47, 50), (1, 3), (999, 1000)])
+def test_an_accuracy_on_few_rows_is_never_told_as_certain(right: int, n: int) -> None:
+    """Where fewer than five rows are right or wrong: the far end of scipy's Wilson interval."""
+    low, high = binomtest(right, n).proportion_ci(0.95, method="wilson")
+    far = max(right / n - low, high - right / n)
+    assert told_interval(right / n, n) == pytest.approx(far, rel=1e-4)
+
+
+def test_an_accuracy_on_many_rows_is_told_as_in_the_paper() -> None:
+    """Five of each are enough."""
+    assert told_interval(0.95, 100) == binomial_interval(0.95, 100)
 
 
 @pytest.mark.parametrize(("p", "n"), [(1.1, 10), (-0.1, 10), (math.nan, 10), (0.5, 0)])

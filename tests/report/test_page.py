@@ -36,7 +36,7 @@ from marginbn import (
 from marginbn.classifiers import BaseBNClassifier
 from marginbn.classifiers.baselines import LogisticBaseline, MajorityBaseline
 from marginbn.classifiers.decisions import costs_of
-from marginbn.classifiers.evaluation import binomial_interval, cross_validate
+from marginbn.classifiers.evaluation import cross_validate, told_interval
 from marginbn.classifiers.measures import Quality
 from marginbn.cli import app
 from marginbn.network.wording import text_width
@@ -448,7 +448,7 @@ def test_both_halves_are_told_and_neither_hides_the_other(
     comparison = compare_by_folds(margin, read_rows(margin, X, y), 3, 10.0)
     own, guess = comparison.own, comparison.find("most frequent class")
     assert guess is not None
-    half = max(own.half_width, binomial_interval(own.accuracy, len(y)))
+    half = max(own.half_width, told_interval(own.accuracy, len(y)))
     low, high = own.accuracy - half, min(1.0, own.accuracy + half)
     assert f"{100 * own.accuracy:.1f} % of rows it has not seen" in page.text
     assert f"({100 * low:.1f} to {100 * high:.1f} %)" in page.text

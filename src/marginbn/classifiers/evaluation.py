@@ -5,6 +5,7 @@ the formulas behind both are here, each a function of a few numbers. With p an a
 and a_1, ..., a_k the accuracies on k folds (mean a, standard deviation s):
 
     one test set      p +- 1.96 sqrt(p (1 - p) / n)        :func:`binomial_interval`
+                      or Wilson's, if few rows are wrong   :func:`told_interval`
     folds             a +- t_{k-1, 0.975} s / sqrt(k)      :func:`t_interval`
     wins over folds   paired t test, one-sided             :func:`paired_t_test`
     wins on one set   binomial test, one-sided             :func:`binomial_test`
@@ -51,6 +52,27 @@ def binomial_interval(accuracy: float, n_rows: int) -> float:
     if n_rows < 1:
         raise InputError(f"n_rows must be at least 1, got {n_rows}")
     return NORMAL_QUANTILE * math.sqrt(accuracy * (1 - accuracy) / n_rows)
+
+
+def told_interval(accuracy: float, n_rows: int) -> float:
+    """The same to tell people: also where fewer than five rows are right, or wrong.
+
+    There the normal distribution is no guide (all of 20 rows right is not 100 % for sure), and it
+    is the distance to the farther end of Wilson's interval: of all p that are no farther from the
+    accuracy than 1.96 sqrt(p (1 - p) / n).
+
+    Examples
+    --------
+    >>> round(told_interval(0.9, 100), 4), round(told_interval(1.0, 20), 4)
+    (0.0588, 0.1611)
+    """
+    plain = binomial_interval(accuracy, n_rows)
+    if n_rows * min(accuracy, 1 - accuracy) >= 5:
+        return plain
+    part = NORMAL_QUANTILE**2 / n_rows
+    middle = (accuracy + part / 2) / (1 + part)
+    half = math.sqrt(plain**2 + part**2 / 4) / (1 + part)
+    return abs(middle - accuracy) + half
 
 
 def t_interval(scores: ArrayLike, confidence: float = 0.95) -> tuple[float, float]:

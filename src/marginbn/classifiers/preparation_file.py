@@ -25,7 +25,7 @@ class PlanShape:
     """One column in the file."""
 
     name: str
-    kind: Literal["numeric", "categorical", "date"]
+    kind: Literal["numeric", "categorical", "date", "amount", "decimal-comma"]
     left_out: str
     merged: tuple[str, ...]
     other: str

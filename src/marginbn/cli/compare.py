@@ -43,7 +43,7 @@ def compare(
     most: Annotated[
         int, typer.Option(metavar="N", help="Tables to print, those that differ most.", min=1)
     ] = 5,
-    delimiter: options.DelimiterOption = None,
+    text: options.TextOptions = options.PLAIN_TEXT,
     json: options.JsonOption = False,
 ) -> None:
     """Compare two saved classifiers: settings, arcs, tables, quality.
@@ -52,7 +52,7 @@ def compare(
     """
     pair = load_checked(first, None), load_checked(second, None)
     found = compare_classifiers(*pair)
-    quality = None if data is None else _measure(pair, data, target, delimiter)
+    quality = None if data is None else _measure(pair, data, target, text)
     if json:
         print_json(found | {"quality": quality})
         return
@@ -170,7 +170,7 @@ def _measure(
     pair: tuple[BaseBNClassifier, BaseBNClassifier],
     data: str,
     target: str | None,
-    delimiter: str | None,
+    text: options.TextOptions,
 ) -> dict[str, Any]:
     """Accuracy, balanced accuracy and log loss of both, and how they err together."""
     from marginbn.cli.model import load_rows
@@ -178,7 +178,7 @@ def _measure(
     names = [c.network_.names[0] for c in pair]
     if target is None and names[0] != names[1]:
         raise InputError(f"the models predict {names[0]!r} and {names[1]!r}; say --target")
-    rows, unseen = load_rows(pair[0], data, None, target, delimiter)
+    rows, unseen = load_rows(pair[0], data, None, target, text)
     rows = unseen or rows
     assert rows is not None
     labels = rows.labels.astype(str)

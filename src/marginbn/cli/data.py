@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import numpy as np
 import typer
@@ -16,9 +16,9 @@ from numpy.typing import NDArray
 
 from marginbn.classifiers.base import BaseBNClassifier
 from marginbn.classifiers.validation import check_shape
-from marginbn.cli.options import STDIN, RowOptions, TableOptions
+from marginbn.cli.options import STDIN, RowOptions, TableOptions, TextOptions
 from marginbn.data.coded_text import FeatureRows, results_of, wanted_columns
-from marginbn.data.columns import Column
+from marginbn.data.columns import Column, WantedKind
 from marginbn.data.delimited import TextTable
 from marginbn.data.encode import EncodedData, encode_training, with_class_column
 from marginbn.data.labelled import CLASS_NAME, Dataset, LabelledTable, stratified_holdout
@@ -48,7 +48,7 @@ def load_source(options: TableOptions) -> Dataset:
             raise typer.BadParameter(
                 "say which column holds the class, as in --target class", param_hint="--target"
             )
-        table = read_table(options.table, kinds=kinds, delimiter=options.delimiter)
+        table = read_table(options.table, kinds=kinds, **vars(options.text))
         return Dataset(options.table, table, None, options.target, "")
     known = load_dataset(options.table)
     test = None if known.test is None else as_table(known.test, kinds=kinds)
@@ -77,10 +77,10 @@ def count_rows(stream: Stream) -> int:
     return n_rows
 
 
-def load_table(name: str, delimiter: str | None) -> Table:
+def load_table(name: str, text: TextOptions) -> Table:
     """The table of a file, or the training part of a data set."""
     if is_file_name(name):
-        return read_table(name, delimiter=delimiter)
+        return read_table(name, **vars(text))
     return load_dataset(name).train
 
 
@@ -186,21 +186,24 @@ def parse_kinds(texts: list[str] | None) -> Any:
     kinds: dict[str, str] = {}
     for text in texts or ():
         name, equals, kind = text.rpartition("=")
-        if not (name and equals and kind in ("numeric", "categorical", "date")):
+        if not (name and equals and kind in get_args(WantedKind)):
             raise typer.BadParameter(
-                f"write COL=numeric, COL=categorical or COL=date, got {text!r}",
+                "write COL=numeric, COL=categorical, COL=date, COL=amount or COL=decimal-comma, "
+                f"got {text!r}",
                 param_hint="--kind",
             )
         kinds[name] = kind
     return kinds or "auto"
 
 
-def date_kinds(options: TableOptions) -> Any:
-    """The columns that are dates, as a classifier wants to hear it: it takes them apart."""
+def feature_kinds(options: TableOptions) -> Any:
+    """The kinds asked for, as a classifier wants to hear it: it takes dates apart, makes numbers of
+    amounts, and leaves texts alone that are to be categories.
+    """
     kinds = parse_kinds(options.kind)
     left = set(options.drop or ()) | {options.target}
-    dates = {} if kinds == "auto" else {c: k for c, k in kinds.items() if k == "date"}
-    return {name: kind for name, kind in dates.items() if name not in left} or "auto"
+    asked = {} if kinds == "auto" else kinds
+    return {name: kind for name, kind in asked.items() if name not in left} or "auto"
 
 
 def labelled_rows(table: Table, target: str, drop: Iterable[str] | None = None) -> LabelledTable:

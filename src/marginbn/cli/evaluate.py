@@ -41,13 +41,13 @@ def evaluate(
     intervals over the folds.
     """
     from marginbn.classifiers.evaluation import cross_validate
-    from marginbn.cli.data import date_kinds, load_rows
+    from marginbn.cli.data import feature_kinds, load_rows
 
     problem = options.with_method(problem, search)
     judged, problem = problem, replace(problem, cost=None)  # a fold may lack a class
     chosen = problem.method or options.Method.BN
     entrants = list(dict.fromkeys([chosen, options.Method.NAIVE_BAYES, options.Method.TAN]))
-    kinds = date_kinds(table)
+    kinds = feature_kinds(table)
     makers: dict[str, Any] = {m: _maker(m, problem, search, kinds) for m in entrants}
     rows = load_rows(table)
     tell_hints(look_at(makers[chosen](), rows), quiet)

@@ -92,7 +92,7 @@ def fit(
     bound.
     """
     from marginbn.classifiers.model_file import save_model
-    from marginbn.cli.data import date_kinds, load_source, long_stream
+    from marginbn.cli.data import feature_kinds, load_source, long_stream
     from marginbn.report.summary import claims_optimality, describe, summarise
 
     check_holdout(holdout, test)
@@ -102,7 +102,7 @@ def fit(
     for name, path in (("checkpoint", checkpoint), ("certificate", certificate)):
         if path is not None:
             set_file(classifier, name, path, str(problem.method))
-    classifier.set_params(column_kinds=date_kinds(table))
+    classifier.set_params(column_kinds=feature_kinds(table))
     stream = long_stream(table.table, table.drop)
     if stream is not None:
         held_out = read_test_rows(table, test, holdout)
@@ -171,7 +171,7 @@ def split_rows(
 
     rows = labelled_rows(source.train, source.target, table.drop)
     if test is not None:
-        return rows, labelled_rows(load_table(test, table.delimiter), source.target)
+        return rows, labelled_rows(load_table(test, table.text), source.target)
     if holdout is None and source.test is not None:
         return rows, labelled_rows(source.test, source.target)
     if holdout is None:
@@ -211,7 +211,7 @@ def read_test_rows(
             "has no meaning for a table that is read in pieces; measure with --test TABLE",
             param_hint="--holdout",
         )
-    return None if test is None else labelled_rows(load_table(test, table.delimiter), table.target)
+    return None if test is None else labelled_rows(load_table(test, table.text), table.target)
 
 
 def learn_in_pieces(classifier: BaseBNClassifier, stream: Stream, target: str, quiet: bool) -> None:

@@ -7,6 +7,7 @@ them below a command types ``--identifiers use``.
 from __future__ import annotations
 
 import re
+import shlex
 
 OPTION_NAMES = {
     "class_restricted": "--unrestricted",
@@ -23,6 +24,7 @@ OPTION_NAMES = {
 
 SAME_NAMES = (
     "class_weight",
+    "encoding",
     "identifiers",
     "max_parents",
     "max_states",
@@ -40,9 +42,11 @@ SAME_NAMES = (
 _WITH_VALUES = "|".join((*SAME_NAMES, "gap_tolerance", "random_state", "n_jobs"))
 _UNMISTAKABLE = "|".join(name for name in (*SAME_NAMES, *OPTION_NAMES) if "_" in name)
 _START, _END = r"(?<![\w'\"`.-])", r"(?![\w'\"`=.-]\w|[\w'\"`=])"
-_CHOICE = r"'[a-z]+'"
+_CHOICE = r"'[a-z0-9-]+'"
+_KIND = r"column_kinds=\{'(?P<column>[^']*)': '(?P<kind>[a-z-]+)'\}"
 _ARGUMENT = re.compile(
-    rf"{_START}(?P<name>{_WITH_VALUES})=(?P<values>{_CHOICE}(?:(?:, | or ){_CHOICE})*|[\d.e+-]*\d)"
+    rf"{_START}{_KIND}|{_START}(?P<name>{_WITH_VALUES})="
+    rf"(?P<values>{_CHOICE}(?:(?:, | or ){_CHOICE})*|[\d.e+-]*\d)"
     rf"|{_START}(?P<alone>{_UNMISTAKABLE}){_END}"
 )
 
@@ -63,6 +67,8 @@ def in_options(message: str) -> str:
     'left out: Name; --identifiers use keeps such columns'
     >>> in_options("use missing='drop', 'state' or 'auto'; a larger time_limit helps")
     'use --missing drop, state or auto; a larger --time-limit helps'
+    >>> in_options("column_kinds={'paid on': 'date'} makes year, month, weekday")
+    "--kind 'paid on=date' makes year, month, weekday"
     """
     return _ARGUMENT.sub(_as_option, message)
 
@@ -70,4 +76,6 @@ def in_options(message: str) -> str:
 def _as_option(found: re.Match[str]) -> str:
     if found["alone"]:
         return option_name(found["alone"])
+    if found["kind"]:
+        return f"--kind {shlex.quote(found['column'] + '=' + found['kind'])}"
     return f"{option_name(found['name'])} {found['values'].replace(chr(39), '')}"

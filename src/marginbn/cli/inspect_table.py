@@ -25,12 +25,12 @@ def inspect(
     rows that each way to treat missing values would cost, parameters against rows. Of a file
     without --target: what `marginbn learn` would make of it, where no column is a class.
     """
-    from marginbn.cli.data import date_kinds, is_file_name, load_rows
+    from marginbn.cli.data import feature_kinds, is_file_name, load_rows
 
     if table.target is None and is_file_name(table.table):
         report = look_without_class(table, problem)
     else:
-        classifier = options.build_classifier(problem).set_params(column_kinds=date_kinds(table))
+        classifier = options.build_classifier(problem).set_params(column_kinds=feature_kinds(table))
         report = look_at(classifier, load_rows(table))
     if json:
         print_json(report.to_dict())
@@ -48,13 +48,15 @@ def look_at(classifier: BaseBNClassifier, rows: LabelledTable) -> DataReport:
 
 def look_without_class(table: options.TableOptions, problem: options.ProblemOptions) -> DataReport:
     """What `marginbn learn` would make of the table."""
-    from marginbn.cli.data import date_kinds
+    from marginbn.cli.data import feature_kinds
     from marginbn.cli.learn import PlainTableOptions, read_plain_table
     from marginbn.data.inspection import inspect_data
 
     given = options.preparation_parameters(problem)
-    rows = read_plain_table(PlainTableOptions(table.table, table.kind, table.drop, table.delimiter))
-    return inspect_data(rows, column_kinds=date_kinds(table), **given)
+    rows = read_plain_table(
+        PlainTableOptions(table.table, table.kind, table.drop, **vars(table.text))
+    )
+    return inspect_data(rows, column_kinds=feature_kinds(table), **given)
 
 
 def tell_hints(report: DataReport, quiet: bool) -> None:

@@ -32,8 +32,8 @@ class PlainTableOptions:
         list[str] | None,
         typer.Option(
             metavar="COL=KIND",
-            help="Read a column as numeric, categorical or date (year, month, weekday); may be "
-            "repeated.",
+            help="Read a column as numeric, categorical, date (year, month, weekday), amount "
+            "($1,234.50, 12 %, 80 kg) or decimal-comma (1.234,50); may be repeated.",
         ),
     ] = None
     drop: Annotated[
@@ -41,6 +41,7 @@ class PlainTableOptions:
         typer.Option(metavar="COL", help="Leave a column out; may be repeated."),
     ] = None
     delimiter: options.DelimiterOption = None
+    encoding: options.EncodingOption = "utf-8"
     missing: Annotated[
         str,
         typer.Option(metavar="HOW", help="drop, state, auto or error: rows with missing values."),
@@ -180,7 +181,8 @@ def read_plain_table(table: PlainTableOptions) -> Any:
 
     kinds = parse_kinds(table.kind)
     if is_file_name(table.table):
-        read = read_table(table.table, kinds=kinds, delimiter=table.delimiter)
+        text = options.TextOptions(table.delimiter, table.encoding)
+        read = read_table(table.table, kinds=kinds, **vars(text))
     else:
         read = as_table(load_dataset(table.table).train, kinds=kinds)
     for name in table.drop or ():
@@ -197,7 +199,7 @@ def build_learner(
 ) -> Any:
     """The unfitted learner that the options describe."""
     from marginbn.classifiers.learner import BayesianNetworkLearner
-    from marginbn.cli.data import date_kinds
+    from marginbn.cli.data import feature_kinds
 
     if network.score.value == "residual":
         raise typer.BadParameter("needs a class: see `marginbn fit`", param_hint="--score")
@@ -226,7 +228,7 @@ def build_learner(
         n_bins=table.bins,
         missing=table.missing,
         random_state=search.seed,
-        column_kinds=date_kinds(options.TableOptions(table.table, None, table.kind, table.drop)),
+        column_kinds=feature_kinds(options.TableOptions(table.table, None, table.kind, table.drop)),
         **{name: value for name, value in given.items() if value is not None},
     )
     if search.time_limit is not None:

@@ -131,7 +131,7 @@ def report(
     ] = None,
     cost: options.CostOption = None,
     certificate: CertificateOption = None,
-    delimiter: options.DelimiterOption = None,
+    text: options.TextOptions = options.PLAIN_TEXT,
     quiet: options.QuietOption = False,
 ) -> None:
     """Write a saved classifier as a page that answers questions.
@@ -147,7 +147,7 @@ def report(
     try_outputs(output=output)
     classifier = load_checked(model, certificate)
     decide_by(classifier, cost)
-    rows, test_rows = load_rows(classifier, data, test, target, delimiter)
+    rows, test_rows = load_rows(classifier, data, test, target, text)
     if rows is not None and test_rows is None and folds:
         note(f"Cross-validation in {folds} folds; Ctrl-C leaves it out.", quiet)
     write_report(
@@ -183,7 +183,7 @@ def load_rows(
     data: str | None,
     test: str | None,
     target: str | None,
-    delimiter: str | None,
+    text: options.TextOptions,
 ) -> tuple[LabelledTable | None, LabelledTable | None]:
     """Labelled rows, and test rows if there are any."""
     from marginbn.cli.data import is_file_name, labelled_rows, load_source, load_table
@@ -192,8 +192,8 @@ def load_rows(
         return None, None
     if target is None and is_file_name(data):
         target = classifier.network_.names[0]
-    source = load_source(options.TableOptions(data, target, delimiter=delimiter))
-    unseen = source.test if test is None else load_table(test, delimiter)
+    source = load_source(options.TableOptions(data, target, **vars(text)))
+    unseen = source.test if test is None else load_table(test, text)
     rows = labelled_rows(source.train, source.target)
     return rows, None if unseen is None else labelled_rows(unseen, source.target)
 
@@ -268,7 +268,7 @@ def export(
         str | None,
         typer.Option(metavar="TABLE", help="With --to scorecard: labelled rows to count."),
     ] = None,
-    delimiter: options.DelimiterOption = None,
+    text: options.TextOptions = options.PLAIN_TEXT,
 ) -> None:
     """Write a saved network, or code that predicts.
 
@@ -278,7 +278,7 @@ def export(
     from marginbn.export.formats import find_format
 
     if to is not None:
-        _deploy(load_model(model), to, output, table, keep or None, data, delimiter)
+        _deploy(load_model(model), to, output, table, keep or None, data, text)
         return
     try:
         chosen = find_format(output or "", format)
@@ -302,16 +302,15 @@ def _deploy(
     table: str,
     keep: list[str] | None,
     data: str | None,
-    delimiter: str | None,
+    text: options.TextOptions,
 ) -> None:
     from marginbn.classifiers.deployment import deployable, deployment_text, export_model
 
-    rows, _ = load_rows(classifier, data, None, None, delimiter)
+    rows, _ = load_rows(classifier, data, None, None, text)
     settings = {"table": table, "keep": keep, **_arguments(rows, "X", "y")}
     if output is not None:
         export_model(classifier, output, to, **settings)
     elif to is DeploymentName.ONNX:
         raise typer.BadParameter("needs a file, as ONNX is no text", param_hint="--output")
     else:
-        text = deployment_text(classifier, deployable(classifier), to, **settings)
-        data_stream().write(text)
+        data_stream().write(deployment_text(classifier, deployable(classifier), to, **settings))

@@ -62,6 +62,14 @@ DelimiterOption = Annotated[
     str | None,
     typer.Option(metavar="CHAR", help="Separator of a text file, if it is not found out."),
 ]
+EncodingOption = Annotated[
+    str,
+    typer.Option(
+        metavar="NAME",
+        help="Encoding of a text file, such as latin-1. [default: utf-8]",
+        show_default=False,
+    ),
+]
 OutputOption = Annotated[
     Path | None, typer.Option("--output", "-o", metavar="FILE", help="Write to this file.")
 ]
@@ -83,6 +91,17 @@ QuietOption = Annotated[
 
 
 @dataclass(frozen=True)
+class TextOptions:
+    """How to read a text file."""
+
+    delimiter: DelimiterOption = None
+    encoding: EncodingOption = "utf-8"
+
+
+PLAIN_TEXT = TextOptions()
+
+
+@dataclass(frozen=True)
 class TableOptions:
     """Which table, and how to read it."""
 
@@ -97,8 +116,10 @@ class TableOptions:
         list[str] | None,
         typer.Option(
             metavar="COL=KIND",
-            help="Read a column as numeric, categorical or date (year, month, weekday); may be "
-            "repeated. Default: whole numbers with at most ten values and text are categorical.",
+            help="Read a column as numeric, categorical, date (year, month, weekday), amount "
+            "($1,234.50, 12 %, 80 kg) or decimal-comma (1.234,50); may be repeated. Default: whole "
+            "numbers with at most ten values and text are categorical, texts that are amounts "
+            "numbers.",
         ),
     ] = None
     drop: Annotated[
@@ -106,6 +127,12 @@ class TableOptions:
         typer.Option(metavar="COL", help="Leave a column out; may be repeated."),
     ] = None
     delimiter: DelimiterOption = None
+    encoding: EncodingOption = "utf-8"
+
+    @property
+    def text(self) -> TextOptions:
+        """How to read it if it is a text file, and those beside it."""
+        return TextOptions(self.delimiter, self.encoding)
 
 
 STDIN = "-"
@@ -132,14 +159,7 @@ class RowOptions:
         ),
     ] = False
     delimiter: DelimiterOption = None
-    encoding: Annotated[
-        str,
-        typer.Option(
-            metavar="NAME",
-            help="Encoding of a text file, such as latin-1. [default: utf-8]",
-            show_default=False,
-        ),
-    ] = "utf-8"
+    encoding: EncodingOption = "utf-8"
 
     @property
     def is_stream(self) -> bool:

@@ -105,7 +105,7 @@ def formulate(
     options. Local scores (.jkl) exist for the generative method only; `marginbn solve` and GOBNILP
     read them.
     """
-    from marginbn.cli.data import date_kinds, encode_rows, load_rows
+    from marginbn.cli.data import encode_rows, feature_kinds, load_rows
     from marginbn.export.jkl import save_scores
     from marginbn.solvers.milp import write_formulation
 
@@ -117,7 +117,7 @@ def formulate(
         raise typer.BadParameter("local scores need --method generative", param_hint="--method")
     try_outputs(output=output)
     classifier = options.build_classifier(problem)
-    classifier.set_params(column_kinds=date_kinds(table))
+    classifier.set_params(column_kinds=feature_kinds(table))
     settings = classifier._preparation_settings()
     rows = load_rows(table).reweighted(classifier.class_weight)
     built = classifier._problem(encode_rows(rows, classifier.missing, settings))

@@ -217,10 +217,10 @@ def state_of_text(classifier: BaseBNClassifier, i: int, text: str) -> int:
     code = -1
     if i > 0:
         coding = classifier.coding_.columns[i - 1]
-        if coding.kind == "numeric" and text not in MISSING_TEXTS:
-            _check_number(variable.name, text)
         plans = {p.name: p for p in classifier._preparation.columns if p.kind != "date"}
         plan = plans.get(coding.name) or ColumnPlan(coding.name, coding.kind)  # part of a date
+        if plan.kind == "numeric" and text not in MISSING_TEXTS:
+            _check_number(variable.name, text)
         (wanted,) = wanted_columns(Preparation((plan,)), classifier.coding_)
         (column,) = plan.apply(read_texts(wanted, [text], Origin("", [1])))
         code = int(coding.encode(column)[0])

@@ -56,7 +56,7 @@ def score(
     if table.target is not None:
         data = encode_rows(load_rows(table), "drop")
     else:
-        read = as_table(load_table(table.table, table.delimiter), kinds=parse_kinds(table.kind))
+        read = as_table(load_table(table.table, table.text), kinds=parse_kinds(table.kind))
         for name in table.drop or ():
             read = read.drop(name)
         data = encode_plain(read, bins)

@@ -12,13 +12,14 @@ import typer
 
 from marginbn.cli.options import (
     DEFAULT_HOLDOUT,
-    DelimiterOption,
+    PLAIN_TEXT,
     JsonOption,
     Margin,
     Missing,
     QuietOption,
     Score,
     TableOptions,
+    TextOptions,
     parse_arcs,
     resolve_gamma,
 )
@@ -122,7 +123,7 @@ def verify(
         ),
     ] = None,
     seed: Annotated[int, typer.Option(metavar="N", help="As given to `marginbn fit`.", min=0)] = 0,
-    delimiter: DelimiterOption = None,
+    text: TextOptions = PLAIN_TEXT,
     max_memory: Annotated[
         str | None,
         typer.Option(
@@ -150,7 +151,7 @@ def verify(
     match = None
     if data is not None:
         name = target or content.data.names[0]
-        rows, usual_class = read_rows(TableOptions(data, name, kind, None, delimiter))
+        rows, usual_class = read_rows(TableOptions(data, name, kind, None, **vars(text)))
         shares = (0.0, DEFAULT_HOLDOUT) if holdout is None else (holdout,)
         match = compare_data(content.data, rows, missing, shares, seed)
         match = replace(match, class_unsaid=target is None and name != usual_class)

@@ -17,6 +17,7 @@ from typing import TypeAlias
 
 import numpy as np
 
+from marginbn.data.amounts import read_as
 from marginbn.data.columns import Column, WantedKind, categorical_column, factorize
 from marginbn.data.dates import as_dates
 from marginbn.data.table import Kinds, Table, check_distinct_names, resolve_kinds
@@ -100,7 +101,7 @@ def _build_column(
         row = int(np.flatnonzero(strange[codes])[0])
         raise origin.error(row, f"{texts[row]!r} is not a declared state of {name!r}")
     column = categorical_column(name, codes, levels, attribute.states)
-    return column.as_kind(kind or "categorical")
+    return column.as_kind(read_as(kind) or "categorical")
 
 
 def _meaningful_lines(text: str) -> Iterator[tuple[int, str]]:

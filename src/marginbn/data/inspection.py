@@ -24,13 +24,20 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from marginbn.data.amounts import is_amount_kind
 from marginbn.data.columns import Column
 from marginbn.data.encode import TableCoding, encode_training
 from marginbn.data.identifiers import may_be_identifier, what_else, why_identifier
 from marginbn.data.labelled import LabelledTable
 from marginbn.data.missing_values import MissingPolicy, missing_cost
 from marginbn.data.plain_coding import N_BINS, learn_plain_codings
-from marginbn.data.preparation import MAX_STATES, Preparation, PreparationSettings, messages
+from marginbn.data.preparation import (
+    MAX_STATES,
+    ColumnPlan,
+    Preparation,
+    PreparationSettings,
+    messages,
+)
 from marginbn.data.table import Kinds, Table, as_column, as_table
 from marginbn.exceptions import InputError
 
@@ -347,6 +354,9 @@ def _inspect_column(
     column: Column, preparation: Preparation, states: dict[str, int]
 ) -> ColumnReport:
     plan = next(plan for plan in preparation.columns if plan.name == column.name)
+    written = column
+    if is_amount_kind(plan.kind) and not plan.left_out:
+        (column,) = plan.apply(column)
     counts = _value_counts(column)
     n_rare = int(((counts > 0) & (counts < RARE_COUNT)).sum()) if column.kind != "numeric" else 0
     n_states = states.get(column.name, 0)
@@ -360,7 +370,7 @@ def _inspect_column(
         n_distinct,
         n_rare,
         n_states,
-        _remark(column, plan.left_out, len(plan.merged), n_distinct, n_rare),
+        _remark(written, plan, n_distinct, n_rare),
     )
 
 
@@ -370,9 +380,11 @@ def _value_counts(column: Column) -> NDArray[np.int64]:
     return np.bincount(column.codes[column.codes >= 0], minlength=len(column.categories))
 
 
-def _remark(column: Column, left_out: str, n_merged: int, n_distinct: int, n_rare: int) -> str:
-    if left_out:
-        return f"left out: {left_out}"
+def _remark(column: Column, plan: ColumnPlan, n_distinct: int, n_rare: int) -> str:
+    if plan.left_out:
+        return f"left out: {plan.left_out}"
+    if is_amount_kind(plan.kind):
+        return f"numbers as in {next(c for c in column.categories if c not in plan.merged)!r}"
     reason = why_identifier(column)
     if reason is not None:
         return f"names its rows: {reason}"
@@ -382,8 +394,8 @@ def _remark(column: Column, left_out: str, n_merged: int, n_distinct: int, n_rar
         return likelier
     if may_be_identifier(column):
         return "called an identifier"
-    if n_merged:
-        return f"{n_merged} rare categories become 'other'"
+    if plan.merged:
+        return f"{len(plan.merged)} rare categories become 'other'"
     return f"{n_rare} with fewer than {RARE_COUNT} rows" if n_rare else ""
 
 

@@ -26,6 +26,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from marginbn.data import sketches
+from marginbn.data.amounts import is_amount_kind
 from marginbn.data.columns import Column
 from marginbn.data.encode import (
     Coding,
@@ -271,7 +272,7 @@ def _summarise(
     first = next(iter(stream), None)
     if first is None:
         raise InputError(f"{stream.origin} has no rows")
-    _refuse_dates(settings)
+    _refuse_texts(settings)
     known = as_table(_divided(first, target)[0], kinds=settings.column_kinds)
     kinds = tuple(known.kinds.values())
     summaries = [ColumnSummary(c.name, c.kind) for c in known.columns]
@@ -304,13 +305,18 @@ def _divided(piece: Any, target: str | None) -> tuple[Any, NDArray[Any]]:
     return piece.drop_columns([target]), labels_of(piece, target)
 
 
-def _refuse_dates(settings: PreparationSettings) -> None:
+def _refuse_texts(settings: PreparationSettings) -> None:
     kinds = settings.column_kinds
     wanted = kinds.values() if isinstance(kinds, Mapping) else [kinds]
     if any(kind == "date" for kind in wanted if isinstance(kind, str)):
         raise InputError(
             "column_kinds must not name dates for a table that is read in pieces; take year, month "
             "and weekday as columns of their own"
+        )
+    if any(map(is_amount_kind, wanted)):
+        raise InputError(
+            "column_kinds must not name amounts for a table that is read in pieces; make the "
+            "columns numbers first"
         )
 
 

@@ -7,7 +7,9 @@ Learned from the training rows and applied to every later table alike:
 - categories that occur fewer than ``min_count`` times, and all but the ``max_states - 1`` most
   frequent of a column with more than ``max_states`` of them, become one state "other"; a single
   rare one keeps its name. A category that training never saw stays unknown: it is none of these;
-- a date becomes year, month and weekday (``dates.py``).
+- a date becomes year, month and weekday (``dates.py``);
+- texts such as ``$1,234.50`` or ``80 kg`` become numbers (``amounts.py``), and a few words among
+  them missing.
 """
 
 from __future__ import annotations
@@ -20,10 +22,11 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from marginbn.data.amounts import as_amounts, find_amounts, is_amount_kind
 from marginbn.data.columns import Column, WantedKind
 from marginbn.data.dates import as_dates, date_parts, part_names
 from marginbn.data.identifiers import why_identifier
-from marginbn.data.table import Kinds, Table, resolve_kinds
+from marginbn.data.table import Table, resolve_kinds
 from marginbn.exceptions import DataWarning, InputError
 
 Identifiers = Literal["ignore", "use", "error"]
@@ -39,11 +42,12 @@ class ColumnPlan:
     Parameters
     ----------
     name, kind
-        Of the column; ``kind`` may be ``"date"``.
+        Of the column; ``kind`` may be ``"date"``, ``"amount"`` or ``"decimal-comma"``.
     left_out
         Why it is left out; empty if it is used.
     merged
-        Labels of the categories that become the state "other".
+        Labels of the categories that become the state "other"; words of an amount that become
+        missing.
     other
         Label of that state.
     """
@@ -58,6 +62,8 @@ class ColumnPlan:
         """The column or columns that are learned from."""
         if self.kind == "date":
             return date_parts(as_dates(column))
+        if is_amount_kind(self.kind):
+            return (as_amounts(column, self.kind, self.merged),)
         if not self.merged:
             return (column,)
         return (_with_other(column.as_kind("categorical"), frozenset(self.merged), self.other),)
@@ -97,7 +103,8 @@ class Preparation:
     @property
     def merged(self) -> dict[str, int]:
         """How many categories of each column become "other"."""
-        return {plan.name: len(plan.merged) for plan in self.columns if plan.merged}
+        merging = [p for p in self.columns if p.merged and not is_amount_kind(p.kind)]
+        return {plan.name: len(plan.merged) for plan in merging}
 
     @property
     def kinds(self) -> list[str]:
@@ -115,13 +122,15 @@ class Preparation:
                 kinds = ("numeric", "categorical", "categorical")
                 pairs += zip(part_names(plan.name), kinds, strict=True)
             else:
-                pairs.append((plan.name, plan.kind))
+                kind = "numeric" if is_amount_kind(plan.kind) else plan.kind
+                pairs.append((plan.name, kind))
         return pairs
 
     @property
     def is_plain(self) -> bool:
         """Whether every column is used as it is."""
-        return not any(p.left_out or p.merged or p.kind == "date" for p in self.columns)
+        plain = ("numeric", "categorical")
+        return not any(p.left_out or p.merged or p.kind not in plain for p in self.columns)
 
     def apply(self, table: Table) -> Table:
         """The columns to learn from or to predict with, of a table of the used columns."""
@@ -147,8 +156,8 @@ class PreparationSettings:
 
     def learn(self, features: Table) -> Preparation:
         """What becomes of the columns; identifiers are refused here if they are to be."""
-        wanted = _date_columns(self.column_kinds, features.names)
-        plans = [self._plan(c, d) for c, d in zip(features.columns, wanted, strict=True)]
+        wanted = resolve_kinds(self.column_kinds, features.names)
+        plans = [self._plan(c, kind) for c, kind in zip(features.columns, wanted, strict=True)]
         if features.n_columns and all(plan.left_out for plan in plans):
             if all(column.missing.all() for column in features.columns):
                 return Preparation.unchanged(features.kinds)  # others say what is wrong with that
@@ -183,14 +192,17 @@ class PreparationSettings:
             other += "_"
         return ColumnPlan(column.name, "categorical", "", tuple(labels[i] for i in rare), other)
 
-    def _plan(self, column: Column, is_date: bool) -> ColumnPlan:
+    def _plan(self, column: Column, wanted: WantedKind | None) -> ColumnPlan:
         if column.missing.all():
             return ColumnPlan(column.name, column.kind, "it has no value in any row")
-        if is_date:
+        if wanted == "date":
             return ColumnPlan(column.name, "date")
-        reason = self._why_identifier(column)
+        amount = _amount_plan(column, wanted)
+        reason = self._why_identifier(column if amount is None else amount.apply(column)[0])
         if reason is not None:
             return ColumnPlan(column.name, column.kind, reason)
+        if amount is not None:
+            return amount
         if column.kind == "numeric":
             return ColumnPlan(column.name, "numeric")
         return self._merging(column)
@@ -205,8 +217,12 @@ class PreparationSettings:
         return reason
 
 
-def _date_columns(kinds: Kinds, names: Sequence[str]) -> list[bool]:
-    return [kind == "date" for kind in resolve_kinds(kinds, names)]
+def _amount_plan(column: Column, wanted: WantedKind | None) -> ColumnPlan | None:
+    """How the texts of a column become numbers: as asked for, or as they are written."""
+    if is_amount_kind(wanted):
+        return ColumnPlan(column.name, wanted)
+    found = find_amounts(column) if wanted is None and column.kind == "categorical" else None
+    return None if found is None else ColumnPlan(column.name, found[0], merged=found[1])
 
 
 def rare_categories(
@@ -257,6 +273,12 @@ def messages(preparation: Preparation, settings: PreparationSettings) -> list[st
     if empty:
         names = ", ".join(repr(plan.name) for plan in empty)
         lines.append(f"left out, because no row has a value: {names}")
+    amounts = [p for p in preparation.columns if is_amount_kind(p.kind) and not p.left_out]
+    if amounts:
+        lines.append(
+            f"texts read as numbers: {', '.join(map(_amount_text, amounts))}; column_kinds="
+            f"{{{amounts[0].name!r}: 'categorical'}} keeps them as texts"
+        )
     if preparation.merged:
         names = ", ".join(f"{n} of {name!r}" for name, n in preparation.merged.items())
         lines.append(
@@ -264,6 +286,12 @@ def messages(preparation: Preparation, settings: PreparationSettings) -> list[st
             f"(max_states={settings.max_states}, min_count={settings.min_count})"
         )
     return lines
+
+
+def _amount_text(plan: ColumnPlan) -> str:
+    comma = " (decimal comma)" if plan.kind == "decimal-comma" else ""
+    words = f" (missing where it says {', '.join(map(repr, plan.merged))})" if plan.merged else ""
+    return f"{plan.name!r}{comma}{words}"
 
 
 def _listed(plans: Sequence[ColumnPlan]) -> str:

@@ -15,11 +15,12 @@ import operator
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal, TypeAlias, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
+from marginbn.data.amounts import read_as
 from marginbn.data.columns import (
     Column,
     Kind,
@@ -68,13 +69,14 @@ def read_column(name: str, source: Source, kind: WantedKind | None) -> Column:
     """Column of an unread source; `kind` None means inferred."""
     if kind == "date":
         return _read_dates(name, source)
+    plain = read_as(kind)
     if isinstance(source, Column):
-        return source.renamed(name).as_kind(kind or source.kind)
+        return source.renamed(name).as_kind(plain or source.kind)
     if isinstance(source, np.ndarray):
-        return _read_array(name, source, kind)
+        return _read_array(name, source, plain)
     if isinstance(source, (list, tuple)):
-        return column_from_objects(name, source, kind)
-    return _read_series(name, source, kind)
+        return column_from_objects(name, source, plain)
+    return _read_series(name, source, plain)
 
 
 def _read_dates(name: str, source: Source) -> Column:
@@ -227,13 +229,13 @@ def _require_columns(n_columns: int, shape: tuple[int, ...]) -> None:
 
 
 Kinds: TypeAlias = (
-    Literal["auto", "numeric", "categorical", "date"]
+    Literal["auto", "numeric", "categorical", "date", "amount", "decimal-comma"]
     | Mapping[str, str]
     | Mapping[int, str]
     | Sequence[str]
 )
 
-_KIND_NAMES = ("auto", "numeric", "categorical", "date")
+_KIND_NAMES = ("auto", *get_args(WantedKind))
 
 
 @dataclass(frozen=True, eq=False)
@@ -328,7 +330,7 @@ def as_table(
         ``"auto"`` (see :func:`infer_kind`), one kind for all columns, a list with the kind of
         each, or a mapping from column name or position to kind for some of them. A key names a
         column if it can, and counts as a position otherwise. A column of kind ``"date"`` holds
-        ISO dates as categories.
+        ISO dates as categories, one of kind ``"amount"`` or ``"decimal-comma"`` its texts.
     names
         Names of the columns; the default is those of `X`, or x0, x1, ... where it has none.
     only

@@ -22,6 +22,7 @@ from typing import Any, BinaryIO, TypeAlias, cast
 import numpy as np
 from numpy.typing import NDArray
 
+from marginbn.data.amounts import read_as
 from marginbn.data.columns import (
     Column,
     Kind,
@@ -87,7 +88,8 @@ def decode_text(data: bytes, path: str, encoding: str = "utf-8-sig") -> str:
 
 def not_text(path: str, line: int | None, byte: int, encoding: str = "UTF-8") -> FormatError:
     """The error for a byte that is no text."""
-    reason = f"byte 0x{byte:02x} is not {encoding}; save the file as UTF-8, or say its encoding"
+    reason = f"byte 0x{byte:02x} is not {encoding}; save the file as UTF-8, or say its "
+    reason += "encoding, such as encoding='latin-1'"
     return format_error(path, line, reason)
 
 
@@ -175,6 +177,7 @@ def column_from_text(name: str, texts: Texts, kind: WantedKind | None, origin: O
     """Column of the fields of a text file; None and `MISSING_TEXTS` are missing."""
     if kind == "date":
         return as_dates(column_from_text(name, texts, "categorical", origin))
+    kind = read_as(kind)
     if kind != "categorical":
         measured = _measurements(texts, kind)
         if measured is not None:
@@ -267,7 +270,7 @@ def _not_a_number(
     return origin.error(
         row,
         f"column {name!r} is to be numeric, but {value!r} is no number; correct it, leave the "
-        "field empty, or declare the column categorical",
+        "field empty, or declare the column categorical, or an amount ($1,234.50, 80 kg)",
     )
 
 

@@ -12,7 +12,7 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from marginbn.classifiers.evaluation import binomial_interval
+from marginbn.classifiers.evaluation import told_interval
 from marginbn.classifiers.measures import CalibrationBin
 from marginbn.network.svg import escaped
 from marginbn.network.wording import columns, one_line, percent, shorten, text_width
@@ -182,7 +182,7 @@ def _count_column(b: CalibrationBin, most: int, x: Scale) -> Markup:
 
 
 def _calibration_whisker(b: CalibrationBin, x: Scale, y: Scale) -> Markup:
-    half = binomial_interval(b.accuracy, b.n_rows)
+    half = told_interval(b.accuracy, b.n_rows)
     px = x.place(100 * b.confidence)
     ends = (y.place(100 * max(b.accuracy - half, 0.0)), y.place(100 * min(b.accuracy + half, 1.0)))
     return _line(px, ends[0], px, ends[1], "whisker")

@@ -165,7 +165,7 @@ def compare_on_test(
         share = float(hits.mean())
         wins, losses = int((first & ~hits).sum()), int((~first & hits).sum())
         p_value = None if name == THIS else evaluation.binomial_test(wins, wins + losses)
-        half_width = evaluation.binomial_interval(share, test.n_rows)
+        half_width = evaluation.told_interval(share, test.n_rows)
         methods.append(MethodAccuracy(name, share, half_width, 0.0, p_value, quality))
     protocol = (
         f"Measured on {test.n_rows} test rows. This classifier is measured as it is; the others "
@@ -203,10 +203,9 @@ def unfitted(classifier: BaseBNClassifier, time_limit: float) -> BaseBNClassifie
 
 
 def _kinds(classifier: BaseBNClassifier) -> Any:
-    """Kinds of the columns that are used: what is no date has been read as its kind already."""
+    """Kinds of the columns that are used, as training found them."""
     plans = classifier._preparation.columns
-    dates = {plan.name: "date" for plan in plans if plan.kind == "date" and not plan.left_out}
-    return dates or "auto"
+    return {plan.name: plan.kind for plan in plans if not plan.left_out} or "auto"
 
 
 def _networks(classifier: BaseBNClassifier) -> dict[str, BaseBNClassifier]:

@@ -11,7 +11,7 @@ import math
 import textwrap
 from dataclasses import dataclass
 
-from marginbn.classifiers.evaluation import binomial_interval
+from marginbn.classifiers.evaluation import told_interval
 from marginbn.classifiers.measures import ClassQuality, Quality
 from marginbn.classifiers.provenance import Provenance
 from marginbn.network import wording
@@ -188,14 +188,14 @@ def half_width(own: MethodAccuracy) -> float:
     """
     if own.quality is None:
         return own.half_width
-    return max(own.half_width, binomial_interval(own.accuracy, own.quality.n_rows))
+    return max(own.half_width, told_interval(own.accuracy, own.quality.n_rows))
 
 
 def _clearly_above(own: MethodAccuracy, guess: float) -> bool:
     """Whether so many rows are right that chance does not explain it; folds are pooled."""
     if own.quality is None:
         return own.accuracy - own.half_width > guess
-    return own.accuracy - binomial_interval(own.accuracy, own.quality.n_rows) > guess
+    return own.accuracy - told_interval(own.accuracy, own.quality.n_rows) > guess
 
 
 def _missed(quality: Quality) -> list[Child]:

@@ -19,7 +19,7 @@ from marginbn.classifiers import BaseBNClassifier, BNClassifier
 from marginbn.classifiers.base import Evidence
 from marginbn.classifiers.choosing import SCORINGS
 from marginbn.classifiers.decisions import costs_of
-from marginbn.classifiers.evaluation import accuracy, binomial_interval
+from marginbn.classifiers.evaluation import accuracy, told_interval
 from marginbn.classifiers.provenance import Provenance
 from marginbn.network import wording
 from marginbn.network.layout import isolated_features
@@ -68,7 +68,7 @@ class AccuracyLine:
     @property
     def half_width(self) -> float:
         """Half width of the 95 % interval."""
-        return binomial_interval(self.value, self.n_rows)
+        return told_interval(self.value, self.n_rows)
 
     def text(self) -> str:
         """As in ``96.67 % +- 6.42 (30 rows)``."""
