@@ -63,7 +63,7 @@ def main() -> None:
     n_rows, seed = (int(a) for a in (sys.argv[1:] + ["1000", "0"][len(sys.argv) - 1 :]))
     for name in ("asia", "alarm"):
         network = from_pgmpy(get_example_model(name))
-        codes = network.sample(n_rows, seed)
+        codes = network.sample_codes(n_rows, seed)
         names = list(network.names)
         frame = pd.DataFrame(
             {v: np.array([f"s{c}" for c in codes[:, i]]) for i, v in enumerate(names)}

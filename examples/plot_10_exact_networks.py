@@ -138,7 +138,7 @@ plt.show()
 
 packed = files("pgmpy.utils") / "example_models" / "alarm.bif.gz"
 alarm = network_from_bif(gzip.decompress(packed.read_bytes()).decode())
-codes = alarm.sample(1000, 0)
+codes = alarm.sample_codes(1000, 0)
 codes = np.column_stack([np.unique(column, return_inverse=True)[1] for column in codes.T])
 problem = local_scores(encode(codes), "bic")
 exact = solve_structure(problem)

@@ -30,12 +30,12 @@ network = MaxMarginBNClassifier().fit(X, y).network_
 # that went through a file answers as before.
 
 evidence = {"A0": "1", "B1": "0"}
-before = network.posterior("class", evidence)
+before = network.posterior_array("class", evidence)
 with tempfile.TemporaryDirectory() as folder:
     for suffix in ("bif", "xmlbif", "net", "uai", "json"):
         path = Path(folder) / f"corral.{suffix}"
         save_network(network, path)
-        after = load_network(path).posterior("class", evidence)
+        after = load_network(path).posterior_array("class", evidence)
         size, change = path.stat().st_size, abs(after - before).max()
         print(f"{path.name:14} {size:5} bytes, posterior moved by {change:.0e}")
     print((Path(folder) / "corral.bif").read_text()[:75])

@@ -60,7 +60,7 @@ def random_scores(seed: int, n_variables: int = 6) -> tuple[ClassScores, Structu
     scores = make_scores(
         network.structure, network.arities, seed=seed, groups=groups, silent=silent, extra=extra
     )
-    data = EncodedData(network.sample(100, seed), np.ones(100), scores.variables)
+    data = EncodedData(network.sample_codes(100, seed), np.ones(100), scores.variables)
     return scores, network.structure, data
 
 

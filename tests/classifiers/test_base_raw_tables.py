@@ -212,6 +212,6 @@ def test_a_class_with_a_parent_of_many_states_keeps_its_share() -> None:
             warnings.simplefilter("ignore", DataWarning)
             clf.fit(frame, pd.Series(survived, name="survived"))
         assert clf.network_.structure.parents[0] == (1, 2)
-        away.append(abs(clf.network_.posterior("survived")[0] - (survived == "no").mean()))
+        away.append(abs(clf.network_.posterior_array("survived")[0] - (survived == "no").mean()))
     assert away[0] < 0.02
     assert away[1] > 0.05  # as it is without merging

@@ -132,7 +132,7 @@ def test_the_posterior_is_that_of_the_network_and_the_background(
     clf = trained(TANClassifier()).fit(X, y)
     codes = clf.coding_.encode(clf._read_features(X))
     posterior = [
-        clf.network_.posterior("class", dict(zip(clf.network_.names[1:], row, strict=True)))
+        clf.network_.posterior_array("class", dict(zip(clf.network_.names[1:], row, strict=True)))
         for row in (
             [v.states[c] for v, c in zip(clf.network_.variables[1:], row, strict=True)]
             for row in codes[:5]

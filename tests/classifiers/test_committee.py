@@ -33,7 +33,7 @@ def test_the_posterior_is_the_weighted_mean_of_posteriors() -> None:
     for network, weight in zip(networks(), weights, strict=True):
         for i, (_, x, y) in enumerate(rows):
             evidence = {n: str(v) for n, v in (("x", x), ("y", y)) if v >= 0}
-            expected[i] += weight * network.posterior("class", evidence)
+            expected[i] += weight * network.posterior_array("class", evidence)
     found = np.exp(Committee(tuple(networks()), weights).log_posterior(rows))
     np.testing.assert_allclose(found, expected, rtol=1e-12)
     np.testing.assert_allclose(found.sum(axis=1), 1.0, rtol=1e-12)

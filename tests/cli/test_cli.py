@@ -428,7 +428,7 @@ def test_columns_are_matched_by_name(toy: Path, tmp_path: Path) -> None:
     result = run("predict", model, rows, "--proba", "--json")
     assert result.exit_code == 0, result.output
     predicted = json.loads(result.stdout)
-    prior = load_model(model).network_.posterior("y")
+    prior = load_model(model).network_.posterior_array("y")
     assert predicted["P(a)"][0] == pytest.approx(prior[0])  # nothing is known about this row
     assert predicted["P(a)"][2] == pytest.approx(prior[0])
     assert predicted["y"][1] == "a"

@@ -66,7 +66,7 @@ def test_tables_that_differ_most(models: dict[str, Path]) -> None:
         evidence = entry["given"]
         states = a.variables[a.variable_index(entry["variable"])].states
         for network, value in ((a, entry["first"]), (b, entry["second"])):
-            posterior = network.posterior(entry["variable"], evidence)
+            posterior = network.posterior_array(entry["variable"], evidence)
             assert posterior[states.index(entry["state"])] == pytest.approx(value)
     text = run("compare", models["nb"], models["smooth"], "--most", 2).stdout
     assert text.count("P(") == 2

@@ -128,7 +128,7 @@ def test_absent_columns_are_summed_out_if_allowed(model: Path, tmp_path: Path) -
     network = load_model(model).network_
     for row, colour in zip(rows[1:], ["red", "blue"], strict=True):
         np.testing.assert_allclose(
-            [float(p) for p in row[1:]], network.posterior("kind", {"colour": colour})
+            [float(p) for p in row[1:]], network.posterior_array("kind", {"colour": colour})
         )
     path.write_text("other\nred\n")
     nothing = run("predict", model, path, "--allow-missing-columns", "-q")

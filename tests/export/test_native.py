@@ -62,7 +62,7 @@ def test_a_reloaded_network_predicts_the_same(tmp_path: Path) -> None:
     """Saving and loading changes no digit of any log joint."""
     network = random_network(11, n_variables=6)
     save_network(network, tmp_path / "n.json")
-    codes = network.sample(50, random_state=0)
+    codes = network.sample_codes(50, random_state=0)
     codes[::3, 2] = -1
     np.testing.assert_array_equal(
         load_network(tmp_path / "n.json").log_joint_per_class(codes),

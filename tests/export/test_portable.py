@@ -172,7 +172,7 @@ def test_others_read_the_same_network(
         if np.exp(network.log_evidence(labels)) < 1e-4:  # single precision there
             continue
         query = next(v for v in range(network.n_variables) if v not in codes)
-        expected = network.posterior(query, labels)
+        expected = network.posterior_array(query, labels)
         found = ask(query, codes)
         np.testing.assert_allclose(found[: len(expected)], expected, atol=1e-6)
         np.testing.assert_allclose(found[len(expected) :], 0, atol=1e-6)

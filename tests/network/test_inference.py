@@ -64,8 +64,10 @@ def assert_same_answers(network: BayesianNetwork, plain: BayesianNetwork, seed: 
         for name, marginal in network.marginals(evidence).items():
             np.testing.assert_allclose(marginal, expected[name], rtol=0, atol=1e-12)
         query = [int(v) for v in rng.choice(network.n_variables, 2, replace=False)]
-        found = network.posterior(query, evidence)
-        np.testing.assert_allclose(found, plain.posterior(query, evidence), rtol=0, atol=1e-12)
+        found = network.posterior_array(query, evidence)
+        np.testing.assert_allclose(
+            found, plain.posterior_array(query, evidence), rtol=0, atol=1e-12
+        )
         states, log_probability = network.most_probable_explanation(evidence)
         assert states == plain.most_probable_explanation(evidence)[0]
         codes = np.array([list(network.encode_evidence(states).values())])
@@ -125,10 +127,10 @@ def test_draws_follow_the_posterior_of_states() -> None:
     """Within five standard errors, for every pair of states of two variables."""
     network = classifier_network("two parents", seed=1)
     evidence, n = {"x4": "2"}, 40_000
-    draws = network.sample(n, random_state=0, evidence=evidence)
+    draws = network.sample_codes(n, random_state=0, evidence=evidence)
     assert (draws[:, 4] == 2).all()
     for pair in ((0, 1), (1, 3), (2, 3)):
-        expected = ungrouped(network).posterior(pair, evidence)
+        expected = ungrouped(network).posterior_array(pair, evidence)
         counts = np.zeros_like(expected)
         np.add.at(counts, tuple(draws[:, v] for v in pair), 1)
         error = np.sqrt(expected * (1 - expected) / n) + 1e-9
@@ -139,8 +141,8 @@ def test_draws_without_evidence_are_those_of_plain_tables() -> None:
     """One random number decides the same state."""
     for seed in range(10):
         network = grouped_network(seed)
-        expected = ungrouped(network).sample(50, random_state=seed)
-        np.testing.assert_array_equal(network.sample(50, random_state=seed), expected)
+        expected = ungrouped(network).sample_codes(50, random_state=seed)
+        np.testing.assert_array_equal(network.sample_codes(50, random_state=seed), expected)
 
 
 def test_ties_go_to_the_first_state_of_any_group() -> None:
@@ -176,7 +178,9 @@ def test_fine_states_of_many_parents_cost_no_more_than_their_groups() -> None:
     network = BayesianNetwork(structure, tuple(variables), tuple(tables), (None, *[groups] * 4))
     assert arity**4 > MAX_CELLS
     marginals = network.marginals({"x4": "7"})
-    np.testing.assert_allclose(network.posterior("x2", {"x4": "7"}), marginals["x2"], atol=1e-12)
+    np.testing.assert_allclose(
+        network.posterior_array("x2", {"x4": "7"}), marginals["x2"], atol=1e-12
+    )
     codes = np.array([[0, -1, -1, -1, 7], [0, 3, -1, 999, -1]])
     log_joint = network.log_joint_per_class(codes)
     total = np.logaddexp.reduce(log_joint, axis=1)

@@ -147,7 +147,7 @@ def test_pickling_keeps_the_value_and_its_protection() -> None:
 def test_sample_frequencies_match_exact_probabilities(seed: int) -> None:
     """Every cell of 40 000 ancestral draws lies within five standard errors of the exact joint."""
     network = random_network(seed, n_variables=4, zeros=0.2)
-    draws = network.sample(40_000, random_state=seed)
+    draws = network.sample_codes(40_000, random_state=seed)
     assert draws.dtype == np.int32
     expected = brute_force_marginal(network, [0, 1, 2, 3], {})
     counts = np.zeros_like(expected)
@@ -159,13 +159,13 @@ def test_sample_frequencies_match_exact_probabilities(seed: int) -> None:
 def test_sampling_is_reproducible_and_large_draws_are_whole() -> None:
     """Equal seeds give equal draws, generators advance, and more than one block is filled."""
     network = sprinkler()
-    first = network.sample(70_000, random_state=7)
-    np.testing.assert_array_equal(first, network.sample(70_000, random_state=7))
+    first = network.sample_codes(70_000, random_state=7)
+    np.testing.assert_array_equal(first, network.sample_codes(70_000, random_state=7))
     generator = np.random.default_rng(7)
-    np.testing.assert_array_equal(first, network.sample(70_000, generator))
-    assert (network.sample(100, generator) != first[:100]).any()
+    np.testing.assert_array_equal(first, network.sample_codes(70_000, generator))
+    assert (network.sample_codes(100, generator) != first[:100]).any()
     assert set(np.unique(first[65_536:])) == {0, 1}
-    assert network.sample(0, random_state=0).shape == (0, 3)
+    assert network.sample_codes(0, random_state=0).shape == (0, 3)
 
 
 @pytest.mark.parametrize(
@@ -180,7 +180,7 @@ def test_sampling_is_reproducible_and_large_draws_are_whole() -> None:
 def test_sample_refuses_odd_arguments(arguments: tuple[object, ...], message: str) -> None:
     """The number of draws and the seed are checked."""
     with pytest.raises(InputError, match=message):
-        sprinkler().sample(*arguments)
+        sprinkler().sample_codes(*arguments)
 
 
 @pytest.mark.parametrize("codes", [[[0, -1, 0]], [[0, 2, 0]]])

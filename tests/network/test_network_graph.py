@@ -159,5 +159,5 @@ def test_adjustment_for_a_common_cause() -> None:
     network = sprinkler()
     done = network.do({"sprinkler": "on"})
     expected = 0.8 * 0.9 + 0.2 * 0.99
-    assert done.posterior("grass")[1] == pytest.approx(expected)
-    assert network.posterior("grass", {"sprinkler": "on"})[1] != pytest.approx(expected)
+    assert done.posterior_array("grass")[1] == pytest.approx(expected)
+    assert network.posterior_array("grass", {"sprinkler": "on"})[1] != pytest.approx(expected)

@@ -28,7 +28,7 @@ def test_posterior_of_rain_given_wet_grass_matches_the_textbook_sum() -> None:
     """P(rain | wet) = (0.2 * (0.99 * 0.8 + 0.01 * 0.99)) / (that + 0.8 * 0.4 * 0.9)."""
     rain = 0.2 * (0.99 * 0.8 + 0.01 * 0.99)
     dry = 0.8 * (0.6 * 0.0 + 0.4 * 0.9)
-    answer = sprinkler().posterior("rain", {"grass": "wet"})
+    answer = sprinkler().posterior_array("rain", {"grass": "wet"})
     np.testing.assert_allclose(answer, [dry / (dry + rain), rain / (dry + rain)], rtol=1e-14)
     assert sprinkler().log_evidence({"grass": "wet"}) == pytest.approx(math.log(dry + rain))
 
@@ -44,7 +44,7 @@ def test_axes_of_a_joint_posterior_follow_the_query() -> None:
     """Asking for (grass, rain) transposes the answer for (rain, grass)."""
     network = sprinkler()
     np.testing.assert_array_equal(
-        network.posterior(["grass", "rain"]), network.posterior(["rain", "grass"]).T
+        network.posterior_array(["grass", "rain"]), network.posterior_array(["rain", "grass"]).T
     )
 
 
@@ -64,9 +64,9 @@ def test_posterior_equals_enumeration(seed: int) -> None:
     assert math.exp(network.log_evidence(evidence)) == pytest.approx(expected.sum(), abs=1e-15)
     if expected.sum() == 0:
         with pytest.raises(InputError, match="probability zero"):
-            network.posterior(query, evidence)
+            network.posterior_array(query, evidence)
     else:
-        answer = network.posterior(query, evidence)
+        answer = network.posterior_array(query, evidence)
         np.testing.assert_allclose(answer, expected / expected.sum(), atol=1e-13)
 
 
@@ -139,7 +139,7 @@ def test_samples_given_evidence_follow_the_posterior() -> None:
     network = random_network(3, n_variables=5, zeros=0.1)
     observed = {4: 0}
     evidence = {"x4": "s0"}
-    draws = network.sample(40_000, random_state=1, evidence=evidence)
+    draws = network.sample_codes(40_000, random_state=1, evidence=evidence)
     assert (draws[:, 4] == 0).all()
     expected = brute_force_marginal(network, [0, 1, 2, 3], observed)
     expected /= expected.sum()
@@ -156,7 +156,7 @@ def test_a_long_chain_does_not_underflow() -> None:
     tables = [[0.5, 0.5], *([0.99, 0.01, 0.98, 0.02] for _ in range(n))]
     network = _coins(tables, parents)
     evidence = {f"x{i}": "b" for i in range(1, n + 1)}
-    answer = network.posterior("x0", evidence)
+    answer = network.posterior_array("x0", evidence)
     np.testing.assert_allclose(answer[0] / answer[1], 0.5**n, rtol=1e-9)
     assert network.log_evidence(evidence) == pytest.approx(
         math.log(0.5) + n * math.log(0.02), abs=1e-9
@@ -173,7 +173,9 @@ def test_marginals_of_a_tree_of_sixty_variables_equal_single_queries() -> None:
     evidence = {"x59": "a", "x30": "b", "x7": "c"}
     together = network.marginals(evidence)
     for name in network.names:
-        np.testing.assert_allclose(together[name], network.posterior(name, evidence), atol=1e-12)
+        np.testing.assert_allclose(
+            together[name], network.posterior_array(name, evidence), atol=1e-12
+        )
 
 
 def test_a_dense_query_is_refused_before_memory_is_allocated() -> None:
@@ -182,11 +184,11 @@ def test_a_dense_query_is_refused_before_memory_is_allocated() -> None:
     coin = np.log([0.5, 0.5])
     network = BayesianNetwork(Structure(((),) * 40), variables, (coin,) * 40)
     with pytest.raises(ProblemTooLargeError, match="limit"):
-        network.posterior([f"x{i}" for i in range(30)])
+        network.posterior_array([f"x{i}" for i in range(30)])
     with pytest.raises(ProblemTooLargeError, match="limit"):
-        network.posterior([f"x{i}" for i in range(40)])
+        network.posterior_array([f"x{i}" for i in range(40)])
     with pytest.raises(ProblemTooLargeError, match="limit"):
-        network.posterior(range(40), {f"x{i}": "a" for i in range(39)})
+        network.posterior_array(range(40), {f"x{i}": "a" for i in range(39)})
 
 
 @pytest.mark.parametrize(
@@ -209,15 +211,15 @@ def test_a_dense_query_is_refused_before_memory_is_allocated() -> None:
 def test_bad_questions_get_clear_errors(query: object, evidence: object, message: str) -> None:
     """Unknown names and labels are listed with the valid ones; impossible evidence is refused."""
     with pytest.raises(InputError, match=message):
-        sprinkler().posterior(query, evidence)
+        sprinkler().posterior_array(query, evidence)
 
 
 def test_an_observed_variable_may_be_queried() -> None:
     """Its posterior is a point mass, also within a joint query."""
     network = sprinkler()
-    np.testing.assert_array_equal(network.posterior("grass", {"grass": "wet"}), [0.0, 1.0])
-    joint = network.posterior(["grass", "rain"], {"grass": "wet"})
-    np.testing.assert_array_equal(joint[1], network.posterior("rain", {"grass": "wet"}))
+    np.testing.assert_array_equal(network.posterior_array("grass", {"grass": "wet"}), [0.0, 1.0])
+    joint = network.posterior_array(["grass", "rain"], {"grass": "wet"})
+    np.testing.assert_array_equal(joint[1], network.posterior_array("rain", {"grass": "wet"}))
     np.testing.assert_array_equal(joint[0], [0.0, 0.0])
 
 

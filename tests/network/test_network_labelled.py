@@ -41,12 +41,15 @@ def test_evidence_takes_the_values_of_the_table(pandas_clf):
     labels = dict(zip(values, states, strict=True))
     assert labels["age"].startswith("> ")
     assert (labels["smokes"], labels["grade"]) == ("True", "3")
-    assert network.posterior("sex", values).tolist() == network.posterior("sex", labels).tolist()
+    assert (
+        network.posterior_array("sex", values).tolist()
+        == network.posterior_array("sex", labels).tolist()
+    )
     assert network.log_evidence(values) == network.log_evidence(labels)
     assert what_if(pandas_clf, values) == what_if(network, labels)
     best, _ = network.most_probable_explanation(values)
     assert {name: best[name] for name in labels} == labels
-    assert (network.sample(5, 0, values) == network.sample(5, 0, labels)).all()
+    assert (network.sample_codes(5, 0, values) == network.sample_codes(5, 0, labels)).all()
     marginals = network.marginals(values)
     assert all((marginals[name] == p).all() for name, p in network.marginals(labels).items())
 
@@ -54,36 +57,36 @@ def test_evidence_takes_the_values_of_the_table(pandas_clf):
 def test_a_posterior_by_values_is_a_prediction(pandas_clf):
     """The network is asked about a whole row, the classifier predicts it."""
     row = {"age": 53.0, "sex": "male", "smokes": False, "grade": 1}
-    asked = pandas_clf.network_.posterior("ill", row)
+    asked = pandas_clf.network_.posterior_array("ill", row)
     assert asked == pytest.approx(pandas_clf.predict_proba(pd.DataFrame([row]))[0], abs=1e-12)
 
 
 def test_answers_come_in_the_frames_of_the_training_table(pandas_clf):
     """Series and frames of pandas, frames of polars, else dicts."""
     network = pandas_clf.network_
-    posterior = network.posterior_of("ill", {"age": 53})
+    posterior = network.posterior("ill", {"age": 53})
     assert isinstance(posterior, pd.Series)
-    assert posterior["yes"] == network.posterior("ill", {"age": 53})[1]
-    assert isinstance(network.sample_table(3, 0), pd.DataFrame)
+    assert posterior["yes"] == network.posterior_array("ill", {"age": 53})[1]
+    assert isinstance(network.sample(3, 0), pd.DataFrame)
     polars_clf = TANClassifier().fit(pl.DataFrame(COLUMNS), pl.Series("ill", ILL))
     for answer in (
-        polars_clf.network_.posterior_of("ill"),
+        polars_clf.network_.posterior("ill"),
         polars_clf.network_.table("sex"),
-        polars_clf.network_.sample_table(3, 0),
+        polars_clf.network_.sample(3, 0),
     ):
         assert isinstance(answer, pl.DataFrame)
     rows = [list(row) for row in zip(*COLUMNS.values(), strict=True)]
     plain = TANClassifier().fit(rows, ILL).network_
-    for answer in (plain.posterior_of("class"), plain.table("x1"), plain.sample_table(3, 0)):
+    for answer in (plain.posterior("class"), plain.table("x1"), plain.sample(3, 0)):
         assert isinstance(answer, dict)
 
 
 def test_a_frame_can_be_asked_for_and_declined(pandas_clf):
     """By name of the library, or False for dicts."""
     network = pandas_clf.network_
-    assert isinstance(network.posterior_of("ill", as_frame=False), dict)
+    assert isinstance(network.posterior("ill", as_frame=False), dict)
     assert isinstance(network.table("age", as_frame="polars"), pl.DataFrame)
-    assert isinstance(network.with_frames(None).sample_table(2, 0, as_frame=True), pd.DataFrame)
+    assert isinstance(network.with_frames(None).sample(2, 0, as_frame=True), pd.DataFrame)
     with pytest.raises(InputError, match="as_frame must be"):
         network.table("age", as_frame="excel")
 
@@ -115,11 +118,11 @@ def test_a_state_with_the_name_of_a_parent_keeps_its_column():
 def test_labelled_joint_answers_agree_with_the_array(pandas_clf):
     """Tuples of states, or a column per variable, in the order of the query."""
     network = pandas_clf.network_
-    array = network.posterior(["ill", "sex"], {"age": 3})
-    plain = network.posterior_of(["ill", "sex"], {"age": 3}, as_frame=False)
+    array = network.posterior_array(["ill", "sex"], {"age": 3})
+    plain = network.posterior(["ill", "sex"], {"age": 3}, as_frame=False)
     assert list(plain) == [("no", "female"), ("no", "male"), ("yes", "female"), ("yes", "male")]
     assert list(plain.values()) == array.ravel().tolist()
-    frame = network.posterior_of(["ill", "sex"], {"age": 3})
+    frame = network.posterior(["ill", "sex"], {"age": 3})
     assert list(frame.columns) == ["ill", "sex", "probability"]
     assert frame["probability"].tolist() == array.ravel().tolist()
 
@@ -127,7 +130,7 @@ def test_labelled_joint_answers_agree_with_the_array(pandas_clf):
 def test_a_labelled_sample_is_the_sample(pandas_clf):
     """The same draws for the same seed, as labels."""
     network = pandas_clf.network_
-    codes, table = network.sample(20, 4), network.sample_table(20, 4)
+    codes, table = network.sample_codes(20, 4), network.sample(20, 4)
     for i, variable in enumerate(network.variables):
         assert table[variable.name].tolist() == [variable.states[k] for k in codes[:, i]]
 
@@ -144,8 +147,8 @@ def test_values_are_understood_after_reading_a_model_file(pandas_clf, tmp_path):
     save_model(pandas_clf, tmp_path / "model.json")
     loaded = load_model(tmp_path / "model.json").network_
     evidence = {"age": 53, "smokes": True}
-    expected = pandas_clf.network_.posterior_of("ill", evidence, as_frame=False)
-    assert loaded.posterior_of("ill", evidence) == expected
+    expected = pandas_clf.network_.posterior("ill", evidence, as_frame=False)
+    assert loaded.posterior("ill", evidence) == expected
 
 
 @pytest.mark.parametrize(
@@ -154,7 +157,7 @@ def test_values_are_understood_after_reading_a_model_file(pandas_clf, tmp_path):
 def test_other_classifiers_know_the_library_too(clf):
     """Trained tables, chosen settings."""
     network = clf.fit(pd.DataFrame(COLUMNS), pd.Series(ILL, name="ill")).network_
-    assert isinstance(network.posterior_of("ill", {"age": 53}), pd.Series)
+    assert isinstance(network.posterior("ill", {"age": 53}), pd.Series)
 
 
 def parents(network, i):

@@ -122,7 +122,7 @@ def test_other_rows_can_be_used_for_validation() -> None:
     """The choice depends on them, and on them only."""
     wrong = make_scores(STRUCTURE, DATA.arities.tolist(), groups=GROUPS, scale=20.0, seed=3)
     network = normalised_network(wrong, STRUCTURE, DATA)
-    drawn = network.sample(300, 0)
+    drawn = network.sample_codes(300, 0)
     own = EncodedData(drawn, np.ones(300), DATA.variables)
     trusting = MissingFeatures.fit(network, DATA, unseen=own)
     assert trusting.most < MissingFeatures.fit(network, DATA).most

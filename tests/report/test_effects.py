@@ -36,11 +36,11 @@ def test_effects_are_differences_of_log_odds(iris: tuple[pd.DataFrame, pd.Series
     effects = measure_effects(fitted)
     assert effects is not None
     network = fitted.network_
-    before = network.posterior(0)
+    before = network.posterior_array(0)
     for effect in effects:
         for state in range(network.arities[effect.variable]):
             names = network.variables[effect.variable]
-            after = network.posterior(0, {names.name: names.states[state]})
+            after = network.posterior_array(0, {names.name: names.states[state]})
             moved = np.log(after / (1 - after)) - np.log(before / (1 - before))
             np.testing.assert_allclose(effect.values[state], moved, atol=1e-9)
 

@@ -376,7 +376,7 @@ checkpoint, certificate
         """Draw rows, (n_samples, variables): categories as they were given, names of bins."""
         check_is_fitted(self)
         seed = None if random_state is None else seed_of(random_state)
-        codes = self.network_.sample(n_samples, seed)
+        codes = self.network_.sample_codes(n_samples, seed)
         rows = np.empty(codes.shape, dtype=object)
         for i, coding in enumerate(self.coding_.columns):
             states: list[Any] = list(coding.variable.states)

@@ -76,7 +76,7 @@ def from_networkx(graph: Any, target: str | None = None) -> BayesianNetwork:
     >>> graph = networkx.DiGraph([("rain", "grass")])
     >>> graph.nodes["rain"].update(states=["no", "yes"], table=[0.8, 0.2])
     >>> graph.nodes["grass"].update(states=["dry", "wet"], table=[[0.9, 0.1], [0.25, 0.75]])
-    >>> from_networkx(graph).posterior("rain", {"grass": "wet"}).round(3).tolist()
+    >>> from_networkx(graph).posterior_array("rain", {"grass": "wet"}).round(3).tolist()
     [0.348, 0.652]
     """
     nodes = list(graph.nodes)

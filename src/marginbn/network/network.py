@@ -63,8 +63,8 @@ class BayesianNetwork:
         None, or one entry per variable: for each of its states the group in which its children see
         it, whole numbers 0, 1, ... that are all used; None where every state is seen as it is.
     frames
-        Library of data frames in which labelled answers are given (``table``, ``posterior_of``,
-        ``sample_table``), such as "pandas"; None for dicts. A classifier sets that of its
+        Library of data frames in which labelled answers are given (``table``, ``posterior``,
+        ``sample``), such as "pandas"; None for dicts. A classifier sets that of its
         training table. It takes no part in comparisons.
 
     Examples
@@ -75,7 +75,7 @@ class BayesianNetwork:
     >>> rain, grass = Variable("rain", ("no", "yes")), Variable("grass", ("dry", "wet"))
     >>> tables = np.log([0.8, 0.2]), np.log([[0.9, 0.1], [0.25, 0.75]])
     >>> network = BayesianNetwork(Structure(((), (0,))), (rain, grass), tables)
-    >>> network.posterior("rain", {"grass": "wet"}).round(3).tolist()
+    >>> network.posterior_array("rain", {"grass": "wet"}).round(3).tolist()
     [0.348, 0.652]
 
     Of three states of rain the grass sees two groups, whether it rains or not:
@@ -85,7 +85,7 @@ class BayesianNetwork:
     >>> grouped = BayesianNetwork(
     ...     Structure(((), (0,))), (shower, grass), tables, groups=([0, 1, 1], None)
     ... )
-    >>> grouped.posterior("rain", {"grass": "wet"}).round(3).tolist()
+    >>> grouped.posterior_array("rain", {"grass": "wet"}).round(3).tolist()
     [0.348, 0.489, 0.163]
     """
 
@@ -311,7 +311,7 @@ class BayesianNetwork:
             )
         return float(data.weights @ self.log_joint(data.codes))
 
-    def sample(
+    def sample_codes(
         self,
         n: int,
         random_state: int | np.random.Generator | None = None,
@@ -324,7 +324,7 @@ class BayesianNetwork:
 
         Examples
         --------
-        >>> draws = network.sample(1000, random_state=0, evidence={"grass": "wet"})
+        >>> draws = network.sample_codes(1000, random_state=0, evidence={"grass": "wet"})
         >>> draws.shape, bool((draws[:, 1] == 1).all())
         ((1000, 2), True)
         """
@@ -338,10 +338,10 @@ class BayesianNetwork:
             codes[:, i] = elimination.draw_states(self.log_tables[i], parents, len(codes), rng)
         return codes
 
-    def posterior(
+    def posterior_array(
         self, query: str | int | Sequence[str | int], evidence: Evidence | None = None
     ) -> FloatArray:
-        """Probability of the joint states of some variables given the evidence.
+        """Probability of the joint states of some variables given the evidence, without labels.
 
         Parameters
         ----------
@@ -359,7 +359,7 @@ class BayesianNetwork:
 
         Examples
         --------
-        >>> network.posterior(["rain", "grass"]).round(3).tolist()
+        >>> network.posterior_array(["rain", "grass"]).round(3).tolist()
         [[0.72, 0.08], [0.05, 0.15]]
         """
         asked = self._query_indices(query)
@@ -372,19 +372,22 @@ class BayesianNetwork:
         result[tuple(observed.get(v, slice(None)) for v in sorted(asked))] = _normalised(joint)
         return np.ascontiguousarray(np.transpose(result, np.argsort(np.argsort(asked))))
 
-    def posterior_of(
+    def posterior(
         self,
         query: str | int | Sequence[str | int],
         evidence: Evidence | None = None,
         *,
         as_frame: str | bool | None = None,
     ) -> Any:
-        """The same as :meth:`posterior`, with the labels of the states.
+        """Probability of the states of a variable, or of several, given the evidence.
 
         Parameters
         ----------
-        query, evidence
-            As in :meth:`posterior`.
+        query
+            A variable, or several, by name or index.
+        evidence
+            Value by variable name, for any subset of the variables: a state's label or a value as
+            the table has it, so that ``{"age": 53}`` finds its bin.
         as_frame
             None for a data frame or series of the library that the classifier was trained with
             and a dict otherwise, False for a dict, True or the name of a library for a frame.
@@ -397,9 +400,9 @@ class BayesianNetwork:
 
         Examples
         --------
-        >>> {state: round(p, 3) for state, p in network.posterior_of("rain").items()}
+        >>> {state: round(p, 3) for state, p in network.posterior("rain").items()}
         {'no': 0.8, 'yes': 0.2}
-        >>> network.posterior_of(["rain", "grass"], as_frame="pandas").round(2)
+        >>> network.posterior(["rain", "grass"], as_frame="pandas").round(2)
           rain grass  probability
         0   no   dry         0.72
         1   no   wet         0.08
@@ -407,7 +410,7 @@ class BayesianNetwork:
         3  yes   wet         0.15
         """
         asked = [self.variables[i] for i in self._query_indices(query)]
-        values = self.posterior(query, evidence).ravel().tolist()
+        values = self.posterior_array(query, evidence).ravel().tolist()
         library = chosen_library(as_frame, self.frames)
         if len(asked) == 1 and isinstance(query, str | int | np.integer):
             if library is not None:
@@ -427,7 +430,7 @@ class BayesianNetwork:
         variable
             Name or index.
         as_frame
-            As in :meth:`posterior_of`.
+            As in :meth:`posterior`.
 
         Returns
         -------
@@ -463,7 +466,7 @@ class BayesianNetwork:
         }
         return tables if parents else tables[()]
 
-    def sample_table(
+    def sample(
         self,
         n: int,
         random_state: int | np.random.Generator | None = None,
@@ -471,17 +474,17 @@ class BayesianNetwork:
         *,
         as_frame: str | bool | None = None,
     ) -> Any:
-        """The draws of :meth:`sample` as a table of labels.
+        """Draw ``n`` independent rows, those of :meth:`sample_codes`, with labels.
 
         A frame, or a dict of lists, with a column per variable; ``as_frame`` is as in
-        :meth:`posterior_of`.
+        :meth:`posterior`.
 
         Examples
         --------
-        >>> network.sample_table(3, random_state=0, evidence={"grass": "wet"})["grass"]
+        >>> network.sample(3, random_state=0, evidence={"grass": "wet"})["grass"]
         ['wet', 'wet', 'wet']
         """
-        codes = self.sample(n, random_state, evidence)
+        codes = self.sample_codes(n, random_state, evidence)
         columns = {
             v.name: np.array(v.states, dtype=object)[codes[:, i]].tolist()
             for i, v in enumerate(self.variables)
@@ -601,7 +604,8 @@ class BayesianNetwork:
 
         Examples
         --------
-        >>> network.do({"grass": "wet"}).posterior("rain").round(3).tolist()  # watering is no rain
+        >>> watered = network.do({"grass": "wet"})  # which makes no rain
+        >>> watered.posterior_array("rain").round(3).tolist()
         [0.8, 0.2]
         """
         states = self.encode_evidence(interventions)

@@ -74,7 +74,7 @@ def normalised_network(
     >>> scores = ClassScores(variables, (None, None), np.zeros(2), (effect,), {})
     >>> data = EncodedData(np.array([[0, 0], [1, 1], [1, 0], [1, 1]]), np.ones(4), variables)
     >>> network = normalised_network(scores, Structure(((), (0,))), data)
-    >>> network.posterior("class", {"colour": "blue"}).round(4).tolist()
+    >>> network.posterior_array("class", {"colour": "blue"}).round(4).tolist()
     [0.2689, 0.7311]
     >>> np.exp(scores.log_posterior(np.array([[0, 1]]))).round(4).tolist()
     [[0.2689, 0.7311]]

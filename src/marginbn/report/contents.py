@@ -210,7 +210,7 @@ def class_information(network: BayesianNetwork) -> tuple[float, ...] | None:
     X alone.
     """
     try:
-        joints = [network.posterior([0, i]) for i in range(1, network.n_variables)]
+        joints = [network.posterior_array([0, i]) for i in range(1, network.n_variables)]
     except ProblemTooLargeError:
         return None
     return (0.0, *(_information(joint) for joint in joints))
