@@ -12,10 +12,11 @@ import pandas as pd
 import polars as pl
 import pytest
 
-from marginbn.data.dates import column_from_dates, date_parts, looks_like_dates
+from marginbn import NaiveBayesClassifier, load_model, save_model
+from marginbn.data.dates import column_from_dates, date_parts, kind_of_dates
 from marginbn.data.readers import read_table
 from marginbn.data.table import as_table
-from marginbn.exceptions import InputError
+from marginbn.exceptions import DataWarning, InputError
 
 DAYS = [datetime.date(2024, 5, 31), None, datetime.date(1999, 1, 1), datetime.date(2024, 5, 31)]
 TEXTS = [None if day is None else day.isoformat() for day in DAYS]
@@ -69,17 +70,42 @@ def test_what_is_no_date_is_refused_with_the_remedy() -> None:
 
 
 def test_text_that_looks_like_dates() -> None:
-    """ISO text only; digits alone are numbers."""
-    assert looks_like_dates(["2024-05-31", "1999-01-01"])
-    assert not looks_like_dates(["20240531"])
-    assert not looks_like_dates(["2024-05-31", "soon"])
-    assert not looks_like_dates([])
+    """All of it or none; digits alone are numbers."""
+    assert kind_of_dates(["2024-05-31", "1999-01-01"]) == "date"
+    assert not kind_of_dates(["20240531"])
+    assert not kind_of_dates(["2024-05-31", "soon"])
+    assert not kind_of_dates([])
 
 
 def test_slashes_between_year_month_and_day() -> None:
-    """Nobody writes the day second after a year; every other order stays a matter of opinion."""
+    """Nobody writes the day second after a year."""
     column = column_from_dates("d", ["2024/5/31", "2024/05/31", "2024/12/01 12:30"])
     assert column.categories == ("2024-05-31", "2024-12-01")
-    assert looks_like_dates(["2012/01/01", "2012/01/02"])
-    assert not looks_like_dates(["01/02/2012"])
-    assert not looks_like_dates(["2012/13/01"])
+    assert kind_of_dates(["2012/01/01", "2012/01/02 12:00:00 AM GMT+2"]) == "date"
+    assert not kind_of_dates(["2012/13/01"])
+
+
+def test_the_year_at_the_end_takes_a_word_on_day_and_month() -> None:
+    """The column tells which of the two comes first, if any day is above twelve; dots mean days."""
+    assert kind_of_dates(["01/02/2012", "31/01/2012"]) == "day-first"
+    assert kind_of_dates(["01/02/2012 10:30", "01/31/2012 9:05"]) == "month-first"
+    assert kind_of_dates(["01/02/2012"]) is None
+    assert kind_of_dates(["01.02.2012"]) == "day-first"
+    assert kind_of_dates(["31/01/2012", "01/31/2012"]) is None
+    texts = ["5/6/2024", "2024-05-06"]
+    assert column_from_dates("d", texts, "month-first").categories == ("2024-05-06",)
+    assert column_from_dates("d", texts, "day-first").categories == ("2024-05-06", "2024-06-05")
+    with pytest.raises(InputError, match=r"'day-first' means 31\.5\.2024"):
+        column_from_dates("d", ["5/31/2024"], "day-first")
+
+
+def test_a_classifier_reads_later_dates_as_those_of_training(tmp_path: Path) -> None:
+    """A single date that could be both is read as the column was."""
+    rows = [[f"{1 + i % 28}.{1 + i // 10}.20{20 + i % 3}", "a"] for i in range(60)]
+    labels = [i // 30 for i in range(60)]
+    fitted = NaiveBayesClassifier(column_kinds={"x0": "day-first"}).fit(rows, labels)
+    save_model(fitted, tmp_path / "model.json")
+    loaded = load_model(tmp_path / "model.json")
+    assert loaded.predict([["1.6.2021", "a"], ["6.1.2021", "a"]]).tolist() == [1, 0]
+    with pytest.warns(DataWarning, match=r"dates: column_kinds=\{'x0': 'day-first'\} makes year"):
+        NaiveBayesClassifier().fit(rows, labels)

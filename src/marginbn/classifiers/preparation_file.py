@@ -12,9 +12,9 @@ of a column that is left out there is the reason, not a value.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
 
 from marginbn.classifiers.base import BaseBNClassifier
+from marginbn.data.columns import WantedKind
 from marginbn.data.encode import TableCoding
 from marginbn.data.preparation import ColumnPlan, Preparation
 from marginbn.files import MisfitError
@@ -25,7 +25,7 @@ class PlanShape:
     """One column in the file."""
 
     name: str
-    kind: Literal["numeric", "categorical", "date", "amount", "decimal-comma"]
+    kind: WantedKind
     left_out: str
     merged: tuple[str, ...]
     other: str

@@ -187,9 +187,9 @@ def parse_kinds(texts: list[str] | None) -> Any:
     for text in texts or ():
         name, equals, kind = text.rpartition("=")
         if not (name and equals and kind in get_args(WantedKind)):
+            kinds_there_are = ", ".join(get_args(WantedKind))
             raise typer.BadParameter(
-                "write COL=numeric, COL=categorical, COL=date, COL=amount or COL=decimal-comma, "
-                f"got {text!r}",
+                f"write COL=KIND, where KIND is one of {kinds_there_are}, got {text!r}",
                 param_hint="--kind",
             )
         kinds[name] = kind

@@ -32,8 +32,9 @@ class PlainTableOptions:
         list[str] | None,
         typer.Option(
             metavar="COL=KIND",
-            help="Read a column as numeric, categorical, date (year, month, weekday), amount "
-            "($1,234.50, 12 %, 80 kg) or decimal-comma (1.234,50); may be repeated.",
+            help="Read a column as numeric, categorical, date, day-first or month-first "
+            "(31.5.2024 or 5/31/2024: year, month, weekday), amount ($1,234.50, 12 %, 80 kg) or "
+            "decimal-comma (1.234,50); may be repeated.",
         ),
     ] = None
     drop: Annotated[

@@ -208,6 +208,7 @@ def _split(text: str, names: Sequence[str]) -> tuple[str, str]:
 def state_of_text(classifier: BaseBNClassifier, i: int, text: str) -> int:
     """Code of the state that a value has, or whose label the text is."""
     from marginbn.data.coded_text import read_texts, wanted_columns
+    from marginbn.data.dates import is_date_kind
     from marginbn.data.preparation import ColumnPlan, Preparation
     from marginbn.data.text import MISSING_TEXTS, Origin
 
@@ -217,7 +218,7 @@ def state_of_text(classifier: BaseBNClassifier, i: int, text: str) -> int:
     code = -1
     if i > 0:
         coding = classifier.coding_.columns[i - 1]
-        plans = {p.name: p for p in classifier._preparation.columns if p.kind != "date"}
+        plans = {p.name: p for p in classifier._preparation.columns if not is_date_kind(p.kind)}
         plan = plans.get(coding.name) or ColumnPlan(coding.name, coding.kind)  # part of a date
         if plan.kind == "numeric" and text not in MISSING_TEXTS:
             _check_number(variable.name, text)

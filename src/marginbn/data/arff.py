@@ -19,7 +19,7 @@ import numpy as np
 
 from marginbn.data.amounts import read_as
 from marginbn.data.columns import Column, WantedKind, categorical_column, factorize
-from marginbn.data.dates import as_dates
+from marginbn.data.dates import as_dates, is_date_kind
 from marginbn.data.table import Kinds, Table, check_distinct_names, resolve_kinds
 from marginbn.data.text import Origin, column_from_text, exact_text_column, format_error
 from marginbn.exceptions import InputError
@@ -89,8 +89,8 @@ def _build_column(
     attribute: Attribute, texts: Sequence[str | None], kind: WantedKind | None, origin: Origin
 ) -> Column:
     name = attribute.name
-    if kind == "date":
-        return as_dates(exact_text_column(name, texts, frozenset({None})))
+    if is_date_kind(kind):
+        return as_dates(exact_text_column(name, texts, frozenset({None})), kind)
     if attribute.type == "numeric" or (attribute.type == "string" and kind == "numeric"):
         return column_from_text(name, texts, kind or "numeric", origin)
     if attribute.type == "string":

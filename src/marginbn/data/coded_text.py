@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from marginbn.data.amounts import is_amount_kind
 from marginbn.data.columns import Column, Scalar, WantedKind, parse_number
+from marginbn.data.dates import is_date_kind
 from marginbn.data.delimited import TextTable
 from marginbn.data.encode import Coding, TableCoding
 from marginbn.data.preparation import ColumnPlan, Preparation
@@ -115,7 +116,7 @@ def _empty_column(wanted: WantedColumn, n_rows: int) -> Column:
 
 def read_texts(wanted: WantedColumn, texts: Texts, origin: Origin) -> Column:
     """Column of fields, of the kind of training and with its categories first."""
-    if wanted.kind == "date" or is_amount_kind(wanted.kind):
+    if is_date_kind(wanted.kind) or is_amount_kind(wanted.kind):
         return column_from_text(wanted.name, texts, wanted.kind, origin)
     if wanted.kind == "numeric":
         numbers = plain_numbers(texts)

@@ -36,7 +36,9 @@ from numpy.typing import NDArray
 from marginbn.exceptions import InputError, MarginBNError
 
 Kind = Literal["numeric", "categorical"]
-WantedKind: TypeAlias = Literal["numeric", "categorical", "date", "amount", "decimal-comma"]
+WantedKind: TypeAlias = Literal[
+    "numeric", "categorical", "date", "day-first", "month-first", "amount", "decimal-comma"
+]
 """What a user may want of a column; dates become categories of ISO text (``dates.py``), amounts
 stay texts until they are prepared (``amounts.py``)."""
 

@@ -3,6 +3,10 @@
 A column is made of dates only where the user says so (``column_kinds={"signed": "date"}``). It is
 kept as a categorical column of ISO texts ("2024-05-31"), so that files, data frames and arrays look
 alike; :func:`date_parts` takes these apart. The time of day is ignored.
+
+Texts that end with the year (31.5.2024, 5/31/2024) are dates of kind ``"day-first"`` or
+``"month-first"``: which of the two, a single one often does not tell, so the user says it, advised
+by what the whole column tells (:func:`kind_of_dates`).
 """
 
 from __future__ import annotations
@@ -11,28 +15,40 @@ import calendar
 import datetime
 import re
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Literal, NoReturn, TypeAlias, TypeGuard, get_args
 
 import numpy as np
 
 from marginbn.data.columns import Column, categorical_column, factorize, tidy
 from marginbn.exceptions import InputError
 
+DateKind: TypeAlias = Literal["date", "day-first", "month-first"]
+
 PARTS = ("year", "month", "weekday")
-_SLASHED = re.compile(r"(\d{4})/(\d{1,2})/(\d{1,2})(?!\d)")
+_TIME = r"(?:[ T]+(\d{1,2}:\d{2}.*))?"
+_YEAR_FIRST = re.compile(rf"(\d{{4}})([-/.])(\d{{1,2}})\2(\d{{1,2}}){_TIME}")
+_YEAR_LAST = re.compile(rf"(\d{{1,2}})([-/.])(\d{{1,2}})\2(\d{{4}}){_TIME}")
 _WEEKDAYS = tuple(calendar.day_name)
 
 
-def column_from_dates(name: str, values: Sequence[Any]) -> Column:
-    """Categorical column of ISO dates; text must be ISO 8601 (2024-05-31T12:30) or 2024/5/31."""
+def is_date_kind(kind: object) -> TypeGuard[DateKind]:
+    """Whether a column of this kind is one of dates."""
+    return kind in get_args(DateKind)
+
+
+def column_from_dates(name: str, values: Sequence[Any], kind: DateKind = "date") -> Column:
+    """Categorical column of ISO dates; text must be ISO 8601 (2024-05-31T12:30) or 2024/5/31, or
+    end with the year if the kind says how.
+    """
     codes, levels = factorize(list(values), missing=_is_missing)
-    return categorical_column(name, codes, [_parsed(name, v).isoformat() for v in levels], None)
+    days = [_parsed(name, value, kind).isoformat() for value in levels]
+    return categorical_column(name, codes, days, None)
 
 
-def as_dates(column: Column) -> Column:
+def as_dates(column: Column, kind: DateKind = "date") -> Column:
     """The same for a column that is read already."""
     column = column.as_kind("categorical")
-    days = [_parsed(column.name, category).isoformat() for category in column.categories]
+    days = [_parsed(column.name, category, kind).isoformat() for category in column.categories]
     if list(column.categories) == days:
         return column
     return categorical_column(column.name, column.codes.astype(np.int64), days, None)
@@ -57,20 +73,43 @@ def date_parts(column: Column) -> tuple[Column, Column, Column]:
     )
 
 
-def looks_like_dates(categories: Sequence[Any]) -> bool:
-    """Whether all of them are dates as text, ISO or 2024/5/31; digits alone are numbers."""
+def kind_of_dates(categories: Sequence[Any]) -> DateKind | None:
+    """The kind of dates that all of them are as text; None if one is none, or the order of day and
+    month is open. Digits alone are numbers.
+
+    Examples
+    --------
+    >>> kind_of_dates(["2024-05-31", "2023/1/2"]), kind_of_dates(["5/6/2024", "5/31/2024 10:30"])
+    ('date', 'month-first')
+    """
     texts = [category for category in categories if isinstance(category, str)]
-    return bool(texts) and len(texts) == len(categories) and all(map(_is_date_text, texts))
+    if not texts or len(texts) < len(categories):
+        return None
+    kinds: tuple[DateKind, ...] = get_args(DateKind)
+    for kind in kinds:
+        if all(_day_of(text, kind) is not None for text in texts):
+            other = {"day-first": "month-first", "month-first": "day-first"}.get(kind)
+            is_open = other is not None and all(_day_of(text, other) is not None for text in texts)
+            if not is_open:
+                return kind
+            return "day-first" if all("." in text for text in texts) else None
+    return None
 
 
-def _is_date_text(text: str) -> bool:
-    if text.isdigit():
-        return False
+def _day_of(text: str, kind: str) -> datetime.date | None:
+    """The day that a text means; None if it means none."""
+    text = text.strip()
     try:
-        datetime.datetime.fromisoformat(_as_iso(text))
+        if found := _YEAR_FIRST.fullmatch(text):
+            return datetime.date(int(found[1]), int(found[3]), int(found[4]))
+        if found := _YEAR_LAST.fullmatch(text):
+            if kind == "date":
+                return None
+            day, month = (found[1], found[3]) if kind == "day-first" else (found[3], found[1])
+            return datetime.date(int(found[4]), int(month), int(day))
+        return None if text.isdigit() else datetime.datetime.fromisoformat(text).date()
     except ValueError:
-        return False
-    return True
+        return None
 
 
 def _is_missing(value: Any) -> bool:
@@ -79,7 +118,7 @@ def _is_missing(value: Any) -> bool:
     return value is None or type(value).__name__ in ("NAType", "NaTType") or value != value
 
 
-def _parsed(name: str, value: Any) -> datetime.date:
+def _parsed(name: str, value: Any, kind: DateKind) -> datetime.date:
     if isinstance(value, np.datetime64):
         value = value.astype("datetime64[D]").item()
     if isinstance(value, datetime.datetime):
@@ -87,22 +126,18 @@ def _parsed(name: str, value: Any) -> datetime.date:
     if isinstance(value, datetime.date):
         return value
     text = tidy(value)
-    if not isinstance(text, str) or not _is_date_text(text):
-        _refuse(name, text)
-    return datetime.datetime.fromisoformat(_as_iso(str(text))).date()
+    day = _day_of(text, kind) if isinstance(text, str) else None
+    if day is None:
+        _refuse(name, text, kind)
+    return day
 
 
-def _as_iso(text: str) -> str:
-    """2024/5/31 as 2024-05-31; other orders of day and month are a matter of opinion."""
-    found = _SLASHED.match(text.strip())
-    if found is None:
-        return text.strip()
-    year, month, day = found.groups()
-    return f"{year}-{int(month):02}-{int(day):02}{text.strip()[found.end() :]}"
-
-
-def _refuse(name: str, value: Any) -> None:
+def _refuse(name: str, value: Any, kind: DateKind) -> NoReturn:
+    if kind == "date":
+        remedy = "the kinds for 31.5.2024 and 5/31/2024 are 'day-first' and 'month-first'"
+    else:
+        remedy = f"{kind!r} means {'31.5.2024' if kind == 'day-first' else '5/31/2024'}"
     raise InputError(
-        f"column {name!r} is to be a date, but holds {value!r}; write dates as 2024-05-31, "
-        "or give the column as dates of pandas, polars or Python"
+        f"column {name!r} is to be of kind {kind!r}, but holds {value!r}; write dates as "
+        f"2024-05-31, or give the column as dates of pandas, polars or Python; {remedy}"
     )

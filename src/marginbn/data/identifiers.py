@@ -18,7 +18,7 @@ import re
 import numpy as np
 
 from marginbn.data.columns import Column, parse_number
-from marginbn.data.dates import looks_like_dates
+from marginbn.data.dates import kind_of_dates
 
 LEAST_VALUES = 20
 """A column with fewer values is never taken for an identifier."""
@@ -51,8 +51,8 @@ def what_else(column: Column) -> str:
     """
     used = np.bincount(column.codes[column.codes >= 0], minlength=len(column.categories)) > 0
     seen = [c for c, is_used in zip(column.categories, used, strict=True) if is_used]
-    if looks_like_dates(seen):
-        return f"dates: column_kinds={{{column.name!r}: 'date'}} makes year, month, weekday"
+    if dates := kind_of_dates(seen):
+        return f"dates: column_kinds={{{column.name!r}: {dates!r}}} makes year, month, weekday"
     words = [c for c in seen if isinstance(c, str) and parse_number(c) is None]
     if len(seen) <= LEAST_VALUES or not any(isinstance(c, str) for c in seen):
         return ""

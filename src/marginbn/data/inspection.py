@@ -26,6 +26,7 @@ from numpy.typing import NDArray
 
 from marginbn.data.amounts import is_amount_kind
 from marginbn.data.columns import Column
+from marginbn.data.dates import is_date_kind
 from marginbn.data.encode import TableCoding, encode_training
 from marginbn.data.identifiers import may_be_identifier, what_else, why_identifier
 from marginbn.data.labelled import LabelledTable
@@ -360,7 +361,7 @@ def _inspect_column(
     counts = _value_counts(column)
     n_rare = int(((counts > 0) & (counts < RARE_COUNT)).sum()) if column.kind != "numeric" else 0
     n_states = states.get(column.name, 0)
-    if plan.kind == "date":
+    if is_date_kind(plan.kind):
         n_states = sum(n for name, n in states.items() if name.startswith(f"{column.name} "))
     n_distinct = int(np.count_nonzero(counts))
     return ColumnReport(

@@ -28,6 +28,7 @@ from numpy.typing import NDArray
 from marginbn.data import sketches
 from marginbn.data.amounts import is_amount_kind
 from marginbn.data.columns import Column
+from marginbn.data.dates import is_date_kind
 from marginbn.data.encode import (
     Coding,
     EncodedData,
@@ -308,7 +309,7 @@ def _divided(piece: Any, target: str | None) -> tuple[Any, NDArray[Any]]:
 def _refuse_texts(settings: PreparationSettings) -> None:
     kinds = settings.column_kinds
     wanted = kinds.values() if isinstance(kinds, Mapping) else [kinds]
-    if any(kind == "date" for kind in wanted if isinstance(kind, str)):
+    if any(map(is_date_kind, wanted)):
         raise InputError(
             "column_kinds must not name dates for a table that is read in pieces; take year, month "
             "and weekday as columns of their own"

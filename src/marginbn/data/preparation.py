@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 
 from marginbn.data.amounts import as_amounts, find_amounts, is_amount_kind
 from marginbn.data.columns import Column, WantedKind
-from marginbn.data.dates import as_dates, date_parts, part_names
+from marginbn.data.dates import as_dates, date_parts, is_date_kind, part_names
 from marginbn.data.identifiers import why_identifier
 from marginbn.data.table import Table, resolve_kinds
 from marginbn.exceptions import DataWarning, InputError
@@ -42,7 +42,7 @@ class ColumnPlan:
     Parameters
     ----------
     name, kind
-        Of the column; ``kind`` may be ``"date"``, ``"amount"`` or ``"decimal-comma"``.
+        Of the column; ``kind`` may be one of dates or amounts.
     left_out
         Why it is left out; empty if it is used.
     merged
@@ -60,8 +60,8 @@ class ColumnPlan:
 
     def apply(self, column: Column) -> tuple[Column, ...]:
         """The column or columns that are learned from."""
-        if self.kind == "date":
-            return date_parts(as_dates(column))
+        if is_date_kind(self.kind):
+            return date_parts(as_dates(column, self.kind))
         if is_amount_kind(self.kind):
             return (as_amounts(column, self.kind, self.merged),)
         if not self.merged:
@@ -118,7 +118,7 @@ class Preparation:
         for plan in self.columns:
             if plan.left_out:
                 continue
-            if plan.kind == "date":
+            if is_date_kind(plan.kind):
                 kinds = ("numeric", "categorical", "categorical")
                 pairs += zip(part_names(plan.name), kinds, strict=True)
             else:
@@ -195,8 +195,8 @@ class PreparationSettings:
     def _plan(self, column: Column, wanted: WantedKind | None) -> ColumnPlan:
         if column.missing.all():
             return ColumnPlan(column.name, column.kind, "it has no value in any row")
-        if wanted == "date":
-            return ColumnPlan(column.name, "date")
+        if is_date_kind(wanted):
+            return ColumnPlan(column.name, wanted)
         amount = _amount_plan(column, wanted)
         reason = self._why_identifier(column if amount is None else amount.apply(column)[0])
         if reason is not None:

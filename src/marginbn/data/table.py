@@ -31,7 +31,7 @@ from marginbn.data.columns import (
     leave_out_missing,
     refuse,
 )
-from marginbn.data.dates import as_dates, column_from_dates
+from marginbn.data.dates import DateKind, as_dates, column_from_dates, is_date_kind
 from marginbn.exceptions import InputError
 
 Source: TypeAlias = Any
@@ -67,8 +67,8 @@ def values_of(y: Any, name: str) -> Source:
 
 def read_column(name: str, source: Source, kind: WantedKind | None) -> Column:
     """Column of an unread source; `kind` None means inferred."""
-    if kind == "date":
-        return _read_dates(name, source)
+    if is_date_kind(kind):
+        return _read_dates(name, source, kind)
     plain = read_as(kind)
     if isinstance(source, Column):
         return source.renamed(name).as_kind(plain or source.kind)
@@ -79,11 +79,12 @@ def read_column(name: str, source: Source, kind: WantedKind | None) -> Column:
     return _read_series(name, source, plain)
 
 
-def _read_dates(name: str, source: Source) -> Column:
+def _read_dates(name: str, source: Source, kind: DateKind) -> Column:
     """Categorical column of ISO dates."""
     if isinstance(source, Column):
-        return as_dates(source.renamed(name))
-    return column_from_dates(name, source if isinstance(source, (list, tuple)) else list(source))
+        return as_dates(source.renamed(name), kind)
+    values = source if isinstance(source, (list, tuple)) else list(source)
+    return column_from_dates(name, values, kind)
 
 
 def _read_array(name: str, values: NDArray[Any], kind: Kind | None) -> Column:
@@ -229,10 +230,7 @@ def _require_columns(n_columns: int, shape: tuple[int, ...]) -> None:
 
 
 Kinds: TypeAlias = (
-    Literal["auto", "numeric", "categorical", "date", "amount", "decimal-comma"]
-    | Mapping[str, str]
-    | Mapping[int, str]
-    | Sequence[str]
+    Literal["auto"] | WantedKind | Mapping[str, str] | Mapping[int, str] | Sequence[str]
 )
 
 _KIND_NAMES = ("auto", *get_args(WantedKind))
@@ -329,8 +327,9 @@ def as_table(
     kinds
         ``"auto"`` (see :func:`infer_kind`), one kind for all columns, a list with the kind of
         each, or a mapping from column name or position to kind for some of them. A key names a
-        column if it can, and counts as a position otherwise. A column of kind ``"date"`` holds
-        ISO dates as categories, one of kind ``"amount"`` or ``"decimal-comma"`` its texts.
+        column if it can, and counts as a position otherwise. A column of kind ``"date"``,
+        ``"day-first"`` or ``"month-first"`` holds ISO dates as categories, one of kind
+        ``"amount"`` or ``"decimal-comma"`` its texts.
     names
         Names of the columns; the default is those of `X`, or x0, x1, ... where it has none.
     only

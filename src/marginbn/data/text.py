@@ -31,7 +31,7 @@ from marginbn.data.columns import (
     factorize,
     infer_kind,
 )
-from marginbn.data.dates import as_dates
+from marginbn.data.dates import as_dates, is_date_kind
 from marginbn.exceptions import FormatError, InputError
 
 MISSING_TEXTS = frozenset({"", "?", "NA", "N/A", "n/a", "NaN", "nan"})
@@ -175,8 +175,8 @@ Texts: TypeAlias = Sequence[str | None] | TextArray
 
 def column_from_text(name: str, texts: Texts, kind: WantedKind | None, origin: Origin) -> Column:
     """Column of the fields of a text file; None and `MISSING_TEXTS` are missing."""
-    if kind == "date":
-        return as_dates(column_from_text(name, texts, "categorical", origin))
+    if is_date_kind(kind):
+        return as_dates(column_from_text(name, texts, "categorical", origin), kind)
     kind = read_as(kind)
     if kind != "categorical":
         measured = _measurements(texts, kind)
