@@ -23,6 +23,7 @@ from marginbn import (
     NaiveBayesClassifier,
     TANClassifier,
 )
+from trained import fitted, with_gaps
 
 SMALL_GRID = MaxMarginBNClassifierCV(
     gammas=(0.5,), max_parents=(1,), inner_time_limit=None, time_limit=None
@@ -205,3 +206,18 @@ def test_wrong_settings_are_named(
     """With what they may be."""
     with pytest.raises(InputError, match=message):
         clone(classifier).set_params(**settings).fit(*iris)
+
+
+def test_an_explanation_is_about_the_class_that_is_predicted() -> None:
+    """With features missing the answer is not the network's alone, which is then said."""
+    classifier, X = fitted("average"), with_gaps()
+    explanations, answers = classifier.explain(X), classifier.predict_proba(X)
+    frame = explanations.to_frame(as_frame=False)
+    assert frame["predicted"] == classifier.predict(X).tolist()
+    np.testing.assert_allclose(frame["probability"], answers.max(axis=1), rtol=1e-12)
+    assert [e.probability for e in explanations] == frame["probability"]
+    differences = [abs(e.probability - e.network_probability) for e in explanations]
+    notes = ["of the network alone" in str(e) for e in explanations]
+    assert notes == [difference > 0.005 for difference in differences]
+    assert any(notes)
+    assert not all(notes)

@@ -10,11 +10,11 @@ from typer.testing import CliRunner
 
 from marginbn.cli import app
 from marginbn.cli.hints import OPTION_NAMES, SAME_NAMES, in_options, option_name
-from marginbn.cli.options import ProblemOptions, SearchOptions
+from marginbn.cli.options import ProblemOptions, SearchOptions, TableOptions
 
 OPTIONS = {
     "--" + field.name.replace("_", "-")
-    for o in (ProblemOptions, SearchOptions)
+    for o in (TableOptions, ProblemOptions, SearchOptions)
     for field in fields(o)
 }
 
@@ -30,6 +30,11 @@ OPTIONS = {
             "--time-limit 10 is short; a larger --time-limit",
         ),
         ("is among required_arcs.", "is among --require."),
+        (
+            "say its encoding, such as encoding='latin-1'",
+            "say its encoding, such as --encoding latin-1",
+        ),
+        ("column_kinds={'paid on': 'date'} makes", "--kind 'paid on=date' makes"),
         ("total_time_limit ended it", "--total-time-limit ended it"),
         ("smoothing=0.5, n_jobs=2", "--smoothing 0.5, --jobs 2"),
         ("a missing value, identifiers and smoothing", None),

@@ -106,7 +106,11 @@ def test_labels_may_be_missing_but_not_all() -> None:
 def test_numbers_spoiled_by_words_are_told() -> None:
     """Merging all but fifty of them into "other" would be nonsense in silence."""
     weights = [f"{i % 60}.5" for i in range(N - 4)] + ["unknown"] * 4
-    report = inspect_data(FRAME[["plan"]].assign(weight=weights), ["a", "b"] * (N // 2))
+    table, labels = FRAME[["plan"]].assign(weight=weights), ["a", "b"] * (N // 2)
+    report = inspect_data(table, labels)
+    said = "texts read as numbers: 'weight' (missing where it says 'unknown')"
+    assert any(line.startswith(said) for line in report.done)
+    report = inspect_data(table, labels, column_kinds={"weight": "categorical"})
     assert any("'weight'" in hint and "but for 'unknown'" in hint for hint in report.hints)
 
 

@@ -482,7 +482,8 @@ class BaseBNClassifier(ClassifierMixin, BaseEstimator):
         One row on its own (a list, an array, a data-frame row) is welcome too.
         """
         codes = self._encode(as_rows(X))  # first: it refuses an unfitted estimator
-        found = explain_codes(self.network_, self.classes_, codes, y)
+        answers = self._log_joint_of_codes(encode.with_class_column(codes))
+        found = explain_codes(self.network_, self.classes_, codes, y, answers)
         return replace(found, frames=frame_library(X))
 
     def _repr_html_inner(self) -> str:

@@ -109,8 +109,9 @@ def _explanations(
         for _, codes in encoded_chunks(classifier, source):
             places = [i for i in range(len(codes)) if start + i in wanted]
             if places:
-                part = codes[places, 1:]
-                found = explain_codes(classifier.network_, classifier.classes_, part)
+                answers = classifier._log_joint_of_codes(codes[places])
+                network, classes = classifier.network_, classifier.classes_
+                found = explain_codes(network, classes, codes[places, 1:], None, answers)
                 for place, entry in zip(places, found, strict=True):
                     yield replace(entry, row=start + place)
             start += len(codes)

@@ -51,6 +51,7 @@ from marginbn.network.wording import align, assignment, counted, shorten, visibl
 
 _MISSING = -1
 
+_SAME_PROBABILITY = 0.005  # less does not show in the digits that people read
 _LINES = 12
 """Contributions printed before the rest is added up in one line."""
 
@@ -116,9 +117,12 @@ class Explanation:
     predicted
         The predicted class.
     probability
-        Posterior of ``label``.
+        Posterior of ``label``, as ``predict_proba`` gives it.
+    network_probability
+        The same by the network alone, which the contributions are about. It is another one where
+        a classifier fills in missing features, or predicts with several networks.
     log_margin
-        log P(label | known) - log P(rival | known); negative if the rival wins.
+        log P(label | known) - log P(rival | known) by the network; negative if the rival wins.
     contributions
         One per variable, class included, largest in size first (ties by index); they sum to
         ``log_margin`` up to rounding.
@@ -139,6 +143,7 @@ class Explanation:
     rival: Any
     predicted: Any
     probability: float
+    network_probability: float
     log_margin: float
     contributions: tuple[Contribution, ...]
 
@@ -147,8 +152,8 @@ class Explanation:
 
         Examples
         --------
-        >>> sorted(explanation.to_dict())
-        ['contributions', 'label', 'log_margin', 'predicted', 'probability', 'rival', 'row']
+        >>> sorted(explanation.to_dict())[:3]
+        ['contributions', 'label', 'log_margin']
         """
         result = asdict(self)
         for entry in result["contributions"]:
@@ -168,13 +173,22 @@ class Explanation:
           log margin        +1.2809
         """
         rows = [[name, f"{value:+.4f}"] for name, value in self._terms(most)]
-        return "\n".join([visible(self._title()), *align(rows)])
+        return "\n".join([visible(self._title()), *align(rows), *self._notes()])
 
     def _title(self) -> str:
         title = f"row {self.row}: {self.label} (p = {self.probability:.4g}) against {self.rival}"
         if self.label != self.predicted:
             title += f", predicted {self.predicted}"
         return f"{title}, odds {_odds(self.log_margin)}"
+
+    def _notes(self) -> list[str]:
+        """What the reader of the sum must know, if there is anything."""
+        if abs(self.probability - self.network_probability) <= _SAME_PROBABILITY:
+            return []
+        return [
+            f"  these parts are of the network alone, by which p = {self.network_probability:.4g}; "
+            f"the prediction also fills in what is missing, or averages networks"
+        ]
 
     def _terms(self, most: int) -> list[tuple[str, float]]:
         """The lines of the table: contributions, the rest, the sum."""
@@ -184,7 +198,8 @@ class Explanation:
 
     def _repr_html_(self) -> str:
         """The table with bars that notebooks show."""
-        return bar_table(self._title(), self._terms(_LINES))
+        notes = "".join(f"<p>{note.strip()}</p>" for note in self._notes())
+        return bar_table(self._title(), self._terms(_LINES)) + notes
 
     def __str__(self) -> str:
         return self.text()
@@ -208,6 +223,8 @@ class Explanations(Sequence[Explanation]):
         float64 (n, n_classes): log P(c, known features).
     values
         float64 (n, n_variables): all contributions.
+    log_posterior
+        float64 (n, n_classes): what the classifier answers, which may be more than the network.
     frames
         Library of data frames that the rows came in, for :meth:`to_frame`.
 
@@ -243,6 +260,7 @@ class Explanations(Sequence[Explanation]):
     rivals: IntArray
     log_joint: FloatArray
     values: FloatArray
+    log_posterior: FloatArray
     frames: str | None = None
 
     @property
@@ -258,7 +276,7 @@ class Explanations(Sequence[Explanation]):
         >>> explanations.take(np.array([3, 0])).rows.tolist()
         [3, 0]
         """
-        by_row = ("codes", "rows", "labels", "rivals", "log_joint", "values")
+        by_row = ("codes", "rows", "labels", "rivals", "log_joint", "values", "log_posterior")
         return replace(self, **{name: getattr(self, name)[places] for name in by_row})
 
     def to_frame(self, *, long: bool = False, as_frame: str | bool | None = True) -> Any:
@@ -286,13 +304,12 @@ class Explanations(Sequence[Explanation]):
         return columns if library is None else make_frame(columns, library)
 
     def _wide_columns(self) -> dict[str, list[Any]]:
-        posterior = self.log_joint - logsumexp(self.log_joint, axis=1, keepdims=True)
         columns: dict[str, list[Any]] = {
             "row": self.rows.tolist(),
             "label": self.classes[self.labels].tolist(),
             "rival": self.classes[self.rivals].tolist(),
-            "predicted": self.classes[self.log_joint.argmax(axis=1)].tolist(),
-            "probability": np.exp(posterior[np.arange(len(self)), self.labels]).tolist(),
+            "predicted": self.classes[self.log_posterior.argmax(axis=1)].tolist(),
+            "probability": np.exp(self.log_posterior[np.arange(len(self)), self.labels]).tolist(),
             "log_margin": self.log_margins.tolist(),
         }
         names = [f"contribution of {n}" if n in columns else n for n in self.network.names]
@@ -325,8 +342,9 @@ class Explanations(Sequence[Explanation]):
             row=int(self.rows[place]),
             label=plain_label(self.classes[label]),
             rival=plain_label(self.classes[rival]),
-            predicted=plain_label(self.classes[joint.argmax()]),
-            probability=math.exp(joint[label] - logsumexp(joint)),
+            predicted=plain_label(self.classes[self.log_posterior[place].argmax()]),
+            probability=math.exp(self.log_posterior[place, label]),
+            network_probability=math.exp(joint[label] - logsumexp(joint)),
             log_margin=float(joint[label] - joint[rival]),
             contributions=tuple(self._contributions(place)),
         )
@@ -456,20 +474,29 @@ def _odds(log_margin: float) -> str:
 
 
 def explain_codes(
-    network: BayesianNetwork, classes: NDArray[Any], features: NDArray[np.int32], y: Any = None
+    network: BayesianNetwork,
+    classes: NDArray[Any],
+    features: NDArray[np.int32],
+    y: Any = None,
+    log_posterior: FloatArray | None = None,
 ) -> Explanations:
-    """Explanations of encoded features (n, n_features), -1 = missing, for the labels ``y``."""
+    """Explanations of encoded features (n, n_features), -1 = missing, for the labels ``y``.
+
+    ``log_posterior`` (n, n_classes) is what the classifier answers, if that is not the network's.
+    """
     if len(classes) < 2:
         raise InputError(
             f"explain needs a class and a rival, but the only class is {plain_label(classes[0])!r}"
         )
     codes = with_class_column(features)
     log_joint = network.log_joint_per_class(codes)
-    labels = log_joint.argmax(axis=1) if y is None else label_codes(classes, y, len(codes))
+    answers = log_joint if log_posterior is None else log_posterior
+    answers = answers - logsumexp(answers, axis=1, keepdims=True)
+    labels = answers.argmax(axis=1) if y is None else label_codes(classes, y, len(codes))
     rivals = nearest_rivals(log_joint, labels)
     values = split_log_margins(network, codes, labels, rivals)
     rows = np.arange(len(codes))
-    return Explanations(network, classes, codes, rows, labels, rivals, log_joint, values)
+    return Explanations(network, classes, codes, rows, labels, rivals, log_joint, values, answers)
 
 
 def label_codes(classes: NDArray[Any], y: Any, n_rows: int) -> IntArray:
