@@ -383,7 +383,7 @@ def facts(
         ("classes", f"{network.n_classes}: {wording.listing(network.variables[0].states)}"),
         ("rows", _rows_text(classifier)),
         ("features", _features_text(network)),
-        ("parameters", f"{network.n_parameters} free"),
+        ("parameters", _parameters_text(classifier)),
     ]
     costs = costs_of(classifier)
     if costs is not None:
@@ -391,6 +391,15 @@ def facts(
     lines += [(line.name, line.text()) for line in accuracies]
     lines += _provenance_lines(classifier)
     return [(label, text) for label, text in lines if text]
+
+
+def _parameters_text(classifier: BaseBNClassifier) -> str:
+    """How many there are, and what keeps more of them than rows in check, if anything does."""
+    free, n_rows = classifier.network_.n_parameters, getattr(classifier, "n_samples_", None)
+    if hasattr(classifier, "trained_"):
+        return f"{free} free, kept small by a penalty that was validated"
+    few = n_rows is not None and free > n_rows
+    return f"{free} free{', more than rows: expect overfitting' * few}"
 
 
 def _choice_lines(classifier: BNClassifier) -> list[tuple[str, str]]:

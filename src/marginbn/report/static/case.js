@@ -79,11 +79,14 @@ function buildWaterfall(network, evidence, typed, terms, first, second, most) {
   return [heading, list, make("p", { class: "small" }, `${still} of what is known ${verb} no difference.`)];
 }
 
+// Odds of 1.1 : 1 are hardly a reason: their bar must not fill the lane.
+const LEAST_SPAN = 0.5;
+
 function buildSteps(steps, total) {
   const sums = [0];
   for (const { value } of steps) sums.push(sums.at(-1) + value);
   const low = Math.min(...sums);
-  const span = Math.max(...sums) - low || 1;
+  const span = Math.max(Math.max(...sums) - low, LEAST_SPAN);
   const place = (x) => (x - low) / span;
   const items = steps.map(({ words, value, variable }, k) => {
     const [start, end] = [sums[k], sums[k + 1]].map(place).sort((a, b) => a - b);
