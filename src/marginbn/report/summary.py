@@ -397,7 +397,7 @@ def _parameters_text(classifier: BaseBNClassifier) -> str:
     """How many there are, and what keeps more of them than rows in check, if anything does."""
     free, n_rows = classifier.network_.n_parameters, getattr(classifier, "n_samples_", None)
     if hasattr(classifier, "trained_"):
-        return f"{free} free, kept small by a penalty that was validated"
+        return f"{free} free, kept small by a penalty"
     few = n_rows is not None and free > n_rows
     return f"{free} free{', more than rows: expect overfitting' * few}"
 
