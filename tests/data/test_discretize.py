@@ -394,3 +394,13 @@ def test_unusable_input_is_refused(change, message):
     arguments = {"X": [[1.0], [2.0]], "y": [0, 1], "sample_weight": None} | change
     with pytest.raises(ValueError, match=message):
         MDLPDiscretizer().fit(**arguments)
+
+
+@pytest.mark.parametrize("n_cuts", [0, 1, 59, 60, 61, 200])
+def test_few_and_many_cuts_give_the_bins_of_a_search(n_cuts: int) -> None:
+    """Values on cuts, between them and beyond, infinities and NaN."""
+    rng = np.random.default_rng(n_cuts)
+    cuts = np.sort(rng.choice(1000, n_cuts, replace=False) / 100)
+    values = np.concatenate([rng.uniform(-1, 11, 500), cuts, [np.inf, -np.inf]])
+    assert_array_equal(assign_bins(values, cuts), np.searchsorted(cuts, values))
+    assert assign_bins(np.nan, cuts) == -1

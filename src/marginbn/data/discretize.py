@@ -223,6 +223,9 @@ def short_cut(low: float, high: float) -> float:
     return low
 
 
+_FEW_CUTS = 60  # up to which all comparisons are quicker than a search; below 128
+
+
 def assign_bins(values: ArrayLike, cuts: ArrayLike) -> NDArray[np.int32]:
     """Bin code of each value: the number of cuts strictly below it, and -1 for NaN.
 
@@ -235,9 +238,16 @@ def assign_bins(values: ArrayLike, cuts: ArrayLike) -> NDArray[np.int32]:
     -------
     codes : int32 array of the shape of `values`, in ``-1 .. n_cuts``
     """
-    numbers = np.asarray(values, dtype=np.float64)
-    codes = np.searchsorted(np.asarray(cuts, dtype=np.float64), numbers, side="left")
-    return np.where(np.isnan(numbers), -1, codes).astype(np.int32)
+    numbers, limits = np.asarray(values, dtype=np.float64), np.asarray(cuts, dtype=np.float64)
+    if len(limits) > _FEW_CUTS:
+        codes = np.searchsorted(limits, numbers, side="left")
+        return np.where(np.isnan(numbers), -1, codes).astype(np.int32)
+    # Comparing every value with every cut beats a binary search, whose branches nobody can guess.
+    counts = np.zeros(numbers.shape, dtype=np.int8)
+    for cut in limits:
+        counts += numbers > cut
+    counts[np.isnan(numbers)] = -1
+    return counts.astype(np.int32)
 
 
 def name_bins(cuts: ArrayLike) -> tuple[str, ...]:
