@@ -6,6 +6,7 @@ import csv
 import io
 import math
 import sqlite3
+import warnings
 from collections.abc import Callable, Iterator
 from functools import cache
 from pathlib import Path
@@ -24,8 +25,9 @@ from marginbn import (
     export_model,
 )
 from marginbn.classifiers.base import BaseBNClassifier
-from marginbn.classifiers.deployment import DEPLOYMENTS, deployable
+from marginbn.classifiers.deployment import DEPLOYMENTS, deployable, deployment_text
 from marginbn.datasets import load_dataset
+from marginbn.exceptions import DataWarning
 from marginbn.export.scorecard import term_rows
 
 pandas = pytest.importorskip("pandas")
@@ -82,7 +84,9 @@ def many_rows(frame: Any, n: int) -> Any:
 
 
 def _fit(clf: BaseBNClassifier, data: tuple[Any, Any]) -> tuple[BaseBNClassifier, Any]:
-    return clf.fit(*data), data[0]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DataWarning)  # of rare categories
+        return clf.fit(*data), data[0]
 
 
 MAKERS: dict[str, Callable[[], tuple[BaseBNClassifier, Any]]] = {
@@ -91,6 +95,9 @@ MAKERS: dict[str, Callable[[], tuple[BaseBNClassifier, Any]]] = {
     "quadrants, trained on groups": lambda: _fit(BNClassifier(structures=("2-tree",)), quadrants()),
     "digits, naive": lambda: _fit(NaiveBayesClassifier(), bundled("led-7")),
     "shop, a state for missing": lambda: _fit(TANClassifier(missing="state"), shop(400)),
+    "shop, rare categories merged": lambda: _fit(
+        NaiveBayesClassifier(missing="state", max_states=2), shop(400)
+    ),
     "iris, average": lambda: _fit(
         BNClassifier(structures=("naive", "tan"), average=True), bundled("iris")
     ),
@@ -392,3 +399,20 @@ def test_one_class_and_no_influence(tmp_path: Path) -> None:
         np.testing.assert_allclose(WAYS[way](clf, rows, tmp_path), np.ones((3, 1)))
     with pytest.raises(InputError, match="no feature has any influence"):
         export_model(clf, tmp_path / "m.onnx")
+
+
+def test_columns_that_a_fit_makes_of_others_are_told() -> None:
+    """Code for elsewhere reads no texts of amounts and no dates: it says what it wants instead."""
+    rows = [[f"${17 * i + 1000:,}.50", f"2024-{1 + i % 12:02}-11"] for i in range(60)]
+    classifier = NaiveBayesClassifier(column_kinds={1: "date"})
+    with pytest.warns(DataWarning, match="texts read as numbers"):
+        classifier.fit(rows, [i // 30 for i in range(60)])
+    with pytest.warns(DataWarning, match="reads prepared columns"):
+        model = deployable(classifier)
+    expected = (
+        "'x1 year', 'x1 month', 'x1 weekday' of the date 'x1'",
+        "'x0' is a number, not a text",
+    )
+    assert model.notes == expected
+    assert deployment_text(classifier, model, "sql").startswith(f"-- {expected[0]}")
+    assert f"# {expected[1]}" in deployment_text(classifier, model, "python")

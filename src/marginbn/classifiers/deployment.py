@@ -6,6 +6,7 @@ What each format does with a row is the same, and stands in :mod:`marginbn.expor
 from __future__ import annotations
 
 import os
+import warnings
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
@@ -16,7 +17,9 @@ from sklearn.utils.validation import check_is_fitted
 from marginbn.classifiers.a1de import A1DEClassifier
 from marginbn.classifiers.base import BaseBNClassifier
 from marginbn.classifiers.decisions import costs_of
-from marginbn.exceptions import InputError
+from marginbn.data.amounts import is_amount_kind
+from marginbn.data.dates import is_date_kind, part_names
+from marginbn.exceptions import DataWarning, InputError
 from marginbn.export.score_model import ScoreModel, WeightedNetwork, score_model
 from marginbn.files import PathLike, write_atomic, write_text
 
@@ -156,9 +159,24 @@ def deployable(clf: BaseBNClassifier) -> ScoreModel:
         clf.classes_.tolist(),
         sums_out=not is_trained,
         unseen_is_missing=clf.unseen == "missing",
+        merged={p.name: (p.merged, p.other) for p in clf._preparation.columns if p.merged},
     )
-    costs = costs_of(clf)
-    return model if costs is None else replace(model, costs=costs.costs)
+    costs, notes = costs_of(clf), _notes(clf)
+    for note in notes:
+        warnings.warn(f"what is exported reads prepared columns: {note}", DataWarning, stacklevel=3)
+    return replace(model, notes=notes, costs=None if costs is None else costs.costs)
+
+
+def _notes(clf: BaseBNClassifier) -> tuple[str, ...]:
+    """What columns must hold that a fit makes of others."""
+    plans = [plan for plan in clf._preparation.columns if not plan.left_out]
+    dates = [
+        f"{', '.join(map(repr, part_names(plan.name)))} of the date {plan.name!r}"
+        for plan in plans
+        if is_date_kind(plan.kind)
+    ]
+    amounts = [f"{p.name!r} is a number, not a text" for p in plans if is_amount_kind(p.kind)]
+    return (*dates, *amounts)
 
 
 def _state_log_odds(clf: BaseBNClassifier) -> list[np.ndarray[Any, np.dtype[np.float64]]]:

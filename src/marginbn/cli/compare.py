@@ -73,7 +73,11 @@ def _different_settings(a: BaseBNClassifier, b: BaseBNClassifier) -> dict[str, l
     from marginbn.report.summary import settings
 
     both = [
-        {"estimator": type(c).__name__, "rows": getattr(c, "n_samples_", None), **settings(c)}
+        {
+            "estimator": type(c).__name__,
+            "training rows": getattr(c, "n_samples_", None),
+            **settings(c),
+        }
         for c in (a, b)
     ]
     names = dict.fromkeys([*both[0], *both[1]])

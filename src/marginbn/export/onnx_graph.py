@@ -122,7 +122,7 @@ class _Graph:
             unknown = self._add("IsNaN", [feature.name])
             return self._add("Where", [unknown, self._number(missing), code])
         unseen = refused if feature.unseen_code is None else feature.unseen_code
-        known = {str(c): code for code, c in enumerate(feature.coding.categories)}
+        known = {str(c): code for c, code in feature.category_codes.items()}
         known.setdefault("", missing)
         return self._add(
             "LabelEncoder",

@@ -76,6 +76,7 @@ def to_python(model: ScoreModel) -> str:
         [
             f'"""P({_one_line(model.target)} | row), exported by marginbn; '
             'call predict_proba(row) or predict(row)."""',
+            *(f"# {ascii(note)[1:-1]}" for note in model.notes),
             "",
             "import math",
             "from bisect import bisect_left",
@@ -106,7 +107,7 @@ def _feature(feature: Feature) -> tuple[object, ...]:
     coding = feature.coding
     if coding.kind == "numeric":
         return (coding.name, list(coding.cuts), None, feature.missing_code, None)
-    categories = {str(category): code for code, category in enumerate(coding.categories)}
+    categories = {str(category): code for category, code in feature.category_codes.items()}
     return (coding.name, None, categories, feature.missing_code, feature.unseen_code)
 
 

@@ -24,12 +24,13 @@ another rule than summing out, so there every feature is asked for. A column tha
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
+from marginbn.data.columns import Scalar, parse_number, whole_as_int
 from marginbn.data.encode import Coding
 from marginbn.exceptions import InputError
 from marginbn.network.network import BayesianNetwork
@@ -46,12 +47,28 @@ class Feature:
     """A column and what becomes of its values: codes 0, 1, ...; None where a value is asked for.
 
     ``n_codes`` counts the states and, if a missing value is one more table entry, that.
+    ``merged`` are labels of rare categories, which share the state called ``other``.
     """
 
     coding: Coding
     n_codes: int
     missing_code: int | None
     unseen_code: int | None
+    merged: tuple[str, ...] = ()
+    other: str = ""
+
+    @property
+    def category_codes(self) -> dict[Scalar, int]:
+        """The code of every category, rare ones included, each of the type that its column has."""
+        codes: dict[Scalar, int] = {c: k for k, c in enumerate(self.coding.categories)}
+        if not self.merged:
+            return codes
+        shared = codes[self.other]
+        own = [category for category in codes if category != self.other]
+        if any(isinstance(category, (int, float)) for category in own):
+            numbers = {whole_as_int(parse_number(label) or 0.0): shared for label in self.merged}
+            return {category: codes[category] for category in own} | numbers
+        return codes | dict.fromkeys(self.merged, shared)
 
     @property
     def name(self) -> str:
@@ -106,7 +123,7 @@ class ScoreModel:
     """Features, classes and members; ``target`` is the name of the class.
 
     With ``costs``, float64 (true class, decision), the prediction is the class of least expected
-    cost, else the most probable one; ties go to the first.
+    cost, else the most probable one; ties go to the first. ``notes`` tell what columns must hold.
     """
 
     target: str
@@ -114,6 +131,7 @@ class ScoreModel:
     features: tuple[Feature, ...]
     members: tuple[Member, ...]
     costs: FloatArray | None = None
+    notes: tuple[str, ...] = ()
 
     @property
     def n_classes(self) -> int:
@@ -160,11 +178,13 @@ def score_model(
     *,
     sums_out: bool,
     unseen_is_missing: bool,
+    merged: Mapping[str, tuple[tuple[str, ...], str]] | None = None,
 ) -> ScoreModel:
     """The model of networks over the same variables.
 
     ``sums_out`` says that missing features are summed out (of counted networks), and
-    ``unseen_is_missing`` that unseen categories are treated alike.
+    ``unseen_is_missing`` that unseen categories are treated alike. ``merged`` has the rare
+    categories of a column and the state that they share.
     """
     first = networks[0].network
     for member in networks:
@@ -173,7 +193,13 @@ def score_model(
     for member in networks:
         may_miss &= _leaves(member.network)
     features = tuple(
-        _feature(coding, i + 1 in may_miss, unseen_is_missing) for i, coding in enumerate(codings)
+        _feature(
+            coding,
+            i + 1 in may_miss,
+            unseen_is_missing,
+            *(merged or {}).get(coding.name, ((), "")),
+        )
+        for i, coding in enumerate(codings)
     )
     members = tuple(
         Member(item.weight, *_bias_and_terms(item.network, features), item.doubt, item.background)
@@ -197,12 +223,14 @@ def _leaves(network: BayesianNetwork) -> set[int]:
     return set(range(network.n_variables)) - parents
 
 
-def _feature(coding: Coding, may_miss: bool, unseen_is_missing: bool) -> Feature:
+def _feature(
+    coding: Coding, may_miss: bool, unseen_is_missing: bool, merged: tuple[str, ...], other: str
+) -> Feature:
     n_states = coding.variable.arity
     summed_out = n_states if may_miss else None
     missing = n_states - 1 if coding.missing_state else summed_out
     unseen = summed_out if unseen_is_missing and coding.kind == "categorical" else None
-    return Feature(coding, n_states + may_miss, missing, unseen)
+    return Feature(coding, n_states + may_miss, missing, unseen, merged, other)
 
 
 def _bias_and_terms(

@@ -20,7 +20,6 @@ from itertools import pairwise
 
 import numpy as np
 
-from marginbn.data.columns import Scalar
 from marginbn.exceptions import InputError
 from marginbn.export.score_model import Feature, FloatArray, Member, ScoreModel, Term
 
@@ -53,7 +52,8 @@ def to_sql(model: ScoreModel, table: str = "data", keep: Sequence[str] | None = 
         f"marginbn_scores AS (\n{_select([*kept, *scores], 'marginbn_codes')}\n)",
         f"marginbn_mixed AS (\n{_select([*kept, *mixed], 'marginbn_scores')}\n)",
     ]
-    return f"WITH {', '.join(steps)}\n{_select([*kept, *final], 'marginbn_mixed')}\n"
+    notes = "".join(f"-- {note}\n" for note in model.notes)
+    return f"{notes}WITH {', '.join(steps)}\n{_select([*kept, *final], 'marginbn_mixed')}\n"
 
 
 def _own(letter: str, *numbers: int) -> str:
@@ -114,11 +114,12 @@ def _code(feature: Feature) -> str:
         cuts = feature.coding.cuts
         cases += [f"WHEN {name} <= {number(cut)} THEN {code}" for code, cut in enumerate(cuts)]
         return _case("", cases, str(len(cuts)))
-    categories: Sequence[Scalar] = feature.coding.categories
-    cases += [
-        f"WHEN {name} = {quote_value(category)} THEN {code}"
-        for code, category in enumerate(categories)
-    ]
+    by_code: dict[int, list[str]] = {}
+    for category, code in feature.category_codes.items():
+        by_code.setdefault(code, []).append(quote_value(category))
+    for code, values in by_code.items():
+        test = f"= {values[0]}" if len(values) == 1 else f"IN ({', '.join(values)})"
+        cases.append(f"WHEN {name} {test} THEN {code}")
     return _case("", cases, _or_null(feature.unseen_code))
 
 
