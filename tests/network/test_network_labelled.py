@@ -1,5 +1,6 @@
 """Evidence as the table has it, answers with labels: dicts, pandas and polars."""
 
+import datetime
 import pickle
 
 import numpy as np
@@ -162,3 +163,24 @@ def test_other_classifiers_know_the_library_too(clf):
 
 def parents(network, i):
     return network.structure.parents[i]
+
+
+def test_evidence_is_prepared_as_the_columns_were() -> None:
+    """Dates are taken apart, rare categories share a state, amounts are numbers."""
+    rows = [
+        [f"2024-{1 + i % 12:02}-11", f"s{i % 40 if i % 2 else 0}", f"${17 * i + 1000:,}.50"]
+        for i in range(120)
+    ]
+    classifier = NaiveBayesClassifier(column_kinds={0: "date"}, max_states=5)
+    with pytest.warns(UserWarning, match="texts read as numbers|rare categories"):
+        classifier.fit(rows, [i // 60 for i in range(120)])
+    network = classifier.network_
+    parts = {"x0 year": 2024, "x0 month": 5, "x0 weekday": "Saturday"}
+    day = datetime.date(2024, 5, 11)
+    assert network.posterior("class", {"x0": day}) == network.posterior("class", parts)
+    assert network.posterior("class", {"x0": "2024-05-11"}) == network.posterior("class", parts)
+    assert what_if(classifier, {"x0": day}) == what_if(classifier, parts)
+    assert what_if(classifier, {"x1": "s7"}) == what_if(classifier, {"x1": "other"})
+    assert what_if(classifier, {"x2": "$1,500"}) == what_if(classifier, {"x2": 1500})
+    with pytest.raises(InputError, match="unknown variable 'x9'"):
+        network.posterior("class", {"x9": day})

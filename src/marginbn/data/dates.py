@@ -73,6 +73,18 @@ def date_parts(column: Column) -> tuple[Column, Column, Column]:
     )
 
 
+def parts_of_date(name: str, value: Any) -> dict[str, Any]:
+    """Year, month and weekday of one date, by the names of the columns that dates become.
+
+    Examples
+    --------
+    >>> parts_of_date("signed", "2024-05-31")
+    {'signed year': 2024, 'signed month': 5, 'signed weekday': 'Friday'}
+    """
+    parts = date_parts(column_from_dates(name, [value]))
+    return {part.name: tidy(part.values[0]) for part in parts}
+
+
 def kind_of_dates(categories: Sequence[Any]) -> DateKind | None:
     """The kind of dates that all of them are as text; None if one is none, or the order of day and
     month is open. Digits alone are numbers.

@@ -678,6 +678,9 @@ def what_if(
         in the table, so that ``{"age": 53}`` finds its bin and ``{"class": 1}`` works.
     """
     asked = network_of(network)
+    preparation = getattr(network, "preparation_", None)
+    if preparation is not None and isinstance(evidence, Mapping):
+        evidence = preparation.prepared_values(evidence)
     marginals = asked.marginals(evidence)
     return {
         variable.name: dict(zip(variable.states, marginals[variable.name].tolist(), strict=True))

@@ -10,7 +10,7 @@ All questions are answered exactly (``inference.py``).
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import product
@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from marginbn.data.dates import part_names, parts_of_date
 from marginbn.data.encode import EncodedData, Groups, Variable
 from marginbn.data.frames import chosen_library, make_frame, make_series
 from marginbn.exceptions import InputError
@@ -645,7 +646,8 @@ class BayesianNetwork:
         """Evidence {variable name: value} as {variable index: state index}.
 
         A value is the label of a state or what stands in the table: a number falls into its bin,
-        3 is the state "3", True the state "True", None the state for missing values.
+        3 is the state "3", True the state "True", None the state for missing values. A date is that
+        of a column which became year, month and weekday.
 
         Examples
         --------
@@ -659,12 +661,24 @@ class BayesianNetwork:
                 f"evidence must map variable names to values, got {type(evidence).__name__}"
             )
         observed: dict[int, int] = {}
-        for name, value in evidence.items():
+        for name, value in self._plain_evidence(evidence):
             i = self.variable_index(name)
             if i in observed:
                 raise InputError(f"evidence mentions variable {self.names[i]!r} twice")
             observed[i] = state_of(self.variables[i], value)
         return observed
+
+    def _plain_evidence(self, evidence: Evidence) -> Iterator[tuple[str | int, Any]]:
+        """Names and values, a date taken apart."""
+        for name, value in evidence.items():
+            if isinstance(name, str) and name not in self.names and self._is_date(name):
+                yield from parts_of_date(name, value).items()
+            else:
+                yield name, value
+
+    def _is_date(self, name: str) -> bool:
+        """Whether a column of dates became variables of this network."""
+        return set(part_names(name)) <= set(self.names)
 
     def __eq__(self, other: object) -> bool:
         """Equal structure, variables and groups, and every table entry the same float."""
