@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner, Result
 
-from marginbn import A1DEClassifier, TANClassifier
+from marginbn import A1DEClassifier, NaiveBayesClassifier, TANClassifier
 from marginbn.classifiers.model_file import load_model, save_model
 from marginbn.cli import app
 from marginbn.data.labelled import CLASS_NAME
@@ -160,3 +160,19 @@ def test_explain_says_what_is_wrong(model: Path) -> None:
         result = run("explain", model, "-", f"--rows={text}", input=ROWS)
         assert result.exit_code == 2, text
         assert "as in 0,3,7-9" in result.stderr
+
+
+@pytest.mark.filterwarnings("ignore::marginbn.DataWarning")  # of texts read as numbers
+def test_ask_takes_dates_and_amounts_as_they_are_written(tmp_path: Path) -> None:
+    """As the columns were in training: day first here, and a decimal comma."""
+    rows = [[f"11.{1 + i % 12}.2024", f"{17 * i + 1000},50 €"] for i in range(60)]
+    classifier = NaiveBayesClassifier(column_kinds={0: "day-first"})
+    save_model(classifier.fit(rows, [i // 30 for i in range(60)]), tmp_path / "model.json")
+
+    def ask(*evidence: str) -> Any:
+        found = run("ask", tmp_path / "model.json", *evidence, "--json")
+        return json.loads(found.stdout)
+
+    parts = ask("x0 year=2024", "x0 month=5", "x0 weekday=Saturday", "x1=1500")
+    assert ask("x0=11.5.2024", "x1=1.500,00 €") == parts
+    assert "day-first" in run("ask", tmp_path / "model.json", "x0=5/31/2024").stderr

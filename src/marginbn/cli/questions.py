@@ -187,13 +187,28 @@ def _checked_name(name: str, names: Sequence[str]) -> str:
 def _read_evidence(classifier: BaseBNClassifier, texts: Sequence[str]) -> dict[int, int]:
     """State by variable of texts like ``Age=53``."""
     known: dict[int, int] = {}
-    for text in texts:
-        name, value = _split(text, classifier.network_.names)
+    for name, value in _assignments(classifier, texts):
         i = classifier.network_.variable_index(name)
         if i in known:
             raise InputError(f"{name!r} is said twice; say it once")
         known[i] = state_of_text(classifier, i, value)
     return known
+
+
+def _assignments(classifier: BaseBNClassifier, texts: Sequence[str]) -> Iterator[tuple[str, str]]:
+    """Names of variables and values; a date is taken apart as its column was."""
+    from marginbn.data.dates import is_date_kind, part_names, parts_of_date
+
+    names = classifier.network_.names
+    plans = [p for p in classifier._preparation.columns if not p.left_out]
+    dates = {p.name: p.kind for p in plans if is_date_kind(p.kind)}
+    for text in texts:
+        name, value = _split(text, (*names, *dates))
+        if name in dates and name not in names:
+            parts = parts_of_date(name, value, dates[name])
+            yield from ((part, str(parts[part])) for part in part_names(name))
+        else:
+            yield name, value
 
 
 def _split(text: str, names: Sequence[str]) -> tuple[str, str]:

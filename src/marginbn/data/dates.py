@@ -73,7 +73,7 @@ def date_parts(column: Column) -> tuple[Column, Column, Column]:
     )
 
 
-def parts_of_date(name: str, value: Any) -> dict[str, Any]:
+def parts_of_date(name: str, value: Any, kind: DateKind = "date") -> dict[str, Any]:
     """Year, month and weekday of one date, by the names of the columns that dates become.
 
     Examples
@@ -81,7 +81,7 @@ def parts_of_date(name: str, value: Any) -> dict[str, Any]:
     >>> parts_of_date("signed", "2024-05-31")
     {'signed year': 2024, 'signed month': 5, 'signed weekday': 'Friday'}
     """
-    parts = date_parts(column_from_dates(name, [value]))
+    parts = date_parts(column_from_dates(name, [value], kind))
     return {part.name: tidy(part.values[0]) for part in parts}
 
 
