@@ -33,6 +33,7 @@ from marginbn.cli.running import (
     write_output,
 )
 from marginbn.exceptions import DataWarning
+from marginbn.network.wording import counted
 
 if TYPE_CHECKING:
     from marginbn.classifiers import BaseBNClassifier
@@ -182,7 +183,8 @@ def split_rows(
 def describe_split(train: LabelledTable, held_out: LabelledTable, is_share: bool) -> str:
     """One line about what is learned from; a share held out could have been learned from too."""
     hint = "; --holdout 0 learns from all" if is_share else ""
-    return f"Learning from {train.n_rows} rows, measuring accuracy on {held_out.n_rows}{hint}."
+    rows = counted(train.n_rows, "row")
+    return f"Learning from {rows}, measuring accuracy on {held_out.n_rows}{hint}."
 
 
 def learn(classifier: BaseBNClassifier, train: LabelledTable, quiet: bool) -> None:

@@ -28,7 +28,7 @@ from marginbn.data.amounts import is_amount_kind
 from marginbn.data.columns import Column
 from marginbn.data.dates import is_date_kind
 from marginbn.data.encode import TableCoding, encode_training
-from marginbn.data.identifiers import may_be_identifier, what_else, why_identifier
+from marginbn.data.identifiers import LEAST_VALUES, may_be_identifier, what_else, why_identifier
 from marginbn.data.labelled import LabelledTable
 from marginbn.data.missing_values import MissingPolicy, missing_cost
 from marginbn.data.plain_coding import N_BINS, learn_plain_codings
@@ -405,7 +405,12 @@ def _class_hints(classes: dict[Any, int]) -> list[str]:
     if len(classes) == 1:
         return [f"there is only one class, {next(iter(classes))!r}: nothing can be learned"]
     rare = {label: n for label, n in classes.items() if n < RARE_COUNT}
-    if rare:
+    if 2 * len(classes) > total >= LEAST_VALUES:
+        hints.append(
+            f"{len(classes)} classes in {total} rows: is this the column to predict? It looks like "
+            "an identifier or a measurement"
+        )
+    elif rare:
         listed = ", ".join(f"{label!r} ({n})" for label, n in list(rare.items())[:_SHOWN])
         hints.append(f"classes with fewer than {RARE_COUNT} rows can hardly be learned: {listed}")
     label, largest = max(classes.items(), key=lambda item: item[1])

@@ -88,8 +88,11 @@ def decode_text(data: bytes, path: str, encoding: str = "utf-8-sig") -> str:
 
 def not_text(path: str, line: int | None, byte: int, encoding: str = "UTF-8") -> FormatError:
     """The error for a byte that is no text."""
-    reason = f"byte 0x{byte:02x} is not {encoding}; save the file as UTF-8, or say its "
-    reason += "encoding, such as encoding='latin-1'"
+    likely = "utf-16" if line == 1 and byte >= 0xFE else "latin-1"  # a mark of byte order
+    reason = (
+        f"byte 0x{byte:02x} is not {encoding}; save the file as UTF-8, or say its encoding, such "
+        f"as encoding={likely!r}"
+    )
     return format_error(path, line, reason)
 
 
