@@ -46,7 +46,7 @@ from numpy.typing import NDArray
 from marginbn.data.encode import EncodedData
 from marginbn.exceptions import ProblemTooLargeError
 from marginbn.problem.candidates import MAX_CANDIDATES, Arc
-from marginbn.problem.masks import Masks, masks_of, set_sizes
+from marginbn.problem.masks import Masks, masks_of, renamed, set_sizes
 from marginbn.scoring.sums import SetSums, kernels, states_of, with_member
 
 FloatArray = NDArray[np.float64]
@@ -81,6 +81,11 @@ class Lattice:
     def n_base(self) -> int:
         """Members of the base."""
         return int(set_sizes(self.base)[0])
+
+    def renamed(self, names: IntArray) -> Lattice:
+        """The same where variable v is called ``names[v]``."""
+        base, free = renamed(self.base, names), np.sort(names[self.free])
+        return Lattice(int(names[self.child]), base, free, self.empty)
 
 
 @dataclass
@@ -145,7 +150,7 @@ class Climb:
         level, lattice, sums = self.level, self.lattice, self._sums
         self.size += 1
         arities = sums.arities[lattice.free]
-        masks, places, below, upper = kernels()[2].extend_sets(
+        masks, places, below, upper = kernels()[3].extend_sets(
             level.masks,
             lattice.free,
             level.best,
@@ -161,7 +166,7 @@ class Climb:
         if self._price and len(masks):
             numbers = sums.count(masks | lattice.base)
             worth = np.empty(places.shape)
-            useful = kernels()[2].weigh_members(
+            useful = kernels()[3].weigh_members(
                 masks,
                 places,
                 lattice.free,
