@@ -12,6 +12,7 @@ from marginbn.scoring.kernels.divisions import (
     MANY,
     ROWS,
     Stack,
+    cell_of,
     column_of,
     enter,
     group_of,
@@ -40,23 +41,58 @@ def log_gamma(x: float) -> float:
 
 
 @kernel
-def rise(count: float, whole: bool, prior: float, known: FloatArray) -> float:
+def rise(count: float, prior: float) -> float:
     """What a joint state with a count adds: n log n for a prior of zero, else a rise of log Gamma,
     log(Gamma(prior + n) / Gamma(prior)).
-
-    ``known`` has the values of the smallest whole counts, NaN where nobody has asked yet.
     """
-    if whole and count < len(known):
-        value = float(known[int(count)])
-        if value == value:
-            return value
+    if count <= 0.0:
+        return 0.0
     if prior == 0.0:
-        value = count * math.log(count)
-    else:
-        value = log_gamma(prior + count) - math.lgamma(prior)
-    if whole and count < len(known):
-        known[int(count)] = value
-    return value
+        return count * math.log(count)
+    return log_gamma(prior + count) - math.lgamma(prior)
+
+
+@kernel
+def look_up(counts: FloatArray | Codes, known: FloatArray) -> float:
+    """The sum of known values; four at a time, because an addition waits for the one before."""
+    a, b, c, d = 0.0, 0.0, 0.0, 0.0
+    fours = len(counts) // 4
+    for k in range(fours):
+        first = np.uintp(4 * k)
+        a += known[np.uintp(counts[first])]
+        b += known[np.uintp(counts[first + np.uintp(1)])]
+        c += known[np.uintp(counts[first + np.uintp(2)])]
+        d += known[np.uintp(counts[first + np.uintp(3)])]
+    for k in range(4 * fours, len(counts)):
+        a += known[np.uintp(counts[k])]
+    return (a + b) + (c + d)
+
+
+@kernel
+def sum_rises(
+    counts: FloatArray | Codes, whole: bool, prior: float, known: FloatArray
+) -> float:
+    """The sum of :func:`rise` over counts.
+
+    ``known`` has the values of the smallest whole counts, NaN where nobody has asked yet; its
+    first entry says with NaN that it ends before the largest count.
+    """
+    if whole and known[0] == 0.0:
+        total = look_up(counts, known)
+        if total == total:
+            return total
+    total = 0.0
+    for c in range(len(counts)):
+        count = counts[c]
+        if not whole or count >= len(known):
+            total += rise(float(count), prior)
+        elif count > 0:
+            value = float(known[int(count)])
+            if value != value:
+                value = rise(float(count), prior)
+                known[int(count)] = value
+            total += value
+    return total
 
 
 @kernel
@@ -69,7 +105,7 @@ def count_cells(
 ) -> None:
     """Weights of the cells of groups and states."""
     for row in range(len(group)):
-        cells[group[row] * arity + column[row]] += weights[row]
+        cells[cell_of(group[row], arity, column[row])] += weights[row]
 
 
 @entry
@@ -96,7 +132,8 @@ def sum_sets(
     """
     start(stack, columns.shape[1], len(masks))
     nothing = group_of(stack, 0, 0)
-    found = np.empty(MANY * columns.shape[1] + 1, cells.dtype)
+    used = stack.label
+    taken = np.empty(columns.shape[1], cells.dtype)
     top = 0
     for k in range(len(masks)):
         top = enter(stack, columns, arities, tails, n_tails, masks, k, top)
@@ -112,30 +149,28 @@ def sum_sets(
             arity = arities[v]
             column = column_of(stack, columns, top, v)
         n_cells = stack.counts[top, depth] * arity
-        n_found = 0
         if n_cells <= MANY * n_rows:
             count_cells(group, arity, column, weights, cells)
-            for cell in range(n_cells):
-                found[n_found] = cells[cell]
-                n_found += 1 if cells[cell] > 0 else 0
-            cells[:n_cells] = 0
-        else:  # most cells are empty: note which are not
-            used = stack.label
+            counts = cells[:n_cells]
+        else:  # most cells are empty: take those that are not
+            n_found = 0
             for row in range(n_rows):
-                cell = group[row] * arity + column[row]
+                cell = cell_of(group[row], arity, column[row])
                 used[n_found] = cell
                 n_found += 1 if cells[cell] == 0 else 0
                 cells[cell] += weights[row]
+            counts = taken[:n_found]
             for c in range(n_found):
-                found[c] = cells[used[c]]
+                counts[c] = cells[used[c]]
                 cells[used[c]] = 0
+        n_found = 0
+        for c in range(len(counts)):
+            n_found += 1 if counts[c] > 0 else 0
         observed[k] = n_found
         for kind in range(kinds.shape[1]):
-            prior, memory = priors[kinds[k, kind]], known[kinds[k, kind]]
-            total = 0.0
-            for c in range(n_found):
-                total += rise(float(found[c]), whole, prior, memory)
-            sums[k, kind] = total
+            which = kinds[k, kind]
+            sums[k, kind] = sum_rises(counts, whole, priors[which], known[which])
+        counts[:] = 0
 
 
 @entry
@@ -189,7 +224,7 @@ def limit_supersets(
         n_groups = stack.counts[top, depth]
         first = stack.tables[top, FIRST]
         for row in range(len(group)):
-            seen[group[row] * r + column[row]] = 1
+            seen[cell_of(group[row], r, column[row])] = 1
             likelihood[group[row]] += stack.load[0, first + row]
             less[group[row]] += stack.load[1, first + row]
         relieved = 2.0 * (relief - kind) - further[k]

@@ -28,7 +28,7 @@ Codes = NDArray[np.int32]
 Masks = NDArray[np.uint64]
 Words = NDArray[np.uint64]
 
-MANY = 3
+MANY = 4
 """Cells per row from which on it is quicker to look at the rows than at the cells."""
 
 ENOUGH = 32
@@ -109,21 +109,30 @@ def list_members(mask: Words, members: IntArray) -> int:
 
 
 @kernel
+def cell_of(group: int, arity: int, state: int) -> int:
+    """The place of a state among those of all groups; unsigned, so that nobody asks whether it is
+    counted from the end.
+    """
+    return np.uintp(np.uint32(group) * np.uint32(arity) + np.uint32(state))  # type: ignore[return-value]
+
+
+@kernel
 def divide(group: Codes, n_groups: int, column: Codes, arity: int, label: Codes, out: Codes) -> int:
     """Groups of rows that agree in one more variable; returns how many there are."""
     if n_groups * arity <= MANY * len(column):
         label[: n_groups * arity] = -1
     else:
         for row in range(len(column)):
-            label[group[row] * arity + column[row]] = -1
-    found = 0
-    for row in range(len(column)):
-        cell = group[row] * arity + column[row]
-        if label[cell] < 0:
-            label[cell] = found
-            found += 1
-        out[row] = label[cell]
-    return found
+            label[cell_of(group[row], arity, column[row])] = -1
+    found = np.int32(0)
+    for row in range(len(column)):  # without a branch: nobody could guess it
+        cell = cell_of(group[row], arity, column[row])
+        is_new = label[cell] < 0
+        own = found if is_new else label[cell]
+        label[cell] = own
+        out[row] = own
+        found += np.int32(is_new)
+    return int(found)
 
 
 @entry
