@@ -43,6 +43,9 @@ PORTION = 50_000_000
 ENOUGH = 16
 """Sets for each variable that are worth the preparation of smaller tables."""
 
+MANY_ROWS = 256
+"""Rows that are worth it."""
+
 COMPILED = ("mdl", "bic", "aic", "loglik", "bdeu", "k2")
 """Scores that are differences of such sums."""
 
@@ -99,7 +102,7 @@ class Rows:
 
     def tails(self, n_sets: int, child: int = -1) -> tuple[NDArray[np.int32], IntArray]:
         """For smaller tables with all of a child's states, where so many sets are worth it."""
-        if n_sets < ENOUGH * self.n_variables:
+        if n_sets < ENOUGH * self.n_variables or self.columns.shape[1] < MANY_ROWS:
             return np.empty((0, 0), dtype=np.int32), np.empty(0, dtype=np.int64)
         if child < 0 and self._tails is not None:
             return self._tails
@@ -279,6 +282,8 @@ class SetSums:
         numbers: IntArray = tables.enrol(self._places, self._masks, self.size, masks)
         first, last = self.size, max(self.size, int(numbers.max(initial=-1)) + 1)
         self.size = last
+        if first == last:
+            return numbers
         fresh, sums = self._masks[first:last], self._sums[first:last]
         observed = self._observed[first:last]
         order = None

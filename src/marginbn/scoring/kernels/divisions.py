@@ -291,10 +291,12 @@ def enter(
     while top > 0 and tables[top, UNTIL] <= k:
         top -= 1
     n_members = list_members(masks[k], members)
-    members[n_members:] = len(members)
+    members[n_members] = len(members)  # the end
+    if len(tails) == 0:
+        return top
     decided = first_difference(masks[k - 1], masks[k]) + 1 if k > 0 else 0
     last = tables[top, UNTIL]
-    while len(tails) > 0:
+    while True:
         # do enough sets from k on agree about the variables that are decided?
         if k + ENOUGH > last or first_difference(masks[k], masks[k + ENOUGH - 1]) < decided:
             break
