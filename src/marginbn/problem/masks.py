@@ -74,8 +74,18 @@ def sorting_order(masks: Masks) -> NDArray[np.int64]:
     Of two sets of one size the one with the smallest member that the other has not comes first:
     the larger one, if bits are read from the lowest.
     """
-    keys = [~_reversed_bits(masks[:, word]) for word in range(masks.shape[1] - 1, -1, -1)]
-    return np.lexsort([*keys, set_sizes(masks)])
+    return np.lexsort([*_member_keys(masks), set_sizes(masks)])
+
+
+def member_order(masks: Masks) -> NDArray[np.int64]:
+    """The order by members alone: of two sets the one that has the first member in which they
+    differ comes first.
+    """
+    return np.lexsort(_member_keys(masks))
+
+
+def _member_keys(masks: Masks) -> list[NDArray[np.uint64]]:
+    return [~_reversed_bits(masks[:, word]) for word in range(masks.shape[1] - 1, -1, -1)]
 
 
 _REVERSED_BYTES = np.array([int(f"{byte:08b}"[::-1], 2) for byte in range(256)], dtype=np.uint8)
@@ -84,6 +94,19 @@ _REVERSED_BYTES = np.array([int(f"{byte:08b}"[::-1], 2) for byte in range(256)],
 def _reversed_bits(words: NDArray[np.uint64]) -> NDArray[np.uint64]:
     mirrored = _REVERSED_BYTES[np.ascontiguousarray(words).view(np.uint8).reshape(-1, 8)]
     return np.ascontiguousarray(mirrored[:, ::-1]).view(np.uint64).reshape(-1)
+
+
+def renamed(masks: Masks, names: NDArray[np.int64]) -> Masks:
+    """The same sets where variable v is called ``names[v]``.
+
+    Examples
+    --------
+    >>> renamed(masks_of([(), (0, 2)], 3), np.array([1, 2, 0])).tolist()
+    [[0], [3]]
+    """
+    members, sizes = members_of(masks)
+    row = np.repeat(np.arange(len(masks)), sizes)
+    return masks_from_members(row, names[members], len(masks), len(names))
 
 
 class SetTable:

@@ -46,7 +46,7 @@ from numpy.typing import NDArray
 from marginbn.data.encode import EncodedData
 from marginbn.exceptions import ProblemTooLargeError
 from marginbn.problem.candidates import MAX_CANDIDATES, Arc
-from marginbn.problem.masks import Masks, masks_of, set_sizes
+from marginbn.problem.masks import Masks, masks_of, renamed, set_sizes
 from marginbn.scoring.sums import SetSums, kernels, states_of, with_member
 
 FloatArray = NDArray[np.float64]
@@ -60,6 +60,9 @@ WORTH = 5
 
 FEW = 20_000
 """Sets ahead that are counted before it is worth while."""
+
+GROWTH = 1.2
+"""Of what rows that stay together cost, with one member more: a guess on the high side."""
 
 Progress = Callable[[int, int], None]
 """Called with the size of the newest parent sets and with how many were looked at so far."""
@@ -82,6 +85,11 @@ class Lattice:
         """Members of the base."""
         return int(set_sizes(self.base)[0])
 
+    def renamed(self, names: IntArray) -> Lattice:
+        """The same where variable v is called ``names[v]``."""
+        base, free = renamed(self.base, names), np.sort(names[self.free])
+        return Lattice(int(names[self.child]), base, free, self.empty)
+
 
 @dataclass
 class Level:
@@ -95,6 +103,7 @@ class Level:
     lost_most: FloatArray  # minus the log likelihood, at most
     lost_least: FloatArray  # and at least
     worth: FloatArray  # (sets, members): what is unknown about a member given the others
+    gain: FloatArray  # by how much rows that stay together lower the limit, at a guess
 
     def keep(self, mask: NDArray[np.bool_]) -> Level:
         """Some of the sets."""
@@ -123,7 +132,12 @@ class Climb:
         self.doubtful = [np.ones(len(self.kept), dtype=bool)]
         best = max(score.values()) if lattice.empty else score["base"]
         first = self._judge(
-            empty, np.array([best]), np.zeros((1, 0)), np.array([np.inf]), first=True
+            empty,
+            np.array([best]),
+            np.zeros((1, 0)),
+            np.array([np.inf]),
+            np.array([np.inf]),
+            first=True,
         )
         self.level = first if self.size <= most else first.keep(np.zeros(len(first.masks), bool))
 
@@ -145,7 +159,7 @@ class Climb:
         level, lattice, sums = self.level, self.lattice, self._sums
         self.size += 1
         arities = sums.arities[lattice.free]
-        masks, places, below, upper = kernels()[2].extend_sets(
+        masks, places, below, upper = kernels()[3].extend_sets(
             level.masks,
             lattice.free,
             level.best,
@@ -158,10 +172,13 @@ class Climb:
             self._least,
         )
         worth = np.zeros((len(masks), 0))
+        gain = np.zeros(len(masks))
+        if len(level.gain) and len(masks):
+            gain = GROWTH * level.gain[places].max(axis=1)
         if self._price and len(masks):
             numbers = sums.count(masks | lattice.base)
             worth = np.empty(places.shape)
-            useful = kernels()[2].weigh_members(
+            useful = kernels()[3].weigh_members(
                 masks,
                 places,
                 lattice.free,
@@ -176,7 +193,8 @@ class Climb:
                 upper,
             )
             masks, below, worth, upper = (v[useful] for v in (masks, below, worth, upper))
-        self.level = self._judge(masks, below, worth, upper)
+            gain = gain[useful]
+        self.level = self._judge(masks, below, worth, upper, gain)
         return len(places)
 
     def _judge(
@@ -185,13 +203,14 @@ class Climb:
         below: FloatArray,
         worth: FloatArray,
         upper: FloatArray,
+        gain: FloatArray,
         *,
         first: bool = False,
     ) -> Level:
         """Score sets, keep those that no subset dominates; returns those that may have supersets.
 
         ``upper`` is what the likelihood can be at most: where that is not enough nothing is
-        counted.
+        counted. ``gain`` is what :meth:`_limits` may hope for.
         """
         child, sums = self.lattice.child, self._sums
         whole = masks | self.lattice.base
@@ -211,12 +230,13 @@ class Climb:
         level = Level(
             masks,
             np.maximum(scores, below),
-            self._limits(cost, np.maximum(scores, below), whole, asked, family),
+            self._limits(cost, np.maximum(scores, below), whole, asked, family, gain),
             cost if priced else nothing,
             sums.entropies(parents) if priced else nothing,
             np.where(asked, -likelihood, np.inf) if priced else nothing,
             -likelihood if priced else nothing,
             worth,
+            nothing if priced else gain,
         )
         return level.keep(level.limit > level.best - self._least)
 
@@ -235,8 +255,14 @@ class Climb:
         whole: Masks,
         asked: NDArray[np.bool_],
         family: IntArray,
+        gain: FloatArray,
     ) -> FloatArray:
-        """What no proper superset can exceed."""
+        """What no proper superset can exceed.
+
+        The lower limit takes as long as counting does; only sets that it may close are looked at:
+        rows that stay together cost about as much here as with one member less. ``gain`` becomes
+        what they cost.
+        """
         if self._price:
             return -2.0 * cost
         limits = np.full(len(cost), np.inf)
@@ -245,9 +271,11 @@ class Climb:
             limits[asked] = -math.log(r) * self._sums.cells(family)
             is_open = limits > best - self._least
             if self._is_worth_it(int(is_open.sum())):
-                lower = limits[is_open]
-                self._sums.limit_supersets(self.lattice.child, whole[is_open], lower)
-                limits[is_open] = lower
+                near = is_open & (limits - gain <= best)
+                lower = limits[near]
+                self._sums.limit_supersets(self.lattice.child, whole[near], lower)
+                gain[near] = limits[near] - lower
+                limits[near] = lower
         return limits
 
 

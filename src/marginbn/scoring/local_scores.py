@@ -6,7 +6,6 @@ import math
 import sys
 import time
 from collections.abc import Collection
-from itertools import pairwise
 
 import numpy as np
 from joblib import effective_n_jobs
@@ -23,7 +22,7 @@ from marginbn.problem.candidates import (
     refuse_without_candidates,
 )
 from marginbn.problem.dominance import dominated_sets
-from marginbn.problem.masks import ParentSets, sorting_order
+from marginbn.problem.masks import Masks, ParentSets, renamed, sorting_order
 from marginbn.problem.problem import (
     StructureProblem,
     check_match,
@@ -33,6 +32,8 @@ from marginbn.problem.problem import (
 from marginbn.problem.scores import get_local_score
 from marginbn.scoring.climbing import Climb, Progress, climb_lattices, find_lattices
 from marginbn.scoring.sums import COMPILED, SetSums, exact_values
+
+FloatArray = NDArray[np.float64]
 
 
 class ScoringListener:
@@ -133,8 +134,9 @@ def local_scores(
     for lattice in lattices:
         if lattice.n_base > most and not lattice.empty:
             refuse_without_candidates(lattice.child, rule, data.names)
-    climbs = climb_lattices(sums, lattices, most, progress)
-    candidates, linear, errors = _kept_candidates(sums, climbs, rule)
+    ranked = [lattices[i].renamed(sums.rows.rank) for i in sums.rows.order]
+    climbs = climb_lattices(sums, ranked, most, progress)
+    candidates, linear, errors = _kept_candidates(sums, [climbs[k] for k in sums.rows.rank], rule)
     return StructureProblem(
         candidates=candidates,
         linear=linear,
@@ -146,21 +148,21 @@ def local_scores(
 
 def _kept_candidates(
     sums: SetSums, climbs: list[Climb], rule: CandidateRule
-) -> tuple[CandidateSets, NDArray[np.float64], NDArray[np.float64]]:
+) -> tuple[CandidateSets, FloatArray, FloatArray]:
     """What was kept, scored without cancellation, and compared again where it was in doubt."""
-    masks = [np.concatenate(climb.kept) for climb in climbs]
-    child = np.repeat(np.arange(len(climbs), dtype=np.int32), [len(m) for m in masks])
-    flat = np.concatenate(masks)
-    doubtful = np.concatenate([part for climb in climbs for part in climb.doubtful])
-    values, errors = exact_values(sums, child, flat)
-    keep = np.ones(len(flat), dtype=bool)
-    offsets = np.searchsorted(child, np.arange(len(climbs) + 1)).tolist()
-    order = np.arange(len(flat))
-    for first, last in pairwise(offsets):
-        own = slice(first, last)
-        if doubtful[own].any():
-            keep[own] = ~dominated_sets(flat[own], values[own], doubtful[own])
-        order[own] = first + sorting_order(flat[own])
-    order = order[keep[order]]
-    candidates = CandidateSets(len(climbs), child[order], ParentSets(flat[order]), rule)
-    return candidates, values[order], errors[order]
+    parts = [_kept_sets(sums, climb) for climb in climbs]
+    masks, values, errors = (np.concatenate(part) for part in zip(*parts, strict=True))
+    child = np.repeat(np.arange(len(climbs), dtype=np.int32), [len(part[1]) for part in parts])
+    return CandidateSets(len(climbs), child, ParentSets(masks), rule), values, errors
+
+
+def _kept_sets(sums: SetSums, climb: Climb) -> tuple[Masks, FloatArray, FloatArray]:
+    """The parent sets of one child, their scores and what rounding can have done to these."""
+    masks, doubtful = np.concatenate(climb.kept), np.concatenate(climb.doubtful)
+    values, errors = exact_values(sums, climb.lattice.child, masks)
+    keep = np.ones(len(masks), dtype=bool)
+    if doubtful.any():
+        keep = ~dominated_sets(masks, values, doubtful)
+    masks = renamed(masks[keep], sums.rows.order)
+    order = sorting_order(masks)
+    return masks[order], values[keep][order], errors[keep][order]

@@ -9,20 +9,26 @@ parents T, F = T + {i}, is a difference of two sums over sets:
 
 with |F| the number of joint states. Differences lose digits: they decide what is looked at, within
 a tolerance. What is kept is scored again (:func:`exact_values`).
+
+Here variables are numbered in an order of their own, :attr:`Rows.order`: those with the most
+entropy come first, because tables without them have the fewest different rows
+(:mod:`.kernels.divisions`).
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from functools import cache
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from marginbn.data.encode import EncodedData
-from marginbn.problem.masks import Masks, sorting_order
+from marginbn.problem.masks import Masks, member_order
 from marginbn.problem.scores import ROUNDINGS, counts_are_exact
 
 FloatArray = NDArray[np.float64]
@@ -31,23 +37,32 @@ IntArray = NDArray[np.int64]
 KNOWN_BYTES = 16_000_000
 """For values of log Gamma that were computed already."""
 
-PORTION = 20_000_000
-"""Rows times sets that one call of compiled code counts: some hundredths of a second."""
+PORTION = 50_000_000
+"""Rows times sets that one call of compiled code counts: a tenth of a second at most."""
+
+ENOUGH = 16
+"""Sets for each variable that are worth the preparation of smaller tables."""
+
+MANY_ROWS = 256
+"""Rows that are worth it."""
 
 COMPILED = ("mdl", "bic", "aic", "loglik", "bdeu", "k2")
 """Scores that are differences of such sums."""
 
 
-def kernels() -> tuple[Any, Any, Any, Any]:
-    """The compiled loops: set_tables, counting, levels, careful. Importing them loads numba."""
-    from marginbn.scoring.kernels import careful, counting, levels, set_tables
+@cache
+def kernels() -> tuple[Any, Any, Any, Any, Any]:
+    """The compiled loops: set_tables, divisions, counting, levels, careful. Importing them loads
+    numba.
+    """
+    from marginbn.scoring.kernels import careful, counting, divisions, levels, set_tables
 
-    return set_tables, counting, levels, careful
+    return set_tables, divisions, counting, levels, careful
 
 
 def states_of(masks: Masks, arities: IntArray) -> FloatArray:
     """Number of joint states of each set, as a float: it may be huge."""
-    return np.asarray(kernels()[1].count_states(masks, arities))
+    return np.asarray(kernels()[2].count_states(masks, arities))
 
 
 class Rows:
@@ -55,47 +70,114 @@ class Rows:
 
     def __init__(self, data: EncodedData) -> None:
         self.data = data
-        self.arities = data.arities
+        self.order = np.argsort([-_entropy(data, v) for v in range(data.n_variables)], kind="stable")
+        self.rank = np.argsort(self.order)
+        self.arities = data.arities[self.order]
         self.whole = bool((data.weights == np.rint(data.weights)).all())
         self.whole &= data.total_weight < 2**31
         # rows that are alike stand apart, so that no counter waits for itself
-        order = np.random.default_rng(0).permutation(data.n_samples)
-        self.columns = np.ascontiguousarray(data.codes[order].T)
-        self.weights: Any = np.ascontiguousarray(data.weights[order])
+        mixed = np.random.default_rng(0).permutation(data.n_samples)
+        n, n_rows = data.n_variables, data.n_samples
+        self.columns = np.zeros((n + 1, n_rows), dtype=np.int32)  # the last is for a child's
+        self.columns[:n] = data.codes[mixed].T[self.order]
+        self.weights: NDArray[Any] = np.ascontiguousarray(data.weights[mixed])
         if self.whole:
             self.weights = self.weights.astype(np.int32)
+        self._tails: tuple[NDArray[np.int32], IntArray] | None = None
+        self._idle: dict[tuple[int, str], list[Any]] = {}
         self._unexplained: dict[int, Unexplained] = {}
+
+    @property
+    def n_variables(self) -> int:
+        """Number of variables."""
+        return len(self.arities)
 
     def unexplained(self, child: int) -> Unexplained:
         """What no parents can explain of a child; whole weights only."""
         if child not in self._unexplained:
-            group = _equal_columns(np.delete(self.columns, child, axis=0))
-            self._unexplained[child] = Unexplained.of(group, self.weights.astype(np.float64))
+            others = np.delete(self.columns[:-1], child, axis=0)
+            group, alike = _equal_columns(others), _equal_columns(self.columns[:-1])
+            self._unexplained[child] = Unexplained.of(group, alike, self.weights.astype(float))
         return self._unexplained[child]
+
+    def tails(self, n_sets: int, child: int = -1) -> tuple[NDArray[np.int32], IntArray]:
+        """For smaller tables with all of a child's states, where so many sets are worth it."""
+        if n_sets < ENOUGH * self.n_variables or self.columns.shape[1] < MANY_ROWS:
+            return np.empty((0, 0), dtype=np.int32), np.empty(0, dtype=np.int64)
+        if child < 0 and self._tails is not None:
+            return self._tails
+        tails = np.empty((self.n_variables + 1, self.columns.shape[1]), dtype=np.int32)
+        counts = kernels()[1].number_tails(self.columns, self.arities, child, tails)
+        if child < 0:
+            self._tails = tails, counts
+        return tails, counts
+
+    @contextmanager
+    def stack(self, *load: NDArray[Any]) -> Iterator[Any]:
+        """Room for tables of rows with something to be summed, and for the counts of cells."""
+        idle = self._idle.setdefault((len(load), load[0].dtype.str), [])
+        try:
+            stack, cells = idle.pop()
+        except IndexError:
+            stack, cells = self._new_stack(len(load), load[0].dtype)
+        for own, values in zip(stack.load, load, strict=True):
+            own[: len(values)] = values
+        yield stack, cells
+        idle.append((stack, cells))
+
+    def _new_stack(self, n_loads: int, dtype: np.dtype[Any]) -> tuple[Any, NDArray[Any]]:
+        n, (n_columns, n_rows) = self.n_variables, self.columns.shape
+        room = 2 * n_rows
+        largest = n_rows * int(self.arities.max(initial=1))
+        places = 16
+        while places < 2 * n_rows:
+            places *= 2
+        stack = kernels()[1].Stack(
+            tables=np.zeros((n + 2, 5), dtype=np.int64),
+            path=np.full((n + 2, n + 1), -1, dtype=np.int64),
+            counts=np.zeros((n + 2, n + 1), dtype=np.int64),
+            columns=np.empty(room * n_columns, dtype=np.int32),
+            groups=np.empty(room * (n + 1), dtype=np.int32),
+            origin=np.empty(room, dtype=np.int32),
+            load=np.empty((n_loads, room), dtype=dtype),
+            label=np.empty(largest, dtype=np.int32),
+            places=np.empty(places, dtype=np.int32),
+            keys=np.empty(n_rows, dtype=np.int64),
+            members=np.empty(n + 1, dtype=np.int64),
+        )
+        return stack, np.zeros(largest, dtype=dtype)
+
+
+def _entropy(data: EncodedData, v: int) -> float:
+    share = np.bincount(data.codes[:, v], data.weights) / data.total_weight
+    share = share[share > 0]
+    return float(-(share * np.log(share)).sum())
 
 
 class Unexplained(NamedTuple):
-    """Rows that others equal in all but the child, as ``limit_supersets`` reads them."""
+    """Of rows that others equal in all but the child, as ``limit_supersets`` reads it; zero for
+    other rows.
+    """
 
-    mixed: IntArray
     finest: FloatArray
     left: FloatArray
     relief: float
 
     @classmethod
-    def of(cls, group: IntArray, weights: FloatArray) -> Unexplained:
-        """Of merged rows, grouped by all variables but the child: each row is a kind of its own."""
-        kinds = np.bincount(group)
-        mixed = np.flatnonzero(kinds[group] > 1)
-        own, weight = group[mixed], weights[mixed]
-        total = np.asarray(np.bincount(group, weights), dtype=np.float64)[own]
-        finest = weight * np.log(weight / total)
-        less, total_less = weight - 1.0, np.maximum(total - kinds[own], 1.0)
-        left = less * np.log(np.maximum(less, 1.0) / total_less)
+    def of(cls, group: IntArray, alike: IntArray, weights: FloatArray) -> Unexplained:
+        """Of rows that have one number if they agree in all variables but the child, and another
+        one if they agree in all.
+        """
+        n_kinds = np.bincount(group[np.unique(alike, return_index=True)[1]])[group]
+        weight = np.bincount(alike, weights)[alike]
+        total = np.bincount(group, weights)[group]
+        share = np.where(n_kinds > 1, weights / weight, 0.0)  # of its kind, for each row
+        finest = share * weight * np.log(weight / total)
+        less, total_less = weight - 1.0, np.maximum(total - n_kinds, 1.0)
+        left = share * less * np.log(np.maximum(less, 1.0) / total_less)
         # without one row n log n - N log N is less by at most
-        relief = _last_step(total) - _last_step(weight)
-        left = left if left.any() else left[:0]
-        return cls(mixed, finest, left, float(relief.max(initial=0.0)))
+        relief = (_last_step(total) - _last_step(weight))[n_kinds > 1]
+        return cls(finest, left, float(relief.max(initial=0.0)))
 
 
 def _last_step(n: FloatArray) -> FloatArray:
@@ -150,7 +232,7 @@ class SetSums:
         self.score = score
         self.prior = equivalent_sample_size
         self.n_jobs = n_jobs
-        self.arities = data.arities
+        self.arities = self.rows.arities
         self.total = data.total_weight
         self._child_arities = np.unique(self.arities)
         self._known: dict[float, int] = {}
@@ -186,40 +268,53 @@ class SetSums:
             room = min(room, max(16, KNOWN_BYTES // (8 * len(self._known))))
             old, self._values = self._values, np.full((len(self._known), room), np.nan)
             self._values[: len(old), : old.shape[1]] = old[:, :room]
+            self._values[:, 0] = 0.0 if room > self.total else np.nan
         own = np.array([self._known[prior] for prior in different.tolist()], dtype=np.int64)
         return own[numbers.reshape(priors.shape)]
 
     def count(self, masks: Masks) -> IntArray:
         """The numbers of these sets; sums of sets with a number are known.
 
-        It is quickest where consecutive sets differ in their highest member only.
+        It is quickest where they are sorted by their members.
         """
-        tables, counting, _, _ = kernels()
+        tables, divisions, counting, _, _ = kernels()
         self._reserve(self.size + len(masks))
         numbers: IntArray = tables.enrol(self._places, self._masks, self.size, masks)
         first, last = self.size, max(self.size, int(numbers.max(initial=-1)) + 1)
         self.size = last
-        fresh = self._masks[first:last]
+        if first == last:
+            return numbers
+        fresh, sums = self._masks[first:last], self._sums[first:last]
+        observed = self._observed[first:last]
+        order = None
+        if not divisions.are_sorted(fresh):
+            order = member_order(fresh)
+            fresh, sums, observed = fresh[order], np.empty_like(sums), np.empty_like(observed)
         kinds = self._number_priors(self._priors(fresh))
         priors = np.array(list(self._known))
-        sums, observed = self._sums[first:last], self._observed[first:last]
         rows = self.rows
+        tails = rows.tails(last)
 
         def work(part: slice) -> None:
-            counting.sum_sets(
-                rows.columns,
-                rows.arities,
-                rows.weights,
-                rows.whole,
-                fresh[part],
-                kinds[part],
-                priors,
-                self._values,
-                sums[part],
-                observed[part],
-            )
+            with rows.stack(rows.weights) as (stack, cells):
+                counting.sum_sets(
+                    stack,
+                    rows.columns[:-1],
+                    rows.arities,
+                    *tails,
+                    cells,
+                    rows.whole,
+                    fresh[part],
+                    kinds[part],
+                    priors,
+                    self._values,
+                    sums[part],
+                    observed[part],
+                )
 
         in_portions(work, len(fresh), rows.columns.shape[1], self.n_jobs)
+        if order is not None:
+            self._sums[first:last][order], self._observed[first:last][order] = sums, observed
         return numbers
 
     def _reserve(self, size: int) -> None:
@@ -250,24 +345,29 @@ class SetSums:
     def limit_supersets(self, child: int, sets: Masks, limits: FloatArray) -> None:
         """Lower the limits of marginal likelihoods; see :mod:`.climbing`."""
         known = self.rows.unexplained(child)
-        if not len(known.mixed):
+        if not known.finest.any():
             return
-        rows, counting = self.rows, kernels()[1]
+        rows, counting = self.rows, kernels()[2]
+        rows.columns[-1] = rows.columns[child]
+        tails = rows.tails(len(sets), child)
         r = int(self.arities[child])
         further = np.full(len(sets), math.log((r + 1.0) / r))
         if self.score == "bdeu":
             further = np.log1p(2.0 * states_of(sets, self.arities) / self.prior)
 
         def work(part: slice) -> None:
-            counting.limit_supersets(
-                rows.columns,
-                rows.arities,
-                child,
-                sets[part],
-                *known,
-                further[part],
-                limits[part],
-            )
+            with rows.stack(known.finest, known.left) as (stack, _):
+                counting.limit_supersets(
+                    stack,
+                    rows.columns,
+                    rows.arities,
+                    *tails,
+                    child,
+                    sets[part],
+                    known.relief,
+                    further[part],
+                    limits[part],
+                )
 
         in_portions(work, len(sets), rows.columns.shape[1], self.n_jobs)
 
@@ -289,39 +389,39 @@ def with_member(masks: Masks, v: int) -> Masks:
     return larger
 
 
-def exact_values(
-    sums: SetSums, child: NDArray[np.integer], masks: Masks
-) -> tuple[FloatArray, FloatArray]:
-    """Scores of candidates, grouped by child, and how far rounding can have moved them."""
-    rows, careful = sums.rows, kernels()[3]
-    order = np.concatenate(
-        [np.flatnonzero(child == i)[sorting_order(masks[child == i])] for i in np.unique(child)]
-    )
-    own, sets = child[order].astype(np.int64), np.ascontiguousarray(masks[order])
-    r = sums.arities[own]
+def exact_values(sums: SetSums, child: int, masks: Masks) -> tuple[FloatArray, FloatArray]:
+    """Scores of a child with parent sets, and how far rounding can have moved them."""
+    rows, careful = sums.rows, kernels()[4]
+    order = member_order(masks)
+    sets = np.ascontiguousarray(masks[order])
     states = states_of(sets, sums.arities)
-    priors = np.zeros(len(own))
+    priors = np.zeros(len(sets))
     if sums.score == "bdeu":
-        priors = sums.prior / (states * r)
+        priors = sums.prior / (states * sums.arities[child])
     elif sums.score == "k2":
-        priors = np.ones(len(own))
-    price = np.array([sums.price(i) for i in range(len(sums.arities))])
-    values, sizes = np.empty(len(own)), np.empty(len(own))
+        priors = np.ones(len(sets))
+    penalties = sums.price(child) * states
+    values, sizes = np.empty(len(sets)), np.empty(len(sets))
+    rows.columns[-1] = rows.columns[child]
+    tails = rows.tails(len(sets), child)
 
     def work(part: slice) -> None:
-        careful.exact_scores(
-            rows.columns,
-            rows.arities,
-            rows.weights.astype(np.float64),
-            own[part],
-            sets[part],
-            priors[part],
-            (price[own] * states)[part],
-            values[part],
-            sizes[part],
-        )
+        with rows.stack(rows.weights.astype(np.float64)) as (stack, cells):
+            careful.exact_scores(
+                stack,
+                rows.columns,
+                rows.arities,
+                *tails,
+                child,
+                cells,
+                sets[part],
+                priors[part],
+                penalties[part],
+                values[part],
+                sizes[part],
+            )
 
-    in_portions(work, len(own), rows.columns.shape[1], sums.n_jobs)
+    in_portions(work, len(sets), rows.columns.shape[1], sums.n_jobs)
     roundings = ROUNDINGS + (0.0 if counts_are_exact(rows.data) else 2.0 * rows.data.n_samples)
     back = np.argsort(order)
     return values[back], (2.0**-53 * roundings * sizes)[back]

@@ -11,7 +11,16 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from marginbn.scoring.kernels.counting import list_members, walk
+from marginbn.scoring.kernels.counting import HALF_LOG_TWO_PI, SMALL, count_cells
+from marginbn.scoring.kernels.divisions import (
+    FIRST,
+    Stack,
+    column_of,
+    enter,
+    group_of,
+    start,
+    walk,
+)
 from marginbn.solvers.compile import entry, kernel
 
 FloatArray = NDArray[np.float64]
@@ -19,8 +28,6 @@ IntArray = NDArray[np.int64]
 Masks = NDArray[np.uint64]
 Codes = NDArray[np.int32]
 
-SMALL = 16.0
-HALF_LOG_TWO_PI = 0.5 * math.log(2.0 * math.pi)
 DIRECT = 100.0
 
 
@@ -112,40 +119,39 @@ def likelihood_state(counts: FloatArray, out: FloatArray) -> None:
 
 @entry
 def exact_scores(
+    stack: Stack,
     columns: Codes,
     arities: IntArray,
-    weights: FloatArray,
-    child: IntArray,
+    tails: Codes,
+    n_tails: IntArray,
+    child: int,
+    cells: FloatArray,
     masks: Masks,
     priors: FloatArray,
     penalties: FloatArray,
     values: FloatArray,
     sizes: FloatArray,
 ) -> None:
-    """Fill ``values`` and ``sizes`` (sets,) of candidates, those of one child together.
+    """Fill ``values`` and ``sizes`` (sets,) of a child's parent sets.
 
-    ``priors`` (sets,) are the prior counts of a cell, zero for a likelihood; ``penalties`` (sets,)
-    are subtracted.
+    The last column is the child's, the stack's first load are weights; ``cells`` are zero before
+    and after. ``priors`` (sets,) are the prior counts of a cell, zero for a likelihood;
+    ``penalties`` (sets,) are subtracted.
     """
-    n_variables, n_rows = columns.shape
-    groups = np.zeros((n_variables + 1, n_rows), np.int32)
-    counts = np.ones(n_variables + 1, np.int64)
-    path = np.full(n_variables + 1, -1)
-    label = np.empty(n_rows * arities.max(), np.int32)
-    cells = np.zeros(n_rows * arities.max())
-    members = np.empty(n_variables, np.int64)
+    r = arities[child]
     out = np.empty(3)
+    start(stack, columns.shape[1], len(masks))
+    top = 0
     for k in range(len(masks)):
-        depth = list_members(masks[k], n_variables, members)
-        walk(members, depth, path, counts, groups, columns, arities, label)
-        r = arities[child[k]]
-        group = groups[depth]
-        column = columns[child[k]]
-        for row in range(n_rows):
-            cells[group[row] * r + column[row]] += weights[row]
+        top = enter(stack, columns, arities, tails, n_tails, masks, k, top)
+        depth = walk(stack, columns, arities, top, 0)
+        group = group_of(stack, top, depth)
+        first = stack.tables[top, FIRST]
+        column = column_of(stack, columns, top, len(columns) - 1)
+        count_cells(group, r, column, stack.load[0, first : first + len(group)], cells)
         out[:] = 0.0
         own_remainder = remainder(priors[k]) if priors[k] > 0.0 else 0.0
-        for h in range(counts[depth]):
+        for h in range(stack.counts[top, depth]):
             state = cells[h * r : (h + 1) * r]
             if priors[k] > 0.0:
                 dirichlet_state(state, priors[k], own_remainder, out)

@@ -1,9 +1,4 @@
-"""Sums over the joint states of many sets of variables.
-
-Rows are divided into groups that agree in the variables of a set, one variable after the other;
-sets that share their first variables and come one after the other share these divisions, so that
-mostly one pass over the rows is new: that of the last variable, which only counts.
-"""
+"""Sums over the joint states of many sets of variables."""
 
 from __future__ import annotations
 
@@ -12,7 +7,18 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from marginbn.scoring.kernels.set_tables import has
+from marginbn.scoring.kernels.divisions import (
+    FIRST,
+    MANY,
+    ROWS,
+    Stack,
+    cell_of,
+    column_of,
+    enter,
+    group_of,
+    start,
+    walk,
+)
 from marginbn.solvers.compile import entry, kernel
 
 FloatArray = NDArray[np.float64]
@@ -20,87 +26,96 @@ IntArray = NDArray[np.int64]
 Masks = NDArray[np.uint64]
 Codes = NDArray[np.int32]
 
-MANY = 3
-"""Cells per row from which on it is quicker to look at the rows than at the cells."""
+SMALL = 16.0
+HALF_LOG_TWO_PI = 0.5 * math.log(2.0 * math.pi)
 
 
 @kernel
-def divide(group: Codes, n_groups: int, column: Codes, arity: int, label: Codes, out: Codes) -> int:
-    """Groups of rows that agree in one more variable; returns how many there are."""
-    label[: n_groups * arity] = -1
-    found = 0
-    for row in range(len(column)):
-        cell = group[row] * arity + column[row]
-        if label[cell] < 0:
-            label[cell] = found
-            found += 1
-        out[row] = label[cell]
-    return found
+def log_gamma(x: float) -> float:
+    """Stirling's series is some times as quick; its error is below 1e-12."""
+    if x < SMALL:
+        return math.lgamma(x)
+    square = 1.0 / (x * x)
+    series = (1 / 12 - square * (1 / 360 - square * (1 / 1260 - square * (1 / 1680)))) / x
+    return (x - 0.5) * math.log(x) - x + HALF_LOG_TWO_PI + series
 
 
 @kernel
-def walk(
-    members: IntArray,
-    depth: int,
-    path: IntArray,
-    counts: IntArray,
-    groups: Codes,
-    columns: Codes,
-    arities: IntArray,
-    label: Codes,
-) -> None:
-    """Divide the rows by the first members; ``path`` says which divisions are there already."""
-    fresh = False
-    for level in range(depth):
-        v = members[level]
-        if fresh or path[level] != v:
-            fresh = True
-            path[level] = v
-            counts[level + 1] = divide(
-                groups[level], counts[level], columns[v], arities[v], label, groups[level + 1]
-            )
-    if fresh:
-        path[depth:] = -1
-
-
-@kernel
-def list_members(mask: NDArray[np.uint64], n_variables: int, members: IntArray) -> int:
-    """Members from the lowest up; returns how many."""
-    n_members = 0
-    for v in range(n_variables):
-        if has(mask, v):
-            members[n_members] = v
-            n_members += 1
-    return n_members
-
-
-@kernel
-def log_gamma_rise(count: float, prior: float) -> float:
-    """log(Gamma(prior + count) / Gamma(prior))."""
-    return math.lgamma(prior + count) - math.lgamma(prior)
-
-
-@kernel
-def rise(count: float, whole: bool, prior: float, known: FloatArray) -> float:
-    """What a joint state with a count adds: n log n for a prior of zero, else a rise of log Gamma.
-
-    ``known`` has the values of the smallest whole counts, NaN where nobody has asked yet.
+def rise(count: float, prior: float) -> float:
+    """What a joint state with a count adds: n log n for a prior of zero, else a rise of log Gamma,
+    log(Gamma(prior + n) / Gamma(prior)).
     """
-    if whole and count < len(known):
-        value = float(known[int(count)])
-        if value == value:
-            return value
-    value = count * math.log(count) if prior == 0.0 else log_gamma_rise(count, prior)
-    if whole and count < len(known):
-        known[int(count)] = value
-    return value
+    if count <= 0.0:
+        return 0.0
+    if prior == 0.0:
+        return count * math.log(count)
+    return log_gamma(prior + count) - math.lgamma(prior)
+
+
+@kernel
+def look_up(counts: FloatArray | Codes, known: FloatArray) -> float:
+    """The sum of known values; four at a time, because an addition waits for the one before."""
+    a, b, c, d = 0.0, 0.0, 0.0, 0.0
+    fours = len(counts) // 4
+    for k in range(fours):
+        first = np.uintp(4 * k)
+        a += known[np.uintp(counts[first])]
+        b += known[np.uintp(counts[first + np.uintp(1)])]
+        c += known[np.uintp(counts[first + np.uintp(2)])]
+        d += known[np.uintp(counts[first + np.uintp(3)])]
+    for k in range(4 * fours, len(counts)):
+        a += known[np.uintp(counts[k])]
+    return (a + b) + (c + d)
+
+
+@kernel
+def sum_rises(
+    counts: FloatArray | Codes, whole: bool, prior: float, known: FloatArray
+) -> float:
+    """The sum of :func:`rise` over counts.
+
+    ``known`` has the values of the smallest whole counts, NaN where nobody has asked yet; its
+    first entry says with NaN that it ends before the largest count.
+    """
+    if whole and known[0] == 0.0:
+        total = look_up(counts, known)
+        if total == total:
+            return total
+    total = 0.0
+    for c in range(len(counts)):
+        count = counts[c]
+        if not whole or count >= len(known):
+            total += rise(float(count), prior)
+        elif count > 0:
+            value = float(known[int(count)])
+            if value != value:
+                value = rise(float(count), prior)
+                known[int(count)] = value
+            total += value
+    return total
+
+
+@kernel
+def count_cells(
+    group: Codes,
+    arity: int,
+    column: Codes,
+    weights: FloatArray | Codes,
+    cells: FloatArray | Codes,
+) -> None:
+    """Weights of the cells of groups and states."""
+    for row in range(len(group)):
+        cells[cell_of(group[row], arity, column[row])] += weights[row]
 
 
 @entry
 def sum_sets(
+    stack: Stack,
     columns: Codes,
     arities: IntArray,
-    weights: FloatArray | IntArray,
+    tails: Codes,
+    n_tails: IntArray,
+    cells: FloatArray | Codes,
     whole: bool,
     masks: Masks,
     kinds: IntArray,
@@ -111,47 +126,51 @@ def sum_sets(
 ) -> None:
     """Fill ``sums`` (sets, kinds) and ``observed`` (sets,), the number of states that occur.
 
-    ``columns`` (variables, rows). ``kinds`` (sets, kinds) says which of the ``priors`` a sum has;
-    ``known`` (priors, counts) is the memory of :func:`rise`.
+    ``columns`` (variables, rows); the stack's first load are weights. ``kinds`` (sets, kinds) says
+    which of the ``priors`` a sum has; ``known`` (priors, counts) is the memory of
+    :func:`rise`. ``cells`` are zero before and after.
     """
-    n_variables, n_rows = columns.shape
-    groups = np.zeros((n_variables + 1, n_rows), np.int32)
-    counts = np.ones(n_variables + 1, np.int64)
-    path = np.full(n_variables + 1, -1)
-    label = np.empty(n_rows * arities.max(), np.int32)
-    cells = np.zeros(n_rows * arities.max(), weights.dtype)
-    found = np.empty(n_rows + 1, weights.dtype)
-    members = np.empty(n_variables, np.int64)
+    start(stack, columns.shape[1], len(masks))
+    nothing = group_of(stack, 0, 0)
+    used = stack.label
+    taken = np.empty(columns.shape[1], cells.dtype)
+    top = 0
     for k in range(len(masks)):
-        depth = list_members(masks[k], n_variables, members)
-        walk(members, depth - 1, path, counts, groups, columns, arities, label)
-        v = members[depth - 1] if depth > 0 else 0
-        arity = arities[v] if depth > 0 else 1
-        group = groups[max(depth - 1, 0)]
-        column = columns[v] if depth > 0 else groups[0]
-        n_cells = counts[max(depth - 1, 0)] * arity
-        for row in range(n_rows):
-            cells[group[row] * arity + column[row]] += weights[row]
-        if n_cells > MANY * n_rows:  # most cells are empty: ask the rows which are not
-            n_counts = 0
+        top = enter(stack, columns, arities, tails, n_tails, masks, k, top)
+        depth = walk(stack, columns, arities, top, 1)
+        n_rows = stack.tables[top, ROWS]
+        first = stack.tables[top, FIRST]
+        weights = stack.load[0, first : first + n_rows]
+        group = group_of(stack, top, depth)
+        v = stack.members[depth]
+        arity = 1
+        column = nothing[:n_rows]
+        if v < len(columns):
+            arity = arities[v]
+            column = column_of(stack, columns, top, v)
+        n_cells = stack.counts[top, depth] * arity
+        if n_cells <= MANY * n_rows:
+            count_cells(group, arity, column, weights, cells)
+            counts = cells[:n_cells]
+        else:  # most cells are empty: take those that are not
+            n_found = 0
             for row in range(n_rows):
-                cell = group[row] * arity + column[row]
-                found[n_counts] = cells[cell]
-                n_counts += 1 if cells[cell] > 0 else 0
-                cells[cell] = 0
-        else:
-            n_counts = 0
-            for cell in range(n_cells):
-                found[n_counts] = cells[cell]
-                n_counts += 1 if cells[cell] > 0 else 0
-                cells[cell] = 0
-        observed[k] = n_counts
+                cell = cell_of(group[row], arity, column[row])
+                used[n_found] = cell
+                n_found += 1 if cells[cell] == 0 else 0
+                cells[cell] += weights[row]
+            counts = taken[:n_found]
+            for c in range(n_found):
+                counts[c] = cells[used[c]]
+                cells[used[c]] = 0
+        n_found = 0
+        for c in range(len(counts)):
+            n_found += 1 if counts[c] > 0 else 0
+        observed[k] = n_found
         for kind in range(kinds.shape[1]):
             which = kinds[k, kind]
-            total = 0.0
-            for c in range(n_counts):
-                total += rise(float(found[c]), whole, priors[which], known[which])
-            sums[k, kind] = total
+            sums[k, kind] = sum_rises(counts, whole, priors[which], known[which])
+        counts[:] = 0
 
 
 @entry
@@ -172,59 +191,55 @@ def count_states(masks: Masks, arities: IntArray) -> FloatArray:
 
 @entry
 def limit_supersets(
+    stack: Stack,
     columns: Codes,
     arities: IntArray,
+    tails: Codes,
+    n_tails: IntArray,
     child: int,
     masks: Masks,
-    mixed: IntArray,
-    finest: FloatArray,
-    left: FloatArray,
     relief: float,
     further: FloatArray,
     limits: FloatArray,
 ) -> None:
     """Lower ``limits`` (sets,) to what marginal likelihoods of supersets cannot exceed.
 
-    Of the rows ``mixed`` that others equal in all but the child: ``finest``, the log likelihood
-    given all variables but the child; ``left``, that of their group without one row of each kind
-    (empty where it is zero for all). Leaving a row out relieves a likelihood by at most ``relief``.
-    ``further`` (sets,) is what a further kind of row costs beyond log r.
+    The last column is the child's. The stack's loads are those of rows that others equal in all but
+    the child (zero for other rows): the log likelihood given all variables but the child, and that
+    of their group without one row of each kind. Leaving a row out relieves a likelihood by at most
+    ``relief``. ``further`` (sets,) is what a further kind of row costs beyond log r.
     """
-    n_variables, n_rows = columns.shape
-    groups = np.zeros((n_variables + 1, n_rows), np.int32)
-    counts = np.ones(n_variables + 1, np.int64)
-    path = np.full(n_variables + 1, -1)
-    label = np.empty(n_rows * arities.max(), np.int32)
     r = arities[child]
-    column = columns[child]
-    seen = np.zeros(n_rows * r, np.uint8)
-    likelihood = np.zeros(n_rows)
-    less = np.zeros(n_rows)
-    members = np.empty(n_variables, np.int64)
+    seen = np.zeros(columns.shape[1] * r, np.uint8)
+    likelihood = np.zeros(columns.shape[1])
+    less = np.zeros(columns.shape[1])
     kind = math.log(r)
+    start(stack, columns.shape[1], len(masks))
+    top = 0
     for k in range(len(masks)):
-        depth = list_members(masks[k], n_variables, members)
-        walk(members, depth, path, counts, groups, columns, arities, label)
-        group = groups[depth]
-        for row in range(n_rows):
-            seen[group[row] * r + column[row]] = 1
-        for m in range(len(mixed)):
-            likelihood[group[mixed[m]]] += finest[m]
-        for m in range(len(left)):
-            less[group[mixed[m]]] += left[m]
+        top = enter(stack, columns, arities, tails, n_tails, masks, k, top)
+        depth = walk(stack, columns, arities, top, 0)
+        group = group_of(stack, top, depth)
+        column = column_of(stack, columns, top, len(columns) - 1)
+        n_groups = stack.counts[top, depth]
+        first = stack.tables[top, FIRST]
+        for row in range(len(group)):
+            seen[cell_of(group[row], r, column[row])] = 1
+            likelihood[group[row]] += stack.load[0, first + row]
+            less[group[row]] += stack.load[1, first + row]
         relieved = 2.0 * (relief - kind) - further[k]
         if relieved > 0.0 or relief - kind > further[k]:
             relieved = 0.0
         limit = 0.0
-        for state in range(counts[depth]):
+        for state in range(n_groups):
             n_kinds = 0
             for cell in range(state * r, (state + 1) * r):
                 n_kinds += seen[cell]
-                seen[cell] = 0
             value = -kind * n_kinds
             if likelihood[state] < 0.0:  # two kinds or more will stay together
                 value = min(value + less[state] - further[k], likelihood[state] + relieved)
-                likelihood[state] = 0.0
-                less[state] = 0.0
             limit += value
+        seen[: n_groups * r] = 0
+        likelihood[:n_groups] = 0.0
+        less[:n_groups] = 0.0
         limits[k] = min(limits[k], limit)
