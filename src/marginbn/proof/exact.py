@@ -324,7 +324,7 @@ class Checker:
         entries = zip(*(self.take(code, sum(lengths)) for code in "id"), strict=True)
         self.multipliers = [tuple(islice(entries, length)) for length in lengths]
         readable(not self.rest, "bytes follow the last array")
-        known = {"cluster", "packing", "half", "edge"}
+        known = {"cluster", "packing", "half", "facet", "edge"}
         readable({kind for kind, _ in rows} <= known, "rows: of another kind")
 
     # what candidates are worth
@@ -520,6 +520,7 @@ class Checker:
             for kind_of_row, members, y in self.priced_rows(a[1], present):
                 constant -= y * unit * self.right_side(kind_of_row, members)
                 named = range(self.n) if kind_of_row == "half" else set(members)
+                named = members[:4] if kind_of_row == "facet" else named
                 for k in chain(*(usable[i] for i in named)):
                     lifted[k] += y * unit * self.coefficient(kind_of_row, members, k)
             found = [sum(max(lifted[k] for k in own) for own in usable)] if all(usable) else []
@@ -548,7 +549,31 @@ class Checker:
         if kind == "half":
             parts, chosen = self.parts(members)
             return -(-(sum(self.right_side(*part) for part in parts) + len(chosen)) // 2)
+        if kind == "facet":
+            return -self.facet(members)[1]
         return -1 if kind == "packing" else 1
+
+    @cache  # noqa: B019
+    def facet(self, members: Set) -> tuple[dict[tuple[int, Set], int], int]:
+        """Weights of a facet by variable and parents among the four, and the largest sum of them in
+        an acyclic graph: the last variable chooses among the others, which are acyclic again.
+        """
+        four = members[:4]
+        need(len(set(four) & set(range(self.n))) == 4, "a facet names no four variables")
+        rest = {v: [u for u in four if u != v] for v in four}
+        sets = [(v, s) for v in four for size in (1, 2, 3) for s in combinations(rest[v], size)]
+        need(len(members) == 4 + len(sets), "a facet does not have a weight for every set")
+        weights = {(v, tuple(sorted(s))): w for (v, s), w in zip(sets, members[4:], strict=True)}
+
+        def most(variables: frozenset[int]) -> int:
+            sums = [0]
+            for last in variables:
+                others = variables - {last}
+                own = [w for (v, s), w in weights.items() if v == last and others.issuperset(s)]
+                sums.append(most(others) + max(0, *own, 0))
+            return max(sums)
+
+        return weights, most(frozenset(four))
 
     def coefficient(self, kind: str, members: Set, k: int) -> int:
         """Of a candidate in a row."""
@@ -557,6 +582,9 @@ class Checker:
             parts, chosen = self.parts(members)
             total = sum(self.coefficient(*part, k) for part in parts) + (child in chosen)
             return -(-total // 2)
+        if kind == "facet":
+            own = tuple(sorted({*members[:4]} & {*parents}))
+            return -self.facet(members)[0].get((child, own), 0)
         if child not in inside:
             return 0
         if kind == "packing":
@@ -572,7 +600,7 @@ class Checker:
             need(0 <= number < len(self.h["rows"]), f"row {number} does not exist")
             need(0 <= value < math.inf, f"row {number}: the multiplier is negative or not finite")
             kind, members = self.h["rows"][number]
-            exist = kind == "half" or set(members) <= set(range(self.n))
+            exist = kind in ("half", "facet") or set(members) <= set(range(self.n))
             need(members and exist, f"row {number}: no variables")
             need(kind != "edge" or members in present, f"row {number}: the edge may be absent")
             yield kind, members, Fraction(value) // step * step
