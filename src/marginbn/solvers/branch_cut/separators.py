@@ -162,16 +162,16 @@ class FacetSeparator:
         self._weights = list(all_facets())
 
     def separate(self, point: FloatArray, room: int, violation: float) -> list[FacetCut]:
-        """Nothing: clusters and packings come first."""
-        return []
-
-    def search_exactly(self, point: FloatArray, room: int, violation: float) -> list[FacetCut]:
         """The most violated first."""
         arrays = support_of(self._instance, point)
         least = max(violation, LEAST_FACET)
         sets, facets, excess = search_quadruples(arrays, facet_arrays(), least, MOST_SETS, room)
         order = np.argsort(-excess, kind="stable")
         return [FacetCut((*(int(v) for v in sets[a]), *self._weights[facets[a]])) for a in order]
+
+    def search_exactly(self, point: FloatArray, room: int, violation: float) -> list[FacetCut]:
+        """Nothing: :meth:`separate` looks at all sets that it has the time for."""
+        return []
 
 
 class HalfSeparator:
