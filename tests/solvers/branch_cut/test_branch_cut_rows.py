@@ -420,11 +420,11 @@ def test_facets_are_found_among_more_variables() -> None:
         for pair in combinations(others, 2):
             point[candidates.index(i, pair)] = 2.0 / 9.0
     assert PackingSeparator(pool, 0).separate(point, 5, 1e-4) == []
-    found = FacetSeparator(pool, 0).search_exactly(point, 5, 1e-4)
+    found = FacetSeparator(pool, 0).separate(point, 5, 1e-4)
     assert [cut.members[:4] for cut in found] == [four]
     row = found[0].row(pool.instance)
     assert row.activity(point) < row.rhs - 0.2
-    assert FacetSeparator(pool, 0).search_exactly(point, 5, 1.0) == []
+    assert FacetSeparator(pool, 0).separate(point, 5, 1.0) == []
 
 
 @pytest.mark.parametrize("seed", range(5))
@@ -437,7 +437,7 @@ def test_the_most_violated_facets_are_found(seed: int) -> None:
     for four in combinations(range(6), 4):
         rows = [FacetCut((*four, *weights)).row(instance) for weights in all_facets()]
         best[four] = max(row.rhs - row.activity(point) for row in rows)
-    found = FacetSeparator(RowPool(instance), 0).search_exactly(point, 15, 0.01)
+    found = FacetSeparator(RowPool(instance), 0).separate(point, 15, 0.01)
     excess = {cut.members[:4]: (r := cut.row(instance)).rhs - r.activity(point) for cut in found}
     expected = {four: value for four, value in best.items() if value > 0.01}
     assert excess == pytest.approx(expected)

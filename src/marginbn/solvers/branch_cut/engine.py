@@ -69,7 +69,7 @@ def _call_kernels() -> None:
     separator = ClusterSeparator(pool, 0)
     separator.separate(point, 1, 0.0)
     separator.search_exactly(0.5 * point + 0.5 * point[::-1], 1, 0.0)
-    FacetSeparator(pool, 0).search_exactly(0.5 * point + 0.5 * point[::-1], 1, 0.0)
+    FacetSeparator(pool, 0).separate(0.5 * point + 0.5 * point[::-1], 1, 0.0)
     HalfSeparator(pool, 0).search_exactly(0.5 * point + 0.5 * point[::-1], 1, 0.0)
     pool.combine([pool.cluster((1, 2))], pool.violations(point) + 1.0)
 

@@ -78,5 +78,5 @@ def weights_by_bits(weights: Weights) -> FloatArray:
 def facet_arrays() -> FacetArrays:
     """All facets for the compiled search, in the order of :func:`all_facets`."""
     facets = all_facets()
-    weights = np.array([weights_by_bits(one) for one in facets])
+    weights = np.stack([weights_by_bits(one) for one in facets], axis=-1)
     return FacetArrays(weights, np.array(list(facets.values()), dtype=np.float64))

@@ -370,7 +370,17 @@ class RowPool:
         combine(self._flat, np.array(numbers, dtype=np.int64), multipliers, total)
         return total
 
-    def rhs(self, numbers: Sequence[int]) -> FloatArray:
+    def entries(self, numbers: IntArray) -> tuple[IntArray, IntArray, FloatArray]:
+        """Entries of some rows: place of the row in the list, candidate and coefficient."""
+        with self._lock:
+            starts, columns, coefficient = self._flat
+        lengths = starts[numbers + 1] - starts[numbers]
+        owner = np.repeat(np.arange(len(numbers)), lengths)
+        first = starts[numbers] - (np.cumsum(lengths) - lengths)
+        taken = np.arange(len(owner)) + first[owner]
+        return owner, columns[taken], coefficient[taken]
+
+    def rhs(self, numbers: Sequence[int] | IntArray) -> FloatArray:
         """Right-hand sides."""
         return self._rhs[np.array(numbers, dtype=np.int64)]
 

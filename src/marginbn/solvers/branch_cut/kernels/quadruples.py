@@ -26,7 +26,7 @@ LEAST_ARC = 0.02
 class FacetArrays(NamedTuple):
     """``weights . mass <= most`` for every facet."""
 
-    weights: FloatArray  # (F, 4, 16), by member and the bits of its parents among the four
+    weights: FloatArray  # (4, 16, F), by member and the bits of its parents among the four
     most: FloatArray  # (F,)
 
 
@@ -36,6 +36,7 @@ class _Sets(NamedTuple):
     starts: IntArray  # (n + 1,), places of each child in the support
     arcs: BoolArray  # (n, n), [parent, child]
     mass: FloatArray  # (4, 16), of the set that is looked at
+    sums: FloatArray  # (F,), by how much it violates each facet
     members: IntArray  # (room, 4)
     facets: IntArray  # (room,)
     excess: FloatArray  # (room,)
@@ -91,15 +92,18 @@ def _judge(
     ordered = np.sort(chosen)
     if _fill(support, sets, ordered) <= facets.most.min() + violation:
         return
-    best, most = -1, violation
-    for f in range(facets.most.size):
-        total = -facets.most[f]
-        for place in range(4):
-            for bits in range(16):
-                total += facets.weights[f, place, bits] * sets.mass[place, bits]
-        if total > most:
-            best, most = f, total
-    if best < 0:
+    sums = sets.sums
+    sums[:] = -facets.most
+    for place in range(4):
+        for bits in range(1, 16):
+            mass = sets.mass[place, bits]
+            if mass > 0.0:
+                weights = facets.weights[place, bits]
+                for f in range(sums.size):
+                    sums[f] += weights[f] * mass
+    best = np.argmax(sums)
+    most = sums[best]
+    if most <= violation:
         return
     place = sets.count[0]
     if place == sets.excess.size:
@@ -147,6 +151,7 @@ def search_quadruples(
         _starts_of(support.child, n),
         _arcs_of(support, n),
         np.zeros((4, 16)),
+        np.zeros(facets.most.size),
         np.zeros((room, 4), dtype=np.int64),
         np.zeros(room, dtype=np.int64),
         np.zeros(room),
