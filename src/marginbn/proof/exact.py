@@ -22,6 +22,7 @@ import math
 import struct
 import sys
 import zlib
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
 from fractions import Fraction
@@ -260,6 +261,9 @@ class Checker:
         self.unit = math.lcm(*(Fraction(x).denominator for x in (*weights, smoothing)))
         self.weights = [int(Fraction(w) * self.unit) for w in weights]
         self.smoothing = int(smoothing * self.unit)
+        rows_of = {w: [x for x, v in zip(self.rows, self.weights, strict=True) if v == w]
+                   for w in set(self.weights)}  # fmt: skip
+        self.columns_by_weight = {w: list(zip(*own, strict=True)) for w, own in rows_of.items()}
 
     def read_residuals(self, size: int) -> list[tuple[float, ...]]:
         """Residuals and curvatures class by class, which become whole numbers of 1 / ``fine``."""
@@ -385,11 +389,15 @@ class Checker:
         penalties = {"mdl": log(sum(self.weights), u), "aic": (2 * SCALE, 2 * SCALE)}
         terms = [(-q * (r - 1) * u, penalties.get(self.score, (0, 0)))]
         prior = self.sample_size / (q * r) if self.score == "bdeu" else Fraction(1)
-        for x, [n] in self.sums((*parents, i), [self.weights]).items():
+        found = Counter[Set]()
+        for w, columns in self.columns_by_weight.items():
+            for x, n in Counter(zip(*(columns[v] for v in (*parents, i)), strict=True)).items():
+                found[x] += w * n
+        for x, n in found.items():
             table.setdefault(x[:-1], []).append(n)
+        rise, rise_of_all = self.rises(prior), self.rises(r * prior)
         for cells in table.values():
             if self.score in ("bdeu", "k2"):
-                rise, rise_of_all = self.rises(prior), self.rises(r * prior)
                 for n in cells:
                     terms += [(2 * u, rise[n]), (-2 * u, rise[0])]
                 terms += [(-2 * u, rise_of_all[sum(cells)]), (2 * u, rise_of_all[0])]
