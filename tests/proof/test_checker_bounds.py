@@ -171,6 +171,8 @@ def random_members(rng: np.random.Generator, kind: str, n: int) -> tuple[int, ..
     def some() -> list[int]:
         return sorted(rng.choice(n, int(rng.integers(2, n + 1)), replace=False).tolist())
 
+    if kind == "facet":
+        return (*rng.permutation(n).tolist(), *rng.integers(-2, 4, 28).tolist())
     if kind != "half":
         return tuple(some())
     parts = [(int(rng.integers(2)), some()) for _ in range(int(rng.integers(1, 6)))]
@@ -178,7 +180,7 @@ def random_members(rng: np.random.Generator, kind: str, n: int) -> tuple[int, ..
     return (len(parts), *flat, *np.flatnonzero(rng.random(n) < 0.5).tolist())
 
 
-@pytest.mark.parametrize("kind", ["cluster", "packing", "half"])
+@pytest.mark.parametrize("kind", ["cluster", "packing", "half", "facet"])
 def test_rules_hold_for_all_graphs_over_four_variables(kind: str) -> None:
     """And no structure is above the bound that a multiplier gives."""
     candidates = enumerate_candidates(4, 3, class_restricted=False)
@@ -190,7 +192,8 @@ def test_rules_hold_for_all_graphs_over_four_variables(kind: str) -> None:
     rng = np.random.default_rng(7)
     for _ in range(25):
         coefficients, rhs = ROW_RULES[kind].row(space, random_members(rng, kind, 4))
-        assert coefficients[np.array(graphs)].sum(axis=1).min() >= rhs
+        least = coefficients[np.array(graphs)].sum(axis=1).min()
+        assert least == rhs if kind == "facet" else least >= rhs
 
 
 @pytest.mark.parametrize(
@@ -211,6 +214,26 @@ def test_rules_hold_for_all_graphs_over_four_variables(kind: str) -> None:
 def test_halves_that_make_no_sense_are_refused(members: tuple[int, ...]) -> None:
     with pytest.raises(RefutedError, match="row of halves"):
         bound_of_pair(Multipliers((0,), (5.0,)), (NamedRow("half", members),))
+
+
+@pytest.mark.parametrize(
+    "members",
+    [
+        (0, 1, 2, 3),  # no weights
+        (0, 1, 2, 3, *[1] * 27),
+        (0, 1, 2, 3, *[1] * 29),
+        (0, 1, 2, 2, *[1] * 28),  # variables that are not four, or do not exist
+        (0, 1, 2, 4, *[1] * 28),
+        (-1, 1, 2, 3, *[1] * 28),
+        (0, 1, 2),
+        (0, 1, 2, 3, *[10**9] * 28),
+    ],
+)
+def test_facets_that_make_no_sense_are_refused(members: tuple[int, ...]) -> None:
+    candidates = enumerate_candidates(4, 3, class_restricted=False)
+    space = Space(4, candidates.child, list(candidates.parents))
+    with pytest.raises(RefutedError, match="a facet"):
+        ROW_RULES["facet"].row(space, members)
 
 
 def test_a_row_of_one_variable_changes_nothing() -> None:

@@ -279,7 +279,7 @@ def with_header(certificate: Certificate, **changes: object) -> bytes:
         ({"duals": [[1, -1, 0]]}, "duals"),
         (
             {"rows": [["circle", [0, 1]]]},
-            r"header\.rows\[0\]\[0\]: must be one of cluster, packing, half, edge",
+            r"header\.rows\[0\]\[0\]: must be one of cluster, packing, half, facet, edge",
         ),
         ({"rows": [["edge"]]}, "rows"),
         ({"objective": "36"}, r"header\.objective: must be a number"),

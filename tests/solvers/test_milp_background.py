@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 import threading
 
 import numpy as np
@@ -118,3 +120,25 @@ def test_a_cyclic_post_is_ignored() -> None:
 
     assert follow(work, run) is Status.NODE_LIMIT
     assert run.objective == before
+
+
+LEFT_BEHIND = """
+import numpy as np
+from marginbn import StructureProblem, Variable, enumerate_candidates, solve_structure
+from marginbn.solvers import milp
+
+milp.PATIENCE = milp.PATIENCE_SHARE = 0.0
+candidates = enumerate_candidates(12, 2, class_restricted=False)
+scores = np.random.default_rng(0).normal(0.0, 4.0, candidates.n_candidates) - 20.0
+names = tuple(Variable(f"v{i}", ()) for i in range(12))
+result = solve_structure(StructureProblem(candidates, scores, names), "highs", time_limit=0.3)
+print(result.status)
+"""
+
+
+def test_a_thread_that_is_left_in_foreign_code_does_not_abort_the_process() -> None:
+    """It ended with exit code 134 when the interpreter was taken apart around a daemon thread."""
+    done = subprocess.run(
+        [sys.executable, "-c", LEFT_BEHIND], capture_output=True, text=True, timeout=300
+    )
+    assert (done.returncode, done.stdout.strip(), done.stderr) == (0, "time_limit", "")

@@ -22,6 +22,7 @@ import math
 import struct
 import sys
 import zlib
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
 from fractions import Fraction
@@ -260,6 +261,9 @@ class Checker:
         self.unit = math.lcm(*(Fraction(x).denominator for x in (*weights, smoothing)))
         self.weights = [int(Fraction(w) * self.unit) for w in weights]
         self.smoothing = int(smoothing * self.unit)
+        rows_of = {w: [x for x, v in zip(self.rows, self.weights, strict=True) if v == w]
+                   for w in set(self.weights)}  # fmt: skip
+        self.columns_by_weight = {w: list(zip(*own, strict=True)) for w, own in rows_of.items()}
 
     def read_residuals(self, size: int) -> list[tuple[float, ...]]:
         """Residuals and curvatures class by class, which become whole numbers of 1 / ``fine``."""
@@ -324,7 +328,7 @@ class Checker:
         entries = zip(*(self.take(code, sum(lengths)) for code in "id"), strict=True)
         self.multipliers = [tuple(islice(entries, length)) for length in lengths]
         readable(not self.rest, "bytes follow the last array")
-        known = {"cluster", "packing", "half", "edge"}
+        known = {"cluster", "packing", "half", "facet", "edge"}
         readable({kind for kind, _ in rows} <= known, "rows: of another kind")
 
     # what candidates are worth
@@ -385,11 +389,15 @@ class Checker:
         penalties = {"mdl": log(sum(self.weights), u), "aic": (2 * SCALE, 2 * SCALE)}
         terms = [(-q * (r - 1) * u, penalties.get(self.score, (0, 0)))]
         prior = self.sample_size / (q * r) if self.score == "bdeu" else Fraction(1)
-        for x, [n] in self.sums((*parents, i), [self.weights]).items():
+        found = Counter[Set]()
+        for w, columns in self.columns_by_weight.items():
+            for x, n in Counter(zip(*(columns[v] for v in (*parents, i)), strict=True)).items():
+                found[x] += w * n
+        for x, n in found.items():
             table.setdefault(x[:-1], []).append(n)
+        rise, rise_of_all = self.rises(prior), self.rises(r * prior)
         for cells in table.values():
             if self.score in ("bdeu", "k2"):
-                rise, rise_of_all = self.rises(prior), self.rises(r * prior)
                 for n in cells:
                     terms += [(2 * u, rise[n]), (-2 * u, rise[0])]
                 terms += [(-2 * u, rise_of_all[sum(cells)]), (2 * u, rise_of_all[0])]
@@ -520,6 +528,7 @@ class Checker:
             for kind_of_row, members, y in self.priced_rows(a[1], present):
                 constant -= y * unit * self.right_side(kind_of_row, members)
                 named = range(self.n) if kind_of_row == "half" else set(members)
+                named = members[:4] if kind_of_row == "facet" else named
                 for k in chain(*(usable[i] for i in named)):
                     lifted[k] += y * unit * self.coefficient(kind_of_row, members, k)
             found = [sum(max(lifted[k] for k in own) for own in usable)] if all(usable) else []
@@ -548,7 +557,31 @@ class Checker:
         if kind == "half":
             parts, chosen = self.parts(members)
             return -(-(sum(self.right_side(*part) for part in parts) + len(chosen)) // 2)
+        if kind == "facet":
+            return -self.facet(members)[1]
         return -1 if kind == "packing" else 1
+
+    @cache  # noqa: B019
+    def facet(self, members: Set) -> tuple[dict[tuple[int, Set], int], int]:
+        """Weights of a facet by variable and parents among the four, and the largest sum of them in
+        an acyclic graph: the last variable chooses among the others, which are acyclic again.
+        """
+        four = members[:4]
+        need(len(set(four) & set(range(self.n))) == 4, "a facet names no four variables")
+        rest = {v: [u for u in four if u != v] for v in four}
+        sets = [(v, s) for v in four for size in (1, 2, 3) for s in combinations(rest[v], size)]
+        need(len(members) == 4 + len(sets), "a facet does not have a weight for every set")
+        weights = {(v, tuple(sorted(s))): w for (v, s), w in zip(sets, members[4:], strict=True)}
+
+        def most(variables: frozenset[int]) -> int:
+            sums = [0]
+            for last in variables:
+                others = variables - {last}
+                own = [w for (v, s), w in weights.items() if v == last and others.issuperset(s)]
+                sums.append(most(others) + max(0, *own, 0))
+            return max(sums)
+
+        return weights, most(frozenset(four))
 
     def coefficient(self, kind: str, members: Set, k: int) -> int:
         """Of a candidate in a row."""
@@ -557,6 +590,9 @@ class Checker:
             parts, chosen = self.parts(members)
             total = sum(self.coefficient(*part, k) for part in parts) + (child in chosen)
             return -(-total // 2)
+        if kind == "facet":
+            own = tuple(sorted({*members[:4]} & {*parents}))
+            return -self.facet(members)[0].get((child, own), 0)
         if child not in inside:
             return 0
         if kind == "packing":
@@ -572,7 +608,7 @@ class Checker:
             need(0 <= number < len(self.h["rows"]), f"row {number} does not exist")
             need(0 <= value < math.inf, f"row {number}: the multiplier is negative or not finite")
             kind, members = self.h["rows"][number]
-            exist = kind == "half" or set(members) <= set(range(self.n))
+            exist = kind in ("half", "facet") or set(members) <= set(range(self.n))
             need(members and exist, f"row {number}: no variables")
             need(kind != "edge" or members in present, f"row {number}: the edge may be absent")
             yield kind, members, Fraction(value) // step * step

@@ -20,6 +20,7 @@ import shutil
 import tempfile
 import threading
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from queue import Empty, SimpleQueue
 from types import ModuleType
@@ -36,7 +37,7 @@ from marginbn.problem.problem import StructureProblem
 from marginbn.problem.structure import is_acyclic
 from marginbn.solvers.memory import Needs, milp_needs
 from marginbn.solvers.result import Status
-from marginbn.solvers.run import Run, Solver
+from marginbn.solvers.run import Run, Solver, solver_thread
 from marginbn.solvers.tree_search import box_bound
 
 SUFFIXES = (".mps", ".lp", ".mps.gz", ".lp.gz")
@@ -289,8 +290,7 @@ def _smallness(problem: StructureProblem) -> float:
 def follow(work: Work, run: Run) -> Status:
     """Do ``work`` in a thread until it ends or a limit, the callback or Ctrl-C ends it."""
     channel = Channel()
-    thread = threading.Thread(target=_perform, args=(work, channel), daemon=True)
-    thread.start()
+    solver_thread(partial(_perform, work, channel), "marginbn foreign solver").start()
     try:
         ending, stopped = _attend(channel, run)
         return _wind_up(channel, run, stopped) if ending is None else ending

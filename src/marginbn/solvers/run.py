@@ -115,6 +115,15 @@ NAME = "marginbn worker"
 """Of the threads, with a number."""
 
 
+def solver_thread(body: Callable[[], None], name: str) -> threading.Thread:
+    """A thread for work that may be left behind in the middle of foreign code.
+
+    The interpreter waits for it when it ends. It takes a daemon off the processor when that comes
+    back from C++ instead, and C++ calls that an error and aborts the process.
+    """
+    return threading.Thread(target=body, name=name, daemon=False)
+
+
 @contextmanager
 def running(
     bodies: Sequence[Callable[[], None]], stop: Callable[[], None], patience: float = math.inf
@@ -124,10 +133,7 @@ def running(
     Whatever ends the block, Ctrl-C in the middle of the start too, ``stop`` must make the bodies
     return. They are waited for, up to ``patience`` seconds in all.
     """
-    threads = [
-        threading.Thread(target=body, name=f"{NAME} {k}", daemon=True)
-        for k, body in enumerate(bodies, 1)
-    ]
+    threads = [solver_thread(body, f"{NAME} {k}") for k, body in enumerate(bodies, 1)]
     try:
         for thread in threads:
             thread.start()

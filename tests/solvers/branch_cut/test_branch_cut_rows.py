@@ -16,6 +16,7 @@ from marginbn.problem.candidates import CandidateSets, enumerate_candidates
 from marginbn.problem.problem import StructureProblem
 from marginbn.solvers.branch_cut import BranchCutSolver
 from marginbn.solvers.branch_cut.arrays import Instance, build_instance
+from marginbn.solvers.branch_cut.facets import all_facets
 from marginbn.solvers.branch_cut.kernels.separation import (
     SupportArrays,
     descend_from,
@@ -27,6 +28,7 @@ from marginbn.solvers.branch_cut.rows import (
     Cluster,
     ClusterCut,
     Cut,
+    FacetCut,
     HalfCut,
     PackingCut,
     Row,
@@ -38,6 +40,7 @@ from marginbn.solvers.branch_cut.rows import (
 from marginbn.solvers.branch_cut.separators import (
     SEPARATORS,
     ClusterSeparator,
+    FacetSeparator,
     HalfSeparator,
     PackingSeparator,
 )
@@ -382,6 +385,63 @@ def test_packing_by_hand() -> None:
     assert cut == PackingCut((0, 1, 2))
     assert pool[pool.number(cut)].activity(point) == -1.5
     assert ClusterSeparator(pool, 0).separate(point, 5, 1e-4) == []  # no cluster sees it
+
+
+def test_facets_hold_for_all_graphs_over_four_variables() -> None:
+    """With equality for 28 of them that span what an inequality over 28 numbers can say, so that no
+    others imply them. Clusters and packings are none of them.
+    """
+    candidates = enumerate_candidates(4, 3, class_restricted=False)
+    instance = instance_of(candidates)
+    points = np.array([point_of(candidates, graph) for graph in oracles.all_graphs(4, 3, False)])
+    others = [k for k, parents in enumerate(candidates.parents) if parents]
+    assert len(points) == 543
+    for weights in all_facets():
+        row = FacetCut((0, 1, 2, 3, *weights)).row(instance)
+        sums = points[:, row.index] @ row.coefficient
+        assert sums.min() == row.rhs
+        tight = points[sums == row.rhs][:, others]
+        assert np.linalg.matrix_rank(tight - tight[0]) == len(others) - 1
+    assert len(all_facets()) == 81
+
+
+def test_facets_are_found_among_more_variables() -> None:
+    """Four of six variables have two of the other three as parents, with two thirds each (the first
+    kind allows two); the facet is found where the four stand, and nothing where a fifth is chosen.
+    """
+    candidates = enumerate_candidates(6, 3, class_restricted=False)
+    four, pool = (1, 2, 4, 5), RowPool(instance_of(candidates))
+    point = np.zeros(candidates.n_candidates)
+    for i in (0, 3):
+        point[candidates.index(i, ())] = 1.0
+    for i in four:
+        others = [j for j in four if j != i]
+        point[candidates.index(i, ())] = 1.0 / 3.0
+        for pair in combinations(others, 2):
+            point[candidates.index(i, pair)] = 2.0 / 9.0
+    assert PackingSeparator(pool, 0).separate(point, 5, 1e-4) == []
+    found = FacetSeparator(pool, 0).separate(point, 5, 1e-4)
+    assert [cut.members[:4] for cut in found] == [four]
+    row = found[0].row(pool.instance)
+    assert row.activity(point) < row.rhs - 0.2
+    assert FacetSeparator(pool, 0).separate(point, 5, 1.0) == []
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_the_most_violated_facets_are_found(seed: int) -> None:
+    """At random points against all sets and all facets, where no arc is too small."""
+    candidates = enumerate_candidates(6, 3, class_restricted=False)
+    instance, rng = instance_of(candidates), np.random.default_rng(seed)
+    point = random_point(rng, candidates)
+    best = {}
+    for four in combinations(range(6), 4):
+        rows = [FacetCut((*four, *weights)).row(instance) for weights in all_facets()]
+        best[four] = max(row.rhs - row.activity(point) for row in rows)
+    found = FacetSeparator(RowPool(instance), 0).separate(point, 15, 0.01)
+    excess = {cut.members[:4]: (r := cut.row(instance)).rhs - r.activity(point) for cut in found}
+    expected = {four: value for four, value in best.items() if value > 0.01}
+    assert excess == pytest.approx(expected)
+    assert list(excess.values()) == sorted(excess.values(), reverse=True)
 
 
 def random_half(rng: np.random.Generator, n: int) -> HalfCut:

@@ -41,6 +41,7 @@ from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cached_property
+from itertools import combinations, permutations
 
 import numpy as np
 from numpy.typing import NDArray
@@ -365,7 +366,7 @@ class RowRule:
     row: Callable[[Space, tuple[int, ...]], Coefficients]
     at_least: int = 1
     needs_edge: bool = False  # holds only where the edge between its two members is decided
-    lists_parts: bool = False  # its members are a list of parts, not variables
+    lists_parts: bool = False  # its members are a list that the rule reads, not variables
 
 
 def _cluster_row(space: Space, members: tuple[int, ...]) -> Coefficients:
@@ -425,10 +426,51 @@ def split_parts(
     return parts, convexity
 
 
+FACET_SIZE = 4
+"""Variables of a facet."""
+
+LARGEST_WEIGHT = 1000
+"""Weights of facets beyond it are a mistake."""
+
+
+def _facet_row(space: Space, members: tuple[int, ...]) -> Coefficients:
+    """Weights of the parents that four variables have among each other: in an acyclic graph their
+    sum is at most the largest of all acyclic graphs over the four, whatever they are.
+    """
+    four, given = members[:FACET_SIZE], members[FACET_SIZE:]
+    if len(set(four)) < FACET_SIZE or not all(0 <= v < space.n_variables for v in four):
+        raise RefutedError("a facet does not begin with four variables")
+    families = [(v, inner) for v in four for inner in _subsets([u for u in four if u != v])]
+    if len(given) != len(families) or any(abs(weight) > LARGEST_WEIGHT for weight in given):
+        raise RefutedError("a facet has weights that make no sense")
+    weights = dict(zip(families, given, strict=True))
+    total = np.zeros(len(space.parents), dtype=np.int64)
+    for (v, inner), weight in weights.items():
+        same = space.member[:, four] == np.isin(four, inner)
+        total[(space.child == v) & same.all(axis=1)] = weight
+    return -total, -max(_sum_in_order(order, weights) for order in permutations(four))
+
+
+def _subsets(variables: Sequence[int]) -> list[tuple[int, ...]]:
+    """All but the empty one, smaller ones first."""
+    sizes = range(1, len(variables) + 1)
+    return [chosen for size in sizes for chosen in combinations(variables, size)]
+
+
+def _sum_in_order(order: Sequence[int], weights: dict[tuple[int, tuple[int, ...]], int]) -> int:
+    """Each variable chooses the best among those before it, or nothing."""
+    total = 0
+    for place, v in enumerate(order):
+        before = set(order[:place])
+        total += max([0, *(w for (i, s), w in weights.items() if i == v and before >= set(s))])
+    return total
+
+
 ROW_RULES = {
     "cluster": RowRule(_cluster_row),
     "packing": RowRule(_packing_row),
     "half": RowRule(_half_row, lists_parts=True),
+    "facet": RowRule(_facet_row, lists_parts=True),
     "edge": RowRule(_edge_row, needs_edge=True),
 }
 """Every kind of row that a certificate may have, by name."""

@@ -17,9 +17,10 @@ from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
 from marginbn.solvers.branch_cut.arrays import BoolArray, FloatArray, Instance, IntArray
-from marginbn.solvers.branch_cut.rows import Row, RowPool
+from marginbn.solvers.branch_cut.rows import RowPool
 from marginbn.solvers.branch_cut.warm import LOWER, Basis, Warm
 from marginbn.solvers.milp import load_highspy
 
@@ -53,6 +54,14 @@ class Layout(NamedTuple):
     tau: IntArray
     structural: IntArray
     explicit: IntArray
+
+
+class Entries(NamedTuple):
+    """Rows one after the other."""
+
+    lengths: IntArray
+    columns: npt.NDArray[np.int32]  # places in the model
+    coefficients: FloatArray
 
 
 class Program:
@@ -160,14 +169,12 @@ class Program:
         at[eta] = np.flatnonzero(is_eta)
         row_parts, column_parts = [instance.child[eta]], [at[eta]]
         value_parts = [np.ones(len(eta))]
-        for place, name in enumerate(self._rows):
-            if name >= 0:
-                made = self._pool[int(name)]
-                found = at[made.index]
-                hit = found >= 0
-                column_parts.append(found[hit])
-                row_parts.append(np.full(np.count_nonzero(hit), n + place))
-                value_parts.append(made.coefficient[hit])
+        structural = np.flatnonzero(self._rows >= 0)
+        owner, candidates, coefficients = self._pool.entries(self._rows[structural])
+        hit = np.flatnonzero(at[candidates] >= 0)
+        column_parts.append(at[candidates[hit]])
+        row_parts.append(n + structural[owner[hit]])
+        value_parts.append(coefficients[hit])
         explicit = np.flatnonzero(self._rows < 0)
         if len(explicit):
             block = instance.coefficients.block(-1 - self._rows[explicit], eta)
@@ -203,40 +210,41 @@ class Program:
         new = wanted[~np.isin(wanted, self._rows)]
         structural, explicit = new[new >= 0], new[new < 0]
         if len(structural):
-            rows = [self._pool[int(number)] for number in structural]
-            self._append_rows(self._restrict(rows), np.array([row.rhs for row in rows]))
+            self._append_rows(self._structural_rows(structural), self._pool.rhs(structural))
         if len(explicit):
             self._append_rows(self._margin_rows(-1 - explicit), np.zeros(len(explicit)))
         self._rows = np.concatenate([self._rows, structural, explicit])
 
-    def _append_rows(self, parts: list[tuple[Any, FloatArray]], lower: FloatArray) -> None:
-        lengths = [len(columns) for columns, _ in parts]
+    def _append_rows(self, made: Entries, lower: FloatArray) -> None:
+        ends = np.cumsum(made.lengths)
         self._highs.addRows(
-            len(parts),
+            len(lower),
             lower,
-            np.full(len(parts), np.inf),
-            sum(lengths),
-            np.cumsum([0, *lengths[:-1]]).astype(np.int32),
-            np.concatenate([columns for columns, _ in parts]),
-            np.concatenate([coefficients for _, coefficients in parts]),
+            np.full(len(lower), np.inf),
+            len(made.columns),
+            (ends - made.lengths).astype(np.int32),
+            made.columns,
+            made.coefficients,
         )
 
-    def _restrict(self, rows: list[Row]) -> list[tuple[Any, FloatArray]]:
-        """Columns and coefficients of structural rows."""
-        columns = [self._place[row.index] for row in rows]
-        pairs = zip(rows, columns, strict=True)
-        return [(found[found >= 0], row.coefficient[found >= 0]) for row, found in pairs]
+    def _structural_rows(self, numbers: IntArray) -> Entries:
+        """Rows of the pool over the columns that are there."""
+        owner, candidates, coefficients = self._pool.entries(numbers)
+        columns = self._place[candidates]
+        hit = np.flatnonzero(columns >= 0)
+        lengths = np.bincount(owner[hit], minlength=len(numbers))
+        return Entries(lengths, columns[hit], coefficients[hit])
 
-    def _margin_rows(self, numbers: IntArray) -> list[tuple[Any, FloatArray]]:
-        """Columns and coefficients of margin rows: a . eta - tau."""
+    def _margin_rows(self, numbers: IntArray) -> Entries:
+        """Margin rows: a . eta - tau."""
         instance, first_tau = self._instance, self._instance.n_candidates
         places = np.flatnonzero(self._columns < first_tau).astype(np.int32)
         block = instance.coefficients.block(numbers, self._columns[places])
         tau = self._place[first_tau + numbers // instance.n_rivals]
-        return [
-            (np.append(places, own), np.append(values, -1.0))
-            for own, values in zip(tau, block, strict=True)
-        ]
+        columns = np.column_stack([np.tile(places, (len(numbers), 1)), tau])
+        coefficients = np.column_stack([block, np.full(len(numbers), -1.0)])
+        lengths = np.full(len(numbers), columns.shape[1])
+        return Entries(lengths, columns.ravel(), coefficients.ravel())
 
     def _locate(self, rows: IntArray) -> None:
         """Remember where the parts of the loaded state are."""
@@ -366,10 +374,11 @@ class Program:
 
     # ------------------------------------------------------------------ probing
 
-    def add_probe_rows(self, rows: list[Row]) -> int:
+    def add_probe_rows(self, numbers: list[int]) -> int:
         """Append structural rows without effect, to be used by :meth:`probe`; first index."""
         first = int(self._highs.getNumRow())
-        self._append_rows(self._restrict(rows), np.full(len(rows), -np.inf))
+        rows = self._structural_rows(np.array(numbers, dtype=np.int64))
+        self._append_rows(rows, np.full(len(numbers), -np.inf))
         return first
 
     def drop_probe_rows(self, first: int) -> None:

@@ -51,6 +51,7 @@ import numpy as np
 from marginbn.exceptions import InputError
 from marginbn.problem.structure import find_cycle
 from marginbn.solvers.branch_cut.arrays import BoolArray, FloatArray, Instance, IntArray
+from marginbn.solvers.branch_cut.facets import all_facets, weights_by_bits
 from marginbn.solvers.branch_cut.kernels.row_sums import FlatRows, activities, combine
 from marginbn.solvers.orders.parent_lists import to_words
 
@@ -225,6 +226,25 @@ class HalfCut(Cut):
         return Row(index, half[index].astype(np.float64), float(bound - common.sum()))
 
 
+class FacetCut(Cut):
+    """A facet of four variables (``facets.py``): ``members`` are these, increasing, and weights."""
+
+    certificate = "facet"
+
+    def row(self, instance: Instance) -> Row:
+        """Minus the weights of the members' candidates, by their parents among the four."""
+        four, weights = self.members[:4], self.members[4:]
+        by_bits = weights_by_bits(weights)
+        total = np.zeros(instance.n_candidates)
+        for member, variable in enumerate(four):
+            bits = np.zeros(instance.n_candidates, dtype=np.int64)
+            for place, other in enumerate(four):
+                bits[instance.holding(variable, other)] |= 1 << place
+            total += by_bits[member, bits]
+        index = np.flatnonzero(total)
+        return Row(index, -total[index], -float(all_facets()[weights]))
+
+
 class EdgeCut(Cut):
     """Two variables of which one is a parent of the other."""
 
@@ -350,7 +370,17 @@ class RowPool:
         combine(self._flat, np.array(numbers, dtype=np.int64), multipliers, total)
         return total
 
-    def rhs(self, numbers: Sequence[int]) -> FloatArray:
+    def entries(self, numbers: IntArray) -> tuple[IntArray, IntArray, FloatArray]:
+        """Entries of some rows: place of the row in the list, candidate and coefficient."""
+        with self._lock:
+            starts, columns, coefficient = self._flat
+        lengths = starts[numbers + 1] - starts[numbers]
+        owner = np.repeat(np.arange(len(numbers)), lengths)
+        first = starts[numbers] - (np.cumsum(lengths) - lengths)
+        taken = np.arange(len(owner)) + first[owner]
+        return owner, columns[taken], coefficient[taken]
+
+    def rhs(self, numbers: Sequence[int] | IntArray) -> FloatArray:
         """Right-hand sides."""
         return self._rhs[np.array(numbers, dtype=np.int64)]
 

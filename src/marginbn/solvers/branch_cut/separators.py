@@ -23,8 +23,10 @@ from typing import ClassVar, Protocol
 
 import numpy as np
 
-from marginbn.solvers.branch_cut.arrays import BoolArray, FloatArray, IntArray
+from marginbn.solvers.branch_cut.arrays import BoolArray, FloatArray, Instance, IntArray
+from marginbn.solvers.branch_cut.facets import all_facets, facet_arrays
 from marginbn.solvers.branch_cut.kernels.halving import Parities, halve
+from marginbn.solvers.branch_cut.kernels.quadruples import search_quadruples
 from marginbn.solvers.branch_cut.kernels.separation import (
     SupportArrays,
     search_clusters,
@@ -34,6 +36,7 @@ from marginbn.solvers.branch_cut.rows import (
     PART_KINDS,
     ClusterCut,
     Cut,
+    FacetCut,
     HalfCut,
     PackingCut,
     RowPool,
@@ -50,14 +53,19 @@ RANDOM_CUTS = 2
 MOST_CLUSTERS = 256
 """Clusters that one separation lists at most; the most violated of them become rows."""
 
-STATES = 20_000
-"""States of one exhaustive search, some ten milliseconds."""
+STATES, LEAST_CLUSTER = 20_000, 0.01
+"""States of one exhaustive search, some ten milliseconds; clusters violated by less are left to the
+other kinds, which come after it.
+"""
 
 LARGEST_SLACK, LEAST_HALF = 0.2, 0.005
 """Rows of more slack are no part of half cuts; half cuts violated by less are left alone."""
 
 MOST_PARTS, MOST_HALVES, HALF_TRIES = 250, 200, 8
 """Rows that half cuts are made of, half cuts that are listed, and orders of elimination."""
+
+LEAST_FACET, MOST_SETS = 0.005, 20_000
+"""Facets violated by less are left alone; sets of four variables that one search looks at."""
 
 LEAST_ROOM = 8
 """Half cuts that a round may add, or a quarter of the number of variables."""
@@ -85,6 +93,14 @@ class Separator(Protocol):
         """The last resort where nothing else was found."""
 
 
+def support_of(instance: Instance, point: FloatArray) -> SupportArrays:
+    """The candidates that a point uses; class rows say all there is about the class."""
+    support = np.flatnonzero(point > SUPPORT)
+    usable = np.ones(instance.n_variables, dtype=bool)
+    usable[0] = not instance.restricted
+    return SupportArrays(instance.child[support], instance.members[support], point[support], usable)
+
+
 class ClusterSeparator:
     """Clusters by minimum cuts and descent, or by an integer programme."""
 
@@ -92,14 +108,12 @@ class ClusterSeparator:
     part: ClassVar[str | None] = None
 
     def __init__(self, pool: RowPool, seed: int) -> None:
-        instance = self._instance = pool.instance
+        self._instance = pool.instance
         self._random = np.array([2 * seed + 88_172_645_463_325_252], dtype=np.int64)
-        self._usable = np.ones(instance.n_variables, dtype=bool)
-        self._usable[0] = not instance.restricted  # class rows imply clusters with the class
 
     def separate(self, point: FloatArray, room: int, violation: float) -> list[ClusterCut]:
         """The most violated first; integral points give a cycle for certain."""
-        instance, arrays = self._instance, self._support(point)
+        instance, arrays = self._instance, support_of(self._instance, point)
         found, values = separate(arrays, self._random, RANDOM_CUTS, violation, MOST_CLUSTERS)
         order = np.argsort(values, kind="stable")[:room]
         clusters = [frozenset(int(v) for v in np.flatnonzero(found[a])) for a in order]
@@ -108,19 +122,12 @@ class ClusterSeparator:
             clusters = [] if cycle is None else [cycle]
         return [ClusterCut(tuple(sorted(cluster))) for cluster in clusters]
 
-    def _support(self, point: FloatArray) -> SupportArrays:
-        """The candidates that a point uses."""
-        instance, support = self._instance, np.flatnonzero(point > SUPPORT)
-        return SupportArrays(
-            instance.child[support], instance.members[support], point[support], self._usable
-        )
-
     def search_exactly(self, point: FloatArray, room: int, violation: float) -> list[ClusterCut]:
         """By exhaustive search with limited effort; integral points have none left."""
-        arrays = self._support(point)
+        arrays = support_of(self._instance, point)
         if len(arrays.child) == self._instance.n_variables:
             return []
-        found, _, _ = search_clusters(arrays, violation, STATES, room)
+        found, _, _ = search_clusters(arrays, max(violation, LEAST_CLUSTER), STATES, room)
         return [ClusterCut(tuple(int(v) for v in np.flatnonzero(one))) for one in found]
 
 
@@ -143,6 +150,29 @@ class PackingSeparator:
 
     def search_exactly(self, point: FloatArray, room: int, violation: float) -> list[PackingCut]:
         """Nothing: :meth:`separate` finds all there are."""
+        return []
+
+
+class FacetSeparator:
+    """Facets of four variables that the support joins."""
+
+    kind: ClassVar[type[Cut]] = FacetCut
+    part: ClassVar[str | None] = "facet"
+
+    def __init__(self, pool: RowPool, seed: int) -> None:
+        self._instance = pool.instance
+        self._weights = list(all_facets())
+
+    def separate(self, point: FloatArray, room: int, violation: float) -> list[FacetCut]:
+        """The most violated first."""
+        arrays = support_of(self._instance, point)
+        least = max(violation, LEAST_FACET)
+        sets, facets, excess = search_quadruples(arrays, facet_arrays(), least, MOST_SETS, room)
+        order = np.argsort(-excess, kind="stable")
+        return [FacetCut((*(int(v) for v in sets[a]), *self._weights[facets[a]])) for a in order]
+
+    def search_exactly(self, point: FloatArray, room: int, violation: float) -> list[FacetCut]:
+        """Nothing: :meth:`separate` looks at all sets that it has the time for."""
         return []
 
 
@@ -241,5 +271,10 @@ def packed_sets(
     )
 
 
-SEPARATORS: tuple[type[Separator], ...] = (ClusterSeparator, PackingSeparator, HalfSeparator)
+SEPARATORS: tuple[type[Separator], ...] = (
+    ClusterSeparator,
+    PackingSeparator,
+    FacetSeparator,
+    HalfSeparator,
+)
 """The kinds of cuts that are looked for at fractional points."""

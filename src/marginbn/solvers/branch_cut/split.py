@@ -294,7 +294,7 @@ class Chooser:
         program, pool = self._relaxation.program, self._relaxation.pool
         edges = [split for split, _ in splits if split.kind == "edge"]
         numbers = [pool.edge(split.first, split.second) for split in edges]
-        first = program.add_probe_rows([pool[number] for number in numbers]) if edges else 0
+        first = program.add_probe_rows(numbers) if edges else 0
         rows = {s: (first + place, numbers[place]) for place, s in enumerate(edges)}
         basis = program.remember_basis()
         results: dict[Split, _Probe] = {}

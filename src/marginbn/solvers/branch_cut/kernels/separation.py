@@ -156,16 +156,40 @@ def _capacities(
                 seen += 1
 
 
+class Flows(NamedTuple):
+    """Capacities, and what one maximum flow needs."""
+
+    capacity: FloatArray  # (n + 1, n + 1), the source being the last
+    near: IntArray  # (n + 1, n + 1), increasing: what an arc joins to each node
+    degree: IntArray  # (n + 1,), how many these are
+    residual: FloatArray  # (n + 1, n + 1)
+    before: IntArray  # (n + 1,), the way back to the source
+    queue: IntArray  # (n + 1,)
+
+
 @kernel
-def _minimum_cut(
-    capacity: FloatArray, target: int, residual: FloatArray, before: IntArray, queue: IntArray
-) -> float:
+def _flows(capacity: FloatArray) -> Flows:
+    """Few nodes are joined, so that a search must not look at all pairs."""
+    size = capacity.shape[0]
+    near, degree = np.zeros((size, size), dtype=np.int64), np.zeros(size, dtype=np.int64)
+    for u in range(size):
+        for v in range(size):
+            if capacity[u, v] > NOTHING or capacity[v, u] > NOTHING:
+                near[u, degree[u]] = v
+                degree[u] += 1
+    before, queue = np.zeros(size, dtype=np.int64), np.zeros(size, dtype=np.int64)
+    return Flows(capacity, near, degree, np.zeros((size, size)), before, queue)
+
+
+@kernel
+def _minimum_cut(flows: Flows, target: int) -> float:
     """Maximum flow from the last node to the target; ``before[v] >= 0`` marks the source side."""
-    source = capacity.shape[0] - 1
-    residual[:] = capacity
+    residual, before = flows.residual, flows.before
+    source = before.size - 1
+    residual[:] = flows.capacity
     flow = 0.0
     while True:
-        _search_path(residual, source, target, before, queue)
+        _search_path(flows, source, target)
         if before[target] < 0 or flow >= FULL:
             return flow
         step, v = np.inf, target
@@ -181,10 +205,9 @@ def _minimum_cut(
 
 
 @kernel
-def _search_path(
-    residual: FloatArray, source: int, target: int, before: IntArray, queue: IntArray
-) -> None:
+def _search_path(flows: Flows, source: int, target: int) -> None:
     """Breadth first from the source until the target is met; ``before`` is the way back."""
+    before, queue = flows.before, flows.queue
     before[:] = -1
     before[source] = source
     queue[0] = source
@@ -192,8 +215,9 @@ def _search_path(
     while head < tail and before[target] < 0:
         u = queue[head]
         head += 1
-        for v in range(before.size):
-            if before[v] < 0 and residual[u, v] > NOTHING:
+        for place in range(flows.degree[u]):
+            v = flows.near[u, place]
+            if before[v] < 0 and flows.residual[u, v] > NOTHING:
                 before[v] = u
                 queue[tail] = v
                 tail += 1
@@ -227,16 +251,13 @@ def _try_cluster(support: SupportArrays, inside: BoolArray, violation: float, fo
 @kernel
 def _try_cuts(support: SupportArrays, capacity: FloatArray, violation: float, found: Found) -> None:
     """Minimum cuts to every variable as clusters."""
-    n = support.usable.size
-    residual = np.zeros((n + 1, n + 1))
-    before = np.zeros(n + 1, dtype=np.int64)
-    queue = np.zeros(n + 1, dtype=np.int64)
+    n, flows = support.usable.size, _flows(capacity)
     for target in range(n):
         if not support.usable[target]:
             continue
-        if _minimum_cut(capacity, target, residual, before, queue) >= FULL:
+        if _minimum_cut(flows, target) >= FULL:
             continue
-        inside = support.usable & (before[:n] < 0)
+        inside = support.usable & (flows.before[:n] < 0)
         if inside.sum() >= 2:
             _try_cluster(support, inside, violation, found)
 

@@ -1,0 +1,198 @@
+"""Compiled search for sets of four variables whose facets a point violates, see ``facets.py``.
+
+What a point says about four variables is the mass of every member's candidates by their parents in
+the set. A facet that is neither a cluster nor a packing can be violated only where the arcs of the
+support join the four to a strongly connected graph: otherwise the point is put together from its
+parts on fewer variables, where clusters and packings are all there is. So the sets are listed that
+are connected, by the usual enumeration (the smallest variable first, neighbours that no earlier
+member had), and those in which every member has an arc in and an arc out are compared with all
+facets. Effort is counted in sets.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from marginbn.solvers.branch_cut.arrays import BoolArray, FloatArray, IntArray
+from marginbn.solvers.branch_cut.kernels.separation import SupportArrays
+from marginbn.solvers.compile import entry, kernel
+
+LEAST_ARC = 0.02
+"""Arcs of less mass join nothing: what they violate is little."""
+
+
+class FacetArrays(NamedTuple):
+    """``weights . mass <= most`` for every facet."""
+
+    weights: FloatArray  # (4, 16, F), by member and the bits of its parents among the four
+    most: FloatArray  # (F,)
+
+
+class _Sets(NamedTuple):
+    """What a set is judged by, and the best facets so far."""
+
+    starts: IntArray  # (n + 1,), places of each child in the support
+    arcs: BoolArray  # (n, n), [parent, child]
+    mass: FloatArray  # (4, 16), of the set that is looked at
+    sums: FloatArray  # (F,), by how much it violates each facet
+    members: IntArray  # (room, 4)
+    facets: IntArray  # (room,)
+    excess: FloatArray  # (room,)
+    count: IntArray  # (2,): facets kept, sets seen
+
+
+@kernel
+def _fill(support: SupportArrays, sets: _Sets, chosen: IntArray) -> float:
+    """Mass by member and parents among the four; returns what no facet's left side exceeds, less
+    one for each member.
+    """
+    sets.mass[:] = 0.0
+    total = 0.0
+    for place in range(4):
+        i = chosen[place]
+        for s in range(sets.starts[i], sets.starts[i + 1]):
+            bits, size = 0, 0
+            for p in range(support.members.shape[1]):
+                j = support.members[s, p]
+                if j < 0:
+                    break
+                for other in range(4):
+                    if chosen[other] == j:
+                        bits |= 1 << other
+                        size += 1
+            if bits:
+                sets.mass[place, bits] += support.mass[s]
+                total += support.mass[s] * min(size, 2)
+    return total
+
+
+@kernel
+def _is_joined(arcs: BoolArray, chosen: IntArray) -> bool:
+    """Whether every member has an arc from and an arc to another one."""
+    for a in range(4):
+        comes, goes = False, False
+        for b in range(4):
+            if a != b:
+                comes |= arcs[chosen[b], chosen[a]]
+                goes |= arcs[chosen[a], chosen[b]]
+        if not (comes and goes):
+            return False
+    return True
+
+
+@kernel
+def _judge(
+    support: SupportArrays, facets: FacetArrays, sets: _Sets, chosen: IntArray, violation: float
+) -> None:
+    """Keep the most violated facet of a set, in the place of the least violated if need be."""
+    if not _is_joined(sets.arcs, chosen):
+        return
+    ordered = np.sort(chosen)
+    if _fill(support, sets, ordered) <= facets.most.min() + violation:
+        return
+    sums = sets.sums
+    sums[:] = -facets.most
+    for place in range(4):
+        for bits in range(1, 16):
+            mass = sets.mass[place, bits]
+            if mass > 0.0:
+                weights = facets.weights[place, bits]
+                for f in range(sums.size):
+                    sums[f] += weights[f] * mass
+    best = np.argmax(sums)
+    most = sums[best]
+    if most <= violation:
+        return
+    place = sets.count[0]
+    if place == sets.excess.size:
+        place = np.argmin(sets.excess)
+        if sets.excess[place] >= most:
+            return
+    else:
+        sets.count[0] += 1
+    sets.members[place], sets.facets[place], sets.excess[place] = ordered, best, most
+
+
+@kernel
+def _starts_of(child: IntArray, n: int) -> IntArray:
+    """Places at which the candidates of each variable begin; children increase."""
+    starts = np.zeros(n + 1, dtype=np.int64)
+    for s in range(child.size):
+        starts[child[s] + 1] += 1
+    for i in range(n):
+        starts[i + 1] += starts[i]
+    return starts
+
+
+@kernel
+def _arcs_of(support: SupportArrays, n: int) -> BoolArray:
+    """Which arcs have mass."""
+    mass = np.zeros((n, n))
+    for s in range(support.child.size):
+        for p in range(support.members.shape[1]):
+            j = support.members[s, p]
+            if j < 0:
+                break
+            mass[j, support.child[s]] += support.mass[s]
+    return mass > LEAST_ARC
+
+
+@entry
+def search_quadruples(
+    support: SupportArrays, facets: FacetArrays, violation: float, most_sets: int, room: int
+) -> tuple[IntArray, IntArray, FloatArray]:
+    """Violated facets, one of a set: its variables (V, 4), increasing, its number (V,) and by how
+    much (V,). The search ends after so many sets.
+    """
+    n = support.usable.size
+    sets = _Sets(
+        _starts_of(support.child, n),
+        _arcs_of(support, n),
+        np.zeros((4, 16)),
+        np.zeros(facets.most.size),
+        np.zeros((room, 4), dtype=np.int64),
+        np.zeros(room, dtype=np.int64),
+        np.zeros(room),
+        np.zeros(2, dtype=np.int64),
+    )
+    joined = sets.arcs | sets.arcs.T
+    chosen = np.zeros(4, dtype=np.int64)
+    second = np.zeros(n, dtype=np.int64)  # what may follow the first
+    third = np.zeros(2 * n, dtype=np.int64)  # the first two
+    fourth = np.zeros(3 * n, dtype=np.int64)  # the first three
+    for a in range(n):
+        if not support.usable[a]:
+            continue
+        n_second = 0
+        for v in range(a + 1, n):
+            if joined[a, v] and support.usable[v]:
+                second[n_second] = v
+                n_second += 1
+        for place_b in range(n_second):
+            b = second[place_b]
+            n_third = n_second - place_b - 1
+            third[:n_third] = second[place_b + 1 : n_second]
+            for v in range(a + 1, n):
+                if joined[b, v] and not joined[a, v] and support.usable[v]:
+                    third[n_third] = v
+                    n_third += 1
+            for place_c in range(n_third):
+                c = third[place_c]
+                n_fourth = n_third - place_c - 1
+                fourth[:n_fourth] = third[place_c + 1 : n_third]
+                for v in range(a + 1, n):
+                    near = joined[a, v] or joined[b, v] or v == b
+                    if joined[c, v] and not near and support.usable[v]:
+                        fourth[n_fourth] = v
+                        n_fourth += 1
+                chosen[0], chosen[1], chosen[2] = a, b, c
+                for place_d in range(n_fourth):
+                    if sets.count[1] >= most_sets:
+                        break
+                    sets.count[1] += 1
+                    chosen[3] = fourth[place_d]
+                    _judge(support, facets, sets, chosen, violation)
+    kept = sets.count[0]
+    return sets.members[:kept], sets.facets[:kept], sets.excess[:kept]
