@@ -64,6 +64,7 @@ class EncodedData:
     ----------
     codes
         int32 (n_samples, n_variables), ``0 <= codes[:, i] < arity of i``; no missing values.
+        Unsigned ones of 8 or 16 bits stay as they are: a long table takes a quarter of the room.
     weights
         float64 (n_samples,), positive.
     variables
@@ -81,13 +82,15 @@ class EncodedData:
     ([[0, 0], [1, 1]], [1.0, 2.0])
     """
 
-    codes: NDArray[np.int32]
+    codes: NDArray[np.integer]
     weights: NDArray[np.float64]
     variables: tuple[Variable, ...]
 
     def __post_init__(self) -> None:
-        with np.errstate(invalid="ignore"):  # what the cast bends is refused below
-            codes = np.ascontiguousarray(self.codes, dtype=np.int32)
+        codes: NDArray[np.integer] = self.codes
+        if getattr(codes, "dtype", None) not in COMPACT:
+            with np.errstate(invalid="ignore"):  # what the cast bends is refused below
+                codes = np.ascontiguousarray(codes, dtype=np.int32)
         weights = np.ascontiguousarray(self.weights, dtype=np.float64)
         if codes.ndim != 2 or codes.shape[1] != len(self.variables):
             raise InputError(
@@ -97,9 +100,9 @@ class EncodedData:
             raise InputError(f"weights must have shape {codes.shape[:1]}, got {weights.shape}")
         if len(codes) and not (np.isfinite(weights).all() and (weights > 0).all()):
             raise InputError("weights must be positive and finite; leave out rows of weight zero")
-        if not np.array_equal(codes, self.codes):
+        if codes is not self.codes and not np.array_equal(codes, self.codes):
             raise InputError("codes must be integers of 32 bits")
-        if len(codes) and ((codes < 0).any() or (codes >= self.arities).any()):
+        if codes.size and (codes.min() < 0 or (codes.max(axis=0) >= self.arities).any()):
             raise InputError("codes must lie between 0 and the arity of their variable minus one")
         for name, array in (("codes", codes), ("weights", weights)):
             object.__setattr__(self, name, frozen(array))
@@ -120,6 +123,8 @@ class EncodedData:
         single variables are much faster this way.
         """
         dtype = np.min_scalar_type(int(self.arities.max(initial=1)) - 1)
+        if self.codes.dtype == dtype and self.codes.T.flags.c_contiguous:
+            return frozen(self.codes.T)
         out = np.empty((self.n_variables, self.n_samples), dtype=dtype)
         for begin in range(0, self.n_samples, PIECE):
             out[:, begin : begin + PIECE] = self.codes[begin : begin + PIECE].T
@@ -165,7 +170,7 @@ class EncodedData:
 
 
 def distinct_rows(
-    codes: NDArray[np.int32], arities: NDArray[np.int64]
+    codes: NDArray[np.integer], arities: NDArray[np.int64]
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Index of the first row of each distinct kind, and the kind of every row.
 
@@ -186,6 +191,9 @@ def distinct_rows(
 
 PIECE = 65_536
 """Rows that are copied at a time."""
+
+COMPACT = (np.dtype(np.uint8), np.dtype(np.uint16))
+"""Types of codes that are kept as they are."""
 
 MANY_ROWS, WORTH_MERGING = 1_000_000, 0.9
 """In a table of so many rows, equal ones are merged if no more than this part of them differs."""
@@ -328,6 +336,22 @@ def encode_training(
     return EncodedTraining(coding, classes, EncodedData(codes, rows.weights, variables))
 
 
+def encode_alike(
+    known: EncodedTraining, rows: LabelledTable
+) -> tuple[EncodedTraining, LabelledTable]:
+    """Other rows in the states of some training rows, and those of them that have no gap there."""
+    codes = np.column_stack(
+        [
+            np.searchsorted(known.classes, rows.labels).astype(np.int32),
+            known.coding.encode(rows.features),
+        ]
+    )
+    kept = np.flatnonzero((codes >= 0).all(axis=1))
+    rows = rows.take(kept)
+    data = EncodedData(codes[kept], rows.weights, known.data.variables)
+    return EncodedTraining(known.coding, known.classes, data), rows
+
+
 MAX_JOINT_STATES = 2**31
 """A table with more cells than this is refused: it could neither be stored nor estimated."""
 
@@ -344,13 +368,15 @@ def check_joint_states(data: EncodedData, columns: Sequence[int]) -> int:
     return size
 
 
-def joint_codes(data: EncodedData, columns: Sequence[int]) -> NDArray[np.int64]:
+def joint_codes(
+    data: EncodedData, columns: Sequence[int], rows: slice = slice(None)
+) -> NDArray[np.int64]:
     """Mixed-radix code of the joint state of ``columns`` in every sample, last column fastest."""
     check_joint_states(data, columns)
-    code = np.zeros(data.n_samples, dtype=np.int64)
+    code = np.zeros(len(data.weights[rows]), dtype=np.int64)
     for column in columns:
         code *= int(data.arities[column])
-        code += data.by_column[column]
+        code += data.by_column[column, rows]
     return code
 
 

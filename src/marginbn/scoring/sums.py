@@ -60,7 +60,9 @@ class Rows:
         self.whole &= data.total_weight < 2**31
         # rows that are alike stand apart, so that no counter waits for itself
         order = np.random.default_rng(0).permutation(data.n_samples)
-        self.columns = np.ascontiguousarray(data.codes[order].T)
+        self.columns = np.empty((data.n_variables, data.n_samples), dtype=np.int32)
+        for own, codes in zip(self.columns, data.by_column, strict=True):
+            own[:] = codes[order]
         self.weights: Any = np.ascontiguousarray(data.weights[order])
         if self.whole:
             self.weights = self.weights.astype(np.int32)

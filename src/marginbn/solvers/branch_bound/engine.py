@@ -58,6 +58,9 @@ ROOT_KICK, POLISH_KICK = 4, 2
 COEFFICIENT = 1e-8
 """Seconds that a coefficient or its place in a table counts as work."""
 
+EARLY_ITERATIONS = 24
+"""Of the root, before the first local search."""
+
 NO_KICKS = 1
 """Effort that the first climb uses up."""
 
@@ -187,6 +190,8 @@ class Search(SearchTree):
         self.rows.extend(self.rows.margins(b, vertex))
         if isinstance(self.rows, GroupedRows):
             self._refine_root(self.rows)
+        else:
+            self._bound_early()
         if self.heuristics:
             self._announce_incumbent()
             if self.encoding.instance.weights.size:  # else the first vertex is the best of all
@@ -206,6 +211,18 @@ class Search(SearchTree):
             gap = self.team.bound - float(self.main.incumbent.value[0])
             if not rows.refine(self.main.work.bounding, gap):
                 return
+
+    def _bound_early(self) -> None:
+        """A first bound of the root before the local search, which may take longer than there is
+        time; the root goes on from there afterwards.
+        """
+        if self.heuristics and self.encoding.instance.weights.size and not self.earlier_nodes:
+            self._announce_incumbent()
+            self.schedule.next_stop = EARLY_ITERATIONS
+            self.advance()
+            self.main.code = tree.EXHAUSTED  # not a batch that the local search has its share of
+            self.schedule.next_stop += 1
+            self.report()
 
     def _bound_root(self) -> bool:
         """Bound the root with the present groups, and put it back instead of its parts; False if
