@@ -128,8 +128,12 @@ def test_a_sample_of_everything_has_all_coefficients() -> None:
     problem = problem_of(np.random.default_rng(2), "multiclass", 3)
     encoding = encode(problem, threads=2)
     assert encoding.coded is not None
-    inst = sampled(encoding.instance, encoding.coded, ROOM)
+    inst, rows = sampled(encoding.instance, encoding.coded, ROOM)
     assert np.array_equal(inst.columns, encode(problem).instance.columns)
+    assert rows.tolist() == list(range(problem.n_rows))
+    few, rows = sampled(encoding.instance, encoding.coded, 4)
+    assert np.array_equal(few.columns, inst.columns[:, rows])
+    assert 2 <= rows.size < problem.n_rows
 
 
 @pytest.mark.parametrize("n_jobs", [1, 2])

@@ -154,7 +154,7 @@ class Search(SearchTree):
         self.main = self.team.workers[0]
         self.root = new_box(encoding.n_features, encoding.instance.first.size)
         self.climber = new_climber(encoding.instance, run.seed)
-        self.rows = rows_of(encoding, division.rows, run.look)
+        self.rows = rows_of(encoding, division.rows, lambda: self.run.look())
         self.schedule = Schedule(self.rows)
         run.work += COEFFICIENT * encoding.candidate_of.size * encoding.instance.rows.shape[0]
         self.climbed: set[bytes] = set()  # vertices of relaxed solutions

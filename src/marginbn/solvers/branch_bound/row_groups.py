@@ -54,7 +54,15 @@ from marginbn.solvers.branch_bound.pair_tables import (
     group_rows,
     some_columns,
 )
-from marginbn.solvers.branch_bound.rows import RAREST_CHECK, WORTH, Reduction, Rows, thinned
+from marginbn.solvers.branch_bound.rows import (
+    RAREST_CHECK,
+    WIDE_BAND,
+    WORTH,
+    Reduction,
+    Rows,
+    thinned,
+    turned,
+)
 from marginbn.solvers.memory import BranchBoundShape, Division
 
 SPLIT_PART = 0.999
@@ -214,7 +222,7 @@ class Groups:
         return self.full._replace(
             error=float(2.0 * EPS * additions * self._structure),
             rows=rows,
-            columns=np.ascontiguousarray(rows.T),
+            columns=turned(rows),
             weights=self.weights,
             starts=np.arange(self.weights.size + 1, dtype=np.int64) * self._rivals,
             codes=NO_CODES,
@@ -239,31 +247,31 @@ class GroupedRows(Rows):
         self._poll = poll
         self._structure = encoding.structure_magnitude
         self.groups = Groups(encoding, coded, budget // 2 // per_row)
-        self._sample = sampled(self.full, coded, budget // 4 // (per_row // 4), poll)
-        self._bounding = Reduction(self.groups.instance, self._structure)
+        sample, self._in_sample = sampled(self.full, coded, budget // 4 // (per_row // 4), poll)
+        self._climbing = Reduction(sample, self._structure, WIDE_BAND, poll)
+        self._bounding = Reduction(self.groups.instance, self._structure, poll=poll)
         self.coarse = self.bounding
         self._next_check = 1
         self._shortest = 1 + int(PASS_TIME * self.full.rows.shape[0] * self.full.n_features / BATCH)
         self._interval = self._shortest
 
-    @property
-    def climbing(self) -> Instance:
-        """The local search climbs on the sample."""
-        return self._sample
-
     def extend(self, margins: FloatArray) -> None:
-        """Split the groups that lose at these margins, and use their terms near the smallest."""
+        """Split the groups that lose at these margins, and use their terms near the smallest; of
+        the sample, too.
+        """
+        self.extend_climbing(margins)
         losses = self.groups.losses(margins)
         if self.groups.split(losses, self._poll):
             before = self._bounding
-            self._bounding = Reduction(self.groups.instance, self._structure)
+            self._bounding = Reduction(self.groups.instance, self._structure, poll=self._poll)
             self._bounding.inherit(before, self.groups.origin)
             losses = self.groups.losses(margins)
         self._bounding.extend(losses.means)
         self.coarse = thinned(self.bounding)
 
     def extend_climbing(self, margins: FloatArray) -> None:
-        """A sample is as good at one place as at another."""
+        """Of the sample, the terms near the smallest where the local search has arrived."""
+        self._climbing.extend(margins[self._in_sample])
 
     def refine(self, b: Bounding, gap: float) -> bool:
         """Split groups if they lose too much at the newest relaxed solution; whether they did."""
@@ -301,17 +309,21 @@ def wants_groups(rows: RowsInUse, problem: StructureProblem, division: Division)
 def rows_of(encoding: Encoding, budget: int, poll: Poll) -> Rows:
     """The rows that matter, or groups where there are codes."""
     if encoding.coded is None:
-        return Rows(encoding)
+        return Rows(encoding, poll)
     return GroupedRows(encoding, encoding.coded, budget or BranchBoundShape.LARGEST_ROWS, poll)
 
 
-def sampled(full: Instance, coded: Coded, n_rows: int, poll: Poll = lambda: None) -> Instance:
-    """A sample with weights that add up to those of its class; all samples where they are few."""
+def sampled(
+    full: Instance, coded: Coded, n_rows: int, poll: Poll = lambda: None
+) -> tuple[Instance, IntArray]:
+    """A sample with weights that add up to those of its class, and its rows; all samples where they
+    are few. Its coefficients stand there by column only.
+    """
     rivals = full.rows.shape[0] // full.weights.size
     chosen, weights = even_sample(coded.codes[-1], full.weights, max(n_rows // rivals, 1))
     columns = some_columns(full, coded, chosen, poll)
-    return full._replace(
-        rows=np.ascontiguousarray(columns.T),
+    sample = full._replace(
+        rows=np.zeros((chosen.size * rivals, 0)),
         columns=columns,
         weights=weights,
         starts=np.arange(chosen.size + 1, dtype=np.int64) * rivals,
@@ -319,6 +331,7 @@ def sampled(full: Instance, coded: Coded, n_rows: int, poll: Poll = lambda: None
         tables=NO_TABLES,
         keys=NO_KEYS,
     )
+    return sample, (chosen[:, None] * rivals + np.arange(rivals)).reshape(-1)
 
 
 def even_sample(
