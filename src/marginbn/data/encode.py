@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Literal
 
@@ -85,6 +85,8 @@ class EncodedData:
     codes: NDArray[np.integer]
     weights: NDArray[np.float64]
     variables: tuple[Variable, ...]
+    _is_merged: bool = field(default=False, init=False, repr=False)
+    """Whether it is known that merging rows would spare nothing."""
 
     def __post_init__(self) -> None:
         codes: NDArray[np.integer] = self.codes
@@ -160,10 +162,11 @@ class EncodedData:
 
         A long table in which nearly all rows differ stays as it is.
         """
-        if self.n_samples == 0:
+        if self.n_samples == 0 or self._is_merged:
             return self
         first, group = distinct_rows(self.codes, self.arities)
         if self.n_samples >= MANY_ROWS and len(first) > WORTH_MERGING * self.n_samples:
+            object.__setattr__(self, "_is_merged", True)
             return self  # a second copy would spare nothing
         weights = np.bincount(group, self.weights, len(first)).astype(np.float64, copy=False)
         return EncodedData(self.codes[first], weights, self.variables)
@@ -331,9 +334,30 @@ def encode_training(
     class_codes = np.searchsorted(classes, rows.labels)
     arguments = class_codes, rows.weights, len(classes), missing
     coding = TableCoding(tuple(learn_coding(c, *arguments) for c in rows.features.columns))
-    codes = np.column_stack([class_codes.astype(np.int32), coding.encode(rows.features)])
     variables = (Variable(rows.target, tuple(str(c) for c in classes)), *coding.variables)
+    if rows.n_rows > PIECE:
+        codes = _by_column(class_codes, coding, rows.features, variables)
+    else:
+        codes = np.column_stack([class_codes.astype(np.int32), coding.encode(rows.features)])
     return EncodedTraining(coding, classes, EncodedData(codes, rows.weights, variables))
+
+
+def _by_column(
+    class_codes: NDArray[np.integer],
+    coding: TableCoding,
+    features: Table,
+    variables: tuple[Variable, ...],
+) -> NDArray[np.integer]:
+    """Codes of many rows without gaps, one column after the other in as few bytes as hold them."""
+    dtype = np.min_scalar_type(max(variable.arity for variable in variables) - 1)
+    out = np.empty((len(variables), len(class_codes)), dtype=dtype)
+    out[0] = class_codes
+    for i, (own, column) in enumerate(zip(coding.columns, features.columns, strict=True), 1):
+        codes = own.encode(column)
+        if codes.min() < 0:  # would become another state
+            raise InputError(f"column {own.name!r} has missing values; set missing='state'")
+        out[i] = codes
+    return out.T
 
 
 def encode_alike(

@@ -118,10 +118,9 @@ def spread(work: Callable[[int, int], None], count: int, threads: int, poll: Pol
 
 def code_rows(margins: MarginRows) -> CodeArray:
     """Codes by feature, the class last."""
-    codes = margins.data.codes
-    out = np.empty((codes.shape[1], codes.shape[0]), dtype=np.uint16)
-    for i in range(codes.shape[1]):
-        out[i - 1] = codes[:, i]
+    codes = margins.data.by_column
+    out = np.empty(codes.shape, dtype=np.uint16)
+    out[-1], out[:-1] = codes[0], codes[1:]
     return out
 
 

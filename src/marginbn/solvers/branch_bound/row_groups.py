@@ -31,6 +31,7 @@ scored with all rows.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Literal
 
 import numpy as np
@@ -206,14 +207,16 @@ class Groups:
         inside = np.flatnonzero(chosen[self.group_of])
         terms = self._rivals + 1
         keys = self.group_of[inside].astype(np.int64) * terms + smallest[inside]
-        parts, part_of, sizes = np.unique(keys, return_inverse=True, return_counts=True)
-        old = parts // terms
+        counts = np.bincount(keys, minlength=self.n_groups * terms)
+        parts = np.flatnonzero(counts)
+        old, sizes = parts // terms, counts[parts]
         order = np.lexsort((-sizes, old))  # by group, the largest part first
         is_largest = np.zeros(parts.size, dtype=np.bool_)
         is_largest[order[np.append(True, old[order][1:] != old[order][:-1])]] = True
         number = np.where(is_largest, old, self.n_groups - 1 + np.cumsum(~is_largest))
-        group_of = self.group_of.copy()
-        group_of[inside] = number[part_of.reshape(-1)].astype(np.int32)
+        group_of, number_of = self.group_of.copy(), np.zeros(counts.size, dtype=np.int32)
+        number_of[parts] = number
+        group_of[inside] = number_of[keys]
         return Parts(group_of, number[~is_largest], old[~is_largest])
 
     def _with(self, rows: FloatArray) -> Instance:
@@ -247,19 +250,32 @@ class GroupedRows(Rows):
         self._poll = poll
         self._structure = encoding.structure_magnitude
         self.groups = Groups(encoding, coded, budget // 2 // per_row)
-        sample, self._in_sample = sampled(self.full, coded, budget // 4 // (per_row // 4), poll)
-        self._climbing = Reduction(sample, self._structure, WIDE_BAND, poll)
+        self._coded = coded
+        most = budget // 4 // (per_row // 4)
+        self._sample = Sample.draw(self.full, coded, most)
+        self._seen = np.zeros(self._sample.rows.size)  # its margins where groups were split last
         self._bounding = Reduction(self.groups.instance, self._structure, poll=poll)
         self.coarse = self.bounding
         self._next_check = 1
         self._shortest = 1 + int(PASS_TIME * self.full.rows.shape[0] * self.full.n_features / BATCH)
         self._interval = self._shortest
 
+    @cached_property
+    def _reduced_sample(self) -> Reduction:
+        """Made when the local search begins: bounds come first."""
+        sample = self._sample.instance(self.full, self._coded, self._poll)
+        reduced = Reduction(sample, self._structure, WIDE_BAND, self._poll)
+        reduced.extend(self._seen)
+        return reduced
+
+    @property
+    def climbing(self) -> Instance:
+        """The local search climbs on the terms of the sample that matter."""
+        return self._reduced_sample.instance
+
     def extend(self, margins: FloatArray) -> None:
-        """Split the groups that lose at these margins, and use their terms near the smallest; of
-        the sample, too.
-        """
-        self.extend_climbing(margins)
+        """Split the groups that lose at these margins, and use their terms near the smallest."""
+        self._seen = margins[self._sample.rows]
         losses = self.groups.losses(margins)
         if self.groups.split(losses, self._poll):
             before = self._bounding
@@ -271,7 +287,7 @@ class GroupedRows(Rows):
 
     def extend_climbing(self, margins: FloatArray) -> None:
         """Of the sample, the terms near the smallest where the local search has arrived."""
-        self._climbing.extend(margins[self._in_sample])
+        self._reduced_sample.extend(margins[self._sample.rows])
 
     def refine(self, b: Bounding, gap: float) -> bool:
         """Split groups if they lose too much at the newest relaxed solution; whether they did."""
@@ -313,25 +329,36 @@ def rows_of(encoding: Encoding, budget: int, poll: Poll) -> Rows:
     return GroupedRows(encoding, encoding.coded, budget or BranchBoundShape.LARGEST_ROWS, poll)
 
 
-def sampled(
-    full: Instance, coded: Coded, n_rows: int, poll: Poll = lambda: None
-) -> tuple[Instance, IntArray]:
-    """A sample with weights that add up to those of its class, and its rows; all samples where they
-    are few. Its coefficients stand there by column only.
-    """
-    rivals = full.rows.shape[0] // full.weights.size
-    chosen, weights = even_sample(coded.codes[-1], full.weights, max(n_rows // rivals, 1))
-    columns = some_columns(full, coded, chosen, poll)
-    sample = full._replace(
-        rows=np.zeros((chosen.size * rivals, 0)),
-        columns=columns,
-        weights=weights,
-        starts=np.arange(chosen.size + 1, dtype=np.int64) * rivals,
-        codes=NO_CODES,
-        tables=NO_TABLES,
-        keys=NO_KEYS,
-    )
-    return sample, (chosen[:, None] * rivals + np.arange(rivals)).reshape(-1)
+@dataclass(frozen=True)
+class Sample:
+    """Some samples, with weights that add up to those of their class."""
+
+    chosen: IntArray
+    weights: FloatArray
+    rivals: int
+
+    @classmethod
+    def draw(cls, full: Instance, coded: Coded, n_rows: int) -> Sample:
+        """So many rows, or all where they are few."""
+        rivals = full.rows.shape[0] // full.weights.size
+        return cls(*even_sample(coded.codes[-1], full.weights, max(n_rows // rivals, 1)), rivals)
+
+    @property
+    def rows(self) -> IntArray:
+        """Its rows among all."""
+        return (self.chosen[:, None] * self.rivals + np.arange(self.rivals)).reshape(-1)
+
+    def instance(self, full: Instance, coded: Coded, poll: Poll = lambda: None) -> Instance:
+        """Its coefficients, by column only: they are to be reduced."""
+        return full._replace(
+            rows=np.zeros((self.chosen.size * self.rivals, 0)),
+            columns=some_columns(full, coded, self.chosen, poll),
+            weights=self.weights,
+            starts=np.arange(self.chosen.size + 1, dtype=np.int64) * self.rivals,
+            codes=NO_CODES,
+            tables=NO_TABLES,
+            keys=NO_KEYS,
+        )
 
 
 def even_sample(

@@ -185,7 +185,7 @@ class Reduction:
     def _taken(self, chosen: IntArray) -> FloatArray:
         """The columns of some rows."""
         out = np.empty((self.full.columns.shape[0], chosen.size))
-        for part in _blocks(*out.shape, self._poll):
+        for part in _blocks(out.shape[0], chosen.size, self._poll):
             np.take(self.full.columns[part], chosen, axis=1, out=out[part], mode="clip")
         return out
 
@@ -212,8 +212,9 @@ def _blocks(count: int, width: int, poll: Poll) -> Iterator[slice]:
 
 def turned(columns: FloatArray, poll: Poll = lambda: None) -> FloatArray:
     """Coefficients by row, of those by column."""
-    out = np.empty(columns.shape[::-1])
-    for part in _blocks(*out.shape, poll):
+    n_columns, n_rows = columns.shape
+    out = np.empty((n_rows, n_columns))
+    for part in _blocks(n_rows, n_columns, poll):
         out[part] = columns[:, part].T
     return out
 
