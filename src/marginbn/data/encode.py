@@ -164,12 +164,19 @@ class EncodedData:
         """
         if self.n_samples == 0 or self._is_merged:
             return self
-        first, group = distinct_rows(self.codes, self.arities)
-        if self.n_samples >= MANY_ROWS and len(first) > WORTH_MERGING * self.n_samples:
+        if self.n_samples >= MANY_ROWS and self._is_worth_nothing():
             object.__setattr__(self, "_is_merged", True)
-            return self  # a second copy would spare nothing
+            return self
+        first, group = distinct_rows(self.codes, self.arities)
         weights = np.bincount(group, self.weights, len(first)).astype(np.float64, copy=False)
         return EncodedData(self.codes[first], weights, self.variables)
+
+    def _is_worth_nothing(self) -> bool:
+        """Whether nearly all rows differ, so that a second copy would spare nothing."""
+        keys = row_keys(self.codes, self.arities)
+        keys.sort()
+        n_distinct = 1 + np.count_nonzero(keys[1:] != keys[:-1])
+        return bool(n_distinct > WORTH_MERGING * self.n_samples)
 
 
 def distinct_rows(
@@ -177,8 +184,16 @@ def distinct_rows(
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Index of the first row of each distinct kind, and the kind of every row.
 
-    Kinds are in lexicographic order. One integer per row is enough to compare; where it would
-    overflow, the kinds of the columns so far are numbered, which keeps their order.
+    Kinds are in lexicographic order.
+    """
+    keys = row_keys(codes, arities)
+    _, first, group = np.unique(keys, return_index=True, return_inverse=True)
+    return first.astype(np.int64), group.reshape(-1).astype(np.int64)
+
+
+def row_keys(codes: NDArray[np.integer], arities: NDArray[np.int64]) -> NDArray[np.int64]:
+    """An integer for every row that compares as the row does; where it would overflow, the kinds of
+    the columns so far are numbered, which keeps their order.
     """
     keys, size = np.zeros(len(codes), dtype=np.int64), 1
     for column, arity in enumerate(arities):
@@ -188,8 +203,7 @@ def distinct_rows(
         keys *= int(arity)
         keys += codes[:, column]
         size *= int(arity)
-    _, first, group = np.unique(keys, return_index=True, return_inverse=True)
-    return first.astype(np.int64), group.reshape(-1).astype(np.int64)
+    return keys
 
 
 PIECE = 65_536

@@ -26,7 +26,7 @@ both kinds give the same numbers: theta_1 and theta_2 are then the parameters of
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Literal, NamedTuple
@@ -287,15 +287,22 @@ class MarginRows:
 
     def at(self, selection: Sequence[int] | NDArray[np.int64]) -> NDArray[np.float64]:
         """Log margins of a structure against each rival (eq. 13), (n_samples, n_rivals)."""
-        total = np.zeros((self.n_samples, self.n_rivals))
+        pieces = list(self.pieces_at(selection))
+        return np.concatenate(pieces) if pieces else np.zeros((0, self.n_rivals))
+
+    def pieces_at(
+        self, selection: Sequence[int] | NDArray[np.int64]
+    ) -> Iterator[NDArray[np.float64]]:
+        """The same of some rows at a time: few enough to stay in the cache."""
         tables = [self._coefficient_table(int(k)) for k in selection]
-        for begin in range(0, self.n_samples, PIECE):  # few enough to stay in the cache
+        for begin in range(0, self.n_samples, PIECE):
             rows = slice(begin, begin + PIECE)
+            total = np.zeros((len(self.data.weights[rows]), self.n_rivals))
             for found in tables:
                 if found is not None:
                     table, place = self._look_up(found, rows)
-                    total[rows] += table.take(place, axis=0)
-        return total
+                    total += table.take(place, axis=0)
+            yield total
 
 
 class _CoefficientTable(NamedTuple):

@@ -135,8 +135,10 @@ def build_coded(
     the margins may be others than those that are counted.
     """
     families, codes = families_of(margins, candidate_of, poll), code_rows(margins)
-    counted, of_margins = np.array(margins.data.weights), np.array(weights)
+    counted, of_margins = margins.data.weights, weights
     is_same = np.array_equal(counted, of_margins)
+    of_margins = as_writeable(of_margins)
+    counted = of_margins if is_same else as_writeable(counted)
     tables = np.zeros(families.table_cells)
     keys = np.full((candidate_of.size, 5), -1, dtype=np.int64)
     magnitude, likelihood = np.zeros(candidate_of.size), np.zeros(candidate_of.size)
@@ -167,6 +169,11 @@ def build_coded(
             class_sums[:, v] = _class_sums(margins, table, by_state)
             place += cells
     return Coded(codes, tables, keys, families, magnitude, likelihood, class_sums, threads)
+
+
+def as_writeable(weights: FloatArray) -> FloatArray:
+    """The same numbers in an array that is not read-only: these are another type to numba."""
+    return weights if weights.flags.writeable else np.array(weights)
 
 
 def _blocks(families: Families) -> list[tuple[int, int]]:

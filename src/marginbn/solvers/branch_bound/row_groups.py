@@ -78,12 +78,15 @@ BATCH = 3e7
 FEW = 4
 """Roundings of a mean besides its additions."""
 
+PIECE = 1_000_000
+"""Samples that are looked at in one go."""
+
 
 @dataclass(frozen=True)
 class Losses:
     """What groups lose at some margins."""
 
-    smallest: IntArray  # (M,) number of each sample's smallest term, 0 for gamma
+    smallest: npt.NDArray[np.uint16]  # (M,) each sample's smallest term, 0 for gamma
     by_group: FloatArray  # (G,) F - f
     means: FloatArray  # (G x rivals,) margins of the groups
 
@@ -137,15 +140,19 @@ class Groups:
         """F - f of every group at the margins of all rows."""
         full, n_groups = self.full, self.n_groups
         by_sample = t[: full.rows.shape[0]].reshape(-1, self._rivals)
-        lowest = np.full(by_sample.shape[0], full.gamma)
-        smallest = np.zeros(by_sample.shape[0], dtype=np.int64)
-        means = np.empty((n_groups, self._rivals))
-        for r in range(self._rivals):
-            margin = by_sample[:, r]
-            smallest[margin < lowest] = r + 1
-            np.minimum(lowest, margin, out=lowest)
-            means[:, r] = _totals(self.group_of, full.weights * margin, n_groups) / self.weights
-        own = _totals(self.group_of, full.weights * lowest, n_groups)
+        smallest = np.zeros(by_sample.shape[0], dtype=np.uint16)
+        means, own = np.zeros((n_groups, self._rivals)), np.zeros(n_groups)
+        for begin in range(0, by_sample.shape[0], PIECE):  # a long table has no room for copies
+            part = slice(begin, begin + PIECE)
+            group_of, weights, margins = self.group_of[part], full.weights[part], by_sample[part]
+            lowest, nearest = np.full(len(weights), full.gamma), smallest[part]
+            for r in range(self._rivals):
+                margin = margins[:, r]
+                nearest[margin < lowest] = r + 1
+                np.minimum(lowest, margin, out=lowest)
+                means[:, r] += _totals(group_of, weights * margin, n_groups)
+            own += _totals(group_of, weights * lowest, n_groups)
+        means /= self.weights[:, None]
         mean = means.min(axis=1, initial=full.gamma)
         lost = np.maximum(self.weights * mean - own, 0.0)
         return Losses(smallest, lost, means.reshape(-1))
@@ -202,21 +209,24 @@ class Groups:
         chosen[order[: max(0, min(enough, room))]] = True
         return chosen & (losses.by_group > 0.0)
 
-    def _divide(self, chosen: npt.NDArray[np.bool_], smallest: IntArray) -> Parts:
+    def _divide(self, chosen: npt.NDArray[np.bool_], smallest: npt.NDArray[np.uint16]) -> Parts:
         """The largest part of a group keeps its number, the others get new ones."""
-        inside = np.flatnonzero(chosen[self.group_of])
         terms = self._rivals + 1
-        keys = self.group_of[inside].astype(np.int64) * terms + smallest[inside]
-        counts = np.bincount(keys, minlength=self.n_groups * terms)
+        keys = self.group_of * np.int32(terms)
+        keys += smallest
+        keys[~chosen[self.group_of]] = -1
+        counts = np.zeros(self.n_groups * terms, dtype=np.int64)
+        for part in np.array_split(keys, max(1, len(keys) // PIECE)):
+            counts += np.bincount(part[part >= 0], minlength=counts.size)
         parts = np.flatnonzero(counts)
         old, sizes = parts // terms, counts[parts]
         order = np.lexsort((-sizes, old))  # by group, the largest part first
         is_largest = np.zeros(parts.size, dtype=np.bool_)
         is_largest[order[np.append(True, old[order][1:] != old[order][:-1])]] = True
         number = np.where(is_largest, old, self.n_groups - 1 + np.cumsum(~is_largest))
-        group_of, number_of = self.group_of.copy(), np.zeros(counts.size, dtype=np.int32)
+        number_of = np.zeros(counts.size, dtype=np.int32)
         number_of[parts] = number
-        group_of[inside] = number_of[keys]
+        group_of = np.where(keys >= 0, number_of[keys], self.group_of)
         return Parts(group_of, number[~is_largest], old[~is_largest])
 
     def _with(self, rows: FloatArray) -> Instance:
