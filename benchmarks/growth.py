@@ -39,9 +39,14 @@ NET = 12 * 10**9
 SEARCH = 10.0
 """Time limit of searches, reading included."""
 
-ONE_THREAD = dict.fromkeys(
-    ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS"), "1"
-)
+ENVIRONMENT = {
+    "OMP_NUM_THREADS": "1",
+    "OPENBLAS_NUM_THREADS": "1",
+    "MKL_NUM_THREADS": "1",
+    "NUMBA_NUM_THREADS": "1",
+    "MARGINBN_CLOCK": "processor",
+}
+"""Of a measurement."""
 
 ROWS = (1_000, 10_000, 100_000, 1_000_000, 10_000_000)
 FEATURES = (10, 30, 100, 300, 1000)
@@ -171,21 +176,6 @@ def shapes() -> Iterator[Shape]:
             yield Shape("classes", 10_000, 20, CLASSES[place], contender)
 
 
-def count_processor_time() -> None:
-    """In place of the clocks by which limits are measured; before anything of ours is loaded. What
-    sleeps has other clocks.
-    """
-    import concurrent.futures
-    import queue
-    import threading
-
-    import numba
-    import sklearn
-
-    del concurrent, queue, threading, numba, sklearn  # they know the clocks now
-    time.perf_counter = time.monotonic = time.process_time
-
-
 class Phases:
     """Processor seconds of a fit of ours before, during and after the choice of a structure."""
 
@@ -219,7 +209,6 @@ class Phases:
 def measure_shape(shape: Shape) -> dict[str, Any]:
     """Fit and predict, in this process."""
     warnings.simplefilter("ignore")
-    count_processor_time()
     resource.setrlimit(resource.RLIMIT_AS, (NET, NET))
     X, y = random_rows(shape.rows, shape.features, shape.classes)
     classifier = CONTENDERS[shape.contender]()
@@ -290,7 +279,7 @@ def _skip(shape: Shape, done: dict[str, dict[str, Any]]) -> dict[str, Any] | Non
 
 def _in_own_process(shape: Shape) -> dict[str, Any]:
     command = [sys.executable, "-m", "benchmarks.growth", json.dumps(asdict(shape))]
-    done = subprocess.run(command, capture_output=True, text=True, env=os.environ | ONE_THREAD)
+    done = subprocess.run(command, capture_output=True, text=True, env=os.environ | ENVIRONMENT)
     if done.returncode == -signal.SIGXCPU or done.returncode == -signal.SIGKILL:
         return asdict(shape) | {"key": shape.key, "error": f"more than {PATIENCE:.0f} s"}
     if done.returncode:

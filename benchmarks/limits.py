@@ -15,7 +15,6 @@ limit ends the process and not the machine.
 
 from __future__ import annotations
 
-import os
 import re
 import resource
 import time
@@ -26,14 +25,12 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.growth import count_processor_time, random_rows
+from benchmarks import CLOCK
+from benchmarks.growth import random_rows
 
 MEMORY_LIMIT = 2 * 10**9
 NET = 8 * 10**9
 """Bytes of address space; much of it is reserved and never touched."""
-
-CLOCK = os.environ.get("MARGINBN_CLOCK", "wall")
-"""By which time limits are measured: "wall" or "processor"."""
 
 SEARCH_TIME = 10.0
 """Time limit where memory is measured."""
@@ -108,8 +105,6 @@ def memory_limits(count: int = 30) -> list[Limited]:
 def measure(key: str) -> dict[str, Any]:
     """One measurement, in this process."""
     warnings.simplefilter("ignore")
-    if CLOCK == "processor":
-        count_processor_time()
     shape = next(s for s in (*time_limits(), *memory_limits()) if s.key == key)
     from marginbn.solvers.solve import get_solver
 

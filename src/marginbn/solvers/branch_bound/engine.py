@@ -12,6 +12,7 @@ from __future__ import annotations
 import math
 from functools import partial
 from typing import TYPE_CHECKING
+from weakref import ReferenceType, ref
 
 import numpy as np
 
@@ -63,6 +64,13 @@ EARLY_ITERATIONS = 24
 
 NO_KICKS = 1
 """Effort that the first climb uses up."""
+
+
+def _look(search: ReferenceType[Search]) -> None:
+    """Look at the clock of whatever run a search is on."""
+    own = search()
+    if own is not None:
+        own.run.look()
 
 
 def warm_up(solver: BranchBoundSolver) -> None:
@@ -153,8 +161,10 @@ class Search(SearchTree):
         self.settings = settings._replace(random_splits=solver.random_splits)
         self.main = self.team.workers[0]
         self.root = new_box(encoding.n_features, encoding.instance.first.size)
-        self.climber = new_climber(encoding.instance, run.seed)
-        self.rows = rows_of(encoding, division.rows, lambda: self.run.look())
+        me = ref(self)  # a cycle would hold all memory until somebody collects it
+        self.rows = rows_of(encoding, division.rows, lambda: _look(me))
+        few = encoding.instance.weights[: self.rows.n_climbing]
+        self.climber = new_climber(encoding.instance._replace(weights=few), run.seed)
         self.schedule = Schedule(self.rows)
         run.work += COEFFICIENT * encoding.candidate_of.size * encoding.instance.rows.shape[0]
         self.climbed: set[bytes] = set()  # vertices of relaxed solutions

@@ -172,8 +172,15 @@ def build_coded(
 
 
 def as_writeable(weights: FloatArray) -> FloatArray:
-    """The same numbers in an array that is not read-only: these are another type to numba."""
-    return weights if weights.flags.writeable else np.array(weights)
+    """The same numbers in an array that is not read-only, which is another type to numba; nobody
+    writes to it. What a read-only view shows need not be copied.
+    """
+    base = weights.base
+    is_whole = isinstance(base, np.ndarray) and base.shape == weights.shape
+    for same in (weights, base if is_whole else None):
+        if isinstance(same, np.ndarray) and same.flags.writeable and same.flags.c_contiguous:
+            return np.asarray(same, dtype=np.float64)
+    return np.array(weights)
 
 
 def _blocks(families: Families) -> list[tuple[int, int]]:

@@ -119,8 +119,9 @@ class Groups:
         self._structure = encoding.structure_magnitude
         self._rivals = self.full.rows.shape[0] // self.full.weights.size
         self._most = max(most_rows // self._rivals, int(self.full.n_classes))
-        classes, group_of = np.unique(coded.codes[-1], return_inverse=True)
-        self.group_of: npt.NDArray[np.int32] = group_of.reshape(-1).astype(np.int32)
+        present = np.bincount(coded.codes[-1], minlength=int(self.full.n_classes)) > 0
+        classes, number_of = np.flatnonzero(present), np.cumsum(present) - 1
+        self.group_of: npt.NDArray[np.int32] = number_of.astype(np.int32)[coded.codes[-1]]
         self.weights = _totals(self.group_of, self.full.weights, classes.size)
         self.origin = np.arange(classes.size)  # of every group: its number before the last split
         self._depth = 0
@@ -283,6 +284,11 @@ class GroupedRows(Rows):
         """The local search climbs on the terms of the sample that matter."""
         return self._reduced_sample.instance
 
+    @property
+    def n_climbing(self) -> int:
+        """Samples that it climbs on at the most."""
+        return int(self._sample.chosen.size)
+
     def extend(self, margins: FloatArray) -> None:
         """Split the groups that lose at these margins, and use their terms near the smallest."""
         self._seen = margins[self._sample.rows]
@@ -379,14 +385,16 @@ def even_sample(
     """
     if count >= weights.size:
         return np.arange(weights.size), weights.copy()
-    shares = np.zeros(weights.size)
+    chosen, shares = [], []
     step = float(weights.sum()) / count
-    for c in np.unique(classes):
+    for c in np.flatnonzero(np.bincount(classes)):
         own = np.flatnonzero(classes == c)
         line = np.cumsum(weights[own])
         picks = max(1, round(float(line[-1]) / step))
         places = (np.arange(picks) + 0.5) * (line[-1] / picks)
         found = own[np.minimum(np.searchsorted(line, places), own.size - 1)]
-        np.add.at(shares, found, line[-1] / picks)
-    chosen = np.flatnonzero(shares)
-    return chosen, shares[chosen]
+        distinct, times = np.unique(found, return_counts=True)
+        chosen.append(distinct)
+        shares.append(times * (line[-1] / picks))
+    order = np.argsort(np.concatenate(chosen))
+    return np.concatenate(chosen)[order], np.concatenate(shares)[order]

@@ -66,6 +66,11 @@ class Rows:
         """The local search climbs on these rows."""
         return self._climbing.instance
 
+    @property
+    def n_climbing(self) -> int:
+        """Samples that it climbs on at the most."""
+        return int(self.full.weights.size)
+
     def margins(self, b: Bounding, vertex: IntArray) -> FloatArray:
         """All margins of a structure; the relaxed solution is forgotten."""
         b.vertices[0], b.share[0], b.state.n_active = vertex, 1.0, 1
