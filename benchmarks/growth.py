@@ -3,18 +3,22 @@
 python -m benchmarks run growth --records growth.jsonl
 python -m benchmarks growth growth.jsonl growth.png
 
-One process per measurement: seconds of fit, of the search inside it and of predict, processor
-seconds, and the memory that fit took on top of the table. Every shape is asked of every contender
-in the same run. Finished measurements are skipped; sizes that a contender would not finish within
+One process per measurement on one thread: processor seconds of fit, of its phases and of predict,
+and the memory that fit took on top of the table. Every shape is asked of every contender in the
+same run. Limits of searches count processor seconds too, so that nothing depends on what else the
+machine does. Finished measurements are skipped; sizes that a contender would not finish within
 :data:`PATIENCE` at the exponent seen so far are not tried.
 """
 
 from __future__ import annotations
 
 import json
+import math
+import os
 import resource
 import subprocess
 import sys
+import threading
 import time
 import warnings
 from collections.abc import Callable, Iterator
@@ -23,20 +27,37 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from experiments.origin import describe_origin
 from numpy.typing import NDArray
 
-PATIENCE = 300.0
-"""Seconds after which a measurement is ended."""
+PATIENCE = 40.0
+"""Processor seconds of a fit after which a measurement is ended."""
 
 NET = 12 * 10**9
 """Bytes of address space, so that no contender ends the machine."""
 
-SEARCH = 30.0
-"""Time limit of searches."""
+SEARCH = 10.0
+"""Time limit of searches, reading included."""
+
+ENVIRONMENT = {
+    "OMP_NUM_THREADS": "1",
+    "OPENBLAS_NUM_THREADS": "1",
+    "MKL_NUM_THREADS": "1",
+    "NUMBA_NUM_THREADS": "1",
+    "MARGINBN_CLOCK": "processor",
+}
+"""Of a measurement."""
 
 ROWS = (1_000, 10_000, 100_000, 1_000_000, 10_000_000)
 FEATURES = (10, 30, 100, 300, 1000)
 CLASSES = (2, 5, 10, 20, 50)
+
+OTHERS = {
+    "rows": "20 features, 2 classes",
+    "features": "10 000 rows, 2 classes",
+    "classes": "10 000 rows, 20 features",
+}
+"""What stays as it is along each axis."""
 
 Codes = NDArray[np.int8]
 
@@ -155,28 +176,78 @@ def shapes() -> Iterator[Shape]:
             yield Shape("classes", 10_000, 20, CLASSES[place], contender)
 
 
+class Phases:
+    """Processor seconds of a fit of ours before, during and after the choice of a structure."""
+
+    def __init__(self, classifier: Any) -> None:
+        self._marks: list[float] = []
+        self._learn = getattr(classifier, "_learn_structure", None)
+        if self._learn is not None:
+            classifier._learn_structure = self._timed
+
+    def _timed(self, data: Any) -> Any:
+        self._marks.append(time.process_time())
+        found = self._learn(data)
+        self._marks.append(time.process_time())
+        return found
+
+    def seconds(self, begin: float, end: float, search: float | None) -> dict[str, float] | None:
+        """By phase: reading and encoding, counting and scoring, search, parameters."""
+        if not self._marks:
+            return None
+        chosen, done = self._marks
+        structure = done - chosen
+        searched = min(search or 0.0, structure)
+        return {
+            "read": chosen - begin,
+            "count": structure - searched,
+            "search": searched,
+            "parameters": end - done,
+        }
+
+
+TOO_LATE = 77
+"""Exit code of a measurement that takes too long."""
+
+
+def _end_late(limit: float) -> None:
+    """End the process at this many processor seconds. (A limit of the system for them would make
+    their clock a coarse one.)
+    """
+    while time.process_time() < limit:
+        time.sleep(0.2)
+    os._exit(TOO_LATE)
+
+
 def measure_shape(shape: Shape) -> dict[str, Any]:
     """Fit and predict, in this process."""
     warnings.simplefilter("ignore")
     resource.setrlimit(resource.RLIMIT_AS, (NET, NET))
     X, y = random_rows(shape.rows, shape.features, shape.classes)
     classifier = CONTENDERS[shape.contender]()
+    if shape.contender in ("MDL", "SM", "SM1"):
+        from marginbn.solvers.solve import get_solver
+
+        get_solver("branch_bound").prepare()
     classifier.fit(X[:200], y[:200])  # imports and compilation are not what is measured
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    clock, processor = time.monotonic(), time.process_time()
-    classifier = CONTENDERS[shape.contender]().fit(X, y)
-    fit, used = time.monotonic() - clock, time.process_time() - processor
+    threading.Thread(target=_end_late, args=[time.process_time() + PATIENCE], daemon=True).start()
+    classifier = CONTENDERS[shape.contender]()
+    phases = Phases(classifier)
+    begin = time.process_time()
+    classifier.fit(X, y)
+    end = time.process_time()
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     processor = time.process_time()
     classifier.predict(X[:100_000])
     result = getattr(classifier, "result_", None)
     return asdict(shape) | {
         "key": shape.key,
-        "seconds": fit,
-        "processor": used,
+        "processor": end - begin,
+        "phases": phases.seconds(begin, end, getattr(result, "seconds", None)),
         "predict": time.process_time() - processor,
-        "search": getattr(result, "seconds", None),
         "gap": getattr(result, "gap", None),
+        "origin": describe_origin(),
         "megabytes": (peak - before) / 1000,
         "peak": peak / 1000,
     }
@@ -203,16 +274,25 @@ def _skip(shape: Shape, done: dict[str, dict[str, Any]]) -> dict[str, Any] | Non
         if (r["contender"], r["axis"]) == (shape.contender, shape.axis)
         and (r["rows"], r["features"], r["classes"]) < (shape.rows, shape.features, shape.classes)
     ]
+    why = None
     if any("error" in r for r in smaller):
-        return asdict(shape) | {"key": shape.key, "error": "a smaller one was not finished"}
-    return None
+        why = "a smaller one was not finished"
+    elif len(smaller) > 1:
+        points = sorted((float(r[shape.axis]), float(r["processor"])) for r in smaller)
+        (n, before), (m, after) = points[-2:]
+        slope = math.log(max(after, 0.01) / max(before, 0.01)) / math.log(m / n)
+        size = float(getattr(shape, shape.axis))
+        expected = after * (size / m) ** max(slope, 0.0)
+        is_limited = shape.contender in ("MDL", "SM", "SM1")
+        if expected > PATIENCE and not is_limited:
+            why = f"about {expected:.0f} s expected"
+    return None if why is None else asdict(shape) | {"key": shape.key, "error": why}
 
 
 def _in_own_process(shape: Shape) -> dict[str, Any]:
     command = [sys.executable, "-m", "benchmarks.growth", json.dumps(asdict(shape))]
-    try:
-        done = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE)
-    except subprocess.TimeoutExpired:
+    done = subprocess.run(command, capture_output=True, text=True, env=os.environ | ENVIRONMENT)
+    if done.returncode == TOO_LATE:
         return asdict(shape) | {"key": shape.key, "error": f"more than {PATIENCE:.0f} s"}
     if done.returncode:
         reason = (done.stderr.strip().splitlines() or [f"exit {done.returncode}"])[-1]
@@ -267,7 +347,7 @@ def draw(records: list[dict[str, Any]], picture: Path) -> None:
                 marker=".",
                 label=contender,
             )
-        place.set(xscale="log", yscale="log", xlabel=axis)
+        place.set(xscale="log", yscale="log", xlabel=f"{axis} ({OTHERS[axis]})")
     axes[0].set_ylabel("processor seconds of fit")
     axes[2].legend(fontsize="small")
     figure.savefig(picture)

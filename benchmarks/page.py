@@ -277,7 +277,27 @@ def growth(records: list[Record]) -> list[str]:
             rows.append([contender, *(_grown(own.get(n)) for n in sizes), number(slope)])
         lines += [f"By {axis}: processor seconds of fit (peak MB).", ""]
         lines += list_table(["", *map(str, sizes), "exponent"], rows)
-    return lines
+    return lines + _phases(records)
+
+
+def _phases(records: list[Record]) -> list[str]:
+    """Where the time of our largest fits along each axis goes."""
+    largest: dict[tuple[str, str], Record] = {}
+    for r in sorted((r for r in records if r.get("phases")), key=lambda r: r[r["axis"]]):
+        largest[r["axis"], r["contender"]] = r
+    names = ["read", "count", "search", "parameters"]
+    rows = [
+        [
+            f"{r['contender']}, {r['rows']} x {r['features']} x {r['classes']}",
+            *(number(r["phases"][name]) for name in names),
+            ABSENT if r["gap"] is None else number(100 * r["gap"], 3),
+        ]
+        for r in largest.values()
+    ]
+    if not rows:
+        return []
+    header = ["", "read and encode", "count", "search", "parameters", "gap, %"]
+    return ["Processor seconds by phase, largest sizes:", "", *list_table(header, rows)]
 
 
 def _grown(record: Record | None) -> str:
@@ -345,7 +365,11 @@ SECTIONS = [
         "Growth",
         "growth.jsonl",
         f"{RUN} growth",
-        "Seconds and peak memory by rows, features and classes.",
+        "Processor seconds (one thread) and peak memory of one fit by rows, features and classes, "
+        "beside other packages in the same run; searches (MDL, SM with two parents, SM1 with one) "
+        "end after ten seconds. A line ends where a fit would take more than forty seconds or 12 "
+        "GB.\n\n.. image:: _static/growth.svg\n"
+        "   :alt: processor seconds of fit over rows, features and classes",
         growth,
     ),
     Section(

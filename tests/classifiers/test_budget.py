@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pickle
+
 import pytest
 
 from clock import Clock
@@ -46,3 +48,17 @@ def test_a_late_start_costs_a_task_half_its_part_at_most(clock: Clock) -> None:
     assert first.share(4, 0.2) == pytest.approx(0.2)
     assert last.share(4, None) == pytest.approx(7 / 4)
     assert task_budgets(2, 4, 1, Budget(None))[0].share(4, 5.0) == 5.0
+
+
+def test_a_budget_reaches_another_machine_by_the_time_of_day(
+    clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whose clock counts from elsewhere."""
+    monkeypatch.setattr(module.time, "time", lambda: 1e9)
+    sent = pickle.dumps([Budget(clock.now + 10, 0.5), Budget(None)])
+    clock.now += 5000
+    monkeypatch.setattr(module.time, "time", lambda: 1e9 + 3)
+    ending, endless = pickle.loads(sent)
+    assert ending.left() == pytest.approx(7)
+    assert ending.least == 0.5
+    assert endless.deadline is None

@@ -15,6 +15,7 @@ from marginbn import (
     load_model,
     save_model,
 )
+from marginbn.classifiers import base, search
 
 ROWS = np.random.default_rng(3).integers(0, 2, (80, 4))
 X = pd.DataFrame(ROWS[:, :3], columns=["smoke", "bronc", "lung"]).astype(str)
@@ -79,3 +80,20 @@ def test_messages_about_arcs_of_the_residual_score_use_names():
     cycle = [("smoke", "bronc"), ("bronc", "smoke")]
     with pytest.raises(InputError, match=r"directed cycle: .*smoke"):
         GenerativeBNClassifier(score="residual", required_arcs=cycle).fit(X, Y)
+
+
+def test_the_limit_counts_from_reading_on(monkeypatch):
+    """The search gets what reading and counting leave, less what will follow, and never nothing."""
+    limits, real = [], search.solve_structure
+
+    def solve(problem, solver, *, time_limit, **others):
+        limits.append(time_limit)
+        return real(problem, solver, time_limit=None, **others)
+
+    monkeypatch.setattr(search, "solve_structure", solve)
+    for seconds in (4.0, 60.0):
+        ticks = iter([100.0, 100.0 + seconds])  # when fit is called, when the search begins
+        monkeypatch.setattr(base, "monotonic", lambda ticks=ticks: next(ticks))
+        clf = MaxMarginBNClassifier(max_parents=1, time_limit=10.0).fit(X, Y)
+    assert limits == [4.0, 0.5]
+    assert not hasattr(clf, "_began")

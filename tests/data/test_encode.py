@@ -8,8 +8,12 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 
-from marginbn.data.encode import EncodedData, Variable
+from marginbn.data import encode
+from marginbn.data.encode import EncodedData, Variable, contingency, encode_training
+from marginbn.data.labelled import LabelledTable
+from marginbn.data.table import as_table
 from marginbn.exceptions import InputError
+from marginbn.proof.definition import define_data
 from strategies import encoded_data, make_data, make_variables
 
 
@@ -129,3 +133,41 @@ def test_codes_are_stored_row_by_row() -> None:
 def test_a_variable_counts_its_states() -> None:
     """The arity is the number of state labels."""
     assert Variable("petal", ("short", "long")).arity == 2
+
+
+def test_small_codes_stay_small_and_mean_the_same() -> None:
+    """A table by columns of bytes is neither copied nor counted, merged or hashed otherwise."""
+    rng = np.random.default_rng(4)
+    codes = rng.integers(0, 3, (50, 4))
+    usual = make_data(codes.tolist(), (3, 3, 3, 3))
+    store = np.ascontiguousarray(codes.T.astype(np.uint8))
+    small = EncodedData(store.T, usual.weights, usual.variables)
+    assert np.shares_memory(small.codes, store)
+    assert np.shares_memory(small.by_column, store)
+    assert small.codes.dtype == np.uint8
+    assert np.array_equal(contingency(small, (2, 0, 3)), contingency(usual, (2, 0, 3)))
+    assert np.array_equal(small.merged().codes, usual.merged().codes)
+    assert define_data(small).fingerprint() == define_data(usual).fingerprint()
+    with pytest.raises(InputError, match="must lie between"):
+        EncodedData(store.T + np.uint8(1), usual.weights, usual.variables)
+    with pytest.raises(InputError, match="must lie between"):
+        EncodedData(codes.astype(np.int8) - np.int8(1), usual.weights, usual.variables)
+
+
+def test_many_rows_are_encoded_by_column(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The same codes as of few rows; a gap is refused, not taken for a state."""
+    rng = np.random.default_rng(5)
+    numbers = rng.normal(size=40)
+    words = rng.choice(["a", "b", "c"], 40).tolist()
+    table = as_table(list(zip(numbers.tolist(), words, strict=True)), names=["x", "y"])
+    rows = LabelledTable.of(table, (numbers > 0.2).astype(int))
+    usual = encode_training(rows, "drop")
+    monkeypatch.setattr(encode, "PIECE", 16)
+    large = encode_training(rows, "drop")
+    assert (usual.data.codes.dtype, large.data.codes.dtype) == (np.int32, np.uint8)
+    assert np.array_equal(large.data.codes, usual.data.codes)
+    assert large.coding == usual.coding
+    numbers[3] = np.nan
+    holes = as_table(numbers[:, np.newaxis], names=["x"])
+    with pytest.raises(InputError, match="'x' has missing values"):
+        encode_training(LabelledTable.of(holes, np.arange(40) % 2), "drop")

@@ -24,11 +24,11 @@ from marginbn import (
     margin_problem,
     solve_structure,
 )
-from marginbn.solvers import cluster
+from marginbn.solvers import cluster, subtree
 from marginbn.solvers.branch_bound import BranchBoundSolver
 from marginbn.solvers.branch_bound.saved_tree import OpenNodes, join
 from marginbn.solvers.result import Status
-from marginbn.solvers.run import Limits, Run
+from marginbn.solvers.run import Limits, Run, Stopped
 from marginbn.solvers.subtree import Task, solve_part
 from marginbn.solvers.tree_search import begin
 
@@ -121,6 +121,25 @@ def test_parts_by_hand_find_the_optimum(
             break
     assert problem.evaluate(best) == pytest.approx(optimum, rel=1e-6)
     assert optimum - 1e-9 <= max(waiting.bound, problem.evaluate(best))
+
+
+def test_an_engine_made_in_advance_works_for_every_part(
+    problem: StructureProblem, open_nodes: OpenNodes
+) -> None:
+    """It is the one that parts use, and what it copies looks at the clock of the present part."""
+    solver = BranchBoundSolver(rows="groups")
+    subtree.get_ready(solver, problem, None)
+    ((known, made),) = subtree._KEPT
+    assert known is problem
+    start = solve_structure(problem, node_limit=1).selection
+    answer = solve_part(solver, problem, Task(open_nodes.arrays, start, 60.0, 1e-6))
+    assert subtree._KEPT[0][1] is made
+    assert answer.nodes > 0
+    made.run = Run(problem)
+    made.rows._poll()  # type: ignore[attr-defined]
+    made.run.stop_requested = True
+    with pytest.raises(Stopped):
+        made.rows._poll()  # type: ignore[attr-defined]
 
 
 def test_too_little_time_gives_the_part_back(

@@ -158,8 +158,9 @@ def test_memory_is_divided_by_hand(monkeypatch: pytest.MonkeyPatch) -> None:
     assert shape.n_columns == 176
     assert shape.coefficients == 8 * 1000 * 176
     dense = shape.dense()
-    assert dense == 7 * shape.coefficients + 8 * 128 * 1000
-    assert shape.dense(3) - dense == 2 * 8 * 128 * 1000, "margins at vertices, of every worker"
+    assert dense == 7 * shape.coefficients + 8 * 138 * 1000
+    assert shape.dense(3) - dense == 2 * 8 * 138 * 1000, "margins at vertices, of every worker"
+    assert shape.coded(3) - shape.coded() == 2 * 2 * 8 * 1000, "of two points, of every worker"
     fixed, store = BranchBoundShape.BASE + shape.scratch, 3072 * shape.place
     needed = shape.needs()
     assert needed == Needs(fixed + store + dense, fixed + store + dense)
@@ -172,7 +173,7 @@ def test_memory_is_divided_by_hand(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(BranchBoundShape, "SMALLEST_ROWS", 0)
     monkeypatch.setattr(BranchBoundShape, "FEWEST_GROUPS", 8)
     needed = shape.needs()
-    assert needed.least == fixed + store + shape.coded + shape.least_rows < needed.full
+    assert needed.least == fixed + store + shape.coded() + shape.least_rows < needed.full
     short = shape.divide(Memory(needed.least, needed.least))
     assert short == Division(0, 0, store, shape.least_rows)
     monkeypatch.setattr(BranchBoundShape, "LARGEST_DENSE", 0)

@@ -12,10 +12,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from marginbn.data.encode import EncodedData
 from marginbn.exceptions import InputError, MissingDependencyError, SolverError
 from marginbn.problem.candidates import enumerate_candidates
 from marginbn.problem.problem import StructureProblem, margin_problem
 from marginbn.problem.structure import Structure
+from marginbn.solvers import result as result_module
 from marginbn.solvers import solve as base
 from marginbn.solvers.result import (
     PROOF_TOLERANCE,
@@ -24,6 +26,7 @@ from marginbn.solvers.result import (
     TracePoint,
     allowance,
     check_result,
+    fingerprint,
     paper_gap,
     relative_gap,
 )
@@ -357,3 +360,14 @@ def test_limits_start_and_workers_reach_the_solver(
     np.testing.assert_array_equal(liar.request.start, problem.candidates.selection(CHAIN))
     assert liar.request.seed == 3
     assert liar.request.n_jobs == 1
+
+
+def test_a_fingerprint_is_made_of_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Small codes and small pieces change nothing: it names the problem."""
+    data = random_data(6, 30, (3, 2, 3))
+    codes = np.ascontiguousarray(data.codes.T.astype(np.uint8)).T
+    small = EncodedData(codes, data.weights, data.variables)
+    candidates = enumerate_candidates(3, 2)
+    usual = fingerprint(margin_problem(data, candidates))
+    monkeypatch.setattr(result_module, "PIECE", 4)
+    assert fingerprint(margin_problem(small, candidates)) == usual

@@ -25,18 +25,18 @@ from marginbn.classifiers.committee import log_average
 from marginbn.classifiers.decisions import CostMatrix, check_cost, costs_of
 from marginbn.classifiers.smoothing import Predictor, check_smoothing, choose_smoothing
 from marginbn.data import encode
-from marginbn.data.encode import EncodedData, contingency
+from marginbn.data.encode import EncodedData, contingency, encode_alike
 from marginbn.data.frames import frame_library
 from marginbn.data.labelled import LabelledTable, validation_splits
 from marginbn.data.long_table import (
-    IN_MEMORY,
+    LongTraining,
     encode_stream,
     sampled_table,
     warn_if_approximate,
     whole_table,
 )
 from marginbn.data.missing_values import MissingPolicy
-from marginbn.data.ordinal import Bins, OrdinalData, OrdinalTraining, encode_ordinal
+from marginbn.data.ordinal import Bins, OrdinalData, OrdinalTraining, encode_ordinal, refine
 from marginbn.data.preparation import (
     MAX_STATES,
     Identifiers,
@@ -247,7 +247,7 @@ class BaseBNClassifier(ClassifierMixin, BaseEstimator):
         self
         """
         self._check_parameters()
-        self._began = monotonic()
+        self._count_from(monotonic())
         stream = as_stream(X)
         if stream is not None:
             return self._fit_stream(stream, y, sample_weight)
@@ -257,6 +257,14 @@ class BaseBNClassifier(ClassifierMixin, BaseEstimator):
         self._finish(training, self._learn_structure(training.coarse.data))
         self.network_ = self.network_.with_frames(frame_library(X))
         return self
+
+    def _count_from(self, began: float) -> None:
+        """Limits of time count from this moment of :func:`time.monotonic`."""
+        self._began = began
+
+    def _elapsed(self) -> float:
+        """Seconds that the fit has taken so far; 0 where nobody has said when it began."""
+        return monotonic() - self._began if hasattr(self, "_began") else 0.0
 
     def _fit_stream(self, stream: Stream, target: Any, sample_weight: Any) -> Self:
         """Learn from a table in pieces; a short one is read as a whole."""
@@ -269,10 +277,14 @@ class BaseBNClassifier(ClassifierMixin, BaseEstimator):
             table, labels = short
             named = LabelledTable.of(as_table(table, kinds=self.column_kinds), labels, target)
             return self._fit_table(named)
-        self._refuse_long_table()
-        self.smoothing_ = 1.0 if self.smoothing == "auto" else float(self.smoothing)
-        if self.smoothing == "auto" or self._validates:
-            self._choose_on_sample(stream, target)
+        chooses = self._chooses_smoothing or self._validates
+        drawn = None
+        if chooses or self._is_trained():
+            drawn = self._draw_rows(stream, target, chooses)
+        if not self._chooses_smoothing:
+            self.smoothing_ = float(getattr(self, "smoothing", 1.0))
+        if drawn is not None and chooses:
+            self._choose_on(drawn)
         settings = self._preparation_settings()
         made = encode_stream(stream, target, settings, self.missing, self.class_weight)
         tell(made.preparation, settings, stacklevel=4)  # the caller of fit
@@ -282,42 +294,53 @@ class BaseBNClassifier(ClassifierMixin, BaseEstimator):
         self.data_fingerprint_, self.preparation_ = made.fingerprint, made.preparation
         self.n_samples_, self.n_dropped_ = made.data.n_samples, made.n_dropped
         training = OrdinalTraining.plain(made.training)
+        if drawn is not None and self._is_trained():
+            training = self._train_on(drawn, made)
         return self._finish(training, self._learn_structure(training.coarse.data))
 
-    _NEEDS_ALL_ROWS: ClassVar = False
-    """Whether what validation finds is used further, so that it must have seen all rows."""
+    @property
+    def _chooses_smoothing(self) -> bool:
+        return bool(getattr(self, "smoothing", 1.0) == "auto")
 
     @property
     def _validates(self) -> bool:
         """Whether settings are chosen by validation."""
         return type(self)._choose_settings is not BaseBNClassifier._choose_settings
 
-    def _refuse_long_table(self) -> None:
-        """Say what needs all rows at once."""
-        if self._is_trained() or self._NEEDS_ALL_ROWS:
-            raise InputError(
-                f"a table of more than {IN_MEMORY} rows that is read in pieces needs "
-                "parameters='smoothed' and a classifier that trains nothing on all rows at once, "
-                "such as NaiveBayesClassifier, TANClassifier, GenerativeBNClassifier, "
-                "MaxMarginBNClassifier or MaxMarginBNClassifierCV"
-            )
-
-    def _choose_on_sample(self, stream: Stream, target: str) -> None:
-        """Choose smoothing and settings by validation on a random sample of the rows."""
+    def _draw_rows(self, stream: Stream, target: str, chooses: bool) -> LabelledTable:
+        """As many rows of a long table, drawn at random, as are read as a whole."""
         table, labels = sampled_table(stream, target, seed=0)
+        told = []
+        if chooses:
+            told.append(f"what is chosen by validation is chosen on {len(labels)} rows")
+        if self._is_trained():
+            told.append(f"parameters are trained on {len(labels)} rows")
         warnings.warn(
-            f"what is chosen by validation is chosen on {len(labels)} rows drawn at random; the "
-            "model is learned from all rows",
+            f"{' and '.join(told)} drawn at random; bins and counts are those of all rows",
             DataWarning,
             stacklevel=4,
         )
-        rows = LabelledTable.of(as_table(table, kinds=self.column_kinds), labels, target)
+        return LabelledTable.of(table, labels, target)
+
+    def _choose_on(self, drawn: LabelledTable) -> None:
+        """Choose smoothing and settings by validation on these rows."""
+        rows = replace(drawn, features=as_table(drawn.features, kinds=self.column_kinds))
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", DataWarning)  # all rows will say the same
             rows = self._prepare(rows).without_missing(self.missing, stacklevel=4)
         rows = rows.reweighted(self.class_weight)
         self.smoothing_ = self._choose_smoothing(rows)
         self._choose_settings(rows)
+
+    def _train_on(self, drawn: LabelledTable, made: LongTraining) -> OrdinalTraining:
+        """These rows to train on, in the bins of all rows and in finer ones; the structure is that
+        of all rows.
+        """
+        features = as_table(drawn.features, kinds=made.preparation.kinds)
+        features = made.preparation.apply_to_all(features)
+        rows = replace(drawn, features=features).reweighted(self.class_weight)
+        coarse, rows = encode_alike(made.training, rows)
+        return replace(refine(coarse, rows, self.bins), coarse=made.training)
 
     def _fit_table(self, rows: LabelledTable) -> Self:
         """Learn from rows that are read already, with parameters that are checked already."""

@@ -188,8 +188,8 @@ class BNClassifier(BaseBNClassifier):
     bins : {"mdlp", "ordinal"}, default="ordinal"
         The entropy cuts alone, or fine bins that know their order.
     time_limit : float or None, default=10.0
-        Seconds for validation and training. Naive is trained with fewer iterations if it would take
-        longer; another candidate that is not validated in time is left out; both with an
+        Seconds for the whole fit, from reading on. Naive is trained with fewer iterations if it
+        would take longer; another candidate that is not validated in time is left out; both with an
         :class:`OptimalityWarning`. None tries all, whatever it takes.
     n_jobs : int or None, default=None
         Models trained in parallel (joblib).
@@ -224,8 +224,6 @@ class BNClassifier(BaseBNClassifier):
     >>> clf.predict([[5.1, 3.5, None, 0.2]]).tolist()
     [0]
     """
-
-    _NEEDS_ALL_ROWS: ClassVar = True
 
     _CHECKS: ClassVar[dict[str, validation.Check]] = {
         **{name: BaseBNClassifier._CHECKS[name] for name in ("missing", "unseen", "bins")},
@@ -289,7 +287,7 @@ class BNClassifier(BaseBNClassifier):
 
     def _choose_settings(self, rows: LabelledTable) -> None:
         """Validate the candidates; sets chosen_ and cv_results_."""
-        begin = time.monotonic()
+        begin = time.monotonic() - self._elapsed()
         classes = np.unique(rows.labels)
         splits = self._splits(rows)
         self._candidates: dict[str, PooledModels] = {}

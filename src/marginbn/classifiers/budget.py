@@ -5,13 +5,43 @@ they find depends neither on how many jobs there are nor on how busy the machine
 the whole fit is a net behind it: it ends a solve only where the machine is more than
 :data:`RESERVE` times slower than the solver thinks. Solvers that do not count work have the clock
 alone.
+
+A limit of a whole fit counts from its beginning: :func:`time_for_search` is what is left of it when
+the search begins.
 """
 
 from __future__ import annotations
 
 import math
+import time
 from dataclasses import dataclass, replace
 from time import monotonic
+from typing import Any
+
+AFTERWARDS = 0.5
+"""Time that parameters and fingerprints take, beside that of everything before the search."""
+
+LEAST_SHARE, LEAST_SEARCH = 0.1, 0.5
+"""Of the time limit, and in seconds at the most, for the search, however long everything before it
+took.
+"""
+
+
+def time_for_search(limit: float | None, before: float) -> float | None:
+    """Seconds for the search of a fit: what reading, binning and counting have left of the limit,
+    less what counting and comparing take afterwards, which is about half of that again; and a tenth
+    of the limit in any case, but no more than half a second.
+
+    Examples
+    --------
+    >>> time_for_search(10.0, 2.0), time_for_search(10.0, 60.0), time_for_search(None, 2.0)
+    (7.0, 0.5, None)
+    """
+    if limit is None:
+        return None
+    after = AFTERWARDS * min(before, limit)
+    return max(limit - before - after, min(LEAST_SHARE * limit, LEAST_SEARCH))
+
 
 SHORTEST = 0.01
 """Seconds that a solve gets when the time is over: enough for a first structure."""
@@ -22,11 +52,16 @@ class Budget:
     """Time that several solves share: each gets an even part of what the ones before it left.
 
     ``deadline`` is a time of :func:`time.monotonic`, None if there is no end. Every solve gets
-    ``least`` seconds, however late it is.
+    ``least`` seconds, however late it is. On its way to another process, maybe on another machine,
+    whose clock began elsewhere, it is the time of day.
     """
 
     deadline: float | None
     least: float = SHORTEST
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        of_day = None if self.deadline is None else self.deadline - monotonic() + time.time()
+        return _arrived, (of_day, self.least)
 
     def left(self) -> float:
         """Seconds until the end."""
@@ -42,6 +77,11 @@ class Budget:
         if self.deadline is None:
             return self
         return replace(self, deadline=self.deadline - (1.0 - share) * max(self.left(), 0.0))
+
+
+def _arrived(of_day: float | None, least: float) -> Budget:
+    """The budget in this process."""
+    return Budget(None if of_day is None else of_day - time.time() + monotonic(), least)
 
 
 RESERVE = 2.0

@@ -65,7 +65,8 @@ class BayesianNetworkLearner(DensityMixin, BaseEstimator):
         Bins of a numeric column: equal shares of the rows, cut at quantiles.
     solver, time_limit, gap_tolerance, random_state, n_jobs, verbose, callback, memory_limit, \
 checkpoint, certificate
-        As in :class:`MaxMarginBNClassifier`; the time limit is for the search, not for the scores.
+        As in :class:`MaxMarginBNClassifier`; the time limit is for the search alone, not for
+        reading and not for the scores, which can take longer than the search.
     required_arcs, forbidden_arcs : list of (parent, child), optional
         Arcs every (no) structure must have, by name or position.
     allowed_arcs : list of (parent, child), optional

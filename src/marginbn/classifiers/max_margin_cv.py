@@ -100,8 +100,8 @@ class MaxMarginBNClassifierCV(SearchingBNClassifier):
     time_limit : float or None, default=10.0
         Seconds for the final solve.
     total_time_limit : float or None, default=60.0
-        Seconds for the whole fit, besides counting. Validation takes at most half of them, the path
-        to the final solve at most half of the rest.
+        Seconds for the whole fit, from reading on. Validation takes at most half of what reading
+        leaves, the path to the final solve at most half of the rest.
     n_jobs : int or None, default=None
         Folds and parent limits solved in parallel (joblib).
 
@@ -395,7 +395,7 @@ identifiers, max_states, min_count, class_weight, cost, callback, memory_limit, 
     def _choose_settings(self, rows: LabelledTable) -> None:
         """Set gamma_, max_parents_, best_score_ and cv_results_."""
         limit = self.total_time_limit
-        self._budget = Budget(None if limit is None else monotonic() + limit)
+        self._budget = Budget(None if limit is None else monotonic() - self._elapsed() + limit)
         paths = self._validate(rows, self._budget.part(0.5))
         gammas, parents = self._gamma_grid(), self._parent_grid()
         settings = [(k, gamma) for k in parents for gamma in gammas]

@@ -13,7 +13,6 @@ import warnings
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from time import monotonic
 from typing import Any, ClassVar, get_args
 
 import numpy as np
@@ -22,6 +21,7 @@ from sklearn.utils import check_random_state
 
 from marginbn.classifiers import validation
 from marginbn.classifiers.base import BaseBNClassifier, Evidence, fixed_structure_result
+from marginbn.classifiers.budget import time_for_search
 from marginbn.classifiers.progress import SearchProgress
 from marginbn.data.columns import as_input_errors
 from marginbn.data.encode import EncodedData
@@ -67,13 +67,6 @@ def check_solver(name: str, value: Any) -> None:
     known = ["auto", *solver_names()]
     if value not in known:
         raise InputError(f"{name} must be one of {known}, got {value!r}")
-
-
-AFTERWARDS = 0.5
-"""Time that parameters and fingerprints take, beside that of everything before the search."""
-
-LEAST_SHARE = 0.1
-"""Of the time limit, for the search, however long everything before it took."""
 
 
 class SearchingBNClassifier(BaseBNClassifier):
@@ -191,16 +184,8 @@ class SearchingBNClassifier(BaseBNClassifier):
         return result
 
     def _time_left(self) -> float | None:
-        """Seconds for the search: what reading, binning and counting have left of the limit, less
-        what counting and comparing take afterwards, which is about half of that again; and a tenth
-        of the limit in any case.
-        """
-        began, limit = self.__dict__.pop("_began", None), self.time_limit
-        if limit is None or began is None:
-            return None if limit is None else float(limit)
-        before = monotonic() - began
-        after = min(AFTERWARDS * before, AFTERWARDS * limit)
-        return float(max(limit - before - after, LEAST_SHARE * limit))
+        """Seconds for the search."""
+        return time_for_search(self.time_limit, self._elapsed())
 
     def _evidence(self, data: EncodedData) -> Evidence:
         return replace(
@@ -492,10 +477,12 @@ class MaxMarginBNClassifier(SearchingBNClassifier):
     solver : str, default="auto"
         ``"auto"`` or a name from :func:`marginbn.available_solvers`.
     time_limit : float or None, default=10.0
-        Seconds for the search: on most tables the structure hardly changes after the first ones,
-        and a proof that takes longer should be asked for. When it ends early the best structure is
-        used, ``gap_`` tells how far it can be from the optimum, and an :class:`OptimalityWarning`
-        is given.
+        Seconds for the whole fit: on most tables the structure hardly changes after the first ones,
+        and a proof that takes longer should be asked for. Reading, binning and counting are never
+        cut short; the search gets what they leave, and where they leave nothing a tenth of the
+        limit or half a second. Compiling, once per machine, does not count. When it ends early the
+        best structure is used, ``gap_`` tells how far it can be from the optimum, and an
+        :class:`OptimalityWarning` is given.
     gap_tolerance : float or None, default=None
         Relative gap at which the search stops. None stands for 1e-4: 0.01 %, as in most solvers of
         integer programs, is less than what any prediction depends on; and for 1e-6, a proof of

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from pathlib import Path
+from time import monotonic
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -96,6 +97,7 @@ def fit(
     from marginbn.cli.data import feature_kinds, load_source, long_stream
     from marginbn.report.summary import claims_optimality, describe, summarise
 
+    began = monotonic()
     check_holdout(holdout, test)
     problem = with_method(problem, search, checkpoint, certificate)
     classifier = build_classifier(problem, search)
@@ -104,6 +106,7 @@ def fit(
         if path is not None:
             set_file(classifier, name, path, str(problem.method))
     classifier.set_params(column_kinds=feature_kinds(table))
+    classifier._count_from(began)
     stream = long_stream(table.table, table.drop)
     if stream is not None:
         held_out = read_test_rows(table, test, holdout)

@@ -358,8 +358,8 @@ class SearchOptions:
         float | None,
         typer.Option(
             metavar="S",
-            help="Seconds for the search, 0 for no limit; for bn those after which no further "
-            "candidate is tried. [default: 10]",
+            help="Seconds for a fit, reading included; for learn and solve those of the search. 0 "
+            "for no limit; for bn no further candidate is tried after that. [default: 10]",
         ),
     ] = None
     total_time_limit: Annotated[

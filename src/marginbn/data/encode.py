@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Literal
 
@@ -64,6 +64,7 @@ class EncodedData:
     ----------
     codes
         int32 (n_samples, n_variables), ``0 <= codes[:, i] < arity of i``; no missing values.
+        Unsigned ones of 8 or 16 bits stay as they are: a long table takes a quarter of the room.
     weights
         float64 (n_samples,), positive.
     variables
@@ -81,13 +82,17 @@ class EncodedData:
     ([[0, 0], [1, 1]], [1.0, 2.0])
     """
 
-    codes: NDArray[np.int32]
+    codes: NDArray[np.integer]
     weights: NDArray[np.float64]
     variables: tuple[Variable, ...]
+    _is_merged: bool = field(default=False, init=False, repr=False)
+    """Whether it is known that merging rows would spare nothing."""
 
     def __post_init__(self) -> None:
-        with np.errstate(invalid="ignore"):  # what the cast bends is refused below
-            codes = np.ascontiguousarray(self.codes, dtype=np.int32)
+        codes: NDArray[np.integer] = self.codes
+        if getattr(codes, "dtype", None) not in COMPACT:
+            with np.errstate(invalid="ignore"):  # what the cast bends is refused below
+                codes = np.ascontiguousarray(codes, dtype=np.int32)
         weights = np.ascontiguousarray(self.weights, dtype=np.float64)
         if codes.ndim != 2 or codes.shape[1] != len(self.variables):
             raise InputError(
@@ -97,9 +102,9 @@ class EncodedData:
             raise InputError(f"weights must have shape {codes.shape[:1]}, got {weights.shape}")
         if len(codes) and not (np.isfinite(weights).all() and (weights > 0).all()):
             raise InputError("weights must be positive and finite; leave out rows of weight zero")
-        if not np.array_equal(codes, self.codes):
+        if codes is not self.codes and not np.array_equal(codes, self.codes):
             raise InputError("codes must be integers of 32 bits")
-        if len(codes) and ((codes < 0).any() or (codes >= self.arities).any()):
+        if codes.size and (codes.min() < 0 or (codes.max(axis=0) >= self.arities).any()):
             raise InputError("codes must lie between 0 and the arity of their variable minus one")
         for name, array in (("codes", codes), ("weights", weights)):
             object.__setattr__(self, name, frozen(array))
@@ -120,6 +125,8 @@ class EncodedData:
         single variables are much faster this way.
         """
         dtype = np.min_scalar_type(int(self.arities.max(initial=1)) - 1)
+        if self.codes.dtype == dtype and self.codes.T.flags.c_contiguous:
+            return frozen(self.codes.T)
         out = np.empty((self.n_variables, self.n_samples), dtype=dtype)
         for begin in range(0, self.n_samples, PIECE):
             out[:, begin : begin + PIECE] = self.codes[begin : begin + PIECE].T
@@ -155,22 +162,38 @@ class EncodedData:
 
         A long table in which nearly all rows differ stays as it is.
         """
-        if self.n_samples == 0:
+        if self.n_samples == 0 or self._is_merged:
+            return self
+        if self.n_samples >= MANY_ROWS and self._is_worth_nothing():
+            object.__setattr__(self, "_is_merged", True)
             return self
         first, group = distinct_rows(self.codes, self.arities)
-        if self.n_samples >= MANY_ROWS and len(first) > WORTH_MERGING * self.n_samples:
-            return self  # a second copy would spare nothing
         weights = np.bincount(group, self.weights, len(first)).astype(np.float64, copy=False)
         return EncodedData(self.codes[first], weights, self.variables)
 
+    def _is_worth_nothing(self) -> bool:
+        """Whether nearly all rows differ, so that a second copy would spare nothing."""
+        keys = row_keys(self.codes, self.arities)
+        keys.sort()
+        n_distinct = 1 + np.count_nonzero(keys[1:] != keys[:-1])
+        return bool(n_distinct > WORTH_MERGING * self.n_samples)
+
 
 def distinct_rows(
-    codes: NDArray[np.int32], arities: NDArray[np.int64]
+    codes: NDArray[np.integer], arities: NDArray[np.int64]
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Index of the first row of each distinct kind, and the kind of every row.
 
-    Kinds are in lexicographic order. One integer per row is enough to compare; where it would
-    overflow, the kinds of the columns so far are numbered, which keeps their order.
+    Kinds are in lexicographic order.
+    """
+    keys = row_keys(codes, arities)
+    _, first, group = np.unique(keys, return_index=True, return_inverse=True)
+    return first.astype(np.int64), group.reshape(-1).astype(np.int64)
+
+
+def row_keys(codes: NDArray[np.integer], arities: NDArray[np.int64]) -> NDArray[np.int64]:
+    """An integer for every row that compares as the row does; where it would overflow, the kinds of
+    the columns so far are numbered, which keeps their order.
     """
     keys, size = np.zeros(len(codes), dtype=np.int64), 1
     for column, arity in enumerate(arities):
@@ -180,12 +203,14 @@ def distinct_rows(
         keys *= int(arity)
         keys += codes[:, column]
         size *= int(arity)
-    _, first, group = np.unique(keys, return_index=True, return_inverse=True)
-    return first.astype(np.int64), group.reshape(-1).astype(np.int64)
+    return keys
 
 
 PIECE = 65_536
 """Rows that are copied at a time."""
+
+COMPACT = (np.dtype(np.uint8), np.dtype(np.uint16))
+"""Types of codes that are kept as they are."""
 
 MANY_ROWS, WORTH_MERGING = 1_000_000, 0.9
 """In a table of so many rows, equal ones are merged if no more than this part of them differs."""
@@ -323,9 +348,46 @@ def encode_training(
     class_codes = np.searchsorted(classes, rows.labels)
     arguments = class_codes, rows.weights, len(classes), missing
     coding = TableCoding(tuple(learn_coding(c, *arguments) for c in rows.features.columns))
-    codes = np.column_stack([class_codes.astype(np.int32), coding.encode(rows.features)])
     variables = (Variable(rows.target, tuple(str(c) for c in classes)), *coding.variables)
+    if rows.n_rows > PIECE:
+        codes = _by_column(class_codes, coding, rows.features, variables)
+    else:
+        codes = np.column_stack([class_codes.astype(np.int32), coding.encode(rows.features)])
     return EncodedTraining(coding, classes, EncodedData(codes, rows.weights, variables))
+
+
+def _by_column(
+    class_codes: NDArray[np.integer],
+    coding: TableCoding,
+    features: Table,
+    variables: tuple[Variable, ...],
+) -> NDArray[np.integer]:
+    """Codes of many rows without gaps, one column after the other in as few bytes as hold them."""
+    dtype = np.min_scalar_type(max(variable.arity for variable in variables) - 1)
+    out = np.empty((len(variables), len(class_codes)), dtype=dtype)
+    out[0] = class_codes
+    for i, (own, column) in enumerate(zip(coding.columns, features.columns, strict=True), 1):
+        codes = own.encode(column)
+        if codes.min() < 0:  # would become another state
+            raise InputError(f"column {own.name!r} has missing values; set missing='state'")
+        out[i] = codes
+    return out.T
+
+
+def encode_alike(
+    known: EncodedTraining, rows: LabelledTable
+) -> tuple[EncodedTraining, LabelledTable]:
+    """Other rows in the states of some training rows, and those of them that have no gap there."""
+    codes = np.column_stack(
+        [
+            np.searchsorted(known.classes, rows.labels).astype(np.int32),
+            known.coding.encode(rows.features),
+        ]
+    )
+    kept = np.flatnonzero((codes >= 0).all(axis=1))
+    rows = rows.take(kept)
+    data = EncodedData(codes[kept], rows.weights, known.data.variables)
+    return EncodedTraining(known.coding, known.classes, data), rows
 
 
 MAX_JOINT_STATES = 2**31
@@ -344,13 +406,15 @@ def check_joint_states(data: EncodedData, columns: Sequence[int]) -> int:
     return size
 
 
-def joint_codes(data: EncodedData, columns: Sequence[int]) -> NDArray[np.int64]:
+def joint_codes(
+    data: EncodedData, columns: Sequence[int], rows: slice = slice(None)
+) -> NDArray[np.int64]:
     """Mixed-radix code of the joint state of ``columns`` in every sample, last column fastest."""
     check_joint_states(data, columns)
-    code = np.zeros(data.n_samples, dtype=np.int64)
+    code = np.zeros(len(data.weights[rows]), dtype=np.int64)
     for column in columns:
         code *= int(data.arities[column])
-        code += data.by_column[column]
+        code += data.by_column[column, rows]
     return code
 
 

@@ -370,11 +370,14 @@ def _collect(
     variables: tuple[Variable, ...],
     coding: TableCoding,
 ) -> tuple[EncodedData, str]:
-    """All codes in a file that is mapped into memory, and a fingerprint of them."""
+    """All codes in a file that is mapped into memory, one column after the other in as few bytes as
+    hold them, and a fingerprint of them.
+    """
     digest = hashlib.sha256(repr((variables, coding)).encode("utf-8", errors="surrogatepass"))
-    shape = (n_rows, len(variables))
+    shape = (len(variables), n_rows)
+    dtype = np.min_scalar_type(max(variable.arity for variable in variables) - 1)
     with tempfile.TemporaryFile(prefix="marginbn-") as file:
-        codes = np.memmap(file, dtype=np.int32, mode="w+", shape=shape).view(np.ndarray)
+        codes = np.memmap(file, dtype=dtype, mode="w+", shape=shape).view(np.ndarray)
     end = 0
     for piece in pieces:
         known = (piece >= 0).all(axis=1)
@@ -384,12 +387,12 @@ def _collect(
                     "the table has missing values; set missing='drop', 'state' or 'auto'"
                 )
             piece = piece[known]
-        codes[end : end + len(piece)] = piece
+        codes[:, end : end + len(piece)] = piece.T
         digest.update(np.ascontiguousarray(piece, dtype=np.int32).tobytes())
         end += len(piece)
     if end == 0:
         raise InputError("every row has a missing value; set missing='state'")
-    return EncodedData(codes[:end], np.ones(end), variables), digest.hexdigest()
+    return EncodedData(codes[:, :end].T, np.ones(end), variables), digest.hexdigest()
 
 
 def _weighted(data: EncodedData, labels: NDArray[Any], class_weight: Any) -> EncodedData:

@@ -122,7 +122,11 @@ def encode_ordinal(
 
     ``classes`` are all that there are, sorted, if the rows may lack one.
     """
-    coarse = encode_training(rows, missing, classes)
+    return refine(encode_training(rows, missing, classes), rows, bins)
+
+
+def refine(coarse: EncodedTraining, rows: LabelledTable, bins: Bins = "ordinal") -> OrdinalTraining:
+    """Rows that are in coarse bins already, in fine ones as well."""
     if bins == "mdlp":
         return OrdinalTraining.plain(coarse)
     columns, weights = rows.features.columns, rows.weights
@@ -198,8 +202,10 @@ def _positions(coding: Coding, column: Column, weights: FloatArray) -> FloatArra
         mean = np.average(clipped, weights=weights)
         spread = np.sqrt(np.average((clipped - mean) ** 2, weights=weights)) or 1.0
         bins = np.searchsorted(np.array(coding.cuts), values, side="left")
-        total = np.bincount(bins, weights, n_bins)  # no fine bin is empty: cuts separate values
-        positions = np.bincount(bins, weights * (clipped - mean) / spread, n_bins) / total
+        total = np.bincount(bins, weights, n_bins)
+        filled = np.flatnonzero(total)  # all, unless coarse bins are those of more rows
+        sums = np.bincount(bins, weights * (clipped - mean) / spread, n_bins)
+        positions = np.interp(np.arange(n_bins), filled, sums[filled] / total[filled])
     return np.append(positions, np.nan) if coding.missing_state else positions
 
 

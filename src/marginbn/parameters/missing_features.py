@@ -288,9 +288,9 @@ def _hide_features(
     rng = np.random.default_rng(0)
     rows = rng.permutation(data.n_samples)[:_ROWS]
     rows = np.tile(rows, 2 if 2 * len(rows) <= _ROWS else 1)
-    codes = data.codes[rows].copy()
+    codes = data.codes[rows].astype(np.int32)
     share = np.resize(_HIDDEN, len(rows))[:, np.newaxis]
     hidden = rng.random((len(rows), data.n_variables - 1)) < share
     codes[:, 1:][hidden] = -1
     some = hidden.any(axis=1)
-    return codes[some], data.codes[rows[some], 0], data.weights[rows[some]]
+    return codes[some], codes[some, 0], data.weights[rows[some]]

@@ -26,15 +26,15 @@ both kinds give the same numbers: theta_1 and theta_2 are then the parameters of
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
-from marginbn.data.encode import EncodedData, contingency, joint_codes
+from marginbn.data.encode import PIECE, EncodedData, contingency, joint_codes
 from marginbn.problem.candidates import CandidateSets
 from marginbn.problem.structure import Structure
 
@@ -232,14 +232,31 @@ class MarginRows:
 
         There is one row per joint state and true class, unless the samples are fewer than that.
         """
+        return self._look_up(self._coefficient_table(k), slice(None))
+
+    def _coefficient_table(self, k: int) -> _CoefficientTable | None:
+        """What the coefficients of candidate k are looked up in; None where all are zero."""
         child, parents = self._family(k)
         if child != 0 and 0 not in parents:  # the factor does not depend on the class
-            return np.zeros((1, self.n_rivals)), np.zeros(self.n_samples, dtype=np.int64)
+            return None
         scores = self.table(k)
-        states, true = joint_codes(self.data, self.features(k)), self.data.codes[:, 0]
-        if scores.size <= self.n_samples:
-            return self._all_rows(scores), states * self.data.n_classes + true
-        return self._rows(scores[states], true), np.arange(self.n_samples)
+        by_class = scores.size <= self.n_samples
+        table = self._all_rows(scores) if by_class else scores
+        return _CoefficientTable(tuple(self.features(k)), table, by_class)
+
+    def _look_up(
+        self, found: _CoefficientTable | None, rows: slice
+    ) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
+        """Distinct coefficient rows, and the one of every sample."""
+        if found is None:
+            count = len(self.data.weights[rows])
+            return np.zeros((1, self.n_rivals)), np.zeros(count, dtype=np.int64)
+        states, true = joint_codes(self.data, found.features, rows), self.data.by_column[0, rows]
+        if found.by_class:
+            states *= self.data.n_classes
+            states += true
+            return found.table, states
+        return self._rows(found.table[states], true), np.arange(len(states))
 
     def _all_rows(self, scores: NDArray[np.float64]) -> NDArray[np.float64]:
         """Coefficients of every (state, true class), in this order."""
@@ -270,7 +287,27 @@ class MarginRows:
 
     def at(self, selection: Sequence[int] | NDArray[np.int64]) -> NDArray[np.float64]:
         """Log margins of a structure against each rival (eq. 13), (n_samples, n_rivals)."""
-        total = np.zeros((self.n_samples, self.n_rivals))
-        for k in selection:
-            total += self.column(int(k))
-        return total
+        pieces = list(self.pieces_at(selection))
+        return np.concatenate(pieces) if pieces else np.zeros((0, self.n_rivals))
+
+    def pieces_at(
+        self, selection: Sequence[int] | NDArray[np.int64]
+    ) -> Iterator[NDArray[np.float64]]:
+        """The same of some rows at a time: few enough to stay in the cache."""
+        tables = [self._coefficient_table(int(k)) for k in selection]
+        for begin in range(0, self.n_samples, PIECE):
+            rows = slice(begin, begin + PIECE)
+            total = np.zeros((len(self.data.weights[rows]), self.n_rivals))
+            for found in tables:
+                if found is not None:
+                    table, place = self._look_up(found, rows)
+                    total += table.take(place, axis=0)
+            yield total
+
+
+class _CoefficientTable(NamedTuple):
+    """Coefficients by state and class, or class scores by state where these are more than rows."""
+
+    features: tuple[int, ...]
+    table: NDArray[np.float64]
+    by_class: bool

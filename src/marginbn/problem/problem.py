@@ -18,10 +18,10 @@ zero.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from itertools import pairwise
+from itertools import chain, pairwise
 
 import numpy as np
 from numpy.typing import NDArray
@@ -187,8 +187,16 @@ class StructureProblem:
         value = math.fsum(self.linear[chosen])
         if self.margins is None:
             return value
-        smallest = self.margins.at(chosen).min(axis=1, initial=self.gamma)
-        return value + math.fsum(self.sample_weights * smallest)
+        return value + math.fsum(chain.from_iterable(self._capped(self.margins, chosen)))
+
+    def _capped(
+        self, margins: MarginRows, chosen: NDArray[np.int64]
+    ) -> Iterator[NDArray[np.float64]]:
+        """What every sample adds to the objective, some at a time."""
+        end = 0
+        for part in margins.pieces_at(chosen):
+            begin, end = end, end + len(part)
+            yield self.sample_weights[begin:end] * part.min(axis=1, initial=self.gamma)
 
     def score(self, structure: Structure) -> float:
         """Objective of a structure."""

@@ -117,7 +117,7 @@ class Data:
 
     names: tuple[str, ...]
     states: tuple[tuple[str, ...], ...]
-    codes: NDArray[np.int32]
+    codes: NDArray[np.integer]
     weights: NDArray[np.float64]
     gradients: NDArray[np.float64] | None = None
     curvatures: NDArray[np.float64] | None = None
@@ -141,14 +141,20 @@ class Data:
         order = row_order(self.codes)
         digest = hashlib.sha256()
         digest.update(json.dumps([self.names, self.states, self.codes.shape]).encode())
-        digest.update(np.ascontiguousarray(self.codes[order], dtype="<i4").tobytes())
+        for begin in range(0, len(order), PIECE):  # never a second table
+            part = self.codes[order[begin : begin + PIECE]]
+            digest.update(np.ascontiguousarray(part, dtype="<i4").tobytes())
         for column in columns:
             if column is not None:
                 digest.update(np.ascontiguousarray(column[order].T, dtype="<f8").tobytes())
         return digest.hexdigest()
 
 
-def row_order(codes: NDArray[np.int32]) -> NDArray[np.int64]:
+PIECE = 65_536
+"""Rows that are hashed at a time."""
+
+
+def row_order(codes: NDArray[np.integer]) -> NDArray[np.int64]:
     """Rows in lexicographic order, equal ones as they stand.
 
     One integer per row is compared; where it would overflow, the rows so far are numbered, which
@@ -163,7 +169,9 @@ def row_order(codes: NDArray[np.int32]) -> NDArray[np.int64]:
         if size * states >= 2**62:
             distinct, keys = np.unique(keys, return_inverse=True)
             keys, size = keys.reshape(-1).astype(np.int64), len(distinct)
-        keys = keys * states + (column.astype(np.int64) - least)
+        keys *= states
+        keys += column
+        keys -= least
         size *= states
     if (keys[1:] >= keys[:-1]).all():
         return np.arange(len(codes))

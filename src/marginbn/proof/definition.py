@@ -171,6 +171,7 @@ class Definition:
         behind = data_behind(problem)
         problem = _over_merged_rows(problem, behind)
         data = define_data(behind, score)
+        data = replace(data, codes=np.ascontiguousarray(data.codes, dtype=np.int32))
         candidates, numbers = define_candidates(problem)
         definition = cls(problem, data, define_score(problem), candidates, numbers)
         return definition if definition.is_forest else definition._without_dominated()

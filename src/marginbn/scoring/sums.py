@@ -79,7 +79,8 @@ class Rows:
         mixed = np.random.default_rng(0).permutation(data.n_samples)
         n, n_rows = data.n_variables, data.n_samples
         self.columns = np.zeros((n + 1, n_rows), dtype=np.int32)  # the last is for a child's
-        self.columns[:n] = data.codes[mixed].T[self.order]
+        for own, i in zip(self.columns, self.order, strict=False):
+            own[:] = data.by_column[i][mixed]
         self.weights: NDArray[Any] = np.ascontiguousarray(data.weights[mixed])
         if self.whole:
             self.weights = self.weights.astype(np.int32)

@@ -1,10 +1,10 @@
 """One search over many processes, on Dask: a coordinator that hands out parts of a tree.
 
-*Ramp-up.* The coordinator searches alone until there are some nodes for every worker. Then workers
-get parts, the best bounds first (``subtree.py``), for a second or some; what is left of a
-part comes back, joins what waits, and the worker gets the best again. A part is a value: nodes,
-incumbent, seconds. So a worker that is lost loses nothing but time: Dask gives its part to another,
-and should it give up, the coordinator does.
+*Ramp-up.* The coordinator searches alone until there are some nodes for every worker, which makes
+its arrays meanwhile. Then workers get parts, the best bounds first (``subtree.py``), for a second
+or some; what is left of a part comes back, joins what waits, and the worker gets the best again. A
+part is a value: nodes, incumbent, seconds. So a worker that is lost loses nothing but time: Dask
+gives its part to another, and should it give up, the coordinator does.
 
 *Bound.* The largest of all that waits, of all parts that are out *as they were given*, of all that
 was ever discarded, and of the incumbent: an upper bound at every moment.
@@ -24,6 +24,7 @@ import heapq
 import itertools
 import math
 import os
+import threading
 import time
 import uuid
 import warnings
@@ -44,7 +45,7 @@ from marginbn.solvers.branch_bound.saved_tree import OpenNodes, join
 from marginbn.solvers.checkpoint import SearchState
 from marginbn.solvers.result import SolveResult, Status
 from marginbn.solvers.run import Run, Solver, Stopped
-from marginbn.solvers.subtree import Answer, Task, solve_part
+from marginbn.solvers.subtree import Answer, Task, get_ready, solve_part
 from marginbn.solvers.tree_search import SEED_STEP, begin
 
 T = TypeVar("T")
@@ -141,7 +142,8 @@ def work_on(solver: BranchBoundSolver, problem: StructureProblem, task: Task, ne
     distributed = _distributed()
     client = distributed.get_worker()._get_client()
     board = Board(distributed.Variable(news, client=client))
-    return solve_part(solver, problem, task, board.look, board.write)
+    with board.listening():
+        return solve_part(solver, problem, task, board.look, board.write)
 
 
 class Board:
@@ -149,17 +151,32 @@ class Board:
 
     def __init__(self, variable: Any) -> None:
         self._variable = variable
-        self._next = time.monotonic() + NEWS
+        self._heard: NDArray[np.int64] | None = None
+
+    @contextmanager
+    def listening(self) -> Iterator[None]:
+        """Ask for news now and then while the block runs, in a thread of its own: nobody waits for
+        the network.
+        """
+        is_over = threading.Event()
+
+        def listen() -> None:
+            while not is_over.wait(NEWS):
+                with suppress(Exception):  # without news a search goes on
+                    written = self._variable.get(timeout=1.0)
+                    if written:
+                        self._heard = np.array(written, dtype=np.int64)
+
+        threading.Thread(target=listen, name="marginbn news", daemon=True).start()
+        try:
+            yield
+        finally:
+            is_over.set()
 
     def look(self) -> NDArray[np.int64] | None:
-        """The selection there, now and then; None if there is no news, or nobody answers."""
-        if time.monotonic() < self._next:
-            return None
-        self._next = time.monotonic() + NEWS
-        with suppress(Exception):  # without news a search goes on
-            written = self._variable.get(timeout=1.0)
-            return None if not written else np.array(written, dtype=np.int64)
-        return None
+        """The selection there; None if there is no news."""
+        heard, self._heard = self._heard, None
+        return heard
 
     def write(self, selection: NDArray[np.int64]) -> None:
         """Tell everybody."""
@@ -228,12 +245,14 @@ class Coordinator:
         self._news = f"marginbn-{uuid.uuid4().hex}"
         self._told = -math.inf
         self._problem: Any = None
+        self._readiness: list[Any] = []
         self._board: Board | None = None
 
     # ------------------------------------------------------------------ ramp-up
 
     def ramp_up(self) -> bool:
         """Search alone until there are nodes for everybody; returns whether anything is left."""
+        self._let_get_ready()
         run = self.run
         if run.saved is None or not run.saved.search.arrays:
             limits = replace(run.limits, nodes=RAMP_UP * self.n_workers, time=run.remaining())
@@ -255,6 +274,19 @@ class Coordinator:
             return not run.is_closed
         self.waiting.put(OpenNodes(**state.arrays))
         return not run.is_closed and self.waiting.count > 0
+
+    def _let_get_ready(self) -> None:
+        """Every worker makes its arrays before there is anything to search; nobody waits for it."""
+        problem = self._scattered()
+        if problem is None:
+            return
+        limit = self.run.limits.memory
+        self._readiness = [
+            self.client.submit(
+                get_ready, self.solver, problem, limit, workers=[address], pure=False
+            )
+            for address in self.client.ncores()
+        ]
 
     @property
     def n_workers(self) -> int:
@@ -404,6 +436,9 @@ class Coordinator:
 
     def _end(self) -> None:
         """Nothing of ours goes on at the workers; what is out waits again."""
+        for future in self._readiness:
+            with suppress(Exception):
+                future.cancel()
         for future, nodes in list(self.out.items()):
             with suppress(Exception):
                 future.cancel()
@@ -421,6 +456,7 @@ def solve_on_cluster(solver: Solver, run: Run, dask: Any) -> SolveResult:
     with connected(dask, run.n_jobs) as client:
         run.n_jobs = 1
         solver.prepare()
+        solver.prepare(run.problem)
         REQUESTS.raise_if_asked()
         run.start_clock()
         coordinator = Coordinator(run, solver, client)

@@ -245,8 +245,8 @@ class BranchBoundShape:
     FEWEST_GROUPS: ClassVar = 32
     """The same at the least."""
 
-    COPIES: ClassVar = 6
-    """Of the coefficients of rows that matter."""
+    COPIES, PER_ROW = 6, 10
+    """Of the coefficients of rows that matter, and numbers that a worker holds of each."""
 
     COUNTS: ClassVar = 40_000_000
     """Counts from which tables are made."""
@@ -295,16 +295,18 @@ class BranchBoundShape:
         return self.coefficients + self._copies(n_jobs)
 
     def _copies(self, n_jobs: int) -> int:
-        margins = 8 * ACTIVE_VERTICES * self.n_rows
+        margins = 8 * (ACTIVE_VERTICES + self.PER_ROW) * self.n_rows
         return self.COPIES * self.coefficients + n_jobs * margins
 
-    @property
-    def coded(self) -> int:
-        """Bytes of codes, tables, sums by class, and what looking for groups to split takes."""
+    def coded(self, n_jobs: int = 1) -> int:
+        """Bytes of codes, tables, sums by class, what looking for groups to split takes, and each
+        worker's margins.
+        """
         codes = 2 * (self.n_features + 1) * self.n_samples
         tables = 8 * self.table_cells + min(8 * self.table_cells, self.COUNTS)
         sums = 2 * 8 * self._first_groups * self.n_columns
-        return codes + tables + sums + 120 * self.n_samples + 3 * 8 * self.n_rows
+        looking = 64 * self.n_samples + (1 + 2 * n_jobs) * 8 * self.n_rows
+        return codes + tables + sums + looking
 
     @property
     def _first_groups(self) -> int:
@@ -321,11 +323,10 @@ class BranchBoundShape:
 
     @property
     def scratch(self) -> int:
-        """Bytes that each worker needs besides its store: ten numbers per row and per column, and
-        some graphs.
+        """Bytes that each worker needs besides its store and what it holds of rows: ten numbers per
+        column, and some graphs.
         """
-        graphs = 128 * self.n_features**2
-        return 10 * 8 * self.n_rows + 10 * 8 * self.n_columns + graphs
+        return 10 * 8 * self.n_columns + 128 * self.n_features**2
 
     @property
     def place(self) -> int:
@@ -365,8 +366,10 @@ class BranchBoundShape:
         fixed = self._fixed(n_jobs) + self._store(n_jobs)
         least = [self.dense_at_worst(n_jobs)] if self.is_dense else []
         if self.has_codes:
-            least.append(self.coded + self.least_rows)
-        useful = self.dense_at_worst(n_jobs) if self.is_dense else self.coded + self.LARGEST_ROWS
+            least.append(self.coded(n_jobs) + self.least_rows)
+        useful = self.coded(n_jobs) + self.LARGEST_ROWS
+        if self.is_dense:
+            useful = self.dense_at_worst(n_jobs)
         return Needs(fixed + min(least), fixed + max(useful, min(least)))
 
     def divide(self, memory: Memory, n_jobs: int = 1) -> Division:
@@ -382,7 +385,7 @@ class BranchBoundShape:
             tree = left - (needed if fits else 0)
             rows = 0
         else:
-            dense, left = 0, left - self.coded
+            dense, left = 0, left - self.coded(n_jobs)
             spare = max(0.0, left - self.least_rows - self._store(n_jobs))
             rows = int(min(self.least_rows + spare / 2, max(self.LARGEST_ROWS, self.least_rows)))
             tree = left - rows

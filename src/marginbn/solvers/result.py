@@ -38,6 +38,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from marginbn.data.encode import PIECE
 from marginbn.exceptions import InputError, SolverError
 from marginbn.problem.masks import members_of
 from marginbn.problem.problem import StructureProblem
@@ -59,8 +60,8 @@ def fingerprint(problem: StructureProblem) -> str:
     if problem.margins is not None:
         data = problem.margins.data
         digest.update(f"{problem.margins.kind}\0".encode())
-        for table in (data.arities, data.codes):
-            _add(digest, np.asarray(table, dtype="<i8"))
+        _add(digest, np.asarray(data.arities, dtype="<i8"))
+        _add_rows(digest, data.codes)
         settings = [problem.gamma, problem.margins.smoothing]
         for reals in (data.weights, problem.sample_weights, settings):
             _add(digest, np.asarray(reals, dtype="<f8"))
@@ -71,6 +72,14 @@ def _add(digest: hashlib._Hash, array: NDArray[Any]) -> None:
     """Shape first, so that no two lists of arrays look alike."""
     digest.update(f"{array.shape}\0".encode())
     digest.update(np.ascontiguousarray(array).tobytes())
+
+
+def _add_rows(digest: hashlib._Hash, codes: NDArray[np.integer]) -> None:
+    """The same of a table of whole numbers, some rows at a time: never a second table."""
+    digest.update(f"{codes.shape}\0".encode())
+    for begin in range(0, len(codes), PIECE):
+        part = np.ascontiguousarray(codes[begin : begin + PIECE], dtype="<i8")
+        digest.update(part.tobytes())
 
 
 @dataclass(frozen=True, eq=False)

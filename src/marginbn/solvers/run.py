@@ -291,6 +291,10 @@ class Run:
         """What a solver without a tree keeps for one that can use it."""
         return SearchState() if self.saved is None else self.saved.search
 
+    def forget_search(self) -> None:
+        """Let go of the tree, which takes most of the memory, as soon as the result is known."""
+        self.snapshot = self._earlier_search
+
     def save_if_due(self) -> None:
         """Write a checkpoint if it is time to."""
         if self.checkpoint is not None and self.checkpoint.is_due:

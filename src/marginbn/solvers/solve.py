@@ -299,7 +299,9 @@ def solve_with(solver: Solver, run: Run) -> SolveResult:
             with run.deadline.standing_still():
                 solver.prepare(problem, run.n_jobs)
             run.stopped = solver.run(run)
-    return run.finish(solver.name)
+    result = run.finish(solver.name)
+    run.forget_search()
+    return result
 
 
 def _finished_earlier(solver: Solver, run: Run, saved: Saved) -> SolveResult:

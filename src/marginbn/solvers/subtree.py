@@ -112,6 +112,19 @@ def _give_back(problem: StructureProblem, search: PartSearch) -> None:
         _KEPT[:] = [(problem, search)]
 
 
+def get_ready(solver: BranchBoundSolver, problem: StructureProblem, memory: int | None) -> None:
+    """Make the engine of a problem before its first part comes."""
+    _prepare(solver, problem)
+    run = Run(problem, Limits(memory=memory))
+    _give_back(problem, _borrow(problem) or PartSearch(run, solver))
+
+
+def _prepare(solver: BranchBoundSolver, problem: StructureProblem) -> None:
+    """Machine code, however small the problem is: its parts come to many processes."""
+    solver.prepare()
+    solver.prepare(problem)
+
+
 def solve_part(
     solver: BranchBoundSolver,
     problem: StructureProblem,
@@ -122,7 +135,7 @@ def solve_part(
     """Work on a part for some seconds, or until nothing of it is left; ``tell`` hears of better
     structures at once.
     """
-    solver.prepare()
+    _prepare(solver, problem)
     limits = Limits(task.seconds, None, task.gap, task.memory)
     run = Run(problem, limits, seed=task.seed, listen=listen)
     run.start_clock()

@@ -89,11 +89,15 @@ def initial_selection(problem: StructureProblem) -> NDArray[np.int64]:
     Linear problems take the best candidate inside the variables placed so far; problems with
     margins the better of the smallest parent sets and the class as the only parent.
     """
-    candidates, linear = problem.candidates, problem.linear
+    return max(_simple_selections(problem), key=problem.evaluate)
+
+
+def _simple_selections(problem: StructureProblem) -> list[NDArray[np.int64]]:
+    """The smallest parent sets, and those said above."""
+    candidates = problem.candidates
     only_class = (candidates.sizes == 1) & (candidates.masks[:, 0] == 1)
-    worth = linear if problem.is_linear else only_class.astype(np.float64)
-    starts = (feasible_selection(candidates), feasible_selection(candidates, worth))
-    return max(starts, key=problem.evaluate)
+    worth = problem.linear if problem.is_linear else only_class.astype(np.float64)
+    return [feasible_selection(candidates), feasible_selection(candidates, worth)]
 
 
 def initial_bound(problem: StructureProblem) -> float:
@@ -137,7 +141,8 @@ def begin(run: Run) -> None:
         run.offer(run.start)
     if run.saved is not None:
         run.offer(run.saved.selection)
-    run.offer(initial_selection(run.problem))
+    for selection in _simple_selections(run.problem):
+        run.offer(selection)
     run.improve_bound(initial_bound(run.problem))
     if run.saved is not None:
         run.recall_bound(run.saved.bound)

@@ -12,7 +12,7 @@ from marginbn.problem.problem import StructureProblem, margin_problem
 from marginbn.solvers.branch_bound import BranchBoundSolver
 from marginbn.solvers.branch_bound.arrays import Encoding, encode
 from marginbn.solvers.branch_bound.kernels.records import FloatArray
-from marginbn.solvers.branch_bound.row_groups import Groups, even_sample, sampled
+from marginbn.solvers.branch_bound.row_groups import Groups, Sample, even_sample
 from marginbn.solvers.result import Status
 from marginbn.solvers.run import Run
 from marginbn.solvers.solve import solve_with
@@ -128,8 +128,14 @@ def test_a_sample_of_everything_has_all_coefficients() -> None:
     problem = problem_of(np.random.default_rng(2), "multiclass", 3)
     encoding = encode(problem, threads=2)
     assert encoding.coded is not None
-    inst = sampled(encoding.instance, encoding.coded, ROOM)
+    whole = Sample.draw(encoding.instance, encoding.coded, ROOM)
+    inst = whole.instance(encoding.instance, encoding.coded)
     assert np.array_equal(inst.columns, encode(problem).instance.columns)
+    assert whole.rows.tolist() == list(range(problem.n_rows))
+    few = Sample.draw(encoding.instance, encoding.coded, 4)
+    columns = few.instance(encoding.instance, encoding.coded).columns
+    assert np.array_equal(columns, inst.columns[:, few.rows])
+    assert 2 <= few.rows.size < problem.n_rows
 
 
 @pytest.mark.parametrize("n_jobs", [1, 2])

@@ -7,6 +7,8 @@ import pytest
 from numba import njit
 
 from branch_bound_cases import best_by_enumeration, columns_of, random_problem, random_slots
+from marginbn.problem.candidates import enumerate_candidates
+from marginbn.problem.problem import margin_problem
 from marginbn.solvers.branch_bound import BranchBoundSolver, engine
 from marginbn.solvers.branch_bound import rows as reduction
 from marginbn.solvers.branch_bound.arrays import Encoding, encode
@@ -18,6 +20,8 @@ from marginbn.solvers.branch_bound.schedule import settings_for
 from marginbn.solvers.result import Status
 from marginbn.solvers.run import Limits, Run
 from marginbn.solvers.solve import solve_with
+from marginbn.solvers.tree_search import begin, initial_bound
+from strategies import make_data
 
 
 # kernels have no wrapper for Python; this one has
@@ -184,3 +188,37 @@ def test_thinning_keeps_the_total_weight(monkeypatch: pytest.MonkeyPatch) -> Non
     coarse = thinned(full)
     assert (coarse.weights.tolist(), coarse.starts.tolist()) == ([6.0], [0, 2])
     assert coarse.columns.tolist() == [[5.0, 6.0]]
+
+
+def test_copies_look_at_the_clock_and_are_exact(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Piece by piece, and ended by whoever looks."""
+    monkeypatch.setattr(reduction, "PIECE", 7)
+    looks: list[int] = []
+    full = three_samples()
+    wide = full._replace(columns=np.vstack([full.columns, 2 * full.columns]), linear=np.ones(2))
+    reduced = Reduction(wide, 30.0, 1.0, lambda: looks.append(1))
+    reduced.extend(wide.columns[0])
+    assert np.array_equal(reduced.instance.columns, wide.columns[:, [4, 5]])
+    assert np.array_equal(reduced.instance.rows, reduced.instance.columns.T)
+    assert reduced.instance.linear.tolist() == [1 - 8, 1 - 16]
+    assert len(looks) > 2
+
+    def end() -> None:
+        raise TimeoutError
+
+    with pytest.raises(TimeoutError):
+        Reduction(wide, 30.0, 1.0, end).extend(wide.columns[0])
+
+
+@pytest.mark.parametrize("rows", ["all", "groups"])
+def test_a_bound_comes_before_the_local_search(rows: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Which may take longer than there is time."""
+    noise = np.random.default_rng(3).integers(0, 2, (60, 7))
+    data = make_data(noise.tolist(), (2,) * 7)
+    problem = margin_problem(data, enumerate_candidates(7, 2), gamma=1.0)
+    run = Run(problem, Limits(nodes=40))
+    begin(run)
+    known: list[float] = []
+    monkeypatch.setattr(engine.Search, "_climb_first", lambda *_: known.append(run.bound))
+    BranchBoundSolver(rows=rows).run(run)  # type: ignore[arg-type]
+    assert known[0] < initial_bound(problem) * (1 - 1e-6)

@@ -14,7 +14,7 @@ from marginbn.problem.problem import StructureProblem
 from marginbn.solvers.branch_bound.kernels import records
 from marginbn.solvers.branch_bound.kernels.bound import structure_magnitude
 from marginbn.solvers.branch_bound.kernels.records import BoolArray, FloatArray, Instance, IntArray
-from marginbn.solvers.branch_bound.pair_tables import Coded, Poll, build_coded
+from marginbn.solvers.branch_bound.pair_tables import Coded, Poll, as_writeable, build_coded
 from marginbn.solvers.memory import BranchBoundShape
 
 
@@ -73,7 +73,7 @@ def encode(
     linear = np.zeros(candidate_of.size)
     linear[existing] = problem.linear[candidate_of[existing]]
     rivals = 1 if problem.margins is None else problem.margins.n_rivals
-    weights = problem.sample_weights if rivals else np.zeros(0)
+    weights = as_writeable(problem.sample_weights if rivals else np.zeros(0))
     constant = 0.0 if rivals else float(problem.gamma * problem.sample_weights.sum())
     allowed = BranchBoundShape.LARGEST_DENSE if dense_bytes is None else dense_bytes
     n = problem.n_variables - 1
@@ -93,7 +93,7 @@ def encode(
         columns,
         linear,
         magnitude,
-        np.array(weights, dtype=np.float64),  # read-only arrays would be another type to numba
+        weights,
         np.arange(weights.size + 1, dtype=np.int64) * max(rivals, 1),
         first,
         second,

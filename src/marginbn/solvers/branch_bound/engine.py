@@ -12,6 +12,7 @@ from __future__ import annotations
 import math
 from functools import partial
 from typing import TYPE_CHECKING
+from weakref import ReferenceType, ref
 
 import numpy as np
 
@@ -58,8 +59,18 @@ ROOT_KICK, POLISH_KICK = 4, 2
 COEFFICIENT = 1e-8
 """Seconds that a coefficient or its place in a table counts as work."""
 
+EARLY_ITERATIONS = 24
+"""Of the root, before the first local search."""
+
 NO_KICKS = 1
 """Effort that the first climb uses up."""
+
+
+def _look(search: ReferenceType[Search]) -> None:
+    """Look at the clock of whatever run a search is on."""
+    own = search()
+    if own is not None:
+        own.run.look()
 
 
 def warm_up(solver: BranchBoundSolver) -> None:
@@ -150,8 +161,10 @@ class Search(SearchTree):
         self.settings = settings._replace(random_splits=solver.random_splits)
         self.main = self.team.workers[0]
         self.root = new_box(encoding.n_features, encoding.instance.first.size)
-        self.climber = new_climber(encoding.instance, run.seed)
-        self.rows = rows_of(encoding, division.rows, run.look)
+        me = ref(self)  # a cycle would hold all memory until somebody collects it
+        self.rows = rows_of(encoding, division.rows, lambda: _look(me))
+        few = encoding.instance.weights[: self.rows.n_climbing]
+        self.climber = new_climber(encoding.instance._replace(weights=few), run.seed)
         self.schedule = Schedule(self.rows)
         run.work += COEFFICIENT * encoding.candidate_of.size * encoding.instance.rows.shape[0]
         self.climbed: set[bytes] = set()  # vertices of relaxed solutions
@@ -187,6 +200,8 @@ class Search(SearchTree):
         self.rows.extend(self.rows.margins(b, vertex))
         if isinstance(self.rows, GroupedRows):
             self._refine_root(self.rows)
+        else:
+            self._bound_early()
         if self.heuristics:
             self._announce_incumbent()
             if self.encoding.instance.weights.size:  # else the first vertex is the best of all
@@ -206,6 +221,18 @@ class Search(SearchTree):
             gap = self.team.bound - float(self.main.incumbent.value[0])
             if not rows.refine(self.main.work.bounding, gap):
                 return
+
+    def _bound_early(self) -> None:
+        """A first bound of the root before the local search, which may take longer than there is
+        time; the root goes on from there afterwards.
+        """
+        if self.heuristics and self.encoding.instance.weights.size and not self.earlier_nodes:
+            self._announce_incumbent()
+            self.schedule.next_stop = EARLY_ITERATIONS
+            self.advance()
+            self.main.code = tree.EXHAUSTED  # not a batch that the local search has its share of
+            self.schedule.next_stop += 1
+            self.report()
 
     def _bound_root(self) -> bool:
         """Bound the root with the present groups, and put it back instead of its parts; False if

@@ -118,10 +118,9 @@ def spread(work: Callable[[int, int], None], count: int, threads: int, poll: Pol
 
 def code_rows(margins: MarginRows) -> CodeArray:
     """Codes by feature, the class last."""
-    codes = margins.data.codes
-    out = np.empty((codes.shape[1], codes.shape[0]), dtype=np.uint16)
-    for i in range(codes.shape[1]):
-        out[i - 1] = codes[:, i]
+    codes = margins.data.by_column
+    out = np.empty(codes.shape, dtype=np.uint16)
+    out[-1], out[:-1] = codes[0], codes[1:]
     return out
 
 
@@ -136,8 +135,10 @@ def build_coded(
     the margins may be others than those that are counted.
     """
     families, codes = families_of(margins, candidate_of, poll), code_rows(margins)
-    counted, of_margins = np.array(margins.data.weights), np.array(weights)
+    counted, of_margins = margins.data.weights, weights
     is_same = np.array_equal(counted, of_margins)
+    of_margins = as_writeable(of_margins)
+    counted = of_margins if is_same else as_writeable(counted)
     tables = np.zeros(families.table_cells)
     keys = np.full((candidate_of.size, 5), -1, dtype=np.int64)
     magnitude, likelihood = np.zeros(candidate_of.size), np.zeros(candidate_of.size)
@@ -168,6 +169,18 @@ def build_coded(
             class_sums[:, v] = _class_sums(margins, table, by_state)
             place += cells
     return Coded(codes, tables, keys, families, magnitude, likelihood, class_sums, threads)
+
+
+def as_writeable(weights: FloatArray) -> FloatArray:
+    """The same numbers in an array that is not read-only, which is another type to numba; nobody
+    writes to it. What a read-only view shows need not be copied.
+    """
+    base = weights.base
+    is_whole = isinstance(base, np.ndarray) and base.shape == weights.shape
+    for same in (weights, base if is_whole else None):
+        if isinstance(same, np.ndarray) and same.flags.writeable and same.flags.c_contiguous:
+            return np.asarray(same, dtype=np.float64)
+    return np.array(weights)
 
 
 def _blocks(families: Families) -> list[tuple[int, int]]:

@@ -31,6 +31,7 @@ scored with all rows.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Literal
 
 import numpy as np
@@ -54,7 +55,15 @@ from marginbn.solvers.branch_bound.pair_tables import (
     group_rows,
     some_columns,
 )
-from marginbn.solvers.branch_bound.rows import RAREST_CHECK, WORTH, Reduction, Rows, thinned
+from marginbn.solvers.branch_bound.rows import (
+    RAREST_CHECK,
+    WIDE_BAND,
+    WORTH,
+    Reduction,
+    Rows,
+    thinned,
+    turned,
+)
 from marginbn.solvers.memory import BranchBoundShape, Division
 
 SPLIT_PART = 0.999
@@ -69,12 +78,15 @@ BATCH = 3e7
 FEW = 4
 """Roundings of a mean besides its additions."""
 
+PIECE = 1_000_000
+"""Samples that are looked at in one go."""
+
 
 @dataclass(frozen=True)
 class Losses:
     """What groups lose at some margins."""
 
-    smallest: IntArray  # (M,) number of each sample's smallest term, 0 for gamma
+    smallest: npt.NDArray[np.uint16]  # (M,) each sample's smallest term, 0 for gamma
     by_group: FloatArray  # (G,) F - f
     means: FloatArray  # (G x rivals,) margins of the groups
 
@@ -107,8 +119,9 @@ class Groups:
         self._structure = encoding.structure_magnitude
         self._rivals = self.full.rows.shape[0] // self.full.weights.size
         self._most = max(most_rows // self._rivals, int(self.full.n_classes))
-        classes, group_of = np.unique(coded.codes[-1], return_inverse=True)
-        self.group_of: npt.NDArray[np.int32] = group_of.reshape(-1).astype(np.int32)
+        present = np.bincount(coded.codes[-1], minlength=int(self.full.n_classes)) > 0
+        classes, number_of = np.flatnonzero(present), np.cumsum(present) - 1
+        self.group_of: npt.NDArray[np.int32] = number_of.astype(np.int32)[coded.codes[-1]]
         self.weights = _totals(self.group_of, self.full.weights, classes.size)
         self.origin = np.arange(classes.size)  # of every group: its number before the last split
         self._depth = 0
@@ -128,15 +141,19 @@ class Groups:
         """F - f of every group at the margins of all rows."""
         full, n_groups = self.full, self.n_groups
         by_sample = t[: full.rows.shape[0]].reshape(-1, self._rivals)
-        lowest = np.full(by_sample.shape[0], full.gamma)
-        smallest = np.zeros(by_sample.shape[0], dtype=np.int64)
-        means = np.empty((n_groups, self._rivals))
-        for r in range(self._rivals):
-            margin = by_sample[:, r]
-            smallest[margin < lowest] = r + 1
-            np.minimum(lowest, margin, out=lowest)
-            means[:, r] = _totals(self.group_of, full.weights * margin, n_groups) / self.weights
-        own = _totals(self.group_of, full.weights * lowest, n_groups)
+        smallest = np.zeros(by_sample.shape[0], dtype=np.uint16)
+        means, own = np.zeros((n_groups, self._rivals)), np.zeros(n_groups)
+        for begin in range(0, by_sample.shape[0], PIECE):  # a long table has no room for copies
+            part = slice(begin, begin + PIECE)
+            group_of, weights, margins = self.group_of[part], full.weights[part], by_sample[part]
+            lowest, nearest = np.full(len(weights), full.gamma), smallest[part]
+            for r in range(self._rivals):
+                margin = margins[:, r]
+                nearest[margin < lowest] = r + 1
+                np.minimum(lowest, margin, out=lowest)
+                means[:, r] += _totals(group_of, weights * margin, n_groups)
+            own += _totals(group_of, weights * lowest, n_groups)
+        means /= self.weights[:, None]
         mean = means.min(axis=1, initial=full.gamma)
         lost = np.maximum(self.weights * mean - own, 0.0)
         return Losses(smallest, lost, means.reshape(-1))
@@ -193,19 +210,24 @@ class Groups:
         chosen[order[: max(0, min(enough, room))]] = True
         return chosen & (losses.by_group > 0.0)
 
-    def _divide(self, chosen: npt.NDArray[np.bool_], smallest: IntArray) -> Parts:
+    def _divide(self, chosen: npt.NDArray[np.bool_], smallest: npt.NDArray[np.uint16]) -> Parts:
         """The largest part of a group keeps its number, the others get new ones."""
-        inside = np.flatnonzero(chosen[self.group_of])
         terms = self._rivals + 1
-        keys = self.group_of[inside].astype(np.int64) * terms + smallest[inside]
-        parts, part_of, sizes = np.unique(keys, return_inverse=True, return_counts=True)
-        old = parts // terms
+        keys = self.group_of * np.int32(terms)
+        keys += smallest
+        keys[~chosen[self.group_of]] = -1
+        counts = np.zeros(self.n_groups * terms, dtype=np.int64)
+        for part in np.array_split(keys, max(1, len(keys) // PIECE)):
+            counts += np.bincount(part[part >= 0], minlength=counts.size)
+        parts = np.flatnonzero(counts)
+        old, sizes = parts // terms, counts[parts]
         order = np.lexsort((-sizes, old))  # by group, the largest part first
         is_largest = np.zeros(parts.size, dtype=np.bool_)
         is_largest[order[np.append(True, old[order][1:] != old[order][:-1])]] = True
         number = np.where(is_largest, old, self.n_groups - 1 + np.cumsum(~is_largest))
-        group_of = self.group_of.copy()
-        group_of[inside] = number[part_of.reshape(-1)].astype(np.int32)
+        number_of = np.zeros(counts.size, dtype=np.int32)
+        number_of[parts] = number
+        group_of = np.where(keys >= 0, number_of[keys], self.group_of)
         return Parts(group_of, number[~is_largest], old[~is_largest])
 
     def _with(self, rows: FloatArray) -> Instance:
@@ -214,7 +236,7 @@ class Groups:
         return self.full._replace(
             error=float(2.0 * EPS * additions * self._structure),
             rows=rows,
-            columns=np.ascontiguousarray(rows.T),
+            columns=turned(rows),
             weights=self.weights,
             starts=np.arange(self.weights.size + 1, dtype=np.int64) * self._rivals,
             codes=NO_CODES,
@@ -239,31 +261,49 @@ class GroupedRows(Rows):
         self._poll = poll
         self._structure = encoding.structure_magnitude
         self.groups = Groups(encoding, coded, budget // 2 // per_row)
-        self._sample = sampled(self.full, coded, budget // 4 // (per_row // 4), poll)
-        self._bounding = Reduction(self.groups.instance, self._structure)
+        self._coded = coded
+        most = budget // 4 // (per_row // 4)
+        self._sample = Sample.draw(self.full, coded, most)
+        self._seen = np.zeros(self._sample.rows.size)  # its margins where groups were split last
+        self._bounding = Reduction(self.groups.instance, self._structure, poll=poll)
         self.coarse = self.bounding
         self._next_check = 1
         self._shortest = 1 + int(PASS_TIME * self.full.rows.shape[0] * self.full.n_features / BATCH)
         self._interval = self._shortest
 
+    @cached_property
+    def _reduced_sample(self) -> Reduction:
+        """Made when the local search begins: bounds come first."""
+        sample = self._sample.instance(self.full, self._coded, self._poll)
+        reduced = Reduction(sample, self._structure, WIDE_BAND, self._poll)
+        reduced.extend(self._seen)
+        return reduced
+
     @property
     def climbing(self) -> Instance:
-        """The local search climbs on the sample."""
-        return self._sample
+        """The local search climbs on the terms of the sample that matter."""
+        return self._reduced_sample.instance
+
+    @property
+    def n_climbing(self) -> int:
+        """Samples that it climbs on at the most."""
+        return int(self._sample.chosen.size)
 
     def extend(self, margins: FloatArray) -> None:
         """Split the groups that lose at these margins, and use their terms near the smallest."""
+        self._seen = margins[self._sample.rows]
         losses = self.groups.losses(margins)
         if self.groups.split(losses, self._poll):
             before = self._bounding
-            self._bounding = Reduction(self.groups.instance, self._structure)
+            self._bounding = Reduction(self.groups.instance, self._structure, poll=self._poll)
             self._bounding.inherit(before, self.groups.origin)
             losses = self.groups.losses(margins)
         self._bounding.extend(losses.means)
         self.coarse = thinned(self.bounding)
 
     def extend_climbing(self, margins: FloatArray) -> None:
-        """A sample is as good at one place as at another."""
+        """Of the sample, the terms near the smallest where the local search has arrived."""
+        self._reduced_sample.extend(margins[self._sample.rows])
 
     def refine(self, b: Bounding, gap: float) -> bool:
         """Split groups if they lose too much at the newest relaxed solution; whether they did."""
@@ -301,24 +341,40 @@ def wants_groups(rows: RowsInUse, problem: StructureProblem, division: Division)
 def rows_of(encoding: Encoding, budget: int, poll: Poll) -> Rows:
     """The rows that matter, or groups where there are codes."""
     if encoding.coded is None:
-        return Rows(encoding)
+        return Rows(encoding, poll)
     return GroupedRows(encoding, encoding.coded, budget or BranchBoundShape.LARGEST_ROWS, poll)
 
 
-def sampled(full: Instance, coded: Coded, n_rows: int, poll: Poll = lambda: None) -> Instance:
-    """A sample with weights that add up to those of its class; all samples where they are few."""
-    rivals = full.rows.shape[0] // full.weights.size
-    chosen, weights = even_sample(coded.codes[-1], full.weights, max(n_rows // rivals, 1))
-    columns = some_columns(full, coded, chosen, poll)
-    return full._replace(
-        rows=np.ascontiguousarray(columns.T),
-        columns=columns,
-        weights=weights,
-        starts=np.arange(chosen.size + 1, dtype=np.int64) * rivals,
-        codes=NO_CODES,
-        tables=NO_TABLES,
-        keys=NO_KEYS,
-    )
+@dataclass(frozen=True)
+class Sample:
+    """Some samples, with weights that add up to those of their class."""
+
+    chosen: IntArray
+    weights: FloatArray
+    rivals: int
+
+    @classmethod
+    def draw(cls, full: Instance, coded: Coded, n_rows: int) -> Sample:
+        """So many rows, or all where they are few."""
+        rivals = full.rows.shape[0] // full.weights.size
+        return cls(*even_sample(coded.codes[-1], full.weights, max(n_rows // rivals, 1)), rivals)
+
+    @property
+    def rows(self) -> IntArray:
+        """Its rows among all."""
+        return (self.chosen[:, None] * self.rivals + np.arange(self.rivals)).reshape(-1)
+
+    def instance(self, full: Instance, coded: Coded, poll: Poll = lambda: None) -> Instance:
+        """Its coefficients, by column only: they are to be reduced."""
+        return full._replace(
+            rows=np.zeros((self.chosen.size * self.rivals, 0)),
+            columns=some_columns(full, coded, self.chosen, poll),
+            weights=self.weights,
+            starts=np.arange(self.chosen.size + 1, dtype=np.int64) * self.rivals,
+            codes=NO_CODES,
+            tables=NO_TABLES,
+            keys=NO_KEYS,
+        )
 
 
 def even_sample(
@@ -329,14 +385,16 @@ def even_sample(
     """
     if count >= weights.size:
         return np.arange(weights.size), weights.copy()
-    shares = np.zeros(weights.size)
+    chosen, shares = [], []
     step = float(weights.sum()) / count
-    for c in np.unique(classes):
+    for c in np.flatnonzero(np.bincount(classes)):
         own = np.flatnonzero(classes == c)
         line = np.cumsum(weights[own])
         picks = max(1, round(float(line[-1]) / step))
         places = (np.arange(picks) + 0.5) * (line[-1] / picks)
         found = own[np.minimum(np.searchsorted(line, places), own.size - 1)]
-        np.add.at(shares, found, line[-1] / picks)
-    chosen = np.flatnonzero(shares)
-    return chosen, shares[chosen]
+        distinct, times = np.unique(found, return_counts=True)
+        chosen.append(distinct)
+        shares.append(times * (line[-1] / picks))
+    order = np.argsort(np.concatenate(chosen))
+    return np.concatenate(chosen)[order], np.concatenate(shares)[order]

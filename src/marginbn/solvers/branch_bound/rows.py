@@ -19,12 +19,15 @@ the open gap, its terms join. Structures are always scored with all rows.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import numpy as np
 
 from marginbn.solvers.branch_bound.arrays import Encoding
 from marginbn.solvers.branch_bound.kernels.combination import Bounding, load_margins
 from marginbn.solvers.branch_bound.kernels.duals import EPS
 from marginbn.solvers.branch_bound.kernels.records import BoolArray, FloatArray, Instance, IntArray
+from marginbn.solvers.branch_bound.pair_tables import Poll
 
 BAND = 1.0
 """Terms this much above the smallest of their sample stay (nats)."""
@@ -45,10 +48,11 @@ RAREST_CHECK = 64
 class Rows:
     """The rows in use: to bound boxes, to choose splits and to climb."""
 
-    def __init__(self, encoding: Encoding) -> None:
+    def __init__(self, encoding: Encoding, poll: Poll = lambda: None) -> None:
         self.full = encoding.instance
-        self._bounding = Reduction(self.full, encoding.structure_magnitude)
-        self._climbing = Reduction(self.full, encoding.structure_magnitude, WIDE_BAND)
+        magnitude = encoding.structure_magnitude
+        self._bounding = Reduction(self.full, magnitude, poll=poll)
+        self._climbing = Reduction(self.full, magnitude, WIDE_BAND, poll)
         self.coarse = self.full
         self._next_check = 1
 
@@ -61,6 +65,11 @@ class Rows:
     def climbing(self) -> Instance:
         """The local search climbs on these rows."""
         return self._climbing.instance
+
+    @property
+    def n_climbing(self) -> int:
+        """Samples that it climbs on at the most."""
+        return int(self.full.weights.size)
 
     def margins(self, b: Bounding, vertex: IntArray) -> FloatArray:
         """All margins of a structure; the relaxed solution is forgotten."""
@@ -91,13 +100,20 @@ class Rows:
 
 
 class Reduction:
-    """Which terms of each sample are kept, and the instance made of them."""
+    """Which terms of each sample are kept, and the instance made of them; ``poll`` is called
+    between pieces of the copies and may raise.
+    """
 
     def __init__(
-        self, full: Instance, structure_magnitude: float, band: float | None = None
+        self,
+        full: Instance,
+        structure_magnitude: float,
+        band: float | None = None,
+        poll: Poll = lambda: None,
     ) -> None:
         self.full = full
         self.structure_magnitude = structure_magnitude
+        self._poll = poll
         n_rows = full.rows.shape[0]
         self._rows: BoolArray = np.zeros(n_rows, dtype=np.bool_)
         self._caps: BoolArray = np.zeros(full.weights.size, dtype=np.bool_)
@@ -157,19 +173,55 @@ class Reduction:
         chosen = np.flatnonzero(self._rows & explicit[sample_of])
         single = np.flatnonzero(self._rows & self._linear()[sample_of])
         saturated = full.weights[self._saturated()]
-        columns = np.ascontiguousarray(full.columns[:, chosen])
+        columns = self._taken(chosen)
         counts = self._counts()[explicit].astype(np.int64)
         terms = 2.0 * (single.size + 4) * self.structure_magnitude
         terms += 2.0 * (saturated.size + 4) * full.gamma * float(full.weights.sum())
         return full._replace(
             offset=float(full.gamma * saturated.sum()),
             error=full.error + float(2.0 * EPS * terms),
-            rows=np.ascontiguousarray(columns.T),
+            rows=turned(columns, self._poll),
             columns=columns,
-            linear=full.linear + full.columns[:, single] @ full.weights[sample_of[single]],
+            linear=full.linear + self._sums(single, full.weights[sample_of[single]]),
             weights=full.weights[explicit],
             starts=np.append(0, np.cumsum(counts)).astype(np.int64),
         )
+
+    def _taken(self, chosen: IntArray) -> FloatArray:
+        """The columns of some rows."""
+        out = np.empty((self.full.columns.shape[0], chosen.size))
+        for part in _blocks(out.shape[0], chosen.size, self._poll):
+            np.take(self.full.columns[part], chosen, axis=1, out=out[part], mode="clip")
+        return out
+
+    def _sums(self, chosen: IntArray, weights: FloatArray) -> FloatArray:
+        """Weighted sums of some rows."""
+        out = np.zeros(self.full.columns.shape[0])
+        if chosen.size:
+            for part in _blocks(out.size, chosen.size, self._poll):
+                out[part] = self.full.columns[part][:, chosen] @ weights
+        return out
+
+
+PIECE = 2_000_000
+"""Coefficients that are copied between two looks at the clock."""
+
+
+def _blocks(count: int, width: int, poll: Poll) -> Iterator[slice]:
+    """Parts of ``range(count)``, each of some million coefficients."""
+    step = max(1, PIECE // max(width, 1))
+    for begin in range(0, count, step):
+        poll()
+        yield slice(begin, begin + step)
+
+
+def turned(columns: FloatArray, poll: Poll = lambda: None) -> FloatArray:
+    """Coefficients by row, of those by column."""
+    n_columns, n_rows = columns.shape
+    out = np.empty((n_rows, n_columns))
+    for part in _blocks(n_rows, n_columns, poll):
+        out[part] = columns[:, part].T
+    return out
 
 
 def with_all_rows(full: Instance) -> Instance:
