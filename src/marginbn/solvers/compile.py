@@ -125,11 +125,14 @@ def shared(function: F) -> F:
 
 
 def reordered(function: F) -> F:
-    """Compile a kernel whose sums may be added in any order, and multiplied and added at once.
+    """Compile a kernel whose sums may be added in any order, and multiplied and added at once, and
+    which never sees a NaN.
 
     Only for numbers that no bound depends on: which weights come next, never what they prove.
     """
-    return _draft(function, lambda: entry(function), fastmath={"reassoc", "contract", "nsz"})
+    return _draft(
+        function, lambda: entry(function), fastmath={"reassoc", "contract", "nsz", "nnan"}
+    )
 
 
 def _draft(function: F, for_python: Callable[[], F], **more: Any) -> F:

@@ -26,9 +26,9 @@ from strategies import make_data
 
 # kernels have no wrapper for Python; this one has
 @njit
-def near_instance(inst, t, band, rows, caps, structure):  # type: ignore[no-untyped-def]
+def near_instance(inst, t, band, rows, caps, structure, room):  # type: ignore[no-untyped-def]
     nearby._choose_terms(inst, t, band, rows, caps)
-    return nearby.build(inst, rows, caps, structure)
+    return nearby.build(inst, rows, caps, structure, room)
 
 
 def three_samples() -> Instance:
@@ -169,7 +169,8 @@ def test_rows_of_a_box_are_those_of_the_reduction(seed: int) -> None:
     for _ in range(2):
         t = random_eta(rng, encoding) @ full.columns
         reduced.extend(t)
-        near = near_instance(full, t, band, rows, caps, magnitude)
+        room = np.empty(rng.integers(2) * 2 * full.rows.size)  # there is room, or none
+        near = near_instance(full, t, band, rows, caps, magnitude, room)
         expected = reduced.instance
         assert np.array_equal(near.starts, expected.starts)
         assert np.array_equal(near.weights, expected.weights)

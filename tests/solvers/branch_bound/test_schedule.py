@@ -46,3 +46,22 @@ def test_success_keeps_the_share() -> None:
     schedule.success = 100
     assert set(efforts(schedule, 0.1, 300)) == {schedule.share}
     assert set(efforts(schedule, 0.1, 100)) == {schedule.share // 4}
+
+
+def test_a_long_climb_is_paid_back() -> None:
+    """Climbs from vertices that took five times what a batch allows wait until that is saved; what
+    was not used is not saved.
+    """
+    schedule = new_schedule()
+    schedule.allow_vertices(1.0)
+    schedule.allow_vertices(1.0)
+    once = schedule.vertex_effort
+    assert once > 0
+    schedule.vertex_effort -= 5 * once
+    waited = 0
+    while schedule.vertex_effort <= 0:
+        schedule.allow_vertices(1.0)
+        waited += 1
+    assert waited == 5
+    schedule.allow_vertices(0.1)
+    assert schedule.vertex_effort == 0

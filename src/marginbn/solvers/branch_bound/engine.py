@@ -472,15 +472,15 @@ class Search(SearchTree):
         """
         b = self.main.work.bounding
         heaviest = np.argsort(-b.share[: b.state.n_active], kind="stable")
-        effort = self.schedule.vertex_effort(self._open_gap())
+        self.schedule.allow_vertices(self._open_gap())
         for vertex in b.vertices[heaviest].copy():
-            if effort <= 0:
+            if self.schedule.vertex_effort <= 0:
                 break
             name = vertex.tobytes()
             if name not in self.climbed:
                 self.climbed.add(name)
                 self._climb(vertex, effort=NO_KICKS, kick=POLISH_KICK)
-                effort -= int(self.climber.state.effort)
+                self.schedule.vertex_effort -= int(self.climber.state.effort)
 
     def _open_gap(self) -> float:
         """The part of the root's gap that is left; 0 for the tree of an earlier call."""

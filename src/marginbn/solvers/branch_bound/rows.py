@@ -35,6 +35,9 @@ BAND = 1.0
 WIDE_BAND = 3.0
 """The same for the local search, which moves further."""
 
+UNSEEN = 5e-4
+"""Part of the largest objective that the local search may believe a structure better than it is."""
+
 WORTH = 0.02
 """The choice is extended when it costs more than this part of the open gap."""
 
@@ -80,14 +83,16 @@ class Rows:
     def extend(self, margins: FloatArray) -> None:
         """Use the rows that matter at these margins too from now on."""
         self._bounding.extend(margins)
-        self._climbing.extend(margins)
+        self.extend_climbing(margins)
         self.coarse = thinned(self.bounding)
 
     def extend_climbing(self, margins: FloatArray) -> None:
         """The same for the local search alone: what it climbs on the rows of another place is worth
-        little.
+        little. Making them anew takes a while, so not for the last few.
         """
-        self._climbing.extend(margins)
+        scale = self.full.gamma * float(self.full.weights.sum())
+        if self.climbing is self.full or self._climbing.cost(margins) > UNSEEN * scale:
+            self._climbing.extend(margins)
 
     def check(self, b: Bounding, turn: int, gap: float) -> None:
         """Use more rows if the newest relaxed solution needs them; less and less often."""

@@ -84,6 +84,7 @@ class Schedule:
         self.next_stop = 1
         self.round = 0
         self.success = 0  # round of the newest incumbent
+        self.vertex_effort = 0  # columns that climbs from vertices may try; negative: overdrawn
 
     @property
     def batch(self) -> int:
@@ -124,11 +125,13 @@ class Schedule:
         """Columns that it tries around a new incumbent."""
         return min(SWEEPS_TO_POLISH * self._sweep, self.root_effort)
 
-    def vertex_effort(self, open_gap: float) -> int:
-        """Columns tried after every batch in climbs from vertices of the relaxed solution: at the
-        top of the tree, where vertices are new.
+    def allow_vertices(self, open_gap: float) -> None:
+        """Columns for climbs from vertices of the relaxed solution, after every batch at the top of
+        the tree, where vertices are new. One climb may take longer than a batch of the tree: what
+        is overdrawn is saved before the next one.
         """
-        return int(self.VERTEX_SHARE * BATCH / self.evaluation) if open_gap > self.MOST else 0
+        more = int(self.VERTEX_SHARE * BATCH / self.evaluation) if open_gap > self.MOST else 0
+        self.vertex_effort = min(self.vertex_effort, 0) + more
 
     def advance(self, open_gap: float) -> int:
         """Plan the next batch; returns the effort of the local search before it. ``open_gap`` is

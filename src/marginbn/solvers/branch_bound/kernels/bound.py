@@ -101,6 +101,11 @@ WINDOW = 16
 EVALUATE = 8
 """Every so many iterations the oracle's vertex is tried as an incumbent."""
 
+CHEAP = 4
+"""So many times the rows of the box can be looked at in addition; with more rows in the whole
+problem, vertices are tried less often.
+"""
+
 LULL = 3
 """Iterations without a narrower bracket after which the smallest changes of u are carried out."""
 
@@ -244,6 +249,7 @@ def bound_box(
     balance = combination.new_balance(inst, b)
     operations, before = 0.0, np.inf
     narrowest, lull = np.inf, 0
+    rest = max(EVALUATE, full.rows.shape[0] // (CHEAP * max(1, inst.rows.shape[0])))
     for iteration in range(iterations):
         stale = settings.stale if lull < LULL else 0.0
         operations = _refresh_gradient(inst, b, work, stale, n_spans, iteration, operations)
@@ -252,7 +258,7 @@ def bound_box(
             return EMPTY
         b.state.iterations += 1
         _keep_best(inst, b, work.g, upper, operations)
-        if settings.evaluate and (iteration % EVALUATE == EVALUATE - 1 or inst.weights.size == 0):
+        if settings.evaluate and (iteration % rest == rest - 1 or inst.weights.size == 0):
             try_vertex(inst, full, oracle.vertex, balance.direction, incumbent)
         cutoff = cutoff_of(incumbent.value[0], settings.gap, inst.scale)
         if b.state.bound <= cutoff:

@@ -20,6 +20,11 @@ from marginbn.solvers.compile import entry, kernel
 LIGHT = 1e-12
 """A vertex with no more weight than this is dropped: it is what rounding left of it."""
 
+ROOM = 1 << 22
+"""Coefficients of one box that have a place of their own; memory that is asked for again and again
+has to be cleared by the system every time.
+"""
+
 
 class BoundState:
     """The numbers of the box being bounded, and the magnitudes that rounding is judged by."""
@@ -45,6 +50,7 @@ class Bounding(NamedTuple):
     best_g: FloatArray  # (K,) gradient of the best bound
     vertices: IntArray  # (active, n + 1)
     share: FloatArray  # (active,) weights of the convex combination
+    room: FloatArray  # for the coefficients of the rows that matter here, see ``nearby.py``
     state: BoundState
 
 
@@ -66,6 +72,7 @@ def new_bounding(inst: Instance, active: int, structure: float) -> Bounding:
         np.zeros(n_columns),
         np.zeros((active, inst.n_features + 1), dtype=np.int64),
         np.zeros(active),
+        np.empty(min(ROOM, 2 * n_rows * n_columns) if n_rows > inst.weights.size else 0),
         records.new_record(
             BoundState,
             structure=structure,

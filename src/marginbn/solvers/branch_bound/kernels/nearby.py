@@ -41,6 +41,9 @@ ROUNDS = 4
 FEWEST = 8
 """Iterations that a further choice gets at least."""
 
+LINE = 8
+"""Numbers in a cache line."""
+
 
 @kernel
 def bound_nearby(
@@ -69,7 +72,7 @@ def bound_nearby(
     outcome = EMPTY
     for _ in range(ROUNDS):
         _choose_terms(inst, b.t, settings.band, rows, caps)
-        near = build(inst, rows, caps, b.state.structure)
+        near = build(inst, rows, caps, b.state.structure, b.room)
         left = max(FEWEST, iterations - used)
         outcome = bound_box(
             near, full, box, settings, b, oracle, incumbent, theta, worth, left, stop
@@ -116,7 +119,7 @@ def instance_nearby(inst: Instance, settings: Settings, b: Bounding) -> Instance
     caps = np.zeros(inst.weights.size, dtype=np.bool_)
     combination.load_margins(inst, b)
     _choose_terms(inst, b.t, settings.band, rows, caps)
-    return build(inst, rows, caps, b.state.structure)
+    return build(inst, rows, caps, b.state.structure, b.room)
 
 
 @kernel
@@ -135,8 +138,22 @@ def _choose_terms(
 
 
 @kernel
-def build(inst: Instance, rows: BoolArray, caps: BoolArray, structure: float) -> Instance:
-    """The instance of the terms kept; see ``Reduction`` in ``rows.py``."""
+def _transpose(rows: FloatArray, columns: FloatArray) -> None:
+    """columns = rows^T, a cache line of every column at a time."""
+    for first in range(0, rows.shape[0], LINE):
+        last = min(first + LINE, rows.shape[0])
+        for v in range(rows.shape[1]):
+            for k in range(first, last):
+                columns[v, k] = rows[k, v]
+
+
+@kernel
+def build(
+    inst: Instance, rows: BoolArray, caps: BoolArray, structure: float, room: FloatArray
+) -> Instance:
+    """The instance of the terms kept; see ``Reduction`` in ``rows.py``. Its coefficients lie in
+    ``room`` if they fit: the next one takes their place.
+    """
     n_rows, n_samples, n_columns = inst.rows.shape[0], inst.weights.size, inst.linear.size
     chosen, starts = np.empty(n_rows, dtype=np.int64), np.zeros(n_samples + 1, dtype=np.int64)
     weights, linear = np.empty(n_samples), inst.linear.copy()
@@ -165,13 +182,14 @@ def build(inst: Instance, rows: BoolArray, caps: BoolArray, structure: float) ->
             samples += 1
             starts[samples] = count
     terms = 2.0 * (single + 4) * structure + 2.0 * (saturated + 4) * inst.gamma * weight
-    near_rows, near_columns = np.empty((count, n_columns)), np.empty((n_columns, count))
+    size = count * n_columns
+    if room.size < 2 * size:
+        room = np.empty(2 * size)
+    near_rows = room[:size].reshape((count, n_columns))
+    near_columns = room[size : 2 * size].reshape((n_columns, count))
     for k in range(count):
         records.copy_array(inst.rows[chosen[k]], near_rows[k])
-    for v in range(n_columns):
-        source, target = inst.columns[v], near_columns[v]
-        for k in range(count):
-            target[k] = source[chosen[k]]
+    _transpose(near_rows, near_columns)
     return Instance(
         inst.n_features,
         inst.gamma,

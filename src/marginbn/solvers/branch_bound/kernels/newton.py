@@ -49,6 +49,9 @@ RIDGE = 1e-7
 margins on all rows in the zone.
 """
 
+IDLE = 1e200
+"""Added to the slope of a vertex without weight, which has none to give."""
+
 PAIRS, FEWEST_PAIRS = 6, 20
 """Pairs per vertex, and in addition, after which the quadratic is good enough."""
 
@@ -226,38 +229,50 @@ def maximise_quadratic(
     result replaces ``share``; whether anything moved.
     """
     k = level.size
-    slope = level.copy()
+    slope, idle = level.copy(), np.zeros(k)
     ridge = 0.0
     for a in range(k):
         ridge = max(ridge, RIDGE * hessian[a, a])
-    best, worst = 0, -1
-    for a in range(k):
-        if slope[a] > slope[best]:
-            best = a
-        if share[a] > 0.0 and (worst < 0 or slope[a] < slope[worst]):
-            worst = a
+        if share[a] <= 0.0:
+            idle[a] = IDLE
     moved = False
+    highest, lowest = _change_slopes(slope, idle, level, level, 0.0)
     for _ in range(PAIRS * k + FEWEST_PAIRS):
-        rise = slope[best] - slope[worst]
+        rise = highest - lowest
         if rise <= tolerance:
             break
+        best, worst = 0, 0
+        while best + 1 < k and slope[best] < highest:
+            best += 1
+        while worst + 1 < k and slope[worst] + idle[worst] > lowest:
+            worst += 1
         into, out = hessian[best], hessian[worst]
         bend = into[best] + out[worst] - 2.0 * into[worst] + ridge
         step = min(share[worst], rise / bend) if bend > 0.0 else share[worst]
         share[best] += step
         share[worst] -= step
+        idle[best] = 0.0
         if share[worst] < LIGHT:
-            share[worst] = 0.0
+            share[worst], idle[worst] = 0.0, IDLE
         moved = True
-        highest, lowest = -np.inf, np.inf
-        for a in range(k):
-            value = slope[a] - step * (into[a] - out[a])
-            slope[a] = value
-            if value > highest:
-                highest, best = value, a
-            if share[a] > 0.0 and value < lowest:
-                lowest, worst = value, a
+        highest, lowest = _change_slopes(slope, idle, into, out, step)
     return moved
+
+
+@reordered
+def _change_slopes(
+    slope: FloatArray, idle: FloatArray, into: FloatArray, out: FloatArray, step: float
+) -> tuple[float, float]:
+    """slope -= step (into - out); its largest entry, and the smallest of a vertex with weight. One
+    loop of numbers alone, several of which go at a time: where they stand is looked for afterwards.
+    """
+    highest, lowest = -IDLE, IDLE
+    for a in range(slope.size):
+        value = slope[a] - step * (into[a] - out[a])
+        slope[a] = value
+        highest = max(highest, value)
+        lowest = min(lowest, value + idle[a])
+    return highest, lowest
 
 
 @kernel

@@ -30,6 +30,7 @@ from marginbn.solvers.branch_bound.kernels.gains import (
     observe,
     recent_gain,
 )
+from marginbn.solvers.branch_bound.kernels.nearby import instance_nearby
 from marginbn.solvers.branch_bound.kernels.oracle import maximise
 from marginbn.solvers.branch_bound.kernels.records import (
     Box,
@@ -243,7 +244,7 @@ def look_ahead(
     """The object to split on, and whether it was tried out: then ``families`` (-1: pruned) and
     ``bounds`` are those of its sides.
     """
-    n = inst.n_features
+    n, near = inst.n_features, inst
     score = ranking.score.copy()
     reached, own, own_bounds = np.empty(2), np.empty(2, dtype=np.int64), np.empty(2)
     best, chosen, is_tried = -1.0, int(np.argmax(score)), False
@@ -265,6 +266,8 @@ def look_ahead(
             continue
         if trials >= settings.trials or stop[0] != 0:
             break
+        if trials == 0:
+            near = instance_nearby(inst, settings, work.bounding)
         trials += 1
         middle = midpoint(
             work.bounding.state, cutoff_of(incumbent.value[0], settings.gap, inst.scale)
@@ -272,7 +275,7 @@ def look_ahead(
         value = 1.0
         for side in range(2):
             own[side] = _try_side(
-                inst,
+                near,
                 full,
                 settings,
                 pool,

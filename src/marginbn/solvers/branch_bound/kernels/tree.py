@@ -28,7 +28,7 @@ from marginbn.solvers.branch_bound.kernels.box import fix_box, propagate
 from marginbn.solvers.branch_bound.kernels.combination import Bounding, load_margins
 from marginbn.solvers.branch_bound.kernels.duals import objective_of_vertex
 from marginbn.solvers.branch_bound.kernels.gains import midpoint, observe
-from marginbn.solvers.branch_bound.kernels.nearby import bound_nearby, instance_nearby
+from marginbn.solvers.branch_bound.kernels.nearby import bound_nearby
 from marginbn.solvers.branch_bound.kernels.records import Box, FloatArray, Instance, IntArray
 from marginbn.solvers.branch_bound.kernels.sides import (
     Workspace,
@@ -222,9 +222,8 @@ def _split(
     families, bounds = np.full(2, family), np.empty(2)
     best, is_tried = int(np.argmax(ranking.score)), False
     if ranking.score.size > 1 and cutoff > -np.inf:
-        near = instance_nearby(inst, settings, b)
         best, is_tried = look_ahead(
-            near, full, settings, pool, work, incumbent, ranking, family, families, bounds, stop
+            inst, full, settings, pool, work, incumbent, ranking, family, families, bounds, stop
         )
     if is_tried:
         push_tried(inst, pool, work, ranking, best, families, bounds)
