@@ -174,3 +174,16 @@ def test_a_class_per_row_is_no_class() -> None:
     report = inspect_data(FRAME[["plan"]], [f"customer {i}" for i in range(N)])
     assert report.hints[0].startswith(f"{N} classes in {N} rows: is this the column to predict?")
     assert not any("can hardly be learned" in hint for hint in report.hints)
+
+
+def test_copies_and_codes_for_missing_values_are_told() -> None:
+    """A column twice counts twice; -999 years are no age."""
+    rng = np.random.default_rng(0)
+    age = np.where(rng.random(N) < 0.1, -999.0, rng.integers(20, 80, N))
+    X = pd.DataFrame({"age": age, "again": age, "height": rng.normal(170, 9, N), "one": 1.5})
+    hints = inspect_data(X.assign(another=1.5), ["a", "b"] * (N // 2)).hints
+    assert "'again' repeats 'age': leave one of them out" in hints
+    assert any(hint.startswith("-999 in 'age' is far from all other values") for hint in hints)
+    assert not any("height" in hint or "repeats 'one'" in hint for hint in hints)
+    scores = pd.DataFrame({"score": np.r_[rng.integers(20, 99, N - 3), 99, 99, 99].astype(float)})
+    assert not any("far from" in h for h in inspect_data(scores, ["a", "b"] * (N // 2)).hints)

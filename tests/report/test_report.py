@@ -202,7 +202,7 @@ def test_tables_show_every_probability(width: int) -> None:
 def test_accuracy_is_measured_against_the_labels() -> None:
     """Two of three right, with an interval unless the rows are the training rows."""
     line = AccuracyLine.measure("held out", ["a", "b", "b"], ["a", "b", "a"])
-    assert line.text() == "66.67 % +- 53.34 (3 rows)"
+    assert line.text() == "66.67 % +- 45.90 (3 rows)"
     assert replace(line, is_sample=False).text() == "66.67 % (3 rows)"
 
 
@@ -249,12 +249,12 @@ def test_the_second_half_of_the_verdict(margin: MaxMarginBNClassifier) -> None:
     lines = describe(margin, [good]).splitlines()
     assert lines[0].startswith("Optimal, proven")
     assert lines[1].startswith(
-        "Of 10 rows it has not seen it gets 90.00 % right (+- 18.59); always"
+        "Of 10 rows it has not seen it gets 90.00 % right (+- 30.42); always"
     )
     assert "saying a gets 70.00 %." in " ".join(lines[1:3])
     bad = AccuracyLine.measure("held out", ["b"] * 10, labels)
     text = " ".join(describe(margin, [bad]).splitlines()[1:3])
-    assert "30.00 % right (+- 28.40), no more than always saying a (70.00 %)." in text
+    assert "30.00 % right (+- 30.32), no more than always saying a (70.00 %)." in text
     training = AccuracyLine.measure("training", labels, labels, is_sample=False)
     assert quality_verdict(margin, [training]).endswith("was not measured.")
     measured = copy(margin)

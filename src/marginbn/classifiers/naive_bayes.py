@@ -32,8 +32,10 @@ class NaiveBayesClassifier(BaseBNClassifier):
         rows and no class.
     unseen : {"missing", "error"}, default="missing"
         What a category never seen in training means at prediction.
-    column_kinds : "auto", "numeric", "categorical", "date" or dict, default="auto"
-        Kind of all columns, or of some by name or index; a date becomes year, month and weekday.
+    column_kinds : "auto", a kind or dict, default="auto"
+        Kind of all columns, or of some by name or index: "numeric", "categorical", "date",
+        "day-first" or "month-first" (which become year, month and weekday), "amount" ($1,234.50,
+        80 kg) or "decimal-comma" (1.234,50).
     identifiers : {"ignore", "use", "error"}, default="ignore"
         Columns that name a row (nearly every row has its own value) are left out, used, or refused.
     max_states : int or None, default=50

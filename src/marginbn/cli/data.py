@@ -189,7 +189,7 @@ def parse_kinds(texts: list[str] | None) -> Any:
         if not (name and equals and kind in get_args(WantedKind)):
             kinds_there_are = ", ".join(get_args(WantedKind))
             raise typer.BadParameter(
-                f"write COL=KIND, where KIND is one of {kinds_there_are}, got {text!r}",
+                f"write COL=numeric or the like; kinds are {kinds_there_are}; got {text!r}",
                 param_hint="--kind",
             )
         kinds[name] = kind

@@ -266,6 +266,7 @@ def inspect_rows(
     hints = [
         *_class_hints(by_class),
         *_column_hints(look.columns),
+        *_value_hints(look.prepared.features),
         *_missing_hints(look.prepared, missing, policies),
         *_parameter_hints(_NAIVE, plain, rows.n_rows - _rows_lost(policies, missing)),
     ]
@@ -298,6 +299,7 @@ def inspect_plain(
     policies = {name: PolicyReport(cost.n_rows_lost, ()) for name, cost in costs.items()}
     hints = [
         *_column_hints(look.columns),
+        *_value_hints(look.prepared.features),
         *_missing_hints(look.prepared, missing, policies),
         *_parameter_hints(_WITHOUT_ARCS, plain, rows.n_rows - _rows_lost(policies, missing)),
     ]
@@ -439,6 +441,42 @@ def _column_hints(columns: Sequence[ColumnReport]) -> list[str]:
     likelier = ("dates:", "numbers as text", "numbers but for")
     mistaken = [c for c in columns if c.remark.startswith(likelier)]
     return hints + [f"{c.name!r} is read as categories, but holds {c.remark}" for c in mistaken]
+
+
+def _value_hints(table: Table) -> list[str]:
+    """Columns that repeat others, and numbers that look like codes for missing values."""
+    first: dict[tuple[str, bytes, tuple[str, ...]], str] = {}
+    hints = []
+    for column in table.columns:
+        values = column.numbers if column.kind == "numeric" else column.codes
+        content = column.kind, values.tobytes(), column.labels
+        if content in first and len(np.unique(values[~column.missing])) > 1:
+            hints.append(f"{column.name!r} repeats {first[content]!r}: leave one of them out")
+        first.setdefault(content, column.name)
+    codes = [(c.name, code) for c in table.columns for code in _missing_codes(c)]
+    return hints + [
+        f"{code:g} in {name!r} is far from all other values: if it means missing, leave it empty"
+        for name, code in codes
+    ]
+
+
+def _missing_codes(column: Column) -> list[float]:
+    """Extremes such as -999 and 9999 that occur more than once, farther from the next value than
+    all others are from one another.
+    """
+    if column.kind != "numeric":
+        return []
+    values, counts = np.unique(column.numbers[~column.missing], return_counts=True)
+    if len(values) < RARE_COUNT:
+        return []
+    ends = ((0, values[1], values[-1] - values[1]), (-1, values[-2], values[-2] - values[0]))
+    return [
+        float(values[end])
+        for end, next_one, spread in ends
+        if set(f"{abs(values[end]):g}") == {"9"}
+        and counts[end] > 1
+        and abs(values[end] - next_one) > spread
+    ]
 
 
 def _missing_hints(
