@@ -157,8 +157,9 @@ def number_tails(columns: Codes, arities: IntArray, extra: int, tails: Codes) ->
 @kernel
 def column_of(stack: Stack, columns: Codes, top: int, v: int) -> Codes:
     """A column of a table."""
+    column: Codes = columns[v]
     if top == 0:
-        return columns[v]
+        return column
     n_rows = stack.tables[top, ROWS]
     first = stack.tables[top, FIRST] * len(columns) + v * n_rows
     return stack.columns[first : first + n_rows]
@@ -211,10 +212,10 @@ def walk(stack: Stack, columns: Codes, arities: IntArray, top: int, but: int) ->
 
     Returns by how many; it may be one more than asked for, where a table is divided already.
     """
-    depth = stack.tables[top, LEVEL]
+    depth = int(stack.tables[top, LEVEL])
     while stack.members[depth] < len(stack.members):
         depth += 1
-    depth = max(depth - but, stack.tables[top, LEVEL])
+    depth = max(depth - but, int(stack.tables[top, LEVEL]))
     divide_to(stack, columns, arities, top, depth)
     return depth
 
@@ -229,7 +230,7 @@ def merge(
     """
     n_rows = stack.tables[top, ROWS]
     first = stack.tables[top, FIRST]
-    begin = first + n_rows
+    begin = int(first + n_rows)
     most = min(int((1.0 - SPARED) * n_rows), len(stack.origin) - begin)
     size = 8
     while size < 2 * most:

@@ -53,12 +53,10 @@ def count_below(words: Words, b: int) -> int:
 @kernel
 def has_beyond(words: Words, b: int) -> bool:
     """Whether a member is b or above."""
-    if words[b >> 6] >> np.uint64(b & 63) != np.uint64(0):
-        return True
+    left = words[b >> 6] >> np.uint64(b & 63)
     for w in range((b >> 6) + 1, len(words)):
-        if words[w] != np.uint64(0):
-            return True
-    return False
+        left |= words[w]
+    return bool(left != np.uint64(0))
 
 
 @kernel
