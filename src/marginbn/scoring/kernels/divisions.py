@@ -140,17 +140,21 @@ def number_tails(columns: Codes, arities: IntArray, extra: int, tails: Codes) ->
     """Fill ``tails`` (variables + 1, rows) with a number for each row that rows have in common if
     they agree in all variables from v on and in the ``extra`` one (-1 for none).
 
-    Returns how many numbers there are for each v.
+    Returns how many numbers there are for each v. Where these are too many for a smaller table, no
+    row has one: a long table would need much memory for them.
     """
     n_variables, n_rows = len(tails) - 1, columns.shape[1]
     label = np.empty(n_rows * arities.max(), np.int32)
-    counts = np.ones(n_variables + 1, np.int64)
+    counts = np.full(n_variables + 1, n_rows)
     tails[n_variables] = 0
+    counts[n_variables] = 1
     if extra >= 0:
         tails[n_variables] = columns[extra]
         counts[n_variables] = arities[extra]
     for v in range(n_variables - 1, -1, -1):
         counts[v] = divide(tails[v + 1], counts[v + 1], columns[v], arities[v], label, tails[v])
+        if counts[v] > (1.0 - SPARED) * n_rows:
+            break
     return counts
 
 
