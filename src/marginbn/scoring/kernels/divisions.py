@@ -64,17 +64,22 @@ class Stack(NamedTuple):
 
 
 @kernel
+def lowest(word: int) -> int:
+    """The lowest bit of a word that is not zero."""
+    v = 0
+    for half in (32, 16, 8, 4, 2, 1):
+        if word & ((np.uint64(1) << np.uint64(half)) - np.uint64(1)) == np.uint64(0):
+            word >>= np.uint64(half)  # type: ignore[assignment]
+            v += half
+    return v
+
+
+@kernel
 def first_difference(a: Words, b: Words) -> int:
     """The first variable that one of two sets has and the other has not."""
     for w in range(len(a)):
-        differing = a[w] ^ b[w]
-        if differing != np.uint64(0):
-            v = 0
-            for half in (32, 16, 8, 4, 2, 1):
-                if differing & ((np.uint64(1) << np.uint64(half)) - np.uint64(1)) == np.uint64(0):
-                    differing >>= np.uint64(half)
-                    v += half
-            return 64 * w + v
+        if a[w] != b[w]:
+            return 64 * w + lowest(a[w] ^ b[w])
     return 64 * len(a)
 
 
@@ -94,17 +99,10 @@ def list_members(mask: Words, members: IntArray) -> int:
     n_members = 0
     for w in range(len(mask)):
         left = mask[w]
-        v = 64 * w
         while left != np.uint64(0):
-            if left & np.uint64(0xFF) == np.uint64(0):
-                left >>= np.uint64(8)
-                v += 8
-                continue
-            if left & np.uint64(1):
-                members[n_members] = v
-                n_members += 1
-            left >>= np.uint64(1)
-            v += 1
+            members[n_members] = 64 * w + lowest(left)
+            n_members += 1
+            left &= left - np.uint64(1)
     return n_members
 
 
