@@ -15,10 +15,12 @@ from marginbn import (
     local_scores,
     solve_structure,
 )
+from marginbn.problem.masks import masks_of
 from marginbn.problem.problem import StructureProblem
 from marginbn.problem.scores import SCORES as SCORES_BY_NAME
 from marginbn.problem.scores import get_local_score
-from marginbn.scoring import climbing
+from marginbn.scoring import climbing, sums
+from marginbn.scoring.kernels.divisions import ROWS
 
 SCORES = ("bic", "mdl", "aic", "bdeu", "k2")
 
@@ -142,6 +144,71 @@ def test_lower_limits_lose_nothing(score: str, seed: int, monkeypatch: pytest.Mo
     twice = np.where(data.codes[:, :1] % 2 == 0, data.weights, 2.0 * data.weights[:, None])[:, 0]
     data = EncodedData(data.codes, twice, data.variables)
     assert_equal(local_scores(data, score), enumerated(data, score, 6))
+
+
+def many_alike(seed: int) -> EncodedData:
+    """400 rows of nine variables, of which few differ in the last ones."""
+    data = random_data(seed, n_variables=9)
+    rows = np.random.default_rng(seed).integers(0, data.n_samples, 400)
+    codes = data.codes[rows]
+    codes[:, 0] = np.arange(400) % data.arities[0]
+    return EncodedData(codes, np.ones(400), data.variables)
+
+
+@pytest.mark.parametrize("weights", ["whole", "broken"])
+def test_sums_over_sets_on_smaller_tables(weights: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sums, "MANY_ROWS", 0)
+    data = many_alike(4)
+    half = 1.0 if weights == "whole" else 0.5
+    data = EncodedData(data.codes, np.full(400, half), data.variables)
+    counted = sums.SetSums(data, "bic", 1.0)
+    sets = [tuple(v for v in range(9) if k >> v & 1) for k in range(512)]
+    numbers = counted.count(masks_of(sets, 9))
+    own = counted.entropies(numbers)
+    for members, value, cells in zip(sets, own, counted.cells(numbers), strict=True):
+        columns = data.codes[:, counted.rows.order[list(members)]]
+        counts = (
+            half * np.unique(columns, axis=0, return_counts=True)[1] if members else [400 * half]
+        )
+        assert value == pytest.approx(np.sum(counts * np.log(counts)), abs=1e-9)
+        assert cells == len(counts)
+    ((stack, cells),) = next(iter(counted.rows._idle.values()))
+    assert 0 < stack.tables[1, ROWS] < 300  # there were smaller tables
+    assert not cells.any()
+
+
+@pytest.mark.parametrize("score", ["bic", "bdeu"])
+def test_scores_on_smaller_tables(score: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(climbing, "FEW", 0)
+    monkeypatch.setattr(climbing, "WORTH", 0)
+    monkeypatch.setattr(sums, "MANY_ROWS", 0)
+    monkeypatch.setattr(sums, "ENOUGH", 0)
+    data = many_alike(5)
+    assert_equal(local_scores(data, score), enumerated(data, score, 8))
+
+
+@pytest.mark.parametrize("growth", [0.0, 100.0])
+def test_guesses_of_what_limits_gain_lose_nothing(
+    growth: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(climbing, "FEW", 0)
+    monkeypatch.setattr(climbing, "WORTH", 0)
+    monkeypatch.setattr(climbing, "GROWTH", growth)
+    data = random_data(47, n_variables=7)
+    assert_equal(local_scores(data, "bdeu"), enumerated(data, "bdeu", 6))
+
+
+def test_limits_of_equal_rows_are_those_of_one_heavy_row() -> None:
+    """A long table in which nearly all rows differ is not merged."""
+    data = many_alike(6)
+    sets = masks_of([(), (1,), (1, 2), (1, 2, 3, 4)], 9)
+    found = []
+    for rows in (data, data.merged()):
+        limits = np.zeros(len(sets))
+        sums.SetSums(rows, "bdeu", 1.0).limit_supersets(0, sets, limits)
+        found.append(limits)
+    assert found[0].min() < 0.0
+    assert found[0] == pytest.approx(found[1], abs=1e-9)
 
 
 def test_threads_change_nothing() -> None:

@@ -172,8 +172,8 @@ class Climb:
             self._least,
         )
         worth = np.zeros((len(masks), 0))
-        gain = np.zeros(len(masks))
-        if len(level.gain) and len(masks):
+        gain = np.full(len(masks), np.inf)
+        if not self._price and self._is_worth_it(len(masks)):
             gain = GROWTH * level.gain[places].max(axis=1)
         if self._price and len(masks):
             numbers = sums.count(masks | lattice.base)

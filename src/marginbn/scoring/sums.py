@@ -70,7 +70,9 @@ class Rows:
 
     def __init__(self, data: EncodedData) -> None:
         self.data = data
-        self.order = np.argsort([-_entropy(data, v) for v in range(data.n_variables)], kind="stable")
+        self.order = np.argsort(
+            [-_entropy(data, v) for v in range(data.n_variables)], kind="stable"
+        )
         self.rank = np.argsort(self.order)
         self.arities = data.arities[self.order]
         self.whole = bool((data.weights == np.rint(data.weights)).all())
@@ -170,8 +172,8 @@ class Unexplained(NamedTuple):
         one if they agree in all.
         """
         n_kinds = np.bincount(group[np.unique(alike, return_index=True)[1]])[group]
-        weight = np.bincount(alike, weights)[alike]
-        total = np.bincount(group, weights)[group]
+        weight = _sums_of(alike, weights)
+        total = _sums_of(group, weights)
         share = np.where(n_kinds > 1, weights / weight, 0.0)  # of its kind, for each row
         finest = share * weight * np.log(weight / total)
         less, total_less = weight - 1.0, np.maximum(total - n_kinds, 1.0)
@@ -179,6 +181,12 @@ class Unexplained(NamedTuple):
         # without one row n log n - N log N is less by at most
         relief = (_last_step(total) - _last_step(weight))[n_kinds > 1]
         return cls(finest, left, float(relief.max(initial=0.0)))
+
+
+def _sums_of(group: IntArray, weights: FloatArray) -> FloatArray:
+    """For each row the weight of its group."""
+    sums: FloatArray = np.bincount(group, weights).astype(np.float64, copy=False)
+    return sums[group]
 
 
 def _last_step(n: FloatArray) -> FloatArray:

@@ -69,9 +69,7 @@ def look_up(counts: FloatArray | Codes, known: FloatArray) -> float:
 
 
 @kernel
-def sum_rises(
-    counts: FloatArray | Codes, whole: bool, prior: float, known: FloatArray
-) -> float:
+def sum_rises(counts: FloatArray | Codes, whole: bool, prior: float, known: FloatArray) -> float:
     """The sum of :func:`rise` over counts.
 
     ``known`` has the values of the smallest whole counts, NaN where nobody has asked yet; its

@@ -64,17 +64,22 @@ class Stack(NamedTuple):
 
 
 @kernel
+def lowest(word: int) -> int:
+    """The lowest bit of a word that is not zero."""
+    v = 0
+    for half in (32, 16, 8, 4, 2, 1):
+        if word & ((np.uint64(1) << np.uint64(half)) - np.uint64(1)) == np.uint64(0):
+            word >>= np.uint64(half)  # type: ignore[assignment]
+            v += half
+    return v
+
+
+@kernel
 def first_difference(a: Words, b: Words) -> int:
     """The first variable that one of two sets has and the other has not."""
     for w in range(len(a)):
-        differing = a[w] ^ b[w]
-        if differing != np.uint64(0):
-            v = 0
-            for half in (32, 16, 8, 4, 2, 1):
-                if differing & ((np.uint64(1) << np.uint64(half)) - np.uint64(1)) == np.uint64(0):
-                    differing >>= np.uint64(half)
-                    v += half
-            return 64 * w + v
+        if a[w] != b[w]:
+            return 64 * w + lowest(a[w] ^ b[w])
     return 64 * len(a)
 
 
@@ -94,17 +99,10 @@ def list_members(mask: Words, members: IntArray) -> int:
     n_members = 0
     for w in range(len(mask)):
         left = mask[w]
-        v = 64 * w
         while left != np.uint64(0):
-            if left & np.uint64(0xFF) == np.uint64(0):
-                left >>= np.uint64(8)
-                v += 8
-                continue
-            if left & np.uint64(1):
-                members[n_members] = v
-                n_members += 1
-            left >>= np.uint64(1)
-            v += 1
+            members[n_members] = 64 * w + lowest(left)
+            n_members += 1
+            left &= left - np.uint64(1)
     return n_members
 
 
@@ -140,25 +138,30 @@ def number_tails(columns: Codes, arities: IntArray, extra: int, tails: Codes) ->
     """Fill ``tails`` (variables + 1, rows) with a number for each row that rows have in common if
     they agree in all variables from v on and in the ``extra`` one (-1 for none).
 
-    Returns how many numbers there are for each v.
+    Returns how many numbers there are for each v. Where these are too many for a smaller table, no
+    row has one: a long table would need much memory for them.
     """
     n_variables, n_rows = len(tails) - 1, columns.shape[1]
     label = np.empty(n_rows * arities.max(), np.int32)
-    counts = np.ones(n_variables + 1, np.int64)
+    counts = np.full(n_variables + 1, n_rows)
     tails[n_variables] = 0
+    counts[n_variables] = 1
     if extra >= 0:
         tails[n_variables] = columns[extra]
         counts[n_variables] = arities[extra]
     for v in range(n_variables - 1, -1, -1):
         counts[v] = divide(tails[v + 1], counts[v + 1], columns[v], arities[v], label, tails[v])
+        if counts[v] > (1.0 - SPARED) * n_rows:
+            break
     return counts
 
 
 @kernel
 def column_of(stack: Stack, columns: Codes, top: int, v: int) -> Codes:
     """A column of a table."""
+    column: Codes = columns[v]
     if top == 0:
-        return columns[v]
+        return column
     n_rows = stack.tables[top, ROWS]
     first = stack.tables[top, FIRST] * len(columns) + v * n_rows
     return stack.columns[first : first + n_rows]
@@ -211,10 +214,10 @@ def walk(stack: Stack, columns: Codes, arities: IntArray, top: int, but: int) ->
 
     Returns by how many; it may be one more than asked for, where a table is divided already.
     """
-    depth = stack.tables[top, LEVEL]
+    depth = int(stack.tables[top, LEVEL])
     while stack.members[depth] < len(stack.members):
         depth += 1
-    depth = max(depth - but, stack.tables[top, LEVEL])
+    depth = max(depth - but, int(stack.tables[top, LEVEL]))
     divide_to(stack, columns, arities, top, depth)
     return depth
 
@@ -229,7 +232,7 @@ def merge(
     """
     n_rows = stack.tables[top, ROWS]
     first = stack.tables[top, FIRST]
-    begin = first + n_rows
+    begin = int(first + n_rows)
     most = min(int((1.0 - SPARED) * n_rows), len(stack.origin) - begin)
     size = 8
     while size < 2 * most:

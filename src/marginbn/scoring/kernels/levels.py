@@ -1,7 +1,9 @@
 """One child climbs its lattice of parent sets: which sets come next.
 
-Sets here are without the base of the lattice; all sets of a level have the same size, and members
-are numbered from the lowest.
+Sets here are without the base of the lattice; all sets of a level have the same size, members are
+numbered from the lowest, and sets are sorted by their members. So sets that differ in their last
+member only are neighbours, a *family*. What can be added to a set T of which all subsets are open
+are the last members that all families have in common whose first members are T without a member.
 """
 
 from __future__ import annotations
@@ -16,6 +18,7 @@ FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 BoolArray = NDArray[np.bool_]
 Masks = NDArray[np.uint64]
+Words = NDArray[np.uint64]
 
 
 @kernel
@@ -28,6 +31,70 @@ def upper_gain(place: NDArray[np.int32], u: int, lost_most: FloatArray, worth: F
         if w != u:
             gain = min(gain, worth[place[w], u if u < w else u - 1])
     return gain
+
+
+@kernel
+def count_below(words: Words, b: int) -> int:
+    """How many members of a set are below b."""
+    total = 0
+    for w in range((b >> 6) + 1):
+        x = words[w]  # its ones are added up in pairs, fours, eights and all at once
+        if w == b >> 6:
+            x &= (np.uint64(1) << np.uint64(b & 63)) - np.uint64(1)
+        x -= (x >> np.uint64(1)) & np.uint64(0x5555555555555555)
+        x = (x & np.uint64(0x3333333333333333)) + (
+            (x >> np.uint64(2)) & np.uint64(0x3333333333333333)
+        )
+        x = (x + (x >> np.uint64(4))) & np.uint64(0x0F0F0F0F0F0F0F0F)
+        total += int((x * np.uint64(0x0101010101010101)) >> np.uint64(56))
+    return total
+
+
+@kernel
+def has_beyond(words: Words, b: int) -> bool:
+    """Whether a member is b or above."""
+    left = words[b >> 6] >> np.uint64(b & 63)
+    for w in range((b >> 6) + 1, len(words)):
+        left |= words[w]
+    return bool(left != np.uint64(0))
+
+
+@kernel
+def list_free(mask: Words, free: IntArray, member: IntArray) -> int:
+    """Members of a set as places in ``free``; returns how many."""
+    n_members = 0
+    for b in range(len(free)):
+        if has(mask, free[b]):
+            member[n_members] = b
+            n_members += 1
+    return n_members
+
+
+@kernel
+def find_families(
+    opened: Masks, free: IntArray, first: Masks, last: Masks, begin: IntArray, own: IntArray
+) -> int:
+    """Families of sets of one member or more: their ``first`` members, the ``last`` ones as places
+    in ``free``, and where they ``begin``; the family of each set. Returns how many.
+    """
+    member = np.empty(len(free), np.int64)
+    rest = np.empty(opened.shape[1], np.uint64)
+    n_families = 0
+    for k in range(len(opened)):
+        end = member[list_free(opened[k], free, member) - 1]
+        rest[:] = opened[k]
+        toggle(rest, free[end])
+        same = n_families > 0
+        for w in range(len(rest)):
+            same = same and first[n_families - 1, w] == rest[w]
+        if not same:
+            first[n_families] = rest
+            last[n_families] = 0
+            begin[n_families] = k
+            n_families += 1
+        own[k] = n_families - 1
+        toggle(last[n_families - 1], end)
+    return n_families
 
 
 @entry
@@ -54,45 +121,60 @@ def extend_sets(
     what the likelihood can be at most.
     """
     n_words = opened.shape[1]
-    size = 0
-    for v in free:
-        if len(opened) > 0 and has(opened[0], v):
-            size += 1
+    member = np.empty(len(free) + 1, np.int64)  # as places in ``free``
+    size = list_free(opened[0], free, member) if len(opened) > 0 else 0
     found = np.empty((16, n_words), np.uint64)
     places = np.empty((16, size + 1), np.int32)
     below = np.empty(16)
     upper = np.empty(16)
     n_found = 0
-    table = new_table(opened)
-    larger = np.empty(n_words, np.uint64)
-    member = np.empty(size + 1, np.int64)  # as places in ``free``
+    first = np.empty((len(opened), n_words), np.uint64)
+    last = np.empty((len(opened), len(free) // 64 + 1), np.uint64)
+    begin = np.empty(len(opened), np.int64)
+    own = np.empty(len(opened), np.int64)
+    n_families = find_families(opened, free, first, last, begin, own) if size else 0
+    table = new_table(first[:n_families])
+    rest = np.empty(n_words, np.uint64)
+    common = np.empty(last.shape[1], np.uint64)
+    family = np.empty(size, np.int64)  # of the set without each member
+    following = np.empty(size, np.int64)  # the next set in each of these families
     place = np.empty(size + 1, np.int32)
     for k in range(len(opened)):
-        n_members = 0
-        for b in range(len(free)):
-            if has(opened[k], free[b]):
-                member[n_members] = b
-                n_members += 1
-        larger[:] = opened[k]
+        list_free(opened[k], free, member)
+        rest[:] = opened[k]
+        common[:] = ~np.uint64(0)
+        for m in range(size - 1, -1, -1):
+            family[m] = own[k]
+            if m < size - 1:
+                toggle(rest, free[member[m]])
+                family[m] = find(table, first, rest)
+                toggle(rest, free[member[m]])
+            if family[m] < 0:
+                common[:] = 0
+                break
+            for w in range(len(common)):
+                common[w] &= last[family[m], w]
         place[size] = k
-        for b in range(member[size - 1] + 1 if size else 0, len(free)):
-            toggle(larger, free[b])
+        start = member[size - 1] + 1 if size else 0
+        if not has_beyond(common, start):
+            continue
+        for m in range(size):
+            following[m] = begin[family[m]] + count_below(last[family[m]], start)
+        for b in range(start, len(free)):
+            if not has(common, b):
+                for m in range(size):
+                    following[m] += 1 if has(last[family[m]], b) else 0
+                continue
             member[size] = b
             top = best[k]
             ceiling = limit[k]
-            whole = True
-            for m in range(size - 1, -1, -1):
-                toggle(larger, free[member[m]])
-                other = find(table, opened, larger)
-                toggle(larger, free[member[m]])
-                if other < 0:
-                    whole = False
-                    break
+            for m in range(size):
+                other = following[m]
+                following[m] += 1
                 place[m] = other
                 top = max(top, best[other])
                 ceiling = min(ceiling, limit[other])
-            toggle(larger, free[b])
-            if not whole or not ceiling > top - least:
+            if not ceiling > top - least:
                 continue
             likelihood = np.inf
             if len(price) > 0:
