@@ -53,10 +53,8 @@ RANDOM_CUTS = 2
 MOST_CLUSTERS = 256
 """Clusters that one separation lists at most; the most violated of them become rows."""
 
-STATES, LEAST_CLUSTER = 20_000, 0.01
-"""States of one exhaustive search, some ten milliseconds; clusters violated by less are left to the
-other kinds, which come after it.
-"""
+STATES = 20_000
+"""States of one exhaustive search, some ten milliseconds."""
 
 LARGEST_SLACK, LEAST_HALF = 0.2, 0.005
 """Rows of more slack are no part of half cuts; half cuts violated by less are left alone."""
@@ -127,7 +125,7 @@ class ClusterSeparator:
         arrays = support_of(self._instance, point)
         if len(arrays.child) == self._instance.n_variables:
             return []
-        found, _, _ = search_clusters(arrays, max(violation, LEAST_CLUSTER), STATES, room)
+        found, _, _ = search_clusters(arrays, violation, STATES, room)
         return [ClusterCut(tuple(int(v) for v in np.flatnonzero(one))) for one in found]
 
 
