@@ -7,7 +7,7 @@ random data, or scores that are random themselves. Branch and cut solves it
 - with everything but heuristics, and with random splits: then all pruning rests on bounds;
 
 depth-first search does, with and without heuristics, and the default solver. Where there are data,
-the scorer makes the problem once more, and leaves out what it prunes: branch and cut solves that with
+the scorer makes the problem once more, without what it prunes: branch and cut solves that with
 everything and with nothing but clusters. The optimum comes from a recursion over all sets of
 variables, over all candidates.
 

@@ -527,8 +527,8 @@ class Checker:
             lifted: list[Fraction | int] = list(values)
             for kind_of_row, members, y in self.priced_rows(a[1], present):
                 constant -= y * unit * self.right_side(kind_of_row, members)
-                named = range(self.n) if kind_of_row == "half" else set(members)
-                named = members[:4] if kind_of_row == "facet" else named
+                listed = members[:4] if kind_of_row == "facet" else members
+                named = range(self.n) if kind_of_row == "half" else set(listed)
                 for k in chain(*(usable[i] for i in named)):
                     lifted[k] += y * unit * self.coefficient(kind_of_row, members, k)
             found = [sum(max(lifted[k] for k in own) for own in usable)] if all(usable) else []
@@ -578,7 +578,7 @@ class Checker:
             for last in variables:
                 others = variables - {last}
                 own = [w for (v, s), w in weights.items() if v == last and others.issuperset(s)]
-                sums.append(most(others) + max(0, *own, 0))
+                sums.append(most(others) + max([0, *own]))
             return max(sums)
 
         return weights, most(frozenset(four))
