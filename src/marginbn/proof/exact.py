@@ -479,11 +479,16 @@ class Checker:
         """By how much a dropped candidate may be better than its best subset that is kept."""
         losses, sets = [0], {k: self.candidates[k][1] for k in group}
         kept = {sets[k]: self.local_score(k)[0] for k in group if k not in self.dropped}
+
+        @cache
+        def below(s: Set) -> list[int]:
+            """The best score of a kept subset, if there is one."""
+            smaller = (below(s[:place] + s[place + 1 :]) for place in range(len(s)))
+            return sorted(chain([kept[s]] if s in kept else [], *smaller))[-1:]
+
         for k in self.dropped.intersection(group):
-            subsets = chain(*(combinations(sets[k], size) for size in range(len(sets[k]))))
-            below = [kept[s] for s in subsets if s in kept]
-            need(below, f"dropped: candidate {k} has no subset that is kept")
-            losses.append(self.local_score(k)[1] - max(below))
+            need(below(sets[k]), f"dropped: candidate {k} has no subset that is kept")
+            losses.append(self.local_score(k)[1] - below(sets[k])[0])
         return max(losses)
 
     # the tree
