@@ -206,7 +206,12 @@ def _checked_header(row: Sequence[str], path: str, line: int) -> tuple[str, ...]
     repeated = [name for name, count in Counter(names).items() if count > 1]
     if repeated:
         listed = ", ".join(map(repr, repeated))
-        raise format_error(path, line, f"column names must be distinct, these repeat: {listed}")
+        raise format_error(
+            path,
+            line,
+            f"column names must be distinct, these repeat: {listed}; "
+            "a file without names needs a first line with them",
+        )
     return names
 
 

@@ -10,6 +10,9 @@ an exhaustive search with limited effort. Integral points always give a cycle.
 **Packings.** For every candidate of the point the sets {child} + two or three of its parents are
 listed; those whose candidates have more than one unit of mass together are violated.
 
+**Facets.** For sets of four variables that the point's arcs join, the facets of ``facets.py`` are
+compared; ``kernels/quadruples.py`` lists the sets.
+
 **Halves.** A sum of rows a . eta >= b with whole coefficients and odd b gives
 sum ceil(a_k / 2) eta_k >= (b + 1) / 2, because eta >= 0 is whole. ``kernels/halving.py`` looks for
 sums of nearly tight rows that are even where the point has mass.
@@ -269,10 +272,7 @@ def packed_sets(
     )
 
 
-SEPARATORS: tuple[type[Separator], ...] = (
-    ClusterSeparator,
-    PackingSeparator,
-    FacetSeparator,
-    HalfSeparator,
-)
+Kinds = tuple[type[Separator], ...]
+
+SEPARATORS: Kinds = (ClusterSeparator, PackingSeparator, FacetSeparator, HalfSeparator)
 """The kinds of cuts that are looked for at fractional points."""
