@@ -463,19 +463,15 @@ def row_of_an_unknown_kind(c: Certificate, rng: Random) -> Forged:
     return with_row(c, NamedRow(kind, (0, 1)), 10.0 ** rng.uniform(0, 6))
 
 
-def row_of_halves_of_nothing(c: Certificate, rng: Random) -> Forged:
-    """Parts without members would have to hold, and lists must not end within a part."""
-    lists = [(1, 0, 0), (1, 1, 0), (3, 0, 1, 0), (1, 5, 1, 0), (1,), (1, 0, 1, len(c.data.names))]
-    members = lists[int(rng.integers(len(lists)))]
-    return with_row(c, NamedRow("half", members), 10.0 ** rng.uniform(0, 6))
-
-
-def row_of_a_facet_of_nothing(c: Certificate, rng: Random) -> Forged:
-    """Four different variables and twenty-eight weights, or it says nothing."""
+def row_of_a_list_of_nothing(c: Certificate, rng: Random) -> Forged:
+    """Parts of a half without members would have to hold, and lists must not end within a part; a
+    facet is of four different variables and has twenty-eight weights.
+    """
     n = len(c.data.names)
-    lists = [(0, 1), (0, 0, 1, 1, *[1] * 28), (0, 1, n, n + 1, *[1] * 28), (-1, 0, 1, 1, 5)]
-    members = lists[int(rng.integers(len(lists)))]
-    return with_row(c, NamedRow("facet", members), 10.0 ** rng.uniform(0, 6))
+    halves = [(1, 0, 0), (1, 1, 0), (3, 0, 1, 0), (1, 5, 1, 0), (1,), (1, 0, 1, n)]
+    facets = [(0, 1), (0, 0, 1, 1, *[1] * 28), (0, 1, n, n + 1, *[1] * 28), (-1, 0, 1, 1, 5)]
+    rows = [NamedRow("half", own) for own in halves] + [NamedRow("facet", own) for own in facets]
+    return with_row(c, rows[int(rng.integers(len(rows)))], 10.0 ** rng.uniform(0, 6))
 
 
 def row_of_a_packing_of_strangers(c: Certificate, rng: Random) -> Forged:
@@ -772,8 +768,8 @@ FORGERS: tuple[Forger, ...] = (
     multiplier_negative, multiplier_huge, multiplier_no_number, multiplier_many_times,
     multipliers_without_rows, row_without_members, row_of_variables_that_do_not_exist,
     row_of_an_edge_that_may_be_absent, row_of_an_edge_on_the_other_side, row_of_an_unknown_kind,
-    row_of_halves_of_nothing, row_of_a_facet_of_nothing, row_of_a_packing_of_strangers,
-    grid_too_fine, grid_too_coarse, grid_out_of_range, huge_weights, dropped_what_matters,
+    row_of_a_list_of_nothing, row_of_a_packing_of_strangers, grid_too_fine, grid_too_coarse,
+    grid_out_of_range, huge_weights, dropped_what_matters,
     dropped_everything, incumbent_with_a_cycle, incumbent_that_is_no_candidate,
     incumbent_too_short, fingerprint_of_something_else, codes_under_the_old_fingerprint,
     weights_under_the_old_fingerprint, labels_under_the_old_fingerprint,

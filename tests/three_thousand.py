@@ -6,8 +6,10 @@ random data, or scores that are random themselves. Branch and cut solves it
 - with everything, with nothing but clusters, and with one of its parts alone (in turn);
 - with everything but heuristics, and with random splits: then all pruning rests on bounds;
 
-depth-first search does, with and without heuristics, and the default solver. The optimum comes from
-a recursion over all sets of variables.
+depth-first search does, with and without heuristics, and the default solver. Where there are data,
+the scorer makes the problem once more, without what it prunes: branch and cut solves that with
+everything and with nothing but clusters. The optimum comes from a recursion over all sets of
+variables, over all candidates.
 
 ``python tests/three_thousand.py RECORDS [--first N] [--last N]`` solves those that are not yet
 among the records and prints one line about all of them.
@@ -25,6 +27,7 @@ from marginbn.data.encode import Variable
 from marginbn.problem.candidates import enumerate_candidates
 from marginbn.problem.problem import StructureProblem, linear_problem
 from marginbn.problem.scores import get_local_score
+from marginbn.scoring.local_scores import local_scores
 from marginbn.solvers import solve_structure
 from marginbn.solvers.branch_cut import PARTS, BranchCutSolver
 from marginbn.solvers.depth_first import DepthFirstSolver
@@ -42,10 +45,18 @@ GAP = 1e-9
 """Relative gap that is asked for."""
 
 
+def score_of(seed: int) -> str:
+    """The score of problem number ``seed``, at random for every tenth."""
+    first = int(np.random.default_rng([seed, 17]).integers(len(SCORES)))
+    return SCORES[seed % len(SCORES) if seed % 10 else first]
+
+
 def make(seed: int) -> StructureProblem:
     """Problem number ``seed``."""
     rng = np.random.default_rng([seed, 17])
-    n, score = 3 + seed % 5, SCORES[seed % len(SCORES) if seed % 10 else int(rng.integers(5))]
+    n, score = 3 + seed % 5, score_of(seed)
+    if seed % 10 == 0:
+        rng.integers(len(SCORES))  # the number behind the score
     candidates = enumerate_candidates(n, int(rng.integers(1, n)), class_restricted=False)
     if score == "random":
         sizes = np.array([len(parents) for parents in candidates.parents])
@@ -93,6 +104,12 @@ def answers(problem: StructureProblem, seed: int) -> Iterator[tuple[str, SolveRe
         result = solve_with(solver, Run(problem, limits=Limits(gap=GAP), seed=seed))
         check_result(problem, result)
         yield name, result
+    if problem.origin is None or problem.candidates.rule is None:
+        return
+    most = problem.candidates.rule.max_parents
+    pruned = local_scores(problem.origin[0], score_of(seed), most)
+    for name in ("all", "none"):
+        yield f"scorer, {name}", solve_with(solvers[name], Run(pruned, limits=Limits(gap=GAP)))
 
 
 def faults(name: str, result: SolveResult, best: float) -> list[str]:

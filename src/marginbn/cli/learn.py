@@ -165,8 +165,8 @@ def learn(
     else:
         proved = learner.result_.is_optimal
         print_verdict(describe_learner(learner, text_width()), proved=proved)
-    for written in (output, report, *exports):
-        if written is not None and saved:
+    for written in (output, report, certificate, *exports):
+        if written is not None and saved and written.exists():
             note(f"Wrote {written}.", quiet)
     if not saved:
         return ERROR

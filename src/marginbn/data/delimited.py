@@ -206,7 +206,10 @@ def _checked_header(row: Sequence[str], path: str, line: int) -> tuple[str, ...]
     repeated = [name for name, count in Counter(names).items() if count > 1]
     if repeated:
         listed = ", ".join(map(repr, repeated))
-        reason = f"column names must be distinct, these repeat: {listed}; rename them"
+        reason = (
+            f"column names must be distinct, these repeat: {listed}; rename them, or add a first "
+            "line with names if the file has none"
+        )
         raise format_error(path, line, reason)
     return names
 

@@ -479,11 +479,16 @@ class Checker:
         """By how much a dropped candidate may be better than its best subset that is kept."""
         losses, sets = [0], {k: self.candidates[k][1] for k in group}
         kept = {sets[k]: self.local_score(k)[0] for k in group if k not in self.dropped}
+
+        @cache
+        def below(s: Set) -> list[int]:
+            """The best score of a kept subset, if there is one."""
+            smaller = (below(s[:place] + s[place + 1 :]) for place in range(len(s)))
+            return sorted(chain([kept[s]] if s in kept else [], *smaller))[-1:]
+
         for k in self.dropped.intersection(group):
-            subsets = chain(*(combinations(sets[k], size) for size in range(len(sets[k]))))
-            below = [kept[s] for s in subsets if s in kept]
-            need(below, f"dropped: candidate {k} has no subset that is kept")
-            losses.append(self.local_score(k)[1] - max(below))
+            need(below(sets[k]), f"dropped: candidate {k} has no subset that is kept")
+            losses.append(self.local_score(k)[1] - below(sets[k])[0])
         return max(losses)
 
     # the tree
@@ -524,17 +529,22 @@ class Checker:
         unit, constant, values = self.majorant(a[0])
         usable = [[k for k in group if k in allowed] for group in self.groups]
         if kind == CLUSTERS:
-            lifted: list[Fraction | int] = list(values)
+            need(abs(self.h["grid"]) < 1100, "the grid makes no sense")
+            fine = 1 << max(0, -self.h["grid"])  # multipliers are whole numbers of 1 / fine
+            lifted = {k: fine * values[k] for k in chain(*usable)}
             for kind_of_row, members, y in self.priced_rows(a[1], present):
                 constant -= y * unit * self.right_side(kind_of_row, members)
-                named = range(self.n) if kind_of_row == "half" else set(members)
-                named = members[:4] if kind_of_row == "facet" else named
-                for k in chain(*(usable[i] for i in named)):
-                    lifted[k] += y * unit * self.coefficient(kind_of_row, members, k)
-            found = [sum(max(lifted[k] for k in own) for own in usable)] if all(usable) else []
+                step = int(y * fine) * unit
+                for k, factor in self.entries(kind_of_row, members):
+                    if k in lifted:
+                        lifted[k] += step * factor
+            best = [max(lifted[k] for k in own) for own in usable] if all(usable) else []
+            found = [Fraction(sum(best), fine)] if best else []
         else:
             slots = [{self.candidates[k][1]: values[k] for k in own} for own in usable]
-            found = list(self.bound_forests(slots, present, self.bound * unit - constant))
+            found = list(
+                map(Fraction, self.bound_forests(slots, present, self.bound * unit - constant))
+            )
         return max([self.objective, *((value + constant) / unit for value in found)])
 
     @cache  # noqa: B019
@@ -578,10 +588,18 @@ class Checker:
             for last in variables:
                 others = variables - {last}
                 own = [w for (v, s), w in weights.items() if v == last and others.issuperset(s)]
-                sums.append(most(others) + max(0, *own, 0))
+                sums.append(most(others) + max([0, *own]))
             return max(sums)
 
         return weights, most(frozenset(four))
+
+    @cache  # noqa: B019
+    def entries(self, kind: str, members: Set) -> list[tuple[int, int]]:
+        """The candidates in a row that are not dropped, with coefficients that are not zero."""
+        listed = members[:4] if kind == "facet" else members
+        named = range(self.n) if kind == "half" else set(listed)
+        every = (k for i in named for k in self.groups[i] if k not in self.dropped)
+        return [(k, a) for k in every if (a := self.coefficient(kind, members, k))]
 
     def coefficient(self, kind: str, members: Set, k: int) -> int:
         """Of a candidate in a row."""
@@ -602,7 +620,6 @@ class Checker:
     def priced_rows(self, y: int, present: frozenset[Set]) -> Iterator[tuple[str, Set, Fraction]]:
         """Kind, members and multiplier of rows that hold in a leaf."""
         need(y < len(self.multipliers), f"multipliers {y} do not exist")
-        need(abs(self.h["grid"]) < 1100, "the grid makes no sense")
         step = Fraction(2) ** self.h["grid"]
         for number, value in self.multipliers[y]:
             need(0 <= number < len(self.h["rows"]), f"row {number} does not exist")

@@ -346,11 +346,11 @@ def _sets_of(i: int, n: int, rule: CandidateRule) -> Sets:
     return [s for s in found if required.issubset(s) and forbidden.isdisjoint(s)]
 
 
-def proper_subsets(parents: tuple[int, ...]) -> Iterator[tuple[int, ...]]:
-    """All subsets but the set itself."""
+def one_fewer(parents: tuple[int, ...]) -> Iterator[tuple[int, ...]]:
+    """The subsets that lack one member."""
     if len(parents) > MOST_PARENTS:
         raise RefutedError(f"parent sets of {len(parents)} members have too many subsets")
-    return (s for size in range(len(parents)) for s in combinations(parents, size))
+    return (parents[:place] + parents[place + 1 :] for place in range(len(parents)))
 
 
 def is_acyclic(parents: list[tuple[int, ...]]) -> bool:

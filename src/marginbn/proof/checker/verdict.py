@@ -19,6 +19,7 @@ from array import array
 from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -49,7 +50,7 @@ from marginbn.proof.checker.statement import (
     check_form,
     default_memory,
     is_acyclic,
-    proper_subsets,
+    one_fewer,
 )
 from marginbn.proof.checker.values import (
     SHIFT,
@@ -398,13 +399,19 @@ class Checker:
         own = np.flatnonzero(self.space.child == variable).tolist()
         scores = self.majorants.scores
         kept = {self.space.parents[k]: scores[k][0] for k in own if not dropped[k]}
+
+        @cache
+        def best_within(parents: tuple[int, ...]) -> float:
+            """The largest score of a kept subset; an integer, or minus infinity."""
+            return max([kept.get(parents, -math.inf), *map(best_within, one_fewer(parents))])
+
         worst = 0
         for k in own:
             if dropped[k]:
-                lower = [kept[s] for s in proper_subsets(self.space.parents[k]) if s in kept]
-                if not lower:
+                lower = best_within(self.space.parents[k])
+                if lower == -math.inf:
                     raise RefutedError(f"candidate {k} is dropped although no subset of it is kept")
-                worst = max(worst, scores[k][1] - max(lower))
+                worst = max(worst, scores[k][1] - int(lower))
         return worst
 
     def check_tree(self, shape: TreeShape, progress: Progress | None = None) -> None:

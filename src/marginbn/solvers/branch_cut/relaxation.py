@@ -42,8 +42,10 @@ LEAST_NEW_SAMPLES = 40
 KINK = 0.04
 """Samples within this share of gamma of a kink stay explicit for the children."""
 
-NEAR = 0.1
-"""Columns within this share of the remaining gap stay active for the children."""
+NEAR, NEAR_LINEAR, MOST_COLUMNS = 0.1, 1.0, 4000
+"""Columns within this share of the remaining gap stay active for the children. Those of linear
+problems are sparse: all that can matter stay, as long as they are not too many.
+"""
 
 SLACK = 1e-6
 """Rows of more slack may leave the programme."""
@@ -388,7 +390,11 @@ class HybridRelaxation:
         if many and best.prices is not None:
             assert best.point is not None
             top = best.prices.best(instance, allowed)[instance.child]
-            columns &= (best.point > 0) | (top - best.prices.values < NEAR * (best.bound - cutoff))
+            loss = np.where(allowed, top - best.prices.values, np.inf)
+            limit = (NEAR if instance.n_samples else NEAR_LINEAR) * (best.bound - cutoff)
+            if len(loss) > MOST_COLUMNS:
+                limit = min(limit, float(np.partition(loss, MOST_COLUMNS)[MOST_COLUMNS]))
+            columns &= (best.point > 0) | (loss < limit)
         if instance.n_samples == 0:
             none = np.zeros(0, dtype=bool)
             return compress(instance, best.warm, Retention(columns, none, none))

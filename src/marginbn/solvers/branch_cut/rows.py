@@ -18,6 +18,7 @@ The kinds so far:
 * :class:`ClassCut` of feature j, for class-restricted candidates: a parent of the class has no
   parents, eta_{j,{}} >= sum of eta_{C,S} over S containing j. It is the cluster {C, j} in other
   terms and implies every cluster with the class in it;
+* :class:`PackingCut`, :class:`FacetCut` and :class:`HalfCut`;
 * :class:`EdgeCut` {i, j}: the candidates of i with j and of j with i sum to at least 1 where the
   edge is decided to be present (the sum is 0 or 1 in every structure).
 

@@ -10,6 +10,9 @@ an exhaustive search with limited effort. Integral points always give a cycle.
 **Packings.** For every candidate of the point the sets {child} + two or three of its parents are
 listed; those whose candidates have more than one unit of mass together are violated.
 
+**Facets.** For sets of four variables that the point's arcs join, the facets of ``facets.py`` are
+compared; ``kernels/quadruples.py`` lists the sets.
+
 **Halves.** A sum of rows a . eta >= b with whole coefficients and odd b gives
 sum ceil(a_k / 2) eta_k >= (b + 1) / 2, because eta >= 0 is whole. ``kernels/halving.py`` looks for
 sums of nearly tight rows that are even where the point has mass.
@@ -53,10 +56,8 @@ RANDOM_CUTS = 2
 MOST_CLUSTERS = 256
 """Clusters that one separation lists at most; the most violated of them become rows."""
 
-STATES, LEAST_CLUSTER = 20_000, 0.01
-"""States of one exhaustive search, some ten milliseconds; clusters violated by less are left to the
-other kinds, which come after it.
-"""
+STATES = 20_000
+"""States of one exhaustive search, some ten milliseconds."""
 
 LARGEST_SLACK, LEAST_HALF = 0.2, 0.005
 """Rows of more slack are no part of half cuts; half cuts violated by less are left alone."""
@@ -127,7 +128,7 @@ class ClusterSeparator:
         arrays = support_of(self._instance, point)
         if len(arrays.child) == self._instance.n_variables:
             return []
-        found, _, _ = search_clusters(arrays, max(violation, LEAST_CLUSTER), STATES, room)
+        found, _, _ = search_clusters(arrays, violation, STATES, room)
         return [ClusterCut(tuple(int(v) for v in np.flatnonzero(one))) for one in found]
 
 
@@ -271,10 +272,7 @@ def packed_sets(
     )
 
 
-SEPARATORS: tuple[type[Separator], ...] = (
-    ClusterSeparator,
-    PackingSeparator,
-    FacetSeparator,
-    HalfSeparator,
-)
+Kinds = tuple[type[Separator], ...]
+
+SEPARATORS: Kinds = (ClusterSeparator, PackingSeparator, FacetSeparator, HalfSeparator)
 """The kinds of cuts that are looked for at fractional points."""

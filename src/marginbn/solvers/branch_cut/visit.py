@@ -342,11 +342,15 @@ class Visitor:
             self.shared.costs.learn(origin.split, origin.side, origin.value, loss)
 
     def _use_point(self, point: FloatArray, values: FloatArray) -> None:
-        """An integral point always, a rounded one or a kick of the incumbent now and then."""
+        """The order of a linear problem's point always, a search from it now and then; of others an
+        integral point always, a rounded one or a kick of the incumbent now and then.
+        """
         integral = len(np.flatnonzero(point > INTEGRAL)) == self.instance.n_variables
         if self.orders is not None:
+            order = self.orders.rounded(point)
+            self.offer(self.orders.best_of(order))
             if integral or self.team.take_turn(NODES_BETWEEN_ORDERS):
-                self.orders.join(self.orders.rounded(point))
+                self.orders.join(order)
                 self.search_orders(ORDERS_AT_NODE if self.team.nodes > 1 else ORDERS_AT_ROOT)
             return
         due = self.team.take_turn(self.finder.nodes_between)

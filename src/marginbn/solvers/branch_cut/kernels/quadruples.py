@@ -40,7 +40,7 @@ class _Sets(NamedTuple):
     members: IntArray  # (room, 4)
     facets: IntArray  # (room,)
     excess: FloatArray  # (room,)
-    count: IntArray  # (2,): facets kept, sets seen
+    tally: IntArray  # (2,): facets kept, sets seen
 
 
 @kernel
@@ -101,17 +101,17 @@ def _judge(
                 weights = facets.weights[place, bits]
                 for f in range(sums.size):
                     sums[f] += weights[f] * mass
-    best = np.argmax(sums)
+    best = int(np.argmax(sums))
     most = sums[best]
     if most <= violation:
         return
-    place = sets.count[0]
+    place = sets.tally[0]
     if place == sets.excess.size:
-        place = np.argmin(sets.excess)
+        place = int(np.argmin(sets.excess))
         if sets.excess[place] >= most:
             return
     else:
-        sets.count[0] += 1
+        sets.tally[0] += 1
     sets.members[place], sets.facets[place], sets.excess[place] = ordered, best, most
 
 
@@ -189,10 +189,10 @@ def search_quadruples(
                         n_fourth += 1
                 chosen[0], chosen[1], chosen[2] = a, b, c
                 for place_d in range(n_fourth):
-                    if sets.count[1] >= most_sets:
+                    if sets.tally[1] >= most_sets:
                         break
-                    sets.count[1] += 1
+                    sets.tally[1] += 1
                     chosen[3] = fourth[place_d]
                     _judge(support, facets, sets, chosen, violation)
-    kept = sets.count[0]
+    kept = sets.tally[0]
     return sets.members[:kept], sets.facets[:kept], sets.excess[:kept]
