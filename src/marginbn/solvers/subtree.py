@@ -101,7 +101,7 @@ _LOCK = threading.Lock()
 
 
 def _borrow(kind: Kind) -> PartSearch | None:
-    """The engine of this problem and solver, if it is here and nobody uses it; others are given up."""
+    """The engine of this problem and solver, if it is here and unused; others are given up."""
     with _LOCK:
         kept = [own for known, own in _KEPT if known[0] is kind[0] and known[1] == kind[1]]
         _KEPT.clear()
