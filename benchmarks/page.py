@@ -314,6 +314,46 @@ def exponent(points: list[tuple[float, float]]) -> float | None:
     return math.log(max(after, 1e-3) / max(before, 1e-3)) / math.log(m / n)
 
 
+# --- limits ---
+
+
+def time_limits(records: list[Record]) -> list[str]:
+    """What a fit takes beyond its limit, and when it knows something."""
+    rows = [
+        [
+            _shape(r["key"]),
+            number(r["limit"], 1),
+            number(r["seconds"]),
+            ABSENT if r["first_bound"] is None else number(r["first_bound"]),
+            number(100 * r["gap"], 3),
+            number(1000 * r["peak"], 0),
+        ]
+        for r in records
+        if "error" not in r
+    ]
+    header = ["rows x features x classes, parents", "limit", "fit, s", "first bound, s", "gap, %"]
+    return list_table([*header, "peak MB"], rows)
+
+
+def memory_limits(records: list[Record]) -> list[str]:
+    """The most that a fit held, or what was refused."""
+    rows = [
+        [
+            _shape(r["key"]),
+            number(1000 * r["gigabytes"], 0),
+            "refused" if r["refusal"] else number(100 * r["gap"], 2),
+        ]
+        for r in records
+        if "error" not in r
+    ]
+    return list_table(["rows x features x classes, parents", "MB", "gap after 10 s, %"], rows)
+
+
+def _shape(key: str) -> str:
+    _, shape, parents, _ = key.split("-")
+    return f"{shape.replace('x', ' x ')}, {parents}"
+
+
 # --- cold start ---
 
 
@@ -371,6 +411,23 @@ SECTIONS = [
         "GB.\n\n.. image:: _static/growth.svg\n"
         "   :alt: processor seconds of fit over rows, features and classes",
         growth,
+    ),
+    Section(
+        "Limits of time",
+        "time-limits.jsonl",
+        f"MARGINBN_CLOCK=processor {RUN} time-limits",
+        "Fits of the soft margin to tables of four states, with limits by a clock of processor "
+        "seconds. No first bound is given where none came that is better than gamma for every row, "
+        "which is also the case where all rows reach gamma.",
+        time_limits,
+    ),
+    Section(
+        "Limits of memory",
+        "memory-limits.jsonl",
+        f"{RUN} memory-limits",
+        'Random shapes with ``memory_limit="2 GB"``: what the process held beyond what it held '
+        "before the fit.",
+        memory_limits,
     ),
     Section(
         "Cold start",

@@ -215,6 +215,7 @@ def test_nothing_is_begun_that_cannot_end_in_time(
     original = BNClassifier._validate_structure
     monkeypatch.setattr(BNClassifier, "_validate_structure", validate)
     monkeypatch.setattr(bn_classifier.time, "monotonic", lambda: now[0])
+    monkeypatch.setattr("marginbn.classifiers.base.monotonic", lambda: now[0])
     for seconds, tried in ((3.9, ["naive", "2-tree"]), (4.1, ["naive"])):
         now[0], clock = 0.0, iter([seconds, 1.0])
         with warnings.catch_warnings():

@@ -172,7 +172,7 @@ def test_the_only_row_of_a_class_is_never_held_out() -> None:
 @pytest.fixture
 def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     made = Clock()
-    for module in ("budget", "max_margin_cv"):
+    for module in ("base", "budget", "max_margin_cv"):
         monkeypatch.setattr(f"marginbn.classifiers.{module}.monotonic", made)
     return made
 

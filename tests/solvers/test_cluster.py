@@ -129,7 +129,7 @@ def test_an_engine_made_in_advance_works_for_every_part(
     """It is the one that parts use, and what it copies looks at the clock of the present part."""
     solver = BranchBoundSolver(rows="groups")
     subtree.get_ready(solver, problem, None)
-    ((known, made),) = subtree._KEPT
+    (((known, _), made),) = subtree._KEPT
     assert known is problem
     start = solve_structure(problem, node_limit=1).selection
     answer = solve_part(solver, problem, Task(open_nodes.arrays, start, 60.0, 1e-6))

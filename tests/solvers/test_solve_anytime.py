@@ -58,7 +58,7 @@ def test_an_interrupt_before_any_structure_is_an_interrupt(
     def interrupt(*_: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("marginbn.solvers.tree_search.initial_selection", interrupt)
+    monkeypatch.setattr("marginbn.solvers.tree_search.simple_selections", interrupt)
     with pytest.raises(KeyboardInterrupt):
         solve_with(solver, Run(problem))
 

@@ -95,28 +95,30 @@ class PartSearch(Search):
             self._announce_incumbent()
 
 
-_KEPT: list[tuple[StructureProblem, PartSearch]] = []
+Kind = tuple[StructureProblem, "BranchBoundSolver"]
+_KEPT: list[tuple[Kind, PartSearch]] = []
 _LOCK = threading.Lock()
 
 
-def _borrow(problem: StructureProblem) -> PartSearch | None:
-    """The engine of this problem, if it is here and nobody uses it; others are given up."""
+def _borrow(kind: Kind) -> PartSearch | None:
+    """The engine of this problem and solver, if it is here and unused; others are given up."""
     with _LOCK:
-        kept = [search for known, search in _KEPT if known is problem]
+        kept = [own for known, own in _KEPT if known[0] is kind[0] and known[1] == kind[1]]
         _KEPT.clear()
         return kept[0] if kept else None
 
 
-def _give_back(problem: StructureProblem, search: PartSearch) -> None:
+def _give_back(kind: Kind, search: PartSearch) -> None:
     with _LOCK:
-        _KEPT[:] = [(problem, search)]
+        _KEPT[:] = [(kind, search)]
 
 
 def get_ready(solver: BranchBoundSolver, problem: StructureProblem, memory: int | None) -> None:
     """Make the engine of a problem before its first part comes."""
     _prepare(solver, problem)
     run = Run(problem, Limits(memory=memory))
-    _give_back(problem, _borrow(problem) or PartSearch(run, solver))
+    kind = problem, solver
+    _give_back(kind, _borrow(kind) or PartSearch(run, solver))
 
 
 def _prepare(solver: BranchBoundSolver, problem: StructureProblem) -> None:
@@ -145,12 +147,12 @@ def solve_part(
     left: OpenNodes | None = None
     nodes = 0
     try:
-        search = _borrow(problem) or PartSearch(run, solver)
+        search = _borrow((problem, solver)) or PartSearch(run, solver)
         given = parse(dict(task.arrays), search.encoding.instance)
         search.take(run, given)
         _search(run, search, known, tell)
         left, nodes = search.left, search.team.nodes
-        _give_back(problem, search)
+        _give_back((problem, solver), search)
     except Stopped:  # the time was too short to begin
         pass
     arrays = dict(task.arrays) if left is None else left.arrays

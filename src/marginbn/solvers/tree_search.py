@@ -89,10 +89,10 @@ def initial_selection(problem: StructureProblem) -> NDArray[np.int64]:
     Linear problems take the best candidate inside the variables placed so far; problems with
     margins the better of the smallest parent sets and the class as the only parent.
     """
-    return max(_simple_selections(problem), key=problem.evaluate)
+    return max(simple_selections(problem), key=problem.evaluate)
 
 
-def _simple_selections(problem: StructureProblem) -> list[NDArray[np.int64]]:
+def simple_selections(problem: StructureProblem) -> list[NDArray[np.int64]]:
     """The smallest parent sets, and those said above."""
     candidates = problem.candidates
     only_class = (candidates.sizes == 1) & (candidates.masks[:, 0] == 1)
@@ -141,7 +141,7 @@ def begin(run: Run) -> None:
         run.offer(run.start)
     if run.saved is not None:
         run.offer(run.saved.selection)
-    for selection in _simple_selections(run.problem):
+    for selection in simple_selections(run.problem):
         run.offer(selection)
     run.improve_bound(initial_bound(run.problem))
     if run.saved is not None:
