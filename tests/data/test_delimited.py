@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import io
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -231,3 +232,12 @@ def test_numbers_are_those_of_python(package: str) -> None:
     assert numbers is not None
     expected = [float(t) if t not in ("", "NA") else np.nan for t in texts]
     np.testing.assert_array_equal(numbers, expected)
+
+
+def test_arrow_reads_a_copy_of_its_own() -> None:
+    """Threads of arrow that outlive the interpreter must not hold memory of Python's."""
+    body = b"a,b\nc,d\n" * 10
+    before = sys.getrefcount(body)
+    buffer = splitting._owned_by_arrow(body)
+    assert buffer.to_pybytes() == body
+    assert sys.getrefcount(body) == before

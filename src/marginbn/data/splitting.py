@@ -97,7 +97,7 @@ def split_by_pyarrow(
     needed = [names[i] for i in positions] or names[:1]  # one at least, for the number of rows
     try:
         table = reader.read_csv(
-            arrow.BufferReader(body),
+            arrow.BufferReader(_owned_by_arrow(body)),
             reader.ReadOptions(column_names=names),
             reader.ParseOptions(delimiter=delimiter, newlines_in_values=b'"' in body),
             reader.ConvertOptions(
@@ -108,6 +108,17 @@ def split_by_pyarrow(
         return None
     columns = tuple(ArrowTexts(table.column(names[i])) for i in positions)
     return columns, table.num_rows
+
+
+def _owned_by_arrow(body: bytes) -> Any:
+    """A copy that arrow's threads may drop by themselves.
+
+    They let go of what they read a moment after the answer is there. Of memory that belongs to
+    Python they cannot do that while the interpreter ends: the process would be aborted.
+    """
+    buffer = importlib.import_module("pyarrow").allocate_buffer(len(body))
+    memoryview(buffer).cast("B")[:] = body
+    return buffer
 
 
 # --- polars ---------------------------------------------------------------------------------------
