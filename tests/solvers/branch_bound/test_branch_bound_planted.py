@@ -216,6 +216,21 @@ def full_size(name: str, kind: MarginKind, p: float) -> StructureProblem:
     return margin_problem(data, candidates, margin=kind, gamma=math.log(p / (1 - p)))
 
 
+def bound_alone(encoding: Encoding, box: Box, theta: float) -> Bounding:
+    """Bound a box from one vertex, with nothing known of incumbents and gains."""
+    inst = encoding.instance
+    oracle = new_oracle(inst.n_features, inst.first.size)
+    maximise(inst, box, inst.linear, oracle)
+    b = new_bounding(inst, 256, encoding.structure_magnitude)
+    b.vertices[0], b.share[0], b.state.n_active = oracle.vertex, 1.0, 1
+    b.state.smoothing = 0.45
+    settings = settings_for(Limits(), heuristics=False)
+    low = Incumbent(oracle.vertex.copy(), np.array([-np.inf]), np.zeros(1, np.int64))
+    whole = with_all_rows(inst)
+    bound_box(whole, inst, box, settings, b, oracle, low, theta, np.inf, 30, NO_STOP)
+    return b
+
+
 @pytest.mark.parametrize("decided", range(4))
 def test_gradient_stays_off_decided_features(decided: int) -> None:
     """The margins of a decided feature count once, in the constant: a span of live columns that
@@ -228,14 +243,16 @@ def test_gradient_stays_off_decided_features(decided: int) -> None:
     box.allowed[decided] = False
     box.allowed[decided, n] = True  # {class}
     assert propagate(inst, box)
-    oracle = new_oracle(n, inst.first.size)
-    maximise(inst, box, inst.linear, oracle)
-    b = new_bounding(inst, 256, encoding.structure_magnitude)
-    b.vertices[0], b.share[0], b.state.n_active = oracle.vertex, 1.0, 1
-    b.state.smoothing = 0.45
-    settings = settings_for(Limits(), heuristics=False)
-    low = Incumbent(oracle.vertex.copy(), np.array([-np.inf]), np.zeros(1, np.int64))
-    whole = with_all_rows(inst)
-    bound_box(whole, inst, box, settings, b, oracle, low, 0.0, np.inf, 30, NO_STOP)
+    b = bound_alone(encoding, box, 0.0)
     own = slice(decided * (n + 2), (decided + 1) * (n + 2))
     assert np.array_equal(b.best_g[own], inst.linear[own])
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_no_bracket_is_small_while_nothing_is_known(seed: int) -> None:
+    """Without an incumbent and without gains a box is bounded all the same. One that ends before
+    its first step hands the vertices that it was given to its children, and they to theirs.
+    """
+    data = random_data(seed, n_samples=40, arities=(2, 2, 3, 2, 2))
+    encoding = encode(margin_problem(data, enumerate_candidates(5, 2), gamma=1.0))
+    assert bound_alone(encoding, root_box(encoding), 0.5).state.n_active > 1

@@ -31,9 +31,9 @@ def test_every_so_many_batches() -> None:
     assert schedule.next_stop - before == Schedule.EARLY * schedule.batch
 
 
-@pytest.mark.parametrize(("open_gap", "factor"), [(0.9, 2), (0.1, 0.25)])
+@pytest.mark.parametrize(("open_gap", "factor"), [(0.9, 1), (0.1, 0.25)])
 def test_the_share_follows_the_gap(open_gap: float, factor: float) -> None:
-    """Twice while most is open; a quarter when the search is nearly over and nothing turns up."""
+    """All of it while most is open; a quarter when the end is near and nothing turns up."""
     schedule = new_schedule()
     efforts(schedule, open_gap, Schedule.EARLY)
     assert efforts(schedule, open_gap, Schedule.EVERY) == [int(schedule.share * factor)]

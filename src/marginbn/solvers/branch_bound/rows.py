@@ -32,6 +32,9 @@ from marginbn.solvers.branch_bound.pair_tables import Poll
 BAND = 1.0
 """Terms this much above the smallest of their sample stay (nats)."""
 
+NARROW = 0.5
+"""They need not reach further than this part of gamma: the smoothing does not either."""
+
 WIDE_BAND = 3.0
 """The same for the local search, which moves further."""
 
@@ -122,7 +125,7 @@ class Reduction:
         n_rows = full.rows.shape[0]
         self._rows: BoolArray = np.zeros(n_rows, dtype=np.bool_)
         self._caps: BoolArray = np.zeros(full.weights.size, dtype=np.bool_)
-        self._band = BAND if band is None else band
+        self._band = min(BAND, NARROW * full.gamma) if band is None else band
         self.instance = full
 
     def extend(self, t: FloatArray) -> None:

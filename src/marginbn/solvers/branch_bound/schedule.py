@@ -64,8 +64,8 @@ class Schedule:
     """
 
     SHARE = 0.25
-    """Time of the local search, in units of the tree's; later a quarter of it when nothing better
-    has turned up for three quarters of the search, but twice of it while most of the gap is open.
+    """Time of the local search, in units of the tree's; a quarter of it when most of the gap is
+    closed and nothing better has turned up for three quarters of the search.
     """
 
     VERTEX_SHARE = 0.25
@@ -141,9 +141,8 @@ class Schedule:
         self.round += 1
         if self.round % self.EVERY:
             return 0
-        if self.round > self.EARLY and open_gap > self.MOST:
-            return 2 * self.share
-        return self.share if self.round <= max(4 * self.success, self.EARLY) else self.share // 4
+        is_early = self.round <= max(4 * self.success, self.EARLY)
+        return self.share if is_early or open_gap > self.MOST else self.share // 4
 
 
 def simple_starts(

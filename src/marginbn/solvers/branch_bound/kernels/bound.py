@@ -15,10 +15,10 @@ Small changes of u are not carried out (they would cost a row of the gradient ea
 bracket ``D(u) - f(eta)`` has not narrowed for some iterations: near the end the small ones matter.
 
 The loop ends when the box is pruned, when ``f(eta) > cutoff`` shows that no u can prune it and the
-bracket is small against the distance to the cutoff and against what a split gains, when the
-smoothing is at its floor and nothing
-moves, when the progress of the last iterations promises no pruning soon, or when the iterations
-granted are used up.
+bracket is small against the distance to the cutoff and against what a split gains (as long as
+neither is known, no bracket is small: boxes that end before their first step would pass the same
+vertices on for ever), when the smoothing is at its floor and nothing moves, when the progress of
+the last iterations promises no pruning soon, or when the iterations granted are used up.
 
 **How much rounding can hide in a bound.** A bound is ``c + max g . eta`` with
 ``c = gamma sum_m (w_m - sum_c u_mc) + u . b`` (b: margins of decided features) and
@@ -362,7 +362,8 @@ def _advance(
     relaxed += combination.linear_of_active(b, balance)
     b.state.relaxed = relaxed
     bracket = b.state.bound - relaxed
-    if relaxed > cutoff and bracket < min(worth, theta * (b.state.bound - cutoff)):
+    enough = min(worth, theta * (b.state.bound - cutoff))
+    if relaxed > cutoff and bracket < enough < np.inf:
         return False
     frank_wolfe_gap = value - at_eta
     if frank_wolfe_gap < SMOOTHED_OUT * bracket:

@@ -95,9 +95,6 @@ def load_vertices(
     """Active vertices of a family, moved into a box where they are outside (``repair.py``), or one
     that they lead to; False if the box is empty.
 
-    Vertices are moved only where structures are tried on the way: in searches that know none until
-    a leaf is reached, moved vertices were seen to cost ten times as many nodes.
-
     A vertex outside the box would leave bounds valid but make ``f(eta)`` no longer a lower bound of
     the relaxation.
     """
@@ -115,8 +112,7 @@ def load_vertices(
     seed = np.full(1, FIRST_SEED)
     kept, total = 0, 0.0
     for k in range(count):
-        moves = settings.evaluate and not is_inside[k]
-        if is_inside[k] or (moves and move_into(inst, box, eta, b.vertices[k], seed)):
+        if is_inside[k] or move_into(inst, box, eta, b.vertices[k], seed):
             total += b.share[k]
             kept = _keep_vertex(b, k, kept)
     if kept == 0:
