@@ -28,7 +28,7 @@ from marginbn import (
     verify_certificate,
 )
 from marginbn.data.encode import EncodedData
-from marginbn.data.plain_coding import learn_plain_codings
+from marginbn.data.ordinal import learn_plain_codings
 from marginbn.data.table import as_table
 from marginbn.problem.scores import get_local_score
 from marginbn.solvers.exhaustive import ExhaustiveSolver

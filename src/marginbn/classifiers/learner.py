@@ -31,7 +31,7 @@ from marginbn.data.frames import frame_library
 from marginbn.data.labelled import LabelledTable
 from marginbn.data.long_table import encode_plain_stream, warn_if_approximate, whole_plain_table
 from marginbn.data.missing_values import MissingPolicy
-from marginbn.data.plain_coding import N_BINS, learn_plain_codings
+from marginbn.data.ordinal import N_BINS, learn_plain_codings
 from marginbn.data.preparation import MAX_STATES, Preparation, PreparationSettings, tell
 from marginbn.data.stream import Stream, as_stream, row_pieces
 from marginbn.data.table import Table, as_table

@@ -31,7 +31,7 @@ from marginbn.data.encode import TableCoding, encode_training
 from marginbn.data.identifiers import LEAST_VALUES, may_be_identifier, what_else, why_identifier
 from marginbn.data.labelled import LabelledTable
 from marginbn.data.missing_values import MissingPolicy, missing_cost
-from marginbn.data.plain_coding import N_BINS, learn_plain_codings
+from marginbn.data.ordinal import N_BINS, learn_plain_codings
 from marginbn.data.preparation import (
     MAX_STATES,
     ColumnPlan,

@@ -38,7 +38,7 @@ from marginbn.data.encode import (
     learn_coding,
 )
 from marginbn.data.missing_values import MissingPolicy
-from marginbn.data.plain_coding import learn_plain_codings
+from marginbn.data.ordinal import learn_plain_codings
 from marginbn.data.preparation import ColumnPlan, Preparation, PreparationSettings
 from marginbn.data.sketches import ClassCounts, ColumnSummary
 from marginbn.data.stream import Stream

@@ -237,13 +237,29 @@ def encode_plain(table: Table, n_bins: int = 4) -> EncodedData:
             "columns"
         )
     weights = np.ones(table.n_rows)
-    codings = [_plain_coding(column, weights, n_bins) for column in table.columns]
-    codes = TableCoding(tuple(codings)).encode(table)
-    return EncodedData(codes, weights, tuple(coding.variable for coding in codings))
+    coding = learn_plain_codings(table, weights, n_bins, "error")
+    variables = tuple(column.variable for column in coding.columns)
+    return EncodedData(coding.encode(table), weights, variables)
 
 
-def _plain_coding(column: Column, weights: FloatArray, n_bins: int) -> Coding:
-    if column.kind != "numeric":
-        return learn_coding(column, np.zeros(column.n_rows, dtype=np.int64), weights, 1, "error")
-    cuts = quantile_cuts(column.numbers, weights, n_bins)
-    return Coding(column.name, "numeric", tuple(cuts.tolist()))
+N_BINS = 4
+"""Bins of a numeric column without a class, unless another number is asked for."""
+
+
+def learn_plain_codings(
+    table: Table, weights: FloatArray, n_bins: int, missing: Any
+) -> TableCoding:
+    """Codings of all columns where none is a class: categories are states, numbers are cut at
+    quantiles into bins of about equal weight, or at every value if these are no more than bins.
+    """
+    nobody = np.zeros(table.n_rows, dtype=np.int64)
+    codings = []
+    for column in table.columns:
+        if column.kind != "numeric":
+            codings.append(learn_coding(column, nobody, weights, 1, missing))
+            continue
+        known = ~np.isnan(column.numbers)
+        cuts = quantile_cuts(column.numbers[known], weights[known], n_bins)
+        with_state = missing in ("state", "auto") and bool((~known).any())
+        codings.append(Coding(column.name, "numeric", tuple(cuts.tolist()), (), with_state))
+    return TableCoding(tuple(codings))

@@ -1,7 +1,0 @@
-"""Labels of states that stand for no value of their own."""
-
-ANY_NUMBER = "any number"
-"""The only bin of a numeric column without cuts."""
-
-MISSING_LABEL = "(missing)"
-"""The state for missing values, where a column has one."""
