@@ -123,7 +123,7 @@ class Climb:
         self._least = TOLERANCE * sums.total
         self._price = sums.price(lattice.child)
         self._most = most
-        self.size = lattice.n_base
+        self.size = self._n_base = lattice.n_base
         base, empty = lattice.base, np.zeros_like(lattice.base)
         score = {name: self._score_of(mask) for name, mask in (("base", base), ("empty", empty))}
         self.kept = [empty] if lattice.empty else []
@@ -243,8 +243,8 @@ class Climb:
     def _is_worth_it(self, n_open: int) -> bool:
         """Whether a lower limit, which costs as much as counting, can save much counting."""
         n_free = len(self.lattice.free)
-        own = self.size - self.lattice.n_base
-        last = min(self._most - self.lattice.n_base, n_free)
+        own = self.size - self._n_base
+        last = min(self._most - self._n_base, n_free)
         ahead = sum(math.comb(n_free, size) for size in range(own + 1, last + 1))
         return n_open > 0 and max(WORTH * n_open, FEW) < ahead
 
