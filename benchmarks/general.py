@@ -254,7 +254,12 @@ def measurements() -> list[Measurement]:
     learnings = [
         Learning("wine", "bic", 3),
         Learning("insurance1000", "bdeu", 3),
+        Learning("autos", "bic", 6),
         Learning("soybean", "bic", None),
+        Learning("alarm1000", "bdeu", 3),
+        Learning("carpo100", "bdeu", 3, seconds=600.0),
+        Learning("hailfinder500", "bdeu", 3),
+        Learning("zoo", "bdeu", 8, seconds=600.0),
         Learning("wdbc", "bic", None, certificate=False),
         Learning("mushroom", "bdeu", 6, certificate=False),
         Learning("mushroom", "bdeu", None, certificate=False, seconds=300.0),
