@@ -38,6 +38,7 @@ from marginbn.proof.checker.bounds import (
     NOTHING,
     Clusters,
     Forests,
+    IntegerMajorant,
     Majorants,
     Spare,
     ceil_to_grid,
@@ -322,7 +323,11 @@ class Checker:
         self.kept = ~dropped if len(dropped) == len(every) else every
         self.majorants = Majorants(certificate, space, self.counts, self.kept, spare)
         self.forests = Forests(space, self.kept)
-        self.clusters = Clusters(space, certificate, spare)
+        places = np.flatnonzero(self.kept)  # rows are priced over these alone
+        parents = [space.parents[k] for k in places.tolist()]
+        self.clusters = Clusters(
+            Space(space.n_variables, space.child[places], parents), certificate, spare
+        )
 
     # ------------------------------------------------------------------ the incumbent
 
@@ -453,7 +458,9 @@ class Checker:
             if not 0 <= arguments[1] < len(self.certificate.multipliers):
                 raise RefutedError(f"multipliers {arguments[1]} do not exist")
             multipliers = self.certificate.multipliers[arguments[1]]
-            bound = self.clusters.bound(majorant, multipliers, branch.allowed, branch.present)
+            over_kept = IntegerMajorant(majorant.constant, majorant.values[self.kept])
+            allowed = branch.allowed[self.kept]
+            bound = self.clusters.bound(over_kept, multipliers, allowed, branch.present)
         if bound > limit and bound != NOTHING:
             value = float(bound * Fraction(2) ** self.certificate.grid)
             raise RefutedError(
