@@ -441,6 +441,16 @@ def test_missing_columns_are_named(iris_model: Path, toy: Path) -> None:
     assert "'petal width (cm)'" in line
 
 
+def test_a_separator_that_is_not_looked_for_is_told(toy: Path, tmp_path: Path) -> None:
+    """With the option that makes the file readable, by every command."""
+    model, odd = tmp_path / "m.json", tmp_path / "odd.csv"
+    run("fit", toy, "-t", "y", "--method", "naive-bayes", "-o", model, "--holdout", 0)
+    odd.write_text("size : colour : y\n1.5 : red : a\n2.5 : blue : b\n")
+    for command in (["fit", odd, "-t", "y"], ["predict", model, odd]):
+        assert "say --delimiter ':'" in one_line_error(run(*command))
+    assert run("predict", model, odd, "--delimiter", ":").exit_code == 0
+
+
 def test_unseen_categories_can_be_errors(toy: Path, tmp_path: Path) -> None:
     """--unseen error makes a strange category an error at prediction."""
     model, rows = tmp_path / "m.json", tmp_path / "rows.csv"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import io
+import re
 from pathlib import Path
 
 import numpy as np
@@ -15,7 +16,7 @@ from hypothesis import strategies as st
 from scipy.io import arff as scipy_arff
 
 from marginbn.data import readers
-from marginbn.data.readers import read_table, write_csv
+from marginbn.data.readers import open_chunks, read_table, write_csv
 from marginbn.data.table import as_table
 from marginbn.exceptions import FormatError, InputError, MissingDependencyError
 
@@ -118,6 +119,42 @@ def test_delimiter_can_be_given(tmp_path: Path) -> None:
     assert read_table(path, delimiter=":").names == ("a,b", "c")
     with pytest.raises(InputError, match="single character"):
         read_table(path, delimiter="::")
+
+
+@pytest.mark.parametrize("name", ["t.csv", "t.txt"])
+def test_a_space_is_any_number_of_spaces(tmp_path: Path, name: str) -> None:
+    """As in files of columns that stand below each other, with quotes where texts hold some."""
+    path = written(tmp_path, ' a   b\n 1   "x y"  \r\n\n-1 "x y" \n', name)
+    table = read_table(path, delimiter=" ")
+    assert [column.values.tolist() for column in table.columns] == [[1, -1], ["x y", "x y"]]
+    with open_chunks(path, delimiter=" ") as chunks:
+        (chunk,) = chunks.read(chunks.names)
+    assert chunk.columns == (("1", "-1"), ("x y", "x y"))
+
+
+@pytest.mark.parametrize(
+    ("name", "delimiter"),
+    [("t.csv", " "), ("t.txt", ":"), ("t.csv", "~"), ("t.tsv", ","), ("t.tsv", " ")],
+)
+def test_a_delimiter_that_is_not_looked_for_is_named(
+    tmp_path: Path, name: str, delimiter: str
+) -> None:
+    """Where header and rows fall apart alike; whoever says a delimiter gets what was said."""
+    rows = [["size", "y"], ["1.5", "yes"], ["2", "no"]]
+    path = written(tmp_path, "\n".join(map(delimiter.join, rows)), name)
+    with pytest.raises(FormatError, match=re.escape(f"say delimiter={delimiter!r}, or any other")):
+        read_table(path)
+    assert read_table(path, delimiter=delimiter).names == ("size", "y")
+    only = read_table(path, delimiter="|")
+    assert only.names == (delimiter.join(rows[0]),)
+    with pytest.raises(InputError, match=re.escape(f"fields, say delimiter={delimiter!r}")):
+        only.column("y")
+
+
+@pytest.mark.parametrize("text", ["full name\nAnna\nBo Li\n", "body mass\n1.5\n2.5\n", "y\na b\n"])
+def test_one_column_is_a_table(tmp_path: Path, text: str) -> None:
+    """Spaces in a name or in some texts separate nothing."""
+    assert len(read_table(written(tmp_path, text)).columns) == 1
 
 
 def test_quoted_delimiters_newlines_and_quotes(tmp_path: Path) -> None:

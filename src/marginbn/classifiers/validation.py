@@ -213,8 +213,15 @@ def read_target(y: Any) -> tuple[NDArray[Any], str]:
         labels = np.asarray(labels.tolist())
     elif labels.dtype.kind == "f" and not np.isfinite(labels).all():
         raise InputError("y must not contain NaN or infinity; leave such rows out before fit")
+    name = str(name) if isinstance(name, str) and name else None
+    if labels.dtype.kind == "f" and (labels != np.floor(labels)).any():
+        raise InputError(
+            f"Unknown label type: continuous. y{f' ({name!r})' if name else ''} holds measured "
+            f"numbers such as {labels[labels != np.floor(labels)][0]:g}; give classes, such as y > "
+            f"{np.median(labels):g} or pandas.qcut(y, 3), or y.astype(str) to make every number one"
+        )
     check_classification_targets(labels)
-    return labels, str(name) if isinstance(name, str) and name else CLASS_NAME
+    return labels, name or CLASS_NAME
 
 
 def _read_weights(

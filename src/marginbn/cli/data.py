@@ -110,7 +110,7 @@ def check_columns(classifier: BaseBNClassifier, names: Sequence[str], allow_miss
         raise InputError(
             "the table lacks columns that the classifier was trained with: "
             f"{listing([repr(name) for name in absent], 10)}; with --allow-missing-columns they "
-            "are summed out"
+            f"are summed out{suggestion(absent[0], names) if len(names) == 1 else ''}"
         )
     if len(absent) == len(features):
         raise InputError("the table has none of the columns that the classifier was trained with")

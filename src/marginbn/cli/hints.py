@@ -47,6 +47,7 @@ _KIND = r"column_kinds=\{'(?P<column>[^']*)': '(?P<kind>[a-z-]+)'\}"
 _ARGUMENT = re.compile(
     rf"{_START}{_KIND}|{_START}(?P<name>{_WITH_VALUES})="
     rf"(?P<values>{_CHOICE}(?:(?:, | or ){_CHOICE})*|[\d.e+-]*\d)"
+    rf"|{_START}delimiter=(?P<character>'.')"
     rf"|{_START}(?P<alone>{_UNMISTAKABLE}){_END}"
 )
 
@@ -69,6 +70,8 @@ def in_options(message: str) -> str:
     'use --missing drop, state or auto; a larger --time-limit helps'
     >>> in_options("column_kinds={'paid on': 'date'} makes year, month, weekday")
     "--kind 'paid on=date' makes year, month, weekday"
+    >>> in_options("say delimiter=' '")
+    "say --delimiter ' '"
     """
     return _ARGUMENT.sub(_as_option, message)
 
@@ -76,6 +79,8 @@ def in_options(message: str) -> str:
 def _as_option(found: re.Match[str]) -> str:
     if found["alone"]:
         return option_name(found["alone"])
+    if found["character"]:
+        return f"--delimiter {found['character']}"
     if found["kind"]:
         return f"--kind {shlex.quote(found['column'] + '=' + found['kind'])}"
     return f"{option_name(found['name'])} {found['values'].replace(chr(39), '')}"

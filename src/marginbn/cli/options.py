@@ -60,7 +60,10 @@ ModelArgument = Annotated[
 ]
 DelimiterOption = Annotated[
     str | None,
-    typer.Option(metavar="CHAR", help="Separator of a text file, if it is not found out."),
+    typer.Option(
+        metavar="CHAR",
+        help="Separator of a text file, if not found out; ' ' is any number.",
+    ),
 ]
 EncodingOption = Annotated[
     str,

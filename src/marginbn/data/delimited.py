@@ -37,6 +37,9 @@ from marginbn.exceptions import FormatError, InputError
 DELIMITERS = {".csv": ",;\t|", ".tsv": "\t", ".txt": "\t,;|"}
 """Delimiters by file extension; the first that occurs in the header is taken."""
 
+OTHER_DELIMITERS = ",;\t|:~^ "
+"""Those that are not looked for, because names and texts hold them too; they can be given."""
+
 BLOCK_BYTES = 1 << 23
 """Text that is looked at in one piece; a block ends with a row, so it may be longer."""
 
@@ -112,10 +115,23 @@ def _split_header(source: _Source, begun: bytes, suffix: str, delimiter: str | N
 
 
 def checked_delimiter(delimiter: str | None) -> str | None:
-    """The delimiter, if it can be one; None stays None."""
-    if delimiter is not None and (len(delimiter) != 1 or delimiter in '"\r\n '):
+    """The delimiter, if it can be one; a space stands for any number of them. None stays None."""
+    if delimiter is not None and (len(delimiter) != 1 or delimiter in '"\r\n'):
         raise InputError(f"delimiter must be a single character such as ',', got {delimiter!r}")
     return delimiter
+
+
+def check_separated(path: str, name: str, texts: Sequence[str]) -> None:
+    """Refuse the only column of a file whose name and texts another delimiter splits alike."""
+    for delimiter in OTHER_DELIMITERS:
+        sizes = {len(t.split() if delimiter == " " else t.split(delimiter)) for t in (name, *texts)}
+        if texts and len(sizes) == 1 and sizes.pop() > 1:
+            raise format_error(
+                path,
+                None,
+                f"there is one column, {name!r}, and {delimiter!r} seems to separate fields in it: "
+                f"say delimiter={delimiter!r}, or any other one if it is one column indeed",
+            )
 
 
 def checked_encoding(encoding: str) -> str:
@@ -153,6 +169,8 @@ class _Rows:
     ) -> None:
         self.names = names
         self._path, self._before = path, first_line - 1
+        if delimiter == " ":  # spaces before a field are skipped; those behind the last are none
+            lines = map(_without_last_spaces, lines)
         self._reader = csv.reader(lines, delimiter=delimiter, skipinitialspace=True, strict=True)
 
     @property
@@ -195,6 +213,11 @@ class _Rows:
         except csv.Error as error:
             reason = f"{error}; is a quote not closed in a row that begins here?"
             raise format_error(self._path, line, reason) from error
+
+
+def _without_last_spaces(line: str) -> str:
+    content = line.rstrip("\r\n")
+    return content.rstrip(" ") + line[len(content) :]
 
 
 def _is_blank(row: Sequence[str]) -> bool:

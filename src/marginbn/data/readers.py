@@ -25,6 +25,7 @@ from marginbn.data.arff import parse_arff
 from marginbn.data.delimited import (
     DELIMITERS,
     TextTable,
+    check_separated,
     checked_encoding,
     open_delimited,
     read_delimited,
@@ -61,7 +62,8 @@ def read_table(
         As in :func:`marginbn.data.table.as_table`.
     delimiter
         What separates the fields of a .csv, .tsv or .txt file; the default is a tab for .tsv,
-        and otherwise the first of comma (tab for .txt), semicolon, tab, bar in the header.
+        and otherwise the first of comma (tab for .txt), semicolon, tab, bar in the header. A
+        space stands for any number of spaces.
     encoding
         Of the text, such as ``"latin-1"`` or ``"cp1252"``.
 
@@ -92,9 +94,13 @@ def read_table(
     if suffix == ".arff":
         return parse_arff(load_text(path, encoding), str(path), kinds)
     quick = _read_quickly(path, suffix, kinds, delimiter, encoding)
-    if quick is not None:
-        return quick
-    return _typed(read_delimited(path, suffix, delimiter=delimiter, encoding=encoding), kinds)
+    table = quick or _typed(
+        read_delimited(path, suffix, delimiter=delimiter, encoding=encoding), kinds
+    )
+    if delimiter is None and len(table.columns) == 1:
+        (column,) = table.columns
+        check_separated(str(path), column.name, column.labels[:100])
+    return table
 
 
 def _typed(text: TextTable, kinds: Kinds) -> Table:

@@ -31,7 +31,7 @@ Splitter = Callable[[bytes, int, Sequence[int], str], Split | None]
 
 def find_splitter(delimiter: str) -> Splitter | None:
     """What can split blocks with this delimiter here, if anything."""
-    if delimiter.isascii():
+    if delimiter.isascii() and delimiter != " ":  # which stands for any number of spaces
         for package, split in SPLITTERS.items():
             if find_spec(package) is not None:
                 return split

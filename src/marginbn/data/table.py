@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import difflib
 import operator
+import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -397,6 +398,13 @@ def _position(key: str | int, names: Sequence[str]) -> int:
 
 def suggestion(name: object, names: Sequence[str]) -> str:
     """What to add to the message about a name that is not there."""
+    if len(names) == 1:
+        part = re.search(rf"(?:^|(\W)\s*){re.escape(str(name))}(?:\s*(\W)|$)", names[0])
+        if part is not None and (part[1] or part[2]):
+            return (
+                f"; the only column is {names[0]!r}: if {part[1] or part[2]!r} separates its "
+                f"fields, say delimiter={part[1] or part[2]!r}"
+            )
     close = difflib.get_close_matches(str(name), names, n=3)
     if close:
         return f"; did you mean {' or '.join(map(repr, close))}?"
