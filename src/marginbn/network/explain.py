@@ -45,8 +45,8 @@ from marginbn.exceptions import InputError
 from marginbn.network.checks import as_count
 from marginbn.network.class_joint import CLASS, IntArray
 from marginbn.network.elimination import FloatArray
-from marginbn.network.markup import bar_table
 from marginbn.network.network import BayesianNetwork
+from marginbn.network.svg import bar_table
 from marginbn.network.wording import align, assignment, counted, shorten, visible
 
 _MISSING = -1
