@@ -86,7 +86,7 @@ def test_workers_and_seeds():
         A1DEClassifier(),
         MaxMarginBNClassifier(max_parents=2, parameters="conditional", bins="ordinal"),
         MaxMarginBNClassifierCV(gammas=[0.5, 2.0], max_parents=[1, 2], cv=2),
-        BNClassifier(structures=["forest"]),
+        BNClassifier(structures=["forest"], time_limit=None),
     ],
     ids=lambda clf: type(clf).__name__,
 )

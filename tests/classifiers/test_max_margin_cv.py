@@ -222,7 +222,11 @@ def test_the_chosen_network_is_for_reading() -> None:
     assert averaged.network_ == single.network_
     assert averaged.gamma_ == single.gamma_
     ours, theirs = (clf.explain(X[:5]) for clf in (averaged, single))
-    assert [str(e) for e in ours] == [str(e) for e in theirs]
+    pairs = [(a, b) for a, b in zip(ours, theirs, strict=True) if a.label == b.label]
+    assert len(pairs) >= 3  # the average may decide otherwise
+    assert all(a.contributions == b.contributions for a, b in pairs)
+    assert "averages networks" in str(ours[0])
+    assert "averages networks" not in str(theirs[0])
     assert "the average of" in describe(averaged)
     assert "the average of" not in describe(single)
     assert not hasattr(averaged.set_params(average=False).fit(X, y), "networks_")

@@ -141,9 +141,11 @@ def begin(run: Run) -> None:
         run.offer(run.start)
     if run.saved is not None:
         run.offer(run.saved.selection)
-    for selection in simple_selections(run.problem):
+    first, *others = simple_selections(run.problem)
+    run.offer(first)
+    run.improve_bound(initial_bound(run.problem))  # from here on there is something to compare with
+    for selection in others:
         run.offer(selection)
-    run.improve_bound(initial_bound(run.problem))
     if run.saved is not None:
         run.recall_bound(run.saved.bound)
 
