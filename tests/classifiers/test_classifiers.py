@@ -351,6 +351,17 @@ def test_bad_settings_name_the_argument(classifier, settings, message, iris):
         clone(classifier).set_params(**settings).fit(*iris)
 
 
+def test_a_measured_target_is_named_with_the_remedy(iris):
+    """Numbers with fractions are no classes; whole ones in floats are."""
+    X, y = iris
+    price = pd.Series(np.arange(len(y)) / 4, name="price")
+    with pytest.raises(
+        InputError, match=r"y \('price'\) holds measured numbers such as 0\.25; give"
+    ):
+        NaiveBayesClassifier().fit(X, price)
+    assert NaiveBayesClassifier().fit(X, np.floor(price / 20)).classes_.tolist() == [0, 1]
+
+
 @pytest.mark.parametrize(
     ("settings", "message"),
     [

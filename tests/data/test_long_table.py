@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from pathlib import Path
 from typing import Any
 
@@ -162,6 +163,8 @@ def test_what_is_wrong_is_told(table: Any, tmp_path: Path) -> None:
         NaiveBayesClassifier().fit(path, "absent")
     with pytest.raises(InputError, match="y must be the name"):
         NaiveBayesClassifier().fit(path, np.zeros(900))
+    with pytest.raises(InputError, match="column 'size', the class, holds measured numbers"):
+        NaiveBayesClassifier().fit(path, "size")
     with pytest.raises(InputError, match="there is no file"):
         NaiveBayesClassifier().fit(tmp_path / "absent.parquet", "kind")
     (tmp_path / "t.csv").write_text("a,b\n1,2\n")
@@ -173,6 +176,17 @@ def test_what_is_wrong_is_told(table: Any, tmp_path: Path) -> None:
     other = write(table.drop_columns(["word"]), tmp_path / "o.parquet")
     with pytest.raises(InputError, match="lacks columns of training"):
         fitted.predict(other)
+
+
+def test_texts_that_are_amounts_are_told(table: Any, tmp_path: Path) -> None:
+    """They are categories in pieces; whoever asks for that hears nothing of it."""
+    price = arrow.array([f"${1000 + k % 40}.50" for k in range(900)])
+    path = write(table.append_column("price", price), tmp_path / "t.parquet")
+    with pytest.warns(DataWarning, match="'price' hold amounts .* make them numbers there"):
+        NaiveBayesClassifier().fit(path, "kind")
+    with warnings.catch_warnings():
+        warnings.filterwarnings("error", ".*amounts.*")
+        NaiveBayesClassifier(column_kinds={"price": "categorical"}).fit(path, "kind")
 
 
 # ---------------------------------------------------------------------- validation

@@ -16,7 +16,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, validate_data
 
 from marginbn.data.columns import Column, as_input_errors
-from marginbn.data.labelled import CLASS_NAME, LabelledTable
+from marginbn.data.labelled import CLASS_NAME, LabelledTable, refuse_measured
 from marginbn.data.preparation import Preparation
 from marginbn.data.table import Kinds, Table, as_table, check_distinct_names
 from marginbn.exceptions import InputError
@@ -214,12 +214,7 @@ def read_target(y: Any) -> tuple[NDArray[Any], str]:
     elif labels.dtype.kind == "f" and not np.isfinite(labels).all():
         raise InputError("y must not contain NaN or infinity; leave such rows out before fit")
     name = str(name) if isinstance(name, str) and name else None
-    if labels.dtype.kind == "f" and (labels != np.floor(labels)).any():
-        raise InputError(
-            f"Unknown label type: continuous. y{f' ({name!r})' if name else ''} holds measured "
-            f"numbers such as {labels[labels != np.floor(labels)][0]:g}; give classes, such as y > "
-            f"{np.median(labels):g} or pandas.qcut(y, 3), or y.astype(str) to make every number one"
-        )
+    refuse_measured(labels, f"y ({name!r})" if name else "y")
     check_classification_targets(labels)
     return labels, name or CLASS_NAME
 

@@ -128,6 +128,19 @@ class LabelledTable:
         return self if kept.all() else self.take(kept)
 
 
+def refuse_measured(labels: NDArray[Any], what: str) -> None:
+    """Numbers with fractions are no classes; the message begins as scikit-learn's."""
+    if labels.dtype.kind != "f":
+        return
+    measured = labels[labels != np.floor(labels)]
+    if measured.size:
+        raise InputError(
+            f"Unknown label type: continuous. {what} holds measured numbers such as "
+            f"{measured[0]:g}; give classes, such as whether it is above {np.median(labels):g}, or "
+            "pandas.qcut of it, or texts to make every number a class"
+        )
+
+
 @dataclass(frozen=True, eq=False)
 class Dataset:
     """A classification data set.

@@ -26,7 +26,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from marginbn.data import sketches
-from marginbn.data.amounts import is_amount_kind
+from marginbn.data.amounts import find_amounts, is_amount_kind
 from marginbn.data.columns import Column
 from marginbn.data.dates import is_date_kind
 from marginbn.data.encode import (
@@ -37,12 +37,13 @@ from marginbn.data.encode import (
     Variable,
     learn_coding,
 )
+from marginbn.data.labelled import refuse_measured
 from marginbn.data.missing_values import MissingPolicy
 from marginbn.data.ordinal import learn_plain_codings
 from marginbn.data.preparation import ColumnPlan, Preparation, PreparationSettings
 from marginbn.data.sketches import ClassCounts, ColumnSummary
 from marginbn.data.stream import Stream
-from marginbn.data.table import Table, as_table
+from marginbn.data.table import Table, as_table, resolve_kinds
 from marginbn.exceptions import DataWarning, InputError
 
 IN_MEMORY = 250_000
@@ -59,6 +60,7 @@ class LongRows:
     names: tuple[str, ...]  # of the features
     n_rows: int
     sketched: tuple[str, ...]  # numeric columns whose cuts are approximate
+    amounts: tuple[str, ...]  # columns of texts that a short table would have as numbers
     fingerprint: str
 
     @property
@@ -157,6 +159,7 @@ def labels_of(piece: Any, target: str) -> NDArray[Any]:
     labels = np.asarray(column.to_pylist()) if _is_text(column) else column.to_numpy()
     if labels.dtype.kind == "f" and not np.isfinite(labels).all():
         raise InputError(f"column {target!r}, the class, must not have NaN or infinity")
+    refuse_measured(labels, f"column {target!r}, the class,")
     return labels
 
 
@@ -200,8 +203,9 @@ def encode_stream(
     data, digest = _collect(pieces, classes.n_rows, missing, (variable, *coding.variables), coding)
     data = _weighted(data, labels, class_weight)
     names, sketched = _names(summaries, preparation)
-    n_rows = classes.n_rows
-    return LongTraining(coding, data, preparation, names, n_rows, sketched, digest, labels)
+    amounts, n_rows = _amounts(summaries, settings), classes.n_rows
+    made = coding, data, preparation, names, n_rows, sketched, amounts, digest
+    return LongTraining(*made, labels)
 
 
 def encode_plain_stream(
@@ -217,7 +221,8 @@ def encode_plain_stream(
     pieces = _encoded(stream, None, preparation, coding, np.zeros(1))
     data, digest = _collect(pieces, classes.n_rows, missing, coding.variables, coding)
     names, sketched = _names(summaries, preparation)
-    return LongRows(coding, data, preparation, names, classes.n_rows, sketched, digest)
+    amounts = _amounts(summaries, settings)
+    return LongRows(coding, data, preparation, names, classes.n_rows, sketched, amounts, digest)
 
 
 LearnCoding = Callable[[Column, NDArray[np.int64], NDArray[np.float64]], Coding]
@@ -254,8 +259,29 @@ def _names(
     return tuple(s.name for s in summaries), sketched
 
 
+def _amounts(summaries: list[ColumnSummary], settings: PreparationSettings) -> tuple[str, ...]:
+    """Names of the columns whose texts are amounts, where nobody asked for categories."""
+    wanted = resolve_kinds(settings.column_kinds, [s.name for s in summaries])
+    found = []
+    for summary, kind in zip(summaries, wanted, strict=True):
+        if kind is None and summary.kind == "categorical":
+            texts = summary.categories
+            if find_amounts(Column.categorical(summary.name, np.arange(len(texts)), texts)):
+                found.append(summary.name)
+    return tuple(found)
+
+
 def warn_if_approximate(made: LongRows, stacklevel: int) -> None:
-    """Say which cuts are approximate."""
+    """Say which cuts are approximate, and which texts a short table would have as numbers."""
+    if made.amounts:
+        warnings.warn(
+            f"{', '.join(map(repr, made.amounts[:10]))} hold amounts such as $1,234.50 or 80 kg as "
+            "texts, which are categories in a table that is read in pieces; make them numbers "
+            "there, or say column_kinds={"
+            f"{made.amounts[0]!r}: 'categorical'}} if they are meant so",
+            DataWarning,
+            stacklevel=stacklevel + 1,
+        )
     if made.sketched:
         listed = ", ".join(map(repr, made.sketched[:10]))
         warnings.warn(

@@ -95,6 +95,11 @@ class ColumnSummary:
             self._add_values(values, classes[other._classes], other._counts)
 
     @property
+    def categories(self) -> list[Scalar]:
+        """Different values of a column of categories, as far as they are counted."""
+        return _sorted(self._categories)
+
+    @property
     def n_rows(self) -> int:
         """Rows with a value."""
         return round(float(self._counts.sum()))
@@ -110,7 +115,7 @@ class ColumnSummary:
             values = np.append(values, np.nan)
         if self.kind == "numeric":
             return Column.numeric(self.name, values), classes, counts
-        order = _sorted(self._categories)
+        order = self.categories
         place = np.empty(len(order) + 1, dtype=np.int64)
         for rank, category in enumerate(order):
             place[self._categories[category]] = rank
