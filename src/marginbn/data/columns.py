@@ -42,12 +42,6 @@ WantedKind: TypeAlias = Literal[
 """What a user may want of a column; dates become categories of ISO text (``dates.py``), amounts
 stay texts until they are prepared (``amounts.py``)."""
 
-ANY_NUMBER = "any number"
-"""The only bin of a numeric column without cuts."""
-
-MISSING_LABEL = "(missing)"
-"""The state for missing values, where a column has one."""
-
 Scalar: TypeAlias = str | int | float | bool
 
 MAX_CODE_VALUES = 10

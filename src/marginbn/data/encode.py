@@ -24,9 +24,10 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from marginbn.data.columns import MISSING_LABEL, Column, Kind, Scalar, frozen
+from marginbn.data.columns import Column, Kind, Scalar, frozen
 from marginbn.data.discretize import assign_bins, mdlp_cuts, name_bins
 from marginbn.data.labelled import LabelledTable
+from marginbn.data.labels import MISSING_LABEL
 from marginbn.data.missing_values import MissingPolicy
 from marginbn.data.table import Table
 from marginbn.exceptions import InputError, ProblemTooLargeError

@@ -22,8 +22,9 @@ from typing import Any
 
 import numpy as np
 
-from marginbn.data.columns import ANY_NUMBER, MISSING_LABEL, parse_number, tidy
+from marginbn.data.columns import parse_number, tidy
 from marginbn.data.encode import Variable
+from marginbn.data.labels import ANY_NUMBER, MISSING_LABEL
 from marginbn.exceptions import InputError
 from marginbn.network.wording import bin_limits, listing
 
