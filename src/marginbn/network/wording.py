@@ -12,8 +12,6 @@ import textwrap
 import unicodedata
 from collections.abc import Sequence
 
-from marginbn.data.columns import ANY_NUMBER
-
 ELLIPSIS = "…"
 _GLUE = "\0"  # stands for a space at which no line may end
 _JOINERS = "\u200c\u200d"
@@ -75,6 +73,8 @@ def assignment(variable: str, state: str | None) -> str:
     >>> assignment("age", "any number"), assignment("age", None)
     ('age known', 'age missing')
     """
+    from marginbn.data.columns import ANY_NUMBER  # not above: help is shown without numpy
+
     if state is None:
         return f"{variable} missing"
     if state == ANY_NUMBER:
@@ -122,6 +122,8 @@ def bin_limits(state: str) -> tuple[str, str] | None:
 
 
 def _name_bin(low: str, high: str) -> str:
+    from marginbn.data.columns import ANY_NUMBER
+
     if low and high:
         return f"({low}, {high}]"
     return f"> {low}" if low else f"<= {high}" if high else ANY_NUMBER
