@@ -441,14 +441,29 @@ def test_missing_columns_are_named(iris_model: Path, toy: Path) -> None:
     assert "'petal width (cm)'" in line
 
 
-def test_a_separator_that_is_not_looked_for_is_told(toy: Path, tmp_path: Path) -> None:
+@pytest.mark.parametrize("sign", [" ", ":", "~", "^"])
+def test_a_separator_that_is_not_looked_for_is_told(toy: Path, tmp_path: Path, sign: str) -> None:
     """With the option that makes the file readable, by every command."""
     model, odd = tmp_path / "m.json", tmp_path / "odd.csv"
     run("fit", toy, "-t", "y", "--method", "naive-bayes", "-o", model, "--holdout", 0)
-    odd.write_text("size : colour : y\n1.5 : red : a\n2.5 : blue : b\n")
-    for command in (["fit", odd, "-t", "y"], ["predict", model, odd]):
-        assert "say --delimiter ':'" in one_line_error(run(*command))
-    assert run("predict", model, odd, "--delimiter", ":").exit_code == 0
+    odd.write_text(
+        f"size {sign} colour {sign} y\n1.5 {sign} red {sign} a\n2 {sign} blue {sign} b\n"
+    )
+    for command in (
+        ["fit", odd, "-t", "y"],
+        ["inspect", odd],
+        ["learn", odd],
+        ["predict", model, odd],
+    ):
+        assert f"say --delimiter '{sign}'" in one_line_error(run(*command))
+    assert run("predict", model, odd, "--delimiter", sign).exit_code == 0
+
+
+@pytest.mark.parametrize("text", ["full name\nAnna\nBo Li\n", "body mass\n1.5\n2.5\n", "y\na b\n"])
+def test_spaces_in_one_column_separate_nothing(tmp_path: Path, text: str) -> None:
+    """In its name, or in some of its texts."""
+    (tmp_path / "t.csv").write_text(text)
+    assert run("inspect", tmp_path / "t.csv").exit_code == 0
 
 
 def test_unseen_categories_can_be_errors(toy: Path, tmp_path: Path) -> None:

@@ -19,12 +19,12 @@ from marginbn.classifiers.validation import check_shape
 from marginbn.cli.options import STDIN, RowOptions, TableOptions, TextOptions
 from marginbn.data.coded_text import FeatureRows, results_of, wanted_columns
 from marginbn.data.columns import Column, WantedKind
-from marginbn.data.delimited import TextTable
+from marginbn.data.delimited import DELIMITERS, TextTable, check_separated
 from marginbn.data.encode import EncodedData, encode_training, with_class_column
 from marginbn.data.labelled import CLASS_NAME, Dataset, LabelledTable, stratified_holdout
 from marginbn.data.long_table import IN_MEMORY
 from marginbn.data.preparation import PreparationSettings, tell
-from marginbn.data.readers import RowChunks, open_chunks, read_table
+from marginbn.data.readers import RowChunks, format_of, open_chunks, read_table
 from marginbn.data.stream import Stream, as_stream
 from marginbn.data.table import Table, as_table, suggestion
 from marginbn.data.unseen import UnseenCategories, add_unseen, describe_unseen
@@ -48,7 +48,7 @@ def load_source(options: TableOptions) -> Dataset:
             raise typer.BadParameter(
                 "say which column holds the class, as in --target class", param_hint="--target"
             )
-        table = read_table(options.table, kinds=kinds, **vars(options.text))
+        table = read_file(options.table, options.text, kinds)
         return Dataset(options.table, table, None, options.target, "")
     known = load_dataset(options.table)
     test = None if known.test is None else as_table(known.test, kinds=kinds)
@@ -80,8 +80,18 @@ def count_rows(stream: Stream) -> int:
 def load_table(name: str, text: TextOptions) -> Table:
     """The table of a file, or the training part of a data set."""
     if is_file_name(name):
-        return read_table(name, **vars(text))
+        return read_file(name, text)
     return load_dataset(name).train
+
+
+def read_file(name: str, text: TextOptions, kinds: Any = "auto") -> Table:
+    """The table of a file; one column that looks like several is refused with the remedy."""
+    table = read_table(name, kinds=kinds, **vars(text))
+    is_text = format_of(Path(name)) in DELIMITERS
+    if is_text and text.delimiter is None and len(table.columns) == 1:
+        (column,) = table.columns
+        check_separated(name, column.name, column.labels[:100])
+    return table
 
 
 @contextmanager

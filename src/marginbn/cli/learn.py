@@ -175,15 +175,14 @@ def learn(
 
 def read_plain_table(table: PlainTableOptions) -> Any:
     """The table without the columns that are dropped, with the kinds that were asked for."""
-    from marginbn.cli.data import is_file_name, parse_kinds
-    from marginbn.data.readers import read_table
+    from marginbn.cli.data import is_file_name, parse_kinds, read_file
     from marginbn.data.table import as_table
     from marginbn.datasets import load_dataset
 
     kinds = parse_kinds(table.kind)
     if is_file_name(table.table):
         text = options.TextOptions(table.delimiter, table.encoding)
-        read = read_table(table.table, kinds=kinds, **vars(text))
+        read = read_file(table.table, text, kinds)
     else:
         read = as_table(load_dataset(table.table).train, kinds=kinds)
     for name in table.drop or ():

@@ -25,7 +25,6 @@ from marginbn.data.arff import parse_arff
 from marginbn.data.delimited import (
     DELIMITERS,
     TextTable,
-    check_separated,
     checked_encoding,
     open_delimited,
     read_delimited,
@@ -94,13 +93,9 @@ def read_table(
     if suffix == ".arff":
         return parse_arff(load_text(path, encoding), str(path), kinds)
     quick = _read_quickly(path, suffix, kinds, delimiter, encoding)
-    table = quick or _typed(
-        read_delimited(path, suffix, delimiter=delimiter, encoding=encoding), kinds
-    )
-    if delimiter is None and len(table.columns) == 1:
-        (column,) = table.columns
-        check_separated(str(path), column.name, column.labels[:100])
-    return table
+    if quick is not None:
+        return quick
+    return _typed(read_delimited(path, suffix, delimiter=delimiter, encoding=encoding), kinds)
 
 
 def _typed(text: TextTable, kinds: Kinds) -> Table:
