@@ -186,7 +186,7 @@ checkpoint, certificate
     # The parameter "score" has the name of scikit-learn's method, see GenerativeBNClassifier.
     @property
     def score(self) -> Any:
-        """Mean log likelihood of rows: ``score(X, y=None)``."""
+        """Mean log likelihood of rows, called as ``score(X, y=None)``."""
         return self._mean_log_likelihood
 
     @score.setter
