@@ -28,7 +28,7 @@ from marginbn.solvers.branch_bound import BranchBoundSolver, engine, workers
 from marginbn.solvers.branch_bound import arrays as frank_wolfe
 from marginbn.solvers.branch_bound.arrays import Encoding
 from marginbn.solvers.branch_bound.engine import Search
-from marginbn.solvers.branch_bound.kernels.store import new_pool
+from marginbn.solvers.branch_bound.kernels.store import Pool, new_pool
 from marginbn.solvers.branch_bound.kernels.tree import BATCH_DONE, EXHAUSTED, NODE_LIMIT, STOPPED
 from marginbn.solvers.branch_bound.rows import with_all_rows
 from marginbn.solvers.memory import BranchBoundShape
@@ -323,11 +323,15 @@ def small_store(monkeypatch: pytest.MonkeyPatch, stores: list[workers.Worker]) -
 
     def shrink(self: workers.Worker, encoding: Encoding, seed: int) -> None:
         begin(self, encoding, seed)
-        self.pool = new_pool(encoding.instance, 8, 8, 4)
+        self.pool = small_pool(encoding)
         self.inbox = new_pool(encoding.instance, 0, 0, 4)
         stores.append(self)
 
+    def small_pool(encoding: Encoding) -> Pool:
+        return new_pool(encoding.instance, 8, 8, 4)
+
     monkeypatch.setattr(workers.Worker, "__init__", shrink)
+    monkeypatch.setattr(engine, "first_pool", small_pool)
 
 
 def test_a_path_of_gammas_computes_coefficients_once(monkeypatch: pytest.MonkeyPatch) -> None:
