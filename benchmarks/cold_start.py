@@ -1,7 +1,7 @@
 """How long the first answer takes in a new process, with and without compiled kernels on the disk.
 
 Every measurement is one new Python process. Compiled kernels are kept in the folder that
-NUMBA_CACHE_DIR names; an empty one is given where nothing is to be compiled yet.
+MARGINBN_CACHE names; an empty one is given where nothing is to be compiled yet.
 """
 
 from __future__ import annotations
@@ -88,7 +88,7 @@ def run_once(program: str, cache: str | None) -> tuple[float, float, float]:
     """Clock seconds, processor seconds and peak megabytes of a new process."""
     environment = dict(os.environ)
     if cache is not None:
-        environment["NUMBA_CACHE_DIR"] = cache
+        environment["MARGINBN_CACHE"] = cache
     before, start = resource.getrusage(resource.RUSAGE_CHILDREN), time.perf_counter()
     answer = subprocess.run(
         [sys.executable, "-W", "ignore", "-c", WRAPPED, program],

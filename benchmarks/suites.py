@@ -103,13 +103,28 @@ def against_formulation() -> list[Run]:
     ]
 
 
+def hard_proofs() -> list[Run]:
+    """The hard problems that are proved within ten minutes, to their proofs."""
+    names = ["segment", "vehicle", "chess", "soybean-large", "waveform-21", "adult", "german"]
+    binary = [Instance(name, "sbm", 0.9, 2) for name in ("segment", "letter")]
+    instances = [Instance(name, "sm", 0.9, 2) for name in names]
+    instances += [*binary, Instance("german", "sm", 0.6, 2)]
+    return [Run(instance, "branch_bound", 600.0) for instance in instances]
+
+
+def small_gamma() -> list[Run]:
+    """The smallest gammas of the paper's grid."""
+    runs = [Run(Instance(name, "sm", 0.501, 2), "branch_bound", 20.0) for name in SMALL]
+    return [*runs, Run(Instance("vehicle", "sm", 0.6, 2), "branch_bound", 60.0)]
+
+
 def two_workers() -> list[Run]:
     """One and two workers on the same trees: nodes per second, and the same optimum on all proofs
     (into the file of ``proofs``, whose table then compares them).
     """
     rates = [
         Run(Instance(name, "sm", 0.9, 2), "branch_bound", 30.0, n_jobs)
-        for name in ("vehicle", "chess")
+        for name in ("vehicle", "chess", "spambase", "satimage", "letter", "waveform-21")
         for n_jobs in (1, 2)
     ]
     return rates + [replace(run, n_jobs=2) for run in proofs()]
@@ -160,6 +175,8 @@ def smoke() -> list[Run]:
 SUITES = {
     "proofs": proofs,
     "table-one": table_one,
+    "hard-proofs": hard_proofs,
+    "small-gamma": small_gamma,
     "against-formulation": against_formulation,
     "two-workers": two_workers,
     "three-parents": three_parents,
