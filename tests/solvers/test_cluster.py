@@ -7,6 +7,7 @@ import signal
 import threading
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -121,6 +122,22 @@ def test_parts_by_hand_find_the_optimum(
             break
     assert problem.evaluate(best) == pytest.approx(optimum, rel=1e-6)
     assert optimum - 1e-9 <= max(waiting.bound, problem.evaluate(best))
+
+
+def test_the_bound_of_a_part_is_none_of_the_whole(
+    problem: StructureProblem, optimum: float, open_nodes: OpenNodes
+) -> None:
+    """The local search may find what lies in another part and is better than anything here."""
+    nodes = replace(open_nodes.some(np.arange(1)), bound=np.array([optimum - 1.0]))
+    nodes = replace(nodes, numbers=np.array([-np.inf, optimum + 1.0]))
+    run = Run(problem)
+    begin(run)
+    search = subtree.PartSearch(run, BranchBoundSolver())
+    search.take(run, nodes)
+    search.report()
+    assert run.offer(solve_structure(problem).selection)
+    search._announce_incumbent()
+    assert search.is_closed
 
 
 def test_an_engine_made_in_advance_works_for_every_part(

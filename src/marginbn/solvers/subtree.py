@@ -11,6 +11,7 @@ part of the same problem.
 
 from __future__ import annotations
 
+import math
 import threading
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -24,7 +25,7 @@ from marginbn.solvers.branch_bound.engine import Search
 from marginbn.solvers.branch_bound.saved_tree import OpenNodes, gather, load, parse
 from marginbn.solvers.branch_bound.workers import first_pool
 from marginbn.solvers.checkpoint import Arrays
-from marginbn.solvers.result import Status
+from marginbn.solvers.result import Status, relative_gap
 from marginbn.solvers.run import Limits, Run, Stopped
 from marginbn.solvers.tree_search import initial_bound
 
@@ -62,7 +63,7 @@ class PartSearch(Search):
     """A search whose nodes come from outside, one part after the other."""
 
     def __init__(self, run: Run, solver: BranchBoundSolver) -> None:
-        super().__init__(run, solver)
+        super().__init__(run, solver, math.inf)  # it is made once, for many parts
         self._set_root()
         vertex = self._mean_vertex()
         self.rows.extend(self.rows.margins(self.main.work.bounding, vertex))
@@ -87,6 +88,20 @@ class PartSearch(Search):
         """The nodes that are open now."""
         with self.team.at_rest() as pools:
             return gather(pools)
+
+    def report(self) -> bool:
+        """Structures alone: the bound of a part is none of the whole problem, in all of which the
+        local search looks for better ones.
+        """
+        self.team.raise_failure()
+        self.run.nodes = self.nodes
+        return self.hand_over()
+
+    @property
+    def is_closed(self) -> bool:
+        """Whether nothing in the part is better than the best structure known, but for the gap."""
+        gap = relative_gap(self.run.objective, self.bound, self.run.problem.scale)
+        return gap <= self.run.limits.gap
 
     def hear(self) -> None:
         """Take over a better structure that somebody else has found."""
@@ -168,7 +183,7 @@ def _search(run: Run, search: PartSearch, told: float, tell: Tell | None) -> Non
             improved = search.report()
             told = _tell(run, told, tell)
             search.hear()
-            if run.is_closed or run.limit is not None:
+            if search.is_closed or run.limit is not None:
                 break
             search.improve(improved)
             ended = search.advance()
