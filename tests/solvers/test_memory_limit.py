@@ -489,7 +489,7 @@ def test_the_limit_holds_for_the_process() -> None:
     measured = {}
     for limit in ("32 MB", "2 GB"):  # it needs 30.3 MB at the least
         done = subprocess.run(
-            [sys.executable, "-c", MEASURE, "9000", limit],
+            [sys.executable, "-c", MEASURE, "13000", limit],
             capture_output=True,
             text=True,
             check=True,
