@@ -19,6 +19,9 @@ import os
 import signal
 import threading
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -59,7 +62,7 @@ def measure(key: str, folder: Path | None) -> dict[str, Any]:
 
 
 def _rate(problem: Any, n_workers: int) -> dict[str, Any]:
-    with cluster.connected(cluster.LOCAL, n_workers) as client:
+    with _local(n_workers) as client:
         solve_structure(problem, dask=client, time_limit=5.0)  # kernels, arrays and connections
         search = cluster.Coordinator.search
         begun: dict[str, float] = {}
@@ -87,6 +90,18 @@ def _rate(problem: Any, n_workers: int) -> dict[str, Any]:
     }
 
 
+@contextmanager
+def _local(n_workers: int) -> Iterator[Any]:
+    """A client of so many processes on this machine."""
+    distributed = import_module("distributed")
+    settings = {"threads_per_worker": 1, "dashboard_address": ":0"}
+    with (
+        distributed.LocalCluster(n_workers=n_workers, **settings) as made,
+        distributed.Client(made, set_as_default=False) as client,
+    ):
+        yield client
+
+
 def _used(client: Any) -> float:
     """Processor seconds of all workers."""
     return sum(client.run(time.process_time).values())
@@ -95,7 +110,7 @@ def _used(client: Any) -> float:
 def _proof(problem: Any) -> dict[str, Any]:
     alone = solve_structure(problem, time_limit=PROOF_SECONDS)
     made: dict[str, Any] = {"alone": _told(alone)}
-    with cluster.connected(cluster.LOCAL, 2) as client:
+    with _local(2) as client:
         made["two"] = _told(solve_structure(problem, dask=client, time_limit=PROOF_SECONDS))
         victim = next(iter(client.run(os.getpid).values()))
         delay = KILL_AT * made["two"]["seconds"]
