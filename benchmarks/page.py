@@ -407,8 +407,8 @@ SECTIONS = [
         f"{RUN} growth",
         "Processor seconds (one thread) and peak memory of one fit by rows, features and classes, "
         "beside other packages in the same run; searches (MDL, SM with two parents, SM1 with one) "
-        "end after ten seconds. A line ends where a fit would take more than forty seconds or 12 "
-        "GB.\n\n.. image:: _static/growth.svg\n"
+        "end after ten seconds. A line ends where a fit would take more than forty seconds or 16 "
+        "GB of address space.\n\n.. image:: _static/growth.svg\n"
         "   :alt: processor seconds of fit over rows, features and classes",
         growth,
     ),
