@@ -49,7 +49,7 @@ class Learned:
     @classmethod
     def of(cls, table: FloatArray) -> Learned:
         """Of a table, but for its running mean, which is everybody's own."""
-        kept = table.any(axis=(1, 2))
+        kept = np.asarray(table.any(axis=(1, 2)))
         kept[len(table) - MEAN] = False
         places = np.flatnonzero(kept)
         return cls(places, table[places])

@@ -100,14 +100,12 @@ def warm_up_for(solver: BranchBoundSolver, problem: StructureProblem) -> None:
         wide = partial(_solve_wide, type(solver)())
         prepare(__package__, wide, HINT.format("many features"), WIDE_READY)
     if shape.n_rows and (solver.rows in ("groups", "sample") or not shape.is_dense):
-        warm_up_groups()
+        warm_up_groups(solver)
 
 
-def warm_up_groups() -> None:
+def warm_up_groups(solver: BranchBoundSolver) -> None:
     """The kernels of groups of rows; some problems need them only if the time is short."""
-    from marginbn.solvers.branch_bound import BranchBoundSolver
-
-    grouped = partial(_solve_tiny, BranchBoundSolver(rows="groups"))
+    grouped = partial(_solve_tiny, type(solver)(rows="groups"))
     prepare(__package__, grouped, HINT.format("many rows"), GROUPS_READY)
 
 
@@ -166,7 +164,7 @@ class Search(SearchTree):
         is_grouped = wants_groups(solver.rows, run.problem, division)
         if is_grouped and shape.takes_long(seconds):
             with run.deadline.standing_still():
-                warm_up_groups()
+                warm_up_groups(solver)
         threads = threads_for(run.n_jobs) if is_grouped else 0
         encoding = encode(run.problem, division.dense, threads, run.look)
         node_limit = UNLIMITED if run.limits.nodes is None else run.limits.nodes
