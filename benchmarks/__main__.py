@@ -9,6 +9,8 @@ python -m benchmarks page
 python -m benchmarks run growth
 python -m benchmarks run time-limits
 python -m benchmarks run memory-limits
+python -m benchmarks run long-tables
+python -m benchmarks run cluster --data FOLDER
 python -m benchmarks growth benchmarks/results/growth.jsonl growth.png
 """
 
@@ -21,11 +23,13 @@ from typing import Any
 
 from benchmarks import (
     classifiers,
+    cluster,
     cold_start,
     curves,
     general,
     growth,
     limits,
+    long_tables,
     marginals,
     page,
     tables,
@@ -41,6 +45,8 @@ TIMINGS: dict[str, Any] = {
     "marginals": marginals.keys,
     "time-limits": lambda: [shape.key for shape in limits.time_limits()],
     "memory-limits": lambda: [shape.key for shape in limits.memory_limits()],
+    "long-tables": long_tables.keys,
+    "cluster": cluster.keys,
 }
 """Suites whose measurements are not runs of the engine on data sets: their keys."""
 
@@ -102,6 +108,8 @@ def _run(options: argparse.Namespace) -> None:
     if options.suite in TIMINGS:
         keys = [key for key in TIMINGS[options.suite]() if wanted in key]
         data = _instances(options, keys) if options.suite == "general" else []
+        if options.suite == "cluster" and options.data is not None:
+            data = ["--data", str(options.data)]
         run_commands({key: ["timing", options.suite, key, *data] for key in keys}, records)
         return
     runs = [r for r in SUITES[options.suite]() if wanted in r.key]
@@ -132,6 +140,12 @@ def _timing(options: argparse.Namespace) -> None:
         return
     if options.suite == "marginals":
         print(json.dumps(marginals.measure(options.key)))
+        return
+    if options.suite == "long-tables":
+        print(json.dumps(long_tables.measure(options.key)))
+        return
+    if options.suite == "cluster":
+        print(json.dumps(cluster.measure(options.key, options.data)))
         return
     if options.suite.endswith("-limits"):
         print(json.dumps(limits.measure(options.key)))

@@ -33,8 +33,8 @@ from numpy.typing import NDArray
 PATIENCE = 40.0
 """Processor seconds of a fit after which a measurement is ended."""
 
-NET = 12 * 10**9
-"""Bytes of address space, so that no contender ends the machine."""
+NET = 16 * 10**9
+"""Bytes of address space, much of which is never touched, so that no contender ends the machine."""
 
 SEARCH = 10.0
 """Time limit of searches, reading included."""

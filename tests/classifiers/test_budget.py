@@ -8,7 +8,7 @@ import pytest
 
 from clock import Clock
 from marginbn.classifiers import budget as module
-from marginbn.classifiers.budget import SHORTEST, Budget, task_budgets
+from marginbn.classifiers.budget import SHORTEST, Budget, half_used, task_budgets
 
 
 @pytest.fixture
@@ -62,3 +62,16 @@ def test_a_budget_reaches_another_machine_by_the_time_of_day(
     assert ending.left() == pytest.approx(7)
     assert ending.least == 0.5
     assert endless.deadline is None
+
+
+def test_half_of_what_is_left() -> None:
+    """Four of ten seconds are gone: after three more binning hurries."""
+    now = [4.0]
+    is_late = half_used(10.0, lambda: now[0])
+    assert not is_late()
+    now[0] = 7.01
+    assert is_late()
+    assert not half_used(None, lambda: 1e9)()
+    over = half_used(1.0, lambda: now[0])
+    now[0] = 7.02
+    assert over()

@@ -390,7 +390,7 @@ def test_a_sketch_is_near_and_says_so(
         kept.add(Column.numeric("x", values[part]), classes[part])
     column, own, rows = kept.condensed()
     assert not kept.is_exact
-    assert column.n_rows <= 200
+    assert np.unique(column.numbers).size <= 200
     for c in range(2):
         assert rows[own == c].sum() == pytest.approx((classes == c).sum())
         exact = np.sort(values[classes == c])
@@ -398,8 +398,37 @@ def test_a_sketch_is_near_and_says_so(
         reached = np.cumsum(weights) / weights.sum()
         true = np.searchsorted(exact, points, side="right") / exact.size
         assert np.abs(reached - true).max() < 0.03
+    cuts = mdlp_cuts(column.numbers, own, rows, 2)
+    exact = mdlp_cuts(values, classes, np.ones(20_000), 2)
+    assert abs(cuts.size - exact.size) <= 2  # 100 points see less than 20 000 values
+    ranks = [np.searchsorted(np.sort(values), found) / 20_000 for found in (cuts, exact)]
+    assert all(np.abs(ranks[1] - rank).min() < 0.03 for rank in ranks[0])
     with pytest.warns(DataWarning, match=r"approximate: their cuts come from 100 quantiles"):
         NaiveBayesClassifier().fit(write(table, tmp_path / "t.parquet"), "kind")
+
+
+def test_a_sketch_of_noise_has_no_cuts(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Values that tell nothing of the class, all of them different."""
+    monkeypatch.setattr(sketches, "EXACT", 500)
+    monkeypatch.setattr(sketches, "POINTS", 250)
+    rng = np.random.default_rng(2)
+    values, classes = rng.normal(size=30_000), rng.integers(0, 3, 30_000)
+    kept = ColumnSummary("x", "numeric")
+    for begin in range(0, 30_000, 2000):
+        part = slice(begin, begin + 2000)
+        kept.add(Column.numeric("x", values[part]), classes[part])
+    column, own, rows = kept.condensed()
+    assert not kept.is_exact
+    assert mdlp_cuts(values, classes, np.ones(30_000), 3).size == 0
+    assert mdlp_cuts(column.numbers, own, rows, 3).size == 0
+
+
+def test_points_of_a_sketch_by_hand(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Six rows in two points: the first three values and the last; classes stay apart."""
+    monkeypatch.setattr(sketches, "POINTS", 2)
+    values, classes = np.array([1.0, 2.0, 3.0, 9.0]), np.array([0, 1, 0, 1])
+    made = sketches._unite_neighbours(values, classes, np.array([1.0, 1.0, 1.0, 3.0]))
+    assert [part.tolist() for part in made] == [[2.0, 2.0, 9.0], [0, 1, 1], [2.0, 1.0, 3.0]]
 
 
 def test_too_many_categories_are_left_out(

@@ -7,6 +7,7 @@ import signal
 import threading
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -26,10 +27,11 @@ from marginbn import (
 )
 from marginbn.solvers import cluster, subtree
 from marginbn.solvers.branch_bound import BranchBoundSolver
+from marginbn.solvers.branch_bound.kernels.gains import new_gains, observe, recent_gain
 from marginbn.solvers.branch_bound.saved_tree import OpenNodes, join
 from marginbn.solvers.result import Status
 from marginbn.solvers.run import Limits, Run, Stopped
-from marginbn.solvers.subtree import Task, solve_part
+from marginbn.solvers.subtree import Learned, Task, solve_part
 from marginbn.solvers.tree_search import begin
 
 distributed = pytest.importorskip("distributed")
@@ -121,6 +123,58 @@ def test_parts_by_hand_find_the_optimum(
             break
     assert problem.evaluate(best) == pytest.approx(optimum, rel=1e-6)
     assert optimum - 1e-9 <= max(waiting.bound, problem.evaluate(best))
+
+
+def test_the_bound_of_a_part_is_none_of_the_whole(
+    problem: StructureProblem, optimum: float, open_nodes: OpenNodes
+) -> None:
+    """The local search may find what lies in another part and is better than anything here."""
+    nodes = replace(open_nodes.some(np.arange(1)), bound=np.array([optimum - 1.0]))
+    nodes = replace(nodes, numbers=np.array([-np.inf, optimum + 1.0]))
+    run = Run(problem)
+    begin(run)
+    search = subtree.PartSearch(run, BranchBoundSolver())
+    search.take(run, nodes, Learned.nothing())
+    search.report()
+    assert run.offer(solve_structure(problem).selection)
+    search._announce_incumbent()
+    assert search.is_closed
+
+
+def test_what_was_learned_adds_up() -> None:
+    """Tables of two workers: sums and numbers of observations; the running mean stays one's own."""
+    n = 4
+    first, second = new_gains(n), new_gains(n)
+    observe(first, n, 3, 0, 2.0, 4.0)
+    observe(second, n, 3, 0, 1.0, 1.0)
+    observe(second, n, 9, 1, 5.0, 6.0)
+    both = Learned.of(first) + Learned.of(second)
+    table = new_gains(n)
+    observe(table, n, 0, 0, 7.0, 7.0)
+    both.write(table)
+    together = first + second
+    mean = len(table) - subtree.MEAN
+    together[mean] = table[mean]
+    np.testing.assert_array_equal(table, together)
+    assert recent_gain(table) == 7.0
+    assert table[3, 0].tolist() == [3.0, 5.0, 2.0]
+
+
+def test_everybody_has_as_many_nodes(problem: StructureProblem, open_nodes: OpenNodes) -> None:
+    """What waits and what is out, divided by the workers; good ones for each."""
+    coordinator = cluster.Coordinator(Run(problem), BranchBoundSolver(), None)
+    coordinator.waiting.put(open_nodes)
+    count = len(open_nodes.bound)
+    half = coordinator._fair_share(2)
+    assert half == -(-count // 2)
+    part = coordinator.waiting.take(half)
+    assert part is not None
+    assert len(part.bound) == half
+    coordinator.out["somebody"] = part
+    assert coordinator._fair_share(2) == half
+    best = np.sort(open_nodes.bound)[::-1]
+    assert part.bound.max() == best[0]
+    assert coordinator.waiting.bound == best[1]
 
 
 def test_an_engine_made_in_advance_works_for_every_part(

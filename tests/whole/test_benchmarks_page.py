@@ -104,6 +104,22 @@ def test_other_sections(tmp_path):
 
 
 @pytest.mark.filterwarnings("ignore")  # docutils renames an argument
+def test_long_tables_and_clusters(tmp_path):
+    long = {"key": "SM-100x20", "processor": 61.25, "peak": 1.5, "gap": 0.00012}
+    write(tmp_path, "long-tables.jsonl", [long, {**long, "key": "NB-100x20", "gap": None}])
+    rate = {"instance": "vehicle:sm:0.9:2", "n_workers": 2, "busy": 0.987, "origin": ORIGIN}
+    rate |= {"nodes_per_second": 1234.4, "nodes_per_processor_second": 700.0}
+    way = {"nodes": 900, "seconds": 3.21, "objective": 1254.5}
+    proof = {"instance": "german:sm:0.9:2", "alone": way, "two": way, "killed": way}
+    other = {**proof, "instance": "crx:sm:0.9:2", "killed": {**way, "objective": 1254.0}}
+    write(tmp_path, "cluster.jsonl", [rate, proof, other])
+    text = page.write_page(tmp_path, tmp_path / "page.rst")
+    for cell in ("SM, 100 x 20", "61.2", "1500", "0.0120", "1234", "700", "99", "900 (3.2 s)"):
+        assert f"- {cell}" in text, cell
+    assert text.count("- yes") == 1
+    assert text.count("**no**") == 1
+
+
 def test_page_is_valid(tmp_path):
     """docutils reads the tables."""
     core = pytest.importorskip("docutils.core", reason="docutils is not installed")

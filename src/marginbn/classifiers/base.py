@@ -21,6 +21,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
 from marginbn.classifiers import validation
+from marginbn.classifiers.budget import half_used
 from marginbn.classifiers.committee import log_average
 from marginbn.classifiers.decisions import CostMatrix, check_cost, costs_of
 from marginbn.classifiers.smoothing import Predictor, check_smoothing, choose_smoothing
@@ -266,6 +267,11 @@ class BaseBNClassifier(ClassifierMixin, BaseEstimator):
         """Seconds that the fit has taken so far; 0 where nobody has said when it began."""
         return monotonic() - self._began if hasattr(self, "_began") else 0.0
 
+    @property
+    def _limit_of_fit(self) -> float | None:
+        """Seconds for the whole fit, if it has a limit."""
+        return None
+
     def _fit_stream(self, stream: Stream, target: Any, sample_weight: Any) -> Self:
         """Learn from a table in pieces; a short one is read as a whole."""
         if sample_weight is not None:
@@ -357,7 +363,8 @@ class BaseBNClassifier(ClassifierMixin, BaseEstimator):
         rows = rows.reweighted(self.class_weight)
         self.smoothing_ = self._choose_smoothing(rows)
         self._choose_settings(rows)
-        return encode_ordinal(rows, self.missing, getattr(self, "bins", "mdlp"))
+        is_late = half_used(self._limit_of_fit, self._elapsed)
+        return encode_ordinal(rows, self.missing, getattr(self, "bins", "mdlp"), None, is_late)
 
     def _prepare(self, given: LabelledTable) -> LabelledTable:
         """Columns left out, rare categories merged, dates taken apart; each is told."""

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import math
 import time
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from time import monotonic
 from typing import Any
@@ -41,6 +42,15 @@ def time_for_search(limit: float | None, before: float) -> float | None:
         return None
     after = AFTERWARDS * min(before, limit)
     return max(limit - before - after, min(LEAST_SHARE * limit, LEAST_SEARCH))
+
+
+def half_used(limit: float | None, elapsed: Callable[[], float]) -> Callable[[], bool]:
+    """Says whether half of what is left of a limit now has passed since: then binning hurries."""
+    if limit is None:
+        return lambda: False
+    begin = elapsed()
+    end = begin + 0.5 * max(limit - begin, 0.0)
+    return lambda: elapsed() > end
 
 
 SHORTEST = 0.01

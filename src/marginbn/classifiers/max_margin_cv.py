@@ -392,6 +392,11 @@ identifiers, max_states, min_count, class_weight, cost, callback, memory_limit, 
 
         return score
 
+    @property
+    def _limit_of_fit(self) -> float | None:
+        limit: float | None = self.total_time_limit
+        return limit
+
     def _choose_settings(self, rows: LabelledTable) -> None:
         """Set gamma_, max_parents_, best_score_ and cv_results_."""
         limit = self.total_time_limit

@@ -183,6 +183,11 @@ class SearchingBNClassifier(BaseBNClassifier):
         warn_if_open(result, stacklevel=5)  # the caller of fit
         return result
 
+    @property
+    def _limit_of_fit(self) -> float | None:
+        limit: float | None = self.time_limit
+        return limit
+
     def _time_left(self) -> float | None:
         """Seconds for the search."""
         return time_for_search(self.time_limit, self._elapsed())
@@ -478,10 +483,11 @@ class MaxMarginBNClassifier(SearchingBNClassifier):
         ``"auto"`` or a name from :func:`marginbn.available_solvers`.
     time_limit : float or None, default=10.0
         Seconds for the whole fit: on most tables the structure hardly changes after the first ones,
-        and a proof that takes longer should be asked for. Reading, binning and counting are never
-        cut short; the search gets what they leave, and where they leave nothing a tenth of the
-        limit or half a second. Compiling, once per machine, does not count. When it ends early the
-        best structure is used, ``gap_`` tells how far it can be from the optimum, and an
+        and a proof that takes longer should be asked for. Reading and counting are never cut short,
+        binning goes on with fewer rows when it has taken half of the time, with a
+        :class:`DataWarning`; the search gets what they leave, and where they leave nothing a tenth
+        of the limit or half a second. Compiling, once per machine, does not count. When it ends
+        early the best structure is used, ``gap_`` tells how far it can be from the optimum, and an
         :class:`OptimalityWarning` is given.
     gap_tolerance : float or None, default=None
         Relative gap at which the search stops. None stands for 1e-4: 0.01 %, as in most solvers of

@@ -16,7 +16,8 @@ Contingency tables are counted here and nowhere else.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+import warnings
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Literal
@@ -30,7 +31,7 @@ from marginbn.data.labelled import LabelledTable
 from marginbn.data.labels import MISSING_LABEL
 from marginbn.data.missing_values import MissingPolicy
 from marginbn.data.table import Table
-from marginbn.exceptions import InputError, ProblemTooLargeError
+from marginbn.exceptions import DataWarning, InputError, ProblemTooLargeError
 
 
 @dataclass(frozen=True)
@@ -287,11 +288,14 @@ def learn_coding(
     weights: NDArray[np.float64],
     n_classes: int,
     missing: MissingPolicy,
+    drawn: NDArray[np.intp] | slice = slice(None),
 ) -> Coding:
-    """Coding of one training column; numeric ones are discretised against the class."""
+    """Coding of one training column; numeric ones are discretised against the class, by the rows
+    that are ``drawn``.
+    """
     with_state = missing in ("state", "auto") and bool(column.missing.any())
     if column.kind == "numeric":
-        cuts = mdlp_cuts(column.numbers, class_codes, weights, n_classes)
+        cuts = mdlp_cuts(column.numbers[drawn], class_codes[drawn], weights[drawn], n_classes)
         return Coding(column.name, "numeric", tuple(float(c) for c in cuts), (), with_state)
     used = np.bincount(column.codes[column.codes >= 0], minlength=len(column.categories)) > 0
     categories = tuple(c for c, seen in zip(column.categories, used, strict=True) if seen)
@@ -336,24 +340,64 @@ class EncodedTraining:
     data: EncodedData
 
 
+ENOUGH_ROWS = 20_000
+"""Rows, drawn at random, by which columns are cut when time is short."""
+
+IsLate = Callable[[], bool]
+"""Whether cuts have taken as much time as they may."""
+
+
 def encode_training(
-    rows: LabelledTable, missing: MissingPolicy, classes: NDArray[Any] | None = None
+    rows: LabelledTable,
+    missing: MissingPolicy,
+    classes: NDArray[Any] | None = None,
+    is_late: IsLate = lambda: False,
 ) -> EncodedTraining:
     """Learn codings from the rows, discretising against the class, and encode; class first.
 
-    ``classes`` are all that there are, sorted, if the rows may lack one.
+    ``classes`` are all that there are, sorted, if the rows may lack one. It is asked before every
+    numeric column of a long table whether it ``is_late``: then the rest are cut by some of the rows
+    only, with a :class:`DataWarning`.
     """
     if classes is None:
         classes = np.unique(rows.labels)
     class_codes = np.searchsorted(classes, rows.labels)
-    arguments = class_codes, rows.weights, len(classes), missing
-    coding = TableCoding(tuple(learn_coding(c, *arguments) for c in rows.features.columns))
+    coding = _learn_codings(rows, class_codes, len(classes), missing, is_late)
     variables = (Variable(rows.target, tuple(str(c) for c in classes)), *coding.variables)
     if rows.n_rows > PIECE:
         codes = _by_column(class_codes, coding, rows.features, variables)
     else:
         codes = np.column_stack([class_codes.astype(np.int32), coding.encode(rows.features)])
     return EncodedTraining(coding, classes, EncodedData(codes, rows.weights, variables))
+
+
+def _learn_codings(
+    rows: LabelledTable,
+    class_codes: NDArray[np.integer],
+    n_classes: int,
+    missing: MissingPolicy,
+    is_late: IsLate,
+) -> TableCoding:
+    """Codings of all columns; the first ones by all rows, those for which it is late by a few."""
+    few: NDArray[np.intp] | None = None
+    codings, hurried = [], []
+    for column in rows.features.columns:
+        is_long = column.kind == "numeric" and rows.n_rows > ENOUGH_ROWS
+        if is_long and few is None and is_late():
+            few = np.sort(np.random.default_rng(0).choice(rows.n_rows, ENOUGH_ROWS, replace=False))
+        drawn = few if is_long and few is not None else slice(None)
+        if is_long and few is not None:
+            hurried.append(column.name)
+        codings.append(learn_coding(column, class_codes, rows.weights, n_classes, missing, drawn))
+    if hurried:
+        warnings.warn(
+            f"time_limit is short for these rows: the bins of {len(hurried)} numeric columns "
+            f"({', '.join(map(repr, hurried[:10]))}) come from {ENOUGH_ROWS} rows drawn at random; "
+            "a larger time_limit cuts them by all rows",
+            DataWarning,
+            stacklevel=6,  # the caller of fit
+        )
+    return TableCoding(tuple(codings))
 
 
 def _by_column(

@@ -286,7 +286,7 @@ def warn_if_approximate(made: LongRows, stacklevel: int) -> None:
         listed = ", ".join(map(repr, made.sketched[:10]))
         warnings.warn(
             f"the bins of {len(made.sketched)} numeric columns ({listed}) are approximate: their "
-            f"cuts come from {sketches.POINTS} quantiles per class of {made.n_rows} rows",
+            f"cuts come from {sketches.POINTS} quantiles of {made.n_rows} rows",
             DataWarning,
             stacklevel=stacklevel + 1,
         )

@@ -27,6 +27,7 @@ from marginbn.data.encode import (
     EncodedData,
     EncodedTraining,
     Groups,
+    IsLate,
     TableCoding,
     Variable,
     encode_training,
@@ -117,12 +118,14 @@ def encode_ordinal(
     missing: MissingPolicy,
     bins: Bins = "ordinal",
     classes: NDArray[Any] | None = None,
+    is_late: IsLate = lambda: False,
 ) -> OrdinalTraining:
     """Encode training rows in coarse and fine bins; with ``bins="mdlp"`` both are the same.
 
-    ``classes`` are all that there are, sorted, if the rows may lack one.
+    ``classes`` are all that there are, sorted, if the rows may lack one; when it ``is_late``, the
+    columns that are left are cut by some of the rows.
     """
-    return refine(encode_training(rows, missing, classes), rows, bins)
+    return refine(encode_training(rows, missing, classes, is_late), rows, bins)
 
 
 def refine(coarse: EncodedTraining, rows: LabelledTable, bins: Bins = "ordinal") -> OrdinalTraining:

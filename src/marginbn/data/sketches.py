@@ -4,11 +4,12 @@ Codings are learned from weighted values of a column with their classes (``encod
 never from rows. So a pass keeps, for every column, the distinct values with their number of rows in
 each class; these give the same categories and the same cuts as the whole column.
 
-A numeric column with more than :data:`EXACT` distinct values becomes a *sketch*: in every class,
-values next to each other are united until at most :data:`POINTS` are left, each with the rows that
-it stands for. Sketches of different pieces are added up and united again, in any order. Each time a
-rank moves by at most one part in twice :data:`POINTS`; cuts made of a sketch are approximate, and
-whoever uses them says so.
+A numeric column with more than :data:`EXACT` distinct values becomes a *sketch*: values next to
+each other are united, whatever their classes, until at most :data:`POINTS` are left, each with the
+rows of every class that it stands for. (With points of its own for every class, neighbours would
+be of one class each, and every gap between two a good cut.) Sketches of different pieces are added
+up and united again, in any order. Each time a rank moves by at most one part in :data:`POINTS`;
+cuts made of a sketch are approximate, and whoever uses them says so.
 """
 
 from __future__ import annotations
@@ -26,8 +27,8 @@ from marginbn.exceptions import InputError
 EXACT = 16_384
 """Distinct numbers of a column that are kept as they are."""
 
-POINTS = 4_096
-"""Points of a sketch per class."""
+POINTS = 8_192
+"""Points of a sketch."""
 
 MOST_CATEGORIES = 65_536
 """Distinct categories of a column that are counted."""
@@ -56,7 +57,7 @@ class ColumnSummary:
         self.n_missing += int(column.missing.sum())
         known = ~column.missing
         if self.kind == "numeric":
-            self._add_values(column.numbers[known], classes[known], np.ones(int(known.sum())))
+            self._add_values(*_counted(column.numbers[known], classes[known]))
             return
         numbers = [self._number(category) for category in column.categories]
         if len(self._categories) > MOST_CATEGORIES:
@@ -64,7 +65,7 @@ class ColumnSummary:
             return
         if numbers:
             places = np.array(numbers)[column.codes[known]].astype(np.float64)
-            self._add_values(places, classes[known], np.ones(places.size))
+            self._add_values(*_counted(places, classes[known]))
 
     def _number(self, category: Scalar) -> int:
         return self._categories.setdefault(category, len(self._categories))
@@ -133,6 +134,18 @@ def _sorted(categories: Iterable[Scalar]) -> list[Scalar]:
         return sorted(given, key=str)
 
 
+def _counted(values: FloatArray, classes: IntArray) -> tuple[FloatArray, IntArray, FloatArray]:
+    """One row per value and class of rows that count once each."""
+    parts = [np.empty((2, 0))]
+    of_class = [np.empty(0, dtype=np.int64)]
+    for c in np.flatnonzero(np.bincount(classes)):
+        distinct, rows = np.unique(values[classes == c], return_counts=True)
+        parts.append(np.array([distinct, rows]))
+        of_class.append(np.full(distinct.size, c))
+    joined = np.concatenate(parts, axis=1)
+    return joined[0], np.concatenate(of_class), joined[1]
+
+
 def _unite_equal(
     values: FloatArray, classes: IntArray, counts: FloatArray
 ) -> tuple[FloatArray, IntArray, FloatArray]:
@@ -149,15 +162,17 @@ def _unite_equal(
 def _unite_neighbours(
     values: FloatArray, classes: IntArray, counts: FloatArray
 ) -> tuple[FloatArray, IntArray, FloatArray]:
-    """At most :data:`POINTS` rows per class, each the middle of equally many rows."""
-    parts = []
-    for c in np.unique(classes):
-        own, reached = values[classes == c], np.cumsum(counts[classes == c])
-        middles = (np.arange(POINTS) + 0.5) * (reached[-1] / POINTS)
-        points = own[np.minimum(np.searchsorted(reached, middles), own.size - 1)]
-        parts.append((points, np.full(POINTS, c), np.full(POINTS, reached[-1] / POINTS)))
-    joined = (np.concatenate([part[k] for part in parts]) for k in range(3))
-    return _unite_equal(*joined)
+    """At most :data:`POINTS` values, each the middle of about equally many rows."""
+    distinct, place = np.unique(values, return_inverse=True)
+    own = np.bincount(place, counts, distinct.size)
+    reached = np.cumsum(own)
+    cell = ((reached - 0.5 * own) * (POINTS / reached[-1])).astype(np.int64)
+    first = np.flatnonzero(np.append(True, cell[1:] != cell[:-1]))
+    ends = np.append(first[1:], distinct.size) - 1
+    middle = 0.5 * (reached[first] - own[first] + reached[ends])
+    points = distinct[np.clip(np.searchsorted(reached, middle), first, ends)]
+    number = np.cumsum(np.append(False, cell[1:] != cell[:-1]))
+    return _unite_equal(points[number[place]], classes, counts)
 
 
 class ClassCounts:

@@ -152,9 +152,15 @@ def _from_path(path: Path) -> Stream:
 def _from_dataset(dataset: Any, origin: str, keep: Any = None) -> Stream:
     """``keep`` lives as long as somebody may begin or go on with a pass."""
     arrow = _arrow()
+    settings: dict[str, Any] = {"batch_readahead": 2, "fragment_readahead": 1}
+    if isinstance(getattr(dataset, "format", None), arrow.dataset.ParquetFileFormat):
+        # else what has been read of a file stays in memory until the end of the pass
+        settings["fragment_scan_options"] = arrow.dataset.ParquetFragmentScanOptions(
+            pre_buffer=False, use_buffered_stream=True
+        )
 
     def pieces(_: Any = keep) -> Iterator[Any]:
-        for batch in dataset.to_batches(batch_size=PIECE, batch_readahead=2, fragment_readahead=1):
+        for batch in dataset.to_batches(batch_size=PIECE, **settings):
             if batch.num_rows:
                 yield arrow.Table.from_batches([batch])
 

@@ -21,7 +21,7 @@ import math
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from functools import cache
+from functools import cache, cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -94,6 +94,11 @@ class Rows:
     def n_variables(self) -> int:
         """Number of variables."""
         return len(self.arities)
+
+    @cached_property
+    def roundings(self) -> float:
+        """Roundings of a score, in units of the size of its terms."""
+        return ROUNDINGS + (0.0 if counts_are_exact(self.data) else 2.0 * self.data.n_samples)
 
     def unexplained(self, child: int) -> Unexplained:
         """What no parents can explain of a child; whole weights only."""
@@ -431,6 +436,5 @@ def exact_values(sums: SetSums, child: int, masks: Masks) -> tuple[FloatArray, F
             )
 
     in_portions(work, len(sets), rows.columns.shape[1], sums.n_jobs)
-    roundings = ROUNDINGS + (0.0 if counts_are_exact(rows.data) else 2.0 * rows.data.n_samples)
     back = np.argsort(order)
-    return values[back], (2.0**-53 * roundings * sizes)[back]
+    return values[back], (2.0**-53 * rows.roundings * sizes)[back]

@@ -45,7 +45,7 @@ from marginbn.solvers.branch_bound.saved_tree import OpenNodes, join
 from marginbn.solvers.checkpoint import SearchState
 from marginbn.solvers.result import SolveResult, Status
 from marginbn.solvers.run import Run, Solver, Stopped
-from marginbn.solvers.subtree import Answer, Task, get_ready, solve_part
+from marginbn.solvers.subtree import Answer, Learned, Task, get_ready, solve_part
 from marginbn.solvers.tree_search import SEED_STEP, begin
 
 T = TypeVar("T")
@@ -59,8 +59,8 @@ RAMP_UP = 24
 FIRST_TURN, LONGEST_TURN, GROWTH = 0.5, 4.0, 1.3
 """Seconds for which a worker keeps a part: few at first, so that all get something to do soon."""
 
-PORTION = 512
-"""Nodes of a part at the most."""
+PORTION = 16_000_000
+"""Bytes of a part at the most, if they are more than one node."""
 
 LOOK = 0.2
 """Seconds between two looks at the clock, at what was found and at the checkpoint."""
@@ -70,6 +70,9 @@ NEWS = 0.3
 
 PATIENCE = 10.0
 """Seconds in which a scheduler has to answer."""
+
+LOADING = 120.0
+"""Seconds in which workers have to load or compile the engine, before the clock starts."""
 
 MOST_LOSSES = 20
 """Parts that may get lost before the search is given up."""
@@ -213,17 +216,17 @@ class Waiting:
         """All chunks."""
         return [nodes for _, _, nodes in self._chunks]
 
-    def take(self, share: int) -> OpenNodes | None:
-        """Of the best chunks as many nodes as a part has, and no more than one of ``share`` parts
-        of all: every second one of the best, so that neighbours get equally good ones.
+    def take(self, size: int) -> OpenNodes | None:
+        """So many nodes of the best chunks, or as many as a part may have: every second one of the
+        best, so that those who come next get equally good ones.
         """
         if not self._chunks:
             return None
-        size = max(1, min(PORTION, self.count // max(share, 1)))
         taken = [heapq.heappop(self._chunks)[2]]
         while self._chunks and sum(len(nodes.bound) for nodes in taken) < 2 * size:
             taken.append(heapq.heappop(self._chunks)[2])
         nodes = join(taken)
+        size = max(1, min(size, int(PORTION / nodes.bytes_per_node)))
         order = np.argsort(-nodes.bound, kind="stable")
         chosen = np.sort(order[: 2 * size : 2]) if len(order) > size else order
         rest = np.setdiff1d(order, chosen)
@@ -247,6 +250,7 @@ class Coordinator:
         self._problem: Any = None
         self._readiness: list[Any] = []
         self._board: Board | None = None
+        self._learned = Learned.nothing()
 
     # ------------------------------------------------------------------ ramp-up
 
@@ -255,6 +259,7 @@ class Coordinator:
         self._let_get_ready()
         run = self.run
         if run.saved is None or not run.saved.search.arrays:
+            run.look()  # connecting may have taken all the time
             limits = replace(run.limits, nodes=RAMP_UP * self.n_workers, time=run.remaining())
             if limits.time == math.inf:
                 limits = replace(limits, time=None)
@@ -361,7 +366,7 @@ class Coordinator:
             problem = self._scattered()
             if problem is None:
                 return
-            nodes = self.waiting.take(workers - len(self.out))
+            nodes = self.waiting.take(self._fair_share(workers))
             if nodes is None:
                 return
             future = self.client.submit(
@@ -375,13 +380,23 @@ class Coordinator:
             )
             self.out[future] = nodes
 
+    def _fair_share(self, workers: int) -> int:
+        """Nodes for the next part: with all that waits or is out everybody has as many. A worker
+        that has all its nodes at hand searches the best first; with a few it would go deep.
+        """
+        out = sum(len(nodes.bound) for nodes in self.out.values())
+        return -(-(self.waiting.count + out) // workers)
+
     def _task(self, nodes: OpenNodes) -> Task:
         run = self.run
         assert run.selection is not None
         seconds = max(0.05, min(self._turn, run.remaining()))
         self._turn = min(LONGEST_TURN, self._turn * GROWTH ** (1.0 / self.n_workers))
         seed = run.seed + SEED_STEP * next(self._seeds)
-        return Task(nodes.arrays, run.selection, seconds, run.limits.gap, seed, run.limits.memory)
+        limits = run.limits
+        return Task(
+            nodes.arrays, run.selection, seconds, limits.gap, seed, limits.memory, self._learned
+        )
 
     def _scattered(self) -> Any:
         """The problem on all workers; None if one of them is just being lost."""
@@ -410,6 +425,7 @@ class Coordinator:
     def _accept(self, answer: Answer) -> None:
         self.waiting.put(OpenNodes(**answer.arrays))
         self.run.nodes += answer.nodes
+        self._learned += answer.learned
         self.run.offer(answer.selection)
 
     def _lose(self, future: Any, nodes: OpenNodes) -> None:
@@ -455,8 +471,14 @@ def solve_on_cluster(solver: Solver, run: Run, dask: Any) -> SolveResult:
         )
     with connected(dask, run.n_jobs) as client:
         run.n_jobs = 1
+        loading = [
+            client.submit(BranchBoundSolver.prepare, solver, workers=[address], pure=False)
+            for address in client.ncores()
+        ]
         solver.prepare()
         solver.prepare(run.problem)
+        with suppress(TimeoutError), client.as_current():  # who comes later does not wait for it
+            _distributed().wait(loading, timeout=LOADING)
         REQUESTS.raise_if_asked()
         run.start_clock()
         coordinator = Coordinator(run, solver, client)

@@ -235,6 +235,11 @@ class BranchBoundShape:
     which all rows leave a gap; letter (35) takes as long, shuttle-full (83, few bytes) longer.
     """
 
+    BYTES_PER_SECOND: ClassVar = 200_000_000
+    """Coefficients that are written for every second of the time limit: about a tenth of it goes
+    into making them and copying those that matter.
+    """
+
     LARGEST_TREE: ClassVar = 4_000_000_000
     """Open nodes of all workers where no limit says otherwise: a million with 57 features."""
 
@@ -372,14 +377,23 @@ class BranchBoundShape:
             useful = self.dense_at_worst(n_jobs)
         return Needs(fixed + min(least), fixed + max(useful, min(least)))
 
-    def divide(self, memory: Memory, n_jobs: int = 1) -> Division:
+    def takes_long(self, seconds: float) -> bool:
+        """Whether writing and copying the coefficients takes too much of so many seconds: groups
+        give a bound at once.
+        """
+        most = max(self.LONG_FROM, self.BYTES_PER_SECOND * seconds)
+        return self.has_codes and self.coefficients > most
+
+    def divide(self, memory: Memory, n_jobs: int = 1, seconds: float = math.inf) -> Division:
         """Divide what may be spent; without a limit never more than the largest sizes above, so
-        that runs on machines with enough memory are the same.
+        that runs on machines with enough memory are the same. Nor are coefficients written that
+        take too much of the ``seconds`` there are.
         """
         fixed, has_limit = self._fixed(n_jobs), memory.limit is not None
         left = memory.spendable - fixed
         needed = self.dense_at_worst(n_jobs) if has_limit else self.dense(n_jobs)
-        fits = self.is_dense and needed + self._store(n_jobs) <= left
+        is_dense = self.is_dense and not self.takes_long(seconds)
+        fits = is_dense and needed + self._store(n_jobs) <= left
         if fits or not self.has_codes:
             dense = self.coefficients if fits else 0
             tree = left - (needed if fits else 0)

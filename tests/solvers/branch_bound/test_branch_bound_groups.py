@@ -11,10 +11,12 @@ from marginbn.problem.candidates import enumerate_candidates
 from marginbn.problem.problem import StructureProblem, margin_problem
 from marginbn.solvers.branch_bound import BranchBoundSolver
 from marginbn.solvers.branch_bound.arrays import Encoding, encode
+from marginbn.solvers.branch_bound.engine import Search
 from marginbn.solvers.branch_bound.kernels.records import FloatArray
-from marginbn.solvers.branch_bound.row_groups import Groups, Sample, even_sample
+from marginbn.solvers.branch_bound.row_groups import GroupedRows, Groups, Sample, even_sample
+from marginbn.solvers.memory import BranchBoundShape
 from marginbn.solvers.result import Status
-from marginbn.solvers.run import Run
+from marginbn.solvers.run import Limits, Run
 from marginbn.solvers.solve import solve_with
 
 ROOM = 10_000
@@ -154,3 +156,26 @@ def test_same_optimum_without_heuristics() -> None:
     problem = random_problem(np.random.default_rng(3), 4)
     result = solve_with(BranchBoundSolver(heuristics=False, rows="groups"), Run(problem))
     assert result.objective == pytest.approx(best_by_enumeration(problem), rel=1e-6)
+
+
+def test_a_short_limit_takes_groups(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where coefficients take too much of it; seconds of work count, not those of a clock beside
+    them, and whoever insists on all rows gets them.
+    """
+    problem = problem_of(np.random.default_rng(4), "multiclass", 3)
+    monkeypatch.setattr(BranchBoundShape, "LONG_FROM", 0)
+    monkeypatch.setattr(BranchBoundShape, "BYTES_PER_SECOND", 1000)
+    monkeypatch.setattr(BranchBoundShape, "_is_long", False)
+
+    def is_grouped(limits: Limits, solver: BranchBoundSolver | None = None) -> bool:
+        search = Search(Run(problem, limits), solver or BranchBoundSolver())
+        return isinstance(search.rows, GroupedRows)
+
+    assert is_grouped(Limits(time=10.0))
+    assert not is_grouped(Limits())
+    assert not is_grouped(Limits(time=10.0, work=1e6))
+    assert is_grouped(Limits(time=1e6, work=1.0))
+    assert not is_grouped(Limits(time=10.0), BranchBoundSolver(rows="all"))
+    expected = solve_with(BranchBoundSolver(rows="all"), Run(problem)).objective
+    found = solve_with(BranchBoundSolver(), Run(problem, Limits(work=10.0)))
+    assert found.objective == pytest.approx(expected, rel=1e-9)

@@ -15,7 +15,7 @@ from marginbn.solvers.branch_bound.arrays import Encoding, encode
 from marginbn.solvers.branch_bound.kernels import nearby
 from marginbn.solvers.branch_bound.kernels.bound import Settings
 from marginbn.solvers.branch_bound.kernels.records import FloatArray, Instance
-from marginbn.solvers.branch_bound.rows import Reduction, thinned, with_all_rows
+from marginbn.solvers.branch_bound.rows import Copies, Reduction, thinned, with_all_rows
 from marginbn.solvers.branch_bound.schedule import settings_for
 from marginbn.solvers.result import Status
 from marginbn.solvers.run import Limits, Run
@@ -207,8 +207,55 @@ def test_copies_look_at_the_clock_and_are_exact(monkeypatch: pytest.MonkeyPatch)
     def end() -> None:
         raise TimeoutError
 
+    late = Reduction(wide, 30.0, 1.0, end)
+    late.extend(wide.columns[0])  # copies are made when somebody asks for them
     with pytest.raises(TimeoutError):
-        Reduction(wide, 30.0, 1.0, end).extend(wide.columns[0])
+        _ = late.instance
+
+
+@pytest.mark.parametrize("is_shared", [True, False])
+@pytest.mark.parametrize("seed", range(10))
+def test_rows_that_join_find_their_places(
+    seed: int, is_shared: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whatever was there before, block by block: by column and by row the same as at once."""
+    rng = np.random.default_rng(seed)
+    monkeypatch.setattr(reduction, "PIECE", int(rng.integers(1, 40)))
+    columns = rng.random((int(rng.integers(1, 8)), 30))
+    copies = Copies(columns, lambda: None, is_shared)
+    chosen: set[int] = set()
+    earlier: list[tuple[FloatArray, FloatArray, FloatArray]] = []
+    for size in rng.integers(0, 12, 5):
+        chosen |= {int(r) for r in rng.choice(30, size, replace=False)}
+        wanted = np.array(sorted(chosen), dtype=np.int64)
+        by_column, by_row = copies.of(wanted)
+        np.testing.assert_array_equal(by_column, columns[:, wanted])
+        np.testing.assert_array_equal(by_row, columns[:, wanted].T)
+        earlier.append((by_column, by_row, columns[:, wanted]))
+    if is_shared:  # somebody may still read there
+        for by_column, by_row, expected in earlier:
+            np.testing.assert_array_equal(by_column, expected)
+            np.testing.assert_array_equal(by_row, expected.T)
+
+
+def test_copies_that_were_cut_short_are_made_anew(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What moved aside half-way is of no use any more."""
+    monkeypatch.setattr(reduction, "PIECE", 3)
+    columns = np.arange(24.0).reshape(4, 6)
+    left = [9]
+
+    def poll() -> None:
+        left[0] -= 1
+        if left[0] == 0:
+            raise TimeoutError
+
+    copies = Copies(columns, poll, False)
+    copies.of(np.array([1, 4]))
+    with pytest.raises(TimeoutError):
+        copies.of(np.array([1, 2, 3, 4]))
+    by_column, by_row = copies.of(np.array([1, 2, 3, 4, 5]))
+    np.testing.assert_array_equal(by_column, columns[:, 1:])
+    np.testing.assert_array_equal(by_row, columns[:, 1:].T)
 
 
 @pytest.mark.parametrize("rows", ["all", "groups"])

@@ -88,18 +88,31 @@ WIDE_READY, GROUPS_READY = "ready-wide", "ready-groups"
 """Files of these names say that the kernels of wide problems and of groups have been compiled."""
 
 
+HINT = "what the search needs for {}, once; this takes up to a minute"
+
+
 def warm_up_for(solver: BranchBoundSolver, problem: StructureProblem) -> None:
     """The same for what this problem needs besides: its features may need wider numbers, its rows
     may come in groups. Otherwise a compiler would work while the clock runs.
     """
     shape = BranchBoundShape.of(problem)
-    hint = "what the search needs for {}, once; this takes up to a minute"
     if store.small_type(shape.n_features) is not np.uint8:
         wide = partial(_solve_wide, type(solver)())
-        prepare(__package__, wide, hint.format("many features"), WIDE_READY)
+        prepare(__package__, wide, HINT.format("many features"), WIDE_READY)
     if shape.n_rows and (solver.rows in ("groups", "sample") or not shape.is_dense):
-        grouped = partial(_solve_tiny, type(solver)(rows="groups"))
-        prepare(__package__, grouped, hint.format("many rows"), GROUPS_READY)
+        warm_up_groups(solver)
+
+
+def warm_up_groups(solver: BranchBoundSolver) -> None:
+    """The kernels of groups of rows; some problems need them only if the time is short."""
+    grouped = partial(_solve_tiny, type(solver)(rows="groups"))
+    prepare(__package__, grouped, HINT.format("many rows"), GROUPS_READY)
+
+
+def _time_to_search(limits: Limits) -> float:
+    """Seconds of work where it is limited, so that no clock decides; else by the clock."""
+    seconds = limits.time if limits.work is None else limits.work
+    return math.inf if seconds is None else seconds
 
 
 def _solve_wide(solver: BranchBoundSolver) -> None:
@@ -143,10 +156,15 @@ class Search(SearchTree):
 
     team: Team
 
-    def __init__(self, run: Run, solver: BranchBoundSolver) -> None:
+    def __init__(self, run: Run, solver: BranchBoundSolver, seconds: float | None = None) -> None:
         shape = BranchBoundShape.of(run.problem)
-        division = shape.divide(run.memory, run.n_jobs)
+        if seconds is None:
+            seconds = math.inf if solver.rows == "all" else _time_to_search(run.limits)
+        division = shape.divide(run.memory, run.n_jobs, seconds)
         is_grouped = wants_groups(solver.rows, run.problem, division)
+        if is_grouped and shape.takes_long(seconds):
+            with run.deadline.standing_still():
+                warm_up_groups(solver)
         threads = threads_for(run.n_jobs) if is_grouped else 0
         encoding = encode(run.problem, division.dense, threads, run.look)
         node_limit = UNLIMITED if run.limits.nodes is None else run.limits.nodes
@@ -162,7 +180,7 @@ class Search(SearchTree):
         self.main = self.team.workers[0]
         self.root = new_box(encoding.n_features, encoding.instance.first.size)
         me = ref(self)  # a cycle would hold all memory until somebody collects it
-        self.rows = rows_of(encoding, division.rows, lambda: _look(me))
+        self.rows = rows_of(encoding, division.rows, lambda: _look(me), run.n_jobs > 1)
         few = encoding.instance.weights[: self.rows.n_climbing]
         self.climber = new_climber(encoding.instance._replace(weights=few), run.seed)
         self.schedule = Schedule(self.rows)
@@ -198,11 +216,13 @@ class Search(SearchTree):
         self.report()
         b = self.main.work.bounding
         self.rows.extend(self.rows.margins(b, vertex))
+        if self.heuristics:
+            self._announce_incumbent()  # how much groups may lose depends on what is known
         if isinstance(self.rows, GroupedRows):
             self._refine_root(self.rows)
         else:
             self._bound_early(vertex)
-        if self.heuristics:
+        if self.heuristics and not self.run.is_closed:
             self._announce_incumbent()
             if self.encoding.instance.weights.size:  # else the first vertex is the best of all
                 self._climb_first(vertex)
@@ -215,9 +235,10 @@ class Search(SearchTree):
         if self.earlier_nodes or self.main.pool.state.open != 1:
             return
         while self.team.stop[0] == 0:
-            if not self._bound_root():
-                return
+            is_left = self._bound_root()
             self.report()
+            if not is_left:
+                return
             gap = self.team.bound - float(self.main.incumbent.value[0])
             if not rows.refine(self.main.work.bounding, gap):
                 return

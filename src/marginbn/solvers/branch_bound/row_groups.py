@@ -338,10 +338,12 @@ def wants_groups(rows: RowsInUse, problem: StructureProblem, division: Division)
     return rows in ("groups", "sample") or (rows == "auto" and division.rows > 0)
 
 
-def rows_of(encoding: Encoding, budget: int, poll: Poll) -> Rows:
-    """The rows that matter, or groups where there are codes."""
+def rows_of(encoding: Encoding, budget: int, poll: Poll, is_shared: bool = False) -> Rows:
+    """The rows that matter, or groups where there are codes; whether several workers look at them
+    at a time.
+    """
     if encoding.coded is None:
-        return Rows(encoding, poll)
+        return Rows(encoding, poll, is_shared)
     return GroupedRows(encoding, encoding.coded, budget or BranchBoundShape.LARGEST_ROWS, poll)
 
 

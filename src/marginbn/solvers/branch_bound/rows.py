@@ -15,11 +15,13 @@ Which terms matter shows at the relaxed solutions eta: those within a *band* abo
 Near the optimum of the relaxation this leaves 3 % of the rows of segment and 4 % of letter's.
 The choice is only ever extended: when the newest eta has ``F(eta) - f(eta)`` above a small part of
 the open gap, its terms join. Structures are always scored with all rows.
+
+The coefficients of a choice are copied, by column and by row. An extended choice needs only those
+of its new rows; the others move aside within the memory that they have, as new memory is slow to
+begin with. Several workers would still read from there: for them copies go to new memory.
 """
 
 from __future__ import annotations
-
-from collections.abc import Iterator
 
 import numpy as np
 
@@ -54,10 +56,12 @@ RAREST_CHECK = 64
 class Rows:
     """The rows in use: to bound boxes, to choose splits and to climb."""
 
-    def __init__(self, encoding: Encoding, poll: Poll = lambda: None) -> None:
+    def __init__(
+        self, encoding: Encoding, poll: Poll = lambda: None, is_shared: bool = False
+    ) -> None:
         self.full = encoding.instance
         magnitude = encoding.structure_magnitude
-        self._bounding = Reduction(self.full, magnitude, poll=poll)
+        self._bounding = Reduction(self.full, magnitude, None, poll, is_shared)
         self._climbing = Reduction(self.full, magnitude, WIDE_BAND, poll)
         self.coarse = self.full
         self._next_check = 1
@@ -91,10 +95,10 @@ class Rows:
 
     def extend_climbing(self, margins: FloatArray) -> None:
         """The same for the local search alone: what it climbs on the rows of another place is worth
-        little. Making them anew takes a while, so not for the last few.
+        little. Copying takes a while, so not for the last few, and not before it climbs.
         """
         scale = self.full.gamma * float(self.full.weights.sum())
-        if self.climbing is self.full or self._climbing.cost(margins) > UNSEEN * scale:
+        if self._climbing.is_whole or self._climbing.cost(margins) > UNSEEN * scale:
             self._climbing.extend(margins)
 
     def check(self, b: Bounding, turn: int, gap: float) -> None:
@@ -109,7 +113,8 @@ class Rows:
 
 class Reduction:
     """Which terms of each sample are kept, and the instance made of them; ``poll`` is called
-    between pieces of the copies and may raise.
+    between pieces of the copies and may raise. The instance of an earlier choice is of no use any
+    more, unless it ``is_shared`` with others.
     """
 
     def __init__(
@@ -118,6 +123,7 @@ class Reduction:
         structure_magnitude: float,
         band: float | None = None,
         poll: Poll = lambda: None,
+        is_shared: bool = False,
     ) -> None:
         self.full = full
         self.structure_magnitude = structure_magnitude
@@ -126,10 +132,25 @@ class Reduction:
         self._rows: BoolArray = np.zeros(n_rows, dtype=np.bool_)
         self._caps: BoolArray = np.zeros(full.weights.size, dtype=np.bool_)
         self._band = min(BAND, NARROW * full.gamma) if band is None else band
-        self.instance = full
+        self._copies = Copies(full.columns, poll, is_shared)
+        self._instance: Instance | None = full
+
+    @property
+    def instance(self) -> Instance:
+        """The instance of the present choice; all rows before the first one."""
+        if self._instance is None:
+            self._instance = self._build()
+        return self._instance
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether nothing has been chosen yet."""
+        return self._instance is self.full
 
     def extend(self, t: FloatArray) -> None:
-        """Keep the terms near the smallest at these margins too, and make the instance again."""
+        """Keep the terms near the smallest at these margins too; copies are made when somebody asks
+        for the instance.
+        """
         full = self.full
         if full.weights.size == 0:
             return
@@ -137,10 +158,10 @@ class Reduction:
         rows = self._rows | (t < np.repeat(limit, np.diff(full.starts)))
         caps = self._caps | (full.gamma < limit)
         is_same = np.array_equal(rows, self._rows) and np.array_equal(caps, self._caps)
-        if is_same and self.instance is not full:
+        if is_same and not self.is_whole:
             return
         self._rows, self._caps = rows, caps
-        self.instance = self._build()
+        self._instance = None
 
     def inherit(self, other: Reduction, origin: IntArray) -> None:
         """Keep what another choice keeps: sample m here has the terms of its sample origin[m]."""
@@ -181,55 +202,128 @@ class Reduction:
         chosen = np.flatnonzero(self._rows & explicit[sample_of])
         single = np.flatnonzero(self._rows & self._linear()[sample_of])
         saturated = full.weights[self._saturated()]
-        columns = self._taken(chosen)
+        columns, rows = self._copies.of(chosen)
         counts = self._counts()[explicit].astype(np.int64)
         terms = 2.0 * (single.size + 4) * self.structure_magnitude
         terms += 2.0 * (saturated.size + 4) * full.gamma * float(full.weights.sum())
         return full._replace(
             offset=float(full.gamma * saturated.sum()),
             error=full.error + float(2.0 * EPS * terms),
-            rows=turned(columns, self._poll),
+            rows=rows,
             columns=columns,
             linear=full.linear + self._sums(single, full.weights[sample_of[single]]),
             weights=full.weights[explicit],
             starts=np.append(0, np.cumsum(counts)).astype(np.int64),
         )
 
-    def _taken(self, chosen: IntArray) -> FloatArray:
-        """The columns of some rows."""
-        out = np.empty((self.full.columns.shape[0], chosen.size))
-        for part in _blocks(out.shape[0], chosen.size, self._poll):
-            np.take(self.full.columns[part], chosen, axis=1, out=out[part], mode="clip")
-        return out
-
     def _sums(self, chosen: IntArray, weights: FloatArray) -> FloatArray:
         """Weighted sums of some rows."""
         out = np.zeros(self.full.columns.shape[0])
         if chosen.size:
-            for part in _blocks(out.size, chosen.size, self._poll):
+            for part in _blocks(out.size, chosen.size):
+                self._poll()
                 out[part] = self.full.columns[part][:, chosen] @ weights
         return out
 
+
+class Copies:
+    """Coefficients of some rows, by column and by row. More rows are taken in where the others are:
+    these move aside, the last ones first, so that nothing is written over that is still needed.
+    """
+
+    def __init__(self, columns: FloatArray, poll: Poll, is_shared: bool) -> None:
+        self._all = columns
+        self._poll = poll
+        self._is_shared = is_shared
+        self._held: IntArray = np.zeros(0, dtype=np.int64)
+        self._by_column, self._by_row = np.empty(0), np.empty(0)
+
+    def of(self, chosen: IntArray) -> tuple[FloatArray, FloatArray]:
+        """The coefficients of these rows, all that were asked for before among them."""
+        held, self._held = self._held, self._held[:0]  # whatever ends this, nothing is held then
+        n_columns, shape = self._all.shape[0], (self._all.shape[0], chosen.size)
+        places = np.searchsorted(chosen, held)
+        is_new = np.ones(chosen.size, dtype=np.bool_)
+        is_new[places] = False
+        before = self._by_column[: n_columns * held.size].reshape(n_columns, -1)
+        self._by_column = self._room(self._by_column, n_columns * chosen.size)
+        columns = self._by_column[: n_columns * chosen.size].reshape(shape)
+        self._put_columns(before, columns, chosen, is_new)
+        before = self._by_row[: n_columns * held.size].reshape(-1, n_columns)
+        self._by_row = self._room(self._by_row, n_columns * chosen.size)
+        rows = self._by_row[: n_columns * chosen.size].reshape(-1, n_columns)
+        self._put_rows(before, rows, places, columns, np.flatnonzero(is_new))
+        self._held = chosen
+        return columns, rows
+
+    def _room(self, memory: FloatArray, size: int) -> FloatArray:
+        """The same memory if it is large enough and nobody else reads there."""
+        if self._is_shared:
+            return np.empty(size)
+        return memory if memory.size >= size else np.empty(int(SPARE * size))
+
+    def _put_columns(
+        self, before: FloatArray, columns: FloatArray, chosen: IntArray, is_new: BoolArray
+    ) -> None:
+        """Every column with its new coefficients between the others, the last column first."""
+        n_held, new = before.shape[1], chosen[is_new]
+        order = np.empty(chosen.size, dtype=np.int64)
+        order[~is_new], order[is_new] = np.arange(n_held), n_held + np.arange(new.size)
+        for part in reversed(_blocks(*columns.shape)):
+            self._poll()
+            if n_held == 0:
+                np.take(self._all[part], chosen, axis=1, out=columns[part], mode="clip")
+                continue
+            joined = np.empty((len(columns[part]), chosen.size))
+            joined[:, :n_held] = before[part]
+            joined[:, n_held:] = self._all[part][:, new]
+            np.take(joined, order, axis=1, out=columns[part], mode="clip")
+
+    def _put_rows(
+        self,
+        before: FloatArray,
+        rows: FloatArray,
+        places: IntArray,
+        columns: FloatArray,
+        new: IntArray,
+    ) -> None:
+        """Rows that were held go to their places, the last ones first; new ones are turned."""
+        if len(before) == 0:
+            turn(columns, rows, self._poll)
+            return
+        for part in reversed(_blocks(*before.shape)):
+            self._poll()
+            rows[places[part]] = before[part].copy()
+        for part in _blocks(new.size, rows.shape[1]):
+            self._poll()
+            rows[new[part]] = columns[:, new[part]].T
+
+
+SPARE = 1.25
+"""Memory of copies that may become more."""
 
 PIECE = 2_000_000
 """Coefficients that are copied between two looks at the clock."""
 
 
-def _blocks(count: int, width: int, poll: Poll) -> Iterator[slice]:
+def _blocks(count: int, width: int) -> list[slice]:
     """Parts of ``range(count)``, each of some million coefficients."""
     step = max(1, PIECE // max(width, 1))
-    for begin in range(0, count, step):
-        poll()
-        yield slice(begin, begin + step)
+    return [slice(begin, min(begin + step, count)) for begin in range(0, count, step)]
 
 
-def turned(columns: FloatArray, poll: Poll = lambda: None) -> FloatArray:
+def turned(columns: FloatArray) -> FloatArray:
     """Coefficients by row, of those by column."""
-    n_columns, n_rows = columns.shape
-    out = np.empty((n_rows, n_columns))
-    for part in _blocks(n_rows, n_columns, poll):
-        out[part] = columns[:, part].T
+    out = np.empty(columns.shape[::-1])
+    turn(columns, out)
     return out
+
+
+def turn(columns: FloatArray, rows: FloatArray, poll: Poll = lambda: None) -> None:
+    """Write coefficients by column to where they are by row."""
+    for part in _blocks(*rows.shape):
+        poll()
+        rows[part] = columns[:, part].T
 
 
 def with_all_rows(full: Instance) -> Instance:

@@ -51,6 +51,11 @@ class OpenNodes:
         """Largest bound of anything ever discarded."""
         return float(self.numbers[0])
 
+    @property
+    def bytes_per_node(self) -> float:
+        """Bytes of all arrays for each node."""
+        return sum(array.nbytes for array in self.arrays.values()) / max(len(self.bound), 1)
+
     def with_one_family(self) -> OpenNodes:
         """The same boxes and bounds without anything else to start from."""
         return replace(
