@@ -152,8 +152,8 @@ def test_cold_start():
     assert 1 < megabytes < 200
     with pytest.raises(subprocess.CalledProcessError):
         cold_start.run_once("raise ValueError", None)
-    sees = "from marginbn.solvers.compile import cache_root\nassert str(cache_root().parent) == '/nowhere'"
-    cold_start.run_once(sees, "/nowhere")
+    where = "from marginbn.solvers.compile import cache_root as root"
+    cold_start.run_once(f"{where}\nassert str(root().parent) == '/nowhere'", "/nowhere")
     assert {"soft margin, nothing compiled", "import marginbn"} <= set(cold_start.keys())
 
 
