@@ -107,11 +107,14 @@ def small_margin_problem(
     margin: str = "multiclass",
     weight: float = 1.0,
     required: tuple[tuple[int, int], ...] = (),
+    forbidden: tuple[tuple[int, int], ...] = (),
 ) -> StructureProblem:
     """A margin problem that every solver proves within a second."""
     table = random_table(np.random.default_rng(seed), n_rows, n_features, n_classes)
     data = Table(table.rows, [weight] * n_rows, table.arities).encoded()
-    candidates = enumerate_candidates(n_features + 1, max_parents, required=required)
+    candidates = enumerate_candidates(
+        n_features + 1, max_parents, required=required, forbidden=forbidden
+    )
     return margin_problem(data, candidates, margin=margin, gamma=gamma)
 
 

@@ -335,13 +335,19 @@ for problem in problems:
 print(loaded, len(problems))
 """
 
-SEARCH = ("engine.prepare()", "solve_with(engine, Run(problem, n_jobs=2))")
+PREPARE = """
+engine.prepare()
+for problem in problems:
+    engine.prepare(problem)
+"""
+
+SEARCH = (PREPARE, "solve_with(engine, Run(problem, n_jobs=2))")
 
 PROOF = (
-    """
+    PREPARE
+    + """
 from marginbn.proof.definition import Definition
 from marginbn.proof.write import solve_with_certificate, warm_up
-engine.prepare()
 for problem in problems:
     warm_up(Definition.of(problem))""",
     "solve_with_certificate(engine, Run(problem), sys.argv[1])",
@@ -352,7 +358,7 @@ for problem in problems:
     ("engine", "steps", "packages", "problems"),
     [
         ("branch_bound", SEARCH, ["branch_bound"], 3),
-        ("branch_cut", SEARCH, ["branch_cut", "orders"], 5),
+        ("branch_cut", SEARCH, ["branch_bound", "branch_cut", "orders"], 5),
         ("branch_cut", PROOF, ["branch_bound", "branch_cut", "orders"], 5),
     ],
 )

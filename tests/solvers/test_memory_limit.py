@@ -24,7 +24,7 @@ from marginbn.solvers.branch_bound import BranchBoundSolver, workers
 from marginbn.solvers.branch_bound import arrays as frank_wolfe
 from marginbn.solvers.branch_bound.kernels.records import Instance
 from marginbn.solvers.branch_bound.kernels.store import new_pool
-from marginbn.solvers.branch_cut import BranchCutSolver
+from marginbn.solvers.branch_cut import PARTS, BranchCutSolver
 from marginbn.solvers.branch_cut.tree import Tree
 from marginbn.solvers.checkpoint import Checkpoint
 from marginbn.solvers.dynamic import layer_search
@@ -389,7 +389,8 @@ def test_branch_and_cut_goes_depth_first_when_its_tree_is_full(
 ) -> None:
     """A tiny budget for open nodes: the newest is visited next, the optimum is the same."""
     problem = small_margin_problem(4, n_rows=25, n_features=4, max_parents=3)
-    expected = solve_with(BranchCutSolver(heuristics=False), Run(problem))
+    solver = BranchCutSolver(heuristics=False, parts=PARTS - {"hull"})
+    expected = solve_with(solver, Run(problem))
     begin, largest = Tree.__init__, []
 
     def shrink(self: Tree, budget: float = math.inf) -> None:
@@ -398,7 +399,7 @@ def test_branch_and_cut_goes_depth_first_when_its_tree_is_full(
         self.pop = watched(self, largest)  # type: ignore[method-assign]
 
     monkeypatch.setattr(Tree, "__init__", shrink)
-    result = solve_with(BranchCutSolver(heuristics=False), Run(problem))
+    result = solve_with(solver, Run(problem))
     assert result.status is Status.OPTIMAL
     assert result.objective == pytest.approx(expected.objective, rel=1e-6)
     assert 20_000 < max(largest) < 60_000

@@ -423,6 +423,11 @@ class BranchCutShape:
     PER_CANDIDATE: ClassVar = 500
     PER_ROW: ClassVar = 200
 
+    MOST_PLACES: ClassVar = 21
+    """Variables up to which nodes may be bounded over the hull of their structures: 2^21 sets with
+    22 numbers each are 0.4 GB for every worker. Where that does not fit there are programmes.
+    """
+
     LARGEST_DENSE: ClassVar = 1_500_000_000
     """Margin coefficients up to this size are written out where no limit says otherwise."""
 

@@ -14,7 +14,7 @@ import oracles
 from marginbn.exceptions import InputError
 from marginbn.problem.problem import StructureProblem
 from marginbn.problem.structure import is_acyclic
-from marginbn.solvers.branch_cut import BranchCutSolver
+from marginbn.solvers.branch_cut import PARTS, BranchCutSolver
 from marginbn.solvers.branch_cut.arrays import build_instance
 from marginbn.solvers.branch_cut.engine import Search
 from marginbn.solvers.branch_cut.kernels.climb import (
@@ -373,10 +373,16 @@ def test_rounding_keeps_an_integral_point():
 
 # ---------------------------------------------------------------- the whole solver
 
+PROGRAMMES = PARTS - {"hull"}
+"""Linear programmes, however few variables there are."""
+
 MODES = {
     "full": BranchCutSolver(),
     "bare": BranchCutSolver(heuristics=False),
     "random": BranchCutSolver(heuristics=False, random_splits=True),
+    "programmes": BranchCutSolver(parts=PROGRAMMES),
+    "bare programmes": BranchCutSolver(heuristics=False, parts=PROGRAMMES),
+    "random programmes": BranchCutSolver(heuristics=False, random_splits=True, parts=PROGRAMMES),
 }
 
 
@@ -431,7 +437,8 @@ def test_columns_priced_in_give_the_same_optimum(monkeypatch):
     monkeypatch.setattr(relaxation, "ALL_COLUMNS", 0)
     monkeypatch.setattr(visit, "FIRST_COLUMNS", 1)
     for seed in range(12):
-        assert_exact(random_problem(seed), BranchCutSolver(heuristics=seed % 2 == 0), seed)
+        solver = BranchCutSolver(heuristics=seed % 2 == 0, parts=PROGRAMMES)
+        assert_exact(random_problem(seed), solver, seed)
 
 
 def test_columns_on_demand_give_the_same_optimum(monkeypatch):
@@ -481,9 +488,8 @@ def test_planted_optimum_is_never_cut_off(seed, monkeypatch):
         return result
 
     monkeypatch.setattr(HybridRelaxation, "solve", solve)
-    result = solve_with(
-        BranchCutSolver(heuristics=False), Run(problem, limits=EVERYTHING, seed=seed)
-    )
+    solver = BranchCutSolver(heuristics=False, parts=PROGRAMMES)
+    result = solve_with(solver, Run(problem, limits=EVERYTHING, seed=seed))
     assert seen
     assert min(seen) >= value
     assert result.objective == pytest.approx(value, rel=1e-6)
@@ -495,14 +501,15 @@ def test_fixing_keeps_every_better_structure():
     optimum = solve_with(BranchCutSolver(), Run(problem, limits=EVERYTHING))
     run = Run(problem)
     run.offer(np.array([problem.candidates.group(i)[0] for i in range(6)]))
-    search = Search(run, BranchCutSolver(heuristics=False))
+    search = Search(run, BranchCutSolver(heuristics=False, parts=PROGRAMMES))
     search.team.value = optimum.objective - 1e-3 * abs(optimum.objective)
     search.open()
     node = search.team.take()
     visitor, instance = search.visitors[0], search.shared.instance
     allowed = node.allowed(instance.n_candidates)
     cutoff = search.team.cutoff
-    relaxed = visitor.relaxation.solve(node.warm, allowed, [], cutoff, effort_at(instance, 0))
+    relaxation = HybridRelaxation(instance, search.shared.pool, visitor, 0)
+    relaxed = relaxation.solve(node.warm, allowed, [], cutoff, effort_at(instance, 0))
     visitor.fix(relaxed.prices, allowed)
     assert allowed[optimum.selection].all()
 

@@ -16,7 +16,7 @@ import pytest
 from clock import Clock
 from marginbn.problem.problem import StructureProblem
 from marginbn.solvers import solve_structure
-from marginbn.solvers.branch_cut import BranchCutSolver
+from marginbn.solvers.branch_cut import PARTS, BranchCutSolver
 from marginbn.solvers.branch_cut.arrays import build_instance
 from marginbn.solvers.branch_cut.relaxation import HybridRelaxation
 from marginbn.solvers.branch_cut.rows import RowPool, cluster_row
@@ -237,7 +237,7 @@ def test_no_worker_cuts_off_the_optimum(seed: int, monkeypatch: pytest.MonkeyPat
         return result
 
     monkeypatch.setattr(HybridRelaxation, "solve", watch)
-    solver = BranchCutSolver(heuristics=False)
+    solver = BranchCutSolver(heuristics=False, parts=PARTS - {"hull"})
     result = solve_with(solver, Run(problem, seed=seed, n_jobs=3))
     assert seen
     assert min(seen) >= optimum.objective

@@ -1,4 +1,5 @@
-"""The second engine: linear programmes with cluster cuts, for any structure problem.
+"""The second engine, for any structure problem: linear programmes with cluster cuts, or the hull of
+all structures where variables are few.
 
 Importing this package is cheap; numba and HiGHS are loaded when a solve starts.
 """
@@ -15,9 +16,12 @@ from marginbn.solvers.tree_search import Engine, SearchTree
 __all__ = ["PARTS", "BranchCutSolver"]
 
 
-PARTS = frozenset({"orders", "ascent", "deepening", "packing", "facet", "half", "exhaustive"})
+PARTS = frozenset(
+    {"orders", "ascent", "deepening", "packing", "facet", "half", "exhaustive", "hull"}
+)
 """What the search can do without: incumbents by orders, dual ascent at the root and for children,
-packings, facets, halves and exhaustive separation of clusters.
+packings, facets, halves and exhaustive separation of clusters; and the hull of the structures
+instead of linear programmes where variables are few.
 """
 
 
@@ -39,9 +43,16 @@ class BranchCutSolver(Engine):
         load them.
         """
         refuse_if_confined(LOADING, "loading the search engine")
-        from marginbn.solvers.branch_cut.engine import warm_up
+        from marginbn.solvers.branch_cut.engine import warm_up, warm_up_hull
 
         warm_up()
+        if problem is not None and problem.n_rows and self._has_few(problem):
+            warm_up_hull()
+
+    def _has_few(self, problem: StructureProblem) -> bool:
+        """Whether variables are few enough for the hull of the structures."""
+        places = problem.n_variables - problem.candidates.is_class_restricted
+        return "hull" in self.parts and places <= BranchCutShape.MOST_PLACES
 
     def tree(self, run: Run) -> SearchTree:
         """Nodes with a linear programme each."""

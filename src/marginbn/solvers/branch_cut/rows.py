@@ -53,7 +53,7 @@ from marginbn.exceptions import InputError
 from marginbn.problem.structure import find_cycle
 from marginbn.solvers.branch_cut.arrays import BoolArray, FloatArray, Instance, IntArray
 from marginbn.solvers.branch_cut.facets import all_facets, weights_by_bits
-from marginbn.solvers.branch_cut.kernels.row_sums import FlatRows, activities, combine
+from marginbn.solvers.branch_cut.kernels.separation import FlatRows, activities, combine
 from marginbn.solvers.orders.parent_lists import to_words
 
 Cluster = frozenset[int]

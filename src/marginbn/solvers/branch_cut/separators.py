@@ -14,8 +14,8 @@ listed; those whose candidates have more than one unit of mass together are viol
 compared; ``kernels/quadruples.py`` lists the sets.
 
 **Halves.** A sum of rows a . eta >= b with whole coefficients and odd b gives
-sum ceil(a_k / 2) eta_k >= (b + 1) / 2, because eta >= 0 is whole. ``kernels/halving.py`` looks for
-sums of nearly tight rows that are even where the point has mass.
+sum ceil(a_k / 2) eta_k >= (b + 1) / 2, because eta >= 0 is whole. ``kernels/separation.py`` looks
+for sums of nearly tight rows that are even where the point has mass.
 """
 
 from __future__ import annotations
@@ -28,10 +28,11 @@ import numpy as np
 
 from marginbn.solvers.branch_cut.arrays import BoolArray, FloatArray, Instance, IntArray
 from marginbn.solvers.branch_cut.facets import all_facets, facet_arrays
-from marginbn.solvers.branch_cut.kernels.halving import Parities, halve
 from marginbn.solvers.branch_cut.kernels.quadruples import search_quadruples
 from marginbn.solvers.branch_cut.kernels.separation import (
+    Parities,
     SupportArrays,
+    halve,
     search_clusters,
     separate,
 )

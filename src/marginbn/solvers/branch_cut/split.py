@@ -18,7 +18,7 @@ import threading
 from collections import defaultdict
 from dataclasses import dataclass, field
 from itertools import islice
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
@@ -115,14 +115,12 @@ def _is_fractional(values: FloatArray) -> BoolArray:
     return np.asarray((values > INTEGRAL) & (values < 1.0 - INTEGRAL))
 
 
-def any_split(
-    instance: Instance, point: FloatArray | None, allowed: BoolArray
-) -> tuple[Split, float]:
+def any_split(instance: Instance, point: FloatArray | None, allowed: BoolArray) -> Split:
     """For points without fractional object: the point's candidate of the largest open variable."""
     sizes = np.add.reduceat(allowed.astype(np.int64), instance.offsets[:-1])
     group = instance.group(int(np.argmax(sizes)))
     worth = np.where(allowed[group], 1.0 if point is None else 1.0 + point[group], 0.0)
-    return Split("candidate", group.start + int(np.argmax(worth)), -1), 0.5
+    return Split("candidate", group.start + int(np.argmax(worth)), -1)
 
 
 def every_split(instance: Instance, allowed: BoolArray, present: BoolArray) -> list[Split]:
@@ -170,9 +168,9 @@ class PseudoCosts:
     of_kind: dict[tuple[Kind, int], _Average] = field(default_factory=lambda: defaultdict(_Average))
     _lock: threading.Lock = field(default_factory=threading.Lock, repr=False, compare=False)
 
-    def learn(self, split: Split, side: int, value: float, loss: float) -> None:
-        """A child (side 0 or 1) lost ``loss`` of bound where the object had ``value``."""
-        unit = max(value if side == 0 else 1.0 - value, SMALLEST_UNIT)
+    def learn(self, split: Split, side: int, unit: float, loss: float) -> None:
+        """A child (side 0 or 1) lost ``loss`` of bound where the object had to move by ``unit``."""
+        unit = max(unit, SMALLEST_UNIT)
         with self._lock:
             self.of_split[split, side].add(max(loss, 0.0) / unit)
             self.of_kind[split.kind, side].add(max(loss, 0.0) / unit)
@@ -203,11 +201,19 @@ def score(losses: tuple[float, float], scale: float) -> float:
 
 @dataclass(frozen=True)
 class Choice:
-    """The object, its value at the point and safe bounds of the children (inf where unknown)."""
+    """The object, what its losses are measured by (of both sides), safe bounds of the children (inf
+    where unknown) and what they start from, where that is not what the node hands on.
+    """
 
     split: Split
-    value: float
+    units: tuple[float, float]
     bounds: tuple[float, float] = (math.inf, math.inf)
+    states: tuple[Any, Any] | None = None
+
+
+def _moves(value: float) -> tuple[float, float]:
+    """How far an object of that value is from being 0, and from being 1."""
+    return value, 1.0 - value
 
 
 @dataclass(frozen=True)
@@ -255,16 +261,16 @@ class Chooser:
         """The object with the best product of losses."""
         if self._random is not None:
             splits = every_split(self._instance, allowed, present)
-            return Choice(splits[int(self._random.integers(len(splits)))], 0.5)
+            return Choice(splits[int(self._random.integers(len(splits)))], _moves(0.5))
         if relaxed.point is None:
-            return Choice(*any_split(self._instance, None, allowed))
+            return Choice(any_split(self._instance, None, allowed), _moves(0.5))
         node = _Situation(relaxed, bound, cutoff, allowed, depth)
         found = fractional_splits(self._instance, relaxed.point, allowed, present)
         ranked = sorted(found, key=lambda item: -score(self.costs.expected(*item), node.gap))
         wanted = CONSIDERED if depth else 2 * PROBED_AT_ROOT
         considered = list(islice((s for s in ranked if self._splits(s[0], allowed)), wanted))
         if not considered:
-            return Choice(*any_split(self._instance, relaxed.point, allowed))
+            return Choice(any_split(self._instance, relaxed.point, allowed), _moves(0.5))
         return self._probe_best(considered, node)
 
     def _splits(self, split: Split, allowed: BoolArray) -> bool:
@@ -281,10 +287,10 @@ class Chooser:
         for split, value in considered:
             if split in probed:
                 losses, bounds = probed[split]
-                choices.append((score(losses, node.gap), Choice(split, value, bounds)))
+                choices.append((score(losses, node.gap), Choice(split, _moves(value), bounds)))
             else:
                 expected = self.costs.expected(split, value)
-                choices.append((score(expected, node.gap), Choice(split, value)))
+                choices.append((score(expected, node.gap), Choice(split, _moves(value))))
         return max(choices, key=lambda item: item[0])[1]
 
     def _probe(self, splits: list[tuple[Split, float]], node: _Situation) -> dict[Split, _Probe]:
@@ -304,7 +310,7 @@ class Chooser:
                 row = rows[split] if change.edge is not None else None
                 estimate, reached = self._probe_side(node, basis, change, row)
                 loss = min(max(node.bound - estimate, 0.0), max(node.bound - node.cutoff, 0.0))
-                self.costs.learn(split, side, value, loss)
+                self.costs.learn(split, side, _moves(value)[side], loss)
                 losses.append(loss)
                 bounds.append(min(node.bound, reached))
             results[split] = _Probe((losses[0], losses[1]), (bounds[0], bounds[1]))
