@@ -137,18 +137,28 @@ def _solve_tiny(solver: BranchBoundSolver) -> None:
     codes = np.array([[0, 0, 0], [0, 1, 0], [1, 1, 0], [2, 0, 1]], dtype=np.int32)
     variables = (Variable("class", ("a", "b", "c")), Variable("x", ("0", "1")))
     data = EncodedData(codes, np.ones(4), (*variables, Variable("y", ("0", "1"))))
-    _exercise(solver, Run(margin_problem(data, enumerate_candidates(3, 2))))
+    problem = margin_problem(data, enumerate_candidates(3, 2))
+    _exercise(solver, Run(problem))
 
 
 def _exercise(solver: BranchBoundSolver, run: Run) -> None:
     """Solve, and call what a small tree does not need."""
     begin(run)
     solver.run(run)
+    _climb_once(Search(run, solver))  # a root that is closed at once is not climbed from
     encoding = encode(run.problem)
     giver, taker = (Worker(encoding, seed) for seed in range(2))
     store.move_nodes(giver.pool, taker.pool, 1, True)  # too small a tree for two workers
     nothing = gather([giver.pool])
     load(taker.pool, encoding.instance, giver.work.box, nothing, nothing.family)
+
+
+def _climb_once(search: Search) -> None:
+    """From the first structure of all."""
+    search._set_root()
+    vertex = search._mean_vertex()
+    search.rows.extend(search.rows.margins(search.main.work.bounding, vertex))
+    search._climb(vertex, effort=NO_KICKS, kick=ROOT_KICK)
 
 
 class Search(SearchTree):
