@@ -62,6 +62,11 @@ COEFFICIENT = 1e-8
 EARLY_ITERATIONS = 24
 """Of the root, before the first local search."""
 
+ROOT_SHARE, ROOT_BATCHES = 0.25, 10
+"""Part of the time in which the root is bounded with groups before the first local search, and
+batches between two looks at whether they lose.
+"""
+
 NO_KICKS = 1
 """Effort that the first climb uses up."""
 
@@ -244,7 +249,7 @@ class Search(SearchTree):
         """
         if self.earlier_nodes or self.main.pool.state.open != 1:
             return
-        while self.team.stop[0] == 0:
+        while self.team.stop[0] == 0 and not self._must_climb:
             is_left = self._bound_root()
             self.report()
             if not is_left:
@@ -252,6 +257,13 @@ class Search(SearchTree):
             gap = self.team.bound - float(self.main.incumbent.value[0])
             if not rows.refine(self.main.work.bounding, gap):
                 return
+
+    @property
+    def _must_climb(self) -> bool:
+        """Whether the root has had its part of the time; of the work, where that is limited."""
+        run = self.run
+        used = run.deadline.elapsed() if run.limits.work is None else run.work
+        return used > ROOT_SHARE * _time_to_search(run.limits)
 
     def _bound_early(self, vertex: IntArray) -> None:
         """A first bound of the root before the local search, which may take longer than there is
@@ -278,6 +290,7 @@ class Search(SearchTree):
         nothing of it is left.
         """
         main, before = self.main, int(self.main.pool.state.iterations)
+        most = before + ROOT_BATCHES * self.schedule.batch
         with self.team.batch(main):
             main.code = tree.run_batch(
                 self.rows.bounding,
@@ -288,7 +301,7 @@ class Search(SearchTree):
                 main.work,
                 main.incumbent,
                 1,
-                UNLIMITED,
+                most,
                 0,
                 self.team.stop,
             )
