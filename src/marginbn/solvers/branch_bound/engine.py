@@ -62,6 +62,11 @@ COEFFICIENT = 1e-8
 EARLY_ITERATIONS = 24
 """Of the root, before the first local search."""
 
+ROOT_SHARE, ROOT_BATCHES = 0.25, 10
+"""Part of the time in which the root is bounded with groups before the first local search, and
+batches between two looks at whether they lose.
+"""
+
 NO_KICKS = 1
 """Effort that the first climb uses up."""
 
@@ -137,18 +142,28 @@ def _solve_tiny(solver: BranchBoundSolver) -> None:
     codes = np.array([[0, 0, 0], [0, 1, 0], [1, 1, 0], [2, 0, 1]], dtype=np.int32)
     variables = (Variable("class", ("a", "b", "c")), Variable("x", ("0", "1")))
     data = EncodedData(codes, np.ones(4), (*variables, Variable("y", ("0", "1"))))
-    _exercise(solver, Run(margin_problem(data, enumerate_candidates(3, 2))))
+    problem = margin_problem(data, enumerate_candidates(3, 2))
+    _exercise(solver, Run(problem))
 
 
 def _exercise(solver: BranchBoundSolver, run: Run) -> None:
     """Solve, and call what a small tree does not need."""
     begin(run)
     solver.run(run)
+    _climb_once(Search(run, solver))  # a root that is closed at once is not climbed from
     encoding = encode(run.problem)
     giver, taker = (Worker(encoding, seed) for seed in range(2))
     store.move_nodes(giver.pool, taker.pool, 1, True)  # too small a tree for two workers
     nothing = gather([giver.pool])
     load(taker.pool, encoding.instance, giver.work.box, nothing, nothing.family)
+
+
+def _climb_once(search: Search) -> None:
+    """From the first structure of all."""
+    search._set_root()
+    vertex = search._mean_vertex()
+    search.rows.extend(search.rows.margins(search.main.work.bounding, vertex))
+    search._climb(vertex, effort=NO_KICKS, kick=ROOT_KICK)
 
 
 class Search(SearchTree):
@@ -234,7 +249,7 @@ class Search(SearchTree):
         """
         if self.earlier_nodes or self.main.pool.state.open != 1:
             return
-        while self.team.stop[0] == 0:
+        while self.team.stop[0] == 0 and not self._must_climb:
             is_left = self._bound_root()
             self.report()
             if not is_left:
@@ -242,6 +257,13 @@ class Search(SearchTree):
             gap = self.team.bound - float(self.main.incumbent.value[0])
             if not rows.refine(self.main.work.bounding, gap):
                 return
+
+    @property
+    def _must_climb(self) -> bool:
+        """Whether the root has had its part of the time; of the work, where that is limited."""
+        run = self.run
+        used = run.deadline.elapsed() if run.limits.work is None else run.work
+        return used > ROOT_SHARE * _time_to_search(run.limits)
 
     def _bound_early(self, vertex: IntArray) -> None:
         """A first bound of the root before the local search, which may take longer than there is
@@ -268,6 +290,7 @@ class Search(SearchTree):
         nothing of it is left.
         """
         main, before = self.main, int(self.main.pool.state.iterations)
+        most = before + ROOT_BATCHES * self.schedule.batch
         with self.team.batch(main):
             main.code = tree.run_batch(
                 self.rows.bounding,
@@ -278,7 +301,7 @@ class Search(SearchTree):
                 main.work,
                 main.incumbent,
                 1,
-                UNLIMITED,
+                most,
                 0,
                 self.team.stop,
             )
