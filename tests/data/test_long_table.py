@@ -218,19 +218,16 @@ def test_parameters_are_trained_on_a_sample(
     """
     path = write(table, tmp_path / "t.parquet")
     features, labels = table.drop_columns(["kind"]), np.array(table["kind"].to_pylist())
-    made = [
-        TANClassifier(parameters="conditional", bins="ordinal"),
-        BNClassifier(structures=["naive"], time_limit=None),
-    ]
-    for size in (600, 899):
+    trained = TANClassifier(parameters="conditional", bins="ordinal")
+    chosen = BNClassifier(structures=["naive"], time_limit=None)
+    for classifier, size in ((trained, 600), (trained, 899), (chosen, 899)):
         monkeypatch.setattr(long_table, "IN_MEMORY", size)
-        for classifier in made:
-            with pytest.warns(DataWarning, match=f"parameters are trained on {size} rows"):
-                found = classifier.fit(path, "kind")
-            posterior = found.predict_proba(path)
-            expected = found.fit(features, labels).predict_proba(features)
-            assert found.n_samples_ == 900
-            assert np.abs(posterior - expected).mean() < (0.03 if size == 600 else 0.003)
+        with pytest.warns(DataWarning, match=f"parameters are trained on {size} rows"):
+            found = classifier.fit(path, "kind")
+        posterior = found.predict_proba(path)
+        expected = found.fit(features, labels).predict_proba(features)
+        assert found.n_samples_ == 900
+        assert np.abs(posterior - expected).mean() < (0.03 if size == 600 else 0.003)
 
 
 def test_a_bin_that_a_sample_does_not_reach(
