@@ -178,7 +178,7 @@ class Scratch(NamedTuple):
 
 
 @kernel
-def _new_scratch(inst: Instance) -> Scratch:
+def new_scratch(inst: Instance) -> Scratch:
     n_rows, n_columns = inst.rows.shape[0], inst.linear.size
     return Scratch(
         np.zeros(n_rows),
@@ -241,7 +241,7 @@ def bound_box(
 
     ``full`` has all rows and scores what might be a better structure.
     """
-    work = _new_scratch(inst)
+    work = new_scratch(inst)
     n_spans = duals.prepare_columns(inst, box, work.spans, work.fixed)
     b.state.bound, b.state.relaxed = np.inf, -np.inf
     b.state.iterations = 0
@@ -252,12 +252,12 @@ def bound_box(
     rest = max(EVALUATE, full.rows.shape[0] // (CHEAP * max(1, inst.rows.shape[0])))
     for iteration in range(iterations):
         stale = settings.stale if lull < LULL else 0.0
-        operations = _refresh_gradient(inst, b, work, stale, n_spans, iteration, operations)
+        operations = refresh_gradient(inst, b, work, stale, n_spans, iteration, operations)
         upper, value = maximise(inst, box, work.g, oracle)
         if upper == -np.inf:
             return EMPTY
         b.state.iterations += 1
-        _keep_best(inst, b, work.g, upper, operations)
+        keep_best(inst, b, work.g, upper, operations)
         if settings.evaluate and (iteration % rest == rest - 1 or inst.weights.size == 0):
             try_vertex(inst, full, oracle.vertex, balance.direction, incumbent)
         cutoff = cutoff_of(incumbent.value[0], settings.gap, inst.scale)
@@ -285,10 +285,10 @@ def move_inside(inst: Instance, box: Box, oracle: records.Oracle, b: Bounding) -
     """Replace a combination that has no vertex in the box by the vertex of the box that its dual
     weights lead to; False if the box is empty.
     """
-    work = _new_scratch(inst)
+    work = new_scratch(inst)
     n_spans = duals.prepare_columns(inst, box, work.spans, work.fixed)
     combination.load_margins(inst, b)
-    _refresh_gradient(inst, b, work, 0.0, n_spans, 0, 0.0)
+    refresh_gradient(inst, b, work, 0.0, n_spans, 0, 0.0)
     upper, _ = maximise(inst, box, work.g, oracle)
     if upper == -np.inf:
         return False
@@ -298,7 +298,7 @@ def move_inside(inst: Instance, box: Box, oracle: records.Oracle, b: Bounding) -
 
 
 @kernel
-def _refresh_gradient(
+def refresh_gradient(
     inst: Instance,
     b: Bounding,
     work: Scratch,
@@ -329,7 +329,7 @@ def _refresh_gradient(
 
 
 @kernel
-def _keep_best(inst: Instance, b: Bounding, g: FloatArray, upper: float, operations: float) -> None:
+def keep_best(inst: Instance, b: Bounding, g: FloatArray, upper: float, operations: float) -> None:
     """Remember the majorant if its bound, with its rounding allowance, is the best so far."""
     error = bound_error(inst, b.state, operations)
     constant = b.state.new_constant + error

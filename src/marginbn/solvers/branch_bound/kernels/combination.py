@@ -83,16 +83,22 @@ def new_bounding(inst: Instance, active: int, structure: float) -> Bounding:
 
 
 @kernel
-def new_balance(inst: Instance, b: Bounding) -> Balance:
-    """Room for the vertices, with those of the box loaded."""
+def empty_balance(inst: Instance, b: Bounding) -> Balance:
+    """Room for the vertices."""
     n_rows = inst.rows.shape[0]
-    balance = Balance(
+    return Balance(
         np.empty((b.share.size, n_rows)),
         np.empty(b.share.size),
         np.empty(n_rows),
         np.empty(n_rows),
         np.empty(n_rows, dtype=np.int64),
     )
+
+
+@kernel
+def new_balance(inst: Instance, b: Bounding) -> Balance:
+    """Room for the vertices, with those of the box loaded."""
+    balance = empty_balance(inst, b)
     for k in range(b.state.n_active):
         _load_vertex(inst, b, balance, k)
     return balance

@@ -29,11 +29,13 @@ from marginbn.solvers.branch_bound.kernels.bound import (
     NARROWER,
     PAUSED,
     PRUNED,
-    REFRESH,
     SMOOTHED_OUT,
     SPLIT,
     STANDSTILL,
-    bound_error,
+    Scratch,
+    keep_best,
+    new_scratch,
+    refresh_gradient,
 )
 from marginbn.solvers.branch_bound.kernels.combination import Balance, Bounding
 from marginbn.solvers.branch_bound.kernels.newton import newton_step
@@ -87,30 +89,6 @@ what makes up the bracket (``bound.SMOOTHED_OUT``).
 
 IN_A_ROW = 6
 """Vertices of the pool that are taken before the oracle is asked again."""
-
-
-class Scratch(NamedTuple):
-    """What one bounding run needs in addition."""
-
-    u: FloatArray  # (R,) dual weights of the newest gradient
-    delta: FloatArray  # (R + BLOCK,) changes of u
-    changed: IntArray  # (R + BLOCK,) their rows
-    g: FloatArray  # (K,)
-    spans: IntArray  # (K, 2) live columns
-    vertex: IntArray  # (n,) of the oracle
-
-
-@kernel
-def _new_scratch(inst: Instance, n_variables: int) -> Scratch:
-    n_rows, n_columns = inst.rows.shape[0], inst.linear.size
-    return Scratch(
-        np.zeros(n_rows),
-        np.empty(n_rows + duals.BLOCK),
-        np.empty(n_rows + duals.BLOCK, dtype=np.int64),
-        inst.linear.copy(),
-        np.empty((n_columns + 1, 2), dtype=np.int64),
-        np.zeros(n_variables, dtype=np.int64),
-    )
 
 
 @kernel
@@ -238,29 +216,31 @@ def bound_hull(
     the bound in the state is the best of earlier calls for this box, or infinite.
     """
     layout = lay_out(c, allowed, present)
-    work = _new_scratch(inst, c.offsets.size - 1)
+    work, vertex = new_scratch(inst), np.zeros(c.offsets.size - 1, dtype=np.int64)
     n_spans = _list_spans(allowed, work.spans)
     _load_margins(inst, b)
-    operations = _refresh_gradient(inst, b, work, 0.0, n_spans, 0, 0.0)
-    value = maximise_over_orders(c, layout, allowed, work.g, tables, work.vertex)
+    operations = refresh_gradient(inst, b, work, 0.0, n_spans, 0, 0.0)
+    value = maximise_over_orders(c, layout, allowed, work.g, tables, vertex)
     if value == -np.inf:
         return EMPTY
     b.state.iterations, b.state.relaxed = 1, -np.inf
-    _keep_best(inst, b, work.g, value, operations)
+    keep_best(inst, b, work.g, value, operations)
     _keep_inside(c, allowed, present, b)
     if b.state.n_active == 0:
-        copy_array(work.vertex, b.vertices[0])
+        copy_array(vertex, b.vertices[0])
         b.share[0], b.state.n_active = 1.0, 1
     _load_margins(inst, b)
-    balance = _new_balance(inst, b)
+    balance = combination.empty_balance(inst, b)
+    for k in range(b.state.n_active):
+        _load_vertex(inst, b, balance, k)
     inside = _find_inside(c, allowed, present, pool)
-    _remember(pool, inside, work.vertex)
+    _remember(pool, inside, vertex)
     narrowest, lull, in_a_row = np.inf, 0, 0
     for iteration in range(1, effort.iterations * (IN_A_ROW + 1) + 1):
         cutoff = max(effort.cutoff, found.value[0])
         if b.state.bound <= cutoff:
             return PRUNED
-        if not _advance(inst, b, work, balance, effort, value, cutoff, found, iteration):
+        if not _advance(inst, b, work, vertex, balance, effort, value, cutoff, found, iteration):
             return SPLIT
         if stop[0] != 0 or b.state.iterations == effort.iterations:
             break
@@ -269,20 +249,20 @@ def bound_hull(
         if bracket < NARROWER * narrowest:
             narrowest, lull = bracket, 0
         stale = effort.stale if lull < LULL else 0.0
-        operations = _refresh_gradient(inst, b, work, stale, n_spans, iteration, operations)
+        operations = refresh_gradient(inst, b, work, stale, n_spans, iteration, operations)
         promise = -np.inf
-        if in_a_row < IN_A_ROW and _take_best(pool, inside, work.g, work.vertex):
-            _improve(c, allowed, present, work.g, work.vertex)
-            value = _value(work.g, work.vertex)
+        if in_a_row < IN_A_ROW and _take_best(pool, inside, work.g, vertex):
+            _improve(c, allowed, present, work.g, vertex)
+            value = _value(work.g, vertex)
             promise = value - _value_of_point(b, work.g)
         if promise > PROMISING * bracket:
             in_a_row += 1
-            _remember(pool, inside, work.vertex)
+            _remember(pool, inside, vertex)
             continue
-        value, in_a_row = maximise_over_orders(c, layout, allowed, work.g, tables, work.vertex), 0
-        _remember(pool, inside, work.vertex)
+        value, in_a_row = maximise_over_orders(c, layout, allowed, work.g, tables, vertex), 0
+        _remember(pool, inside, vertex)
         b.state.iterations += 1
-        _keep_best(inst, b, work.g, value, operations)
+        keep_best(inst, b, work.g, value, operations)
     return PAUSED
 
 
@@ -387,63 +367,11 @@ def bound_candidates(
 
 
 @kernel
-def _new_balance(inst: Instance, b: Bounding) -> Balance:
-    """Room for the vertices, with those of the box loaded."""
-    n_rows = inst.rows.shape[0]
-    balance = Balance(
-        np.empty((b.share.size, n_rows)),
-        np.empty(b.share.size),
-        np.empty(n_rows),
-        np.empty(n_rows),
-        np.empty(n_rows, dtype=np.int64),
-    )
-    for k in range(b.state.n_active):
-        _load_vertex(inst, b, balance, k)
-    return balance
-
-
-@kernel
-def _refresh_gradient(
-    inst: Instance,
-    b: Bounding,
-    work: Scratch,
-    stale: float,
-    n_spans: int,
-    iteration: int,
-    operations: float,
-) -> float:
-    """Dual weights of t and their gradient; the constant goes to the state. Returns what the
-    gradient counts in the rounding allowance.
-    """
-    mu = b.state.smoothing
-    count, unused = duals.update_duals(inst, b.t, mu, stale, work.u, work.changed, work.delta)
-    if iteration % REFRESH == 0:
-        operations = duals.fresh_gradient(
-            inst, work.spans, n_spans, work.u, work.changed, work.delta, work.g
-        )
-    else:
-        operations += duals.add_rows(
-            inst, work.spans, n_spans, work.changed, work.delta, count, work.g
-        )
-    b.state.new_constant = inst.offset + inst.gamma * unused
-    return operations
-
-
-@kernel
-def _keep_best(inst: Instance, b: Bounding, g: FloatArray, value: float, operations: float) -> None:
-    """Remember the majorant if its bound, with its rounding allowance, is the best so far."""
-    constant = b.state.new_constant + bound_error(inst, b.state, operations)
-    if constant + value < b.state.bound:
-        b.state.bound = constant + value
-        b.state.constant = constant
-        copy_array(g, b.best_g)
-
-
-@kernel
 def _advance(
     inst: Instance,
     b: Bounding,
     work: Scratch,
+    vertex: IntArray,
     balance: Balance,
     effort: Effort,
     value: float,
@@ -463,8 +391,8 @@ def _advance(
             worst, lowest = k, level
     relaxed = duals.objective_of_margins(inst, b.t) + combination.linear_of_active(b, balance)
     b.state.relaxed = relaxed
-    new = _find_vertex(inst, b, balance, work.vertex)
-    _offer(inst, balance, new, work.vertex, found)
+    new = _find_vertex(inst, b, balance, vertex)
+    _offer(inst, balance, new, vertex, found)
     bracket = b.state.bound - relaxed
     enough = min(effort.worth, effort.theta * (b.state.bound - cutoff))
     if relaxed > cutoff and bracket < enough < np.inf:
@@ -477,7 +405,7 @@ def _advance(
             _drop_idle(b, balance)
             return False
         b.state.smoothing = max(floor, effort.smoothing_factor * b.state.smoothing)
-    slope = _value(work.g, work.vertex) - lowest  # summed alike: nothing for the same vertex
+    slope = _value(work.g, vertex) - lowest  # summed alike: nothing for the same vertex
     if slope > 0.0:
         if not newton_step(inst, b, balance, EQUAL_SLOPES * max(frank_wolfe_gap, 0.0)):
             combination.step_between(inst, b, balance, new, worst, slope)
