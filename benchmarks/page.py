@@ -160,6 +160,17 @@ def hard_problems(records: list[Record]) -> list[str]:
     return list_table(header, rows)
 
 
+def two_workers(records: list[Record]) -> list[str]:
+    """Nodes per second of one worker and of two."""
+    rates = {(r["instance"], r["n_jobs"]): r["nodes"] / r["seconds"] for r in records}
+    rows = [
+        [name, number(rates[name, 1], 0), number(rate, 0), number(rate / rates[name, 1])]
+        for (name, n_jobs), rate in rates.items()
+        if n_jobs == 2 and (name, 1) in rates
+    ]
+    return list_table(["problem", "one worker, nodes/s", "two, nodes/s", "ratio"], rows)
+
+
 # --- general networks ---
 
 
@@ -433,6 +444,35 @@ SECTIONS = [
         "The data sets that the paper's solver did not finish, 60 seconds on one core; how long "
         "searches take to a proof is in table 1 of the experiments.",
         hard_problems,
+    ),
+    Section(
+        "Proofs of hard problems",
+        "hard-proofs.jsonl",
+        f"{RUN} hard-proofs --data FOLDER",
+        "To the proof of optimality, on one core; the limit is 600 seconds.",
+        hard_problems,
+    ),
+    Section(
+        "Small gammas",
+        "small-gamma.jsonl",
+        f"{RUN} small-gamma --data FOLDER",
+        "The smallest gammas of the paper's grid, p = 0.501 and 0.6, where the relaxation is "
+        "weakest; one core.",
+        hard_problems,
+    ),
+    Section(
+        "More than two parents",
+        "three-parents.jsonl",
+        f"{RUN} three-parents --data FOLDER",
+        "Up to three parents, the class among them; one core.",
+        hard_problems,
+    ),
+    Section(
+        "Two workers",
+        "two-workers.jsonl",
+        f"{RUN} two-workers --data FOLDER",
+        "Nodes per second of the first 30 seconds, the local search of the first worker included.",
+        two_workers,
     ),
     Section(
         "General networks",

@@ -34,6 +34,7 @@ from marginbn.solvers.run import Limits, Run, Stopped
 from marginbn.solvers.subtree import Learned, Task, solve_part
 from marginbn.solvers.tree_search import begin
 
+dask = pytest.importorskip("dask")
 distributed = pytest.importorskip("distributed")
 
 
@@ -68,9 +69,12 @@ def open_nodes(problem: StructureProblem) -> OpenNodes:
 
 @pytest.fixture(scope="module")
 def client() -> Iterator[Any]:
-    """Two workers as threads of this process: quick to start."""
+    """Two workers as threads of this process: quick to start. A worker makes its own connection the
+    usual one of its process, which must not outlive it.
+    """
     settings = {"processes": False, "threads_per_worker": 1, "dashboard_address": ":0"}
     with (
+        dask.config.set(scheduler="threads"),
         distributed.LocalCluster(n_workers=2, **settings) as made,
         distributed.Client(made, set_as_default=False) as client,
     ):
