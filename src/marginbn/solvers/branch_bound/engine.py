@@ -242,6 +242,7 @@ class Search(SearchTree):
             if self.encoding.instance.weights.size:  # else the first vertex is the best of all
                 self._climb_first(vertex)
                 self.rows.extend(self.rows.margins(b, self.main.incumbent.vertex))
+        self.team.is_sharing = True
 
     def _refine_root(self, rows: GroupedRows) -> None:
         """Bound the root and split groups in turn until they lose little; every round is a better

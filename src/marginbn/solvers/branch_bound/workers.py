@@ -57,10 +57,10 @@ SMALLEST_GROWTH = 1.2
 LARGEST_DONATION = 128
 """Nodes that change hands at a time when a worker has none."""
 
-SMALL_DONATION = 8
+SMALL_DONATION = 32
 """Nodes that change hands at a time when a worker has only worse ones."""
 
-WORSE = 0.1
+WORSE = 0.01
 """Nodes are worse if their bounds lie below the best by more than this part of the gap."""
 
 UNLIMITED = 2**62
@@ -162,6 +162,7 @@ class Team(BaseTeam[tuple[float, IntArray]]):
         for worker in self.workers[1:]:  # what one learns about splits is known to all
             worker.work = worker.work._replace(gains=self.workers[0].work.gains)
         self._is_resting = False
+        self.is_sharing = False  # nodes; not before the root has its place: it may begin anew
         self._best: tuple[float, IntArray] | None = None
 
     def load(self, inst: Instance, root: Box, tree: OpenNodes) -> None:
@@ -264,6 +265,8 @@ class Team(BaseTeam[tuple[float, IntArray]]):
         """Post improvements; donate nodes to workers without any, or with worse ones only."""
         if worker is not self.workers[0]:
             self._note(worker)
+        if not self.is_sharing:
+            return
         best = store.top_bound(worker.pool)
         incumbent = float(worker.incumbent.value[0])
         for other in self.workers:
