@@ -18,7 +18,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from branch_bound_cases import best_by_enumeration, random_linear_problem, random_problem
+from branch_bound_cases import (
+    best_by_enumeration,
+    random_linear_problem,
+    random_problem,
+    random_slots,
+)
 from marginbn.data.encode import EncodedData, Variable
 from marginbn.exceptions import InputError
 from marginbn.problem.candidates import enumerate_candidates
@@ -30,11 +35,13 @@ from marginbn.solvers.branch_bound.arrays import Encoding
 from marginbn.solvers.branch_bound.engine import Search
 from marginbn.solvers.branch_bound.kernels.store import Pool, new_pool
 from marginbn.solvers.branch_bound.kernels.tree import BATCH_DONE, EXHAUSTED, NODE_LIMIT, STOPPED
+from marginbn.solvers.branch_bound.row_groups import RowsInUse
 from marginbn.solvers.branch_bound.rows import with_all_rows
 from marginbn.solvers.memory import BranchBoundShape
 from marginbn.solvers.result import Status, TracePoint
 from marginbn.solvers.run import Limits, Run
 from marginbn.solvers.solve import solve_with
+from marginbn.solvers.tree_search import begin
 from strategies import random_data
 
 
@@ -165,6 +172,50 @@ def test_workers_share_one_tree(n_jobs: int, heuristics: bool) -> None:
     assert alone.status is together.status is Status.OPTIMAL
     assert together.objective == pytest.approx(alone.objective, rel=1e-6)
     assert together.bound >= alone.objective
+
+
+@pytest.mark.parametrize("rows", ["all", "groups"])
+def test_nobody_gets_a_part_of_a_root_that_begins_anew(rows: RowsInUse) -> None:
+    """The root is bounded early and put back; its parts are shared only afterwards."""
+    search = opened(rows)
+    first, second = search.team.workers
+    assert first.pool.state.open == 1 and second.is_out_of_work
+    search.advance()
+    assert not second.is_out_of_work
+
+
+@pytest.mark.parametrize("rows", ["all", "groups"])
+def test_other_workers_never_see_rows_half_copied(
+    rows: RowsInUse, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """While copies of more rows are made, what is in use stays as it is, with all that it holds;
+    then all of it is replaced.
+    """
+    search = opened(rows)
+    in_use = search.rows.in_use
+    held = pickle.dumps(in_use)
+    looks: list[bool] = []
+
+    def look(run: Run) -> None:
+        looks.append(search.rows.in_use is in_use and pickle.dumps(in_use) == held)
+
+    monkeypatch.setattr(Run, "look", look)
+    rng = np.random.default_rng(1)
+    while search.rows.in_use is in_use:
+        vertex = np.array(random_slots(rng, search.encoding.instance))
+        search.rows.extend(search.rows.margins(search.main.work.bounding, vertex))
+    assert looks and all(looks)
+    assert pickle.dumps(in_use) == held
+    assert search.rows.bounding is not in_use.bounding
+
+
+def opened(rows: RowsInUse) -> Search:
+    """A search of two workers before its first batch."""
+    run = Run(larger_problem(), n_jobs=2)
+    begin(run)
+    search = Search(run, BranchBoundSolver(rows=rows))
+    search.open()
+    return search
 
 
 @pytest.mark.parametrize("seed", range(40))

@@ -294,9 +294,7 @@ class Search(SearchTree):
         most = before + ROOT_BATCHES * self.schedule.batch
         with self.team.batch(main):
             main.code = tree.run_batch(
-                self.rows.bounding,
-                self.rows.full,
-                self.rows.coarse,
+                *self.rows.in_use,
                 self.settings,
                 main.pool,
                 main.work,
@@ -463,9 +461,7 @@ class Search(SearchTree):
             stop = int(own.pool.state.iterations) + self.schedule.batch
         with self.team.batch(own) as node_limit:
             own.code = tree.run_batch(
-                self.rows.bounding,
-                self.rows.full,
-                self.rows.coarse,
+                *self.rows.in_use,
                 self.settings,
                 own.pool,
                 own.work,

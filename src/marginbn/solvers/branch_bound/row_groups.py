@@ -61,7 +61,6 @@ from marginbn.solvers.branch_bound.rows import (
     WORTH,
     Reduction,
     Rows,
-    thinned,
     turned,
 )
 from marginbn.solvers.memory import BranchBoundShape, Division
@@ -255,7 +254,9 @@ class GroupedRows(Rows):
     to climb on.
     """
 
-    def __init__(self, encoding: Encoding, coded: Coded, budget: int, poll: Poll) -> None:
+    def __init__(
+        self, encoding: Encoding, coded: Coded, budget: int, poll: Poll, is_shared: bool = False
+    ) -> None:
         self.full = encoding.instance
         per_row = 8 * 8 * self.full.linear.size  # of groups, their terms that matter, new ones
         self._poll = poll
@@ -265,11 +266,17 @@ class GroupedRows(Rows):
         most = budget // 4 // (per_row // 4)
         self._sample = Sample.draw(self.full, coded, most)
         self._seen = np.zeros(self._sample.rows.size)  # its margins where groups were split last
-        self._bounding = Reduction(self.groups.instance, self._structure, poll=poll)
-        self.coarse = self.bounding
+        self._is_shared = is_shared
+        self._bounding = self._reduction()
+        self._use()
         self._next_check = 1
         self._shortest = 1 + int(PASS_TIME * self.full.rows.shape[0] * self.full.n_features / BATCH)
         self._interval = self._shortest
+
+    def _reduction(self) -> Reduction:
+        """All terms of the present groups."""
+        groups = self.groups.instance
+        return Reduction(groups, self._structure, poll=self._poll, is_shared=self._is_shared)
 
     @cached_property
     def _reduced_sample(self) -> Reduction:
@@ -295,11 +302,11 @@ class GroupedRows(Rows):
         losses = self.groups.losses(margins)
         if self.groups.split(losses, self._poll):
             before = self._bounding
-            self._bounding = Reduction(self.groups.instance, self._structure, poll=self._poll)
+            self._bounding = self._reduction()
             self._bounding.inherit(before, self.groups.origin)
             losses = self.groups.losses(margins)
         self._bounding.extend(losses.means)
-        self.coarse = thinned(self.bounding)
+        self._use()
 
     def extend_climbing(self, margins: FloatArray) -> None:
         """Of the sample, the terms near the smallest where the local search has arrived."""
@@ -344,7 +351,8 @@ def rows_of(encoding: Encoding, budget: int, poll: Poll, is_shared: bool = False
     """
     if encoding.coded is None:
         return Rows(encoding, poll, is_shared)
-    return GroupedRows(encoding, encoding.coded, budget or BranchBoundShape.LARGEST_ROWS, poll)
+    budget = budget or BranchBoundShape.LARGEST_ROWS
+    return GroupedRows(encoding, encoding.coded, budget, poll, is_shared)
 
 
 @dataclass(frozen=True)

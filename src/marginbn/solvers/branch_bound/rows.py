@@ -23,6 +23,8 @@ begin with. Several workers would still read from there: for them copies go to n
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 
 from marginbn.solvers.branch_bound.arrays import Encoding
@@ -53,6 +55,16 @@ RAREST_CHECK = 64
 """Rounds between two looks at whether the choice is wide enough; at first they are fewer."""
 
 
+class InUse(NamedTuple):
+    """One problem three times, as the search needs it. Workers look here before every batch, so a
+    new choice replaces all three at once, by the hand of the first worker alone.
+    """
+
+    bounding: Instance
+    full: Instance
+    coarse: Instance  # to compare splits with
+
+
 class Rows:
     """The rows in use: to bound boxes, to choose splits and to climb."""
 
@@ -63,13 +75,13 @@ class Rows:
         magnitude = encoding.structure_magnitude
         self._bounding = Reduction(self.full, magnitude, None, poll, is_shared)
         self._climbing = Reduction(self.full, magnitude, WIDE_BAND, poll)
-        self.coarse = self.full
+        self.in_use = InUse(self.full, self.full, self.full)
         self._next_check = 1
 
     @property
     def bounding(self) -> Instance:
         """Boxes are bounded with these rows."""
-        return self._bounding.instance
+        return self.in_use.bounding
 
     @property
     def climbing(self) -> Instance:
@@ -91,7 +103,12 @@ class Rows:
         """Use the rows that matter at these margins too from now on."""
         self._bounding.extend(margins)
         self.extend_climbing(margins)
-        self.coarse = thinned(self.bounding)
+        self._use()
+
+    def _use(self) -> None:
+        """Let all workers have the present choice, once its copies are made."""
+        bounding = self._bounding.instance
+        self.in_use = InUse(bounding, self.full, thinned(bounding))
 
     def extend_climbing(self, margins: FloatArray) -> None:
         """The same for the local search alone: what it climbs on the rows of another place is worth
