@@ -57,10 +57,10 @@ SMALLEST_GROWTH = 1.2
 LARGEST_DONATION = 128
 """Nodes that change hands at a time when a worker has none."""
 
-SMALL_DONATION = 8
+SMALL_DONATION = 32
 """Nodes that change hands at a time when a worker has only worse ones."""
 
-WORSE = 0.1
+WORSE = 0.01
 """Nodes are worse if their bounds lie below the best by more than this part of the gap."""
 
 UNLIMITED = 2**62
