@@ -241,7 +241,8 @@ class Search(SearchTree):
             self._announce_incumbent()
             if self.encoding.instance.weights.size:  # else the first vertex is the best of all
                 self._climb_first(vertex)
-                self.rows.extend(self.rows.margins(b, self.main.incumbent.vertex))
+                margins = self.rows.margins(b, self.main.incumbent.vertex)
+                self.rows.extend(margins, self._gap)
         self.team.is_sharing = True
 
     def _refine_root(self, rows: GroupedRows) -> None:
@@ -255,8 +256,7 @@ class Search(SearchTree):
             self.report()
             if not is_left:
                 return
-            gap = self.team.bound - float(self.main.incumbent.value[0])
-            if not rows.refine(self.main.work.bounding, gap):
+            if not rows.refine(self.main.work.bounding, self._gap):
                 return
 
     @property
@@ -357,7 +357,7 @@ class Search(SearchTree):
     def _see_around(self) -> None:
         """Let the local search see the rows that matter where it has arrived."""
         margins = self.rows.margins(self.main.work.bounding, self.climber.vertex)
-        self.rows.extend_climbing(margins)
+        self.rows.extend_climbing(margins, self._gap)
 
     def _resume(self) -> bool:
         """Take over the tree of an earlier call, if there is one that can be used."""
@@ -507,8 +507,7 @@ class Search(SearchTree):
             return
         effort = self.schedule.advance(self._open_gap())
         turn = self.schedule.round // self.schedule.EVERY
-        gap = self.team.bound - float(self.main.incumbent.value[0])
-        self.rows.check(self.main.work.bounding, self.schedule.round, gap)
+        self.rows.check(self.main.work.bounding, self.schedule.round, self._gap)
         if not self.heuristics:
             return
         self._climb_relaxation()
@@ -531,10 +530,15 @@ class Search(SearchTree):
                 self._climb(vertex, effort=NO_KICKS, kick=POLISH_KICK)
                 self.schedule.vertex_effort -= int(self.climber.state.effort)
 
+    @property
+    def _gap(self) -> float:
+        """Between what is known and the bound; infinite before there is a structure."""
+        return self.team.bound - float(self.main.incumbent.value[0])
+
     def _open_gap(self) -> float:
         """The part of the root's gap that is left; 0 for the tree of an earlier call."""
         root, best = float(self.main.pool.state.root_bound), float(self.main.incumbent.value[0])
-        return (self.team.bound - best) / (root - best) if 0.0 < root - best < math.inf else 0.0
+        return self._gap / (root - best) if 0.0 < root - best < math.inf else 0.0
 
     def _restart(self, turn: int) -> IntArray:
         """Mostly the incumbent, every third time the heaviest vertex of the newest relaxation."""

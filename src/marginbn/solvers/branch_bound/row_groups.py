@@ -296,7 +296,7 @@ class GroupedRows(Rows):
         """Samples that it climbs on at the most."""
         return int(self._sample.chosen.size)
 
-    def extend(self, margins: FloatArray) -> None:
+    def extend(self, margins: FloatArray, gap: float = np.inf) -> None:
         """Split the groups that lose at these margins, and use their terms near the smallest."""
         self._seen = margins[self._sample.rows]
         losses = self.groups.losses(margins)
@@ -308,7 +308,7 @@ class GroupedRows(Rows):
         self._bounding.extend(losses.means)
         self._use()
 
-    def extend_climbing(self, margins: FloatArray) -> None:
+    def extend_climbing(self, margins: FloatArray, gap: float) -> None:
         """Of the sample, the terms near the smallest where the local search has arrived."""
         self._reduced_sample.extend(margins[self._sample.rows])
 
@@ -319,7 +319,7 @@ class GroupedRows(Rows):
         if losses.total + self._bounding.cost(losses.means) <= WORTH * gap:
             return False
         before = self.bounding
-        self.extend(b.t)
+        self.extend(b.t, gap)
         return self.bounding is not before
 
     def check(self, b: Bounding, turn: int, gap: float) -> None:

@@ -42,8 +42,8 @@ NARROW = 0.5
 WIDE_BAND = 3.0
 """The same for the local search, which moves further."""
 
-UNSEEN = 5e-4
-"""Part of the largest objective that the local search may believe a structure better than it is."""
+UNSEEN = 0.01
+"""Part of the open gap by which the local search may believe a structure better than it is."""
 
 WORTH = 0.02
 """The choice is extended when it costs more than this part of the open gap."""
@@ -99,10 +99,10 @@ class Rows:
         load_margins(self.full, b)
         return b.t
 
-    def extend(self, margins: FloatArray) -> None:
+    def extend(self, margins: FloatArray, gap: float = np.inf) -> None:
         """Use the rows that matter at these margins too from now on."""
         self._bounding.extend(margins)
-        self.extend_climbing(margins)
+        self.extend_climbing(margins, gap)
         self._use()
 
     def _use(self) -> None:
@@ -110,12 +110,11 @@ class Rows:
         bounding = self._bounding.instance
         self.in_use = InUse(bounding, self.full, thinned(bounding))
 
-    def extend_climbing(self, margins: FloatArray) -> None:
+    def extend_climbing(self, margins: FloatArray, gap: float) -> None:
         """The same for the local search alone: what it climbs on the rows of another place is worth
         little. Copying takes a while, so not for the last few, and not before it climbs.
         """
-        scale = self.full.gamma * float(self.full.weights.sum())
-        if self._climbing.is_whole or self._climbing.cost(margins) > UNSEEN * scale:
+        if self._climbing.is_whole or self._climbing.cost(margins) > UNSEEN * gap:
             self._climbing.extend(margins)
 
     def check(self, b: Bounding, turn: int, gap: float) -> None:
@@ -125,7 +124,7 @@ class Rows:
         self._next_check = turn + min(turn, RAREST_CHECK)
         load_margins(self.full, b)
         if self._bounding.cost(b.t) > WORTH * gap:
-            self.extend(b.t)
+            self.extend(b.t, gap)
 
 
 class Reduction:
