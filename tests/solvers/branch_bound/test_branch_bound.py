@@ -182,6 +182,7 @@ def test_nobody_gets_a_part_of_a_root_that_begins_anew(rows: RowsInUse) -> None:
     assert first.pool.state.open == 1
     assert second.is_out_of_work
     while first.nodes == 0:
+        search.improve(improved=False)
         search.advance()
     assert not second.is_out_of_work
 
