@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import pytest
 
 from marginbn import (
@@ -373,6 +374,15 @@ def test_a_summary_of_few_values_gives_the_same_cuts() -> None:
     assert mdlp_cuts(column.numbers, own, rows, 3).tolist() == expected.tolist()
 
 
+def summary_of(values: npt.NDArray[np.float64], classes: npt.NDArray[np.int64]) -> ColumnSummary:
+    """Of a column that comes in pieces."""
+    kept = ColumnSummary("x", "numeric")
+    for begin in range(0, values.size, 1000):
+        part = slice(begin, begin + 1000)
+        kept.add(Column.numeric("x", values[part]), classes[part])
+    return kept
+
+
 def test_a_sketch_is_near_and_says_so(
     monkeypatch: pytest.MonkeyPatch, table: Any, tmp_path: Path
 ) -> None:
@@ -381,10 +391,7 @@ def test_a_sketch_is_near_and_says_so(
     rng = np.random.default_rng(1)
     classes = rng.integers(0, 2, 20_000)
     values = 2.0 * classes + rng.normal(size=20_000)
-    kept = ColumnSummary("x", "numeric")
-    for begin in range(0, 20_000, 1000):
-        part = slice(begin, begin + 1000)
-        kept.add(Column.numeric("x", values[part]), classes[part])
+    kept = summary_of(values, classes)
     column, own, rows = kept.condensed()
     assert not kept.is_exact
     assert np.unique(column.numbers).size <= 200
@@ -410,10 +417,7 @@ def test_a_sketch_of_noise_has_no_cuts(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sketches, "POINTS", 250)
     rng = np.random.default_rng(2)
     values, classes = rng.normal(size=30_000), rng.integers(0, 3, 30_000)
-    kept = ColumnSummary("x", "numeric")
-    for begin in range(0, 30_000, 2000):
-        part = slice(begin, begin + 2000)
-        kept.add(Column.numeric("x", values[part]), classes[part])
+    kept = summary_of(values, classes)
     column, own, rows = kept.condensed()
     assert not kept.is_exact
     assert mdlp_cuts(values, classes, np.ones(30_000), 3).size == 0

@@ -41,6 +41,7 @@ from marginbn.solvers.branch_bound.kernels.records import (
     FloatArray,
     Instance,
     IntArray,
+    are_equal,
     column_of,
     copy_array,
     new_record,
@@ -203,7 +204,7 @@ def _begin(
     incumbent. The incumbent of the call before has been climbed from.
     """
     state = climber.state
-    if state.found == incumbent.found[0] and _are_equal(start, incumbent.vertex):
+    if state.found == incumbent.found[0] and are_equal(start, incumbent.vertex):
         _forget_gradient(inst, climber)
         return
     copy_array(climber.vertex, climber.kept)
@@ -217,14 +218,6 @@ def _begin(
         climber.state.value = value
     else:
         state.best, state.failures = climber.state.value, 0
-
-
-@kernel
-def _are_equal(vertex: IntArray, other: IntArray) -> bool:
-    for i in range(vertex.size):  # noqa: SIM110 (generators are not compiled)
-        if vertex[i] != other[i]:
-            return False
-    return True
 
 
 @kernel

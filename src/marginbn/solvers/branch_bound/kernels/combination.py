@@ -182,12 +182,7 @@ def step_between(
 def find_vertex(inst: Instance, b: Bounding, balance: Balance, target: IntArray) -> int:
     """Index of a vertex among the active ones, added with weight 0 if it is new."""
     for k in range(b.state.n_active):
-        same = True
-        for i in range(target.size):
-            if b.vertices[k, i] != target[i]:
-                same = False
-                break
-        if same:
+        if records.are_equal(b.vertices[k], target):
             return k
     k = b.state.n_active
     b.state.n_active = k + 1

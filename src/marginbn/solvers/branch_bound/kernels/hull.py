@@ -44,6 +44,7 @@ from marginbn.solvers.branch_bound.kernels.records import (
     FloatArray,
     Instance,
     IntArray,
+    are_equal,
     copy_array,
 )
 from marginbn.solvers.branch_bound.kernels.subsets import (
@@ -166,12 +167,7 @@ def _keep_inside(c: Candidates, allowed: BoolArray, present: BoolArray, b: Bound
 def _find_vertex(inst: Instance, b: Bounding, balance: Balance, target: IntArray) -> int:
     """Index of a vertex among the active ones, added with weight 0 if it is new."""
     for k in range(b.state.n_active):
-        same = True
-        for i in range(target.size):
-            if b.vertices[k, i] != target[i]:
-                same = False
-                break
-        if same:
+        if are_equal(b.vertices[k], target):
             return k
     k = b.state.n_active
     b.state.n_active = k + 1

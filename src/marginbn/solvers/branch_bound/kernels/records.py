@@ -232,6 +232,15 @@ def new_oracle(n: int, n_class_sets: int) -> Oracle:
 
 
 @kernel
+def are_equal(first: IntArray, second: IntArray) -> bool:
+    """Whether two arrays of one size hold the same, as two vertices do."""
+    for k in range(first.size):  # noqa: SIM110 (generators are not compiled)
+        if first[k] != second[k]:
+            return False
+    return True
+
+
+@kernel
 def copy_array(source: npt.NDArray[Any], target: npt.NDArray[Any]) -> None:
     """target = source for arrays of one shape, with one axis or two; the checks and messages behind
     ``target[:] = source`` take longer to compile than most kernels.

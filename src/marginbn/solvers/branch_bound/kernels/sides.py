@@ -144,10 +144,7 @@ def _keep_vertex(b: Bounding, k: int, kept: int) -> int:
     """
     vertex = b.vertices[k]
     for a in range(kept):
-        same, i = b.vertices[a], 0
-        while i < vertex.size and same[i] == vertex[i]:
-            i += 1
-        if i == vertex.size:
+        if records.are_equal(b.vertices[a], vertex):
             b.share[a] += b.share[k]
             return kept
     b.share[kept] = b.share[k]
