@@ -330,10 +330,10 @@ class Search(SearchTree):
             starts.append(self.encoding.vertex(run.start))
         for candidate in starts:
             self._climb(candidate, effort=NO_KICKS, kick=ROOT_KICK)
-            self._see_around()
+            self._see_around(self.climber.vertex)
             effort = self.schedule.root_effort // len(starts)
             self._climb(self.climber.vertex.copy(), effort=effort, kick=ROOT_KICK)
-            self._see_around()
+            self._see_around(self.climber.vertex)
 
     def _solve_sample(self) -> IntArray | None:
         """The best structure of a sample of the rows, where that is asked for."""
@@ -354,9 +354,9 @@ class Search(SearchTree):
         run.look()
         return found.selection
 
-    def _see_around(self) -> None:
-        """Let the local search see the rows that matter where it has arrived."""
-        margins = self.rows.margins(self.main.work.bounding, self.climber.vertex)
+    def _see_around(self, vertex: IntArray) -> None:
+        """Let the local search see the rows that matter at a vertex."""
+        margins = self.rows.margins(self.main.work.trial, vertex)
         self.rows.extend_climbing(margins, self._gap)
 
     def _resume(self) -> bool:
@@ -501,8 +501,9 @@ class Search(SearchTree):
         if self.main.code in (tree.EXHAUSTED, tree.NODE_LIMIT):
             return  # before the first batch, or all nodes are with others
         if improved and self.heuristics:
-            effort = self.schedule.polish_effort
-            self._climb(self.main.incumbent.vertex.copy(), effort=effort, kick=POLISH_KICK)
+            vertex, effort = self.main.incumbent.vertex.copy(), self.schedule.polish_effort
+            self._see_around(vertex)
+            self._climb(vertex, effort=effort, kick=POLISH_KICK)
         if self.main.code != tree.BATCH_DONE:
             return
         effort = self.schedule.advance(self._open_gap())
