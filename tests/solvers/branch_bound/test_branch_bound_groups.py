@@ -18,6 +18,7 @@ from marginbn.solvers.memory import BranchBoundShape
 from marginbn.solvers.result import Status
 from marginbn.solvers.run import Limits, Run
 from marginbn.solvers.solve import solve_with
+from marginbn.solvers.tree_search import begin, initial_bound
 
 ROOM = 10_000
 KINDS = [("multiclass", 2), ("multiclass", 3), ("binary", 4)]
@@ -179,3 +180,15 @@ def test_a_short_limit_takes_groups(monkeypatch: pytest.MonkeyPatch) -> None:
     expected = solve_with(BranchBoundSolver(rows="all"), Run(problem)).objective
     found = solve_with(BranchBoundSolver(), Run(problem, Limits(work=10.0)))
     assert found.objective == pytest.approx(expected, rel=1e-9)
+
+
+def test_who_is_late_has_a_bound_before_the_first_climb(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The root is bounded once, however much of the time has gone by then."""
+    problem = problem_of(np.random.default_rng(5), "multiclass", 3)
+    run = Run(problem)
+    begin(run)
+    bounds: list[float] = []
+    monkeypatch.setattr(Search, "_must_climb", True)
+    monkeypatch.setattr(Search, "_climb_first", lambda search, _: bounds.append(search.bound))
+    Search(run, BranchBoundSolver(rows="groups")).open()
+    assert bounds[0] < initial_bound(problem) * (1 - 1e-6)

@@ -251,10 +251,10 @@ class Search(SearchTree):
         """
         if self.earlier_nodes or self.main.pool.state.open != 1:
             return
-        while self.team.stop[0] == 0 and not self._must_climb:
+        while self.team.stop[0] == 0:
             is_left = self._bound_root()
             self.report()
-            if not is_left:
+            if not is_left or self._must_climb:
                 return
             if not rows.refine(self.main.work.bounding, self._gap):
                 return
