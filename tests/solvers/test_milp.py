@@ -110,7 +110,7 @@ SCRIPT = """
     from marginbn.solvers.solve import get_solver, solve_with
     from problems import small_margin_problem
 
-    problem = small_margin_problem(0, n_rows=1500, n_features=14)
+    problem = small_margin_problem(0, n_rows=300, n_features=14)
 
     def callback(point):
         print("running", flush=True)

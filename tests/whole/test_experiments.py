@@ -631,7 +631,7 @@ def n_lines(path):
 KILL_OPTIONS = ("--sets", "iris", "mofn-3-7-10", "--methods", "nb", "tan", "svm", "hgb", "logistic")
 
 
-@pytest.mark.parametrize("n_records", [1, 6])
+@pytest.mark.parametrize("n_records", [pytest.param(1, marks=pytest.mark.slow), 6])
 def test_kill(n_records, folder, tmp_path):
     """A run killed after some records and resumed gives the records of an undisturbed run."""
     killed, whole = tmp_path / "killed", tmp_path / "whole"
