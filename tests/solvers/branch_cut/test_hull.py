@@ -245,9 +245,7 @@ def test_both_relaxations_find_the_same_optimum(seed: int) -> None:
     """Problems that are too large for a list of all structures."""
     problem = small_margin_problem(seed, n_rows=40, n_features=6, max_parents=3, gamma=1.0)
     parts = (PARTS, PARTS - {"hull"})
-    found = [
-        solve_with(BranchCutSolver(parts=own), Run(problem, limits=Limits())) for own in parts
-    ]
+    found = [solve_with(BranchCutSolver(parts=own), Run(problem, limits=Limits())) for own in parts]
     assert found[0].objective == pytest.approx(found[1].objective, rel=1e-6)
     assert found[0].status is found[1].status is Status.OPTIMAL
 
