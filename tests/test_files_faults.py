@@ -36,6 +36,7 @@ from marginbn.solvers.checkpoint import Checkpoint, Saved, SearchState
 from marginbn.solvers.milp import write_formulation
 from marginbn.solvers.tree_search import initial_selection
 from problems import small_linear_problem, small_margin_problem
+from seeds import slow
 
 STEPS = ("write", "fsync", "replace", "link", "unlink")
 
@@ -295,7 +296,14 @@ print(k, failures)
 
 
 @pytest.mark.parametrize(
-    ("kind", "least", "step"), [("bytes", 200, 1), ("checkpoint", 500, 1), ("model", 4000, 37)]
+    ("kind", "least", "step"),
+    [
+        ("bytes", 200, 3),
+        ("checkpoint", 500, 5),
+        slow("bytes", 200, 1),
+        slow("checkpoint", 500, 1),
+        slow("model", 4000, 37),
+    ],
 )
 def test_every_allocation_may_fail(tmp_path: Path, kind: str, least: int, step: int) -> None:
     """Memory really runs out at the k-th allocation, for every k (of the model: every 37th)."""

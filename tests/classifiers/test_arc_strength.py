@@ -53,7 +53,7 @@ def drawn_rows(n, seed=0):
 )
 def test_frequencies_are_those_of_plain_refits(clf):
     """Rows written down as often as they are drawn, every structure learned from nothing."""
-    n = 12
+    n = 4
     found = arc_strength(clf.fit(X, Y), X, Y, n=n)
     counts = np.zeros((4, 4))
     for rows in drawn_rows(n):

@@ -19,6 +19,7 @@ from marginbn.cli import app
 from marginbn.cli.running import harmless
 from marginbn.data.readers import write_csv
 from marginbn.network.wording import visible
+from seeds import slow
 
 CLEAR, TITLE, FORGED = "\x1b[2J", "\x1b]0;title\x07", "x\nOptimal, proven: every structure"
 FEATURES = (f"a{CLEAR}", FORGED, "b\u202egnp.exe", "c\x9b31m", "d\x7f\r")
@@ -146,7 +147,7 @@ def test_other_scripts_stay_as_they_are() -> None:
 
 
 @pytest.mark.skipif(not hasattr(os, "openpty"), reason="needs a terminal of one's own")
-@pytest.mark.parametrize("command", ["predict {m} {t} --proba", "export {m} --format dot"])
+@pytest.mark.parametrize("command", ["predict {m} {t} --proba", slow("export {m} --format dot")])
 def test_data_are_clean_on_a_terminal_and_as_they_are_in_a_pipe(
     table: Path, model: Path, command: str
 ) -> None:

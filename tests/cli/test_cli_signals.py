@@ -24,6 +24,7 @@ from marginbn.classifiers.model_file import load_model
 from marginbn.exceptions import InputError
 from marginbn.files import Rescued, try_writing, write_or_rescue
 from marginbn.solvers.checkpoint import read_frame
+from seeds import slow
 from signals import Cell, Trial, attempt, missing
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="signals of POSIX")
@@ -88,7 +89,7 @@ def test_a_swallowed_interrupt_ends_a_program_without_a_result() -> None:
     assert (done.returncode, done.stdout, done.stderr) == (143, "", LINES["SIGTERM"])
 
 
-@pytest.mark.parametrize(("name", "parents"), [("SIGINT", 2), ("SIGTERM", 3)])
+@pytest.mark.parametrize(("name", "parents"), [("SIGINT", 2), slow("SIGTERM", 3)])
 def test_signals_while_compiling(name: str, parents: int, tmp_path: Path) -> None:
     """With an empty cache of machine code; what is half done is not called ready."""
     environment = {**os.environ, "MARGINBN_CACHE": str(tmp_path)}
@@ -140,7 +141,7 @@ def test_nohup_is_respected(tmp_path: Path) -> None:
     assert run_script(script, "fit", "iris", "-q", *EXACT).returncode == 0
 
 
-@pytest.mark.parametrize("name", CODES)
+@pytest.mark.parametrize("name", ["SIGINT", slow("SIGTERM"), slow("SIGHUP")])
 def test_a_signal_while_a_result_is_written_waits(name: str, tmp_path: Path) -> None:
     """The search is over; it would be a pity to lose its result for a moment."""
     script = f"""

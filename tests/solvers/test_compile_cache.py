@@ -403,6 +403,7 @@ def test_an_interrupt_is_not_taken_for_damage(
     assert len(bench.kept) == 1
 
 
+@pytest.mark.slow
 def test_processes_share_a_cache(bench: Bench) -> None:
     """All at once into an empty one, then into a damaged one: right answers, no stray files."""
     code = (

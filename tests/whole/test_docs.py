@@ -88,6 +88,7 @@ def test_there_are_at_least_six_stories() -> None:
     assert len(STORIES) >= 6
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("story", STORIES, ids=lambda path: path.stem)
 def test_a_story_ends_in_a_figure(story: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """It has a title, runs from beginning to end and leaves a figure with something drawn."""

@@ -25,6 +25,7 @@ from marginbn import NaiveBayesClassifier, as_table
 from marginbn.data.labelled import validation_splits
 from marginbn.datasets import load_iris, make_corral, make_mofn
 from marginbn.exceptions import InputError
+from seeds import slow
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))  # experiments/ is not installed
 
@@ -590,6 +591,7 @@ def test_joblib(folder, finished_part, tmp_path):
 
 # Dask's start-up and shut-down give resource and deprecation warnings that are not ours.
 @pytest.mark.filterwarnings("ignore")
+@pytest.mark.slow
 def test_dask(folder, finished_part, tmp_path):
     """A local cluster of two workers gives the records of the serial run."""
     distributed = pytest.importorskip("distributed", reason="distributed is not installed")
@@ -631,7 +633,7 @@ def n_lines(path):
 KILL_OPTIONS = ("--sets", "iris", "mofn-3-7-10", "--methods", "nb", "tan", "svm", "hgb", "logistic")
 
 
-@pytest.mark.parametrize("n_records", [pytest.param(1, marks=pytest.mark.slow), 6])
+@pytest.mark.parametrize("n_records", [slow(1), 6])
 def test_kill(n_records, folder, tmp_path):
     """A run killed after some records and resumed gives the records of an undisturbed run."""
     killed, whole = tmp_path / "killed", tmp_path / "whole"

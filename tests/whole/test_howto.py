@@ -28,6 +28,7 @@ from marginbn.proof.format import read_certificate
 from marginbn.solvers import solve_structure
 from marginbn.solvers.branch_cut.rows import Cut
 from problems import small_linear_problem
+from seeds import slow
 
 PAGES = Path(__file__).parents[2] / "docs" / "howto"
 
@@ -176,7 +177,7 @@ def rewrite(source: Path, caption: str) -> None:
     path.write_text(text, "utf-8")
 
 
-@pytest.mark.parametrize("steps", [2, 4])
+@pytest.mark.parametrize("steps", [slow(2), 4])
 def test_an_added_cut_is_used_and_certified(steps: int, tmp_path: Path) -> None:
     """The steps of the page, in a copy of the package: after two the search has the cut, and a
     certificate does without; after four the cut is in the proof.

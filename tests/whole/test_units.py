@@ -24,6 +24,7 @@ from marginbn import (
     verify_certificate,
 )
 from marginbn.problem.scores import get_local_score
+from seeds import slow
 
 POWERS = tuple(range(-60, 61, 5))
 
@@ -101,7 +102,7 @@ def test_no_unit_of_weight_changes_anything(seed: int) -> None:
     assert [case.difference(power, at_one) for power in POWERS] == [""] * len(POWERS)
 
 
-@pytest.mark.parametrize("solver", ["highs", "exhaustive"])
+@pytest.mark.parametrize("solver", ["highs", slow("exhaustive")])
 def test_other_solvers_say_the_same_in_every_unit(solver: str) -> None:
     case = Case(2)
     results = [solve_structure(case.problem(k), solver) for k in (-60, 0, 60)]

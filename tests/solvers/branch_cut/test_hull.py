@@ -20,6 +20,7 @@ from marginbn.solvers.result import Status, check_result
 from marginbn.solvers.run import Limits, Run
 from marginbn.solvers.solve import solve_with
 from problems import margin_case, random_case, small_linear_problem, small_margin_problem
+from seeds import seeds
 
 STOP = np.zeros(1, dtype=np.int64)
 
@@ -240,7 +241,7 @@ def test_required_and_forbidden_arcs(max_parents: int, margin: str) -> None:
         assert result.objective == pytest.approx(best, rel=1e-6, abs=1e-9)
 
 
-@pytest.mark.parametrize("seed", [0, pytest.param(1, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("seed", seeds(1, 2))
 def test_both_relaxations_find_the_same_optimum(seed: int) -> None:
     """Problems that are too large for a list of all structures."""
     problem = small_margin_problem(seed, n_rows=40, n_features=6, max_parents=3, gamma=1.0)
@@ -251,7 +252,7 @@ def test_both_relaxations_find_the_same_optimum(seed: int) -> None:
 
 
 @pytest.mark.parametrize("n_jobs", [1, 3])
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", seeds(1, 3))
 def test_the_optimum_is_never_cut_off(
     seed: int, n_jobs: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
