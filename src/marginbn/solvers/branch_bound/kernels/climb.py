@@ -53,7 +53,7 @@ from marginbn.solvers.compile import entry, kernel
 
 TOLERANCE = 1e-3
 """A climb that ends up to this much (relatively) lower may still replace the structure it was
-kicked from. With three times as much a walk forgets what it has found.
+kicked from. With three times as much a walk found the best of satimage less often.
 """
 
 LEVELS = 8
