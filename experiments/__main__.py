@@ -80,7 +80,10 @@ def _add_run(commands: Any) -> None:
         "--seeds", type=int, metavar="N", help="seeds of fast methods on small sets (default 5)"
     )
     parser.add_argument(
-        "--inner-limit", type=float, metavar="S", help="seconds per validation search (default 3)"
+        "--inner-limit",
+        type=float,
+        metavar="S",
+        help="seconds of work per validation search (default 1)",
     )
     parser.add_argument(
         "--final-limit", type=float, metavar="S", help="seconds per final search (default 60)"

@@ -64,7 +64,7 @@ class Settings:
 
     quick: bool = False
     seeds: int = 5
-    inner_limit: float = 3.0
+    inner_limit: float = 1.0
     final_limit: float = 60.0
     outer_folds: int = 5
     max_train: int | None = None

@@ -474,6 +474,7 @@ class Search(SearchTree):
         if is_first:
             self._count(int(own.pool.state.iterations) - before)
         if is_first and is_root and own.nodes == 1:
+            self.report()  # the majorant needs the problem's name: a pass over the whole table
             self._keep_majorant()
         return self._why_ended(own.code)
 
