@@ -7,7 +7,7 @@ Ctrl-C before the command line can hear it would show a traceback.
 
 from __future__ import annotations
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 _HOME_OF: dict[str, str] = {}  # read when the first public name is asked for
 

@@ -2,7 +2,7 @@
 
 ::
 
-    {"format": "marginbn-model", "version": 4, "package": "0.1.0",
+    {"format": "marginbn-model", "version": 4, "package": "0.2.0",
      "estimator": "MaxMarginBNClassifier",       one of seven names and nothing else
      "params": {"gamma": 2.197, ...},            constructor parameters that are plain values
      "classes": {"dtype": "str", "labels": [...]},
