@@ -1,4 +1,4 @@
-"""Whether limits are kept: of time on 20 shapes, of memory on 30 random ones.
+"""Whether limits are kept: of time on 24 shapes, of memory on 30 random ones.
 
 python -m benchmarks run time-limits
 python -m benchmarks run memory-limits

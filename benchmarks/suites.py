@@ -162,7 +162,7 @@ def linear() -> list[Run]:
 
 
 def first_answers() -> list[Run]:
-    """Two seconds for every data set: is there an incumbent and a finite bound?"""
+    """Three seconds for every data set: is there an incumbent and a finite bound?"""
     return [Run(Instance(name, "sm", 0.9, 2), "branch_bound", 3.0) for name in ALL]
 
 

@@ -17,7 +17,7 @@ from typer.testing import CliRunner, Result
 from marginbn import NaiveBayesClassifier, describe
 from marginbn.cli import app
 from marginbn.cli.running import harmless
-from marginbn.data.readers import write_csv
+from marginbn.data.readers import as_plain_text, write_csv
 from marginbn.network.wording import visible
 from seeds import slow
 
@@ -212,3 +212,7 @@ def test_numbers_stay_numbers_for_spreadsheets(tmp_path: Path) -> None:
     model, table = learn(tmp_path, [-1, 1], "y")
     assert run("predict", model, table, "--safe-csv").stdout.split() == ["y", *["-1", "1"] * 3]
     assert json.loads(run("predict", model, table, "--json", "--safe-csv").stdout)["y"][0] == -1
+    for number in ("-1", "-1.5", "-0.5e-3"):
+        assert as_plain_text(number) == number
+    for formula in ("-1+1", "-1e", "--1", "-", "+1", "-1\n", "=1"):
+        assert as_plain_text(formula) == f"'{formula}"

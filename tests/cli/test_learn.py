@@ -11,7 +11,7 @@ from typer.testing import CliRunner
 
 from marginbn import BayesianNetworkLearner, load_model, load_network
 from marginbn.cli import app
-from marginbn.cli.running import OPEN_GAP
+from marginbn.cli.running import DONE, OPEN_GAP
 from marginbn.datasets import load_dataset
 
 
@@ -60,6 +60,7 @@ def test_arcs_and_tiers() -> None:
         (("--score", "loglik"), "--max-parents must be given for --score loglik"),
         (("--missing", "guess"), "missing"),
         (("--export", "n.xyz"), "xyz"),
+        (("--export", "nowhere/n.bif"), "--export"),
         (("--total-time-limit", "5"), "has no meaning"),
         (("--require", "class"), "--require"),
     ],
@@ -74,3 +75,10 @@ def test_an_open_gap_has_its_exit_code() -> None:
     result = run("learn", "corral", "--time-limit", "1e-9", "--quiet")
     assert result.exit_code == OPEN_GAP
     assert "time limit" in result.output
+
+
+def test_the_gap_asked_for_is_enough() -> None:
+    """As in fit: nothing is left open that anybody wanted."""
+    result = run("learn", "corral", "--max-parents", "2", "--gap", "0.5", "--solver", "branch_cut")
+    assert result.exit_code == DONE
+    assert "proven" not in result.output

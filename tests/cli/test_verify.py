@@ -11,9 +11,10 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
-from marginbn.cli import app, verify
+from marginbn.cli import app, options, verify
 from marginbn.cli.data import encode_rows, load_rows
 from marginbn.cli.options import TableOptions
+from marginbn.data import preparation
 from marginbn.data.encode import EncodedData
 from marginbn.problem.candidates import CandidateSets, enumerate_candidates
 from marginbn.problem.problem import margin_problem
@@ -62,6 +63,7 @@ def proof(table: Path, tmp_path: Path) -> Path:
 def test_the_tolerance_is_the_solvers() -> None:
     """It is written down twice, so that --help need not import the solvers."""
     assert verify.PROOF_TOLERANCE == PROOF_TOLERANCE
+    assert options.MAX_STATES == preparation.MAX_STATES
 
 
 def test_the_statement_is_printed(table: Path, proof: Path) -> None:
@@ -145,6 +147,34 @@ def test_rows_that_miss_values_are_told(table: Path, tmp_path: Path) -> None:
     run("fit", table, "-t", "y", "--holdout", 0, "--certificate", path, "-q")
     told = ["1 of the 101 rows are not part of it: values are missing in them"]
     assert run_json("verify", path, "--data", table, "--holdout", 0)["reservations"] == told
+
+
+@pytest.mark.parametrize(
+    "made",
+    [
+        [],
+        ["--missing", "drop"],
+        ["--min-count", 5],
+        ["--max-states", 2],
+        ["--class-weight", "balanced"],
+        ["--class-weight", "y=2", "--class-weight", "n=0.5"],
+    ],
+    ids=lambda made: " ".join(map(str, made)) or "as usual",
+)
+def test_the_table_is_made_as_fit_made_it(made: list[object], table: Path, tmp_path: Path) -> None:
+    """Without a word as fit does by default; with other words another table is refuted."""
+    lines = table.read_text().splitlines()
+    table.write_text("\n".join([lines[0], *("?" + line[1:] for line in lines[1:41]), *lines[41:]]))
+    for rare in ("rare", "rarer"):
+        table.write_text(table.read_text().replace("1,1,y", f"{rare},1,y", 2))
+    path = tmp_path / "c.cert"
+    run("fit", table, "-t", "y", "--holdout", 0, "--certificate", path, "-q", *made)
+    code, text = run("verify", path, "--data", table, *made)
+    assert code == 0
+    assert "VERIFIED, gap" in text
+    code, text = run("verify", path, "--data", table)
+    assert code == (1 if made else 0)
+    assert ("REFUTED" if made else "VERIFIED, gap") in text
 
 
 def test_the_plain_problem_has_no_reservations(table: Path, proof: Path) -> None:

@@ -72,7 +72,13 @@ from marginbn.problem.margins import MarginKind
 from marginbn.problem.problem import margin_problem
 from marginbn.problem.structure import Structure
 from marginbn.solvers import solve_structure
-from marginbn.solvers.result import SolveResult, Status, TracePoint
+from marginbn.solvers.result import (
+    PROOF_TOLERANCE,
+    SolveResult,
+    Status,
+    TracePoint,
+    relative_gap,
+)
 
 FOLDS = 5
 MOST_FOLD_WORK = 300_000
@@ -460,12 +466,13 @@ class BNClassifier(BaseBNClassifier):
         pairs = pairs_of(rows)
         objective = sum(float(pairs.gains[pair]) for pair in best_tree(pairs.gains, width))
         bound = objective if width == 1 else max(tree_bound(pairs, width), objective)
+        is_proved = relative_gap(objective, bound) <= PROOF_TOLERANCE
         return SolveResult(
             structure=structure,
             selection=np.zeros(rows.data.n_variables, dtype=np.int64),
             objective=objective,
             bound=bound,
-            status=Status.OPTIMAL if bound <= objective else Status.HEURISTIC,
+            status=Status.OPTIMAL if is_proved else Status.HEURISTIC,
             trace=(TracePoint(0.0, objective, bound),),
             seconds=0.0,
             solver=name,

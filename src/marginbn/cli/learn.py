@@ -142,6 +142,7 @@ def learn(
     exports = export or []
     for path in exports:
         find_format(path, None)  # an unknown ending is refused before anything is learned
+        try_outputs(export=path)
     try_outputs(output=output, report=report, checkpoint=checkpoint, certificate=certificate)
     stream = long_stream(table.table, table.drop)
     rows = None if stream is not None else read_plain_table(table)
@@ -170,7 +171,7 @@ def learn(
             note(f"Wrote {written}.", quiet)
     if not saved:
         return ERROR
-    return DONE if learner.result_.is_optimal else OPEN_GAP
+    return DONE if learner.result_.is_closed else OPEN_GAP
 
 
 def read_plain_table(table: PlainTableOptions) -> Any:

@@ -46,6 +46,9 @@ Bins = StrEnum("Bins", "MDLP ORDINAL")
 DEFAULT_HOLDOUT = 0.2
 """Share of the rows that ``marginbn fit`` holds out if nothing else is said."""
 
+MAX_STATES = 50
+"""As in marginbn.data.preparation; a test compares them."""
+
 TableArgument = Annotated[
     str,
     typer.Argument(
@@ -314,7 +317,7 @@ class ProblemOptions:
         typer.Option(
             metavar="N",
             help='States of a column at most, the rarest become "other"; 0 for no limit. '
-            "[default: 50]",
+            f"[default: {MAX_STATES}]",
         ),
     ] = None
     min_count: Annotated[
@@ -362,7 +365,8 @@ class SearchOptions:
         typer.Option(
             metavar="S",
             help="Seconds for a fit, reading included; for learn and solve those of the search. 0 "
-            "for no limit; for bn no further candidate is tried after that. [default: 10]",
+            "for no limit; for bn no further candidate is tried after that. [default: 10; learn: "
+            "60]",
         ),
     ] = None
     total_time_limit: Annotated[
@@ -377,8 +381,8 @@ class SearchOptions:
         float | None,
         typer.Option(
             metavar="G",
-            help="Relative gap at which to stop; 1e-6 for a proof. [default: 1e-4, or 1e-6 with "
-            "--certificate]",
+            help="Relative gap at which to stop; 1e-6 for a proof. [default: 1e-4; 1e-6 for learn "
+            "and with --certificate]",
         ),
     ] = None
     seed: Annotated[int, typer.Option(metavar="N", help="Seed of everything random.", min=0)] = 0

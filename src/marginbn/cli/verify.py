@@ -12,6 +12,7 @@ import typer
 
 from marginbn.cli.options import (
     DEFAULT_HOLDOUT,
+    MAX_STATES,
     PLAIN_TEXT,
     JsonOption,
     Margin,
@@ -21,6 +22,7 @@ from marginbn.cli.options import (
     TableOptions,
     TextOptions,
     parse_arcs,
+    parse_class_weight,
     resolve_gamma,
 )
 from marginbn.cli.running import DONE, ERROR, note, print_json, print_verdict, text_width
@@ -93,6 +95,39 @@ class WantedOptions:
     ] = False
 
 
+@dataclass(frozen=True)
+class FittedOptions:
+    """What ``marginbn fit`` made of the table, in its own words."""
+
+    kind: Annotated[
+        list[str] | None,
+        typer.Option(metavar="COL=KIND", help="As given to `marginbn fit`; may be repeated."),
+    ] = None
+    missing: Annotated[Missing, typer.Option(help="As given to `marginbn fit`.")] = Missing.AUTO
+    max_states: Annotated[
+        int, typer.Option(metavar="N", help="As given to `marginbn fit`; 0 for no limit.", min=0)
+    ] = MAX_STATES
+    min_count: Annotated[
+        int, typer.Option(metavar="N", help="As given to `marginbn fit`.", min=1)
+    ] = 1
+    class_weight: Annotated[
+        list[str] | None,
+        typer.Option(metavar="W", help="As given to `marginbn fit`; may be repeated."),
+    ] = None
+    holdout: Annotated[
+        float | None,
+        typer.Option(
+            metavar="F",
+            help="Share of the rows that `marginbn fit` held out. [default: none, or 0.2 if "
+            "that fits]",
+        ),
+    ] = None
+    seed: Annotated[int, typer.Option(metavar="N", help="As given to `marginbn fit`.", min=0)] = 0
+
+
+PLAIN_FIT = FittedOptions()
+
+
 def verify(
     certificate: Annotated[
         Path,
@@ -109,20 +144,7 @@ def verify(
         str | None,
         typer.Option("--target", "-t", metavar="NAME", help="Class column, if it was renamed."),
     ] = None,
-    kind: Annotated[
-        list[str] | None,
-        typer.Option(metavar="COL=KIND", help="As given to `marginbn fit`; may be repeated."),
-    ] = None,
-    missing: Annotated[Missing, typer.Option(help="As given to `marginbn fit`.")] = Missing.DROP,
-    holdout: Annotated[
-        float | None,
-        typer.Option(
-            metavar="F",
-            help="Share of the rows that `marginbn fit` held out. [default: none, or 0.2 if "
-            "that fits]",
-        ),
-    ] = None,
-    seed: Annotated[int, typer.Option(metavar="N", help="As given to `marginbn fit`.", min=0)] = 0,
+    fitted: FittedOptions = PLAIN_FIT,
     text: TextOptions = PLAIN_TEXT,
     max_memory: Annotated[
         str | None,
@@ -151,11 +173,9 @@ def verify(
     match = None
     if data is not None:
         name = target or content.data.names[0]
-        rows, usual_class = read_rows(TableOptions(data, name, kind, None, **vars(text)))
-        shares = (0.0, DEFAULT_HOLDOUT) if holdout is None else (holdout,)
-        match = compare_data(content.data, rows, missing, shares, seed)
+        rows, usual_class = read_rows(TableOptions(data, name, fitted.kind, None, **vars(text)))
+        match = compare_data(content.data, rows, fitted)
         match = replace(match, class_unsaid=target is None and name != usual_class)
-        match = replace(match, holdout_unsaid=holdout is None)
     statement = Statement.of(content)
     progress = progress_on_stderr(quiet or json)
     classifier = None if wanted.model is None else load_model(wanted.model)
@@ -189,8 +209,8 @@ class TableMatch:
     left_out: tuple[str, ...]  # columns
     n_held_out: int = 0
     n_missing: int = 0  # rows that miss a value, and are left out
-    class_unsaid: bool = False  # the certificate chose the class, and not the usual column
     holdout_unsaid: bool = False
+    class_unsaid: bool = False  # the certificate chose the class, and not the usual column
 
 
 @dataclass(frozen=True)
@@ -458,26 +478,29 @@ def read_rows(table: TableOptions) -> tuple[LabelledTable, str]:
     return labelled_rows(source.train, source.target), usual
 
 
-def compare_data(
-    wanted: Data, rows: LabelledTable, missing: Missing, shares: tuple[float, ...], seed: int
-) -> TableMatch:
+def compare_data(wanted: Data, rows: LabelledTable, fitted: FittedOptions) -> TableMatch:
     """Whether the table, or the part of it that is not held out, is the data of the certificate."""
     from marginbn.cli.data import encode_rows, hold_out
     from marginbn.data.preparation import PreparationSettings
     from marginbn.proof.definition import define_data
 
-    difference = None
+    difference, unsaid = None, fitted.holdout is None
     names = rows.features.names
     left_out = tuple(name for name in names if name not in wanted.names[1:])
     rows = _known_columns(rows, wanted)
-    for share in shares:
-        train, _ = hold_out(rows, share, seed)
-        settings = PreparationSettings(identifiers="use")  # the certificate knows the columns
-        encoded = encode_rows(train, missing.value, settings)
+    weights = parse_class_weight(fitted.class_weight)
+    settings = PreparationSettings(  # the certificate knows the columns
+        identifiers="use", max_states=fitted.max_states or None, min_count=fitted.min_count
+    )
+    for share in (0.0, DEFAULT_HOLDOUT) if fitted.holdout is None else (fitted.holdout,):
+        train, _ = hold_out(rows, share, fitted.seed)
+        encoded = encode_rows(train.reweighted(weights), fitted.missing.value, settings)
         found = define_data(encoded)
         if found.fingerprint() == wanted.table_fingerprint():
             held_out, missed = rows.n_rows - train.n_rows, train.n_rows - encoded.n_samples
-            return TableMatch(None, encoded.n_samples, rows.n_rows, left_out, held_out, missed)
+            return TableMatch(
+                None, encoded.n_samples, rows.n_rows, left_out, held_out, missed, unsaid
+            )
         difference = difference or _difference(wanted, found)
     return TableMatch(difference, 0, rows.n_rows, left_out)
 

@@ -208,16 +208,20 @@ FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r", "\n", "＝", "＋", "－", "�
 """What spreadsheets take for the beginning of a formula, or skip before one."""
 
 
+_NEGATIVE_NUMBER = re.compile(r"-[0-9]+([.][0-9]+)?([eE][+-]?[0-9]+)?")
+
+
 def as_plain_text(value: Any) -> Any:
-    """A text as a spreadsheet shows it without computing anything; numbers stay numbers.
+    """A text as a spreadsheet shows it without computing anything; numbers stay numbers, those
+    that a text file holds too.
 
     Examples
     --------
-    >>> as_plain_text("=1+1"), as_plain_text("red"), as_plain_text(-1)
-    ("'=1+1", 'red', -1)
+    >>> as_plain_text("=1+1"), as_plain_text("red"), as_plain_text(-1), as_plain_text("-1.5")
+    ("'=1+1", 'red', -1, '-1.5')
     """
     is_risky = isinstance(value, str) and value.startswith(FORMULA_STARTS)
-    return f"'{value}" if is_risky else value
+    return f"'{value}" if is_risky and not _NEGATIVE_NUMBER.fullmatch(value) else value
 
 
 def csv_line(values: Sequence[Any]) -> str:

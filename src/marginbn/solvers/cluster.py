@@ -104,7 +104,7 @@ def connected(dask: Any, n_jobs: int = 1) -> Iterator[Any]:
         count = n_jobs if n_jobs > 1 else os.cpu_count() or 1
         with (
             distributed.LocalCluster(
-                n_workers=count, threads_per_worker=1, dashboard_address=":0"
+                n_workers=count, threads_per_worker=1, dashboard_address="127.0.0.1:0"
             ) as cluster,
             distributed.Client(cluster, set_as_default=False) as client,
         ):
