@@ -186,6 +186,7 @@ def test_workers_change_nothing() -> None:
     assert alone.accuracies == together.accuracies
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not hasattr(signal, "pthread_sigmask"), reason="masks of POSIX")
 def test_workers_leave_ctrl_c_to_their_parent() -> None:
     """Otherwise every one of them ends with its own traceback."""

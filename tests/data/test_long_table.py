@@ -211,6 +211,7 @@ def test_settings_are_chosen_on_a_sample(
         NaiveBayesClassifier(smoothing="auto").fit(path, "kind")
 
 
+@pytest.mark.slow
 def test_parameters_are_trained_on_a_sample(
     table: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

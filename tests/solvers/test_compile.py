@@ -17,6 +17,7 @@ from numba.core.runtime import _nrt_python, rtsys
 from marginbn.solvers import compile as compiling
 from marginbn.solvers.compile import AVAILABLE
 from rooms import MODULES, read_imports
+from seeds import slow
 
 PACKAGE = Path(compiling.__file__).parents[1]
 
@@ -110,6 +111,7 @@ def run_fourth(package: Path, cache: Path, before: str = "") -> str:
     return answer.stdout.strip()
 
 
+@pytest.mark.slow
 def test_a_changed_callee_is_compiled_again(tmp_path: Path) -> None:
     """The trap itself: the called function changes in another file of the same age."""
     package = with_fourth(tmp_path)
@@ -358,8 +360,8 @@ for problem in problems:
     ("engine", "steps", "packages", "problems"),
     [
         ("branch_bound", SEARCH, ["branch_bound"], 3),
-        ("branch_cut", SEARCH, ["branch_bound", "branch_cut", "orders"], 5),
-        ("branch_cut", PROOF, ["branch_bound", "branch_cut", "orders"], 5),
+        slow("branch_cut", SEARCH, ["branch_bound", "branch_cut", "orders"], 5),
+        slow("branch_cut", PROOF, ["branch_bound", "branch_cut", "orders"], 5),
     ],
 )
 def test_a_search_finds_every_kernel_compiled(

@@ -468,7 +468,7 @@ def test_required_arcs_are_respected():
     assert_exact(problem, BranchCutSolver(heuristics=False), 0)
 
 
-@pytest.mark.parametrize("seed", seeds(2, 4))
+@pytest.mark.parametrize("seed", seeds(1, 4))
 def test_planted_optimum_is_never_cut_off(seed, monkeypatch):
     """Every relaxation of a node that contains the optimum bounds it, and one leaf holds it."""
     problem = small_margin_problem(

@@ -20,7 +20,7 @@ from marginbn.solvers.result import Status, check_result
 from marginbn.solvers.run import Limits, Run
 from marginbn.solvers.solve import solve_with
 from problems import margin_case, random_case, small_linear_problem, small_margin_problem
-from seeds import seeds
+from seeds import seeds, slow
 
 STOP = np.zeros(1, dtype=np.int64)
 
@@ -244,14 +244,14 @@ def test_required_and_forbidden_arcs(max_parents: int, margin: str) -> None:
 @pytest.mark.parametrize("seed", seeds(1, 2))
 def test_both_relaxations_find_the_same_optimum(seed: int) -> None:
     """Problems that are too large for a list of all structures."""
-    problem = small_margin_problem(seed, n_rows=40, n_features=6, max_parents=3, gamma=1.0)
+    problem = small_margin_problem(seed, n_rows=30, n_features=5, max_parents=3, gamma=1.0)
     parts = (PARTS, PARTS - {"hull"})
     found = [solve_with(BranchCutSolver(parts=own), Run(problem, limits=Limits())) for own in parts]
     assert found[0].objective == pytest.approx(found[1].objective, rel=1e-6)
     assert found[0].status is found[1].status is Status.OPTIMAL
 
 
-@pytest.mark.parametrize("n_jobs", [1, 3])
+@pytest.mark.parametrize("n_jobs", [1, slow(3)])
 @pytest.mark.parametrize("seed", seeds(1, 3))
 def test_the_optimum_is_never_cut_off(
     seed: int, n_jobs: int, monkeypatch: pytest.MonkeyPatch
