@@ -214,8 +214,9 @@ def draw_learning(pyplot: Any, records: list[Record]) -> Any:
             plot_learning(curves, name, measure, axes[row][column])
         axes[0][column].set_title(name, fontsize=9)
         axes[1][column].set_xlabel("training rows", fontsize=8)
-    axes[0][-1].legend(fontsize=7)
     figure.set_layout_engine("constrained")
+    lines, names = axes[0][0].get_legend_handles_labels()
+    figure.legend(lines, names, loc="outside lower center", ncols=len(names), fontsize=8)
     return figure
 
 
