@@ -19,7 +19,7 @@ from marginbn import classifiers
 from marginbn.classifiers.bn_classifier import RULES, STRUCTURES
 from marginbn.classifiers.max_margin_cv import PAPER_PROBABILITIES
 from marginbn.classifiers.model_file import _ESTIMATORS
-from marginbn.cli import evaluate, fit, model, options, problems, verify
+from marginbn.cli import evaluate, fit, learn, model, options, problems, verify
 from marginbn.cli.running import command
 from marginbn.data.encode import UnseenPolicy
 from marginbn.data.missing_values import MissingPolicy
@@ -188,6 +188,16 @@ def test_help_gives_the_defaults_that_have_no_number() -> None:
     assert gamma == pytest.approx(math.log(9))
     assert default_in_help(option_help(problems.formulate, "gamma")).startswith("log 9,")
     assert defaults_of(marginbn.MaxMarginBNClassifier)["n_jobs"] is None
+
+
+def test_help_tells_where_learn_differs() -> None:
+    """It has a default of its own for the time and for the gap."""
+    own = defaults_of(marginbn.BayesianNetworkLearner)
+    assert f"for learn (where it is {own['time_limit']:g})" in option_help(
+        learn.learn, "time_limit"
+    )
+    assert f"{own['gap_tolerance']:g}" == "1e-06"
+    assert "1e-6 for a proof, and always for learn" in option_help(learn.learn, "gap")
 
 
 def test_commands_have_the_defaults_of_what_they_call() -> None:

@@ -364,9 +364,9 @@ class SearchOptions:
         float | None,
         typer.Option(
             metavar="S",
-            help="Seconds for a fit, reading included; for learn and solve those of the search. 0 "
-            "for no limit; for bn no further candidate is tried after that. [default: 10; learn: "
-            "60]",
+            help="Seconds for a fit, reading included; for learn (where it is 60) and solve those "
+            "of the search. 0 for no limit; for bn no further candidate is tried after that. "
+            "[default: 10]",
         ),
     ] = None
     total_time_limit: Annotated[
@@ -381,8 +381,8 @@ class SearchOptions:
         float | None,
         typer.Option(
             metavar="G",
-            help="Relative gap at which to stop; 1e-6 for a proof. [default: 1e-4; 1e-6 for learn "
-            "and with --certificate]",
+            help="Relative gap at which to stop; 1e-6 for a proof, and always for learn if not "
+            "given. [default: 1e-4, or 1e-6 with --certificate]",
         ),
     ] = None
     seed: Annotated[int, typer.Option(metavar="N", help="Seed of everything random.", min=0)] = 0

@@ -198,8 +198,8 @@ Exit codes:
   0    done; a search ended with a proof, or at the gap asked for (--gap)
   1    unusable input or another error, told in one line
   2    wrong options
-  3    a search stopped with a larger gap (limit, Ctrl-C, SIGTERM, SIGHUP); the
-       best found is used, and all files are written
+  3    a search stopped with a larger gap (limit, Ctrl-C, SIGTERM, SIGHUP);
+       the best found is used, and all files are written
   130  interrupted before there was a result; 143 by SIGTERM, 129 by SIGHUP"""
 
 
