@@ -88,7 +88,7 @@ def counted(file: Path) -> Iterator[float]:
     start, ended = time.perf_counter(), threading.Event()
 
     def note() -> None:
-        write_text(file, f"{before + time.perf_counter() - start:.1f}\n")
+        write_text(file, f"{before + time.perf_counter() - start:.6f}\n")
 
     def tick() -> None:
         while not ended.wait(TICK):
