@@ -197,7 +197,7 @@ def test_help_tells_where_learn_differs() -> None:
         learn.learn, "time_limit"
     )
     assert f"{own['gap_tolerance']:g}" == "1e-06"
-    assert "1e-6 for a proof, and always for learn" in option_help(learn.learn, "gap")
+    assert "1e-6 for a proof, as learn has it by default" in option_help(learn.learn, "gap")
 
 
 def test_commands_have_the_defaults_of_what_they_call() -> None:

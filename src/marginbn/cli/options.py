@@ -381,8 +381,8 @@ class SearchOptions:
         float | None,
         typer.Option(
             metavar="G",
-            help="Relative gap at which to stop; 1e-6 for a proof, and always for learn if not "
-            "given. [default: 1e-4, or 1e-6 with --certificate]",
+            help="Relative gap at which to stop; 1e-6 for a proof, as learn has it by default. "
+            "[default: 1e-4, or 1e-6 with --certificate]",
         ),
     ] = None
     seed: Annotated[int, typer.Option(metavar="N", help="Seed of everything random.", min=0)] = 0

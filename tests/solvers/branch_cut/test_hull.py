@@ -241,10 +241,10 @@ def test_required_and_forbidden_arcs(max_parents: int, margin: str) -> None:
         assert result.objective == pytest.approx(best, rel=1e-6, abs=1e-9)
 
 
-@pytest.mark.parametrize("seed", seeds(1, 2))
+@pytest.mark.parametrize("seed", seeds(0, 2))
 def test_both_relaxations_find_the_same_optimum(seed: int) -> None:
     """Problems that are too large for a list of all structures."""
-    problem = small_margin_problem(seed, n_rows=30, n_features=5, max_parents=3, gamma=1.0)
+    problem = small_margin_problem(seed, n_rows=40, n_features=6, max_parents=3, gamma=1.0)
     parts = (PARTS, PARTS - {"hull"})
     found = [solve_with(BranchCutSolver(parts=own), Run(problem, limits=Limits())) for own in parts]
     assert found[0].objective == pytest.approx(found[1].objective, rel=1e-6)
