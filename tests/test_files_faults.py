@@ -306,7 +306,7 @@ print(k, failures)
     ],
 )
 def test_every_allocation_may_fail(tmp_path: Path, kind: str, least: int, step: int) -> None:
-    """Memory really runs out at the k-th allocation, for every k in the slow run (of the model: every 37th)."""
+    """Memory really runs out at the k-th allocation, for every ``step``-th k."""
     pytest.importorskip("_testcapi")
     environment = {
         **os.environ,
