@@ -7,7 +7,8 @@
                     up to 1000 rounds, all by validated log loss
     catboost        CatBoost, defaults, categories declared
     forest          500 trees, categories as indicators
-    ebm             InterpretML's explainable boosting, defaults (14 bags), categories declared
+    ebm             InterpretML's explainable boosting, defaults (14 bags; 4 of them for more than
+                    two classes, where each round costs a tree per class), categories declared
 
 Each is a function from a :class:`Task` to a :class:`Fitted`; all choices use ``task.inner``. One
 thread each. Packages outside scikit-learn are imported by the function that needs them.
@@ -36,6 +37,8 @@ LEAVES = (4, 15, 31)
 LEARNING_RATE = 0.05
 PATIENCE = 50
 """Rounds without a better validated log loss after which boosting stops."""
+MULTICLASS_BAGS = 4
+"""Bags of the explainable boosting for more than two classes."""
 
 
 def logistic(task: Task) -> Fitted:
@@ -193,10 +196,13 @@ def explainable_boosting(task: Task) -> Fitted:
 
     matrix, values = _matrix(task)
     kinds = ["nominal" if is_code else "continuous" for is_code in matrix.categorical_]
+    bags = task.settings.bags
+    if len(np.unique(task.labels)) > 2:
+        bags = min(bags, MULTICLASS_BAGS)
     classifier = ExplainableBoostingClassifier(
-        feature_types=kinds, outer_bags=task.settings.bags, n_jobs=1, random_state=task.seed
+        feature_types=kinds, outer_bags=bags, n_jobs=1, random_state=task.seed
     )
-    return _fitted(classifier.fit(values, task.labels), matrix)
+    return _fitted(classifier.fit(values, task.labels), matrix, chosen={"bags": bags})
 
 
 def _matrix(task: Task) -> tuple[MixedMatrix, Matrix]:
