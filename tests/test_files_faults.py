@@ -298,8 +298,8 @@ print(k, failures)
 @pytest.mark.parametrize(
     ("kind", "least", "step"),
     [
-        ("bytes", 200, 3),
-        ("checkpoint", 500, 5),
+        ("bytes", 200, 7),
+        ("checkpoint", 500, 11),
         slow("bytes", 200, 1),
         slow("checkpoint", 500, 1),
         slow("model", 4000, 37),

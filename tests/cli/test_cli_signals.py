@@ -57,7 +57,7 @@ def run_script(script: str, *args: object, **options: Any) -> subprocess.Complet
 
 
 @pytest.mark.parametrize("name", CODES)
-@pytest.mark.parametrize("module", ["typer", "numpy", "scipy.special", "sklearn.base"])
+@pytest.mark.parametrize("module", ["typer", slow("numpy"), slow("scipy.special"), "sklearn.base"])
 def test_signals_while_loading(name: str, module: str) -> None:
     """One line, no traceback, whichever library is being imported."""
     act = f"signal.raise_signal(signal.{name})"
@@ -159,6 +159,7 @@ model_file.save_model = save_model
     assert json.loads(done.stdout)["objective"] == load_model(path).result_.objective
 
 
+@pytest.mark.slow
 def test_idle_workers_do_not_keep_a_program_alive(tmp_path: Path) -> None:
     """A signal after the choice of gamma in other processes, when there is a result."""
     script = """

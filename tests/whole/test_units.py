@@ -24,7 +24,6 @@ from marginbn import (
     verify_certificate,
 )
 from marginbn.problem.scores import get_local_score
-from seeds import slow
 
 POWERS = tuple(range(-60, 61, 5))
 
@@ -102,7 +101,8 @@ def test_no_unit_of_weight_changes_anything(seed: int) -> None:
     assert [case.difference(power, at_one) for power in POWERS] == [""] * len(POWERS)
 
 
-@pytest.mark.parametrize("solver", ["highs", slow("exhaustive")])
+@pytest.mark.slow
+@pytest.mark.parametrize("solver", ["highs", "exhaustive"])
 def test_other_solvers_say_the_same_in_every_unit(solver: str) -> None:
     case = Case(2)
     results = [solve_structure(case.problem(k), solver) for k in (-60, 0, 60)]
