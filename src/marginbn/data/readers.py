@@ -1,8 +1,9 @@
 """Tables from files: CSV and its kin, ARFF, Parquet; the text formats also gzipped.
 
-In CSV files the first line names the columns. An empty field and ``?``, ``NA``, ``NaN``, ``nan``
-mean missing, in quotes too; everything else (``null``, ``None``, ``-``) is a value. Surrounding
-spaces are dropped. Numbers have a decimal point. Nothing in a file is ever evaluated.
+In CSV files the first line names the columns. An empty field and ``?``, ``NA``, ``N/A``, ``n/a``,
+``NaN``, ``nan`` mean missing, in quotes too; everything else (``null``, ``None``, ``-``) is a
+value. Surrounding spaces are dropped. Numbers have a decimal point. Nothing in a file is ever
+evaluated.
 """
 
 from __future__ import annotations

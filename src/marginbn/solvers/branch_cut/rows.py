@@ -33,10 +33,8 @@ and, because the etas of one variable sum to one, equivalently
 
 Whichever form has fewer entries becomes the matrix row. Separation looks for K with f(K) < 1 at a
 given point. That is NP-hard for general candidates; ``kernels/separation.py`` does it by minimum
-cuts and descent, here are
-
-* :func:`violated_by_selection`, a cycle of an integral point, which always gives f(K) = 0;
-* :func:`separate_exactly`, the small integer programme that maximises the violation.
+cuts and descent, and an integral point gives a cycle (:func:`violated_by_selection`), for which
+f(K) = 0 always.
 """
 
 from __future__ import annotations

@@ -104,7 +104,7 @@ def support_of(instance: Instance, point: FloatArray) -> SupportArrays:
 
 
 class ClusterSeparator:
-    """Clusters by minimum cuts and descent, or by an integer programme."""
+    """Clusters by minimum cuts and descent; cycles of integral points."""
 
     kind: ClassVar[type[Cut]] = ClusterCut
     part: ClassVar[str | None] = None

@@ -2,8 +2,8 @@
 
 One node: take the open box of the largest bound, tighten its bound, remove what cannot beat the
 incumbent, split it, and bound both sides at once by the majorant just found (one oracle call each).
-Boxes whose features are all decided are evaluated for every class set left:
-**leaves are never dropped unevaluated**.
+A box whose features are all decided is either discarded by its bound or evaluated for every class
+set left.
 
 ``PoolState.floor`` is the largest bound of anything ever discarded, so max(incumbent, floor, open
 bounds) is a true upper bound whatever the cutoff was.
