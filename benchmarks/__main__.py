@@ -75,6 +75,7 @@ def make_parser() -> argparse.ArgumentParser:
     one.add_argument("seconds", type=float)
     one.add_argument("--jobs", type=int, default=1)
     one.add_argument("--data", type=Path)
+    one.add_argument("--checkpoint", type=Path, help="go on from here, and keep the search here")
     one.set_defaults(command=_one)
     timing = commands.add_parser("timing", help="make one measurement and print its record")
     timing.add_argument("suite", choices=TIMINGS)
@@ -131,7 +132,7 @@ def _instances(options: argparse.Namespace, keys: list[str]) -> list[str]:
 
 def _one(options: argparse.Namespace) -> None:
     unit = Run(options.instance, options.solver, options.seconds, options.jobs)
-    print(json.dumps(measure(unit, options.data)))
+    print(json.dumps(measure(unit, options.data, options.checkpoint)))
 
 
 def _timing(options: argparse.Namespace) -> None:

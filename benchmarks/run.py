@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import json
+import re
 import resource
 import subprocess
 import sys
 import time
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
 from experiments.origin import describe_origin
+from experiments.searches import counted
 
 from benchmarks.instances import Instance
 from benchmarks.suites import Run
@@ -18,20 +21,32 @@ from marginbn import paper_gap, solve_structure
 from marginbn.files import write_text
 
 TRACE_POINTS = 200
+ONE_SITTING = 600.0
+"""Runs with a longer limit keep a checkpoint beside the records until they have ended."""
 
 
-def measure(run: Run, folder: Path | None) -> dict[str, Any]:
-    """Solve one unit in this process; compilation is paid by a tiny problem before the clock."""
+def measure(run: Run, folder: Path | None, checkpoint: Path | None = None) -> dict[str, Any]:
+    """Solve one unit in this process; compilation is paid by a tiny problem before the clock.
+
+    With a checkpoint the seconds of all sittings count, and the memory is that of the last one.
+    """
     # Too many features to do without machine code.
     warm_up = Instance("random-30-12-2-0", run.instance.kind, run.instance.p, 2)
     solve_structure(warm_up.problem(None), run.solver, time_limit=5.0)
     origin = describe_origin()
-    start = time.perf_counter()
-    problem = run.instance.problem(folder)
-    built = time.perf_counter() - start
-    result = solve_structure(
-        problem, run.solver, time_limit=max(run.seconds - built, 0.1), n_jobs=run.n_jobs
-    )
+    clock = nullcontext(0.0) if checkpoint is None else counted(checkpoint.with_suffix(".seconds"))
+    with clock as before:
+        start = time.perf_counter()
+        problem = run.instance.problem(folder)
+        built = time.perf_counter() - start
+        result = solve_structure(
+            problem,
+            run.solver,
+            time_limit=max(run.seconds - before - built, 0.1),
+            n_jobs=run.n_jobs,
+            checkpoint=checkpoint,
+        )
+        seconds = before + time.perf_counter() - start
     finite = [t.seconds for t in result.trace if t.bound < float("inf") and t.objective > -1e300]
     return {
         "key": run.key,
@@ -44,7 +59,7 @@ def measure(run: Run, folder: Path | None) -> dict[str, Any]:
         "objective": result.objective,
         "bound": result.bound,
         "gap_percent": paper_gap(result.objective, result.bound),
-        "seconds": time.perf_counter() - start,
+        "seconds": seconds,
         "build_seconds": built,
         "first_answer_seconds": built + min(finite, default=float("nan")),
         "nodes": result.nodes,
@@ -65,9 +80,14 @@ def thin(points: list[Any]) -> list[Any]:
 
 def run_suite(runs: list[Run], folder: Path | None, records: Path) -> None:
     """Run what has no record yet, each unit in a process of its own."""
-    commands = {}
+    commands, checkpoints = {}, {}
     for run in runs:
         words = ["one", str(run.instance), run.solver, str(run.seconds), "--jobs", str(run.n_jobs)]
+        if run.seconds > ONE_SITTING:
+            name = re.sub(r"[^a-z0-9]+", "-", run.key)
+            checkpoints[run.key] = records.parent / "checkpoints" / f"{name}.ckpt"
+            checkpoints[run.key].parent.mkdir(parents=True, exist_ok=True)
+            words += ["--checkpoint", str(checkpoints[run.key])]
         commands[run.key] = words + (["--data", str(folder)] if folder else [])
     about = {
         run.key: {
@@ -79,6 +99,11 @@ def run_suite(runs: list[Run], folder: Path | None, records: Path) -> None:
         for run in runs
     }
     run_commands(commands, records, about)
+    for record in read_records(records):
+        path = checkpoints.get(record["key"])
+        if path is not None and record["status"] != "error":  # run again one day, it begins anew
+            for file in path.parent.glob(f"{path.stem}.*"):
+                file.unlink()
 
 
 def run_commands(

@@ -112,6 +112,15 @@ def hard_proofs() -> list[Run]:
     return [Run(instance, "branch_bound", 600.0) for instance in instances]
 
 
+def long_runs() -> list[Run]:
+    """The hard problems that are not, on two cores; a killed run goes on from its checkpoint."""
+    half_an_hour = [
+        Run(Instance(name, kind, 0.9, 2), "branch_bound", 1800.0, 2)
+        for name, kind in (("letter", "sm"), ("satimage", "sm"), ("satimage", "sbm"))
+    ]
+    return [*half_an_hour, Run(Instance("spambase", "sm", 0.9, 2), "branch_bound", 7200.0, 2)]
+
+
 def small_gamma() -> list[Run]:
     """The smallest gammas of the paper's grid."""
     runs = [Run(Instance(name, "sm", 0.501, 2), "branch_bound", 20.0) for name in SMALL]
@@ -176,6 +185,7 @@ SUITES = {
     "proofs": proofs,
     "table-one": table_one,
     "hard-proofs": hard_proofs,
+    "long-runs": long_runs,
     "small-gamma": small_gamma,
     "against-formulation": against_formulation,
     "two-workers": two_workers,

@@ -11,7 +11,10 @@ import pytest
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))  # benchmarks/ is not installed
 
 from benchmarks import classifiers, cold_start, page
-from benchmarks.run import read_records, run_commands
+from benchmarks import run as running
+from benchmarks.instances import Instance
+from benchmarks.run import measure, read_records, run_commands, run_suite
+from benchmarks.suites import Run
 
 ORIGIN = {"commit": "abc", "engine": "e1", "machine": "m", "reference": {"cpu": 0.1, "wall": 0.1}}
 
@@ -166,3 +169,28 @@ def test_run_commands(tmp_path, capsys):
     assert [r["key"] for r in found] == ["done", "bad"]
     assert (found[1]["status"], found[1]["solver"]) == ("error", "x")
     assert "[1/1] bad" in capsys.readouterr().err
+
+
+def test_a_long_run_has_several_sittings(tmp_path, monkeypatch):
+    """Their seconds count together; the checkpoint stays until there is a record."""
+    unit = Run(Instance("random-60-5-2-0", "sm", 0.9, 2), "branch_bound", 700.0, 2)
+    seen, path = [], tmp_path / "r.jsonl"
+
+    def run_one(commands, records, about):
+        words = commands[unit.key]
+        checkpoint = Path(words[words.index("--checkpoint") + 1])
+        if not seen:
+            checkpoint.with_suffix(".seconds").write_text("500\n")
+            seen.append(measure(unit, None, checkpoint))
+            return
+        assert checkpoint.exists()
+        write(tmp_path, "r.jsonl", [measure(unit, None, checkpoint)])
+
+    monkeypatch.setattr(running, "run_commands", run_one)
+    run_suite([unit], None, path)
+    run_suite([unit], None, path)
+    record = read_records(path)[0]
+    assert record["status"] == seen[0]["status"] == "optimal"
+    assert record["objective"] == seen[0]["objective"]
+    assert record["seconds"] > seen[0]["seconds"] > 500
+    assert list((tmp_path / "checkpoints").iterdir()) == []
