@@ -453,6 +453,14 @@ SECTIONS = [
         hard_problems,
     ),
     Section(
+        "Long runs",
+        "long-runs.jsonl",
+        f"{RUN} long-runs --data FOLDER",
+        "What ten minutes on one core do not prove: half an hour on two cores, and for spambase "
+        "(all its rows) up to two hours. A run that is killed goes on from its checkpoint.",
+        hard_problems,
+    ),
+    Section(
         "Small gammas",
         "small-gamma.jsonl",
         f"{RUN} small-gamma --data FOLDER",
