@@ -22,7 +22,7 @@ from experiments import audit, learning_curves, missing_features
 from experiments import settings as presets
 from experiments.methods import DEFAULT, LABELS, METHODS, TABLE1_METHODS
 from experiments.protocol import HERE, TABLE1_SETS, Spec, wanted_specs
-from experiments.records import Unit, differences, read_records
+from experiments.records import Unit, differences, is_stopped, read_records
 from experiments.render import Grid, to_markdown
 from experiments.run import plan_table1, plan_units, run
 from experiments.settings import Settings
@@ -297,7 +297,13 @@ def _audit(options: argparse.Namespace) -> int:
 
 def _compare(options: argparse.Namespace) -> int:
     lines = differences(options.first, options.second)
+    stopped = [sum(map(is_stopped, read_records(f))) for f in (options.first, options.second)]
     sys.stdout.write(("\n".join(lines) or "no differences, times aside") + "\n")
+    if any(stopped):
+        sys.stdout.write(
+            f"{stopped[0]} and {stopped[1]} searches were ended by their time limit: of these "
+            "units rows and settings are compared, not how far they got\n"
+        )
     return 1 if lines else 0
 
 

@@ -19,12 +19,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from marginbn.exceptions import InputError
+from marginbn.solvers.result import Status
 
 Record = dict[str, Any]
 
 VOLATILE = ("seconds", "origin")
 """What may differ between two runs of the same unit; inside "search" also the times."""
 VOLATILE_SEARCH = ("seconds", "trace")
+DEALT = ("unit", "quick", "settings", "split")
+"""What two runs of a unit have in common even where a clock ended their searches."""
 
 
 @dataclass(frozen=True, order=True)
@@ -134,11 +137,22 @@ def comparable(record: Record) -> Record:
     return kept | {"search": {k: v for k, v in search.items() if k not in VOLATILE_SEARCH}}
 
 
+def is_stopped(record: Record) -> bool:
+    """Whether a clock ended the search, so that another run may get further or less far."""
+    return bool(record.get("search", {}).get("status") == Status.TIME_LIMIT)
+
+
 def differences(first: Path, second: Path) -> list[str]:
-    """Lines that tell how two folders of records differ, times and origin aside."""
+    """Lines that tell how two folders of records differ, times and origin aside; of units whose
+    search a clock has ended only what was dealt to them is compared.
+    """
     left, right = (
         {str(unit_of(r)): comparable(r) for r in read_records(f)} for f in (first, second)
     )
+    for name in left.keys() & right.keys():
+        if is_stopped(left[name]) or is_stopped(right[name]):
+            for side in (left, right):
+                side[name] = {k: side[name].get(k) for k in DEALT}
     lines = [f"only in {first}: {name}" for name in sorted(left.keys() - right.keys())]
     lines += [f"only in {second}: {name}" for name in sorted(right.keys() - left.keys())]
     for name in sorted(left.keys() & right.keys()):

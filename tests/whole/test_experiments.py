@@ -649,6 +649,25 @@ def test_kill(n_records, folder, tmp_path):
     assert len(list(records.read_records(whole))) == 10
 
 
+def test_searches_ended_by_a_clock_are_compared_by_what_was_dealt(tmp_path):
+    """They may get further in another run; finished ones may not differ, nor may their rows."""
+
+    def write(name, status, objective, rows):
+        unit = {"dataset": "iris", "method": "sm", "seed": 1, "fold": 0}
+        search = {"status": status, "objective": objective}
+        record = {"unit": unit, "split": {"digest": rows}, "search": search}
+        path = tmp_path / name / "iris" / "sm.jsonl"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(json.dumps(record) + "\n")
+        return path.parents[1]
+
+    first = write("a", "time_limit", 1.0, "x")
+    assert records.differences(first, write("b", "optimal", 2.0, "x")) == []
+    assert len(records.differences(first, write("b", "optimal", 2.0, "y"))) == 1
+    first = write("a", "optimal", 1.0, "x")
+    assert len(records.differences(first, write("b", "optimal", 2.0, "x"))) == 1
+
+
 @pytest.mark.slow
 def test_kill_ten_times(folder, tmp_path):
     """Ten kills at random moments, exact searches and two processes included, change nothing."""
