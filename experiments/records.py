@@ -26,6 +26,10 @@ Record = dict[str, Any]
 VOLATILE = ("seconds", "origin")
 """What may differ between two runs of the same unit; inside "search" also the times."""
 VOLATILE_SEARCH = ("seconds", "trace")
+VOLATILE_WORKERS = ("nodes", "bound", "gap", "paper_gap")
+"""Where several workers share a tree, also the way to the optimum and, within the tolerance, how
+far its bound came down.
+"""
 DEALT = ("unit", "quick", "settings", "split")
 """What two runs of a unit have in common even where a clock ended their searches."""
 
@@ -134,7 +138,8 @@ def comparable(record: Record) -> Record:
     """The record without times and origin."""
     kept = {k: v for k, v in record.items() if k not in VOLATILE}
     search = kept.get("search", {})
-    return kept | {"search": {k: v for k, v in search.items() if k not in VOLATILE_SEARCH}}
+    volatile = VOLATILE_SEARCH + (VOLATILE_WORKERS if search.get("jobs", 1) > 1 else ())
+    return kept | {"search": {k: v for k, v in search.items() if k not in volatile}}
 
 
 def is_stopped(record: Record) -> bool:

@@ -652,9 +652,9 @@ def test_kill(n_records, folder, tmp_path):
 def test_searches_ended_by_a_clock_are_compared_by_what_was_dealt(tmp_path):
     """They may get further in another run; finished ones may not differ, nor may their rows."""
 
-    def write(name, status, objective, rows):
+    def write(name, status, objective, rows, **more):
         unit = {"dataset": "iris", "method": "sm", "seed": 1, "fold": 0}
-        search = {"status": status, "objective": objective}
+        search = {"status": status, "objective": objective, **more}
         record = {"unit": unit, "split": {"digest": rows}, "search": search}
         path = tmp_path / name / "iris" / "sm.jsonl"
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -666,6 +666,9 @@ def test_searches_ended_by_a_clock_are_compared_by_what_was_dealt(tmp_path):
     assert len(records.differences(first, write("b", "optimal", 2.0, "y"))) == 1
     first = write("a", "optimal", 1.0, "x")
     assert len(records.differences(first, write("b", "optimal", 2.0, "x"))) == 1
+    assert len(records.differences(first, write("b", "optimal", 1.0, "x", nodes=5))) == 1
+    first = write("a", "optimal", 1.0, "x", nodes=5, jobs=2)
+    assert records.differences(first, write("b", "optimal", 1.0, "x", nodes=6, jobs=2)) == []
 
 
 @pytest.mark.slow
