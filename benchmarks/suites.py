@@ -113,7 +113,7 @@ def hard_proofs() -> list[Run]:
 
 
 def long_runs() -> list[Run]:
-    """The hard problems that are not, on two cores; a killed run goes on from its checkpoint."""
+    """What ten minutes do not prove, on two cores; a killed run goes on from its checkpoint."""
     half_an_hour = [
         Run(Instance(name, kind, 0.9, 2), "branch_bound", 1800.0, 2)
         for name, kind in (("letter", "sm"), ("satimage", "sm"), ("satimage", "sbm"))
