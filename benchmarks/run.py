@@ -12,6 +12,7 @@ from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
+from experiments.fitted import thin
 from experiments.origin import describe_origin
 from experiments.searches import counted
 
@@ -65,17 +66,9 @@ def measure(run: Run, folder: Path | None, checkpoint: Path | None = None) -> di
         "nodes": result.nodes,
         "peak_megabytes": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024,
         "class_parents": list(result.structure.parents[0]),
-        "trace": thin([(t.seconds, t.objective, t.bound) for t in result.trace]),
+        "trace": thin([(t.seconds, t.objective, t.bound) for t in result.trace], TRACE_POINTS),
         "origin": origin,
     }
-
-
-def thin(points: list[Any]) -> list[Any]:
-    """At most TRACE_POINTS of the points, first and last included."""
-    if len(points) <= TRACE_POINTS:
-        return points
-    step = (len(points) - 1) / (TRACE_POINTS - 1)
-    return [points[round(i * step)] for i in range(TRACE_POINTS)]
 
 
 def run_suite(runs: list[Run], folder: Path | None, records: Path) -> None:

@@ -128,12 +128,12 @@ def describe_search(classifier: Any, *, trace: bool = False) -> dict[str, Any]:
     return told
 
 
-def thin(points: list[Any]) -> list[Any]:
-    """At most TRACE_POINTS of the points, first and last included."""
-    if len(points) <= TRACE_POINTS:
+def thin(points: list[Any], most: int = TRACE_POINTS) -> list[Any]:
+    """At most so many of the points, first and last included."""
+    if len(points) <= most:
         return points
-    step = (len(points) - 1) / (TRACE_POINTS - 1)
-    return [points[round(i * step)] for i in range(TRACE_POINTS)]
+    step = (len(points) - 1) / (most - 1)
+    return [points[round(i * step)] for i in range(most)]
 
 
 def best_setting(entries: Iterable[dict[str, Any]]) -> dict[str, Any]:
