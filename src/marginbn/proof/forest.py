@@ -87,9 +87,9 @@ class ForestRelaxation(Relaxation):
             budget = division.rows or BranchBoundShape.LARGEST_ROWS
             self.tied = TiedRows(self.encoding, self.encoding.coded, budget, run.look)
             self.full, inst = self.tied.full, self.tied.instance
-        super().__init__(problem, cutoff, float(inst.magnitude.max(initial=0.0)))
+        super().__init__(problem, cutoff, inst.magnitude)
         self.inst = inst
-        self._n_rivals = inst.rows.shape[0] // max(inst.weights.size, 1)
+        self._n_rivals = records.count_rows(inst) // max(inst.weights.size, 1)
         self._numbers = numbers  # candidate of the problem -> candidate of the certificate
         settings = settings_for(cutoff.run.limits)
         # a little beyond the cutoff, so that rounded weights still reach it
@@ -292,7 +292,7 @@ class ForestRelaxation(Relaxation):
     def _rounded(self, is_pruned: bool) -> RoundedMajorant:
         """The margins reached as rounded weights."""
         b, inst = self.bounding, self.inst
-        margins = b.t[: inst.rows.shape[0]].reshape(-1, self._n_rivals)
+        margins = b.t[: records.count_rows(inst)].reshape(-1, self._n_rivals)
         shares = record.smooth_shares(margins, inst.gamma, float(b.state.smoothing))
         return self.fewest_bits(is_pruned, lambda bits: self._majorant(shares, bits))
 

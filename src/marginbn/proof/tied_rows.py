@@ -16,7 +16,12 @@ from numpy.typing import NDArray
 from marginbn.proof.certificate import DualWeights
 from marginbn.solvers.branch_bound.arrays import Encoding
 from marginbn.solvers.branch_bound.kernels.combination import Bounding, load_margins
-from marginbn.solvers.branch_bound.kernels.records import FloatArray, Instance, IntArray
+from marginbn.solvers.branch_bound.kernels.records import (
+    FloatArray,
+    Instance,
+    IntArray,
+    count_rows,
+)
 from marginbn.solvers.branch_bound.pair_tables import Coded, Poll
 from marginbn.solvers.branch_bound.row_groups import Groups
 from marginbn.solvers.branch_bound.rows import RAREST_CHECK, WORTH
@@ -71,7 +76,7 @@ class TiedRows:
             pass
         load_margins(self.instance, b)
         count = self._groups.n_groups
-        return b.t[: self.instance.rows.shape[0]].reshape(count, -1)
+        return b.t[: count_rows(self.instance)].reshape(count, -1)
 
     def _split_at(self, b: Bounding, tolerated: float) -> bool:
         load_margins(self.full, b)

@@ -32,7 +32,7 @@ optimises the whole once more and turns it into machine code. A kernel that only
 needs none of that: its callers contain a copy of it anyway. So it stays a *draft*, in LLVM's
 representation, and the work on it is done once, in the function that Python calls. That is more
 than half of all compile time (84 s and 37 s), and the code is no slower: the optimiser sees the
-same functions. Two more things spare compilations. A draft is compiled for the types of its
+same functions. Two more things spare compilations. A kernel is compiled for the types of its
 arguments, never for their values: numba would compile ``f(0)`` apart from ``f(k)``. And its wrapper
 for Python is made when Python first calls it (in tests, mostly), apart from everything else.
 
@@ -421,9 +421,18 @@ if AVAILABLE:
     _passes: Any = DefaultPassBuilder
     _pass: Any = register_pass
     _without_value: Any = types.unliteral
+    _normalise: Any = import_module("numba.core.cgutils").normalize_ir_text
+    _parse_assembly: Any = llvmlite.binding.parse_assembly
 
     class Draft(JITCodeLibrary):
         """A function and everything it calls, linked but neither optimised nor compiled."""
+
+        def add_ir_module(self, ir_module: Any) -> None:
+            """Take in a function. It is verified with the one that Python calls."""
+            module = _parse_assembly(_normalise(str(ir_module)))
+            module.name = ir_module.name
+            usual: Any = super()
+            usual.add_llvm_module(module)
 
         def finalize(self) -> None:
             """Link; whoever links this library in turn does the rest."""
@@ -544,7 +553,15 @@ if AVAILABLE:
 
         last: Any = DraftLowering
 
-    class EntryKernel(CPUDispatcher):
+    class PlainCalls(CPUDispatcher):
+        """A function that is compiled for the types of its arguments, never for their values."""
+
+        def get_call_template(self, args: Any, kws: Any) -> Any:
+            """What a call from compiled code refers to."""
+            plain = {name: _without_value(value) for name, value in kws.items()}
+            return super().get_call_template(tuple(map(_without_value, args)), plain)
+
+    class EntryKernel(PlainCalls):
         """A function that Python calls as machine code or as it is."""
 
         def __init__(self, function: Callable[..., Any]) -> None:
@@ -557,7 +574,7 @@ if AVAILABLE:
                 return interpret(self.py_func, args)
             return super().__call__(*args)
 
-    class DraftKernel(CPUDispatcher):
+    class DraftKernel(PlainCalls):
         """A function that others link as a draft.
 
         Parameters
@@ -579,11 +596,6 @@ if AVAILABLE:
             super().__init__(function, {}, options, pipeline_class=DraftCompiler)
             self._make_for_python = for_python
             self._for_python: Callable[..., Any] | None = None
-
-        def get_call_template(self, args: Any, kws: Any) -> Any:
-            """What a call from compiled code refers to: by types of arguments, not by values."""
-            plain = {name: _without_value(value) for name, value in kws.items()}
-            return super().get_call_template(tuple(map(_without_value, args)), plain)
 
         def __call__(self, *args: Any) -> Any:
             """Called by Python."""

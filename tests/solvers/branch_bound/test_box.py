@@ -54,7 +54,7 @@ def plain_instance(n: int) -> Instance:
         empty,
         np.ascontiguousarray(empty.T),
         np.zeros(k),
-        np.zeros(k),
+        0.0,
         np.zeros(0),
         np.zeros(1, dtype=np.int64),
         first,

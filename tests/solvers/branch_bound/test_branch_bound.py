@@ -433,12 +433,12 @@ def test_coefficients_equal_the_definition(kind: MarginKind) -> None:
     inst = encoding.instance
     assert np.array_equal(with_all_rows(inst).rows, inst.columns.T)
     for v, k in enumerate(encoding.candidate_of):
-        column = np.zeros(inst.rows.shape[0])
+        column = np.zeros(inst.columns.shape[1])
         if k >= 0:
             column = problem.margins.column(k).ravel()
         assert np.array_equal(inst.columns[v], column)
         largest = np.abs(column).reshape(inst.weights.size, -1).max(axis=1)
-        assert inst.magnitude[v] == pytest.approx(float(inst.weights @ largest))
+        assert encoding.magnitude[v] == pytest.approx(float(inst.weights @ largest))
 
 
 def test_coefficients_are_forgotten_with_their_problem() -> None:

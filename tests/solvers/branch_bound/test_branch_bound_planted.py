@@ -76,7 +76,7 @@ def planted(problem: StructureProblem, encoding: Encoding, seed: int) -> tuple[I
     oracle = new_oracle(n, inst.first.size)
     maximise(inst, box, np.random.default_rng(seed).normal(size=inst.linear.size), oracle)
     found = Incumbent(np.zeros(n + 1, np.int64), np.array([-np.inf]), np.zeros(1, np.int64))
-    climber = new_climber(inst, seed)
+    climber = new_climber(inst, inst.weights.size, seed)
     start, effort = oracle.vertex.copy(), 40 * n * n
     guides = start[np.newaxis]
     search_from(with_all_rows(inst), inst, box, start, climber, found, effort, 4, guides, NO_STOP)

@@ -12,9 +12,15 @@ from marginbn.problem.problem import margin_problem
 from marginbn.solvers.branch_bound import BranchBoundSolver, engine
 from marginbn.solvers.branch_bound import rows as reduction
 from marginbn.solvers.branch_bound.arrays import Encoding, encode
-from marginbn.solvers.branch_bound.kernels import nearby
+from marginbn.solvers.branch_bound.kernels import combination, duals, nearby
 from marginbn.solvers.branch_bound.kernels.bound import Settings
-from marginbn.solvers.branch_bound.kernels.records import FloatArray, Instance
+from marginbn.solvers.branch_bound.kernels.combination import load_margins, new_bounding
+from marginbn.solvers.branch_bound.kernels.records import (
+    NO_PLACES,
+    FloatArray,
+    Instance,
+    count_rows,
+)
 from marginbn.solvers.branch_bound.rows import Copies, Reduction, thinned, with_all_rows
 from marginbn.solvers.branch_bound.schedule import settings_for
 from marginbn.solvers.result import Status
@@ -26,9 +32,21 @@ from strategies import make_data
 
 # kernels have no wrapper for Python; this one has
 @njit
-def near_instance(inst, t, band, rows, caps, structure, room):  # type: ignore[no-untyped-def]
+def near_instance(inst, t, band, rows, caps, structure):  # type: ignore[no-untyped-def]
     nearby._choose_terms(inst, t, band, rows, caps)
-    return nearby.build(inst, rows, caps, structure, room)
+    return nearby.build(inst, rows, caps, structure)
+
+
+@njit
+def new_balance(inst, b):  # type: ignore[no-untyped-def]
+    return combination.new_balance(inst, b)
+
+
+@njit
+def fresh_gradient(inst, u, changed, delta):  # type: ignore[no-untyped-def]
+    g, spans = np.empty(inst.linear.size), np.array([[0, inst.linear.size]])
+    duals.fresh_gradient(inst, spans, 1, u, changed, delta, g)
+    return g
 
 
 def three_samples() -> Instance:
@@ -39,10 +57,10 @@ def three_samples() -> Instance:
         gamma=1.0,
         offset=0.0,
         error=0.0,
-        rows=np.zeros((6, 0)),
+        rows=np.zeros((0, 0)),
         columns=margins,
         linear=np.array([0.25]),
-        magnitude=np.array([30.0]),
+        magnitude=30.0,
         weights=np.full(3, 2.0),
         starts=np.array([0, 2, 4, 6]),
         first=np.array([-1]),
@@ -164,21 +182,49 @@ def test_rows_of_a_box_are_those_of_the_reduction(seed: int) -> None:
         return
     band, magnitude = float(rng.uniform(0, 0.5)), encoding.structure_magnitude
     reduced = Reduction(full, magnitude, band)
-    rows = np.zeros(full.rows.shape[0], dtype=np.bool_)
+    rows = np.zeros(count_rows(full), dtype=np.bool_)
     caps = np.zeros(full.weights.size, dtype=np.bool_)
     for _ in range(2):
         t = random_eta(rng, encoding) @ full.columns
         reduced.extend(t)
-        room = np.empty(rng.integers(2) * 2 * full.rows.size)  # there is room, or none
-        near = near_instance(full, t, band, rows, caps, magnitude, room)
+        near = near_instance(full, t, band, rows, caps, magnitude)
         expected = reduced.instance
         assert np.array_equal(near.starts, expected.starts)
         assert np.array_equal(near.weights, expected.weights)
-        assert np.array_equal(near.rows, expected.rows)
-        assert np.array_equal(near.columns, expected.columns)
+        assert np.array_equal(near.rows[near.places], expected.rows)
+        assert np.array_equal(near.columns[:, near.places], expected.columns)
         assert near.linear == pytest.approx(expected.linear, rel=1e-12, abs=1e-9)
         assert near.offset == pytest.approx(expected.offset)
         assert near.error == pytest.approx(expected.error)
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_borrowed_coefficients_are_those_of_a_copy(seed: int) -> None:
+    """Margins of vertices and gradients, with room for copies of columns and without."""
+    rng = np.random.default_rng(seed)
+    encoding = encode(random_problem(rng, 2 + seed % 3))
+    full = with_all_rows(encoding.instance)
+    if full.weights.size == 0:
+        return
+    rows, caps = rng.random(count_rows(full)) < 0.7, rng.random(full.weights.size) < 0.5
+    near = near_instance(full, np.full(rows.size, np.inf), 0.0, rows, caps, 1.0)
+    copy = near._replace(
+        rows=full.rows[near.places], columns=full.columns[:, near.places].copy(), places=NO_PLACES
+    )
+    b = new_bounding(full, 5, encoding.structure_magnitude)
+    b = b._replace(room=np.empty(rng.integers(2) * full.rows.size))
+    b.vertices[:3] = [random_slots(rng, full) for _ in range(3)]
+    b.share[:3], b.state.n_active = rng.dirichlet(np.ones(3)), 3
+    found, expected = (new_balance(inst, b).margins[:3] for inst in (near, copy))
+    assert np.array_equal(found, expected)
+    for inst in (near, copy):
+        load_margins(inst, b)
+        assert b.t[: near.places.size] == pytest.approx(b.share[:3] @ expected, rel=1e-9, abs=1e-9)
+    u = rng.random(near.places.size)
+    room = np.zeros(u.size + 4, dtype=np.int64), np.zeros(u.size + 4)
+    gradients = [fresh_gradient(inst, u, *room) for inst in (near, copy)]
+    assert np.array_equal(*gradients)
+    assert gradients[0] == pytest.approx(near.linear + copy.columns @ u, rel=1e-9, abs=1e-9)
 
 
 def test_thinning_keeps_the_total_weight(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -20,6 +20,7 @@ from marginbn.solvers.branch_bound.kernels.records import (
     Instance,
     IntArray,
     column_of,
+    count_rows,
     new_box,
     new_oracle,
 )
@@ -70,13 +71,13 @@ def edges(vertex: IntArray) -> set[frozenset[int]]:
 def test_a_climb_ends_where_no_slot_is_better(seed: int) -> None:
     """Its value is that of the definition, and its supergradient belongs to the structure."""
     _, inst, box, start = case(seed)
-    climber = climb.new_climber(inst, seed)
+    climber = climb.new_climber(inst, inst.weights.size, seed)
     climber.vertex[:] = start
     climb._forget_gradient(inst, climber)
     climb._climb(inst, box, climber, NO_STOP)
     vertex, value = climber.vertex.copy(), float(climber.state.value)
     assert value == pytest.approx(objective(inst, vertex), rel=1e-9)
-    u = np.zeros(inst.rows.shape[0])
+    u = np.zeros(count_rows(inst))
     used = climber.lowest >= 0
     u[climber.lowest[used]] = inst.weights[used]
     small = 1e-9 * max(1.0, float(inst.weights.sum()))
@@ -97,7 +98,7 @@ def test_a_climb_ends_where_no_slot_is_better(seed: int) -> None:
 def test_an_evaluation_that_ends_early_is_right(seed: int) -> None:
     """A gain above what is needed is exact; below it nothing above it is returned."""
     _, inst, box, start = case(seed)
-    n, climber = inst.n_features, climb.new_climber(inst, seed)
+    n, climber = inst.n_features, climb.new_climber(inst, inst.weights.size, seed)
     climber.vertex[:] = start
     climb._forget_gradient(inst, climber)
     climb._arrive(inst, climber)

@@ -13,11 +13,11 @@ import pytest
 from numba import njit
 
 from branch_bound_cases import columns_of, random_problem, random_slots
-from marginbn.solvers.branch_bound.arrays import encode
+from marginbn.solvers.branch_bound.arrays import Encoding, encode
 from marginbn.solvers.branch_bound.kernels import duals
 from marginbn.solvers.branch_bound.kernels.bound import bound_error, structure_magnitude
 from marginbn.solvers.branch_bound.kernels.combination import BoundState
-from marginbn.solvers.branch_bound.kernels.records import Instance, new_record
+from marginbn.solvers.branch_bound.kernels.records import Instance, count_rows, new_record
 from marginbn.solvers.branch_bound.rows import with_all_rows
 
 
@@ -107,7 +107,12 @@ def test_many_rivals_share_no_more_than_the_whole(n_rivals: int) -> None:
 
 def instance_of(seed: int) -> Instance:
     """The arrays of a random problem of four features."""
-    return with_all_rows(encode(random_problem(np.random.default_rng(seed), 4)).instance)
+    return with_all_rows(encoding_of(seed).instance)
+
+
+def encoding_of(seed: int) -> Encoding:
+    """A random problem of four features."""
+    return encode(random_problem(np.random.default_rng(seed), 4))
 
 
 def rows_of_samples(inst: Instance) -> list[slice]:
@@ -118,7 +123,7 @@ def rows_of_samples(inst: Instance) -> list[slice]:
 def random_margins(rng: np.random.Generator, inst: Instance) -> np.ndarray:
     """Margins around the cap, where weights are split."""
     scale = float(rng.choice([0.01, 1.0, 30.0]))
-    return inst.gamma * (1 + scale * rng.normal(size=inst.rows.shape[0]))
+    return inst.gamma * (1 + scale * rng.normal(size=count_rows(inst)))
 
 
 @pytest.mark.parametrize("seed", range(60))
@@ -126,7 +131,7 @@ def test_dual_weights_are_feasible_exactly_and_booked(seed: int) -> None:
     """u >= 0 and sum_c u_mc <= w_m as fractions; changes and unused weight are what was done."""
     rng = np.random.default_rng(seed)
     inst = instance_of(seed)
-    n_rows = inst.rows.shape[0]
+    n_rows = count_rows(inst)
     u = np.zeros(n_rows)
     changed, delta = np.zeros(n_rows + 4, dtype=np.int64), np.zeros(n_rows + 4)
     for _ in range(6):
@@ -153,7 +158,7 @@ def test_stale_weights_move_when_they_must(seed: int) -> None:
     """Without tolerance u is w p; with one no weight is off by more than that part of w."""
     rng = np.random.default_rng(seed)
     inst = instance_of(seed)
-    rows = inst.rows.shape[0]
+    rows = count_rows(inst)
     changed, delta = np.zeros(rows + 4, dtype=np.int64), np.zeros(rows + 4)
     mu, u = inst.gamma, np.zeros(rows)
     samples = rows_of_samples(inst)
@@ -176,7 +181,7 @@ def test_objectives_equal_the_definition(seed: int) -> None:
         margins = inst.columns[columns].sum(axis=0)
         smallest = np.array([margins[own].min() for own in rows_of_samples(inst)])
         expected = inst.linear[columns].sum() + inst.weights @ np.minimum(inst.gamma, smallest)
-        found = objective_of_vertex(inst, vertex, np.empty(inst.rows.shape[0]))
+        found = objective_of_vertex(inst, vertex, np.empty(count_rows(inst)))
         assert found == pytest.approx(expected, rel=1e-12, abs=1e-9)
 
 
@@ -193,7 +198,7 @@ def test_the_allowance_is_the_documented_one(seed: int) -> None:
     rng = np.random.default_rng(seed)
     inst = instance_of(seed)
     structure, largest, operations = (float(v) for v in rng.uniform(1, 1e6, 3))
-    total, n, n_rows = float(inst.weights.sum()), inst.n_features, inst.rows.shape[0]
+    total, n, n_rows = float(inst.weights.sum()), inst.n_features, count_rows(inst)
     exact = operations * structure + (inst.weights.size + 4) * inst.gamma * total
     exact += (n_rows + n + 4) * structure + 16 * (n + 2) ** 2 * largest
     scale = new_record(BoundState, structure=structure, largest=largest, total_weight=total)
@@ -215,7 +220,7 @@ def test_a_majorant_with_its_allowance_covers_the_exact_one(seed: int) -> None:
     """Constant plus gradient, summed row by row, plus allowance is not below the exact value."""
     rng = np.random.default_rng(seed)
     inst = instance_of(seed)
-    n, rows = inst.n_features, inst.rows.shape[0]
+    rows = count_rows(inst)
     u, g = np.zeros(rows), inst.linear.copy()
     changed, delta = np.zeros(rows + 4, dtype=np.int64), np.zeros(rows + 4)
     margins = random_margins(rng, inst)
@@ -224,8 +229,8 @@ def test_a_majorant_with_its_allowance_covers_the_exact_one(seed: int) -> None:
         g += u[r] * inst.rows[r]
     scale = new_record(
         BoundState,
-        structure=structure_magnitude(inst.magnitude, n, inst.first.size),
-        largest=inst.magnitude.max(),
+        structure=encoding_of(seed).structure_magnitude,
+        largest=inst.magnitude,
         total_weight=inst.weights.sum(),
     )
     error = bound_error(inst, scale, rows + 13.0)

@@ -43,7 +43,7 @@ def test_equal_to_the_dense_coefficients(margin: str, n_classes: int, max_parent
     assert problem.margins is not None
     everyone = np.arange(problem.n_samples)
     assert np.array_equal(tables.some_columns(inst, made, everyone), dense.instance.columns)
-    assert np.allclose(inst.magnitude, dense.instance.magnitude, rtol=1e-12)
+    assert np.allclose(coded.magnitude, dense.magnitude, rtol=1e-12)
     u = np.random.default_rng(0).uniform(0, 1, problem.n_rows)
     gradient = tables.coded_gradient(inst, made, u)
     assert np.allclose(gradient, dense.instance.columns @ u, rtol=1e-12, atol=1e-12)
@@ -78,7 +78,7 @@ def test_margins_may_weigh_otherwise_than_counts() -> None:
     heavier = replace(problem, weights=np.arange(1.0, problem.n_samples + 1))
     made, dense = encode(heavier, threads=1), encode(heavier)
     assert made.coded is not None
-    assert np.allclose(made.instance.magnitude, dense.instance.magnitude, rtol=1e-12)
+    assert np.allclose(made.magnitude, dense.magnitude, rtol=1e-12)
     assert np.allclose(
         made.coded.class_sums.sum(axis=0),
         dense.instance.columns @ np.repeat(heavier.sample_weights, 3),

@@ -39,6 +39,19 @@ def test_the_share_follows_the_gap(open_gap: float, factor: float) -> None:
     assert efforts(schedule, open_gap, Schedule.EVERY) == [int(schedule.share * factor)]
 
 
+def test_the_share_fades_where_nothing_is_found() -> None:
+    """Half of it after twice the time, a quarter in the end; climbs from vertices fade likewise."""
+    schedule = new_schedule()
+    early = Schedule.EARLY_IF_OPEN
+    assert set(efforts(schedule, 0.9, early)) == {schedule.share}
+    schedule.allow_vertices(0.9)
+    whole = schedule.vertex_effort
+    assert efforts(schedule, 0.9, early)[-1] == schedule.share // 2
+    schedule.allow_vertices(0.9)
+    assert schedule.vertex_effort == pytest.approx(whole / 2, abs=1)
+    assert efforts(schedule, 0.9, 4 * early)[-1] == schedule.share // 4
+
+
 def test_success_keeps_the_share() -> None:
     """For three times as long as it took."""
     schedule = new_schedule()

@@ -25,7 +25,8 @@ class Encoding:
     instance: Instance
     constant: float  # what the objective adds to the kernels' value (samples without rivals)
     candidate_of: IntArray  # (K,) candidate of every column, -1 where the column does not exist
-    structure_magnitude: float  # see ``kernels/bound.py``
+    magnitude: FloatArray  # (K,) G of every column, see ``kernels/bound.py``
+    structure_magnitude: float  # the same of structures
     places: int  # of the smallest store of open nodes
     coded: Coded | None = None  # codes and tables instead of coefficients
 
@@ -89,10 +90,10 @@ def encode(
         float(problem.gamma) if weights.size else 1.0,
         0.0,
         0.0,
-        np.zeros((weights.size * rivals, 0)),
+        np.zeros((0, 0)),
         columns,
         linear,
-        magnitude,
+        float(magnitude.max(initial=0.0)),
         weights,
         np.arange(weights.size + 1, dtype=np.int64) * max(rivals, 1),
         first,
@@ -111,6 +112,7 @@ def encode(
         instance,
         constant,
         candidate_of,
+        magnitude,
         structure_magnitude(magnitude, n, first.size),
         BranchBoundShape.of(problem).smallest_places,
         coded,

@@ -25,7 +25,7 @@ from marginbn.solvers.branch_bound.kernels.bound import UNTOUCHED, bound_error
 from marginbn.solvers.branch_bound.kernels.box import propagate
 from marginbn.solvers.branch_bound.kernels.climb import new_climber, search_from
 from marginbn.solvers.branch_bound.kernels.oracle import maximise
-from marginbn.solvers.branch_bound.kernels.records import IntArray, new_box
+from marginbn.solvers.branch_bound.kernels.records import IntArray, count_rows, new_box
 from marginbn.solvers.branch_bound.kernels.store import Pool
 from marginbn.solvers.branch_bound.pair_tables import threads_for
 from marginbn.solvers.branch_bound.row_groups import GroupedRows, rows_of, wants_groups
@@ -196,10 +196,9 @@ class Search(SearchTree):
         self.root = new_box(encoding.n_features, encoding.instance.first.size)
         me = ref(self)  # a cycle would hold all memory until somebody collects it
         self.rows = rows_of(encoding, division.rows, lambda: _look(me), run.n_jobs > 1)
-        few = encoding.instance.weights[: self.rows.n_climbing]
-        self.climber = new_climber(encoding.instance._replace(weights=few), run.seed)
+        self.climber = new_climber(encoding.instance, self.rows.n_climbing, run.seed)
         self.schedule = Schedule(self.rows)
-        run.work += COEFFICIENT * encoding.candidate_of.size * encoding.instance.rows.shape[0]
+        run.work += COEFFICIENT * encoding.candidate_of.size * count_rows(encoding.instance)
         self.climbed: set[bytes] = set()  # vertices of relaxed solutions
         self.leaf_value = -np.inf
         self.earlier_nodes = 0  # of calls before this one

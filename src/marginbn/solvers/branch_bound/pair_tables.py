@@ -21,7 +21,12 @@ from marginbn.problem.margins import MarginRows, counts_over
 from marginbn.problem.scores import log_likelihood
 from marginbn.solvers.branch_bound.kernels import coded
 from marginbn.solvers.branch_bound.kernels.coded import CodeArray
-from marginbn.solvers.branch_bound.kernels.records import FloatArray, Instance, IntArray
+from marginbn.solvers.branch_bound.kernels.records import (
+    FloatArray,
+    Instance,
+    IntArray,
+    count_rows,
+)
 
 PIECES = 8
 """Parts of a pass for every thread; between them somebody looks at the clock."""
@@ -262,7 +267,7 @@ def _likelihood(margins: MarginRows, k: int, by_state: FloatArray) -> float:
 def coded_gradient(inst: Instance, made: Coded, u: FloatArray, poll: Poll = _never) -> FloatArray:
     """``A^T u`` for dual weights of all rows: one weighted counting pass."""
     n_samples = inst.weights.size
-    rivals = inst.rows.shape[0] // max(n_samples, 1)
+    rivals = count_rows(inst) // max(n_samples, 1)
     values = u if rivals == 1 else class_vectors(made.codes[-1], u.reshape(n_samples, rivals))
     sets = made.families.sets
     gradient = np.zeros(inst.linear.size)
@@ -292,7 +297,7 @@ def class_vectors(classes: npt.NDArray[np.uint16], u: FloatArray) -> FloatArray:
 
 def some_columns(inst: Instance, made: Coded, samples: IntArray, poll: Poll = _never) -> FloatArray:
     """Coefficients of some samples, (K, their rows)."""
-    rivals = inst.rows.shape[0] // inst.weights.size
+    rivals = count_rows(inst) // inst.weights.size
     out = np.zeros((inst.linear.size, samples.size * rivals))
     columns = made.families.ordered
     spread(
@@ -308,7 +313,7 @@ def group_rows(
     inst: Instance, made: Coded, members: IntArray, starts: IntArray, poll: Poll = _never
 ) -> FloatArray:
     """Mean coefficients of groups of samples, (groups x rivals, K); see ``kernels/coded.py``."""
-    rivals = inst.rows.shape[0] // inst.weights.size
+    rivals = count_rows(inst) // inst.weights.size
     out = np.zeros(((starts.size - 1) * rivals, inst.linear.size))
     columns = made.families.ordered
     largest = int(made.families.sets[:, 4].max(initial=1))

@@ -48,6 +48,7 @@ from marginbn.solvers.branch_bound.kernels.records import (
     FloatArray,
     Instance,
     IntArray,
+    count_rows,
 )
 from marginbn.solvers.branch_bound.pair_tables import (
     Coded,
@@ -116,7 +117,7 @@ class Groups:
         self.full = encoding.instance
         self._coded = coded
         self._structure = encoding.structure_magnitude
-        self._rivals = self.full.rows.shape[0] // self.full.weights.size
+        self._rivals = count_rows(self.full) // self.full.weights.size
         self._most = max(most_rows // self._rivals, int(self.full.n_classes))
         present = np.bincount(coded.codes[-1], minlength=int(self.full.n_classes)) > 0
         classes, number_of = np.flatnonzero(present), np.cumsum(present) - 1
@@ -139,7 +140,7 @@ class Groups:
     def losses(self, t: FloatArray) -> Losses:
         """F - f of every group at the margins of all rows."""
         full, n_groups = self.full, self.n_groups
-        by_sample = t[: full.rows.shape[0]].reshape(-1, self._rivals)
+        by_sample = t[: count_rows(full)].reshape(-1, self._rivals)
         smallest = np.zeros(by_sample.shape[0], dtype=np.uint16)
         means, own = np.zeros((n_groups, self._rivals)), np.zeros(n_groups)
         for begin in range(0, by_sample.shape[0], PIECE):  # a long table has no room for copies
@@ -270,7 +271,7 @@ class GroupedRows(Rows):
         self._bounding = self._reduction()
         self._use()
         self._next_check = 1
-        self._shortest = 1 + int(PASS_TIME * self.full.rows.shape[0] * self.full.n_features / BATCH)
+        self._shortest = 1 + int(PASS_TIME * count_rows(self.full) * self.full.n_features / BATCH)
         self._interval = self._shortest
 
     def _reduction(self) -> Reduction:
@@ -366,7 +367,7 @@ class Sample:
     @classmethod
     def draw(cls, full: Instance, coded: Coded, n_rows: int) -> Sample:
         """So many rows, or all where they are few."""
-        rivals = full.rows.shape[0] // full.weights.size
+        rivals = count_rows(full) // full.weights.size
         return cls(*even_sample(coded.codes[-1], full.weights, max(n_rows // rivals, 1)), rivals)
 
     @property
@@ -377,7 +378,6 @@ class Sample:
     def instance(self, full: Instance, coded: Coded, poll: Poll = lambda: None) -> Instance:
         """Its coefficients, by column only: they are to be reduced."""
         return full._replace(
-            rows=np.zeros((self.chosen.size * self.rivals, 0)),
             columns=some_columns(full, coded, self.chosen, poll),
             weights=self.weights,
             starts=np.arange(self.chosen.size + 1, dtype=np.int64) * self.rivals,

@@ -30,7 +30,13 @@ import numpy as np
 from marginbn.solvers.branch_bound.arrays import Encoding
 from marginbn.solvers.branch_bound.kernels.combination import Bounding, load_margins
 from marginbn.solvers.branch_bound.kernels.duals import EPS
-from marginbn.solvers.branch_bound.kernels.records import BoolArray, FloatArray, Instance, IntArray
+from marginbn.solvers.branch_bound.kernels.records import (
+    BoolArray,
+    FloatArray,
+    Instance,
+    IntArray,
+    count_rows,
+)
 from marginbn.solvers.branch_bound.pair_tables import Poll
 
 BAND = 1.0
@@ -144,7 +150,7 @@ class Reduction:
         self.full = full
         self.structure_magnitude = structure_magnitude
         self._poll = poll
-        n_rows = full.rows.shape[0]
+        n_rows = count_rows(full)
         self._rows: BoolArray = np.zeros(n_rows, dtype=np.bool_)
         self._caps: BoolArray = np.zeros(full.weights.size, dtype=np.bool_)
         self._band = min(BAND, NARROW * full.gamma) if band is None else band
@@ -351,7 +357,7 @@ def thinned(inst: Instance) -> Instance:
     """Every so many-th sample with its weight multiplied accordingly; for comparing splits, which
     need not be exact. Not for bounds.
     """
-    stride = -(-inst.rows.shape[0] // ENOUGH)
+    stride = -(-count_rows(inst) // ENOUGH)
     if stride <= 1:
         return inst
     samples = np.arange(0, inst.weights.size, stride)

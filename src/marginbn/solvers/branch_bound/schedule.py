@@ -11,7 +11,13 @@ from marginbn.problem.scores import candidate_score, log_likelihood
 from marginbn.solvers.branch_bound.arrays import Encoding
 from marginbn.solvers.branch_bound.kernels.bound import Settings
 from marginbn.solvers.branch_bound.kernels.oracle import maximise
-from marginbn.solvers.branch_bound.kernels.records import Box, FloatArray, IntArray, Oracle
+from marginbn.solvers.branch_bound.kernels.records import (
+    Box,
+    FloatArray,
+    IntArray,
+    Oracle,
+    count_rows,
+)
 from marginbn.solvers.branch_bound.rows import Rows
 from marginbn.solvers.run import Limits
 
@@ -64,8 +70,11 @@ class Schedule:
     """
 
     SHARE = 0.25
-    """Time of the local search, in units of the tree's; a quarter of it when most of the gap is
-    closed and nothing better has turned up for three quarters of the search.
+    """Time of the local search, in units of the tree's, as long as it finds something."""
+
+    LEAST = 0.25
+    """The part of its time that is left in the end, when nothing better has turned up for most of
+    the search: at once where most of the gap is closed, little by little where it is not.
     """
 
     VERTEX_SHARE = 0.25
@@ -76,8 +85,10 @@ class Schedule:
     MOST = 0.5
     """What is most of the gap."""
 
-    EARLY = 4 * EVERY
-    """Batches in which small problems are solved."""
+    EARLY, EARLY_IF_OPEN = 4 * EVERY, 1000
+    """Batches in which small problems are solved, and in which even the local search of a hard one
+    has found what it finds soon.
+    """
 
     def __init__(self, rows: Rows) -> None:
         self._rows = rows
@@ -95,7 +106,7 @@ class Schedule:
     def iteration(self) -> float:
         """Nanoseconds of an iteration."""
         inst = self._rows.bounding
-        return float(2e4 + 75.0 * inst.n_features**2 + 130.0 * inst.rows.shape[0])
+        return float(2e4 + 75.0 * inst.n_features**2 + 130.0 * count_rows(inst))
 
     @property
     def evaluation(self) -> float:
@@ -130,7 +141,8 @@ class Schedule:
         the tree, where vertices are new. One climb may take longer than a batch of the tree: what
         is overdrawn is saved before the next one.
         """
-        more = int(self.VERTEX_SHARE * BATCH / self.evaluation) if open_gap > self.MOST else 0
+        time = self.VERTEX_SHARE * BATCH * self._hope(open_gap) if open_gap > self.MOST else 0.0
+        more = int(time / self.evaluation)
         self.vertex_effort = min(self.vertex_effort, 0) + more
 
     def advance(self, open_gap: float) -> int:
@@ -141,8 +153,16 @@ class Schedule:
         self.round += 1
         if self.round % self.EVERY:
             return 0
-        is_early = self.round <= max(4 * self.success, self.EARLY)
-        return self.share if is_early or open_gap > self.MOST else self.share // 4
+        return int(self.share * self._hope(open_gap))
+
+    def _hope(self, open_gap: float) -> float:
+        """The part of its time that the local search is worth."""
+        is_open = open_gap > self.MOST
+        early = self.EARLY_IF_OPEN if is_open else self.EARLY
+        recent = max(4 * self.success, early) / max(self.round, 1)
+        if recent >= 1.0:
+            return 1.0
+        return max(recent, self.LEAST) if is_open else self.LEAST
 
 
 def simple_starts(

@@ -227,6 +227,7 @@ class HullModel:
         assert dense is not None  # see :func:`suits`
         self.instance = instance
         self.gains = Gains(instance)
+        sizes = np.abs(instance.linear) + instance.coefficients.magnitudes(instance.weights)
         none = np.zeros(0, dtype=np.int64)
         self.rows = Rows(
             instance.n_variables - 1,
@@ -236,7 +237,7 @@ class HullModel:
             dense,
             np.ascontiguousarray(dense.T),
             np.array(instance.linear),
-            np.abs(instance.linear) + instance.coefficients.magnitudes(instance.weights),
+            float(sizes.max()),
             np.array(instance.weights),
             np.arange(instance.n_samples + 1, dtype=np.int64) * instance.n_rivals,
             none,
@@ -244,13 +245,13 @@ class HullModel:
             instance.scale,
         )
         restricted, is_class = instance.restricted, instance.child == 0
-        sizes = (instance.members >= 0).sum(axis=1)
-        most = int(sizes[~is_class].max(initial=1)) - 1 if restricted else int(sizes.max())
+        counts = (instance.members >= 0).sum(axis=1)
+        most = int(counts[~is_class].max(initial=1)) - 1 if restricted else int(counts.max())
         self.candidates = Candidates(
             np.array(instance.offsets),
             instance.masks[:, 0].astype(np.int64),
             max(most, 0),
-            int(sizes[is_class].max()) if restricted else most,
+            int(counts[is_class].max()) if restricted else most,
             restricted,
         )
 

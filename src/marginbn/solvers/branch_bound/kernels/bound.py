@@ -81,7 +81,7 @@ def bound_error(inst: Instance, scale: BoundState, operations: float) -> float:
     """Rounding allowance of a bound whose gradient has seen ``operations`` = sum over passes of
     (blocks + PASS_COST), for magnitudes ``scale``.
     """
-    n, n_rows, n_samples = inst.n_features, inst.rows.shape[0], inst.weights.size
+    n, n_rows, n_samples = inst.n_features, records.count_rows(inst), inst.weights.size
     gradient = operations * scale.structure
     constant = (n_samples + FEW) * inst.gamma * scale.total_weight
     constant += (n_rows + n + FEW) * scale.structure
@@ -179,7 +179,7 @@ class Scratch(NamedTuple):
 
 @kernel
 def new_scratch(inst: Instance) -> Scratch:
-    n_rows, n_columns = inst.rows.shape[0], inst.linear.size
+    n_rows, n_columns = records.count_rows(inst), inst.linear.size
     return Scratch(
         np.zeros(n_rows),
         np.zeros(n_rows),
@@ -217,8 +217,8 @@ def try_vertex(
     value = duals.objective_of_vertex(inst, vertex, margins)
     slack = SAME_VALUE * (inst.scale + abs(value))
     if value + slack > incumbent.value[0]:
-        if inst.rows.shape[0] < full.rows.shape[0]:
-            value = duals.objective_of_vertex(full, vertex, np.empty(full.rows.shape[0]))
+        if records.count_rows(inst) < records.count_rows(full):
+            value = duals.objective_of_vertex(full, vertex, np.empty(records.count_rows(full)))
         offer_vertex(vertex, value, incumbent)
 
 
@@ -245,11 +245,11 @@ def bound_box(
     n_spans = duals.prepare_columns(inst, box, work.spans, work.fixed)
     b.state.bound, b.state.relaxed = np.inf, -np.inf
     b.state.iterations = 0
-    combination.load_margins(inst, b)
     balance = combination.new_balance(inst, b)
+    combination.balanced_margins(b, balance)
     operations, before = 0.0, np.inf
     narrowest, lull = np.inf, 0
-    rest = max(EVALUATE, full.rows.shape[0] // (CHEAP * max(1, inst.rows.shape[0])))
+    rest = max(EVALUATE, records.count_rows(full) // (CHEAP * max(1, records.count_rows(inst))))
     for iteration in range(iterations):
         stale = settings.stale if lull < LULL else 0.0
         operations = refresh_gradient(inst, b, work, stale, n_spans, iteration, operations)

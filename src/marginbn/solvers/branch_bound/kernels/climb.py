@@ -44,6 +44,7 @@ from marginbn.solvers.branch_bound.kernels.records import (
     are_equal,
     column_of,
     copy_array,
+    count_rows,
     new_record,
     next_random,
     set_class,
@@ -116,10 +117,11 @@ class Climber(NamedTuple):
     state: ClimbState
 
 
-def new_climber(inst: Instance, seed: int) -> Climber:
-    """Scratch for an instance, or for one with fewer rows."""
-    n, n_samples = inst.n_features, inst.weights.size
-    n_rows = inst.rows.shape[0]
+def new_climber(inst: Instance, n_samples: int, seed: int) -> Climber:
+    """Scratch for an instance, or for one with fewer rows, that climbs on so many of its samples
+    at the most.
+    """
+    n, n_rows = inst.n_features, count_rows(inst)
     return Climber(
         np.zeros(n + 1, dtype=np.int64),
         np.zeros(n + 1, dtype=np.int64),
@@ -178,7 +180,7 @@ def search_from(
 @kernel
 def _copy_margins(inst: Instance, source: FloatArray, target: FloatArray) -> None:
     """target = source for the rows of an instance; the arrays have room for more."""
-    for r in range(inst.rows.shape[0]):
+    for r in range(count_rows(inst)):
         target[r] = source[r]
 
 
@@ -277,7 +279,7 @@ def _first_sample(inst: Instance, part: int) -> int:
 @kernel
 def _arrive(inst: Instance, climber: Climber) -> None:
     """Margins, objective and supergradient of the present vertex."""
-    for r in range(inst.rows.shape[0]):
+    for r in range(count_rows(inst)):
         climber.t[r] = 0.0
     duals.add_vertex_margins(inst, climber.vertex, 1.0, climber.t)
     _follow(inst, climber)
@@ -368,7 +370,7 @@ def _value_of_part(inst: Instance, t: FloatArray, d: FloatArray, part: int) -> f
     """
     first, last = _first_sample(inst, part), _first_sample(inst, part + 1)
     gamma, w, starts = inst.gamma, inst.weights, inst.starts
-    if inst.weights.size == inst.rows.shape[0]:
+    if inst.weights.size == count_rows(inst):
         a0, a1, a2, a3 = 0.0, 0.0, 0.0, 0.0
         m = first
         while m + 3 < last:

@@ -29,7 +29,12 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from marginbn.solvers.branch_bound.kernels.records import FloatArray, Instance, IntArray
+from marginbn.solvers.branch_bound.kernels.records import (
+    FloatArray,
+    Instance,
+    IntArray,
+    count_rows,
+)
 from marginbn.solvers.compile import entry, kernel
 
 CodeArray = npt.NDArray[np.uint16]
@@ -55,7 +60,7 @@ def add_coded_column(inst: Instance, v: int, scale: float, t: FloatArray) -> Non
     n_classes, table = inst.n_classes, inst.tables[start:]
     n_samples = inst.weights.size
     classes = inst.codes[inst.codes.shape[0] - 1]
-    rivals = inst.rows.shape[0] // n_samples
+    rivals = count_rows(inst) // n_samples
     if rivals > 1:
         for m in range(n_samples):
             own, begin = np.int64(classes[m]), state_of(inst.codes, key, m) * n_classes
@@ -122,7 +127,7 @@ def fill_columns(
     """Coefficients of some samples: ``out`` (K, rows of the samples), columns ``lo`` to ``hi - 1``
     of a list.
     """
-    rivals = inst.rows.shape[0] // inst.weights.size
+    rivals = count_rows(inst) // inst.weights.size
     n_classes = inst.n_classes
     classes = inst.codes[inst.codes.shape[0] - 1]
     for k in range(lo, hi):
@@ -167,7 +172,7 @@ def sum_groups(
     samples ``members[starts[g]:starts[g + 1]]``.
     """
     n_classes = inst.n_classes
-    rivals = inst.rows.shape[0] // inst.weights.size
+    rivals = count_rows(inst) // inst.weights.size
     classes = inst.codes[inst.codes.shape[0] - 1]
     score = np.empty(n_classes)
     for g in range(starts.size - 1):

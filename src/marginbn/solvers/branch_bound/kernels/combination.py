@@ -14,13 +14,18 @@ from typing import NamedTuple
 import numpy as np
 
 from marginbn.solvers.branch_bound.kernels import duals, records
-from marginbn.solvers.branch_bound.kernels.records import FloatArray, Instance, IntArray
+from marginbn.solvers.branch_bound.kernels.records import (
+    BoolArray,
+    FloatArray,
+    Instance,
+    IntArray,
+)
 from marginbn.solvers.compile import entry, kernel
 
 LIGHT = 1e-12
 """A vertex with no more weight than this is dropped: it is what rounding left of it."""
 
-ROOM = 1 << 22
+ROOM = 1 << 21
 """Coefficients of one box that have a place of their own; memory that is asked for again and again
 has to be cleared by the system every time.
 """
@@ -50,7 +55,7 @@ class Bounding(NamedTuple):
     best_g: FloatArray  # (K,) gradient of the best bound
     vertices: IntArray  # (active, n + 1)
     share: FloatArray  # (active,) weights of the convex combination
-    room: FloatArray  # for the coefficients of the rows that matter here, see ``nearby.py``
+    room: FloatArray  # for copies of columns, see ``Balance``
     state: BoundState
 
 
@@ -62,21 +67,24 @@ class Balance(NamedTuple):
     p: FloatArray  # (R,) scratch: dual weights
     direction: FloatArray  # (R,) scratch
     listed: IntArray  # (R,) scratch
+    columns: FloatArray  # (K R,) copies of columns that vertices have needed, where the instance
+    # has borrowed its coefficients: its own rows side by side
+    is_copied: BoolArray  # (K,)
 
 
 def new_bounding(inst: Instance, active: int, structure: float) -> Bounding:
     """Room for boxes of an instance, or of one with fewer rows, with up to ``active`` vertices."""
-    n_rows, n_columns = inst.rows.shape[0], inst.linear.size
+    n_rows, n_columns = records.count_rows(inst), inst.linear.size
     return Bounding(
         np.zeros(n_rows),
         np.zeros(n_columns),
         np.zeros((active, inst.n_features + 1), dtype=np.int64),
         np.zeros(active),
-        np.empty(min(ROOM, 2 * n_rows * n_columns) if n_rows > inst.weights.size else 0),
+        np.empty(min(ROOM, n_rows * n_columns) if n_rows > inst.weights.size else 0),
         records.new_record(
             BoundState,
             structure=structure,
-            largest=inst.magnitude.max(initial=0.0),
+            largest=inst.magnitude,
             total_weight=inst.weights.sum(),
         ),
     )
@@ -85,13 +93,19 @@ def new_bounding(inst: Instance, active: int, structure: float) -> Bounding:
 @kernel
 def empty_balance(inst: Instance, b: Bounding) -> Balance:
     """Room for the vertices."""
-    n_rows = inst.rows.shape[0]
+    n_rows = records.count_rows(inst)
+    n_columns = inst.linear.size if inst.places.size > 0 else 0
+    size, room = n_columns * n_rows, b.room
+    if room.size < size:
+        room = np.empty(size)
     return Balance(
         np.empty((b.share.size, n_rows)),
         np.empty(b.share.size),
         np.empty(n_rows),
         np.empty(n_rows),
         np.empty(n_rows, dtype=np.int64),
+        room[:size],
+        np.zeros(n_columns, dtype=np.bool_),
     )
 
 
@@ -110,8 +124,37 @@ def _load_vertex(inst: Instance, b: Bounding, balance: Balance, k: int) -> None:
     margins = balance.margins[k]
     for r in range(margins.size):
         margins[r] = 0.0
-    duals.add_vertex_margins(inst, b.vertices[k], 1.0, margins)
+    if inst.places.size == 0:
+        duals.add_vertex_margins(inst, b.vertices[k], 1.0, margins)
+    else:
+        for i in range(inst.n_features + 1):
+            _add_copy(inst, balance, records.column_of(inst, i, b.vertices[k, i]), margins)
     balance.linear[k] = duals.linear_of_vertex(inst, inst.linear, b.vertices[k])
+
+
+@kernel
+def _add_copy(inst: Instance, balance: Balance, v: int, margins: FloatArray) -> None:
+    """margins += column v; what one vertex has needed others will need too."""
+    n_rows = margins.size
+    own = balance.columns[v * n_rows : (v + 1) * n_rows]
+    if not balance.is_copied[v]:
+        balance.is_copied[v] = True
+        column = inst.columns[v]
+        for r in range(own.size):
+            own[r] = column[inst.places[r]]
+    for r in range(own.size):
+        margins[r] += own[r]
+
+
+@kernel
+def balanced_margins(b: Bounding, balance: Balance) -> None:
+    """t = margins of the convex combination, from those of its vertices."""
+    for r in range(balance.direction.size):
+        b.t[r] = 0.0
+    for k in range(b.state.n_active):
+        share, margins = b.share[k], balance.margins[k]
+        for r in range(margins.size):
+            b.t[r] += share * margins[r]
 
 
 @kernel
@@ -128,12 +171,27 @@ def point_of(inst: Instance, b: Bounding) -> FloatArray:
 @entry
 def load_margins(inst: Instance, b: Bounding) -> None:
     """t = margins of the convex combination."""
-    eta = point_of(inst, b)
-    for r in range(inst.rows.shape[0]):
-        b.t[r] = 0.0
+    eta, t = point_of(inst, b), b.t
+    for r in range(records.count_rows(inst)):
+        t[r] = 0.0
+    if inst.codes.shape[0] > 0 or inst.places.size > 0:
+        for v in range(eta.size):
+            if eta[v] != 0.0:
+                duals.add_column(inst, v, eta[v], t)
+        return
+    used = np.zeros(eta.size + duals.BLOCK, dtype=np.int64)
+    share = np.zeros(used.size)  # the last block may not be full
+    count = 0
     for v in range(eta.size):
         if eta[v] != 0.0:
-            duals.add_column(inst, v, eta[v], b.t)
+            used[count], share[count] = v, eta[v]
+            count += 1
+    for k in range(0, count, duals.BLOCK):  # t is read and written once for all columns of a block
+        e0, e1, e2, e3 = share[k], share[k + 1], share[k + 2], share[k + 3]
+        a0, a1 = inst.columns[used[k]], inst.columns[used[k + 1]]
+        a2, a3 = inst.columns[used[k + 2]], inst.columns[used[k + 3]]
+        for r in range(a0.size):
+            t[r] += e0 * a0[r] + e1 * a1[r] + e2 * a2[r] + e3 * a3[r]
 
 
 @kernel

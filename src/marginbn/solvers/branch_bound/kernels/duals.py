@@ -183,7 +183,7 @@ def most_rows(inst: Instance) -> int:
 def objective_of_margins(inst: Instance, t: FloatArray) -> float:
     """offset + sum_m w_m min(gamma, min_c t_mc)."""
     total = inst.offset
-    if inst.weights.size == inst.rows.shape[0]:
+    if inst.weights.size == records.count_rows(inst):
         for m in range(inst.weights.size):
             total += inst.weights[m] * min(inst.gamma, t[m])
         return total
@@ -199,7 +199,7 @@ def objective_of_margins(inst: Instance, t: FloatArray) -> float:
 def value_along(inst: Instance, start: float, t: FloatArray, step: float, d: FloatArray) -> float:
     """start + sum_m w_m min(gamma, min_c (t + step d)_mc)."""
     total = start
-    if inst.weights.size == inst.rows.shape[0]:
+    if inst.weights.size == records.count_rows(inst):
         for m in range(inst.weights.size):
             total += inst.weights[m] * min(inst.gamma, t[m] + step * d[m])
         return total
@@ -225,7 +225,11 @@ def add_column(inst: Instance, v: int, scale: float, t: FloatArray) -> None:
     if inst.codes.shape[0] > 0:
         add_coded_column(inst, v, scale, t)
         return
-    column = inst.columns[v]
+    column, places = inst.columns[v], inst.places
+    if places.size > 0:
+        for r in range(places.size):
+            t[r] += scale * column[places[r]]
+        return
     for r in range(column.size):
         t[r] += scale * column[r]
 
@@ -243,7 +247,7 @@ def linear_of_vertex(inst: Instance, g: FloatArray, vertex: IntArray) -> float:
 @kernel
 def objective_of_vertex(inst: Instance, vertex: IntArray, t: FloatArray) -> float:
     """The objective of a structure; t is scratch and holds its margins afterwards."""
-    for r in range(inst.rows.shape[0]):
+    for r in range(records.count_rows(inst)):
         t[r] = 0.0
     add_vertex_margins(inst, vertex, 1.0, t)
     return objective_of_margins(inst, t) + linear_of_vertex(inst, inst.linear, vertex)
@@ -347,7 +351,7 @@ def _slope(
     inst: Instance, t: FloatArray, d: FloatArray, mu: float, s: float, listed: IntArray, count: int
 ) -> float:
     total = 0.0
-    if inst.weights.size == inst.rows.shape[0]:
+    if inst.weights.size == records.count_rows(inst):
         for a in range(count):
             m = listed[a]
             total += inst.weights[m] * d[m] * single_weight(t[m] + s * d[m], inst.gamma, mu)
@@ -438,14 +442,14 @@ def add_rows(
         changed[a] = changed[0]
     k = 0
     while k < n_changed:
-        _add_block(inst.rows, spans, n_spans, changed, delta, k, g)
+        _add_block(inst, spans, n_spans, changed, delta, k, g)
         k += BLOCK
     return n_changed / BLOCK + 1.0 + PASS_COST
 
 
 @kernel
 def _add_block(
-    rows: FloatArray,
+    inst: Instance,
     spans: IntArray,
     n_spans: int,
     changed: IntArray,
@@ -455,6 +459,9 @@ def _add_block(
 ) -> None:
     d0, d1, d2, d3 = delta[k], delta[k + 1], delta[k + 2], delta[k + 3]
     r0, r1, r2, r3 = changed[k], changed[k + 1], changed[k + 2], changed[k + 3]
+    rows, places = inst.rows, inst.places
+    if places.size > 0:
+        r0, r1, r2, r3 = places[r0], places[r1], places[r2], places[r3]
     for span in range(n_spans):
         lo, hi = spans[span, 0], spans[span, 1]
         out = g[lo:hi]

@@ -46,6 +46,7 @@ from marginbn.solvers.branch_bound.kernels.records import (
     IntArray,
     are_equal,
     copy_array,
+    count_rows,
 )
 from marginbn.solvers.branch_bound.kernels.subsets import (
     Candidates,
@@ -439,7 +440,7 @@ def drops_of_sides(
     With T_i the part of the margins that variable i contributes, x the share of side 1 and delta
     the move into it, the other side is the move by ``-x / (1 - x) delta``.
     """
-    n, n_rows = c.offsets.size - 1, inst.rows.shape[0]
+    n, n_rows = c.offsets.size - 1, count_rows(inst)
     parts, linear, t = np.zeros((n, n_rows)), np.zeros(n), np.zeros(n_rows)
     for i in range(n):
         for k in range(c.offsets[i], c.offsets[i + 1]):

@@ -41,9 +41,6 @@ ROUNDS = 4
 FEWEST = 8
 """Iterations that a further choice gets at least."""
 
-LINE = 8
-"""Numbers in a cache line."""
-
 
 @kernel
 def bound_nearby(
@@ -64,7 +61,7 @@ def bound_nearby(
         return bound_box(
             inst, full, box, settings, b, oracle, incumbent, theta, worth, iterations, stop
         )
-    rows = np.zeros(inst.rows.shape[0], dtype=np.bool_)
+    rows = np.zeros(records.count_rows(inst), dtype=np.bool_)
     caps = np.zeros(inst.weights.size, dtype=np.bool_)
     bound, constant, unused, used = np.inf, 0.0, 0.0, 0
     gradient = np.empty(inst.linear.size)
@@ -72,7 +69,7 @@ def bound_nearby(
     outcome = EMPTY
     for _ in range(ROUNDS):
         _choose_terms(inst, b.t, settings.band, rows, caps)
-        near = build(inst, rows, caps, b.state.structure, b.room)
+        near = build(inst, rows, caps, b.state.structure)
         left = max(FEWEST, iterations - used)
         outcome = bound_box(
             near, full, box, settings, b, oracle, incumbent, theta, worth, left, stop
@@ -104,7 +101,7 @@ def bound_nearby(
 @kernel
 def _is_large(inst: Instance, settings: Settings) -> bool:
     """Whether a choice of rows pays: where samples have a row each, it does not."""
-    n_rows = inst.rows.shape[0]
+    n_rows = records.count_rows(inst)
     return bool(n_rows >= settings.many_rows and n_rows > inst.weights.size)
 
 
@@ -115,11 +112,11 @@ def instance_nearby(inst: Instance, settings: Settings, b: Bounding) -> Instance
     """
     if not _is_large(inst, settings):
         return inst
-    rows = np.zeros(inst.rows.shape[0], dtype=np.bool_)
+    rows = np.zeros(records.count_rows(inst), dtype=np.bool_)
     caps = np.zeros(inst.weights.size, dtype=np.bool_)
     combination.load_margins(inst, b)
     _choose_terms(inst, b.t, settings.band, rows, caps)
-    return build(inst, rows, caps, b.state.structure, b.room)
+    return build(inst, rows, caps, b.state.structure)
 
 
 @kernel
@@ -138,25 +135,14 @@ def _choose_terms(
 
 
 @kernel
-def _transpose(rows: FloatArray, columns: FloatArray) -> None:
-    """columns = rows^T, a cache line of every column at a time."""
-    for first in range(0, rows.shape[0], LINE):
-        last = min(first + LINE, rows.shape[0])
-        for v in range(rows.shape[1]):
-            for k in range(first, last):
-                columns[v, k] = rows[k, v]
-
-
-@kernel
-def build(
-    inst: Instance, rows: BoolArray, caps: BoolArray, structure: float, room: FloatArray
-) -> Instance:
-    """The instance of the terms kept; see ``Reduction`` in ``rows.py``. Its coefficients lie in
-    ``room`` if they fit: the next one takes their place.
+def build(inst: Instance, rows: BoolArray, caps: BoolArray, structure: float) -> Instance:
+    """The instance of the terms kept; see ``Reduction`` in ``rows.py``. Its coefficients are
+    borrowed, as most are never looked at; where no row is left there is nothing to borrow.
     """
-    n_rows, n_samples, n_columns = inst.rows.shape[0], inst.weights.size, inst.linear.size
+    n_rows, n_samples = records.count_rows(inst), inst.weights.size
     chosen, starts = np.empty(n_rows, dtype=np.int64), np.zeros(n_samples + 1, dtype=np.int64)
-    weights, linear = np.empty(n_samples), inst.linear.copy()
+    alone = np.empty(n_samples + duals.BLOCK, dtype=np.int64)
+    alone_weights, weights = np.empty(alone.size), np.empty(n_samples)
     count, samples, single, saturated = 0, 0, 0, 0
     offset, weight = inst.offset, 0.0
     for m in range(n_samples):
@@ -169,9 +155,7 @@ def build(
             offset += inst.gamma * inst.weights[m]
             saturated += 1
         elif kept == 1 and not caps[m]:
-            row = inst.rows[last]
-            for v in range(n_columns):
-                linear[v] += inst.weights[m] * row[v]
+            alone[single], alone_weights[single] = last, inst.weights[m]
             single += 1
         else:
             for r in range(inst.starts[m], inst.starts[m + 1]):
@@ -181,22 +165,20 @@ def build(
             weights[samples] = inst.weights[m]
             samples += 1
             starts[samples] = count
+    linear, spans = inst.linear.copy(), np.array([[0, inst.linear.size]])
+    if single > 0:
+        duals.add_rows(inst, spans, 1, alone, alone_weights, single, linear)
+    own_rows, own_columns = inst.rows, inst.columns
+    if count == 0:
+        own_rows, own_columns = np.empty((0, linear.size)), np.empty((linear.size, 0))
     terms = 2.0 * (single + 4) * structure + 2.0 * (saturated + 4) * inst.gamma * weight
-    size = count * n_columns
-    if room.size < 2 * size:
-        room = np.empty(2 * size)
-    near_rows = room[:size].reshape((count, n_columns))
-    near_columns = room[size : 2 * size].reshape((n_columns, count))
-    for k in range(count):
-        records.copy_array(inst.rows[chosen[k]], near_rows[k])
-    _transpose(near_rows, near_columns)
     return Instance(
         inst.n_features,
         inst.gamma,
         offset,
         inst.error + 2.0 * duals.EPS * terms,
-        near_rows,
-        near_columns,
+        own_rows,
+        own_columns,
         linear,
         inst.magnitude,
         weights[:samples].copy(),
@@ -209,4 +191,5 @@ def build(
         inst.codes,
         inst.tables,
         inst.keys,
+        chosen[:count].copy(),
     )

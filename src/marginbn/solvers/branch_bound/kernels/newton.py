@@ -41,7 +41,12 @@ from marginbn.solvers.branch_bound.kernels.combination import (
     Bounding,
     remove_vertex,
 )
-from marginbn.solvers.branch_bound.kernels.records import FloatArray, Instance, IntArray
+from marginbn.solvers.branch_bound.kernels.records import (
+    FloatArray,
+    Instance,
+    IntArray,
+    count_rows,
+)
 from marginbn.solvers.compile import kernel, reordered
 
 RIDGE = 1e-7
@@ -97,7 +102,7 @@ def _weight_unit(inst: Instance) -> float:
 @kernel
 def _contrasts(inst: Instance, b: Bounding, balance: Balance, unit: float) -> FloatArray:
     """X for weights in a unit; the dual weights go to ``balance.p``."""
-    k, n_rows = b.state.n_active, inst.rows.shape[0]
+    k, n_rows = b.state.n_active, count_rows(inst)
     rows, order = np.empty(n_rows, dtype=np.int64), np.empty(n_rows, dtype=np.int64)
     scale = np.empty(n_rows)
     count = _list_zone(inst, b.t, b.state.smoothing, unit, balance.p, rows, order, scale)

@@ -46,6 +46,7 @@ MISSING = -1e29
 NO_CODES = np.zeros((0, 0), dtype=np.uint16)
 NO_TABLES = np.zeros(0)
 NO_KEYS = np.zeros((0, 5), dtype=np.int64)
+NO_PLACES = np.zeros(0, dtype=np.int64)
 """Of an instance that holds its coefficients."""
 
 R = TypeVar("R")
@@ -86,11 +87,11 @@ class Instance(NamedTuple):
     gamma: float
     offset: float
     error: float  # rounding of ``linear`` and ``offset``, to be added to every bound
-    rows: FloatArray  # (R, K) coefficients, one margin row after the other; (R, 0) where all rows
+    rows: FloatArray  # (R, K) coefficients, one margin row after the other; (0, 0) where all rows
     # are kept only to score structures
     columns: FloatArray  # (K, R) the same, one column after the other
     linear: FloatArray  # (K,)
-    magnitude: FloatArray  # (K,) largest |g| any dual weights can give, see ``bound.py``
+    magnitude: float  # largest |g_v| that any dual weights can give, see ``bound.py``
     weights: FloatArray  # (M,)
     starts: IntArray  # (M + 1,) first row of every sample
     first: IntArray  # (n_class_sets,)
@@ -102,6 +103,8 @@ class Instance(NamedTuple):
     # there are any, ``columns`` is empty and margins are looked up (``coded.py``)
     tables: FloatArray = NO_TABLES  # class scores of all columns
     keys: IntArray = NO_KEYS  # (K, 5) features and table of every column
+    places: IntArray = NO_PLACES  # (R,) where each row is in ``rows`` and ``columns``, if they are
+    # those of a larger instance (``nearby.py``)
 
 
 class Box(NamedTuple):
@@ -150,6 +153,12 @@ class Oracle(NamedTuple):
     other: IntArray  # (n + 1,) scratch
     base: IntArray  # (n + 1,) best arcs without class parents
     solved: IntArray  # (1,) arborescences of the last maximisation
+
+
+@shared
+def count_rows(inst: Instance) -> int:
+    """R, the number of margin rows."""
+    return int(inst.starts[inst.weights.size])
 
 
 @shared

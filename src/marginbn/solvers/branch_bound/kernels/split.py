@@ -44,6 +44,7 @@ from marginbn.solvers.branch_bound.kernels.records import (
     Instance,
     IntArray,
     column_of,
+    count_rows,
     next_random,
     only_true,
 )
@@ -82,6 +83,7 @@ class Splitting(NamedTuple):
     eta: FloatArray  # (K,)
     parts: FloatArray  # (n + 1, R) what each feature (last: the class) contributes to t
     part_linear: FloatArray  # (n + 1,)
+    t: FloatArray  # (R,) the sum of the parts
     delta: FloatArray  # (R,)
     member: FloatArray  # (n,) share of class sets containing the feature
 
@@ -89,7 +91,7 @@ class Splitting(NamedTuple):
 @kernel
 def _new_splitting(inst: Instance, b: Bounding) -> Splitting:
     """The relaxed solution and its parts T_i = sum_s eta_is A_is."""
-    n, n_rows = inst.n_features, inst.rows.shape[0]
+    n, n_rows = inst.n_features, count_rows(inst)
     parts, part_linear, member = np.zeros((n + 1, n_rows)), np.zeros(n + 1), np.zeros(n)
     eta = point_of(inst, b)
     for v in range(eta.size):
@@ -101,7 +103,10 @@ def _new_splitting(inst: Instance, b: Bounding) -> Splitting:
         for j in (inst.first[s], inst.second[s]):
             if j >= 0:
                 member[j] += eta[column_of(inst, n, s)]
-    return Splitting(eta, parts, part_linear, np.zeros(n_rows), member)
+    t = np.zeros(n_rows)
+    for i in range(n + 1):
+        _add(t, 1.0, parts[i])
+    return Splitting(eta, parts, part_linear, t, np.zeros(n_rows), member)
 
 
 @kernel
@@ -168,7 +173,7 @@ def rank_objects(
     if settings.random_splits:
         return _first(Ranking(objects, drops, score), _random_object(objects, seed))
     work = _new_splitting(inst, b)
-    here = value_along(inst, 0.0, b.t, 0.0, work.delta)
+    here = value_along(inst, 0.0, work.t, 0.0, work.delta)
     count = 0
     for k in range(objects.shape[0]):
         kind, i, j = objects[k, 0], objects[k, 1], objects[k, 2]
@@ -177,7 +182,7 @@ def rank_objects(
             continue
         if kind == SLOT and not _slot_is_candidate(box, i, j):
             continue
-        first, second = _drops(inst, b, work, here, share, kind, i, j)
+        first, second = _drops(inst, work, here, share, kind, i, j)
         objects[count, 0], objects[count, 1], objects[count, 2] = kind, i, j
         drops[count, 0], drops[count, 1] = first, second
         row = object_of(inst.n_features, kind, i, j)
@@ -295,7 +300,6 @@ def _share(inst: Instance, work: Splitting, kind: int, i: int, j: int) -> float:
 @kernel
 def _drops(
     inst: Instance,
-    b: Bounding,
     work: Splitting,
     here: float,
     share: float,
@@ -305,12 +309,12 @@ def _drops(
 ) -> tuple[float, float]:
     """The drops of both sides; ``here`` is f(t)."""
     linear = _move_to_first_side(inst, work, kind, i, j)
-    first = here - value_along(inst, linear, b.t, 1.0, work.delta)
+    first = here - value_along(inst, linear, work.t, 1.0, work.delta)
     step = -share / (1.0 - share)
     if kind == MEMBER:  # its sides differ in more than one part: the second is a move of its own
         work.delta[:] = 0.0
         linear, step = _condition_class(inst, work, i, False), 1.0
-    second = here - value_along(inst, step * linear, b.t, step, work.delta)
+    second = here - value_along(inst, step * linear, work.t, step, work.delta)
     tiny = TINY * (inst.scale + abs(here))
     return max(first, tiny), max(second, tiny)
 

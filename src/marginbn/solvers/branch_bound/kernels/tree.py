@@ -25,7 +25,7 @@ from marginbn.solvers.branch_bound.kernels.bound import (
     offer_vertex,
 )
 from marginbn.solvers.branch_bound.kernels.box import fix_box, propagate
-from marginbn.solvers.branch_bound.kernels.combination import Bounding, load_margins
+from marginbn.solvers.branch_bound.kernels.combination import Bounding
 from marginbn.solvers.branch_bound.kernels.duals import objective_of_vertex
 from marginbn.solvers.branch_bound.kernels.gains import midpoint, observe
 from marginbn.solvers.branch_bound.kernels.nearby import bound_nearby
@@ -212,7 +212,6 @@ def _split(
     if _is_decided(work.box):
         _evaluate_leaf(full, pool, work, incumbent)
         return
-    load_margins(coarse, b)
     middle = midpoint(b.state, cutoff)
     ranking = rank_objects(coarse, work.box, settings, b, work.gains, middle - cutoff, work.seed)
     if ranking.score.size == 0:
