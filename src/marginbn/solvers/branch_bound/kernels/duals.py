@@ -225,13 +225,19 @@ def add_column(inst: Instance, v: int, scale: float, t: FloatArray) -> None:
     if inst.codes.shape[0] > 0:
         add_coded_column(inst, v, scale, t)
         return
-    column, places = inst.columns[v], inst.places
-    if places.size > 0:
-        for r in range(places.size):
-            t[r] += scale * column[places[r]]
+    if inst.places.size > 0:
+        _add_places(inst.columns[v], inst.places, scale, t)
         return
+    column = inst.columns[v]
     for r in range(column.size):
         t[r] += scale * column[r]
+
+
+@kernel
+def _add_places(column: FloatArray, places: IntArray, scale: float, t: FloatArray) -> None:
+    """The same where rows have to be found; apart, so that the other stays small."""
+    for r in range(places.size):
+        t[r] += scale * column[places[r]]
 
 
 @kernel
@@ -435,21 +441,24 @@ def add_rows(
     g: FloatArray,
 ) -> float:
     """g += sum of delta_k A[changed_k] on the spans; returns what the pass counts in the rounding
-    allowance.
+    allowance. ``changed`` holds places among the coefficients afterwards.
     """
     for a in range(n_changed, n_changed + BLOCK - 1):  # the last block may not be full
         delta[a] = 0.0
         changed[a] = changed[0]
+    if inst.places.size > 0 and n_changed > 0:
+        for a in range(n_changed + BLOCK - 1):
+            changed[a] = inst.places[changed[a]]
     k = 0
     while k < n_changed:
-        _add_block(inst, spans, n_spans, changed, delta, k, g)
+        _add_block(inst.rows, spans, n_spans, changed, delta, k, g)
         k += BLOCK
     return n_changed / BLOCK + 1.0 + PASS_COST
 
 
 @kernel
 def _add_block(
-    inst: Instance,
+    rows: FloatArray,
     spans: IntArray,
     n_spans: int,
     changed: IntArray,
@@ -459,9 +468,6 @@ def _add_block(
 ) -> None:
     d0, d1, d2, d3 = delta[k], delta[k + 1], delta[k + 2], delta[k + 3]
     r0, r1, r2, r3 = changed[k], changed[k + 1], changed[k + 2], changed[k + 3]
-    rows, places = inst.rows, inst.places
-    if places.size > 0:
-        r0, r1, r2, r3 = places[r0], places[r1], places[r2], places[r3]
     for span in range(n_spans):
         lo, hi = spans[span, 0], spans[span, 1]
         out = g[lo:hi]
