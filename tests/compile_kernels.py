@@ -7,11 +7,28 @@ import sys
 
 SOLVER = "from marginbn.solvers.solve import get_solver; get_solver({!r}).prepare()"
 
+GROUPS = """
+from marginbn.solvers.branch_bound import BranchBoundSolver
+from marginbn.solvers.branch_bound.engine import warm_up_groups
+warm_up_groups(BranchBoundSolver())
+"""
+
+SCORES = """
+import numpy as np
+from marginbn.scoring.local_scores import local_scores
+from marginbn.data.encode import EncodedData, Variable
+rng = np.random.default_rng(0)
+variables = tuple(Variable(str(i), ("0", "1", "2")) for i in range(6))
+data = EncodedData(rng.integers(0, 3, (60, 6)).astype(np.int32), np.ones(60), variables)
+for score in ("bdeu", "bic"):
+    local_scores(data, score)
+"""
+
 PARTS = [
-    SOLVER.format("branch_bound"),
+    SOLVER.format("branch_bound") + GROUPS,
     "from marginbn.proof.write import warm_up_forests; warm_up_forests()",
     SOLVER.format("branch_cut"),
-    SOLVER.format("dp"),
+    SOLVER.format("dp") + "; " + SOLVER.format("depth_first") + SCORES,
     "from marginbn.solvers.branch_cut.engine import warm_up_hull; warm_up_hull()",
 ]
 """What each process compiles. What else is compiled takes a few seconds."""
