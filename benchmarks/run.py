@@ -104,7 +104,8 @@ def run_commands(
 ) -> None:
     """Run those commands of this package that have no record yet; each prints its record.
 
-    One that fails leaves a record with its last line, and what `about` says of its key.
+    One that fails leaves a record with its last line, and what `about` says of its key; one that is
+    interrupted leaves none.
     """
     done = {record["key"] for record in read_records(records)}
     waiting = [key for key in commands if key not in done]
@@ -115,6 +116,9 @@ def run_commands(
         answer = subprocess.run(command, capture_output=True, text=True)
         if answer.returncode == 0:
             record = json.loads(answer.stdout)
+            if record.get("status") == "interrupted":  # not what was asked for; it can go on
+                print(f"{key} was interrupted: no record", file=sys.stderr, flush=True)
+                continue
         else:
             lines = answer.stderr.strip().splitlines() or ["no message"]
             told = (about or {}).get(key, {})

@@ -180,8 +180,19 @@ def _are_indices(tree: OpenNodes) -> bool:
     return bool(known and counted and (tree.spent >= 0).all())
 
 
+BLOCK = 4096
+"""Vertices that are looked at together: few enough for the processor's cache. Several copies of all
+at once would be many times the store itself.
+"""
+
+
 def are_feasible(inst: Instance, vertices: SmallArray) -> bool:
     """Whether every vertex is a structure: a forest, and parents of the class with the slot {}."""
+    starts = range(0, len(vertices), BLOCK)
+    return all(_are_structures(inst, vertices[k : k + BLOCK]) for k in starts)
+
+
+def _are_structures(inst: Instance, vertices: SmallArray) -> bool:
     n, n_sets = inst.n_features, inst.first.size
     numbers = vertices.astype(np.int64)
     slots, classes = numbers[:, :n], numbers[:, n] + (numbers[:, n + 1] << 8 * vertices.itemsize)
@@ -211,7 +222,7 @@ def load(pool: Pool, inst: Instance, root: Box, tree: OpenNodes, chosen: IntArra
     """
     families, member = np.unique(tree.family[chosen], return_inverse=True)
     pool = store.with_room(pool, len(chosen) + 4)
-    places = [_load_family(pool, tree, int(family)) for family in families]
+    places = _load_families(pool, tree, families)
     store.push_all(
         pool,
         inst,
@@ -219,23 +230,30 @@ def load(pool: Pool, inst: Instance, root: Box, tree: OpenNodes, chosen: IntArra
         tree.words[chosen],
         tree.bound[chosen],
         tree.spent[chosen],
-        np.array(places, dtype=np.int64)[member],
+        places[member],
     )
-    for place in places:
-        store.drop_family(pool, place)
+    is_idle = pool.references[places] == 1  # all their boxes are empty
+    pool.references[places[~is_idle]] -= 1
+    for place in places[is_idle]:
+        store.drop_family(pool, int(place))
     pool.state.floor, pool.state.root_bound = tree.numbers
     return pool
 
 
-def _load_family(pool: Pool, tree: OpenNodes, family: int) -> int:
-    """A family of the file; the caller holds one reference."""
-    pool.state.free_families -= 1
-    place = int(pool.free_families[pool.state.free_families])
-    first, last = (int(start) for start in tree.starts[family : family + 2])
-    count = min(last - first, pool.share.shape[1])
-    pool.references[place] = 1
-    pool.smoothing[place] = tree.smoothing[family]
-    pool.vertices[place, :count] = tree.vertices[first : first + count]
-    pool.share[place, :count] = tree.share[first : first + count]
-    pool.n_vertices[place] = count
-    return place
+def _load_families(pool: Pool, tree: OpenNodes, families: IntArray) -> IntArray:
+    """Places of families of the file; the caller holds one reference of each."""
+    free = pool.state.free_families
+    places = pool.free_families[free - len(families) : free].astype(np.int64)
+    pool.state.free_families -= len(families)
+    counts = np.minimum(tree.count[families], pool.share.shape[1])
+    pool.references[places] = 1
+    pool.smoothing[places] = tree.smoothing[families]
+    pool.n_vertices[places] = counts
+    for k in range(0, len(families), BLOCK):
+        count = counts[k : k + BLOCK]
+        owner = np.repeat(np.arange(len(count)), count)
+        within = np.arange(len(owner)) - (np.cumsum(count) - count)[owner]
+        place, kept = places[k + owner], tree.starts[families[k + owner]] + within
+        pool.vertices[place, within] = tree.vertices[kept]
+        pool.share[place, within] = tree.share[kept]
+    return places
