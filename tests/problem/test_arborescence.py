@@ -18,6 +18,8 @@ from marginbn.problem.arborescence import (
 )
 from seeds import seeds
 
+pytestmark = pytest.mark.xdist_group("test_arborescence")  # one process compiles
+
 
 def random_weights(rng: np.random.Generator, n: int, forbidden: float = 0.0) -> np.ndarray:
     """Weights with ties (rounded) in half of the cases; the root arc of node 0 always exists."""

@@ -171,6 +171,15 @@ def test_run_commands(tmp_path, capsys):
     assert "[1/1] bad" in capsys.readouterr().err
 
 
+def test_an_interrupted_command_leaves_no_record(tmp_path, monkeypatch, capsys):
+    """The next run does it again, or goes on from its checkpoint."""
+    answer = subprocess.CompletedProcess([], 0, '{"key": "k", "status": "interrupted"}', "")
+    monkeypatch.setattr(running.subprocess, "run", lambda *_, **__: answer)
+    run_commands({"k": ["one"]}, tmp_path / "r.jsonl")
+    assert read_records(tmp_path / "r.jsonl") == []
+    assert "k was interrupted" in capsys.readouterr().err
+
+
 def test_a_long_run_has_several_sittings(tmp_path, monkeypatch):
     """Their seconds count together; the checkpoint stays until there is a record."""
     unit = Run(Instance("random-60-5-2-0", "sm", 0.9, 2), "branch_bound", 700.0, 2)

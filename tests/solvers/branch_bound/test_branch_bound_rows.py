@@ -29,6 +29,8 @@ from marginbn.solvers.solve import solve_with
 from marginbn.solvers.tree_search import begin, initial_bound
 from strategies import make_data
 
+pytestmark = pytest.mark.xdist_group("test_branch_bound_rows")  # compile once
+
 
 # kernels have no wrapper for Python; this one has
 @njit

@@ -21,6 +21,8 @@ from marginbn.solvers.branch_bound.kernels.oracle import maximise
 from marginbn.solvers.branch_bound.kernels.records import Instance, new_box, new_oracle
 from marginbn.solvers.branch_bound.rows import with_all_rows
 
+pytestmark = pytest.mark.xdist_group("test_combination")  # one process compiles
+
 
 # kernels have no wrapper for Python; these have
 @njit

@@ -20,6 +20,8 @@ from marginbn.solvers.branch_bound.kernels.combination import BoundState
 from marginbn.solvers.branch_bound.kernels.records import Instance, count_rows, new_record
 from marginbn.solvers.branch_bound.rows import with_all_rows
 
+pytestmark = pytest.mark.xdist_group("test_duals")  # one process compiles
+
 
 # kernels have no wrapper for Python; these have
 @njit

@@ -23,6 +23,8 @@ from marginbn.solvers.branch_bound.kernels.gains import (
     recent_gain,
 )
 
+pytestmark = pytest.mark.xdist_group("test_gains")  # one process compiles
+
 N = 4
 
 

@@ -19,6 +19,8 @@ from marginbn.solvers.branch_bound.kernels.records import (
 )
 from problems import small_margin_problem
 
+pytestmark = pytest.mark.xdist_group("test_records")  # one process compiles
+
 
 class Purse:
     """Numbers by name."""

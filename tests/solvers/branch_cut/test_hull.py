@@ -22,6 +22,8 @@ from marginbn.solvers.solve import solve_with
 from problems import margin_case, random_case, small_linear_problem, small_margin_problem
 from seeds import seeds, slow
 
+pytestmark = pytest.mark.xdist_group("test_hull")  # one process compiles
+
 STOP = np.zeros(1, dtype=np.int64)
 
 
