@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from marginbn import BayesianNetworkLearner, EncodedData, Structure, Variable, from_pgmpy
-from marginbn.data.encode import contingency
+from marginbn.problem.encoded import contingency
 from marginbn.problem.scores import bic
 
 

@@ -27,8 +27,9 @@ from experiments.protocol import HERE, N_FOLDS, Task, load, read_specs, task_of
 from marginbn import BayesianNetwork, enumerate_candidates, margin_problem, solve_structure
 from marginbn.classifiers.choosing import SCORINGS, HeldOut, choose, class_codes
 from marginbn.classifiers.committee import log_average, log_normalised
-from marginbn.data.encode import encode_training, with_class_column
+from marginbn.data.encode import encode_training
 from marginbn.data.labelled import LabelledTable, stratified_folds
+from marginbn.problem.encoded import with_class_column
 
 JOURNAL = HERE / "results" / "choices" / "choices.jsonl"
 SETS = ("iris", "glass2", "diabetes", "corral", "heart", "glass", "cleve", "hepatitis")

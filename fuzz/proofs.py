@@ -18,9 +18,9 @@ from tempfile import TemporaryDirectory
 
 import numpy as np
 
-from marginbn.data.encode import EncodedData, Variable
 from marginbn.exceptions import InputError
 from marginbn.problem.candidates import enumerate_candidates
+from marginbn.problem.encoded import EncodedData, Variable
 from marginbn.problem.problem import StructureProblem, linear_problem, margin_problem
 from marginbn.problem.scores import get_local_score
 from marginbn.proof.certificate import Certificate

@@ -28,11 +28,11 @@ from marginbn.classifiers import (
     TANClassifier,
 )
 from marginbn.classifiers.model_file import save_model
-from marginbn.data.encode import Variable
 from marginbn.exceptions import MarginBNError
 from marginbn.export.formats import NETWORK_FORMATS
 from marginbn.export.jkl import problem_to_jkl
 from marginbn.network.network import BayesianNetwork
+from marginbn.problem.encoded import Variable
 from marginbn.problem.structure import Structure
 
 PROJECT = Path(__file__).resolve().parents[1]

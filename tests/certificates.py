@@ -10,10 +10,10 @@ from pathlib import Path
 import numpy as np
 
 from branch_bound_cases import is_dag
-from marginbn.data.encode import EncodedData, Variable
 from marginbn.exceptions import InputError
 from marginbn.files import PathLike
 from marginbn.problem.candidates import CandidateSets, enumerate_candidates
+from marginbn.problem.encoded import EncodedData, Variable
 from marginbn.problem.interactions import FamilyGains, gain_problem
 from marginbn.problem.margins import MarginRows
 from marginbn.problem.problem import StructureProblem, linear_problem

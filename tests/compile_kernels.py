@@ -16,7 +16,7 @@ warm_up_groups(BranchBoundSolver())
 SCORES = """
 import numpy as np
 from marginbn.scoring.local_scores import local_scores
-from marginbn.data.encode import EncodedData, Variable
+from marginbn.problem.encoded import EncodedData, Variable
 rng = np.random.default_rng(0)
 variables = tuple(Variable(str(i), ("0", "1", "2")) for i in range(6))
 data = EncodedData(rng.integers(0, 3, (60, 6)).astype(np.int32), np.ones(60), variables)

@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 from hypothesis import strategies as st
 
-from marginbn.data.encode import Variable
 from marginbn.exceptions import FormatError, InputError
 from marginbn.network.network import BayesianNetwork
+from marginbn.problem.encoded import Variable
 from marginbn.problem.structure import Structure
 from networks import random_evidence, random_network
 

@@ -33,9 +33,9 @@ import numpy as np
 
 import records
 from certificates import certified, sealed
-from marginbn.data.encode import EncodedData, Variable
 from marginbn.exceptions import MarginBNError
 from marginbn.problem.candidates import CandidateSets, enumerate_candidates
+from marginbn.problem.encoded import EncodedData, Variable
 from marginbn.problem.interactions import FamilyGains, gain_problem, residual_problem
 from marginbn.problem.problem import StructureProblem, linear_problem, margin_problem
 from marginbn.problem.residuals import residual_score

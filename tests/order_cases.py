@@ -7,8 +7,8 @@ from itertools import permutations
 
 import numpy as np
 
-from marginbn.data.encode import Variable
 from marginbn.problem.candidates import enumerate_candidates
+from marginbn.problem.encoded import Variable
 from marginbn.problem.problem import StructureProblem
 
 

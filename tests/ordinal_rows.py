@@ -6,8 +6,8 @@ import numpy as np
 
 from marginbn.classifiers.bn_classifier import BNClassifier
 from marginbn.classifiers.validation import read_training_rows
-from marginbn.data.encode import EncodedData
 from marginbn.data.ordinal import OrdinalData, OrdinalTraining, encode_ordinal
+from marginbn.problem.encoded import EncodedData
 
 
 def mixed_training(

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from marginbn.data.encode import EncodedData, Variable
 from marginbn.problem.candidates import enumerate_candidates
+from marginbn.problem.encoded import EncodedData, Variable
 from marginbn.problem.interactions import residual_problem
 from marginbn.problem.problem import StructureProblem, linear_problem, margin_problem
 from marginbn.problem.scores import get_local_score

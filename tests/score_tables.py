@@ -7,9 +7,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from marginbn.data.encode import EncodedData
 from marginbn.network.network import BayesianNetwork
 from marginbn.parameters.class_scores import ClassScores
+from marginbn.problem.encoded import EncodedData
 from marginbn.problem.structure import Structure
 from networks import random_network
 from strategies import make_variables

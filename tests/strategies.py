@@ -10,7 +10,7 @@ import numpy as np
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from marginbn.data.encode import EncodedData, Variable
+from marginbn.problem.encoded import EncodedData, Variable
 from marginbn.problem.structure import Structure, is_acyclic
 
 WEIGHTS = (0.25, 0.5, 1.0, 2.0, 3.5)

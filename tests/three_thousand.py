@@ -23,8 +23,8 @@ from functools import cache
 import numpy as np
 
 import records
-from marginbn.data.encode import Variable
 from marginbn.problem.candidates import enumerate_candidates
+from marginbn.problem.encoded import Variable
 from marginbn.problem.problem import StructureProblem, linear_problem
 from marginbn.problem.scores import get_local_score
 from marginbn.scoring.local_scores import local_scores

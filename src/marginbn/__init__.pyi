@@ -15,7 +15,6 @@ from marginbn.classifiers.deployment import export_model
 from marginbn.classifiers.learner import BayesianNetworkLearner
 from marginbn.classifiers.learner_file import load_model, save_model
 from marginbn.data.discretize import MDLPDiscretizer
-from marginbn.data.encode import EncodedData, Variable
 from marginbn.data.inspection import DataReport, inspect_data
 from marginbn.data.readers import read_table
 from marginbn.data.table import Table, as_table
@@ -53,6 +52,7 @@ from marginbn.network.explain import (
 )
 from marginbn.network.network import BayesianNetwork
 from marginbn.problem.candidates import CandidateSets, enumerate_candidates
+from marginbn.problem.encoded import EncodedData, Variable
 from marginbn.problem.interactions import (
     ResidualStructure,
     residual_forest,

@@ -31,10 +31,10 @@ from marginbn.classifiers.evaluation import (
     t_interval,
     told_interval,
 )
-from marginbn.data.encode import EncodedData
 from marginbn.data.labelled import stratified_folds, stratified_holdout
 from marginbn.data.table import Table, as_table
 from marginbn.exceptions import DataWarning, InputError, OptimalityWarning
+from marginbn.problem.encoded import EncodedData
 from marginbn.solvers.result import SolveResult, Status, TracePoint
 
 unit = st.floats(0, 1)

@@ -27,9 +27,9 @@ from marginbn import (
     save_model,
     verify_certificate,
 )
-from marginbn.data.encode import EncodedData
 from marginbn.data.ordinal import learn_plain_codings
 from marginbn.data.table import as_table
+from marginbn.problem.encoded import EncodedData
 from marginbn.problem.scores import get_local_score
 from marginbn.solvers.exhaustive import ExhaustiveSolver
 from marginbn.solvers.run import Run

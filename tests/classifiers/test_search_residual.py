@@ -10,10 +10,10 @@ from typer.testing import CliRunner
 
 from marginbn import GenerativeBNClassifier, load_model, save_model, verify_model
 from marginbn.cli import app
-from marginbn.data.encode import EncodedData
 from marginbn.data.ordinal import OrdinalData
 from marginbn.exceptions import InputError
 from marginbn.parameters.trained import main_posterior
+from marginbn.problem.encoded import EncodedData
 from marginbn.problem.interactions import residual_forest
 
 

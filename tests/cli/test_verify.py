@@ -15,8 +15,8 @@ from marginbn.cli import app, options, verify
 from marginbn.cli.data import encode_rows, load_rows
 from marginbn.cli.options import TableOptions
 from marginbn.data import preparation
-from marginbn.data.encode import EncodedData
 from marginbn.problem.candidates import CandidateSets, enumerate_candidates
+from marginbn.problem.encoded import EncodedData
 from marginbn.problem.problem import margin_problem
 from marginbn.solvers import solve_structure
 from marginbn.solvers.result import PROOF_TOLERANCE

@@ -14,13 +14,13 @@ from hypothesis import strategies as st
 
 from exchange import NASTY, assert_same_posteriors, garden, nasty_network
 from marginbn.cli.model import FormatName
-from marginbn.data.encode import EncodedData, Variable
 from marginbn.exceptions import FormatError, InputError, ProblemTooLargeError
 from marginbn.export.assembly import put_first, to_logs, to_probabilities
 from marginbn.export.formats import NETWORK_FORMATS, find_format, load_network, save_network
 from marginbn.export.scanner import NO_WORD, UNPRINTABLE_XML, escape, quote, unescape
 from marginbn.network import checks
 from marginbn.network.network import BayesianNetwork
+from marginbn.problem.encoded import EncodedData, Variable
 from marginbn.problem.structure import Structure
 from networks import grouped_network, random_network, ungrouped
 

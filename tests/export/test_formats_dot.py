@@ -10,11 +10,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from marginbn.data.encode import Variable
 from marginbn.exceptions import InputError
 from marginbn.export.formats import save_network
 from marginbn.export.graph_text import network_to_dot, quote_dot
 from marginbn.network.network import BayesianNetwork
+from marginbn.problem.encoded import Variable
 from marginbn.problem.structure import Structure
 from networks import random_network, sprinkler
 

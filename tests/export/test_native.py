@@ -15,11 +15,11 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from marginbn.data.encode import Variable
 from marginbn.exceptions import FormatError, InputError
 from marginbn.export.formats import load_network, save_network
 from marginbn.export.native import network_from_dict, network_to_dict, network_to_packed_dict
 from marginbn.network.network import BayesianNetwork
+from marginbn.problem.encoded import Variable
 from marginbn.problem.structure import Structure
 from networks import grouped_network, pair_states, random_network, sprinkler
 

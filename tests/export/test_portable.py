@@ -11,7 +11,6 @@ import pytest
 
 from exchange import assert_refused, nasty_network
 from marginbn import NaiveBayesClassifier, TANClassifier
-from marginbn.data.encode import Variable
 from marginbn.exceptions import InputError
 from marginbn.export.bif import KEYWORDS as BIF_KEYWORDS
 from marginbn.export.bif import network_from_bif, network_to_bif
@@ -21,6 +20,7 @@ from marginbn.export.net import network_from_net, network_to_net
 from marginbn.export.portable import NEVER, to_portable, unique_identifiers
 from marginbn.export.uai import network_to_uai_pgmpy
 from marginbn.network.network import BayesianNetwork
+from marginbn.problem.encoded import Variable
 from marginbn.problem.structure import Structure
 from networks import random_evidence, random_network
 from seeds import seeds

@@ -20,11 +20,11 @@ from exchange import (
     garden,
     nasty_network,
 )
-from marginbn.data.encode import Variable
 from marginbn.exceptions import FormatError
 from marginbn.export.formats import load_network
 from marginbn.export.uai import LAYOUTS, load_uai, network_from_uai, network_to_uai, save_uai
 from marginbn.network.network import BayesianNetwork
+from marginbn.problem.encoded import Variable
 
 HAND = """BAYES
 3

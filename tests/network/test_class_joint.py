@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from marginbn.data.encode import Variable
 from marginbn.exceptions import InputError, ProblemTooLargeError
 from marginbn.network import class_joint as classwise
 from marginbn.network.network import BayesianNetwork
+from marginbn.problem.encoded import Variable
 from marginbn.problem.structure import Structure
 from networks import brute_force_marginal, random_network, sprinkler
 

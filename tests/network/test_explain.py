@@ -22,7 +22,6 @@ from marginbn import (
     NaiveBayesClassifier,
     TANClassifier,
 )
-from marginbn.data.encode import Variable
 from marginbn.datasets import load_folder_dataset
 from marginbn.network.explain import (
     Contribution,
@@ -36,6 +35,7 @@ from marginbn.network.explain import (
     what_if,
 )
 from marginbn.network.network import BayesianNetwork
+from marginbn.problem.encoded import Variable
 from marginbn.problem.structure import Structure
 from networks import brute_force_marginal, grouped_network, random_network, sprinkler, ungrouped
 

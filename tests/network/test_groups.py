@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from marginbn.data.encode import Variable
 from marginbn.exceptions import InputError
 from marginbn.network.groups import check_groups, collapse, count_groups, equal_groups, expand
+from marginbn.problem.encoded import Variable
 
 COLOUR = Variable("colour", ("red", "green", "blue"))
 SIZE = Variable("size", ("small", "large"))

@@ -7,10 +7,10 @@ import math
 import numpy as np
 import pytest
 
-from marginbn.data.encode import Variable
 from marginbn.network import class_joint
 from marginbn.network.elimination import MAX_CELLS
 from marginbn.network.network import BayesianNetwork
+from marginbn.problem.encoded import Variable
 from marginbn.problem.structure import Structure
 from networks import (
     all_states,

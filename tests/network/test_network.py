@@ -8,9 +8,9 @@ import pickle
 import numpy as np
 import pytest
 
-from marginbn.data.encode import EncodedData, Variable
 from marginbn.exceptions import InputError
 from marginbn.network.network import BayesianNetwork
+from marginbn.problem.encoded import EncodedData, Variable
 from marginbn.problem.structure import Structure
 from networks import (
     all_states,

@@ -8,10 +8,10 @@ import pickle
 import numpy as np
 import pytest
 
-from marginbn.data.encode import Variable
 from marginbn.exceptions import InputError, ProblemTooLargeError
 from marginbn.network import checks as module
 from marginbn.network.network import BayesianNetwork
+from marginbn.problem.encoded import Variable
 from marginbn.problem.structure import Structure
 from networks import grouped_network, random_network, sprinkler, ungrouped
 

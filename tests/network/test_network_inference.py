@@ -7,10 +7,10 @@ import math
 import numpy as np
 import pytest
 
-from marginbn.data.encode import Variable
 from marginbn.exceptions import InputError, ProblemTooLargeError
 from marginbn.network.elimination import draw_states
 from marginbn.network.network import BayesianNetwork
+from marginbn.problem.encoded import Variable
 from marginbn.problem.structure import Structure
 from networks import (
     all_states,

@@ -5,7 +5,6 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from marginbn.data.encode import EncodedData
 from marginbn.data.ordinal import OrdinalData
 from marginbn.parameters.design import (
     CELLS,
@@ -20,6 +19,7 @@ from marginbn.parameters.design import (
     effect_basis,
     pair_interaction,
 )
+from marginbn.problem.encoded import EncodedData
 from ordinal_rows import mixed_rows
 from strategies import make_variables
 

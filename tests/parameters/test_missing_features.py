@@ -8,13 +8,13 @@ import pickle
 import numpy as np
 import pytest
 
-from marginbn.data.encode import EncodedData
 from marginbn.exceptions import InputError
 from marginbn.network.network import BayesianNetwork
 from marginbn.parameters import missing_features
 from marginbn.parameters.missing_features import HALF, MOST, MissingFeatures
 from marginbn.parameters.normalise import normalised_network
 from marginbn.parameters.twin import fit_twin
+from marginbn.problem.encoded import EncodedData
 from marginbn.problem.structure import Structure
 from score_tables import GROUPS, dependent_rows, hide_features, make_scores
 from strategies import make_variables

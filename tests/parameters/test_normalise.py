@@ -7,10 +7,10 @@ import dataclasses
 import numpy as np
 import pytest
 
-from marginbn.data.encode import EncodedData
 from marginbn.exceptions import InputError, ProblemTooLargeError
 from marginbn.parameters import marrying
 from marginbn.parameters.normalise import normalised_network
+from marginbn.problem.encoded import EncodedData
 from marginbn.problem.structure import Structure
 from score_tables import all_rows, make_scores, posterior_error, random_scores
 from strategies import make_variables

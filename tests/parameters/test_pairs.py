@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 from scipy.sparse.csgraph import minimum_spanning_tree
 
-from marginbn.data.encode import EncodedData, Variable
 from marginbn.data.ordinal import OrdinalData
 from marginbn.parameters import pairs as pairs_module
 from marginbn.parameters.normalise import normalised_network
@@ -27,6 +26,7 @@ from marginbn.parameters.pairs import (
     tree_bound,
 )
 from marginbn.parameters.trained import main_posterior
+from marginbn.problem.encoded import EncodedData, Variable
 from marginbn.problem.residuals import pair_gains
 from marginbn.problem.structure import Structure
 from ordinal_rows import mixed_rows, repeated

@@ -11,7 +11,6 @@ from data_folder import data_folder
 from marginbn.classifiers import bn_classifier
 from marginbn.classifiers.bn_classifier import STRUCTURES, BNClassifier
 from marginbn.classifiers.validation import read_training_rows
-from marginbn.data.encode import EncodedData
 from marginbn.data.labelled import stratified_folds
 from marginbn.data.ordinal import OrdinalData, encode_ordinal
 from marginbn.data.table import Table
@@ -32,6 +31,7 @@ from marginbn.parameters.trained import (
     train_structure,
 )
 from marginbn.parameters.training import Trainer, conditional_loss, margin_loss
+from marginbn.problem.encoded import EncodedData
 from marginbn.problem.structure import Structure
 from ordinal_rows import mixed_rows
 from score_tables import posterior_error

@@ -10,7 +10,6 @@ import pytest
 from scipy.optimize import check_grad, minimize
 from sklearn.linear_model import LogisticRegression
 
-from marginbn.data.encode import EncodedData
 from marginbn.data.ordinal import OrdinalData
 from marginbn.parameters import training
 from marginbn.parameters.design import LINES, STEPS, Design, coarse_interaction
@@ -22,6 +21,7 @@ from marginbn.parameters.training import (
     log_class_shares,
     margin_loss,
 )
+from marginbn.problem.encoded import EncodedData
 from ordinal_rows import mixed_rows, repeated
 from strategies import make_variables
 

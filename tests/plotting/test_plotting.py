@@ -21,7 +21,6 @@ from marginbn import (
     TANClassifier,
     arc_strength,
 )
-from marginbn.data.encode import Variable
 from marginbn.network.explain import log_margins, mean_contributions
 from marginbn.network.network import BayesianNetwork
 from marginbn.plotting import (
@@ -35,6 +34,7 @@ from marginbn.plotting import (
     plot_trace,
 )
 from marginbn.plotting.quality import calibration_bins, confusion_counts
+from marginbn.problem.encoded import Variable
 from marginbn.problem.structure import Structure
 from marginbn.solvers.result import TracePoint
 from networks import random_network, sprinkler

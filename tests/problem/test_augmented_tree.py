@@ -6,8 +6,8 @@ import itertools
 
 import numpy as np
 
-from marginbn.data.encode import EncodedData, contingency
 from marginbn.problem.augmented_tree import augmented_tree, conditional_mutual_information
+from marginbn.problem.encoded import EncodedData, contingency
 from marginbn.problem.scores import log_likelihood
 from marginbn.problem.structure import Structure, is_acyclic
 from score_tables import dependent_rows

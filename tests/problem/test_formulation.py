@@ -12,10 +12,10 @@ import pytest
 from scipy.optimize import Bounds, LinearConstraint, linprog, milp
 from scipy.sparse import csr_array
 
-from marginbn.data.encode import Variable
 from marginbn.exceptions import InputError
 from marginbn.problem import formulation
 from marginbn.problem.candidates import CandidateSets
+from marginbn.problem.encoded import Variable
 from marginbn.problem.formulation import (
     MILP,
     bound_allowance,

@@ -9,10 +9,10 @@ import pytest
 from scipy.sparse import csr_array
 from scipy.sparse.csgraph import minimum_spanning_tree
 
-from marginbn.data.encode import EncodedData, Variable
 from marginbn.exceptions import InputError
 from marginbn.problem import interactions
 from marginbn.problem.candidates import enumerate_candidates
+from marginbn.problem.encoded import EncodedData, Variable
 from marginbn.problem.interactions import (
     FamilyGains,
     features_of,

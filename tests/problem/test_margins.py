@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from marginbn.data.encode import EncodedData
 from marginbn.problem.candidates import enumerate_candidates
+from marginbn.problem.encoded import EncodedData
 from marginbn.problem.margins import MarginKind, MarginRows
 from marginbn.problem.problem import margin_problem
 from marginbn.problem.structure import Structure

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from marginbn.data.encode import EncodedData
+from marginbn.problem.encoded import EncodedData
 from marginbn.problem.margins import estimate_log_tables, smoothed_log_table
 from marginbn.problem.structure import Structure
 from strategies import data_and_structure, make_data

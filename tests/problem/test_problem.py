@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from marginbn.data.encode import EncodedData, Variable
 from marginbn.exceptions import InputError, ProblemTooLargeError
 from marginbn.problem.candidates import enumerate_candidates
+from marginbn.problem.encoded import EncodedData, Variable
 from marginbn.problem.margins import MarginKind, MarginRows
 from marginbn.problem.problem import (
     StructureProblem,

@@ -8,8 +8,8 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from marginbn.data.encode import EncodedData, Variable
 from marginbn.exceptions import InputError
+from marginbn.problem.encoded import EncodedData, Variable
 from marginbn.problem.residuals import pair_gains, residual_gain, residual_score
 from marginbn.problem.scores import LOCAL_SCORES, SCORES, get_local_score
 from problems import residual_case

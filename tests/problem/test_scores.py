@@ -12,9 +12,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from marginbn.data.encode import EncodedData
 from marginbn.exceptions import InputError, ProblemTooLargeError
 from marginbn.problem.candidates import enumerate_candidates
+from marginbn.problem.encoded import EncodedData
 from marginbn.problem.problem import linear_problem
 from marginbn.problem.scores import LOCAL_SCORES, SCORES, get_local_score, local_scores
 from marginbn.problem.structure import Structure

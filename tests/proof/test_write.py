@@ -30,8 +30,8 @@ from marginbn import (
     save_model,
 )
 from marginbn.cli import app
-from marginbn.data.encode import EncodedData
 from marginbn.datasets.local import load_folder_dataset
+from marginbn.problem.encoded import EncodedData
 from marginbn.problem.problem import drop_dominated
 from marginbn.problem.scores import get_local_score
 from marginbn.proof import write as searching

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 from javascript import infer_in_javascript, run_javascript
-from marginbn.data.encode import Variable
 from marginbn.network.network import BayesianNetwork
+from marginbn.problem.encoded import Variable
 from marginbn.problem.structure import Structure
 from marginbn.report.page import network_values
 from networks import (

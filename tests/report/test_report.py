@@ -19,10 +19,10 @@ from marginbn import (
 )
 from marginbn.classifiers import BaseBNClassifier
 from marginbn.classifiers.provenance import Provenance
-from marginbn.data.encode import Variable
 from marginbn.datasets import load_iris
 from marginbn.network.network import BayesianNetwork
 from marginbn.network.wording import align, counted, hanging, number, percent, seconds
+from marginbn.problem.encoded import Variable
 from marginbn.problem.structure import Structure
 from marginbn.report.summary import (
     AccuracyLine,

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from marginbn.data.encode import Variable
 from marginbn.problem.candidates import CandidateSets, enumerate_candidates
+from marginbn.problem.encoded import Variable
 from marginbn.problem.problem import StructureProblem, drop_dominated
 from marginbn.solvers.dynamic import DynamicProgrammingSolver, layer_search
 from marginbn.solvers.exhaustive import ExhaustiveSolver

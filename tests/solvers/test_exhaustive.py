@@ -7,8 +7,8 @@ import itertools
 import numpy as np
 import pytest
 
-from marginbn.data.encode import Variable
 from marginbn.problem.candidates import CandidateSets
+from marginbn.problem.encoded import Variable
 from marginbn.problem.problem import StructureProblem
 from marginbn.problem.structure import is_acyclic
 from marginbn.solvers.exhaustive import ExhaustiveSolver

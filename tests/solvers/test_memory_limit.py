@@ -476,7 +476,7 @@ from marginbn import solve_structure
 from marginbn.solvers.solve import get_solver
 from marginbn.problem.candidates import enumerate_candidates
 from marginbn.problem.problem import margin_problem
-from marginbn.data.encode import EncodedData, Variable
+from marginbn.problem.encoded import EncodedData, Variable
 from problems import small_margin_problem
 
 def memory(name):

@@ -12,9 +12,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from marginbn.data.encode import EncodedData
 from marginbn.exceptions import InputError, MissingDependencyError, SolverError
 from marginbn.problem.candidates import enumerate_candidates
+from marginbn.problem.encoded import EncodedData
 from marginbn.problem.problem import StructureProblem, margin_problem
 from marginbn.problem.structure import Structure
 from marginbn.solvers import result as result_module

@@ -11,9 +11,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from marginbn.data.encode import Variable
 from marginbn.exceptions import CheckpointWarning
 from marginbn.problem.candidates import enumerate_candidates
+from marginbn.problem.encoded import Variable
 from marginbn.problem.problem import StructureProblem
 from marginbn.problem.structure import is_acyclic
 from marginbn.solvers.checkpoint import Arrays, BrokenFileError, Checkpoint, SearchState

@@ -14,9 +14,9 @@ import pytest
 
 from exhaustive_search import Sample, best_objective
 from marginbn import MaxMarginBNClassifier, NaiveBayesClassifier, TANClassifier
-from marginbn.data.encode import EncodedData, Variable
 from marginbn.exceptions import DataWarning
 from marginbn.problem.candidates import enumerate_candidates
+from marginbn.problem.encoded import EncodedData, Variable
 from marginbn.problem.problem import StructureProblem, margin_problem
 from marginbn.solvers import solve_structure
 from marginbn.solvers.result import Status

@@ -16,11 +16,11 @@ from typer.testing import CliRunner
 from marginbn import NaiveBayesClassifier, load_model, load_network, read_table, save_network
 from marginbn.classifiers import MaxMarginBNClassifier
 from marginbn.cli import app
-from marginbn.data.encode import Variable
 from marginbn.data.text import MAX_SAFE_BYTES
 from marginbn.exceptions import FormatError, InputError
 from marginbn.export.jkl import load_scores
 from marginbn.network.network import BayesianNetwork
+from marginbn.problem.encoded import Variable
 from marginbn.problem.structure import Structure
 
 TABLE = "colour,size,y\nred,1,a\nblue,2,b\nred,1,a\nblue,2,b\n"

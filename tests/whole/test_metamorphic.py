@@ -29,8 +29,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 import pytest
 
-from marginbn.data.encode import EncodedData, Variable
 from marginbn.problem.candidates import enumerate_candidates
+from marginbn.problem.encoded import EncodedData, Variable
 from marginbn.problem.problem import linear_problem, margin_problem
 from marginbn.problem.scores import get_local_score
 from marginbn.solvers import solve_structure

@@ -20,10 +20,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from marginbn.classifiers.base import BaseBNClassifier, fixed_structure_result
-from marginbn.data.encode import EncodedData
 from marginbn.data.ordinal import OrdinalTraining
 from marginbn.data.preparation import MAX_STATES
 from marginbn.network.network import BayesianNetwork
+from marginbn.problem.encoded import EncodedData
 from marginbn.problem.structure import Structure
 from marginbn.solvers.result import SolveResult
 

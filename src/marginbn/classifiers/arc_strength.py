@@ -30,13 +30,13 @@ from sklearn.utils.validation import check_is_fitted
 from marginbn.classifiers import validation
 from marginbn.classifiers.base import BaseBNClassifier
 from marginbn.classifiers.search import VALIDATION_LIMIT, seed_of
-from marginbn.data.encode import EncodedData, Variable
 from marginbn.data.frames import chosen_library, frame_library, make_frame
 from marginbn.data.labelled import LabelledTable
 from marginbn.data.ordinal import Bins, OrdinalTraining, encode_ordinal
 from marginbn.exceptions import InputError
 from marginbn.network.svg import draw_figure
 from marginbn.network.wording import align, counted
+from marginbn.problem.encoded import EncodedData, Variable
 from marginbn.problem.structure import Structure, is_acyclic
 
 _LINES = 20

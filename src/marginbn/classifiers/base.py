@@ -26,7 +26,7 @@ from marginbn.classifiers.committee import log_average
 from marginbn.classifiers.decisions import CostMatrix, check_cost, costs_of
 from marginbn.classifiers.smoothing import Predictor, check_smoothing, choose_smoothing
 from marginbn.data import encode
-from marginbn.data.encode import EncodedData, contingency, encode_alike
+from marginbn.data.encode import encode_alike
 from marginbn.data.frames import frame_library
 from marginbn.data.labelled import LabelledTable, validation_splits
 from marginbn.data.long_table import (
@@ -56,6 +56,7 @@ from marginbn.network.wording import counted, percent
 from marginbn.parameters.pooling import take_parts
 from marginbn.parameters.trained import TrainedNetwork, train_structure
 from marginbn.parameters.training import LOSSES
+from marginbn.problem.encoded import EncodedData, contingency, with_class_column
 from marginbn.problem.scores import log_likelihood
 from marginbn.problem.structure import Structure
 from marginbn.proof.checker.verdict import Verdict
@@ -455,13 +456,13 @@ class BaseBNClassifier(ClassifierMixin, BaseEstimator):
         names = getattr(self, "feature_names_in_", None)
         pieces = row_pieces(X, None if names is None else list(names))
         if pieces is None:
-            return self._log_joint_of_codes(encode.with_class_column(self._encode(X)))
+            return self._log_joint_of_codes(with_class_column(self._encode(X)))
         answers, tally = [], dict[str, UnseenCategories]()
         for piece in pieces:
             table = self._read_features(piece)
             add_unseen(tally, self.coding_, table)
             codes = self.coding_.encode(table, self.unseen)
-            answers.append(self._log_joint_of_codes(encode.with_class_column(codes)))
+            answers.append(self._log_joint_of_codes(with_class_column(codes)))
         tell_tally(tally)
         return np.concatenate(answers)
 
@@ -512,7 +513,7 @@ class BaseBNClassifier(ClassifierMixin, BaseEstimator):
         One row on its own (a list, an array, a data-frame row) is welcome too.
         """
         codes = self._encode(as_rows(X))  # first: it refuses an unfitted estimator
-        answers = self._log_joint_of_codes(encode.with_class_column(codes))
+        answers = self._log_joint_of_codes(with_class_column(codes))
         found = explain_codes(self.network_, self.classes_, codes, y, answers)
         return replace(found, frames=frame_library(X))
 

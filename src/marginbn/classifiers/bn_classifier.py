@@ -36,7 +36,6 @@ from marginbn.classifiers.base import (
 from marginbn.classifiers.choosing import SCORINGS, HeldOutAnswers, check_scoring, scorer_of
 from marginbn.classifiers.progress import StepProgress
 from marginbn.classifiers.search import seed_of
-from marginbn.data.encode import EncodedData
 from marginbn.data.labelled import (
     LabelledTable,
     Split,
@@ -68,6 +67,7 @@ from marginbn.parameters.trained import (
 from marginbn.parameters.training import ITERATIONS, LOSSES, Trainer
 from marginbn.problem.augmented_tree import augmented_tree
 from marginbn.problem.candidates import enumerate_candidates
+from marginbn.problem.encoded import EncodedData
 from marginbn.problem.margins import MarginKind
 from marginbn.problem.problem import margin_problem
 from marginbn.problem.structure import Structure

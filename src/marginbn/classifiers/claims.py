@@ -25,10 +25,10 @@ from sklearn.utils.validation import check_is_fitted
 from marginbn import files
 from marginbn.classifiers.base import BaseBNClassifier, Evidence
 from marginbn.classifiers.search import resolve_arcs, resolve_forbidden
-from marginbn.data.encode import EncodedData, Variable
 from marginbn.exceptions import InputError
 from marginbn.network.network import BayesianNetwork
 from marginbn.parameters.twin import fit_twin
+from marginbn.problem.encoded import EncodedData, Variable
 from marginbn.problem.residuals import PRICE, RIDGE
 from marginbn.problem.scores import SCORES
 from marginbn.proof.certificate import Certificate, Data

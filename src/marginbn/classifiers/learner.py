@@ -26,7 +26,7 @@ from marginbn.classifiers.search import (
     seed_of,
     warn_if_open,
 )
-from marginbn.data.encode import EncodedData, UnseenPolicy
+from marginbn.data.encode import UnseenPolicy
 from marginbn.data.frames import frame_library
 from marginbn.data.labelled import LabelledTable
 from marginbn.data.long_table import encode_plain_stream, warn_if_approximate, whole_plain_table
@@ -38,6 +38,7 @@ from marginbn.data.table import Table, as_table
 from marginbn.data.unseen import tell_unseen
 from marginbn.exceptions import InputError
 from marginbn.network.network import BayesianNetwork
+from marginbn.problem.encoded import EncodedData
 from marginbn.problem.problem import StructureProblem
 from marginbn.problem.scores import LOCAL_SCORES
 from marginbn.scoring.local_scores import ScoringListener, local_scores

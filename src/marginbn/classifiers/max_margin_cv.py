@@ -22,13 +22,14 @@ from marginbn.classifiers.choosing import SCORINGS, HeldOut, Scoring
 from marginbn.classifiers.committee import Committee, log_normalised
 from marginbn.classifiers.progress import StepProgress
 from marginbn.classifiers.search import MaxMarginBNClassifier, SearchingBNClassifier
-from marginbn.data.encode import EncodedData, EncodedTraining, encode_training, with_class_column
+from marginbn.data.encode import EncodedTraining, encode_training
 from marginbn.data.labelled import LabelledTable, Split, validation_splits
 from marginbn.data.ordinal import OrdinalData, OrdinalTraining
 from marginbn.data.preparation import MAX_STATES
 from marginbn.exceptions import DataWarning, InputError, OptimalityWarning
 from marginbn.interrupts import REQUESTS, in_deaf_children
 from marginbn.network.network import BayesianNetwork
+from marginbn.problem.encoded import EncodedData, with_class_column
 from marginbn.problem.problem import StructureProblem
 from marginbn.problem.structure import Structure
 from marginbn.solvers import solve_structure

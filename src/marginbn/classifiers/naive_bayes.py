@@ -9,8 +9,8 @@ from __future__ import annotations
 import time
 
 from marginbn.classifiers.base import BaseBNClassifier, fixed_structure_result
-from marginbn.data.encode import EncodedData
 from marginbn.problem.augmented_tree import augmented_tree
+from marginbn.problem.encoded import EncodedData
 from marginbn.solvers.result import SolveResult
 
 

@@ -24,7 +24,6 @@ from marginbn.classifiers.base import BaseBNClassifier, Evidence, fixed_structur
 from marginbn.classifiers.budget import time_for_search
 from marginbn.classifiers.progress import SearchProgress
 from marginbn.data.columns import as_input_errors
-from marginbn.data.encode import EncodedData
 from marginbn.data.ordinal import OrdinalData, OrdinalTraining
 from marginbn.data.preparation import MAX_STATES
 from marginbn.exceptions import InputError, OptimalityWarning
@@ -37,6 +36,7 @@ from marginbn.problem.candidates import (
     arcs_not_allowed,
     enumerate_candidates,
 )
+from marginbn.problem.encoded import EncodedData
 from marginbn.problem.interactions import residual_problem
 from marginbn.problem.margins import MarginKind
 from marginbn.problem.problem import (

@@ -15,10 +15,11 @@ from numpy.typing import NDArray
 from marginbn.classifiers import validation
 from marginbn.classifiers.choosing import class_codes, log_posterior_of_truth
 from marginbn.classifiers.committee import log_normalised
-from marginbn.data.encode import EncodedData, encode_training, with_class_column
+from marginbn.data.encode import encode_training
 from marginbn.data.labelled import LabelledTable, validation_splits
 from marginbn.data.missing_values import MissingPolicy
 from marginbn.exceptions import InputError
+from marginbn.problem.encoded import EncodedData, with_class_column
 
 SMOOTHINGS = (0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0)
 """What ``smoothing="auto"`` chooses from."""

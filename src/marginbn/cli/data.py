@@ -20,7 +20,7 @@ from marginbn.cli.options import STDIN, RowOptions, TableOptions, TextOptions
 from marginbn.data.coded_text import FeatureRows, results_of, wanted_columns
 from marginbn.data.columns import Column, WantedKind
 from marginbn.data.delimited import DELIMITERS, TextTable, check_separated
-from marginbn.data.encode import EncodedData, encode_training, with_class_column
+from marginbn.data.encode import encode_training
 from marginbn.data.labelled import CLASS_NAME, Dataset, LabelledTable, stratified_holdout
 from marginbn.data.long_table import IN_MEMORY
 from marginbn.data.preparation import PreparationSettings, tell
@@ -32,6 +32,7 @@ from marginbn.data.writers import Coded
 from marginbn.datasets import load_dataset
 from marginbn.exceptions import DataWarning, InputError
 from marginbn.network.wording import listing
+from marginbn.problem.encoded import EncodedData, with_class_column
 
 
 def load_rows(options: TableOptions) -> LabelledTable:

@@ -34,6 +34,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from marginbn.exceptions import InputError, MarginBNError
+from marginbn.problem.encoded import frozen
 
 Kind = Literal["numeric", "categorical"]
 WantedKind: TypeAlias = Literal[
@@ -190,13 +191,6 @@ def parse_number(value: Scalar | Decimal | Fraction) -> float | None:
 def whole_as_int(value: int | float) -> int | float:
     """Whole floats as ints, so that 1.0 and 1 are one category labelled "1"."""
     return int(value) if isinstance(value, float) and value.is_integer() else value
-
-
-def frozen(array: NDArray[Any]) -> NDArray[Any]:
-    """Read-only view of an array; the caller's own stays writeable."""
-    view = array.view()
-    view.flags.writeable = False
-    return view
 
 
 def _looks_like_codes(values: NDArray[Any]) -> bool:

@@ -1,220 +1,29 @@
-"""Encoded data: integer codes, weights and the names behind them.
+"""Codings: how the values of a column become states, learned once and applied to other rows.
 
-Variable 0 is always the class. A sample is a row of codes with a positive weight; rows that are
-equal are the same sample with the sum of their weights, which changes no count, no score and no
-margin but makes every later step cheaper.
-
-How the values of a column become states is a coding, learned once and applied for ever. A numeric
-column is cut into bins (Fayyad-Irani, on the training rows only); a categorical column
+A numeric column is cut into bins (Fayyad-Irani, on the training rows only); a categorical column
 has the categories seen in training. Code -1 stands for "not known": a missing value, or a
 category that training never saw. With the policies ``missing="state"`` and ``"auto"`` a column that
 has missing values in training gets one more state for them.
-
-Contingency tables are counted here and nowhere else.
 """
 
 from __future__ import annotations
 
-import math
 import warnings
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
-from functools import cached_property
+from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from marginbn.data.columns import Column, Kind, Scalar, frozen
+from marginbn.data.columns import Column, Kind, Scalar
 from marginbn.data.discretize import assign_bins, mdlp_cuts, name_bins
 from marginbn.data.labelled import LabelledTable
 from marginbn.data.labels import MISSING_LABEL
 from marginbn.data.missing_values import MissingPolicy
 from marginbn.data.table import Table
-from marginbn.exceptions import DataWarning, InputError, ProblemTooLargeError
-
-
-@dataclass(frozen=True)
-class Variable:
-    """A discrete random variable: its name and the labels of its states.
-
-    Examples
-    --------
-    >>> Variable("petal length", ("<= 2.45", "> 2.45")).arity
-    2
-    """
-
-    name: str
-    states: tuple[str, ...]
-
-    @property
-    def arity(self) -> int:
-        """Number of states."""
-        return len(self.states)
-
-
-Groups = tuple[NDArray[np.intp] | None, ...]
-"""Per variable the group of each of its states, 0, 1, ...; None where every state is its own."""
-
-
-@dataclass(frozen=True, eq=False)
-class EncodedData:
-    """Complete discrete data, class first.
-
-    Parameters
-    ----------
-    codes
-        int32 (n_samples, n_variables), ``0 <= codes[:, i] < arity of i``; no missing values.
-        Unsigned ones of 8 or 16 bits stay as they are: a long table takes a quarter of the room.
-    weights
-        float64 (n_samples,), positive.
-    variables
-        One :class:`Variable` per column; variable 0 is the class.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from marginbn import EncodedData, Variable
-    >>> variables = (Variable("class", ("no", "yes")), Variable("colour", ("red", "blue")))
-    >>> data = EncodedData(np.array([[0, 0], [1, 1], [1, 1]]), np.ones(3), variables)
-    >>> data.n_samples, data.n_classes, data.total_weight
-    (3, 2, 3.0)
-    >>> data.merged().codes.tolist(), data.merged().weights.tolist()
-    ([[0, 0], [1, 1]], [1.0, 2.0])
-    """
-
-    codes: NDArray[np.integer]
-    weights: NDArray[np.float64]
-    variables: tuple[Variable, ...]
-    _is_merged: bool = field(default=False, init=False, repr=False)
-    """Whether it is known that merging rows would spare nothing."""
-
-    def __post_init__(self) -> None:
-        codes: NDArray[np.integer] = self.codes
-        if getattr(codes, "dtype", None) not in COMPACT:
-            with np.errstate(invalid="ignore"):  # what the cast bends is refused below
-                codes = np.ascontiguousarray(codes, dtype=np.int32)
-        weights = np.ascontiguousarray(self.weights, dtype=np.float64)
-        if codes.ndim != 2 or codes.shape[1] != len(self.variables):
-            raise InputError(
-                f"codes must have shape (n_samples, {len(self.variables)}), got {codes.shape}"
-            )
-        if weights.shape != codes.shape[:1]:
-            raise InputError(f"weights must have shape {codes.shape[:1]}, got {weights.shape}")
-        if len(codes) and not (np.isfinite(weights).all() and (weights > 0).all()):
-            raise InputError("weights must be positive and finite; leave out rows of weight zero")
-        if codes is not self.codes and not np.array_equal(codes, self.codes):
-            raise InputError("codes must be integers of 32 bits")
-        if codes.size and (codes.min() < 0 or (codes.max(axis=0) >= self.arities).any()):
-            raise InputError("codes must lie between 0 and the arity of their variable minus one")
-        for name, array in (("codes", codes), ("weights", weights)):
-            object.__setattr__(self, name, frozen(array))
-
-    @cached_property
-    def arities(self) -> NDArray[np.int64]:
-        """Number of states of each variable."""
-        return np.array([v.arity for v in self.variables], dtype=np.int64)
-
-    @cached_property
-    def names(self) -> tuple[str, ...]:
-        """Names of the variables."""
-        return tuple(v.name for v in self.variables)
-
-    @cached_property
-    def by_column(self) -> NDArray[np.unsignedinteger[Any]]:
-        """The codes again, (n_variables, n_samples), in as few bytes as hold them: passes over
-        single variables are much faster this way.
-        """
-        dtype = np.min_scalar_type(int(self.arities.max(initial=1)) - 1)
-        if self.codes.dtype == dtype and self.codes.T.flags.c_contiguous:
-            return frozen(self.codes.T)
-        out = np.empty((self.n_variables, self.n_samples), dtype=dtype)
-        for begin in range(0, self.n_samples, PIECE):
-            out[:, begin : begin + PIECE] = self.codes[begin : begin + PIECE].T
-        return frozen(out)
-
-    @property
-    def n_samples(self) -> int:
-        """Number of (distinct, if merged) rows."""
-        return len(self.codes)
-
-    @property
-    def n_variables(self) -> int:
-        """Number of variables, class included."""
-        return len(self.variables)
-
-    @property
-    def n_classes(self) -> int:
-        """Number of states of the class."""
-        return self.variables[0].arity
-
-    @property
-    def total_weight(self) -> float:
-        """Sum of the weights: the number of rows behind the samples if all weigh one."""
-        return float(self.weights.sum())
-
-    @property
-    def constant(self) -> tuple[int, ...]:
-        """Features with a single state; they can influence nothing."""
-        return tuple(i for i, v in enumerate(self.variables) if i > 0 and v.arity <= 1)
-
-    def merged(self) -> EncodedData:
-        """Equal rows merged, weights added; rows come out in lexicographic order.
-
-        A long table in which nearly all rows differ stays as it is.
-        """
-        if self.n_samples == 0 or self._is_merged:
-            return self
-        if self.n_samples >= MANY_ROWS and self._is_worth_nothing():
-            object.__setattr__(self, "_is_merged", True)
-            return self
-        first, group = distinct_rows(self.codes, self.arities)
-        weights = np.bincount(group, self.weights, len(first)).astype(np.float64, copy=False)
-        return EncodedData(self.codes[first], weights, self.variables)
-
-    def _is_worth_nothing(self) -> bool:
-        """Whether nearly all rows differ, so that a second copy would spare nothing."""
-        keys = row_keys(self.codes, self.arities)
-        keys.sort()
-        n_distinct = 1 + np.count_nonzero(keys[1:] != keys[:-1])
-        return bool(n_distinct > WORTH_MERGING * self.n_samples)
-
-
-def distinct_rows(
-    codes: NDArray[np.integer], arities: NDArray[np.int64]
-) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Index of the first row of each distinct kind, and the kind of every row.
-
-    Kinds are in lexicographic order.
-    """
-    keys = row_keys(codes, arities)
-    _, first, group = np.unique(keys, return_index=True, return_inverse=True)
-    return first.astype(np.int64), group.reshape(-1).astype(np.int64)
-
-
-def row_keys(codes: NDArray[np.integer], arities: NDArray[np.int64]) -> NDArray[np.int64]:
-    """An integer for every row that compares as the row does; where it would overflow, the kinds of
-    the columns so far are numbered, which keeps their order.
-    """
-    keys, size = np.zeros(len(codes), dtype=np.int64), 1
-    for column, arity in enumerate(arities):
-        if size * int(arity) >= 2**62:
-            distinct, keys = np.unique(keys, return_inverse=True)
-            keys, size = keys.reshape(-1).astype(np.int64), len(distinct)
-        keys *= int(arity)
-        keys += codes[:, column]
-        size *= int(arity)
-    return keys
-
-
-PIECE = 65_536
-"""Rows that are copied at a time."""
-
-COMPACT = (np.dtype(np.uint8), np.dtype(np.uint16))
-"""Types of codes that are kept as they are."""
-
-MANY_ROWS, WORTH_MERGING = 1_000_000, 0.9
-"""In a table of so many rows, equal ones are merged if no more than this part of them differs."""
+from marginbn.exceptions import DataWarning, InputError
+from marginbn.problem.encoded import PIECE, EncodedData, Variable
 
 UnseenPolicy = Literal["missing", "error"]
 
@@ -326,11 +135,6 @@ class TableCoding:
         return codes
 
 
-def with_class_column(features: NDArray[np.int32]) -> NDArray[np.int32]:
-    """Feature codes with a column 0 for the class, which prediction ignores."""
-    return np.column_stack([np.zeros(len(features), dtype=np.int32), features])
-
-
 @dataclass(frozen=True, eq=False)
 class EncodedTraining:
     """Training data with what is needed to encode more rows alike."""
@@ -432,38 +236,3 @@ def encode_alike(
     rows = rows.take(kept)
     data = EncodedData(codes[kept], rows.weights, known.data.variables)
     return EncodedTraining(known.coding, known.classes, data), rows
-
-
-MAX_JOINT_STATES = 2**31
-"""A table with more cells than this is refused: it could neither be stored nor estimated."""
-
-
-def check_joint_states(data: EncodedData, columns: Sequence[int]) -> int:
-    """Number of joint states of ``columns``, refused above :data:`MAX_JOINT_STATES`."""
-    size = math.prod(int(data.arities[c]) for c in columns)
-    if size > MAX_JOINT_STATES:
-        names = ", ".join(repr(data.names[c]) for c in columns)
-        raise ProblemTooLargeError(
-            f"the table over {names} would have {size} joint states, more than 2^31; "
-            "reduce max_parents, or the number of states of these columns"
-        )
-    return size
-
-
-def joint_codes(
-    data: EncodedData, columns: Sequence[int], rows: slice = slice(None)
-) -> NDArray[np.int64]:
-    """Mixed-radix code of the joint state of ``columns`` in every sample, last column fastest."""
-    check_joint_states(data, columns)
-    code = np.zeros(len(data.weights[rows]), dtype=np.int64)
-    for column in columns:
-        code *= int(data.arities[column])
-        code += data.by_column[column, rows]
-    return code
-
-
-def contingency(data: EncodedData, columns: Sequence[int]) -> NDArray[np.float64]:
-    """Weighted counts of the joint states of ``columns``; shape ``arities[columns]``."""
-    size = check_joint_states(data, columns)
-    counts = np.bincount(joint_codes(data, columns), weights=data.weights, minlength=size)
-    return counts.astype(np.float64, copy=False).reshape([int(data.arities[c]) for c in columns])

@@ -29,14 +29,7 @@ from marginbn.data import sketches
 from marginbn.data.amounts import find_amounts, is_amount_kind
 from marginbn.data.columns import Column
 from marginbn.data.dates import is_date_kind
-from marginbn.data.encode import (
-    Coding,
-    EncodedData,
-    EncodedTraining,
-    TableCoding,
-    Variable,
-    learn_coding,
-)
+from marginbn.data.encode import Coding, EncodedTraining, TableCoding, learn_coding
 from marginbn.data.labelled import refuse_measured
 from marginbn.data.missing_values import MissingPolicy
 from marginbn.data.ordinal import learn_plain_codings
@@ -45,6 +38,7 @@ from marginbn.data.sketches import ClassCounts, ColumnSummary
 from marginbn.data.stream import Stream
 from marginbn.data.table import Table, as_table, resolve_kinds
 from marginbn.exceptions import DataWarning, InputError
+from marginbn.problem.encoded import EncodedData, Variable
 
 IN_MEMORY = 250_000
 """A table of no more rows is read as a whole."""

@@ -24,12 +24,9 @@ from marginbn.data.columns import Column
 from marginbn.data.discretize import short_cut
 from marginbn.data.encode import (
     Coding,
-    EncodedData,
     EncodedTraining,
-    Groups,
     IsLate,
     TableCoding,
-    Variable,
     encode_training,
     learn_coding,
 )
@@ -37,6 +34,7 @@ from marginbn.data.labelled import LabelledTable
 from marginbn.data.missing_values import MissingPolicy
 from marginbn.data.table import Table
 from marginbn.exceptions import InputError
+from marginbn.problem.encoded import EncodedData, Groups, Variable
 
 Bins = Literal["mdlp", "ordinal"]
 FloatArray = NDArray[np.float64]

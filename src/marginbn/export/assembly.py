@@ -25,12 +25,12 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from marginbn.data.encode import Variable
 from marginbn.data.text import format_error
 from marginbn.exceptions import FormatError, InputError
 from marginbn.export.native import MAX_STATES, describe_size
 from marginbn.files import shorten
 from marginbn.network.network import BayesianNetwork
+from marginbn.problem.encoded import Variable
 from marginbn.problem.structure import Structure, is_acyclic
 
 FloatArray = NDArray[np.float64]

@@ -30,7 +30,6 @@ from itertools import product
 
 import numpy as np
 
-from marginbn.data.encode import Variable
 from marginbn.export.assembly import Assembly, FloatArray, to_probabilities, write_row
 from marginbn.export.portable import (
     name_comments,
@@ -41,6 +40,7 @@ from marginbn.export.portable import (
 from marginbn.export.scanner import Scanner, Word
 from marginbn.files import shorten
 from marginbn.network.network import BayesianNetwork
+from marginbn.problem.encoded import Variable
 
 MAX_DEFAULT_CELLS = 2**22
 """Cells that ``default`` rows may fill in one file: a short file must not fill the memory."""

@@ -7,7 +7,7 @@ is escaped.
 Examples
 --------
 >>> import numpy as np
->>> from marginbn.data.encode import Variable
+>>> from marginbn.problem.encoded import Variable
 >>> from marginbn.problem.structure import Structure
 >>> half = np.log([0.5, 0.5])
 >>> variables = (Variable("class", ("a", "b")), Variable("x < 3", ("0", "1")))

@@ -15,13 +15,13 @@ from typing import Any
 
 import numpy as np
 
-from marginbn.data.encode import Variable
 from marginbn.exceptions import InputError, MissingDependencyError
 from marginbn.export.assembly import Assembly, put_first, sort_parents, to_logs, to_probabilities
 from marginbn.export.scanner import escape, unescape
 from marginbn.files import shorten
 from marginbn.network.elimination import FloatArray
 from marginbn.network.network import BayesianNetwork
+from marginbn.problem.encoded import Variable
 from marginbn.problem.structure import Structure
 
 _NUL_OR_BACKSLASH = re.compile(r"[\0\\]")

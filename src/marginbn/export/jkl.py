@@ -25,12 +25,12 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from marginbn.data.encode import Variable
 from marginbn.data.text import decode_text, format_error, load_bytes
 from marginbn.exceptions import FormatError, InputError
 from marginbn.export import scanner
 from marginbn.files import PathLike, shorten, write_atomic, write_text
 from marginbn.problem.candidates import MAX_CANDIDATES, CandidateSets
+from marginbn.problem.encoded import Variable
 from marginbn.problem.masks import (
     Masks,
     ParentSets,

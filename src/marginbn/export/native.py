@@ -35,12 +35,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from marginbn import files
-from marginbn.data.encode import Groups, Variable
 from marginbn.exceptions import InputError
 from marginbn.files import MisfitError, PathLike, shorten
 from marginbn.network.elimination import MAX_AXES, MAX_CELLS, describe_cells
 from marginbn.network.groups import check_groups, count_groups
 from marginbn.network.network import BayesianNetwork
+from marginbn.problem.encoded import Groups, Variable
 from marginbn.problem.structure import Structure, is_acyclic
 
 FORMAT = "marginbn-network"

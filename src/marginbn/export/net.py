@@ -34,7 +34,6 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from marginbn.data.encode import Variable
 from marginbn.export.assembly import Assembly, FloatArray, to_probabilities, write_row
 from marginbn.export.portable import (
     name_comments,
@@ -45,6 +44,7 @@ from marginbn.export.portable import (
 from marginbn.export.scanner import Scanner, Word
 from marginbn.files import shorten
 from marginbn.network.network import BayesianNetwork
+from marginbn.problem.encoded import Variable
 
 SOFTWARE = "marginbn 2"
 LABELLING_SOFTWARE = "marginbn"

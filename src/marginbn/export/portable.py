@@ -29,11 +29,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from marginbn.data.encode import Variable
 from marginbn.data.text import format_error
 from marginbn.exceptions import FormatError, InputError
 from marginbn.files import shorten
 from marginbn.network.network import BayesianNetwork
+from marginbn.problem.encoded import Variable
 
 NEVER = "never"
 """The second state of a variable that has only one."""

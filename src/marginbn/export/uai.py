@@ -46,7 +46,6 @@ from typing import Literal
 import numpy as np
 
 from marginbn import files
-from marginbn.data.encode import Variable
 from marginbn.data.text import format_error
 from marginbn.exceptions import FormatError, InputError
 from marginbn.export import assembly
@@ -56,6 +55,7 @@ from marginbn.export.portable import OwnNames, restore_names, to_portable
 from marginbn.export.scanner import parse_numbers, parse_whole, read_text
 from marginbn.files import PathLike, shorten
 from marginbn.network.network import BayesianNetwork
+from marginbn.problem.encoded import Variable
 
 Layout = Literal["standard", "pyagrum", "pgmpy"]
 

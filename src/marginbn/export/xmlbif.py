@@ -26,12 +26,12 @@ from typing import Any, NoReturn
 from xml.parsers import expat
 from xml.sax.saxutils import escape as escape_xml
 
-from marginbn.data.encode import Variable
 from marginbn.data.text import decode_text, format_error
 from marginbn.export.assembly import Assembly, to_probabilities, write_row
 from marginbn.export.scanner import UNPRINTABLE_XML, escape, parse_numbers, unescape
 from marginbn.files import PathLike, read_bytes, shorten
 from marginbn.network.network import BayesianNetwork
+from marginbn.problem.encoded import Variable
 
 MAX_DEPTH = 32
 """Elements inside one another; XMLBIF itself has five."""

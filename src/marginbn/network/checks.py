@@ -8,11 +8,11 @@ from collections.abc import Iterable, Sequence
 
 import numpy as np
 
-from marginbn.data.encode import Variable
 from marginbn.exceptions import InputError, ProblemTooLargeError
 from marginbn.network import elimination
 from marginbn.network.elimination import FloatArray
 from marginbn.network.observed import quoted
+from marginbn.problem.encoded import Variable
 from marginbn.problem.structure import Structure
 
 _ROW_SUM_TOLERANCE = 1e-9

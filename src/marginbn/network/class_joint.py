@@ -31,11 +31,11 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from marginbn.data.encode import Groups
 from marginbn.exceptions import InputError, ProblemTooLargeError
 from marginbn.network import elimination
 from marginbn.network.elimination import Factor, FloatArray
 from marginbn.network.groups import collapse, count_groups, expand
+from marginbn.problem.encoded import Groups
 from marginbn.problem.structure import Structure
 
 IntArray = NDArray[np.intp]

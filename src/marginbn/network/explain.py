@@ -39,7 +39,6 @@ from numpy.typing import NDArray
 from scipy.special import logsumexp
 
 from marginbn.data.columns import Column
-from marginbn.data.encode import with_class_column
 from marginbn.data.frames import chosen_library, make_frame
 from marginbn.exceptions import InputError
 from marginbn.network.checks import as_count
@@ -48,6 +47,7 @@ from marginbn.network.elimination import FloatArray
 from marginbn.network.network import BayesianNetwork
 from marginbn.network.svg import bar_table
 from marginbn.network.wording import align, assignment, counted, shorten, visible
+from marginbn.problem.encoded import with_class_column
 
 _MISSING = -1
 

@@ -19,8 +19,8 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from marginbn.data.encode import Groups, Variable
 from marginbn.exceptions import InputError
+from marginbn.problem.encoded import Groups, Variable
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.intp]

@@ -23,7 +23,6 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from marginbn.data.encode import Groups
 from marginbn.exceptions import InputError
 from marginbn.network import elimination
 from marginbn.network.elimination import (
@@ -37,6 +36,7 @@ from marginbn.network.elimination import (
     sum_out,
 )
 from marginbn.network.groups import IntArray, collapse, count_groups, expand
+from marginbn.problem.encoded import Groups
 from marginbn.problem.structure import Structure
 
 Codes = Mapping[int, int]

@@ -20,7 +20,6 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from marginbn.data.dates import part_names, parts_of_date
-from marginbn.data.encode import EncodedData, Groups, Variable
 from marginbn.data.frames import chosen_library, make_frame, make_series
 from marginbn.exceptions import InputError
 from marginbn.network import elimination
@@ -39,6 +38,7 @@ from marginbn.network.inference import Inference, refuse_impossible
 from marginbn.network.observed import quoted, state_of
 from marginbn.network.svg import draw_figure
 from marginbn.network.wording import name_group
+from marginbn.problem.encoded import EncodedData, Groups, Variable
 from marginbn.problem.margins import estimate_log_tables
 from marginbn.problem.structure import EquivalenceClass, Structure
 

@@ -11,10 +11,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from html import escape
 
-from marginbn.data.encode import Variable
 from marginbn.network.layout import CLASS, Box, Layout, Point, Route, lay_out
 from marginbn.network.wording import one_line, shorten
 from marginbn.problem.candidates import Arc
+from marginbn.problem.encoded import Variable
 from marginbn.problem.structure import Structure
 
 FONT = "font-family:system-ui,sans-serif;font-size:12px"

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import logsumexp
 
-from marginbn.data.encode import Groups, Variable
+from marginbn.problem.encoded import Groups, Variable
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.intp]

@@ -28,9 +28,9 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from marginbn.data.encode import EncodedData
 from marginbn.data.ordinal import OrdinalData
 from marginbn.parameters.class_scores import ClassScores, weighted_sum
+from marginbn.problem.encoded import EncodedData
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.intp]

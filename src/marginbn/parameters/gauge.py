@@ -37,12 +37,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from marginbn.data.encode import EncodedData, Variable, contingency
 from marginbn.network.elimination import Factor, check_cells, condition, eliminate, plan_elimination
 from marginbn.network.groups import collapse
 from marginbn.parameters.class_scores import FloatArray
 from marginbn.parameters.cliques import Cliques, Tables
 from marginbn.parameters.marrying import CLASS
+from marginbn.problem.encoded import EncodedData, Variable, contingency
 
 SMOOTHING = 5.0
 """Rows of the marginal that are added to every row of a class-free table."""

@@ -31,9 +31,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from marginbn.data.encode import Groups
 from marginbn.exceptions import ProblemTooLargeError
 from marginbn.parameters.class_scores import ClassScores, FloatArray
+from marginbn.problem.encoded import Groups
 from marginbn.problem.structure import Structure
 
 CLASS = 0

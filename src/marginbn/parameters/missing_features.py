@@ -32,11 +32,11 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import logsumexp
 
-from marginbn.data.encode import EncodedData, Groups
 from marginbn.exceptions import InputError
 from marginbn.network.network import BayesianNetwork
 from marginbn.parameters.class_scores import FloatArray
 from marginbn.parameters.twin import TwinTree, check_forest, fit_twin, spread_points
+from marginbn.problem.encoded import EncodedData, Groups
 
 MOST = (0.2, 0.4, 0.6, 0.8, 1.0)
 HALF = (0.03, 0.1, 0.3, 1.0)

@@ -26,13 +26,13 @@ from __future__ import annotations
 
 import numpy as np
 
-from marginbn.data.encode import EncodedData
 from marginbn.exceptions import InputError
 from marginbn.network.network import BayesianNetwork
 from marginbn.parameters.class_scores import ClassScores, FloatArray
 from marginbn.parameters.cliques import Cliques, Tables, potentials_of, sum_out
 from marginbn.parameters.gauge import Fit, class_free_tables
 from marginbn.parameters.marrying import CLASS, plan_marrying
+from marginbn.problem.encoded import EncodedData
 from marginbn.problem.structure import Structure
 
 

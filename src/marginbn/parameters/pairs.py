@@ -27,9 +27,9 @@ from itertools import accumulate
 import numpy as np
 from numpy.typing import NDArray
 
-from marginbn.data.encode import EncodedData
 from marginbn.data.ordinal import OrdinalData
 from marginbn.parameters.design import Interaction, coarse_groups, pair_interaction
+from marginbn.problem.encoded import EncodedData
 from marginbn.problem.residuals import PRICE, RIDGE
 
 FloatArray = NDArray[np.float64]

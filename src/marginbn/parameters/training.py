@@ -34,9 +34,9 @@ from scipy.optimize import minimize
 from scipy.special import logsumexp, softmax
 from threadpoolctl import ThreadpoolController
 
-from marginbn.data.encode import EncodedData
 from marginbn.parameters.class_scores import ClassScores
 from marginbn.parameters.design import Design
+from marginbn.problem.encoded import EncodedData
 
 FloatArray = NDArray[np.float64]
 Loss = Callable[[FloatArray, NDArray[np.intp], FloatArray], tuple[float, FloatArray]]

@@ -29,12 +29,12 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from marginbn.data.encode import EncodedData, Groups, Variable, contingency
 from marginbn.exceptions import InputError
 from marginbn.network.groups import IntArray
 from marginbn.network.network import BayesianNetwork
 from marginbn.parameters.class_scores import FloatArray
 from marginbn.problem.augmented_tree import augmented_tree
+from marginbn.problem.encoded import EncodedData, Groups, Variable, contingency
 from marginbn.problem.margins import estimate_log_tables
 from marginbn.problem.structure import Structure
 

@@ -15,8 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import xlogy
 
-from marginbn.data.encode import EncodedData, contingency
 from marginbn.problem.arborescence import maximum_arborescence
+from marginbn.problem.encoded import EncodedData, contingency
 from marginbn.problem.structure import Structure
 
 

@@ -23,10 +23,10 @@ from itertools import combinations
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from marginbn.data.encode import EncodedData
 from marginbn.exceptions import InputError
 from marginbn.problem.arborescence import maximum_arborescence
 from marginbn.problem.candidates import Arc, CandidateSets, enumerate_candidates
+from marginbn.problem.encoded import EncodedData
 from marginbn.problem.problem import StructureProblem
 from marginbn.problem.residuals import PRICE, RIDGE, FloatArray, ResidualScore, residual_score
 from marginbn.problem.structure import Structure

@@ -34,8 +34,8 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
-from marginbn.data.encode import PIECE, EncodedData, contingency, joint_codes
 from marginbn.problem.candidates import CandidateSets
+from marginbn.problem.encoded import PIECE, EncodedData, contingency, joint_codes
 from marginbn.problem.structure import Structure
 
 

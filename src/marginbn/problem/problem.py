@@ -26,10 +26,10 @@ from itertools import chain, pairwise
 import numpy as np
 from numpy.typing import NDArray
 
-from marginbn.data.encode import EncodedData, Variable, check_joint_states
 from marginbn.exceptions import InputError
 from marginbn.problem.candidates import CandidateSets, count_candidates
 from marginbn.problem.dominance import dominated_sets
+from marginbn.problem.encoded import EncodedData, Variable, check_joint_states
 from marginbn.problem.margins import MarginKind, MarginRows
 from marginbn.problem.residuals import ResidualScore
 from marginbn.problem.scores import LocalScore, scores_with_errors

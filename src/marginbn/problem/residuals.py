@@ -39,8 +39,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.sparse import csc_array
 
-from marginbn.data.encode import EncodedData, distinct_rows, joint_codes
 from marginbn.exceptions import InputError
+from marginbn.problem.encoded import EncodedData, distinct_rows, joint_codes
 
 FloatArray = NDArray[np.float64]
 

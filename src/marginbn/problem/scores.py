@@ -41,9 +41,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import gammaln
 
-from marginbn.data.encode import EncodedData, contingency
 from marginbn.exceptions import InputError
 from marginbn.problem.candidates import CandidateSets
+from marginbn.problem.encoded import EncodedData, contingency
 from marginbn.problem.residuals import residual_gain
 
 LocalScore = Callable[[NDArray[np.float64], float], float]

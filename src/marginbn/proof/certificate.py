@@ -109,7 +109,7 @@ class Score:
 
 @dataclass(frozen=True, eq=False)
 class Data:
-    """Encoded data, class first; the same meaning as :class:`marginbn.data.encode.EncodedData`.
+    """Encoded data, class first; the same meaning as :class:`marginbn.problem.encoded.EncodedData`.
 
     ``gradients`` and ``curvatures`` (n_samples, n_classes) are the weighted residuals and the
     weighted curvatures of a residual score.

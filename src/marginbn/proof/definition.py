@@ -11,7 +11,6 @@ from itertools import combinations
 import numpy as np
 from numpy.typing import NDArray
 
-from marginbn.data.encode import EncodedData
 from marginbn.exceptions import InputError
 from marginbn.problem.candidates import (
     CandidateRule,
@@ -19,6 +18,7 @@ from marginbn.problem.candidates import (
     count_candidates,
     enumerate_candidates,
 )
+from marginbn.problem.encoded import EncodedData
 from marginbn.problem.margins import MarginRows
 from marginbn.problem.problem import StructureProblem, drop_dominated
 from marginbn.problem.residuals import ResidualScore, residual_gain

@@ -18,11 +18,11 @@ from itertools import count
 
 import numpy as np
 
-from marginbn.data.encode import EncodedData, Variable
 from marginbn.exceptions import CertificateWarning, InputError
 from marginbn.files import PathLike, try_writing, write_or_rescue
 from marginbn.interrupts import REQUESTS
 from marginbn.problem.candidates import enumerate_candidates
+from marginbn.problem.encoded import EncodedData, Variable
 from marginbn.problem.problem import margin_problem
 from marginbn.proof.certificate import Certificate
 from marginbn.proof.clusters import ClusterRelaxation

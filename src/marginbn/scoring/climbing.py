@@ -43,9 +43,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from marginbn.data.encode import EncodedData
 from marginbn.exceptions import ProblemTooLargeError
 from marginbn.problem.candidates import MAX_CANDIDATES, Arc
+from marginbn.problem.encoded import EncodedData
 from marginbn.problem.masks import Masks, masks_of, renamed, set_sizes
 from marginbn.scoring.sums import SetSums, kernels, states_of, with_member
 

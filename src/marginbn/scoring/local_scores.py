@@ -11,7 +11,6 @@ import numpy as np
 from joblib import effective_n_jobs
 from numpy.typing import NDArray
 
-from marginbn.data.encode import EncodedData
 from marginbn.exceptions import InputError
 from marginbn.problem.candidates import (
     Arc,
@@ -22,6 +21,7 @@ from marginbn.problem.candidates import (
     refuse_without_candidates,
 )
 from marginbn.problem.dominance import dominated_sets
+from marginbn.problem.encoded import EncodedData
 from marginbn.problem.masks import Masks, ParentSets, renamed, sorting_order
 from marginbn.problem.problem import (
     StructureProblem,

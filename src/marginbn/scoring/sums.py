@@ -27,7 +27,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from marginbn.data.encode import EncodedData
+from marginbn.problem.encoded import EncodedData
 from marginbn.problem.masks import Masks, member_order
 from marginbn.problem.scores import ROUNDINGS, counts_are_exact
 

@@ -38,8 +38,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from marginbn.data.encode import PIECE
 from marginbn.exceptions import InputError, SolverError
+from marginbn.problem.encoded import PIECE
 from marginbn.problem.masks import members_of
 from marginbn.problem.problem import StructureProblem
 from marginbn.problem.structure import Structure, is_acyclic

@@ -24,9 +24,9 @@ from branch_bound_cases import (
     random_problem,
     random_slots,
 )
-from marginbn.data.encode import EncodedData, Variable
 from marginbn.exceptions import InputError
 from marginbn.problem.candidates import enumerate_candidates
+from marginbn.problem.encoded import EncodedData, Variable
 from marginbn.problem.margins import MarginKind
 from marginbn.problem.problem import StructureProblem, margin_problem
 from marginbn.solvers.branch_bound import BranchBoundSolver, engine, workers

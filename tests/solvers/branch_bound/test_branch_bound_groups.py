@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from branch_bound_cases import best_by_enumeration, random_problem
-from marginbn.data.encode import EncodedData, Variable
 from marginbn.problem.candidates import enumerate_candidates
+from marginbn.problem.encoded import EncodedData, Variable
 from marginbn.problem.problem import StructureProblem, margin_problem
 from marginbn.solvers.branch_bound import BranchBoundSolver
 from marginbn.solvers.branch_bound.arrays import Encoding, encode

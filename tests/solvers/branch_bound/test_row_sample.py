@@ -8,8 +8,8 @@ from typer.testing import CliRunner
 
 from marginbn import InputError, MaxMarginBNClassifier, solve_structure
 from marginbn.cli import app
-from marginbn.data.encode import EncodedData, Variable
 from marginbn.problem.candidates import enumerate_candidates
+from marginbn.problem.encoded import EncodedData, Variable
 from marginbn.problem.problem import StructureProblem, margin_problem
 from marginbn.proof.definition import Definition
 from marginbn.solvers.branch_bound import row_sample

@@ -8,7 +8,7 @@ import pytest
 from branch_bound_cases import random_encoded, random_linear_problem
 from marginbn import StructureProblem, enumerate_candidates, margin_problem
 from marginbn.classifiers import TANClassifier
-from marginbn.data.encode import EncodedData
+from marginbn.problem.encoded import EncodedData
 from marginbn.problem.scores import get_local_score, local_scores
 from marginbn.solvers.branch_bound.arrays import Encoding, encode
 from marginbn.solvers.branch_bound.kernels.box import propagate

@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 
 import oracles
-from marginbn.data.encode import Variable
 from marginbn.exceptions import InputError
 from marginbn.problem.candidates import CandidateSets, enumerate_candidates
+from marginbn.problem.encoded import Variable
 from marginbn.problem.problem import StructureProblem
 from marginbn.solvers.branch_cut import BranchCutSolver
 from marginbn.solvers.branch_cut.arrays import Instance, build_instance

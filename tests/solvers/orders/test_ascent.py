@@ -7,8 +7,8 @@ from itertools import permutations
 import numpy as np
 import pytest
 
-from marginbn.data.encode import Variable
 from marginbn.problem.candidates import enumerate_candidates
+from marginbn.problem.encoded import Variable
 from marginbn.problem.problem import StructureProblem
 from marginbn.solvers.orders.ascent import dual_ascent
 from marginbn.solvers.orders.parent_lists import ParentLists, to_members, to_words

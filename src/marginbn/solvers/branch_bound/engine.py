@@ -16,8 +16,8 @@ from weakref import ReferenceType, ref
 
 import numpy as np
 
-from marginbn.data.encode import EncodedData, Variable
 from marginbn.problem.candidates import enumerate_candidates
+from marginbn.problem.encoded import EncodedData, Variable
 from marginbn.problem.problem import StructureProblem, margin_problem
 from marginbn.solvers.branch_bound.arrays import encode
 from marginbn.solvers.branch_bound.kernels import store, tree

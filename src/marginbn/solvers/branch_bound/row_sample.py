@@ -22,7 +22,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from marginbn.data.encode import EncodedData
+from marginbn.problem.encoded import EncodedData
 from marginbn.problem.margins import MarginRows
 from marginbn.problem.problem import StructureProblem
 from marginbn.solvers.branch_bound.arrays import Coefficients, Encoding

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from marginbn.data.encode import EncodedData, Variable
 from marginbn.problem.candidates import enumerate_candidates
+from marginbn.problem.encoded import EncodedData, Variable
 from marginbn.problem.problem import margin_problem
 from marginbn.solvers.branch_cut import hull
 from marginbn.solvers.branch_cut.arrays import BoolArray, IntArray

@@ -10,14 +10,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from marginbn.data.encode import (
+from marginbn.exceptions import InputError, ProblemTooLargeError
+from marginbn.problem.encoded import (
     MAX_JOINT_STATES,
     EncodedData,
     check_joint_states,
     contingency,
     joint_codes,
 )
-from marginbn.exceptions import InputError, ProblemTooLargeError
 from strategies import encoded_data, make_data, make_variables
 
 TABLE = make_data([[0, 1], [0, 1], [1, 2], [1, 0]], (2, 3), [1.0, 2.0, 0.5, 1.0])
