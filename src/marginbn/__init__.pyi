@@ -83,7 +83,6 @@ from marginbn.solvers import (
     solve_structure,
 )
 from marginbn.solvers.milp import write_formulation
-from marginbn.solvers.ranking import RankedStructure, best_structures
 
 __all__ = [
     "A1DEClassifier",
@@ -114,7 +113,6 @@ __all__ = [
     "OptimalityWarning",
     "ProblemSize",
     "ProblemTooLargeError",
-    "RankedStructure",
     "ResidualStructure",
     "SolveResult",
     "SolverError",
@@ -130,7 +128,6 @@ __all__ = [
     "arc_strength",
     "as_table",
     "available_solvers",
-    "best_structures",
     "describe",
     "drop_dominated",
     "enumerate_candidates",

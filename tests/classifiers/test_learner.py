@@ -19,7 +19,6 @@ from marginbn import (
     FormatError,
     InputError,
     OptimalityWarning,
-    best_structures,
     drop_dominated,
     enumerate_candidates,
     linear_problem,
@@ -95,19 +94,6 @@ def test_constraints_and_tiers() -> None:
         BayesianNetworkLearner(required_arcs=[("snow", "wet")]).fit(frame)
 
 
-def test_the_best_structures_are_listed() -> None:
-    frame = chain()
-    learner = BayesianNetworkLearner(n_best=4).fit(frame)
-    assert learner.best_[0].objective == pytest.approx(learner.objective_, rel=1e-12)
-    assert [b.objective for b in learner.best_] == sorted(
-        (b.objective for b in learner.best_), reverse=True
-    )
-    every = enumerate_candidates(4, 3, class_restricted=False)
-    problem = drop_dominated(linear_problem(plain_data(frame), every, get_local_score("bic")))
-    expected = [ranked.objective for ranked in best_structures(problem, n_best=4)]
-    assert [b.objective for b in learner.best_] == pytest.approx(expected, rel=1e-12)
-
-
 def test_likelihoods_by_enumeration() -> None:
     """Probabilities of all rows sum to one; an unknown value is summed out."""
     frame = chain()[["rain", "wet", "slippery"]]
@@ -179,7 +165,6 @@ def test_weights_count_as_copies() -> None:
         ({"max_parents": -1}, "max_parents"),
         ({"n_bins": 0}, "n_bins"),
         ({"missing": "guess"}, "missing"),
-        ({"n_best": 0}, "n_best"),
         ({"smoothing": 0.0}, "smoothing"),
     ],
 )

@@ -38,11 +38,10 @@ def test_everything_is_written_and_the_same(tmp_path: Path) -> None:
 
 
 def test_json_says_all(tmp_path: Path) -> None:
-    options = ("--score", "bdeu", "--ess", 2, "--max-parents", 2, "--n-best", 2, "--json")
+    options = ("--score", "bdeu", "--ess", 2, "--max-parents", 2, "--json")
     found = json.loads(run("learn", "corral", *options, "--quiet").stdout)
     assert found["optimal"]
-    assert found["bound"] >= found["objective"] == pytest.approx(found["best"][0]["objective"])
-    assert len(found["best"]) == 2
+    assert found["bound"] >= found["objective"]
     assert max(map(len, found["parents"].values())) <= 2
 
 

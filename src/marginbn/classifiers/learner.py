@@ -43,7 +43,6 @@ from marginbn.problem.problem import StructureProblem
 from marginbn.problem.scores import LOCAL_SCORES
 from marginbn.scoring.local_scores import ScoringListener, local_scores
 from marginbn.solvers import solve_structure
-from marginbn.solvers.ranking import RankedStructure, best_structures
 from marginbn.solvers.result import SolveResult
 from marginbn.solvers.run import Callback, ConsoleListener
 
@@ -75,8 +74,6 @@ checkpoint, certificate
     tiers : list of lists of variables, optional
         Temporal order: no arc leads from a later tier to an earlier one. Variables that no tier
         names are free.
-    n_best : int, default=1
-        With more than one ``best_`` lists so many best structures; for small problems only.
     missing : {"drop", "state", "auto", "error"}, default="drop"
         Rows with missing values are left out; or a missing value is a state of its column.
     unseen : {"missing", "error"}, default="missing"
@@ -98,8 +95,6 @@ checkpoint, certificate
         Relative gap between the two.
     status_ : str
         How the search ended; ``"optimal"`` means proven.
-    best_ : list of RankedStructure
-        The best structures, the best one first.
     result_ : SolveResult
         The result as the solver returned it.
     trace_ : tuple of TracePoint
@@ -145,7 +140,6 @@ checkpoint, certificate
         "equivalent_sample_size": validation.check_positive,
         "smoothing": validation.check_positive,
         "n_bins": partial(validation.check_count, least=1),
-        "n_best": partial(validation.check_count, least=1),
         "missing": validation.one_of(*get_args(MissingPolicy)),
         "unseen": validation.one_of(*get_args(UnseenPolicy)),
     }
@@ -169,7 +163,6 @@ checkpoint, certificate
         forbidden_arcs: Any = None,
         allowed_arcs: Any = None,
         tiers: Any = None,
-        n_best: int = 1,
         missing: str = "drop",
         unseen: str = "missing",
         column_kinds: Any = "auto",
@@ -285,9 +278,6 @@ checkpoint, certificate
         self.n_candidates_ = problem.candidates.n_candidates
         result = self._search(problem)
         self._set_result(result)
-        self.best_ = [RankedStructure(result.structure, result.objective)]
-        if self.n_best > 1:
-            self.best_ = best_structures(problem, n_best=self.n_best)
         self.network_ = BayesianNetwork.fit(data, result.structure, float(self.smoothing))
         return self
 

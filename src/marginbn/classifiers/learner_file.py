@@ -20,7 +20,6 @@ from marginbn.data.encode import Coding, TableCoding
 from marginbn.exceptions import InputError
 from marginbn.export.native import network_from_dict, network_to_dict
 from marginbn.files import Count, MisfitError, Plain
-from marginbn.solvers.ranking import RankedStructure
 
 FORMAT = "marginbn learner"
 VERSION = 1
@@ -126,7 +125,6 @@ def read_learner(data: Any, path: files.PathLike) -> BayesianNetworkLearner:
         learner.n_samples_, learner.n_dropped_ = shape.n_samples, shape.n_dropped
         learner.n_candidates_ = shape.n_candidates
         learner._set_result(model_file._read_result(shape.result, network.structure))
-        learner.best_ = [RankedStructure(network.structure, learner.objective_)]
     return learner
 
 

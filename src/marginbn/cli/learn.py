@@ -85,10 +85,6 @@ class NetworkOptions:
             help="Variables that come before those of the next --tier; may be repeated.",
         ),
     ] = None
-    n_best: Annotated[
-        int,
-        typer.Option(metavar="N", min=1, help="List so many best networks; small tables only."),
-    ] = 1
 
 
 def learn(
@@ -225,7 +221,6 @@ def build_learner(
         required_arcs=options.parse_arcs(network.require, "--require"),
         forbidden_arcs=options.parse_arcs(network.forbid, "--forbid"),
         tiers=[[v.strip() for v in tier.split(",")] for tier in network.tier or ()] or None,
-        n_best=network.n_best,
         n_bins=table.bins,
         missing=table.missing,
         random_state=search.seed,

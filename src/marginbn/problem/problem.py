@@ -69,7 +69,7 @@ class StructureProblem:
     Examples
     --------
     >>> import numpy as np
-    >>> from marginbn import EncodedData, Variable, best_structures, enumerate_candidates
+    >>> from marginbn import EncodedData, Variable, enumerate_candidates
     >>> from marginbn import estimate_size, linear_problem, margin_problem, solve_structure
     >>> from marginbn.problem.scores import get_local_score
     >>> variables = (Variable("class", ("0", "1")), Variable("x", ("0", "1")))
@@ -78,8 +78,8 @@ class StructureProblem:
     >>> scores = linear_problem(data, candidates, get_local_score("bic"))
     >>> scores.linear.round(3).tolist()
     [-13.922, -2.89, -13.922, -2.89]
-    >>> [ranked.structure.arcs for ranked in best_structures(scores, n_best=3)]
-    [((0, 1),), ((1, 0),), ()]
+    >>> solve_structure(scores).structure.arcs
+    ((0, 1),)
     >>> print(estimate_size(data, 1))
     4 candidate parent sets for 2 variables, 2 margin rows, 0.0 MB of coefficients
     >>> problem = margin_problem(data, candidates, gamma=2.0)

@@ -32,15 +32,7 @@ def summarise_learner(learner: BayesianNetworkLearner) -> dict[str, Any]:
         "candidates": learner.n_candidates_,
         "parameters": network.n_parameters,
         "parents": parents_by_name(network),
-        "best": [
-            {"objective": ranked.objective, "arcs": _named_arcs(ranked.structure.arcs, network)}
-            for ranked in learner.best_
-        ],
     }
-
-
-def _named_arcs(arcs: Any, network: Any) -> list[list[str]]:
-    return [[network.names[p], network.names[c]] for p, c in arcs]
 
 
 def verdict_of(learner: BayesianNetworkLearner) -> str:
@@ -87,12 +79,6 @@ def describe_learner(learner: BayesianNetworkLearner, width: int = 80) -> str:
     lines = [verdict_of(learner), ""]
     lines += [f"{name:<{wide}}  {text}" for name, text in facts]
     lines += ["", *_structure_lines(learner, width)]
-    if len(learner.best_) > 1:
-        lines += ["", "best structures"]
-        lines += [
-            f"{place:>3}  {ranked.objective:.6f}  {counted(len(ranked.structure.arcs), 'arc')}"
-            for place, ranked in enumerate(learner.best_, 1)
-        ]
     return "\n".join(lines)
 
 
