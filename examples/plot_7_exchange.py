@@ -25,14 +25,14 @@ network = MaxMarginBNClassifier().fit(X, y).network_
 # %%
 # Files
 # -----
-# The name of the file tells the format: ``.bif``, ``.xmlbif``, ``.net``, ``.uai``, ``.json``, and
-# for pictures ``.dot`` and ``.mmd``. Probabilities are written with all their digits, so a network
-# that went through a file answers as before.
+# The suffix of the file selects the format: ``.bif``, ``.json``, and for pictures ``.dot``.
+# Probabilities are written with all their digits, so a network that went through a file gives the
+# same answers.
 
 evidence = {"A0": "1", "B1": "0"}
 before = network.posterior_array("class", evidence)
 with tempfile.TemporaryDirectory() as folder:
-    for suffix in ("bif", "xmlbif", "net", "uai", "json"):
+    for suffix in ("bif", "json"):
         path = Path(folder) / f"corral.{suffix}"
         save_network(network, path)
         after = load_network(path).posterior_array("class", evidence)

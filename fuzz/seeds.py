@@ -6,7 +6,6 @@ import contextlib
 import gzip
 import hashlib
 import io
-import json
 import tempfile
 import warnings
 import zipfile
@@ -40,12 +39,6 @@ KEPT = PROJECT / "tests" / "fuzz_corpus"
 """Inputs that were findings once, a folder per target; corpora of past runs, an archive each."""
 
 _FILES = PROJECT / "tests" / "files"
-_SUFFIXES = {
-    "bif": (".bif",),
-    "xmlbif": (".xmlbif", ".bifxml"),
-    "net": (".net",),
-    "uai": (".uai",),
-}
 MAX_SEED_BYTES = 20_000
 
 
@@ -99,21 +92,16 @@ def warm_up(target: Target, folder: Path) -> None:
 
 
 def _foreign(target: str) -> Iterator[bytes]:
-    for path in sorted(_FILES.glob("*")):
-        if path.suffix in _SUFFIXES.get(target, ()):
-            yield path.read_bytes()
+    if target == "bif":
+        yield from (path.read_bytes() for path in sorted(_FILES.glob("*.bif")))
 
 
 def _written(target: str) -> Iterator[bytes]:
     if target in ("csv", "gzip", "arff", "parquet"):
         yield from _tables(target)
-    elif target in ("bif", "xmlbif", "net", "uai", "network"):
+    elif target in ("bif", "network"):
         form = NETWORK_FORMATS["json" if target == "network" else target]
         yield from (form.to_text(network).encode() for network in _networks())
-    elif target == "names":
-        variables = [{"name": n, "states": ["no", "yes"]} for n in ("rain", "grass")]
-        record = {"format": "marginbn-names", "version": 1, "variables": variables}
-        yield json.dumps(record).encode()
     elif target == "model":
         yield from _models()
     elif target == "jkl":
@@ -219,20 +207,10 @@ def _scores() -> bytes:
     return problem_to_jkl(StructureProblem(candidates, scores, variables)).encode()
 
 
-_BOMB = "".join(f'<!ENTITY e{i} "{f"&e{i - 1};" * 10}">' for i in range(1, 12))
 _ATTACKS: dict[str, tuple[str, ...]] = {
-    "xmlbif": (
-        f'<?xml version="1.0"?><!DOCTYPE BIF [<!ENTITY e0 "lol">{_BOMB}]><BIF>&e11;</BIF>',
-        '<!DOCTYPE BIF [<!ENTITY x SYSTEM "file:///etc/passwd">]><BIF><NETWORK>&x;</NETWORK></BIF>',
-        '<!DOCTYPE BIF [<!ENTITY % p SYSTEM "http://127.0.0.1/x.dtd"> %p;]><BIF/>',
-        '<!DOCTYPE BIF SYSTEM "file:///etc/hostname"><BIF><NETWORK/></BIF>',
-        "<BIF>" * 3000,
-    ),
     "network": ("[" * 5000, '{"a":' * 3000, '{"format": "marginbn-network", "version": 1e9}'),
     "model": ("[" * 5000, '{"format": "marginbn-model", "version": 1, "estimator": "os.system"}'),
-    "uai": ("BAYES\n1\n1000000\n1\n1 0\n1000000\n", "BAYES\n9999999\n"),
     "bif": ("variable a { type discrete [ 1000000 ] { x }; }", "{" * 5000, "/*" * 2000),
-    "net": ("node a { states = (" + '"x" ' * 1000 + "); }", "{" * 5000, "(" * 5000),
     "jkl": ("1\na 1000000\n-1 0\n", "2\na 1\n-1 1 b\nb 1\n-1 1 a\n", "1000000000\n"),
     "csv": ("a,b\n" + '"' * 3000, "a\n" + "x" * 5000),
     "arff": ("@attribute a {" + "x," * 2000, "@attribute a numeric\n@data\n{0 1,0 1}\n"),

@@ -1,9 +1,7 @@
-"""SQL, ONNX, Python and scorecards answer as predict_proba does, on rows of many kinds."""
+"""SQL and ONNX answer as predict_proba does, on rows of many kinds."""
 
 from __future__ import annotations
 
-import csv
-import io
 import math
 import sqlite3
 import warnings
@@ -25,10 +23,10 @@ from marginbn import (
     export_model,
 )
 from marginbn.classifiers.base import BaseBNClassifier
-from marginbn.classifiers.deployment import DEPLOYMENTS, deployable, deployment_text
+from marginbn.classifiers.deployment import DEPLOYMENTS, deployable
 from marginbn.datasets import load_dataset
 from marginbn.exceptions import DataWarning
-from marginbn.export.scorecard import term_rows
+from marginbn.export.sql import to_sql
 
 pandas = pytest.importorskip("pandas")
 
@@ -143,23 +141,6 @@ def by_duckdb(clf: BaseBNClassifier, rows: Any, folder: Path) -> np.ndarray:
     return np.array([row[2:] for row in found], dtype=float)
 
 
-def by_python(clf: BaseBNClassifier, rows: Any, folder: Path) -> np.ndarray:
-    """P of every row from the function of the file; rows without answer are NaN."""
-    export_model(clf, folder / "model.py")
-    functions: dict[str, Any] = {}
-    exec((folder / "model.py").read_text(encoding="utf-8"), functions)
-    result = np.full((len(rows), len(clf.classes_)), np.nan)
-    for i, row in enumerate(rows.to_dict("records")):
-        try:
-            answer = functions["predict_proba"](row)
-        except ValueError:
-            continue
-        assert list(answer) == clf.classes_.tolist()
-        assert answer[functions["predict"](row)] == max(answer.values())
-        result[i] = list(answer.values())
-    return result
-
-
 def by_onnx(clf: BaseBNClassifier, rows: Any, folder: Path) -> np.ndarray:
     """P of every row from onnxruntime."""
     pytest.importorskip("onnx")
@@ -195,70 +176,16 @@ def _check_predictions(clf: BaseBNClassifier, labels: list, rows: list) -> None:
             assert label == best or str(label) == str(best)  # SQLite has 1 for TRUE
 
 
-def by_scorecard(clf: BaseBNClassifier, rows: Any, folder: Path) -> np.ndarray:
-    """P of every row by adding up lines of the CSV file."""
-    export_model(clf, folder / "card.csv")
-    with open(folder / "card.csv", encoding="utf-8", newline="") as file:
-        header, *lines = csv.reader(file)
-    width = sum(name.startswith("feature") for name in header)
-    others = len(clf.classes_) - 1
-    start, doubt, shares = np.zeros(others), 0.0, []
-    points: dict[tuple[str, ...], dict[tuple[str, ...], np.ndarray]] = {}
-    for line in lines:
-        values = line[2 * width : 2 * width + others]
-        if line[0] == "(start)":
-            start = np.array(values, dtype=float)
-        elif line[0] == "(doubt)":
-            doubt = float(line[1])
-        elif line[0].startswith("(share of"):
-            shares.append(float(line[1]))
-        else:
-            names = tuple(filter(None, line[: 2 * width : 2]))
-            states = tuple(line[1 : 2 * width : 2][: len(names)])
-            points.setdefault(names, {})[states] = np.array(values, dtype=float)
-    model = deployable(clf)
-    codes = clf._encode(rows)
-    result = np.full((len(rows), others + 1), np.nan)
-    terms = {tuple(model.features[i].name for i in t.members): t for t in model.members[0].terms}
-    assert set(terms) == set(points)
-    labels = {names: term_rows(model, term) for names, term in terms.items()}
-    for r, row in enumerate(codes):
-        total = start.copy()
-        for names, term in terms.items():
-            cell = [_own_code(model.features[i], row[i]) for i in term.members]
-            if None in cell:
-                break
-            states = (
-                own[groups[code]]
-                for own, groups, code in zip(labels[names], term.groups, cell, strict=True)
-            )
-            total += points[names][tuple(states)]
-        else:
-            odds = np.append(1.0, 2.0 ** (total / 20.0))
-            result[r] = (1 - doubt) * odds / odds.sum() + doubt * np.array(shares or [0.0])
-    return result
-
-
-def _own_code(feature: Any, code: int) -> int | None:
-    if code >= 0:
-        return int(code)
-    return feature.n_codes - 1 if feature.n_codes > feature.coding.variable.arity else None
-
-
-WAYS = {
-    "sqlite": by_sqlite, "duckdb": by_duckdb, "python": by_python, "onnx": by_onnx,
-    "scorecard": by_scorecard,
-}  # fmt: skip
+WAYS = {"sqlite": by_sqlite, "duckdb": by_duckdb, "onnx": by_onnx}
 
 
 def _cases() -> Iterator[Any]:
     for name in MAKERS:
         for way in WAYS:
-            if not (way == "scorecard" and "average" in name):
-                yield pytest.param(name, way, 300, id=f"{name}, {way}")
-                yield pytest.param(
-                    name, way, 10_000, id=f"{name}, {way}, 10000 rows", marks=pytest.mark.slow
-                )
+            yield pytest.param(name, way, 300, id=f"{name}, {way}")
+            yield pytest.param(
+                name, way, 10_000, id=f"{name}, {way}, 10000 rows", marks=pytest.mark.slow
+            )
 
 
 @pytest.mark.parametrize(("name", "way", "n_rows"), list(_cases()))
@@ -306,12 +233,10 @@ def test_a_trained_network_asks_for_every_value(tmp_path: Path) -> None:
 def test_unseen_categories_may_be_an_error(tmp_path: Path) -> None:
     """With unseen='error' they have no answer, as predict has none."""
     clf = NaiveBayesClassifier(unseen="error").fit([["a"], ["b"]], ["x", "y"])
-    functions: dict[str, Any] = {}
-    export_model(clf, tmp_path / "m.py")
-    exec((tmp_path / "m.py").read_text(), functions)
-    with pytest.raises(ValueError, match="unknown category 'c'"):
-        functions["predict"]({"x0": "c"})
-    assert functions["predict"]({"x0": None}) == "x"
+    rows = pandas.DataFrame({"x0": ["c", None, "b"]})
+    found = by_sqlite(clf, rows, tmp_path)
+    assert np.isnan(found[0]).all()
+    np.testing.assert_allclose(found[1:], clf.predict_proba([[None], ["b"]]), atol=TOLERANCE)
 
 
 @pytest.mark.parametrize("name", MAKERS)
@@ -335,46 +260,16 @@ def test_huge_scores_stay_in_range(tmp_path: Path) -> None:
     frame = pandas.DataFrame({f"x{i}": y.astype(str) for i in range(120)})
     clf = NaiveBayesClassifier(smoothing=0.01).fit(frame, y)
     rows = frame[:5]
-    for way in ("sqlite", "python", "onnx"):
+    for way in ("sqlite", "onnx"):
         found = WAYS[way](clf, rows, tmp_path)
         np.testing.assert_allclose(found, clf.predict_proba(rows), atol=TOLERANCE)
 
 
-def test_a_scorecard_has_counts_and_evidence(tmp_path: Path) -> None:
-    """Counts of the rows given, weights of evidence by hand; the page escapes names."""
-    clf = NaiveBayesClassifier().fit([["<a>"], ["<a>"], ["b"], ["b"]], ["x", "x", "x", "y"])
-    export_model(clf, tmp_path / "plain.csv")
-    lines = list(csv.reader(io.StringIO((tmp_path / "plain.csv").read_text())))
-    by_state = {line[1]: line for line in lines[2:]}
-    # P(b | y) = (1 + 1) / (1 + 2), P(b | x) = (1 + 1) / (3 + 2); 20 points double the odds
-    expected = math.log((2 / 3) / (2 / 5))
-    assert float(by_state["b"][-1]) == pytest.approx(expected)
-    assert float(by_state["b"][2]) == pytest.approx(20 * expected / math.log(2))
-    assert by_state["b"][3] == ""
-    X, y = [["<a>"], ["b"], ["b"]], ["x", "y", "y"]
-    export_model(clf, tmp_path / "counted.csv", X=X, y=y)
-    lines = list(csv.reader(io.StringIO((tmp_path / "counted.csv").read_text())))
-    by_state = {line[1]: line for line in lines[2:]}
-    assert by_state["b"][3] == "2"
-    assert float(by_state["b"][-1]) == pytest.approx(math.log((2.5 / 3) / (0.5 / 2)))
-    export_model(clf, tmp_path / "card.html", X=X, y=y)
-    page = (tmp_path / "card.html").read_text()
-    assert "<td>&lt;a&gt;</td>" in page
-    assert "<a>" not in page
-    assert "points for y" in page
-    missing = [line for line in lines if line[1] == "(missing or unknown)"]
-    assert [float(line[2]) for line in missing] == [0.0]
-    with pytest.raises(InputError, match="X and y must be given together"):
-        export_model(clf, tmp_path / "card.html", X=X)
-
-
 def test_what_cannot_be_exported_says_why(tmp_path: Path) -> None:
-    """Averages of joints, points of an average, zeros, unknown formats and names."""
+    """Averages of joints, zeros, unknown formats and names."""
     X, y = bundled("iris")
     with pytest.raises(InputError, match="TANClassifier"):
         export_model(A1DEClassifier().fit(X, y), tmp_path / "m.sql")
-    with pytest.raises(InputError, match="export to sql, python or onnx"):
-        export_model(made("iris, average")[0], tmp_path / "m.csv")
     zeros = NaiveBayesClassifier().fit([["a"], ["b"]], ["x", "y"])
     with np.errstate(divide="ignore"):
         tables = zeros.network_.log_tables[0], np.log([[1.0, 0.0], [0.0, 1.0]])
@@ -384,19 +279,18 @@ def test_what_cannot_be_exported_says_why(tmp_path: Path) -> None:
     clf = made("iris, naive")[0]
     with pytest.raises(InputError, match=r"must end in one of \.sql, \.onnx"):
         export_model(clf, tmp_path / "m.txt")
-    with pytest.raises(InputError, match="format must be one of sql, onnx, python, scorecard"):
+    with pytest.raises(InputError, match="format must be one of sql, onnx, got"):
         export_model(clf, tmp_path / "m.txt", "excel")
     with pytest.raises(InputError, match="keep must not name 'prediction'"):
         export_model(clf, tmp_path / "m.sql", keep=["Prediction"])
-    assert list(DEPLOYMENTS) == ["sql", "onnx", "python", "scorecard"]
+    assert list(DEPLOYMENTS) == ["sql", "onnx"]
 
 
 def test_one_class_and_no_influence(tmp_path: Path) -> None:
     """The only class is certain, whatever the row."""
     clf = NaiveBayesClassifier().fit([["a"], ["b"]], ["x", "x"])
-    for way in ("sqlite", "python"):
-        rows = pandas.DataFrame({"x0": ["a", "b", None]})
-        np.testing.assert_allclose(WAYS[way](clf, rows, tmp_path), np.ones((3, 1)))
+    rows = pandas.DataFrame({"x0": ["a", "b", None]})
+    np.testing.assert_allclose(by_sqlite(clf, rows, tmp_path), np.ones((3, 1)))
     with pytest.raises(InputError, match="no feature has any influence"):
         export_model(clf, tmp_path / "m.onnx")
 
@@ -414,5 +308,4 @@ def test_columns_that_a_fit_makes_of_others_are_told() -> None:
         "'x0' is a number, not a text",
     )
     assert model.notes == expected
-    assert deployment_text(classifier, model, "sql").startswith(f"-- {expected[0]}")
-    assert f"# {expected[1]}" in deployment_text(classifier, model, "python")
+    assert to_sql(model).startswith(f"-- {expected[0]}\n-- {expected[1]}\n")

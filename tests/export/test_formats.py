@@ -17,7 +17,7 @@ from marginbn.cli.model import FormatName
 from marginbn.exceptions import FormatError, InputError, ProblemTooLargeError
 from marginbn.export.assembly import put_first, to_logs, to_probabilities
 from marginbn.export.formats import NETWORK_FORMATS, find_format, load_network, save_network
-from marginbn.export.scanner import NO_WORD, UNPRINTABLE_XML, escape, quote, unescape
+from marginbn.export.scanner import NO_WORD, escape, unescape
 from marginbn.network import checks
 from marginbn.network.network import BayesianNetwork
 from marginbn.problem.encoded import EncodedData, Variable
@@ -32,7 +32,7 @@ def test_every_format_has_its_functions() -> None:
     """What the list promises is in the module: a writer, and a reader if the format is read."""
     for form in NETWORK_FORMATS.values():
         assert form._find("network_to")
-        assert bool(form._find("network_from") or form._find("load")) is form.readable
+        assert bool(form._find("load")) is form.readable
     suffixes = [suffix for suffix, _ in SUFFIXES]
     assert len(set(suffixes)) == len(suffixes)
 
@@ -40,7 +40,7 @@ def test_every_format_has_its_functions() -> None:
 def test_the_list_costs_nothing_to_read() -> None:
     """Names and suffixes are there without numpy and without a module of any format."""
     code = (
-        "import sys, marginbn.export.formats as f; assert len(f.NETWORK_FORMATS) > 6; "
+        "import sys, marginbn.export.formats as f; assert len(f.NETWORK_FORMATS) == 3; "
         "print([m for m in sys.modules if m.split('.')[0] in ('numpy', 'sklearn') "
         "or m.startswith('marginbn.export.') and m != 'marginbn.export.formats'])"
     )
@@ -154,12 +154,9 @@ def test_any_bytes_are_read_or_refused(name: str, content: bytes) -> None:
 @given(st.one_of(st.text(), st.lists(st.sampled_from(NASTY)).map("".join)))
 def test_every_name_survives_its_escape(name: str) -> None:
     """Escaped names hold nothing they must not and come back as they were."""
-    for unsafe in (NO_WORD, UNPRINTABLE_XML):
-        escaped = escape(name, unsafe)
-        assert unescape(escaped) == name
-        assert escaped.strip() == escaped or unsafe is UNPRINTABLE_XML
-    assert len(escape(name, NO_WORD).split()) == 1
-    assert unescape(quote(name)[1:-1]) == name
+    escaped = escape(name, NO_WORD)
+    assert unescape(escaped) == name
+    assert escaped.split() == [escaped]
 
 
 def test_what_is_no_escape_stays() -> None:

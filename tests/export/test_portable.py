@@ -11,22 +11,15 @@ import pytest
 
 from exchange import assert_refused, nasty_network
 from marginbn import NaiveBayesClassifier, TANClassifier
-from marginbn.exceptions import InputError
-from marginbn.export.bif import KEYWORDS as BIF_KEYWORDS
 from marginbn.export.bif import network_from_bif, network_to_bif
 from marginbn.export.formats import load_network, save_network
-from marginbn.export.net import KEYWORDS as NET_KEYWORDS
-from marginbn.export.net import network_from_net, network_to_net
-from marginbn.export.portable import NEVER, to_portable, unique_identifiers
-from marginbn.export.uai import network_to_uai_pgmpy
+from marginbn.export.portable import KEYWORDS, NEVER, to_portable, unique_identifiers
 from marginbn.network.network import BayesianNetwork
 from marginbn.problem.encoded import Variable
 from marginbn.problem.structure import Structure
 from networks import random_evidence, random_network
 from seeds import seeds
 
-FORMATS = ("bif", "xmlbif", "net", "uai")
-SUFFIXES = {"bif": "bif", "xmlbif": "bifxml", "net": "net", "uai": "uai"}
 WORDS = (
     "table", "default", "table1", "default5", "Tablee", "stable", "node", "mynode", "node x", "net",
     "data", "data = 3", "states", "states = (a)", "potential (a)", "variable", "probability",
@@ -99,13 +92,6 @@ CHOSEN = [
 ]
 
 
-def write(network: BayesianNetwork, form: str, reader: str, folder: Path) -> Path:
-    """A file in the format for the reader; only UAI depends on who reads it."""
-    path = folder / f"network.{SUFFIXES[form]}"
-    save_network(network, path, f"uai-{reader}" if form == "uai" else form)
-    return path
-
-
 Ask = Callable[[int, dict[int, int]], np.ndarray]
 """P(variable | observed states), all by index, as another package answers."""
 
@@ -133,21 +119,15 @@ def read_with_pgmpy(path: Path) -> Ask:
     from pgmpy import readwrite
     from pgmpy.inference import VariableElimination
 
-    kind = {".bif": "BIF", ".bifxml": "XMLBIF", ".net": "NET", ".uai": "UAI"}[path.suffix]
-    reader = getattr(readwrite, f"{kind}Reader")(str(path))
+    reader = readwrite.BIFReader(str(path))
     model = reader.get_model()
     assert model.check_model()
-    names = reader.variables if kind in ("XMLBIF", "UAI") else reader.variable_names
-    states = {} if kind == "UAI" else reader.variable_states
+    names, states = reader.variable_names, reader.variable_states
 
     def ask(variable: int, observed: dict[int, int]) -> np.ndarray:
-        known = {
-            names[v]: states[names[v]][state] if states else state for v, state in observed.items()
-        }
+        known = {names[v]: states[names[v]][state] for v, state in observed.items()}
         engine = VariableElimination(model)
         answer = engine.query([names[variable]], evidence=known, show_progress=False)
-        if not states:  # of a Markov network pgmpy gives P(variable, observed states)
-            return np.asarray(answer.values) / np.sum(answer.values)
         order = [answer.get_state_no(names[variable], s) for s in states[names[variable]]]
         return np.asarray(answer.values)[order]
 
@@ -160,13 +140,13 @@ READERS = {"pyagrum": read_with_pyagrum, "pgmpy": read_with_pgmpy}
 @pytest.mark.filterwarnings("ignore:.*pgmpy.*:FutureWarning")
 @pytest.mark.parametrize("make", CHOSEN)
 @pytest.mark.parametrize("reader", READERS)
-@pytest.mark.parametrize("form", FORMATS)
 def test_others_read_the_same_network(
-    form: str, reader: str, make: Callable[[], BayesianNetwork], tmp_path: Path
+    reader: str, make: Callable[[], BayesianNetwork], tmp_path: Path
 ) -> None:
     """Posteriors of the other package's own reader and inference equal ours to 1e-6."""
     network = make()
-    ask = READERS[reader](write(network, form, reader, tmp_path))
+    save_network(network, tmp_path / "network.bif")
+    ask = READERS[reader](tmp_path / "network.bif")
     rng = np.random.default_rng(0)
     for size in (0, 1):
         codes, labels = random_evidence(network, rng, size)
@@ -179,24 +159,21 @@ def test_others_read_the_same_network(
         np.testing.assert_allclose(found[len(expected) :], 0, atol=1e-6)
 
 
-@pytest.mark.parametrize("form", ["bif", "xmlbif", "net", "uai", "uai-pyagrum"])
 @pytest.mark.parametrize("seed", seeds(8, 40))
-def test_our_own_reader_restores_every_name(form: str, seed: int, tmp_path: Path) -> None:
+def test_our_own_reader_restores_every_name(seed: int, tmp_path: Path) -> None:
     """Names, states (one-state variables, too) and numbers come back bit for bit."""
-    path = tmp_path / "network.any"
+    path = tmp_path / "network.bif"
     for network in (worded_network(seed), nasty_network(seed)):
-        save_network(network, path, form)
-        assert load_network(path, form) == network
+        save_network(network, path)
+        assert load_network(path) == network
 
 
-@pytest.mark.parametrize("form", ["bif", "net", "uai", "uai-pyagrum", "uai-pgmpy", "xmlbif"])
-def test_numbers_are_plain_decimals(form: str, tmp_path: Path) -> None:
+def test_numbers_are_plain_decimals() -> None:
     """A probability of 1e-5 or 1e-200 is written without exponent."""
     tables = np.log([1e-5, 1 - 1e-5]), np.log([[1e-200, 1 - 1e-200], [0.5, 0.5]])
     variables = Variable("a", ("x", "y")), Variable("b", ("x", "y"))
     network = BayesianNetwork(Structure(((), (0,))), variables, tables)
-    save_network(network, tmp_path / "n", form)
-    text = (tmp_path / "n").read_text()
+    text = network_to_bif(network)
     assert "e-" not in text
     assert "0.00001" in text or "0.000009999999999999" in text
 
@@ -204,22 +181,21 @@ def test_numbers_are_plain_decimals(form: str, tmp_path: Path) -> None:
 def test_names_are_kept_where_they_can_be() -> None:
     """Identifiers and whole numbers stay; others become the nearest that is unique."""
     texts = ["age", "Age", "Age (years)", "-1", "le_5", "<= 5", "> 5", "年齢", "(-1.5, 2]", ""]
-    found = unique_identifiers(texts, BIF_KEYWORDS, "s")
+    found = unique_identifiers(texts, "s")
     assert found == [
         "age", "Age", "Age_years", "minus_1", "le_5", "le_5_2", "gt_5", "s7",
         "from_minus_1_5_to_2", "s9",
     ]  # fmt: skip
-    assert unique_identifiers(["age", "Age"], (), "v", ignore_case=True) == ["age", "Age_2"]
-    many = unique_identifiers(["!" + "?" * i + "a" for i in range(5000)], (), "s")
+    assert unique_identifiers(["age", "Age"], "v", ignore_case=True) == ["age", "Age_2"]
+    many = unique_identifiers(["!" + "?" * i + "a" for i in range(5000)], "s")
     assert len(set(many)) == 5000
 
 
-@pytest.mark.parametrize("keywords", [BIF_KEYWORDS, NET_KEYWORDS])
-def test_no_identifier_is_a_keyword(keywords: frozenset[str]) -> None:
+def test_no_identifier_is_a_keyword() -> None:
     """In no case, and never twice the same."""
-    found = unique_identifiers([*WORDS, *keywords], keywords, "v", ignore_case=True)
+    found = unique_identifiers([*WORDS, *KEYWORDS], "v", ignore_case=True)
     assert len({name.lower() for name in found}) == len(found)
-    assert not {name.lower() for name in found} & keywords
+    assert not {name.lower() for name in found} & KEYWORDS
 
 
 def test_a_second_state_that_never_happens() -> None:
@@ -227,7 +203,7 @@ def test_a_second_state_that_never_happens() -> None:
     tables = np.log([1.0]), np.log([[0.3, 0.7]])
     variables = Variable("one", ("only",)), Variable("two", ("a", "b"))
     network = BayesianNetwork(Structure(((), (0,))), variables, tables)
-    portable, changed = to_portable(network, ())
+    portable, changed = to_portable(network)
     assert portable.variables[0].states == ("only", NEVER)
     np.testing.assert_allclose(np.exp(portable.log_tables[0]), [1, 0])
     np.testing.assert_allclose(np.exp(portable.log_tables[1]), [[0.3, 0.7], [0.3, 0.7]])
@@ -262,28 +238,12 @@ def test_comments_that_do_not_fit_are_refused() -> None:
     assert_refused(network_from_bif, comment(name, "x", ["a"]), None, "has one state")
 
 
-def test_comments_of_net_hide_words_that_pgmpy_looks_for() -> None:
+def test_comments_hide_words_that_a_reader_may_look_for() -> None:
     """The word is there for JSON, but not for a search."""
-    variable = Variable("node x", ("data = 3", "a//b"))
+    variable = Variable("variable x", ("probability (a)", "a//b"))
     network = BayesianNetwork(Structure(((),)), (variable,), (np.log([0.5, 0.5]),))
-    text = network_to_net(network)
-    last = text.splitlines()[-1]
-    assert not any(word in last for word in ("node x", "data", "//"))
-    assert json.loads(last.removeprefix("% name: "))[1:] == ["node x", ["data = 3", "a//b"]]
-    assert network_from_net(text) == network
-
-
-def test_files_of_the_first_version_have_names_in_labels() -> None:
-    """They are still read as they were meant."""
-    text = network_to_net(worded_network(3)).replace('"marginbn 2"', '"marginbn"')
-    text = "\n".join(line for line in text.splitlines() if not line.startswith("%"))
-    label = text.split('label = "')[1].split('"')[0]
-    renamed = text.replace(f'label = "{label}"', 'label = "wet, or not?"', 1)
-    assert network_from_net(renamed).names[0] == "wet, or not?"
-
-
-def test_one_variable_is_too_few_for_pgmpys_uai() -> None:
-    """It finds variables by the arcs between them."""
-    network = BayesianNetwork(Structure(((),)), (Variable("a", ("x", "y")),), (np.log([0.5, 0.5]),))
-    with pytest.raises(InputError, match="use the format 'bif'"):
-        network_to_uai_pgmpy(network)
+    text = network_to_bif(network)
+    last = text.splitlines()[-1].removeprefix("// name: ")
+    assert not any(word in last for word in ("variable x", "probability", "//"))
+    assert json.loads(last)[1:] == ["variable x", ["probability (a)", "a//b"]]
+    assert network_from_bif(text) == network

@@ -1,6 +1,6 @@
-"""Fitted classifiers as code for elsewhere: SQL, ONNX, Python, a scorecard.
+"""Fitted classifiers as code for elsewhere: SQL, ONNX.
 
-What each format does with a row is the same, and stands in :mod:`marginbn.export.score_model`.
+Both formats do the same with a row; see :mod:`marginbn.export.score_model`.
 """
 
 from __future__ import annotations
@@ -9,9 +9,7 @@ import os
 import warnings
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
 
-import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from marginbn.classifiers.a1de import A1DEClassifier
@@ -26,8 +24,6 @@ from marginbn.files import PathLike, write_atomic, write_text
 DEPLOYMENTS: dict[str, tuple[str, ...]] = {
     "sql": (".sql",),
     "onnx": (".onnx",),
-    "python": (".py",),
-    "scorecard": (".html", ".csv"),
 }
 """Formats and the ends of their files' names."""
 
@@ -39,44 +35,40 @@ def export_model(
     *,
     table: str = "data",
     keep: Sequence[str] | None = None,
-    X: Any = None,
-    y: Any = None,
 ) -> None:
     """Write a fitted classifier as something that predicts without this library.
 
     Answers equal ``predict_proba``, and decisions ``predict``, also by ``cost``. Missing values and
     unseen categories are answered where the network's answer is a table entry, too: of features
     without children in networks of counted tables, and of columns that were fitted with a state for
-    missing values. Elsewhere there is no answer: SQL gives NULL, ONNX gives NaN, the Python
-    function raises ``ValueError``.
+    missing values. Elsewhere there is no answer: SQL gives NULL, ONNX gives NaN.
 
     Parameters
     ----------
     clf
-        A fitted classifier, also one that averages several networks (no scorecard then); not
-        :class:`A1DEClassifier`.
+        A fitted classifier, also one that averages several networks; not :class:`A1DEClassifier`.
     path
-        The file. A scorecard is a page if its name ends in ``.html``, else CSV.
+        The file.
     format
-        ``"sql"``, ``"onnx"``, ``"python"`` or ``"scorecard"``; by default the name of the file
-        tells.
+        ``"sql"`` or ``"onnx"``; by default the suffix of ``path`` selects it.
     table, keep
         SQL: the table with the features, and columns of it that the result has as well (by default
         the features that matter).
-    X, y
-        Scorecard: rows to count.
 
     Examples
     --------
-    >>> import os, runpy, tempfile
+    >>> import sqlite3, tempfile
+    >>> from pathlib import Path
     >>> from marginbn import NaiveBayesClassifier, export_model
     >>> clf = NaiveBayesClassifier().fit([["red"], ["red"], ["blue"]], ["a", "a", "b"])
     >>> with tempfile.TemporaryDirectory() as folder:
-    ...     path = os.path.join(folder, "colours.py")
+    ...     path = Path(folder) / "colours.sql"
     ...     export_model(clf, path)
-    ...     functions = runpy.run_path(path)
-    >>> functions["predict"]({"x0": "blue"})
-    'b'
+    ...     query = path.read_text()
+    >>> database = sqlite3.connect(":memory:")
+    >>> _ = database.execute("CREATE TABLE data AS SELECT 'blue' AS x0")
+    >>> database.execute(query).fetchone()[:2]
+    ('blue', 'b')
     """
     name = find_deployment(path, format)
     model = deployable(clf)
@@ -85,9 +77,9 @@ def export_model(
 
         write_atomic(path, to_onnx(model))
     else:
-        as_page = os.fspath(path).lower().endswith((".html", ".htm"))
-        text = deployment_text(clf, model, name, table=table, keep=keep, X=X, y=y, as_page=as_page)
-        write_text(path, text)
+        from marginbn.export.sql import to_sql
+
+        write_text(path, to_sql(model, table, keep))
 
 
 def find_deployment(path: PathLike, format: str | None = None) -> str:
@@ -105,33 +97,6 @@ def find_deployment(path: PathLike, format: str | None = None) -> str:
         f"the name of the file must end in one of {known}, or give the format; "
         f"got {os.fspath(path)!r}"
     )
-
-
-def deployment_text(
-    clf: BaseBNClassifier,
-    model: ScoreModel,
-    name: str,
-    *,
-    table: str = "data",
-    keep: Sequence[str] | None = None,
-    X: Any = None,
-    y: Any = None,
-    as_page: bool = False,
-) -> str:
-    """Text of any format but ONNX."""
-    if name == "sql":
-        from marginbn.export.sql import to_sql
-
-        return to_sql(model, table, keep)
-    if name == "python":
-        from marginbn.export.python_code import to_python
-
-        return to_python(model)
-    from marginbn.export.scorecard import scorecard, to_csv, to_html
-
-    codes = None if X is None else _feature_codes(clf, model, X)
-    card = scorecard(model, _state_log_odds(clf), codes, _class_codes(clf, codes, y))
-    return to_html(card) if as_page else to_csv(card)
 
 
 def deployable(clf: BaseBNClassifier) -> ScoreModel:
@@ -177,32 +142,3 @@ def _notes(clf: BaseBNClassifier) -> tuple[str, ...]:
     ]
     amounts = [f"{p.name!r} is a number, not a text" for p in plans if is_amount_kind(p.kind)]
     return (*dates, *amounts)
-
-
-def _state_log_odds(clf: BaseBNClassifier) -> list[np.ndarray[Any, np.dtype[np.float64]]]:
-    """log P(state | class) of every feature, (n_states, n_classes)."""
-    network = clf.network_
-    given = [network.marginals({0: label}) for label in network.variables[0].states]
-    with np.errstate(divide="ignore"):
-        return [np.log(np.column_stack([m[name] for m in given])) for name in network.names[1:]]
-
-
-def _feature_codes(clf: BaseBNClassifier, model: ScoreModel, X: Any) -> Any:
-    """Codes of the model: those of the classifier, and one for what is summed out."""
-    codes = clf._encode(X)
-    for i, feature in enumerate(model.features):
-        if feature.n_codes > feature.coding.variable.arity:
-            codes[codes[:, i] < 0, i] = feature.n_codes - 1
-    return codes
-
-
-def _class_codes(clf: BaseBNClassifier, codes: Any, y: Any) -> Any:
-    if codes is None:
-        return None
-    if y is None or len(y) != len(codes):
-        raise InputError("X and y must be given together, with a label for every row")
-    known = {str(label): code for code, label in enumerate(clf.classes_.tolist())}
-    labels = [known.get(str(label)) for label in np.asarray(y).tolist()]
-    if None in labels:
-        raise InputError("y holds labels that are no class of the classifier")
-    return np.array(labels, dtype=np.intp)

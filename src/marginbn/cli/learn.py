@@ -99,8 +99,7 @@ def learn(
         list[Path] | None,
         typer.Option(
             metavar="FILE",
-            help="Write the network as .bif, .xmlbif, .net, .uai, .dot, .mmd or .json; may be "
-            "repeated.",
+            help="Write the network to a .bif, .json or .dot file (repeatable).",
         ),
     ] = None,
     report: Annotated[

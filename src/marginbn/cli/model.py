@@ -217,13 +217,7 @@ class FormatName(StrEnum):
 
     JSON = "json"
     BIF = "bif"
-    XMLBIF = "xmlbif"
-    NET = "net"
-    UAI = "uai"
-    UAI_PYAGRUM = "uai-pyagrum"
-    UAI_PGMPY = "uai-pgmpy"
     DOT = "dot"
-    MERMAID = "mermaid"
 
 
 class DeploymentName(StrEnum):
@@ -231,8 +225,6 @@ class DeploymentName(StrEnum):
 
     SQL = "sql"
     ONNX = "onnx"
-    PYTHON = "python"
-    SCORECARD = "scorecard"
 
 
 def export(
@@ -241,16 +233,14 @@ def export(
     format: Annotated[
         FormatName | None,
         typer.Option(
-            help="The network: json, bif, xmlbif, net (Hugin), uai (uai-pyagrum, uai-pgmpy: as "
-            "these read it): variables, parents and tables; dot (Graphviz), mermaid: the graph. "
-            "[default: by the name of the file]"
+            help="Write the network: json or bif (with tables), dot (the graph). "
+            "[default: by the suffix of --output]"
         ),
     ] = None,
     to: Annotated[
         DeploymentName | None,
         typer.Option(
-            help="The classifier instead, to predict elsewhere: sql (a query), onnx, python (a "
-            "file without dependencies), scorecard (points; HTML or CSV by the name of the file)."
+            help="Write the classifier instead, to predict elsewhere: sql (a query) or onnx."
         ),
     ] = None,
     table: Annotated[
@@ -264,21 +254,13 @@ def export(
             "[default: the features that matter]",
         ),
     ] = None,
-    data: Annotated[
-        str | None,
-        typer.Option(metavar="TABLE", help="With --to scorecard: labelled rows to count."),
-    ] = None,
-    text: options.TextOptions = options.PLAIN_TEXT,
 ) -> None:
-    """Write a saved network, or code that predicts.
-
-    With uai the names go to a second file beside the first; on stdout there are none.
-    """
+    """Write a saved network, or code that predicts."""
     from marginbn.classifiers.model_file import load_model
     from marginbn.export.formats import find_format
 
     if to is not None:
-        _deploy(load_model(model), to, output, table, keep or None, data, text)
+        _deploy(load_model(model), to, output, table, keep or None)
         return
     try:
         chosen = find_format(output or "", format)
@@ -301,16 +283,13 @@ def _deploy(
     output: Path | None,
     table: str,
     keep: list[str] | None,
-    data: str | None,
-    text: options.TextOptions,
 ) -> None:
-    from marginbn.classifiers.deployment import deployable, deployment_text, export_model
+    from marginbn.classifiers.deployment import deployable, export_model
+    from marginbn.export.sql import to_sql
 
-    rows, _ = load_rows(classifier, data, None, None, text)
-    settings = {"table": table, "keep": keep, **_arguments(rows, "X", "y")}
     if output is not None:
-        export_model(classifier, output, to, **settings)
+        export_model(classifier, output, to, table=table, keep=keep)
     elif to is DeploymentName.ONNX:
         raise typer.BadParameter("needs a file, as ONNX is no text", param_hint="--output")
     else:
-        data_stream().write(deployment_text(classifier, deployable(classifier), to, **settings))
+        data_stream().write(to_sql(deployable(classifier), table, keep))

@@ -1,8 +1,8 @@
-"""From what a file says to a network, and from a network to the numbers a file holds.
+"""From declared variables and tables to a network, and from a network to the numbers of a file.
 
-Formats differ in their grammar; what they say is the same: variables, and for each variable a
-family (its parents in the file's order) with a table of probabilities. This module checks the
-rest once for all formats: sizes, one family per variable, no cycle, rows that sum to one.
+BIF files and the objects of pgmpy, pyAgrum and networkx hold the same: variables, and for each a
+family (its parents in their own order) with a table of probabilities. This module checks the rest
+once for all of them: sizes, one family per variable, no cycle, rows that sum to one.
 
 **Rounded files.** Programs write three to seven digits, so rows need not sum to one. A row whose
 sum is within ``ROUNDING_TOLERANCE`` of one is divided by its sum; farther away it is an error, not
@@ -63,22 +63,14 @@ class Assembly:
         Where they come from, for messages.
     declared
         Every variable with the line that declares it, or None if there are no lines.
-    index
-        Variables by the names that tables use; by default their own.
     """
 
-    def __init__(
-        self,
-        path: str,
-        declared: Sequence[tuple[Variable, int | None]],
-        index: dict[str, int] | None = None,
-    ) -> None:
+    def __init__(self, path: str, declared: Sequence[tuple[Variable, int | None]]) -> None:
         self.path = path
         self.variables = tuple(variable for variable, _ in declared)
         self._declared = declared
         self._families: dict[int, _Family] = {}
-        own = self._check_variables()
-        self.index = own if index is None else index
+        self.index = self._check_variables()
 
     def find(self, name: str, line: int | None) -> int:
         """Index of a variable that a table names."""
@@ -90,7 +82,10 @@ class Assembly:
         """Arities of a table's variables; too large ones are refused before memory is taken."""
         if len(set(members)) < len(members):
             raise self._error(line, "the table names a variable twice")
-        return checked_shape(self.path, line, [self.variables[v].arity for v in members])
+        arities = tuple(self.variables[v].arity for v in members)
+        if reason := describe_size(arities):
+            raise self._error(line, reason)
+        return arities
 
     def add(self, members: Sequence[int], values: FloatArray, line: int | None = None) -> None:
         """A table of probabilities over parents and, last, their child, which varies fastest."""
@@ -125,7 +120,9 @@ class Assembly:
         index: dict[str, int] = {}
         for i, (variable, line) in enumerate(self._declared):
             name, states = variable.name, variable.states
-            check_states(self.path, line, name, len(states))
+            if not 1 <= len(states) <= MAX_STATES:
+                wanted = f"must have 1 to {MAX_STATES} states, got {len(states)}"
+                raise self._error(line, f"variable {shorten(name)} {wanted}")
             if name in index:
                 raise self._error(line, f"variable {shorten(name)} is declared twice")
             if len(set(states)) < len(states):
@@ -160,20 +157,6 @@ class Assembly:
         return sort_parents(family.parents, to_logs(family.values / divisors[..., None]))
 
 
-def checked_shape(path: str, line: int | None, arities: Sequence[int]) -> tuple[int, ...]:
-    """The shape of a table over variables with these arities, if it is not too large."""
-    if reason := describe_size(arities):
-        raise format_error(path, line, reason)
-    return tuple(arities)
-
-
-def check_states(path: str, line: int | None, name: str, n_states: int) -> None:
-    """Refuse variables without states and with absurdly many."""
-    if not 1 <= n_states <= MAX_STATES:
-        reason = f"variable {shorten(name)} must have 1 to {MAX_STATES} states, got {n_states}"
-        raise format_error(path, line, reason)
-
-
 def sort_parents(parents: Sequence[int], table: FloatArray) -> FloatArray:
     """The table with its parents' axes in increasing order of the parents."""
     axes = np.argsort(np.array(parents, dtype=np.int64), kind="stable")
@@ -204,15 +187,15 @@ def to_probabilities(log_table: FloatArray) -> FloatArray:
     return result
 
 
-def write_row(probabilities: FloatArray, separator: str = " ") -> str:
+def write_row(probabilities: FloatArray) -> str:
     """Plain decimals with the fewest digits that read back to the same floats.
 
     Some readers know no exponents: 0.00001 is not written 1e-05.
     """
-    return separator.join(map(write_decimal, probabilities.tolist()))
+    return ", ".join(map(_write_decimal, probabilities.tolist()))
 
 
-def write_decimal(value: float) -> str:
+def _write_decimal(value: float) -> str:
     """The shortest decimal without exponent that reads back to the same float."""
     text = repr(value)
     return np.format_float_positional(value, trim="0") if "e" in text else text

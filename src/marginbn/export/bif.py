@@ -14,16 +14,16 @@
     // name: ["wet_grass", "wet grass", ["dry", "wet"]]
 
 Names and states are written as identifiers, with what they stand for in comments at the end
-(:mod:`marginbn.export.portable`). Read are also: names in quotes with the escape of
-:mod:`~marginbn.export.scanner`, rows in any order, a ``default`` row for the others, ``table`` with
-parents (the child's states run slowest), commas or spaces between names and numbers, names with
-spaces without quotes, properties, comments, and rounded rows (see :mod:`marginbn.export.assembly`).
-The first variable is the class.
+(:mod:`marginbn.export.portable`). The reader also accepts names in quotes, rows in any order, a
+``default`` row for the others, ``table`` with parents (the child's states run slowest), commas or
+spaces between names and numbers, names with spaces without quotes, properties, comments, and
+rounded rows (see :mod:`marginbn.export.assembly`). The first variable is the class.
 """
 
 from __future__ import annotations
 
 import math
+import os
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from itertools import product
@@ -37,25 +37,18 @@ from marginbn.export.portable import (
     restore_names,
     to_portable,
 )
-from marginbn.export.scanner import Scanner, Word
-from marginbn.files import shorten
+from marginbn.export.scanner import Scanner, Word, read_text
+from marginbn.files import PathLike, shorten
 from marginbn.network.network import BayesianNetwork
 from marginbn.problem.encoded import Variable
 
 MAX_DEFAULT_CELLS = 2**22
 """Cells that ``default`` rows may fill in one file: a short file must not fill the memory."""
 
-KEYWORDS = frozenset(
-    {"network", "variable", "probability", "property", "type", "discrete", "table", "default"}
-)
-"""Words that cannot be names."""
-
-_COMMENT = "//"
-
 
 def network_to_bif(network: BayesianNetwork) -> str:
     """BIF text of a network; :func:`network_from_bif` is the inverse."""
-    network, changed = to_portable(network, KEYWORDS)
+    network, changed = to_portable(network)
     lines = ["network unknown {", "}"]
     for variable in network.variables:
         states = ", ".join(variable.states)
@@ -63,7 +56,7 @@ def network_to_bif(network: BayesianNetwork) -> str:
         lines += [f"  type discrete [ {variable.arity} ] {{ {states} }};", "}"]
     for i in range(network.n_variables):
         lines += _probability_lines(network, i)
-    return "\n".join([*lines, *name_comments(changed, _COMMENT), ""])
+    return "\n".join([*lines, *name_comments(changed), ""])
 
 
 def _probability_lines(network: BayesianNetwork, i: int) -> list[str]:
@@ -72,11 +65,11 @@ def _probability_lines(network: BayesianNetwork, i: int) -> list[str]:
     given = f" | {', '.join(p.name for p in parents)}" if parents else ""
     head = f"probability ( {network.names[i]}{given} ) {{"
     if not parents:
-        return [head, f"  table {write_row(table, ', ')};", "}"]
+        return [head, f"  table {write_row(table)};", "}"]
     labels = product(*(p.states for p in parents))
     rows = table.reshape(-1, table.shape[-1])
     body = [
-        f"  ( {', '.join(label)} ) {write_row(row, ', ')};"
+        f"  ( {', '.join(label)} ) {write_row(row)};"
         for label, row in zip(labels, rows, strict=True)
     ]
     return [head, *body, "}"]
@@ -103,17 +96,18 @@ class _Block:
     default: FloatArray | None = None
 
 
+def load_bif(path: PathLike) -> BayesianNetwork:
+    """Read a network from a file."""
+    return network_from_bif(read_text(path), os.fspath(path))
+
+
 def network_from_bif(text: str, path: str = "BIF text") -> BayesianNetwork:
     """Read a network; a :class:`FormatError` names ``path``, line and reason."""
     network = _Reader(text, path).read()
-    return restore_names(network, read_name_comments(text, _COMMENT, path), path)
+    return restore_names(network, read_name_comments(text, path), path)
 
 
 class _Reader(Scanner):
-    stops = "{}()[];,|"
-    line_comment = _COMMENT
-    block_comment = ("/*", "*/")
-
     def read(self) -> BayesianNetwork:
         declared, blocks = [], []
         while self.peek():

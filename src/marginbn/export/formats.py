@@ -1,12 +1,11 @@
-"""Networks in files of any format: the list of formats, and the two functions that use it.
+"""Networks in files: the list of formats, and the two functions that use it.
 
-The name of a file tells its format. A format is one line in ``NETWORK_FORMATS`` and a module of
-this folder with functions named after it: ``network_to_NAME(network)`` gives the text and
-``network_from_NAME(text, path)`` reads it. Where a file is more than its text, ``save_NAME(network,
-path)`` and ``load_NAME(path)`` do it instead. Modules are imported when they are needed, so that
-the list itself costs nothing (the command line shows it).
+The suffix of a file selects its format. A format is one line in ``NETWORK_FORMATS`` and a module of
+this folder with functions named after it: ``network_to_NAME(network)`` returns the text and
+``load_NAME(path)`` reads a file. Modules are imported when they are needed, so that the list itself
+costs nothing (the command line shows it).
 
-What "probabilities as text" means for exactness, and how rounded files are read, stands in
+How exact probabilities are as text, and how rounded files are read, is described in
 :mod:`marginbn.export.assembly`.
 """
 
@@ -59,27 +58,17 @@ class NetworkFormat:
 
         if self.readable:
             check_writable(network)
-        save = self._find("save")
-        if save is None:
-            write_text(path, self.to_text(network))
-        else:
-            save(network, path)
+        write_text(path, self.to_text(network))
 
     def load(self, path: PathLike) -> BayesianNetwork:
         """Read the file."""
-        from marginbn.export.scanner import read_text
-
-        load = self._find("load")
-        if load is None:
-            network = self._find("network_from")(read_text(path), os.fspath(path))
-        else:
-            network = load(path)
-        return network  # type: ignore[no-any-return]
+        network: BayesianNetwork = self._find("load")(path)
+        return network
 
     def _find(self, verb: str) -> Any:
         """The function of the format's module, None if it has none."""
         module = import_module(f"marginbn.export.{self.module}")
-        return getattr(module, f"{verb}_{self.name.replace('-', '_')}", None)
+        return getattr(module, f"{verb}_{self.name}", None)
 
 
 NETWORK_FORMATS: dict[str, NetworkFormat] = {
@@ -87,17 +76,7 @@ NETWORK_FORMATS: dict[str, NetworkFormat] = {
     for form in (
         NetworkFormat("json", (".json",), "everything, bit for bit", "native"),
         NetworkFormat("bif", (".bif",), "everything; probabilities as text", "bif"),
-        NetworkFormat(
-            "xmlbif", (".xmlbif", ".bifxml", ".xml"), "everything; probabilities as text", "xmlbif"
-        ),
-        NetworkFormat("net", (".net",), "everything; probabilities as text", "net"),
-        NetworkFormat("uai", (".uai",), "numbers; the names in a second file, .uai.names", "uai"),
-        NetworkFormat("uai-pyagrum", (), "as uai, for pyAgrum's reader", "uai"),
-        NetworkFormat("uai-pgmpy", (), "as uai, for pgmpy's reader, written only", "uai", False),
         NetworkFormat("dot", (".dot", ".gv"), "the structure, written only", "graph_text", False),
-        NetworkFormat(
-            "mermaid", (".mmd", ".mermaid"), "the structure, written only", "graph_text", False
-        ),
     )
 }
 """All formats by name."""
@@ -115,9 +94,7 @@ def save_network(network: BayesianNetwork, path: PathLike, format: str | None = 
     path
         The file.
     format
-        ``"json"``, ``"bif"``, ``"xmlbif"``, ``"net"``, ``"uai"`` (``"uai-pyagrum"`` and
-        ``"uai-pgmpy"`` for these two packages, which read UAI in their own ways), ``"dot"`` or
-        ``"mermaid"``; by default the name of the file tells.
+        ``"json"``, ``"bif"`` or ``"dot"``; by default the suffix of ``path`` selects it.
     """
     find_format(path, format).save(network, path)
 
@@ -125,15 +102,14 @@ def save_network(network: BayesianNetwork, path: PathLike, format: str | None = 
 def load_network(
     path: PathLike, format: str | None = None, *, target: str | None = None
 ) -> BayesianNetwork:
-    """Read a network from any format that holds its tables.
+    """Read a network from a format that holds its tables: JSON or BIF.
 
     Parameters
     ----------
     path
         The file.
     format
-        ``"json"``, ``"bif"``, ``"xmlbif"``, ``"net"``, ``"uai"`` or ``"uai-pyagrum"``; by default
-        the name of the file tells.
+        ``"json"`` or ``"bif"``; by default the suffix of ``path`` selects it.
     target
         Name of the class, which becomes variable 0; by default the first variable of the file.
 
@@ -150,7 +126,7 @@ def load_network(
     >>> from marginbn import NaiveBayesClassifier, load_network, save_network
     >>> clf = NaiveBayesClassifier().fit([["red"], ["red"], ["blue"]], ["a", "a", "b"])
     >>> with tempfile.TemporaryDirectory() as folder:
-    ...     path = os.path.join(folder, "colours.net")
+    ...     path = os.path.join(folder, "colours.bif")
     ...     save_network(clf.network_, path)
     ...     load_network(path, target="class").names
     ('class', 'x0')

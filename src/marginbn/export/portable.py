@@ -1,8 +1,8 @@
 r"""Networks under names that other programs read, and the way back.
 
-A column may be called anything and have states such as ``(2.45, 4.75]``. Readers of BIF and NET
-take less: pgmpy and pyAgrum want plain identifiers, each has words of its own that a name must not
-be (or hold), pgmpy does not tell ``Age`` from ``age``, and pyAgrum refuses variables with one
+A column may be called anything and have states such as ``(2.45, 4.75]``. Other readers of BIF
+accept less: pgmpy and pyAgrum want plain identifiers, each has words of its own that a name must
+not be (or hold), pgmpy does not tell ``Age`` from ``age``, and pyAgrum refuses variables with one
 state. So a network is written as a *portable* one:
 
 - names and states become identifiers of ASCII letters, digits and ``_``, the nearest that are
@@ -14,9 +14,9 @@ A comment line per changed variable keeps what it was called::
 
     // name: ["petal_length_cm", "petal length (cm)", ["<= 2.45", "> 2.45"]]
 
-From these lines our own reader restores names and states exactly; others skip them. pgmpy looks for
-its keywords in comments of NET files, too, so these words have an escaped letter there, and so have
-slashes. If another program has rewritten the file, the lines are gone and the identifiers stay.
+From these lines our own reader restores names and states exactly; others skip them. Keywords and
+slashes have an escaped letter there, so that no reader mistakes a comment for a declaration. If
+another program has rewritten the file, the lines are gone and the identifiers stay.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from __future__ import annotations
 import json
 import re
 import unicodedata
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -42,12 +42,16 @@ _IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _WHOLE = re.compile(r"-?[0-9]{1,18}")
 _MAX_LENGTH = 60
 
-# pgmpy's reader of BIF takes "table1" and "default5" for the start of a row of numbers, that of NET
-# takes "node x" for a declaration even where "node" is the end of a parent's name.
-_MISREAD = re.compile(r"(?:table|default)(?=[0-9eE])|node$")
+KEYWORDS = frozenset(
+    {"network", "variable", "probability", "property", "type", "discrete", "table", "default"}
+)
+"""Words of BIF that cannot be names."""
+
+# pgmpy's reader takes "table1" and "default5" for the start of a row of numbers.
+_MISREAD = re.compile(r"(?:table|default)(?=[0-9eE])")
 
 _HALF_PAIR = re.compile("[\ud800-\udfff]")
-_WORDS_IN_COMMENTS = re.compile("node|net|potential|states|data|name|variable|probability|/")
+_WORDS_IN_COMMENTS = re.compile("network|variable|probability|/")
 
 
 @dataclass(frozen=True)
@@ -59,16 +63,11 @@ class OwnNames:
     states: tuple[str, ...]
 
 
-def to_portable(
-    network: BayesianNetwork, keywords: Collection[str]
-) -> tuple[BayesianNetwork, tuple[OwnNames, ...]]:
-    """The network under portable names, without groups, and the names that were changed.
-
-    ``keywords`` are words of the format that cannot be names.
-    """
+def to_portable(network: BayesianNetwork) -> tuple[BayesianNetwork, tuple[OwnNames, ...]]:
+    """The network under portable names, without groups, and the names that were changed."""
     network = network.without_groups()
-    names = unique_identifiers(network.names, keywords, "v", ignore_case=True)
-    states = [_portable_states(variable.states, keywords) for variable in network.variables]
+    names = unique_identifiers(network.names, "v", ignore_case=True)
+    states = [_portable_states(variable.states) for variable in network.variables]
     variables = tuple(Variable(n, s) for n, s in zip(names, states, strict=True))
     tables = []
     for i, parents in enumerate(network.structure.parents):
@@ -84,9 +83,9 @@ def to_portable(
     return BayesianNetwork(network.structure, variables, tuple(tables)), changed
 
 
-def _portable_states(states: tuple[str, ...], keywords: Collection[str]) -> tuple[str, ...]:
+def _portable_states(states: tuple[str, ...]) -> tuple[str, ...]:
     padded = (*states, NEVER) if len(states) == 1 else states
-    return tuple(unique_identifiers(padded, keywords, "s", is_kept=_is_whole))
+    return tuple(unique_identifiers(padded, "s", is_kept=_is_whole))
 
 
 def _is_whole(text: str) -> bool:
@@ -95,7 +94,6 @@ def _is_whole(text: str) -> bool:
 
 def unique_identifiers(
     texts: Sequence[str],
-    keywords: Collection[str],
     prefix: str,
     *,
     ignore_case: bool = False,
@@ -105,21 +103,21 @@ def unique_identifiers(
 
     Examples
     --------
-    >>> unique_identifiers(["age", "Age (years)", "table", "(-0.5, 2]"], {"table"}, "s")
+    >>> unique_identifiers(["age", "Age (years)", "table", "(-0.5, 2]"], "s")
     ['age', 'Age_years', 'table_', 'from_minus_0_5_to_2']
     """
     key = str.lower if ignore_case else str
     result: dict[int, str] = {}
     used: set[str] = set()
     for i, text in enumerate(texts):
-        if (is_kept(text) or _is_safe(text, keywords)) and key(text) not in used:
+        if (is_kept(text) or _is_safe(text)) and key(text) not in used:
             result[i] = text
             used.add(key(text))
     suffixes: dict[str, int] = {}
     for i, text in enumerate(texts):
         if i in result:
             continue
-        wanted = _nearest_identifier(text, keywords, prefix) or f"{prefix}{i}"
+        wanted = _nearest_identifier(text, prefix) or f"{prefix}{i}"
         found = wanted
         while key(found) in used:
             suffixes[wanted] = suffixes.get(wanted, 1) + 1
@@ -129,13 +127,13 @@ def unique_identifiers(
     return [result[i] for i in range(len(texts))]
 
 
-def _is_safe(text: str, keywords: Collection[str]) -> bool:
+def _is_safe(text: str) -> bool:
     if len(text) > _MAX_LENGTH or not _IDENTIFIER.fullmatch(text):
         return False
-    return text.lower() not in keywords and not _MISREAD.search(text)
+    return text.lower() not in KEYWORDS and not _MISREAD.search(text)
 
 
-def _nearest_identifier(text: str, keywords: Collection[str], prefix: str) -> str:
+def _nearest_identifier(text: str, prefix: str) -> str:
     """What a reader recognises, or nothing if no letter or digit can be kept."""
     text = unicodedata.normalize("NFKD", text[: 4 * _MAX_LENGTH])
     text = re.sub(r"^\((.+), (.+)\]$", r"from \1 to \2", text)
@@ -145,14 +143,14 @@ def _nearest_identifier(text: str, keywords: Collection[str], prefix: str) -> st
     text = text.encode("ascii", "ignore").decode()
     text = re.sub(r"[^A-Za-z0-9]+", "_", text)[:_MAX_LENGTH].strip("_")
     text = _MISREAD.sub(lambda match: f"{match[0]}_", text)
-    if text.lower() in keywords:
+    if text.lower() in KEYWORDS:
         text += "_"
     return f"{prefix}_{text}" if text[:1].isdigit() else text
 
 
-def name_comments(changed: Iterable[OwnNames], mark: str) -> list[str]:
-    """Lines that keep the names; ``mark`` starts a comment in the format."""
-    return [f"{mark} name: {_hide_words(own)}" for own in changed]
+def name_comments(changed: Iterable[OwnNames]) -> list[str]:
+    """Lines that keep the names."""
+    return [f"// name: {_hide_words(own)}" for own in changed]
 
 
 def _hide_words(own: OwnNames) -> str:
@@ -164,10 +162,10 @@ def _hide_words(own: OwnNames) -> str:
     return _WORDS_IN_COMMENTS.sub(lambda match: f"\\u{ord(match[0][0]):04x}{match[0][1:]}", record)
 
 
-def read_name_comments(text: str, mark: str, path: str) -> tuple[OwnNames, ...]:
+def read_name_comments(text: str, path: str) -> tuple[OwnNames, ...]:
     """The names that a file keeps in its comments; none in files of other programs."""
     found = []
-    for match in re.finditer(rf"^{re.escape(mark)} name: (\[.*)$", text, re.MULTILINE):
+    for match in re.finditer(r"^// name: (\[.*)$", text, re.MULTILINE):
         try:
             own = _parse_names(match[1])
         except (ValueError, RecursionError):

@@ -1,15 +1,15 @@
-r"""Reading text formats: words, quoted strings, numbers, names, errors that name the line.
+r"""Reading text formats: the words of BIF, numbers, escaped names, errors that name the line.
 
 A :class:`Scanner` walks once over the text. Comments are blanked out beforehand (they keep their
 length, so positions stay true), every step is a match of one character class or a search for one
 character, and nothing is ever tried twice: the time is linear in the length of the file, whatever
 it holds. Nothing is recursive.
 
-**Names.** A column may be called anything; most formats are not so free. What a format cannot
-write as it is becomes ``\u{HEX}``, the code point in hexadecimal digits, and the backslash itself
-becomes ``\u{5c}``. So every ``\u{`` in a file we wrote is an escape, and reading it back is exact.
-The empty name is ``\u{}`` where nothing would be taken for nothing. Half a surrogate pair is no
-text and is refused when the file is encoded.
+**Escaped names.** A column may be called anything; words of ``.jkl`` files and names of pyAgrum are
+not so free. A character that cannot be written becomes ``\u{HEX}``, its code point in hexadecimal
+digits, and the backslash itself becomes ``\u{5c}``. So every ``\u{`` in a file we wrote is an
+escape, and reading it back is exact. The empty name is ``\u{}``. Half a surrogate pair is no text
+and is refused when the file is encoded.
 """
 
 from __future__ import annotations
@@ -29,12 +29,6 @@ from marginbn.exceptions import FormatError
 from marginbn.files import PathLike, read_bytes, shorten
 
 _ESCAPED = re.compile(r"\\u\{([0-9a-fA-F]{0,6})\}")
-
-UNQUOTABLE = re.compile(r'[\x00-\x1f\x7f"\\]')
-"""What does not go between double quotes."""
-
-UNPRINTABLE_XML = re.compile("^[ ]|[ ]$|(?<=[ ])[ ]|\ufeff|[\x00-\x1f\x7f\\\\\ufffe\uffff]")
-"""What XML text does not hold, or what readers strip: spaces at the ends and all but one within."""
 
 NO_WORD = re.compile(r'[\s\x00-\x1f\x7f\\"#]')
 """What does not go into a word of a file whose words are separated by white space."""
@@ -58,17 +52,6 @@ def unescape(text: str) -> str:
     return _ESCAPED.sub(_unescape_match, text)
 
 
-def quote(text: str) -> str:
-    r"""The name between double quotes; :func:`unescape` reads what is inside.
-
-    Examples
-    --------
-    >>> print(quote('say "yes", loud'))
-    "say \u{22}yes\u{22}, loud"
-    """
-    return f'"{UNQUOTABLE.sub(_escape_match, text)}"'
-
-
 def _escape_match(match: re.Match[str]) -> str:
     return f"\\u{{{ord(match[0]):x}}}"
 
@@ -83,11 +66,13 @@ def _unescape_match(match: re.Match[str]) -> str:
 _SPACE = re.compile(r"[ \t\r\n\f\v]*")
 _NUMBER_WORD = re.compile(r"[^ \t\r\n\f\v,]+")
 _NOT_LINE_END = re.compile(r"[^\n]")
+_QUOTE_OR_COMMENT = re.compile(r'"|//|/\*')
+_STOPS = "{}()[];,|"
 
 
 @dataclass(frozen=True)
 class Word:
-    """A piece of the file: the name it stands for and where it is written."""
+    """A piece of the file and where it is written."""
 
     text: str
     start: int
@@ -95,28 +80,22 @@ class Word:
 
 
 class Scanner:
-    """A position in a text that only moves forward; the base of readers.
+    """A position in a text that only moves forward; the base of the reader of BIF.
 
     Parameters
     ----------
     text
-        All of it.
+        All of it. Comments start with ``//`` or stand between ``/*`` and ``*/``; quoted strings
+        hold no comments.
     path
         Where it comes from, for messages.
-
-    Subclasses say which characters end a word, what starts a comment up to the end of the line, and
-    what opens and closes one. Quoted strings hold no comments.
     """
-
-    stops = ""
-    line_comment: str | None = None
-    block_comment: tuple[str, str] | None = None
 
     def __init__(self, text: str, path: str) -> None:
         self.path = path
         self.pos = 0
         self._text = text
-        self._text = self._without_comments(self.line_comment, self.block_comment)
+        self._text = self._without_comments()
 
     def line(self, pos: int) -> int:
         """Line of a position, counted from 1."""
@@ -151,18 +130,18 @@ class Scanner:
         while not self.accept("}"):
             yield
 
-    def word(self, stops: str = "") -> Word:
+    def word(self, stops: str = _STOPS) -> Word:
         """The next word: in quotes, or up to white space, a quote or one of the stops."""
         ahead = self.peek()
         start = self.pos
         if ahead == '"':
             self.pos = self._closing_quote(start)
-            return Word(unescape(self._text[start + 1 : self.pos - 1]), start, self.pos)
-        match = _word_pattern(stops or self.stops).match(self._text, start)
+            return Word(self._text[start + 1 : self.pos - 1], start, self.pos)
+        match = _word_pattern(stops).match(self._text, start)
         if match is None:
             raise self.error(f"expected a name, got {self._ahead()}")
         self.pos = match.end()
-        return Word(unescape(match[0]), start, self.pos)
+        return Word(match[0], start, self.pos)
 
     def words(self, stops: str, separator: str = "") -> tuple[list[list[Word]], str]:
         """Words up to one of the stops, which is stepped over; a new list after each separator."""
@@ -183,26 +162,14 @@ class Scanner:
         if len(group) == 1:
             return group[0]
         start, end = group[0].start, group[-1].end
-        return Word(unescape(self._text[start:end]), start, end)
+        return Word(self._text[start:end], start, end)
 
     def numbers(self, stop: str) -> NDArray[np.float64]:
         """Numbers up to the stop, which is stepped over; commas are white space."""
         start, end = self.pos, self._find(stop)
         self.pos = end + 1
-        return self._parse_numbers(start, end)
-
-    def nested_numbers(self) -> NDArray[np.float64]:
-        """Numbers in brackets that may be nested to any depth: only their order counts."""
-        self.expect("(")
-        start, depth = self.pos, 1
-        for match in re.compile("[()]").finditer(self._text, start):
-            depth += 1 if match[0] == "(" else -1
-            if depth == 0:
-                break
-        else:
-            raise self.error("there is no closing bracket to this one", start - 1)
-        self.pos = match.end()
-        return self._parse_numbers(start, match.start(), "(),")
+        texts = self._text[start:end].replace(",", " ").split()
+        return parse_numbers(texts, lambda why, text: self.error(why, self._text.find(text, start)))
 
     def skip_statement(self, stop: str = ";") -> None:
         """Step over everything up to the stop that is not in quotes, and over it."""
@@ -214,11 +181,6 @@ class Scanner:
                 return
             self.pos = self._closing_quote(match.start())
         raise self.error(f"the file ends where {stop!r} is missing", start)
-
-    def _parse_numbers(self, start: int, end: int, blanks: str = ",") -> NDArray[np.float64]:
-        """Numbers between two positions; these characters are white space."""
-        texts = self._text[start:end].translate(dict.fromkeys(map(ord, blanks), " ")).split()
-        return parse_numbers(texts, lambda why, text: self.error(why, self._text.find(text, start)))
 
     @cached_property
     def _line_ends(self) -> list[int]:
@@ -247,18 +209,16 @@ class Scanner:
             if (len(inside) - len(inside.rstrip("\\"))) % 2 == 0:
                 return end + 1
 
-    def _without_comments(self, line: str | None, block: tuple[str, str] | None) -> str:
+    def _without_comments(self) -> str:
         """The text with spaces for comments; line ends stay."""
-        starts = [mark for mark in (line, block[0] if block else None) if mark]
-        if not any(mark in self._text for mark in starts):
+        if "//" not in self._text and "/*" not in self._text:
             return self._text
         pieces, done, pos = [], 0, 0
-        marks = re.compile("|".join(re.escape(mark) for mark in ('"', *starts)))
-        while match := marks.search(self._text, pos):
+        while match := _QUOTE_OR_COMMENT.search(self._text, pos):
             if match[0] == '"':
                 pos = self._closing_quote(match.start())
                 continue
-            pos = self._comment_end(match, "\n" if match[0] == line else block[1] if block else "")
+            pos = self._comment_end(match, "\n" if match[0] == "//" else "*/")
             comment = _NOT_LINE_END.sub(" ", self._text[match.start() : pos])
             pieces += [self._text[done : match.start()], comment]
             done = pos

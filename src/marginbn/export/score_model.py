@@ -6,8 +6,8 @@ tables, as differences to the first class 0, are added up:
     s_c(x) = bias_c + sum_F T_F[x_F, c],      s_0 = 0
     P(c | x) = (1 - doubt) softmax_c s(x) + doubt * background_c
 
-Several such members with weights are averaged. That is all that SQL, ONNX, Python and a scorecard
-have to do (``sql.py``, ``onnx_graph.py``, ``python_code.py``, ``scorecard.py``).
+Several such members with weights are averaged. That is all that SQL and ONNX have to do
+(``sql.py``, ``onnx_graph.py``).
 
 **Missing values.** A value that is missing (or a category that training never saw) is summed out.
 That stays a table entry for two kinds of features, whatever else is missing:
@@ -16,8 +16,8 @@ That stays a table entry for two kinds of features, whatever else is missing:
   every class, so its entry is 0;
 - a feature in no family with the class: it says nothing at all and is left out.
 
-Of all others an export asks for a value: what it then answers is no number (SQL: NULL, ONNX: NaN,
-Python: an error that names the column). Trained networks answer for rows with missing values by
+Of all others an export asks for a value: what it then answers is no number (SQL: NULL, ONNX: NaN).
+Trained networks answer for rows with missing values by
 another rule than summing out, so there every feature is asked for. A column that was fitted with
 ``missing="state"`` has a state for missing values and always an answer.
 """
@@ -74,12 +74,6 @@ class Feature:
     def name(self) -> str:
         """Of the column."""
         return self.coding.name
-
-    @property
-    def labels(self) -> tuple[str, ...]:
-        """Names of the codes."""
-        states = self.coding.variable.states
-        return states if self.n_codes == len(states) else (*states, "(missing or unknown)")
 
 
 @dataclass(frozen=True, eq=False)
