@@ -1,6 +1,6 @@
 """The public names and where they live: the one list, read by type checkers and by __init__.py."""
 
-from marginbn.classifiers import (
+from .classifiers import (
     A1DEClassifier,
     BNClassifier,
     GenerativeBNClassifier,
@@ -9,16 +9,16 @@ from marginbn.classifiers import (
     NaiveBayesClassifier,
     TANClassifier,
 )
-from marginbn.classifiers.arc_strength import ArcStrength, arc_strength
-from marginbn.classifiers.claims import verify_model
-from marginbn.classifiers.deployment import export_model
-from marginbn.classifiers.learner import BayesianNetworkLearner
-from marginbn.classifiers.learner_file import load_model, save_model
-from marginbn.data.discretize import MDLPDiscretizer
-from marginbn.data.inspection import DataReport, inspect_data
-from marginbn.data.readers import read_table
-from marginbn.data.table import Table, as_table
-from marginbn.exceptions import (
+from .classifiers.arc_strength import ArcStrength, arc_strength
+from .classifiers.claims import verify_model
+from .classifiers.deployment import export_model
+from .classifiers.learner import BayesianNetworkLearner
+from .classifiers.learner_file import load_model, save_model
+from .data.discretize import MDLPDiscretizer
+from .data.inspection import DataReport, inspect_data
+from .data.readers import read_table
+from .data.table import Table, as_table
+from .exceptions import (
     CertificateWarning,
     CheckpointWarning,
     DataWarning,
@@ -30,8 +30,8 @@ from marginbn.exceptions import (
     ProblemTooLargeError,
     SolverError,
 )
-from marginbn.export.formats import load_network, save_network
-from marginbn.export.interop import (
+from .export.formats import load_network, save_network
+from .export.interop import (
     from_networkx,
     from_pgmpy,
     from_pyagrum,
@@ -39,8 +39,8 @@ from marginbn.export.interop import (
     to_pgmpy,
     to_pyagrum,
 )
-from marginbn.export.jkl import load_scores, save_scores
-from marginbn.network.explain import (
+from .export.jkl import load_scores, save_scores
+from .network.explain import (
     Contribution,
     Explanation,
     Explanations,
@@ -50,16 +50,16 @@ from marginbn.network.explain import (
     smallest_margins,
     what_if,
 )
-from marginbn.network.network import BayesianNetwork
-from marginbn.problem.candidates import CandidateSets, enumerate_candidates
-from marginbn.problem.encoded import EncodedData, Variable
-from marginbn.problem.interactions import (
+from .network.network import BayesianNetwork
+from .problem.candidates import CandidateSets, enumerate_candidates
+from .problem.encoded import EncodedData, Variable
+from .problem.interactions import (
     ResidualStructure,
     residual_forest,
     residual_problem,
     two_tree,
 )
-from marginbn.problem.problem import (
+from .problem.problem import (
     ProblemSize,
     StructureProblem,
     drop_dominated,
@@ -67,13 +67,13 @@ from marginbn.problem.problem import (
     linear_problem,
     margin_problem,
 )
-from marginbn.problem.structure import Structure
-from marginbn.proof.checker import Verdict, verify_certificate
-from marginbn.proof.theorem import Statement
-from marginbn.report.page import HTMLReport, make_report, write_report
-from marginbn.report.summary import describe
-from marginbn.scoring.local_scores import local_scores
-from marginbn.solvers import (
+from .problem.structure import Structure
+from .proof.checker import Verdict, verify_certificate
+from .proof.theorem import Statement
+from .report.page import HTMLReport, make_report, write_report
+from .report.summary import describe
+from .scoring.local_scores import local_scores
+from .solvers import (
     SolveResult,
     Status,
     TracePoint,
@@ -82,7 +82,7 @@ from marginbn.solvers import (
     relative_gap,
     solve_structure,
 )
-from marginbn.solvers.milp import write_formulation
+from .solvers.milp import write_formulation
 
 __all__ = [
     "A1DEClassifier",
