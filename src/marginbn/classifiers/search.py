@@ -521,10 +521,9 @@ class_weight, cost
     certificate : str, path or None, default=None
         File for a proof of the result that ``marginbn verify`` can check; part of the time limit
         goes into writing it down. Every fit writes it again.
-    rows : {"auto", "all", "groups", "sample"}, default="auto"
+    rows : {"auto", "all", "groups"}, default="auto"
         Margin rows that the search works with; objective, bound and gap are those of all rows in
-        any case. ``"sample"`` takes its first structure from the margins of a sample, with tables
-        of all rows, and bounds all rows by groups of them; see *Large data* in the guide.
+        any case; see *Large data* in the guide.
     dask : str, distributed.Client or None, default=None
         Search on a Dask cluster: the address of its scheduler, a client, or "local" for processes
         on this machine; not together with ``certificate``. Needs ``marginbn[dask]``.

@@ -400,7 +400,7 @@ class SearchOptions:
         str | None,
         typer.Option(
             metavar="NAME",
-            help="Margin rows that a search works with: all, groups, sample or auto; bound and gap "
+            help="Margin rows that a search works with: all, groups or auto; bound and gap "
             "are those of all rows. [default: auto]",
         ),
     ] = None

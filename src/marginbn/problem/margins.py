@@ -154,8 +154,6 @@ class MarginRows:
     candidates: CandidateSets
     kind: MarginKind
     smoothing: float
-    source: MarginRows | None = None
-    """Rows whose tables these are; None for their own. So a sample has the tables of all rows."""
     derived: dict[type, Any] = field(default_factory=dict, init=False, repr=False)
     """What a solver has made of the rows, by type: problems that differ in gamma share it."""
 
@@ -199,8 +197,6 @@ class MarginRows:
 
     def table(self, k: int) -> NDArray[np.float64]:
         """s_k, the class-score table of candidate k; small ones of late are kept."""
-        if self.source is not None:
-            return self.source.table(k)
         kept = self._kept.get(k)
         if kept is not None:
             return kept

@@ -40,8 +40,6 @@ def data_behind(problem: StructureProblem) -> EncodedData:
     if problem.margins is not None:
         if np.any(problem.linear != 0):
             raise InputError("a certificate needs a margin problem without additional scores")
-        if problem.margins.source is not None:
-            raise InputError("a certificate needs margin rows with tables of their own")
         if not np.array_equal(problem.sample_weights, problem.margins.data.weights):
             raise InputError(
                 "a certificate needs the weights of the data: make the problem with margin_problem"

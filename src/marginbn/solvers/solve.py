@@ -179,8 +179,7 @@ def solve_structure(
     rows
         Margin rows that ``branch_bound`` works with; objective, bound and gap are those of all rows
         in any case. ``"all"``; ``"groups"``, whose means give the bounds and which are split where
-        that loses; ``"sample"``, groups and a first structure from margins of a sample with tables
-        of all rows; ``"auto"``, groups where the coefficients of all rows are too many.
+        that loses; ``"auto"``, groups where the coefficients of all rows are too many.
     work_limit
         Seconds of work as ``branch_bound`` counts it, roughly those of one idle core: the same
         structure and bound on every machine, however busy it is, unless ``time_limit`` ends it
@@ -239,7 +238,7 @@ def solve_structure(
     return result
 
 
-ROWS = ("auto", "all", "groups", "sample")
+ROWS = ("auto", "all", "groups")
 """Margin rows that a search may be asked to work with."""
 
 

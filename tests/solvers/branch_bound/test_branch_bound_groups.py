@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from branch_bound_cases import best_by_enumeration, random_problem
+from marginbn import InputError, solve_structure
 from marginbn.problem.candidates import enumerate_candidates
 from marginbn.problem.encoded import EncodedData, Variable
 from marginbn.problem.problem import StructureProblem, margin_problem
@@ -192,3 +193,12 @@ def test_who_is_late_has_a_bound_before_the_first_climb(monkeypatch: pytest.Monk
     monkeypatch.setattr(Search, "_climb_first", lambda search, _: bounds.append(search.bound))
     Search(run, BranchBoundSolver(rows="groups")).open()
     assert bounds[0] < initial_bound(problem) * (1 - 1e-6)
+
+
+def test_a_choice_of_rows_that_does_not_exist_is_refused() -> None:
+    """So is one for a solver that has no groups."""
+    problem = random_problem(np.random.default_rng(0), 3)
+    with pytest.raises(InputError, match="rows must be one of"):
+        solve_structure(problem, rows="some")
+    with pytest.raises(InputError, match="'branch_bound'"):
+        solve_structure(problem, "highs", rows="groups")

@@ -24,7 +24,6 @@ def wide_problem(n_features: int) -> StructureProblem:
     [
         (small_margin_problem(0), "auto", []),
         (small_margin_problem(0), "groups", [engine.GROUPS_READY]),
-        (small_margin_problem(0), "sample", [engine.GROUPS_READY]),
         (wide_problem(254), "auto", []),
         (wide_problem(255), "auto", [engine.WIDE_READY]),
     ],

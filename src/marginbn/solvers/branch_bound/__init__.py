@@ -23,10 +23,9 @@ class BranchBoundSolver(Engine):
     """Branch and bound with Frank-Wolfe bounds (solver name ``"branch_bound"``)."""
 
     name = "branch_bound"
-    rows: Literal["auto", "all", "groups", "sample"] = "auto"
-    """Rows that boxes are bounded with (``row_groups.py``), or that the first structure comes from
-    (``row_sample.py``); the answer is for all rows in any case.
-    """
+    rows: Literal["auto", "all", "groups"] = "auto"
+    """Rows that boxes are bounded with (``row_groups.py``); the answer is for all rows in any
+    case."""
 
     def can_solve(self, problem: StructureProblem) -> str | None:
         """None, or the reason why the problem is out of reach."""

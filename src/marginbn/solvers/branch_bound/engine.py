@@ -29,7 +29,6 @@ from marginbn.solvers.branch_bound.kernels.records import IntArray, count_rows, 
 from marginbn.solvers.branch_bound.kernels.store import Pool
 from marginbn.solvers.branch_bound.pair_tables import threads_for
 from marginbn.solvers.branch_bound.row_groups import GroupedRows, rows_of, wants_groups
-from marginbn.solvers.branch_bound.row_sample import TIME_SHARE, sampled_problem
 from marginbn.solvers.branch_bound.saved_tree import gather, load, parse
 from marginbn.solvers.branch_bound.schedule import Schedule, settings_for, simple_starts
 from marginbn.solvers.branch_bound.workers import UNLIMITED, Team, Worker, first_pool
@@ -44,7 +43,6 @@ from marginbn.solvers.memory import (
 )
 from marginbn.solvers.result import Majorant, Status, name_without_gamma
 from marginbn.solvers.run import Limits, Run
-from marginbn.solvers.solve import solve_with
 from marginbn.solvers.tree_search import SearchTree, begin, saved_tree
 
 if TYPE_CHECKING:
@@ -104,7 +102,7 @@ def warm_up_for(solver: BranchBoundSolver, problem: StructureProblem) -> None:
     if store.small_type(shape.n_features) is not np.uint8:
         wide = partial(_solve_wide, type(solver)())
         prepare(__package__, wide, HINT.format("many features"), WIDE_READY)
-    if shape.n_rows and (solver.rows in ("groups", "sample") or not shape.is_dense):
+    if shape.n_rows and (solver.rows == "groups" or not shape.is_dense):
         warm_up_groups(solver)
 
 
@@ -185,8 +183,6 @@ class Search(SearchTree):
         node_limit = UNLIMITED if run.limits.nodes is None else run.limits.nodes
         super().__init__(run, Team(encoding, run.n_jobs, run.seed, node_limit, division.tree))
         self.name = solver.name
-        self._spare = division.tree
-        self._solver = solver
         self._warm_up = partial(warm_up, type(solver)())
         self.encoding = encoding
         self.heuristics = solver.heuristics
@@ -322,9 +318,6 @@ class Search(SearchTree):
         run, oracle = self.run, self.main.work.oracle
         starts = simple_starts(run.problem, self.encoding, self.root, oracle, self.team.stop)
         starts.insert(0, vertex)
-        best_of_sample = self._solve_sample()
-        if best_of_sample is not None:
-            starts.insert(0, self.encoding.vertex(best_of_sample))
         if run.start is not None:
             starts.append(self.encoding.vertex(run.start))
         for candidate in starts:
@@ -333,25 +326,6 @@ class Search(SearchTree):
             effort = self.schedule.root_effort // len(starts)
             self._climb(self.climber.vertex.copy(), effort=effort, kick=ROOT_KICK)
             self._see_around(self.climber.vertex)
-
-    def _solve_sample(self) -> IntArray | None:
-        """The best structure of a sample of the rows, where that is asked for."""
-        run, limits = self.run, self.run.limits
-        if self._solver.rows != "sample":
-            return None
-        problem = sampled_problem(run.problem, self.encoding, self._spare, run.look)
-        if problem is None:
-            return None
-        time = None if limits.time is None else TIME_SHARE * run.remaining()
-        memory = None if limits.memory is None else self._spare
-        within = Limits(time, limits.nodes, limits.gap, memory)
-        own = Run(problem, within, run.start, seed=run.seed, n_jobs=run.n_jobs)
-        own.callback = lambda _: run.limit is not None
-        found = solve_with(type(self._solver)(rows="all"), own)
-        run.offer(found.selection)
-        self.report()
-        run.look()
-        return found.selection
 
     def _see_around(self, vertex: IntArray) -> None:
         """Let the local search see the rows that matter at a vertex."""

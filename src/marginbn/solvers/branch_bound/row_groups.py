@@ -334,16 +334,15 @@ class GroupedRows(Rows):
         self._next_check = turn + self._interval
 
 
-RowsInUse = Literal["auto", "all", "groups", "sample"]
-"""Which rows boxes are bounded with: groups where coefficients take too much room or time. With
-``"sample"`` groups as well, and a start from a sample (``row_sample.py``)."""
+RowsInUse = Literal["auto", "all", "groups"]
+"""Which rows boxes are bounded with: groups where coefficients take too much room or time."""
 
 
 def wants_groups(rows: RowsInUse, problem: StructureProblem, division: Division) -> bool:
     """Whether the problem is searched with groups."""
     if problem.margins is None or problem.margins.n_rivals == 0:
         return False
-    return rows in ("groups", "sample") or (rows == "auto" and division.rows > 0)
+    return rows == "groups" or (rows == "auto" and division.rows > 0)
 
 
 def rows_of(encoding: Encoding, budget: int, poll: Poll, is_shared: bool = False) -> Rows:
