@@ -73,6 +73,7 @@ import llvmlite
 import numba
 from llvmlite.binding import get_host_cpu_name
 from numba import njit
+from platformdirs import user_cache_path
 
 from marginbn.files import own_folder, why_not_mine, write_atomic
 from marginbn.interrupts import REQUESTS
@@ -303,17 +304,10 @@ def cache_root() -> Path:
     chosen = os.environ.get("MARGINBN_CACHE")
     if chosen:
         return Path(chosen).expanduser() / "kernels"
-    try:
-        home = Path.home()
-    except RuntimeError as error:  # nobody to ask
-        raise OSError("no home folder") from error
-    if sys.platform == "win32":
-        base = Path(os.environ.get("LOCALAPPDATA") or home / "AppData" / "Local")
-    elif sys.platform == "darwin":
-        base = home / "Library" / "Caches"
-    else:
-        base = Path(os.environ.get("XDG_CACHE_HOME") or home / ".cache")
-    return base / "marginbn" / "kernels"
+    folder = user_cache_path("marginbn", appauthor=False)
+    if not folder.is_absolute():
+        raise OSError("no home folder")
+    return folder / "kernels"
 
 
 def remove_old_folders(root: Path) -> None:
