@@ -15,7 +15,6 @@ from typer.core import TyperGroup
 
 from marginbn import __version__
 from marginbn.cli import (
-    compare,
     datasets,
     evaluate,
     fit,
@@ -95,7 +94,6 @@ for _function, _epilog in (
     (questions.ask, None),
     (evaluate.evaluate, EXIT_CODES_HELP),
     (model.show, None),
-    (compare.compare, None),
     (model.report, None),
     (problems.size, None),
     (model.export, None),
