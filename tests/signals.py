@@ -39,14 +39,13 @@ COMMANDS = {
     "cv": FIT + "20 --method max-margin-cv --gamma 1",
     "evaluate": "evaluate waveform-21 --folds 4 --time-limit 20 --jobs {jobs} --json",
     "export": "export model -o x.bif",
-    "datasets": "datasets waveform-21 -o x.csv",
 }
 """``model`` is a saved classifier that every trial finds in its folder."""
 
 RESULTS = {"fit": {"m.json", "c", "p"}, "cv": {"m.json"}}
 """What must be there once a search has reported a structure."""
 
-FILES = {"model", "m.json", "c", "c.previous", "p", "x.bif", "x.csv"}
+FILES = {"model", "m.json", "c", "c.previous", "p", "x.bif"}
 
 
 @dataclass(frozen=True)
@@ -69,8 +68,7 @@ CELLS = (
     Cell("cv", "warm", 2, 24, 60.0),
     Cell("evaluate", "warm", 2, 24, 20.0),
     Cell("evaluate", "cold", 2, 4, 60.0),
-    Cell("export", "warm", 1, 22, 2.0),
-    Cell("datasets", "warm", 1, 22, 2.0),
+    Cell("export", "warm", 1, 44, 2.0),
 )
 AFTER_REPORT = 8.0
 """Seconds after the first structure was reported, at most."""

@@ -256,7 +256,6 @@ def test_other_outputs_are_tried_first_too(tmp_path: Path) -> None:
         ["report", "no-model", "-o", absent],
         ["formulate", "no-such-table", "-o", absent],
         ["export", "no-model", "-o", absent, "--format", "bif"],
-        ["datasets", "no-such-table", "-o", absent],
     ):
         assert "cannot write" in one_line_error(run(*args))
 

@@ -15,7 +15,6 @@ from typer.core import TyperGroup
 
 from marginbn import __version__
 from marginbn.cli import (
-    datasets,
     evaluate,
     fit,
     inspect_table,
@@ -100,7 +99,6 @@ for _function, _epilog in (
     (score.score, None),
     (problems.formulate, None),
     (problems.solve, EXIT_CODES_HELP),
-    (datasets.datasets, None),
     (verify.verify, None),
 ):
     app.command(epilog=_epilog)(command(_function))

@@ -53,8 +53,7 @@ TableArgument = Annotated[
     str,
     typer.Argument(
         metavar="TABLE",
-        help="CSV, TSV, ARFF (also .gz) or Parquet file, or a data set named by "
-        "`marginbn datasets`.",
+        help="CSV, TSV, ARFF (also .gz) or Parquet file, or the name of a data set, such as iris.",
         show_default=False,
     ),
 ]
@@ -153,8 +152,8 @@ class RowOptions:
         str,
         typer.Argument(
             metavar="TABLE",
-            help="CSV, TSV, ARFF (also .gz) or Parquet file, - for CSV on stdin, or a data set "
-            "named by `marginbn datasets`.",
+            help="CSV, TSV, ARFF (also .gz) or Parquet file, - for CSV on stdin, or the name of a "
+            "data set.",
             show_default=False,
         ),
     ]
