@@ -184,7 +184,7 @@ def test_files(tmp_path: Path) -> None:
     frame = chain()
     learner = BayesianNetworkLearner(max_parents=2, random_state=3).fit(frame)
     path = tmp_path / "learner.json"
-    save_model(learner, path, note="weather")
+    save_model(learner, path)
     loaded = load_model(path)
     assert isinstance(loaded, BayesianNetworkLearner)
     assert loaded.get_params() == learner.get_params()

@@ -29,33 +29,33 @@ def test_files_are_reproducible_and_tell_their_origin(tmp_path: Path) -> None:
     """Equal to the last byte at an equal time; all of it comes back."""
     for name in ("one.json", "two.json"):
         classifier = NaiveBayesClassifier().fit(X, Y)
-        save_model(classifier, tmp_path / name, note="for the audit", held_out={"accuracy": 0.75})
+        save_model(classifier, tmp_path / name, held_out={"accuracy": 0.75})
     assert (tmp_path / "one.json").read_bytes() == (tmp_path / "two.json").read_bytes()
     about = load_model(tmp_path / "one.json").provenance_
     assert about.created == "2023-11-14T22:13:20Z"
     assert set(about.versions) == {"python", "numpy", "scikit-learn"}
     assert about.data_sha256 == classifier.data_fingerprint_
     assert about.held_out == {"accuracy": 0.75}
-    assert about.note == "for the audit"
 
 
 def test_a_loaded_model_keeps_its_origin_and_a_new_fit_does_not(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Saving again is no making; notes may be changed."""
+    """Saving again is no making; measures may be added."""
     path = tmp_path / "model.json"
-    save_model(TANClassifier().fit(X, Y), path, note="first")
+    save_model(TANClassifier().fit(X, Y), path)
     loaded = load_model(path)
     monkeypatch.setenv("SOURCE_DATE_EPOCH", "1800000000")
     save_model(loaded, path)
     again = load_model(path)
     assert again.provenance_ == loaded.provenance_
-    save_model(loaded, path, note="second")
-    assert load_model(path).provenance_ == replace(loaded.provenance_, note="second")
+    measures = {"accuracy": 0.5}
+    save_model(loaded, path, held_out=measures)
+    assert load_model(path).provenance_ == replace(loaded.provenance_, held_out=measures)
     save_model(loaded.fit(X, Y), path)
     about = load_model(path).provenance_
     assert about.created == "2027-01-15T08:00:00Z"
-    assert about.note is None
+    assert about.held_out is None
 
 
 def test_the_fingerprint_sees_every_change() -> None:
@@ -86,7 +86,6 @@ def test_the_fingerprint_sees_every_change() -> None:
         ("versions", {"python": 3}),
         ("data_sha256", "abc"),
         ("held_out", {"accuracy": "high"}),
-        ("note", 7),
         ("strange", 1),
     ],
 )
@@ -104,19 +103,17 @@ def test_malformed_origins_are_refused(key: str, value: object, tmp_path: Path) 
 
 
 def test_what_cannot_be_written_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A note that is no text, a time that is none."""
+    """A time that is none."""
     classifier = NaiveBayesClassifier().fit(X, Y)
-    with pytest.raises(InputError, match="note must be a text"):
-        save_model(classifier, tmp_path / "m.json", note="x" * 10_001)
     monkeypatch.setenv("SOURCE_DATE_EPOCH", "noon")
     with pytest.raises(InputError, match="SOURCE_DATE_EPOCH must be whole seconds"):
         save_model(classifier, tmp_path / "m.json")
 
 
 def test_fit_writes_and_show_prints_it(tmp_path: Path) -> None:
-    """Time, note and what was measured on the rows held out."""
+    """Time and what was measured on the rows held out."""
     path = tmp_path / "m.json"
-    fit = ["fit", "corral", "--method", "naive-bayes", "-q", "-o", str(path), "--note", "a trial"]
+    fit = ["fit", "corral", "--method", "naive-bayes", "-q", "-o", str(path)]
     done = CliRunner().invoke(app, [*fit, "--json"])
     assert done.exit_code == 0, done.output
     shown = CliRunner().invoke(app, ["show", str(path), "--json"])
@@ -126,5 +123,4 @@ def test_fit_writes_and_show_prints_it(tmp_path: Path) -> None:
     assert about["held_out"]["n_rows"] == quality["n_rows"]
     text = CliRunner().invoke(app, ["show", str(path)]).stdout
     assert "created     2023-11-14T22:13:20Z with python" in text
-    assert "note        a trial" in text
     assert "log loss" in text

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Annotated, Any
+from typing import Any
 
 from sklearn.utils.validation import check_is_fitted
 
@@ -39,29 +39,27 @@ class _Learner:
     result: model_file._Result
     network: object  # a format of its own
     preparation: tuple[PlanShape, ...] | None
-    note: Annotated[str, files.Must("be text", lambda note: isinstance(note, str))] | None
 
 
 def save_model(
     model: BaseBNClassifier | BayesianNetworkLearner,
     path: files.PathLike,
     *,
-    note: str | None = None,
     held_out: Mapping[str, float | None] | None = None,
 ) -> None:
     """Write a fitted classifier or :class:`BayesianNetworkLearner`.
 
     An existing file is replaced only when all is written. A classifier's file tells when and with
-    which versions it was made and has a fingerprint of the data; a ``note`` and measures on rows
-    ``held_out`` may be added (``provenance_`` after loading). The environment variable
-    SOURCE_DATE_EPOCH sets the time, for files that are equal to the last byte.
+    which versions it was made and has a fingerprint of the data; measures on rows ``held_out`` may
+    be added (``provenance_`` after loading). The environment variable SOURCE_DATE_EPOCH sets the
+    time, for files that are equal to the last byte.
 
     Parameters that are no plain values (a ``RandomState``, a splitter as ``cv``) are left out with
     a warning and have their default after loading; predictions do not need them. The callback
     and the files of the search are left out silently. There is an example in :func:`load_model`.
     """
     if not isinstance(model, BayesianNetworkLearner):
-        model_file.save_model(model, path, note=note, held_out=held_out)
+        model_file.save_model(model, path, held_out=held_out)
         return
     if held_out is not None:
         raise InputError("held_out measures belong to classifiers; a network has none")
@@ -80,7 +78,6 @@ def save_model(
         "result": model_file._write_result(model.result_),
         "network": network_to_dict(model.network_),
         "preparation": None,
-        "note": note,
     }
     files.write_json_atomic(path, record | write_preparation(model))
 

@@ -17,7 +17,7 @@
      "committee": {"networks": [...], "weights": [...]},   only where several networks predict
      "preparation": [...],                       only where a column is not used as it is
      "trained": {...},                           only of trained networks: trained_file.py
-     "about": {"created": ..., "versions": ..., "data_sha256": ..., "held_out": ..., "note": ...},
+     "about": {"created": ..., "versions": ..., "data_sha256": ..., "held_out": ...},
      "evidence": {"total_weight": 150.0, "data_sha256": ..., "certificate_sha256": ...},
      "network": {"format": "marginbn-network", ...}}
 
@@ -206,14 +206,13 @@ def save_model(
     classifier: BaseBNClassifier,
     path: files.PathLike,
     *,
-    note: str | None = None,
     held_out: Mapping[str, float | None] | None = None,
 ) -> None:
     """Write a fitted classifier; an existing file is replaced only when all is written.
 
-    The file tells when and with which versions it was made and has a fingerprint of the data; a
-    ``note`` and measures on rows ``held_out`` may be added (``provenance_`` after loading). The
-    environment variable SOURCE_DATE_EPOCH sets the time, for files that are equal to the last byte.
+    The file tells when and with which versions it was made and has a fingerprint of the data;
+    measures on rows ``held_out`` may be added (``provenance_`` after loading). The environment
+    variable SOURCE_DATE_EPOCH sets the time, for files that are equal to the last byte.
 
     Parameters that are no plain values (a ``RandomState``, a splitter as ``cv``) are left out with
     a warning and have their default after loading; predictions do not need them. The callback
@@ -242,7 +241,7 @@ def save_model(
         "validation": _write_validation(classifier),
         "evidence": _write_evidence(getattr(classifier, "evidence_", Evidence())),
         "network": write_network(classifier.network_),
-        "about": write_provenance(provenance_of(classifier, note, held_out)),
+        "about": write_provenance(provenance_of(classifier, held_out)),
     }
     record |= committee | trained | preparation
     files.write_json_atomic(path, record)

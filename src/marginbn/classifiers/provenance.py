@@ -24,8 +24,6 @@ from marginbn.files import Number
 EPOCH = "SOURCE_DATE_EPOCH"
 """Seconds since 1970 that stand for now, so that two builds are equal to the last byte."""
 
-MOST_NOTE = 10_000
-
 Digest = Annotated[
     str,
     files.Must("be 64 hexadecimal digits", lambda text: bool(re.fullmatch("[0-9a-f]{64}", text))),
@@ -37,9 +35,6 @@ _Time = Annotated[
         lambda text: bool(re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ", text)),
     ),
 ]
-_Note = Annotated[
-    str, files.Must(f"have at most {MOST_NOTE} characters", lambda text: len(text) <= MOST_NOTE)
-]
 
 
 @dataclass(frozen=True)
@@ -49,7 +44,7 @@ class Provenance:
     Examples
     --------
     >>> from marginbn.classifiers.provenance import Provenance
-    >>> Provenance(created="2026-01-31T12:00:00Z", note="for the audit").held_out is None
+    >>> Provenance(created="2026-01-31T12:00:00Z").held_out is None
     True
     """
 
@@ -57,21 +52,16 @@ class Provenance:
     versions: dict[str, str] | None = None
     data_sha256: Digest | None = None
     held_out: dict[str, Number | None] | None = None
-    note: _Note | None = None
 
 
 def provenance_of(
-    classifier: Any, note: str | None = None, held_out: Mapping[str, float | None] | None = None
+    classifier: Any, held_out: Mapping[str, float | None] | None = None
 ) -> Provenance:
     """That of a classifier that was loaded, or what can be said of one that was fitted here."""
     known = getattr(classifier, "provenance_", None)
     if known is None:
         fingerprint = getattr(classifier, "data_fingerprint_", None)
         known = Provenance(_now(), _versions(), fingerprint)
-    if note is not None:
-        if not isinstance(note, str) or len(note) > MOST_NOTE:
-            raise InputError(f"note must be a text of at most {MOST_NOTE} characters")
-        known = replace(known, note=note)
     return known if held_out is None else replace(known, held_out=dict(held_out))
 
 

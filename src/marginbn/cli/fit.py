@@ -80,10 +80,6 @@ def fit(
             "goes into it.",
         ),
     ] = None,
-    remark: Annotated[
-        str | None,
-        typer.Option("--note", metavar="TEXT", help="Keep this text in the model file."),
-    ] = None,
     json: JsonOption = False,
     quiet: QuietOption = False,
 ) -> int:
@@ -125,9 +121,7 @@ def fit(
         accuracies = measure(classifier, train, held_out)
     quality = None if held_out is None else measure_quality(classifier, held_out)
     measures = None if quality is None else quality.numbers()
-    saved = write_output(
-        output, lambda path: save_model(classifier, path, note=remark, held_out=measures)
-    )
+    saved = write_output(output, lambda path: save_model(classifier, path, held_out=measures))
     if json:
         found = {"quality": None if quality is None else quality.to_dict()}
         data = None if report is None else report.to_dict()

@@ -476,7 +476,6 @@ def _provenance_lines(classifier: BaseBNClassifier) -> list[tuple[str, str]]:
         ("created", made),
         ("data", f"sha256 {about.data_sha256}" if about.data_sha256 else ""),
         ("measured", ", ".join(numbers)),
-        ("note", about.note or ""),
     ]
 
 
