@@ -1,10 +1,12 @@
 """ARFF files, the format of Weka.
 
 Read are numeric (also real, integer), nominal and string attributes, quoted names and values,
-comments after ``%``, missing values ``?``, and sparse rows ``{index value, ...}`` whose other
-entries are 0 or the first declared state. Declarations are believed: a numeric attribute is
+comments after ``%`` and missing values ``?``. Declarations are believed: a numeric attribute is
 numeric however few values it has, a nominal one keeps its declared states in their order, used or
-not. Dates, relational attributes and instance weights are refused.
+not. Dates, relational attributes, sparse rows and instance weights are refused.
+
+``scipy.io.arff`` does not serve: it knows neither text beyond ASCII nor string attributes, ignores
+values beyond the last column and reads ``'it\\'s'`` as another word.
 """
 
 from __future__ import annotations
@@ -13,7 +15,6 @@ import io
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import TypeAlias
 
 import numpy as np
 
@@ -27,14 +28,10 @@ from marginbn.exceptions import InputError
 # Possessive quantifiers (*+) keep the matching linear in the length of a hostile line.
 _QUOTED = r"'(?:[^'\\]|\\.)*+'|\"(?:[^\"\\]|\\.)*+\""
 _ATTRIBUTE = re.compile(rf"@attribute\s++({_QUOTED}|[^\s{{'\"][^\s{{]*+)\s*+(.*)", re.I | re.S)
-_VALUE = re.compile(rf"\s*+({_QUOTED}|[^\s,%'\"][^,%]*+|)\s*+(,|%|$)", re.S)
-_STATE = re.compile(rf"\s*+({_QUOTED}|[^\s,%}}'\"][^,%}}]*+)\s*+(,|}})", re.S)
-_ENTRY = re.compile(rf"\s*+([0-9]{{1,9}})\s++({_QUOTED}|[^\s,%}}'\"][^,%}}]*+)\s*+(,|}})", re.S)
+_VALUE = re.compile(rf"\s*+({_QUOTED}|[^\s,%{{'\"][^,%]*+|)\s*+(,|%|$)", re.S)
+_STATE = re.compile(rf"\s*+({_QUOTED}|[^\s,%}}'\"][^,%}}]*+)\s*+(,|}}\s*+(?:%|$))", re.S)
 _ESCAPE = re.compile(r"\\(.)", re.S)
 _CONTROLS = {"n": "\n", "r": "\r", "t": "\t"}
-_NEEDS_CARE = re.compile(r"['\"%{\t]")
-
-Fields: TypeAlias = list[str | None]
 
 
 @dataclass(frozen=True)
@@ -53,13 +50,13 @@ class _BadLineError(Exception):
 def parse_arff(text: str, path: str, kinds: Kinds = "auto") -> Table:
     """Table of an ARFF text; `path` serves error messages only."""
     attributes: list[Attribute] = []
-    rows: list[Fields] = []
+    rows: list[list[str | None]] = []
     lines: list[int] = []
     in_data = False
     for line, content in _meaningful_lines(text):
         try:
             if in_data:
-                rows.append(_parse_row(content, attributes))
+                rows.append(_parse_row(content, len(attributes)))
                 lines.append(line)
             else:
                 in_data = _parse_declaration(content, attributes)
@@ -72,7 +69,7 @@ def parse_arff(text: str, path: str, kinds: Kinds = "auto") -> Table:
 
 
 def _build_table(
-    attributes: Sequence[Attribute], rows: Sequence[Fields], origin: Origin, kinds: Kinds
+    attributes: Sequence[Attribute], rows: Sequence[list[str | None]], origin: Origin, kinds: Kinds
 ) -> Table:
     names = [attribute.name for attribute in attributes]
     wanted = resolve_kinds(kinds, names)
@@ -111,15 +108,15 @@ def _meaningful_lines(text: str) -> Iterator[tuple[int, str]]:
             yield number, content
 
 
-# --- header ---------------------------------------------------------------------------------------
-
-
 def _parse_declaration(content: str, attributes: list[Attribute]) -> bool:
     """Add the attribute a header line declares; true when the line opens the data."""
     keyword = content.split(maxsplit=1)[0].lower()
     if keyword == "@attribute":
         attributes.append(_parse_attribute(content))
-        _require_distinct(attributes)
+        try:
+            check_distinct_names([attribute.name for attribute in attributes])
+        except InputError as error:
+            raise _BadLineError(str(error)) from None
     elif keyword == "@data":
         if not attributes:
             raise _BadLineError("@data comes before any @attribute")
@@ -141,111 +138,36 @@ def _parse_attribute(content: str) -> Attribute:
         return Attribute(name, "numeric")
     if type_name == "string":
         return Attribute(name, "string")
-    if type_name.startswith(("date", "relational")):
-        raise _BadLineError(
-            f"attribute {name!r} is of type {type_name.split()[0]}, which is not supported; "
-            "convert it to numbers or to nominal states"
-        )
     raise _BadLineError(
         f"attribute {name!r} must be numeric, real, integer, string or {{states}}, "
-        f"got {type_name!r}"
+        f"got {type_name!r}; convert it with Weka, or write a CSV file"
     )
 
 
 def _parse_states(declared: str) -> tuple[str, ...]:
-    states, position, end = [], 1, ""
-    while end != "}":
-        match = _STATE.match(declared, position)
-        if match is None:
-            raise _BadLineError("the list of states is empty, not closed by }, or badly quoted")
-        states.append(_unquote(match[1]))
-        position, end = match.end(), match[2]
-    _require_nothing_more(declared[position:])
+    states = tuple(map(_unquote, _split(_STATE, declared[1:], "the list of states is malformed")))
     if len(set(states)) < len(states):
         raise _BadLineError("a state is declared twice")
-    return tuple(states)
+    return states
 
 
-def _require_distinct(attributes: Sequence[Attribute]) -> None:
-    try:
-        check_distinct_names([attribute.name for attribute in attributes])
-    except InputError as error:
-        raise _BadLineError(str(error)) from None
+def _parse_row(content: str, n_attributes: int) -> list[str | None]:
+    texts = _split(_VALUE, content, "quotes do not match, or the row is sparse or has a weight")
+    if len(texts) != n_attributes:
+        raise _BadLineError(f"expected {n_attributes} values, got {len(texts)}")
+    return [None if text.strip() in ("?", "") else _unquote(text) for text in texts]
 
 
-# --- rows -----------------------------------------------------------------------------------------
-
-
-def _parse_row(content: str, attributes: Sequence[Attribute]) -> Fields:
-    if content.startswith("{"):
-        return _parse_sparse_row(content, attributes)
-    if _NEEDS_CARE.search(content) is None:
-        texts = [text.strip() for text in content.split(",")]
-        fields: Fields = [None if text in ("?", "") else text for text in texts]
-    else:
-        fields = _split_carefully(content)
-    if len(fields) == len(attributes) + 1 and (fields[-1] or "").startswith("{"):
-        raise _BadLineError("instance weights in braces are not supported; drop them")
-    if len(fields) != len(attributes):
-        raise _BadLineError(f"expected {len(attributes)} values, got {len(fields)}")
-    return fields
-
-
-def _split_carefully(content: str) -> Fields:
-    """Fields of a row with quotes, comments or tabs."""
-    if "," not in content and _NEEDS_CARE.search(content.replace("\t", "")) is None:
-        content = content.replace("\t", ",")  # tabs may separate the values instead
-    fields: Fields = []
-    position, end = 0, ","
+def _split(token: re.Pattern[str], text: str, reason: str) -> list[str]:
+    """Texts between commas, quotes kept, up to a comment or a closing brace."""
+    found, position, end = [], 0, ","
     while end == ",":
-        match = _VALUE.match(content, position)
+        match = token.match(text, position)
         if match is None:
-            raise _BadLineError("a quote is not closed, or text follows a closing quote")
-        fields.append(_field(match[1]))
+            raise _BadLineError(reason)
+        found.append(match[1])
         position, end = match.end(), match[2]
-    return fields
-
-
-def _parse_sparse_row(content: str, attributes: Sequence[Attribute]) -> Fields:
-    entries, position = _sparse_entries(content)
-    _require_nothing_more(content[position:])
-    fields: Fields = []
-    for index, attribute in enumerate(attributes):
-        if index not in entries and attribute.type == "string":
-            raise _BadLineError(f"a sparse row must give the string attribute {attribute.name!r}")
-        default = attribute.states[0] if attribute.states else "0"
-        fields.append(entries.get(index, default))
-    if entries and max(entries) >= len(attributes):
-        raise _BadLineError(f"index {max(entries)} is beyond the {len(attributes)} attributes")
-    return fields
-
-
-def _sparse_entries(content: str) -> tuple[dict[int, str | None], int]:
-    """Entries by index, and the position after the closing brace."""
-    entries: dict[int, str | None] = {}
-    if content[1:].lstrip().startswith("}"):
-        return entries, content.index("}") + 1
-    position, end = 1, ","
-    while end == ",":
-        match = _ENTRY.match(content, position)
-        if match is None:
-            raise _BadLineError("expected a sparse row {index value, index value, ...}")
-        if int(match[1]) in entries:
-            raise _BadLineError(f"index {match[1]} occurs twice in a sparse row")
-        entries[int(match[1])] = _field(match[2])
-        position, end = match.end(), match[3]
-    return entries, position
-
-
-def _require_nothing_more(rest: str) -> None:
-    rest = rest.strip()
-    if rest and not rest.startswith("%"):
-        raise _BadLineError(f"nothing may follow the closing brace, got {rest[:40]!r}")
-
-
-def _field(text: str) -> str | None:
-    """A value as written in a row: bare ? and nothing at all are missing."""
-    return None if text.strip() in ("?", "") else _unquote(text)
+    return found
 
 
 def _unquote(text: str) -> str:
