@@ -72,12 +72,6 @@ def scikit_learn(module: str, name: str, **options: Any) -> Fit:
     return fit
 
 
-def light_gbm(X: Codes, y: Codes) -> Predict:
-    from lightgbm import LGBMClassifier
-
-    return LGBMClassifier(n_jobs=1, verbose=-1).fit(X, y).predict  # type: ignore[no-any-return]
-
-
 def pyagrum(method: str) -> Fit:
     def fit(X: Codes, y: Codes) -> Predict:
         from pyagrum.lib.discreteTypeProcessor import DiscreteTypeProcessor
@@ -122,20 +116,10 @@ def timings() -> list[Timing]:
         "pyAgrum": pyagrum("TAN"),
         "pgmpy": pgmpy_tan,
     }
-    posterior: dict[str, Fit] = {
-        "marginbn BNClassifier": ours("BNClassifier"),
-        "scikit-learn LogisticRegression": scikit_learn("linear_model", "LogisticRegression"),
-        "scikit-learn HistGradientBoosting": scikit_learn(
-            "ensemble", "HistGradientBoostingClassifier"
-        ),
-        "LightGBM": light_gbm,
-    }
     plan = [
         ("naive Bayes", naive, 100_000, 30),
         ("TAN", tree, 1000, 20),
         ("TAN", tree, 100_000, 30),
-        ("posterior", posterior, 2000, 20),
-        ("posterior", posterior, 20_000, 20),
     ]
     return [
         Timing(task, name, fit, rows, features, 200 if name in ("pgmpy", "pyAgrum") else None)

@@ -33,7 +33,6 @@ TASKS = {
     ),
     "naive Bayes": f"{TABLE}\nfrom marginbn import NaiveBayesClassifier as C\nC().fit(X, y)",
     "soft margin": f"{TABLE}\nfrom marginbn import MaxMarginBNClassifier as C\nC().fit(X, y)",
-    "BNClassifier": f"{TABLE}\nfrom marginbn import BNClassifier as C\nC().fit(X, y)",
 }
 WRAPPED = """
 import sys
@@ -52,7 +51,7 @@ print(peak)
 """Runs a program and prints its peak memory in kilobytes. What getrusage tells on Linux includes
 the process that started this one.
 """
-COMPILING = ("soft margin", "BNClassifier")
+COMPILING = ("soft margin",)
 REPEATS = 3
 
 

@@ -24,7 +24,7 @@ from experiments.results import (
 )
 
 NAMES = {"accuracy": "Accuracy in %", "log_loss": "Log loss", "brier": "Brier score"}
-OURS = "bn"
+OURS = "sm"
 """Whose wins are counted."""
 
 

@@ -15,7 +15,7 @@ from experiments.records import Record, unit_of
 from experiments.render import Cell, Grid
 
 SETS = ("adult", "nursery", "letter", "spambase")
-METHODS = ("nb", "tan", "sm", "bn", "logistic", "lightgbm", "catboost")
+METHODS = ("nb", "tan", "sm", "logistic", "lightgbm", "catboost")
 ROWS = (100, 300, 1000, 3000, 10000)
 """Numbers that a data set has not are left out; all rows are those of the ordinary run."""
 QUICK_ROWS = (100, 200)

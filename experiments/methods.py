@@ -11,7 +11,7 @@ from importlib.util import find_spec
 
 from experiments import machines, networks, rivals, searches
 from experiments.fitted import Fitted
-from experiments.networks import PAPER, PROVED, Network
+from experiments.networks import PAPER, Network
 from experiments.protocol import TABLE1_SETS, Spec, Task
 from experiments.settings import FIRST_SEED, Settings
 from marginbn.exceptions import InputError, MissingDependencyError
@@ -71,14 +71,6 @@ class Method:
         return [FIRST_SEED + k for k in range(n_seeds)]
 
 
-_CONDITIONAL = {"parameters": "conditional", "bins": "ordinal", "missing": "drop"}
-_ALL = {"time_limit": None}  # every candidate is tried, whatever the machine does besides
-
-
-def _conditional(margin: str) -> Network:
-    return Network("MaxMarginBNClassifier", {"margin": margin, **_CONDITIONAL, **PROVED})
-
-
 METHODS: dict[str, Method] = {
     "nb": Method("NB", Network("NaiveBayesClassifier", PAPER), is_paper=True),
     "tan": Method("TAN", Network("TANClassifier", PAPER), is_paper=True),
@@ -92,12 +84,6 @@ METHODS: dict[str, Method] = {
     ),
     "bdeu": Method("BDeu", networks.bdeu),
     "a1de": Method("A1DE", Network("A1DEClassifier", PAPER), cost=0.2),
-    "sm-conditional": Method("SM conditional", _conditional("multiclass"), "search"),
-    "sbm-conditional": Method("SBM conditional", _conditional("binary"), "search"),
-    "bn": Method("BNClassifier", Network("BNClassifier", _ALL), cost=5.0),
-    "bn-average": Method(
-        "BN average", Network("BNClassifier", {"average": True, **_ALL}), cost=5.0
-    ),
     "logistic": Method("logistic", rivals.logistic, cost=3.0),
     "hgb": Method("HistGradientBoosting", rivals.hist_boosting, cost=0.5),
     "lightgbm": Method("LightGBM", rivals.light_boosting, cost=0.3, needs="lightgbm"),
@@ -119,7 +105,6 @@ DEFAULT = tuple(name for name, method in METHODS.items() if not method.is_extra)
 OF_PAPER = tuple(name for name, method in METHODS.items() if method.is_paper)
 SAME_PROBLEM = {
     "sbm": "sm",
-    "sbm-conditional": "sm-conditional",
     "gap-sbm": "gap-sm",
     "proof-sbm": "proof-sm",
 }

@@ -22,7 +22,7 @@ from marginbn import Table
 from marginbn.data.columns import Column
 
 SETS = ("heart", "diabetes", "lymphography", "vehicle", "glass", "segment", "chess", "nursery")
-METHODS = ("bn", "bn-average", "tan", "nb", "hgb", "lightgbm", "logistic")
+METHODS = ("sm", "tan", "nb", "hgb", "lightgbm", "logistic")
 SHARES = (0.1, 0.3, 0.5)
 YARDSTICKS = ("tan", "hgb")
 """The better of these two is what a network with missing features is measured against."""
@@ -59,7 +59,7 @@ Losses = dict[tuple[str, str], dict[str, float]]
 """Accuracy and log loss by data set and method."""
 
 
-def grids(records: list[Record], labels: dict[str, str], of: str = "bn") -> list[Grid]:
+def grids(records: list[Record], labels: dict[str, str], of: str = "sm") -> list[Grid]:
     """One table per share, none hidden first, and `of` beside the better of the yardsticks."""
     by_share = {share: _means(records, share) for share in ("0", *map(str, SHARES))}
     found = {method for _, method in by_share["0"]}

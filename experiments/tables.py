@@ -36,7 +36,7 @@ ONE_FOLD_REMARK = (
 )
 TWIN_REMARK = "With two classes SBM is SM, so SM's figures are shown for both."
 HEADING = "Experiments of section 6: ours, and in brackets the paper's"
-TABLE2_METHODS = (*OF_PAPER, "svm-raw", "sm-conditional", "sbm-conditional", "bn")
+TABLE2_METHODS = (*OF_PAPER, "svm-raw")
 MARGINS = {"sm": ("nb", "tan", "mdl"), "sbm": ("nb", "tan", "mdl")}
 
 

@@ -55,7 +55,7 @@ def estimate_seconds(unit: Unit, size: Size, settings: Settings) -> float:
     n_rows = min([size.n_rows, *wanted])
     n_splits = 1 if n_rows > LARGE else settings.validation_folds
     difficulty = n_rows * size.n_features**2 / SEARCH_SPEED
-    if unit.method.endswith("sm") or unit.method == "sm-conditional":
+    if unit.method.endswith("sm"):
         difficulty *= size.n_classes - 1
     if unit.kind == "gap":
         return settings.gap_limit + difficulty

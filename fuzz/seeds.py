@@ -188,7 +188,7 @@ def _models() -> Iterator[bytes]:
             solver="exhaustive", missing="state", gammas=[0.5], max_parents=(1,), cv=2
         ),
         MaxMarginBNClassifierCV(
-            solver="exhaustive", missing="state", gammas=[2.0], max_parents=(1,), average=True
+            solver="exhaustive", missing="state", gammas=[2.0], max_parents=(1,)
         ),
     )
     with tempfile.TemporaryDirectory() as folder:

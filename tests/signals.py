@@ -35,9 +35,10 @@ from marginbn.classifiers.model_file import save_model
 FIT = "fit waveform-21 --holdout 0 --json --jobs {jobs} -o m.json --time-limit "
 
 COMMANDS = {
-    "fit": FIT + "60 --checkpoint c --certificate p",
+    "fit": FIT + "60 --method max-margin --checkpoint c --certificate p",
     "cv": FIT + "20 --method max-margin-cv --gamma 1",
-    "evaluate": "evaluate waveform-21 --folds 4 --time-limit 20 --jobs {jobs} --json",
+    "evaluate": "evaluate waveform-21 --method max-margin --folds 4 --time-limit 20 --json "
+    "--jobs {jobs}",
     "export": "export model -o x.bif",
 }
 """``model`` is a saved classifier that every trial finds in its folder."""

@@ -2,7 +2,6 @@
 
 from .classifiers import (
     A1DEClassifier,
-    BNClassifier,
     GenerativeBNClassifier,
     MaxMarginBNClassifier,
     MaxMarginBNClassifierCV,
@@ -87,7 +86,6 @@ from .solvers.milp import write_formulation
 __all__ = [
     "A1DEClassifier",
     "ArcStrength",
-    "BNClassifier",
     "BayesianNetwork",
     "BayesianNetworkLearner",
     "CandidateSets",

@@ -13,7 +13,6 @@ from sklearn.utils.class_weight import compute_sample_weight
 
 from marginbn import (
     A1DEClassifier,
-    BNClassifier,
     GenerativeBNClassifier,
     MaxMarginBNClassifier,
     MaxMarginBNClassifierCV,
@@ -132,11 +131,11 @@ def test_columns_are_matched_by_position_whatever_their_names() -> None:
     assert clf.score(X, y) == 1.0
 
 
-def test_bn_classifier_is_safe_by_default() -> None:
+def test_no_class_is_lost_by_default() -> None:
     """missing="auto" without a word; no class is lost and few rows are."""
     X = pd.DataFrame({"a": ["x", "y"] * 12 + [None], "b": [*["u"] * 12, *["v"] * 12, None]})
     y = [*"AB" * 12, "C"]
-    clf = BNClassifier().fit(X, y)
+    clf = NaiveBayesClassifier().fit(X, y)
     assert clf.classes_.tolist() == ["A", "B", "C"]
     assert clf.n_dropped_ == 0
 

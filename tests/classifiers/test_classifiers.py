@@ -45,7 +45,7 @@ CLASSIFIERS = [
     MaxMarginBNClassifier(time_limit=None),
     SMALL_GRID,
 ]
-VARIANTS = [NaiveBayesClassifier(smoothing="auto"), clone(SMALL_GRID).set_params(average=True)]
+VARIANTS = [NaiveBayesClassifier(smoothing="auto")]
 by_name = pytest.mark.parametrize("classifier", CLASSIFIERS, ids=lambda c: type(c).__name__)
 
 

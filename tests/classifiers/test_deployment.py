@@ -16,7 +16,6 @@ import pytest
 from marginbn import (
     A1DEClassifier,
     BayesianNetwork,
-    BNClassifier,
     InputError,
     NaiveBayesClassifier,
     TANClassifier,
@@ -53,15 +52,6 @@ def shop(n: int, seed: int = 0) -> tuple[Any, Any]:
     return frame, pandas.Series(np.array(["no", "it's a yes"])[y], name="buys")
 
 
-def quadrants(n: int = 400) -> tuple[Any, Any]:
-    """Two numbers whose signs count together, so that a trained network sees them in groups."""
-    rng = np.random.default_rng(5)
-    x = rng.normal(size=(n, 3))
-    y = ((x[:, 0] > 0) ^ (x[:, 1] > 0)) ^ (rng.random(n) < 0.1)
-    x[:, 2] += y
-    return pandas.DataFrame(x, columns=["a", "b", "c d"]), pandas.Series(y, name="odd")
-
-
 def bundled(name: str) -> tuple[Any, Any]:
     """A data set as a frame and labels."""
     rows = load_dataset(name).train
@@ -90,14 +80,10 @@ def _fit(clf: BaseBNClassifier, data: tuple[Any, Any]) -> tuple[BaseBNClassifier
 MAKERS: dict[str, Callable[[], tuple[BaseBNClassifier, Any]]] = {
     "iris, naive": lambda: _fit(NaiveBayesClassifier(), bundled("iris")),
     "wine, tree": lambda: _fit(TANClassifier(), bundled("wine")),
-    "quadrants, trained on groups": lambda: _fit(BNClassifier(structures=("2-tree",)), quadrants()),
     "digits, naive": lambda: _fit(NaiveBayesClassifier(), bundled("led-7")),
     "shop, a state for missing": lambda: _fit(TANClassifier(missing="state"), shop(400)),
     "shop, rare categories merged": lambda: _fit(
         NaiveBayesClassifier(missing="state", max_states=2), shop(400)
-    ),
-    "iris, average": lambda: _fit(
-        BNClassifier(structures=("naive", "tan"), average=True), bundled("iris")
     ),
 }
 
@@ -218,16 +204,6 @@ def test_missing_and_unseen_values(kind: type, way: str, tmp_path: Path) -> None
     np.testing.assert_array_equal(answered, ~lacking)
     assert answered.any()
     assert answered.all() == (kind is NaiveBayesClassifier)
-
-
-def test_a_trained_network_asks_for_every_value(tmp_path: Path) -> None:
-    """Its answer for a row with missing values is no sum of table entries."""
-    clf, frame = made("quadrants, trained on groups")
-    assert clf.network_.groups is not None
-    rows = many_rows(frame, 20)
-    rows.iloc[3, 0] = np.nan
-    found = by_sqlite(clf, rows, tmp_path)
-    assert np.flatnonzero(np.isnan(found[:, 0])).tolist() == [3]
 
 
 def test_unseen_categories_may_be_an_error(tmp_path: Path) -> None:

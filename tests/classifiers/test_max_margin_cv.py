@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -16,9 +15,6 @@ from marginbn import (
     InputError,
     MaxMarginBNClassifier,
     MaxMarginBNClassifierCV,
-    describe,
-    load_model,
-    save_model,
 )
 from marginbn.classifiers.choosing import SCORINGS
 from marginbn.solvers.solve import solve_structure
@@ -189,90 +185,37 @@ def test_the_whole_fit_keeps_the_total_limit(clock: Clock, monkeypatch: pytest.M
 
     for module in ("max_margin_cv", "search"):
         monkeypatch.setattr(f"marginbn.classifiers.{module}.solve_structure", solve)
-    classifier(gammas=(1.0, 2.0, 4.0), average=True, total_time_limit=60.0).fit(X, y)
-    assert len(limits) == 3 * 2 * 3 + 5 + 1
+    monkeypatch.setattr("marginbn.classifiers.choosing.choose", lambda *_: 0)  # the least gamma
+    classifier(gammas=(1.0, 2.0, 4.0), total_time_limit=60.0).fit(X, y)
+    assert len(limits) == 3 * 2 * 3 + 2 + 1
     assert sum(limits[:18]) == pytest.approx(30)
     assert sum(limits[18:-1]) == pytest.approx(15)
     assert clock.now - begin == pytest.approx(60)
 
 
-# --- averages ---
-
-
-def test_the_average_is_that_of_fits_one_by_one() -> None:
-    """Mean posterior of every setting with p >= 0.7, each fitted alone on all rows."""
-    X, y = rows()
-    clf = classifier(gammas=(0.5, 1.0, 2.0, 4.0), average=True).fit(X, y)
-    expected = np.zeros((len(y), 3))
-    for k in (1, 2):
-        for gamma in (1.0, 2.0, 4.0):  # 0.5 is p = 0.62
-            alone = MaxMarginBNClassifier(max_parents=k, gamma=gamma, time_limit=None).fit(X, y)
-            expected += alone.predict_proba(X) / 6
-    np.testing.assert_allclose(clf.predict_proba(X), expected, rtol=1e-9)
-    np.testing.assert_allclose(clf.decision_function(X), np.log(expected), atol=1e-9)
-    assert (clf.predict(X) == expected.argmax(axis=1)).all()
-    assert clf.weights_.sum() == pytest.approx(1)
-    assert len(clf.networks_) == len(clf.weights_) <= 6
-
-
-def test_the_chosen_network_is_for_reading() -> None:
-    """explain is about it and sums up to its log margin; the description says who predicts."""
-    X, y = rows()
-    averaged, single = (classifier(average=flag).fit(X, y) for flag in (True, False))
-    assert averaged.network_ == single.network_
-    assert averaged.gamma_ == single.gamma_
-    ours, theirs = (clf.explain(X[:5]) for clf in (averaged, single))
-    pairs = [(a, b) for a, b in zip(ours, theirs, strict=True) if a.label == b.label]
-    assert len(pairs) >= 3  # the average may decide otherwise
-    assert all(a.contributions == b.contributions for a, b in pairs)
-    assert "averages networks" in str(ours[0])
-    assert "averages networks" not in str(theirs[0])
-    assert "the average of" in describe(averaged)
-    assert "the average of" not in describe(single)
-    assert not hasattr(averaged.set_params(average=False).fit(X, y), "networks_")
-
-
-def test_small_gammas_are_averaged_where_there_are_no_others() -> None:
-    """A grid below p = 0.7 is averaged as it is."""
-    X, y = rows()
-    clf = classifier(gammas=(0.1, 0.2), max_parents=(1,), average=True).fit(X, y)
-    assert 1 <= len(clf.networks_) <= 2
-
-
-def test_ctrl_c_on_the_path_averages_what_is_there(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Two companions are solved, the third is interrupted, the final solve is not."""
+def test_ctrl_c_on_the_path_leads_to_the_final_solve(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One gamma above the chosen one is solved, the next is interrupted, the final one is not."""
     X, y = rows()
     calls = []
+    monkeypatch.setattr("marginbn.classifiers.choosing.choose", lambda *_: 0)  # the least gamma
 
     def interrupt(*args: Any, **options: Any) -> Any:
         calls.append(args)
-        if len(calls) == 3 * 2 * 3 + 3:
+        if len(calls) == 3 * 2 * 3 + 2:
             options["callback"] = lambda point: True
             options["solver"] = "exhaustive"
             args = args[:1]
         return solve_structure(*args, **options)
 
     monkeypatch.setattr("marginbn.classifiers.max_margin_cv.solve_structure", interrupt)
-    clf = classifier(average=True, gap_tolerance=1e-6).fit(X, y)
+    clf = classifier(gammas=(1.0, 2.0, 4.0), gap_tolerance=1e-6).fit(X, y)
+    assert len(calls) == 3 * 2 * 3 + 2
     assert clf.status_ == "optimal"
-    assert 1 <= len(clf.networks_) <= 3
-
-
-def test_the_average_survives_in_a_file(tmp_path: Path) -> None:
-    """Networks and weights to the last bit; hostile weights are refused."""
-    X, y = rows()
-    clf = classifier(average=True).fit(X, y)
-    save_model(clf, tmp_path / "m.json")
-    loaded = load_model(tmp_path / "m.json")
-    assert isinstance(loaded, MaxMarginBNClassifierCV)
-    assert loaded.networks_ == clf.networks_
-    assert (loaded.weights_ == clf.weights_).all()
-    assert (loaded.predict_log_proba(X) == clf.predict_log_proba(X)).all()
 
 
 def test_one_class_alone() -> None:
-    """Nothing to separate, nothing to average; it predicts that class."""
-    clf = classifier(average=True, cv=2).fit([["a"], ["b"], ["a"]], [1, 1, 1])
+    """Nothing to separate; it predicts that class."""
+    clf = classifier(cv=2).fit([["a"], ["b"], ["a"]], [1, 1, 1])
     assert clf.predict([["a"]]).tolist() == [1]
 
 
@@ -280,7 +223,6 @@ def test_one_class_alone() -> None:
     ("changes", "words"),
     [
         ({"scoring": "accurate"}, "scoring must be one of"),
-        ({"average": "yes"}, "average must be True or False, got 'yes'"),
         ({"total_time_limit": 0}, "total_time_limit must be a positive number"),
     ],
 )

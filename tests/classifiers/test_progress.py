@@ -11,7 +11,6 @@ import pytest
 from sklearn.datasets import load_iris
 
 from marginbn import (
-    BNClassifier,
     MaxMarginBNClassifier,
     MaxMarginBNClassifierCV,
     NaiveBayesClassifier,
@@ -96,12 +95,6 @@ def test_a_search_shows_its_gap(iris: tuple[np.ndarray, np.ndarray], notebook: N
     (bar,) = notebook.pieces
     assert f"objective {fitted.objective_:.4f}" in bar[-1]
     assert "gap 0 %" in bar[-1]
-
-
-def test_candidates_are_steps(iris: tuple[np.ndarray, np.ndarray], notebook: Notebook) -> None:
-    """Of the classifier that chooses among structures."""
-    BNClassifier(structures=("naive",), verbose=1).fit(*iris)
-    assert "naive: log loss" in notebook.pieces[0][-1]
 
 
 def test_reports_show_themselves_inline(

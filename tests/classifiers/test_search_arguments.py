@@ -75,13 +75,6 @@ def test_messages_about_arcs_use_names(kind, arcs, message):
         kind(**arcs).fit(X, Y)
 
 
-def test_messages_about_arcs_of_the_residual_score_use_names():
-    """It has candidates of its own."""
-    cycle = [("smoke", "bronc"), ("bronc", "smoke")]
-    with pytest.raises(InputError, match=r"directed cycle: .*smoke"):
-        GenerativeBNClassifier(score="residual", required_arcs=cycle).fit(X, Y)
-
-
 def test_the_limit_counts_from_reading_on(monkeypatch):
     """The search gets what reading and counting leave, less what will follow, and never nothing."""
     limits, real = [], search.solve_structure

@@ -45,7 +45,7 @@ COMMANDS = [
     "formulate",
     "solve",
 ]
-EXACT = ["--solver", "exhaustive", "--max-parents", "1"]
+EXACT = ["--method", "max-margin", "--solver", "exhaustive", "--max-parents", "1"]
 
 TOY = """colour,size,y
 red,1.5,a
@@ -215,24 +215,24 @@ def test_every_method_fits(method: str, options: list[str], tmp_path: Path) -> N
 
 
 def test_choices_of_max_margin_cv(tmp_path: Path) -> None:
-    """Scoring, average and the limit of the whole fit; the summary says what predicts."""
+    """Scoring and the limit of the whole fit."""
     path = tmp_path / "m.json"
-    options = ["--scoring", "log_loss", "--average", "--total-time-limit", "600"]
+    options = ["--scoring", "log_loss", "--total-time-limit", "600"]
     exact = ["--gamma", "2", "--max-parents", "1", "--solver", "exhaustive"]
     result = run("fit", "iris", "--method", "max-margin-cv", "-o", path, *options, *exact)
     assert result.exit_code == 0, result.output
     params = load_model(path).get_params()
-    assert (params["scoring"], params["average"]) == ("log_loss", True)
+    assert params["scoring"] == "log_loss"
     assert params["total_time_limit"] == 600
     assert "by log_loss" in result.stdout
-    assert "the average of 1 network; the one below is for reading" in result.stdout
 
 
 def test_options_reach_the_classifier(tmp_path: Path) -> None:
     """What is asked for on the command line stands in the saved parameters."""
     path = tmp_path / "m.json"
     result = run(
-        "fit", "iris", "-o", path, "--margin", "binary", "--p", 0.8, "--max-parents", 1,
+        "fit", "iris", "-o", path, "--method", "max-margin", "--margin", "binary", "--p", 0.8,
+        "--max-parents", 1,
         "--smoothing", 0.5, "--solver", "highs", "--time-limit", 0, "--gap", 0.01, "--seed", 7,
         "--missing", "state", "--unseen", "error", "--require", "class->petal width (cm)",
         "--forbid", "class -> sepal width (cm)", "--drop", "sepal length (cm)",
@@ -333,17 +333,13 @@ def test_unusable_input_is_one_line_and_exit_code_1(toy: Path, tmp_path: Path) -
         (["fit", "iris", "--method", "svm"], "svm"),
         (["fit", "iris", "--gamma", "1", "--p", "0.9"], "either --gamma or --p"),
         (["fit", "iris", "--p", "0.3"], "between 0.5 and 1"),
-        (["fit", "iris", "--gamma", "-1"], "gamma must be a positive number"),
+        (["fit", "iris", "--gamma", "-1"], "--gamma: must be a positive number"),
         (["fit", "iris", "--max-parents", "-1"], "--max-parents must be"),
         (["fit", "iris", "--solver", "cplex"], "solver must be one of"),
         (["fit", "iris", "--time-limit", "-5"], "--time-limit must be"),
         (["fit", "iris", "--method", "tan", "--gamma", "1"], "no meaning with --method tan"),
         (["fit", "iris", "--method", "tan", "--solver", "highs"], "no meaning"),
-        (["fit", "iris", "--unrestricted"], "no meaning with --method max-margin"),
-        (
-            ["fit", "iris", "--method", "max-margin", "--average"],
-            "no meaning with --method max-margin",
-        ),
+        (["fit", "iris", "--unrestricted"], "no meaning with --method max-margin-cv"),
         (["fit", "iris", "--smoothing", "auto"], "smoothing must be a positive number"),
         (["fit", "iris", "--method", "tan", "--smoothing", "x"], 'a positive number or "auto"'),
         (["fit", "iris", "--method", "max-margin-cv", "--scoring", "x"], "scoring must be one of"),
@@ -682,7 +678,17 @@ def test_progress_fits_eighty_columns() -> None:
 
 def test_ctrl_c_keeps_the_best_structure() -> None:
     """An interrupted search ends with a summary, its gap, and exit code 3."""
-    process = launch("fit", "waveform-21", "--solver", "highs", "--time-limit", 300, "--json")
+    process = launch(
+        "fit",
+        "waveform-21",
+        "--method",
+        "max-margin",
+        "--solver",
+        "highs",
+        "--time-limit",
+        300,
+        "--json",
+    )
     assert process.stderr is not None
     for line in process.stderr:  # wait until there is a structure
         if "objective" in line:

@@ -15,7 +15,18 @@ from marginbn.solvers.checkpoint import read_frame
 def test_the_same_command_goes_on(tmp_path: Path) -> None:
     """A limit ends the first, the second starts from its bound and ends with the proof."""
     path = tmp_path / "search"
-    options = ["fit", "corral", "--holdout", 0, "--checkpoint", path, "--json", "-q"]
+    options = [
+        "fit",
+        "corral",
+        "--method",
+        "max-margin",
+        "--holdout",
+        0,
+        "--checkpoint",
+        path,
+        "--json",
+        "-q",
+    ]
     first = run(*options)
     assert first.exit_code == 0, first.output
     assert path.is_file()
@@ -29,7 +40,17 @@ def test_the_same_command_goes_on(tmp_path: Path) -> None:
 def test_interrupted_and_continued(tmp_path: Path) -> None:
     """Ctrl-C leaves a checkpoint; the next run knows no less."""
     path = tmp_path / "search"
-    options = ["fit", "waveform-21", "--holdout", 0, "--checkpoint", path, "--json"]
+    options = [
+        "fit",
+        "waveform-21",
+        "--method",
+        "max-margin",
+        "--holdout",
+        0,
+        "--checkpoint",
+        path,
+        "--json",
+    ]
     process = launch(*options, "--time-limit", 600)
     assert process.stderr is not None
     for line in process.stderr:  # wait until there is a structure
@@ -50,17 +71,25 @@ def test_interrupted_and_continued(tmp_path: Path) -> None:
 @pytest.mark.parametrize("method", ["tan", "naive-bayes"])
 def test_methods_without_a_search_have_no_checkpoint(tmp_path: Path, method: str) -> None:
     """The option would do nothing, so it is refused."""
-    result = run("fit", "iris", "--method", method, "--checkpoint", tmp_path / "c")
+    result = run(
+        "fit", "iris", "--method", "max-margin", "--method", method, "--checkpoint", tmp_path / "c"
+    )
     assert result.exit_code == 2
     assert "has no meaning with --method" in " ".join(result.stderr.split())
-    result = run("fit", "iris", "--method", method, "--memory-limit", "1GB")
+    result = run(
+        "fit", "iris", "--method", "max-margin", "--method", method, "--memory-limit", "1GB"
+    )
     assert result.exit_code == 2
 
 
 def test_memory_limits_are_obeyed_and_explained() -> None:
     """Text with a unit, an error that names need and limit, a usage error for nonsense."""
-    assert run("fit", "iris", "-q", "--memory-limit", "1 GB").exit_code == 0
-    line = one_line_error(run("fit", "iris", "-q", "--memory-limit", "100 kB"))
+    assert (
+        run("fit", "iris", "--method", "max-margin", "-q", "--memory-limit", "1 GB").exit_code == 0
+    )
+    line = one_line_error(
+        run("fit", "iris", "--method", "max-margin", "-q", "--memory-limit", "100 kB")
+    )
     assert "needs at least" in line
     assert "--memory-limit is 0.1 MB" in line
     assert run("fit", "iris", "--memory-limit", "much").exit_code == 2
@@ -69,9 +98,13 @@ def test_memory_limits_are_obeyed_and_explained() -> None:
 def test_size_tells_what_the_limit_must_be() -> None:
     """What `size` calls the least is enough, and one byte less is not."""
     least = json.loads(run("size", "corral", "--json").stdout)["least_bytes"]
-    enough = run("fit", "corral", "--holdout", 0, "-q", "--memory-limit", least)
+    enough = run(
+        "fit", "corral", "--method", "max-margin", "--holdout", 0, "-q", "--memory-limit", least
+    )
     assert enough.exit_code == 0, enough.output
-    short = run("fit", "corral", "--holdout", 0, "-q", "--memory-limit", least - 1)
+    short = run(
+        "fit", "corral", "--method", "max-margin", "--holdout", 0, "-q", "--memory-limit", least - 1
+    )
     assert "needs at least" in one_line_error(short)
     text = " ".join(run("size", "corral").stdout.split())
     assert "memory for a search at the least" in text

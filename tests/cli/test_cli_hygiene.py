@@ -24,7 +24,7 @@ from seeds import slow
 CLEAR, TITLE, FORGED = "\x1b[2J", "\x1b]0;title\x07", "x\nOptimal, proven: every structure"
 FEATURES = (f"a{CLEAR}", FORGED, "b\u202egnp.exe", "c\x9b31m", "d\x7f\r")
 CLASS = f"y{TITLE}"
-EXACT = ["--solver", "exhaustive", "--max-parents", "1"]
+EXACT = ["--method", "max-margin", "--solver", "exhaustive", "--max-parents", "1"]
 
 
 def run(*args: object) -> Result:
@@ -108,7 +108,20 @@ def test_terminals_see_no_control_characters(
 def test_a_proof_and_scores_are_shown_clean(table: Path, tmp_path: Path) -> None:
     """The commands that read what others wrote."""
     proof, scores = tmp_path / "p.cert", tmp_path / "s.jkl"
-    run("fit", table, "-t", CLASS, "--holdout", 0, "--certificate", proof, "--max-parents", 1)
+    run(
+        "fit",
+        table,
+        "--method",
+        "max-margin",
+        "-t",
+        CLASS,
+        "--holdout",
+        0,
+        "--certificate",
+        proof,
+        "--max-parents",
+        1,
+    )
     generative = ["--method", "generative", "--max-parents", 1]
     run("formulate", table, "-t", CLASS, "-o", scores, *generative)
     for args in (

@@ -116,7 +116,16 @@ def test_signals_during_a_search_lose_nothing(name: str, jobs: int) -> None:
 def test_a_closed_terminal_keeps_the_result(tmp_path: Path) -> None:
     """SIGHUP, and nobody reads what is printed any more."""
     files = [tmp_path / name for name in ("m", "c", "p")]
-    options = ["-o", files[0], "--checkpoint", files[1], "--certificate", files[2]]
+    options = [
+        "--method",
+        "max-margin",
+        "-o",
+        files[0],
+        "--checkpoint",
+        files[1],
+        "--certificate",
+        files[2],
+    ]
     process = launch("fit", "waveform-21", "--holdout", 0, "--time-limit", 600, *options)
     assert process.stderr is not None
     assert process.stdout is not None
@@ -172,7 +181,7 @@ def save_model(*args, **options):
 model_file.save_model = save_model
 """
     path = tmp_path / "m.json"
-    options = ["--method", "max-margin-cv", "--gamma", 1, "--jobs", 2, *EXACT]
+    options = [*EXACT, "--method", "max-margin-cv", "--gamma", 1, "--jobs", 2]
     done = run_script(script, "fit", "iris", "-q", "--json", "-o", path, *options)
     assert (done.returncode, done.stderr) == (0, "")
     assert json.loads(done.stdout)["objective"] == load_model(path).result_.objective

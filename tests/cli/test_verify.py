@@ -53,7 +53,22 @@ def table(tmp_path: Path) -> Path:
 def proof(table: Path, tmp_path: Path) -> Path:
     """An honest certificate about all rows."""
     path = tmp_path / "proof.cert"
-    assert run("fit", table, "-t", "y", "--holdout", 0, "--certificate", path, "-q")[0] == 0
+    assert (
+        run(
+            "fit",
+            table,
+            "--method",
+            "max-margin",
+            "-t",
+            "y",
+            "--holdout",
+            0,
+            "--certificate",
+            path,
+            "-q",
+        )[0]
+        == 0
+    )
     return path
 
 
@@ -104,7 +119,7 @@ def test_the_statement_is_in_the_json(table: Path, proof: Path) -> None:
 def test_the_number_of_rows_is_told(table: Path, tmp_path: Path) -> None:
     """A proof about the rows that were not held out does not pass for one about all."""
     path = tmp_path / "h.cert"
-    run("fit", table, "-t", "y", "--certificate", path, "-q")
+    run("fit", table, "--method", "max-margin", "-t", "y", "--certificate", path, "-q")
     assert f"80 of the 100 rows of {table}" in run("verify", path, "--data", table)[1]
     code, text = run("verify", path, "--data", table, "--holdout", 0)
     assert (code, text.split()[0]) == (1, "REFUTED")
@@ -119,7 +134,12 @@ def test_what_nobody_asked_for_is_told_first(table: Path, tmp_path: Path) -> Non
     """Another class, fewer rows and columns, other settings; what is said is no reservation."""
     path = tmp_path / "c.cert"
     said = ["--p", 0.6, "--forbid", "a->b", "--drop", "y"]
-    assert run("fit", table, "-t", "c", "--certificate", path, "-q", *said)[0] == 0
+    assert (
+        run("fit", table, "--method", "max-margin", "-t", "c", "--certificate", path, "-q", *said)[
+            0
+        ]
+        == 0
+    )
     told = [
         "gamma is 0.4054651081081642, not 2.1972245773362196",
         "forbidden arcs: a -> b not asked for",
@@ -144,7 +164,19 @@ def test_rows_that_miss_values_are_told(table: Path, tmp_path: Path) -> None:
     """They are no part of the proof."""
     table.write_text(table.read_text() + ",1,1,y\n")
     path = tmp_path / "c.cert"
-    run("fit", table, "-t", "y", "--holdout", 0, "--certificate", path, "-q")
+    run(
+        "fit",
+        table,
+        "--method",
+        "max-margin",
+        "-t",
+        "y",
+        "--holdout",
+        0,
+        "--certificate",
+        path,
+        "-q",
+    )
     told = ["1 of the 101 rows are not part of it: values are missing in them"]
     assert run_json("verify", path, "--data", table, "--holdout", 0)["reservations"] == told
 
@@ -168,7 +200,20 @@ def test_the_table_is_made_as_fit_made_it(made: list[object], table: Path, tmp_p
     for rare in ("rare", "rarer"):
         table.write_text(table.read_text().replace("1,1,y", f"{rare},1,y", 2))
     path = tmp_path / "c.cert"
-    run("fit", table, "-t", "y", "--holdout", 0, "--certificate", path, "-q", *made)
+    run(
+        "fit",
+        table,
+        "--method",
+        "max-margin",
+        "-t",
+        "y",
+        "--holdout",
+        0,
+        "--certificate",
+        path,
+        "-q",
+        *made,
+    )
     code, text = run("verify", path, "--data", table, *made)
     assert code == 0
     assert "VERIFIED, gap" in text
@@ -183,7 +228,9 @@ def test_the_plain_problem_has_no_reservations(table: Path, proof: Path) -> None
     assert first_line("verify", proof).endswith("%")
     generative = ["--method", "generative", "--score", "bdeu", "--max-parents", 1]
     files = ["-o", table.with_name("m"), "--certificate", table.with_name("c")]
-    run("fit", table, "-t", "y", "--holdout", 0, "-q", *generative, *files)
+    run(
+        "fit", table, "--method", "max-margin", "-t", "y", "--holdout", 0, "-q", *generative, *files
+    )
     told = ["score is 'bdeu', not 'multiclass'", "max parents is 1, not 2"]
     assert run_json("verify", files[3])["reservations"] == told
     assert run_json("verify", files[3], "--score", "bdeu")["reservations"] == told[1:]
@@ -296,7 +343,20 @@ def test_arcs_and_columns_of_a_fit(table: Path, tmp_path: Path) -> None:
     """What was required, forbidden and left out is asked for by the same options."""
     path = tmp_path / "c.cert"
     said = ["--require", "y->a", "--forbid", "a->b", "--drop", "c"]
-    fit = ["fit", table, "-t", "y", "--holdout", 0, "--certificate", path, "-q", *said]
+    fit = [
+        "fit",
+        table,
+        "--method",
+        "max-margin",
+        "-t",
+        "y",
+        "--holdout",
+        0,
+        "--certificate",
+        path,
+        "-q",
+        *said,
+    ]
     assert run(*fit)[0] == 0
     check = ["verify", path, "--data", table, "--strict"]
     assert run(*check, *said)[0] == 0
@@ -328,7 +388,9 @@ def model(table: Path, tmp_path: Path) -> Path:
     """A saved classifier with its proof, model.json and proof.cert."""
     path = tmp_path / "model.json"
     files = ["-o", path, "--certificate", tmp_path / "proof.cert"]
-    assert run("fit", table, "-t", "y", "--holdout", 0, "-q", *files)[0] == 0
+    assert (
+        run("fit", table, "--method", "max-margin", "-t", "y", "--holdout", 0, "-q", *files)[0] == 0
+    )
     return path
 
 
@@ -336,7 +398,7 @@ def test_verify_compares_a_model(model: Path, table: Path, tmp_path: Path) -> No
     """The certificate of this model is verified, that of another one refuted."""
     assert run("verify", tmp_path / "proof.cert", "--model", model)[0] == 0
     other = tmp_path / "other.cert"
-    run("fit", table, "-t", "y", "--certificate", other, "-q")
+    run("fit", table, "--method", "max-margin", "-t", "y", "--certificate", other, "-q")
     code, text = run("verify", other, "--model", model)
     assert code == 1
     assert "fingerprint of the data is" in text
@@ -370,7 +432,21 @@ def test_a_certificate_of_something_else_ends_show(
 ) -> None:
     """One line that says what differs."""
     other = tmp_path / "other.cert"
-    run("fit", table, "-t", "y", "--holdout", 0, "--p", 0.8, "--certificate", other, "-q")
+    run(
+        "fit",
+        table,
+        "--method",
+        "max-margin",
+        "-t",
+        "y",
+        "--holdout",
+        0,
+        "--p",
+        0.8,
+        "--certificate",
+        other,
+        "-q",
+    )
     code, text = run("show", model, "--certificate", other)
     assert code == 1
     assert "does not prove what" in text

@@ -43,7 +43,7 @@ def test_when_it_is_late_columns_are_cut_by_some_rows(monkeypatch: pytest.Monkey
     rows = LabelledTable.of(as_table(features), y)
     asked = iter([False, True])
     with pytest.warns(DataWarning, match=r"1 numeric columns \('b'\) come from 200 rows"):
-        hurried = encode_training(rows, "state", None, lambda: next(asked)).coding
+        hurried = encode_training(rows, "state", lambda: next(asked)).coding
     whole = encode_training(rows, "state").coding
     assert hurried.columns[0] == whole.columns[0]
     assert hurried.columns[2] == whole.columns[2]
@@ -57,5 +57,5 @@ def test_short_tables_are_never_hurried() -> None:
     """A limit that is over before anything began changes nothing there."""
     y = np.arange(60) % 2
     rows = LabelledTable.of(as_table((y + np.arange(60) / 100)[:, None]), y)
-    hurried = encode_training(rows, "error", None, lambda: True)
+    hurried = encode_training(rows, "error", lambda: True)
     assert hurried.coding == encode_training(rows, "error").coding

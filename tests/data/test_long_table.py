@@ -12,7 +12,6 @@ import pytest
 
 from marginbn import (
     BayesianNetworkLearner,
-    BNClassifier,
     GenerativeBNClassifier,
     MaxMarginBNClassifier,
     MaxMarginBNClassifierCV,
@@ -127,7 +126,7 @@ def test_short_tables_are_read_as_a_whole(
 ) -> None:
     monkeypatch.setattr(long_table, "IN_MEMORY", 900)
     path = write(table, tmp_path / "t.parquet")
-    found = BNClassifier(structures=["naive"]).fit(path, "kind")  # needs all rows at once
+    found = NaiveBayesClassifier().fit(path, "kind")
     assert found.n_samples_ == 900
 
 
@@ -209,41 +208,6 @@ def test_settings_are_chosen_on_a_sample(
     assert found.objective_ == pytest.approx(same.objective_, rel=1e-3)
     with pytest.warns(DataWarning, match="chosen on 300 rows"):
         NaiveBayesClassifier(smoothing="auto").fit(path, "kind")
-
-
-@pytest.mark.slow
-def test_parameters_are_trained_on_a_sample(
-    table: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Structure and coarse bins are those of all rows; a sample of all rows gives the same model
-    as the table in memory.
-    """
-    path = write(table, tmp_path / "t.parquet")
-    features, labels = table.drop_columns(["kind"]), np.array(table["kind"].to_pylist())
-    trained = TANClassifier(parameters="conditional", bins="ordinal")
-    chosen = BNClassifier(structures=["naive"], time_limit=None)
-    for classifier, size in ((trained, 600), (trained, 899), (chosen, 899)):
-        monkeypatch.setattr(long_table, "IN_MEMORY", size)
-        with pytest.warns(DataWarning, match=f"parameters are trained on {size} rows"):
-            found = classifier.fit(path, "kind")
-        posterior = found.predict_proba(path)
-        expected = found.fit(features, labels).predict_proba(features)
-        assert found.n_samples_ == 900
-        assert np.abs(posterior - expected).mean() < (0.03 if size == 600 else 0.003)
-
-
-def test_a_bin_that_a_sample_does_not_reach(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Cuts come from all rows, and a sample may lack the rows between two of them."""
-    monkeypatch.setattr(long_table, "IN_MEMORY", 100)
-    numbers = np.repeat([0.25, 5.25, 6.5], [2000, 40, 2000])
-    table = arrow.table({"size": numbers, "kind": (numbers == 5.25).astype(int)})
-    path = write(table, tmp_path / "t.parquet")
-    with pytest.warns(DataWarning, match="trained on 100 rows"):
-        found = NaiveBayesClassifier(parameters="conditional", bins="ordinal").fit(path, "kind")
-    assert found.coding_.columns[0].cuts == (3.0, 6.0)
-    assert np.isfinite(found.predict_proba(path)).all()
 
 
 def test_a_sample_is_even_and_keeps_the_order(

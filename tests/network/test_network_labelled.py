@@ -9,7 +9,6 @@ import polars as pl
 import pytest
 
 from marginbn import (
-    BNClassifier,
     InputError,
     MaxMarginBNClassifierCV,
     NaiveBayesClassifier,
@@ -153,7 +152,7 @@ def test_values_are_understood_after_reading_a_model_file(pandas_clf, tmp_path):
 
 
 @pytest.mark.parametrize(
-    "clf", [BNClassifier(), MaxMarginBNClassifierCV(gammas=[1.0], max_parents=[1], cv=2)]
+    "clf", [TANClassifier(), MaxMarginBNClassifierCV(gammas=[1.0], max_parents=[1], cv=2)]
 )
 def test_other_classifiers_know_the_library_too(clf):
     """Trained tables, chosen settings."""

@@ -5,12 +5,12 @@ from __future__ import annotations
 import itertools
 
 import numpy as np
+from score_tables import dependent_rows
 
 from marginbn.problem.augmented_tree import augmented_tree, conditional_mutual_information
 from marginbn.problem.encoded import EncodedData, contingency
 from marginbn.problem.scores import log_likelihood
 from marginbn.problem.structure import Structure, is_acyclic
-from score_tables import dependent_rows
 from strategies import make_variables
 
 

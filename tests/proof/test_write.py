@@ -403,7 +403,7 @@ def test_fit_and_verify_on_the_command_line(tmp_path: Path) -> None:
     """``fit --certificate``, then ``verify``, with and without the table."""
     table, proof = tmp_path / "table.csv", tmp_path / "proof.cert"
     write_table(table)
-    code, text = run("fit", table, "-t", "kind", "--certificate", proof)
+    code, text = run("fit", table, "--method", "max-margin", "-t", "kind", "--certificate", proof)
     assert code == 0
     assert "marginbn verify" in text
     code, text = run("verify", proof)
@@ -421,7 +421,18 @@ def test_another_table_is_told(tmp_path: Path) -> None:
     """Rows, states and columns that differ are named."""
     table, proof, other = tmp_path / "table.csv", tmp_path / "proof.cert", tmp_path / "other.csv"
     write_table(table)
-    run("fit", table, "-t", "kind", "--holdout", "0", "--certificate", proof)
+    run(
+        "fit",
+        table,
+        "--method",
+        "max-margin",
+        "-t",
+        "kind",
+        "--holdout",
+        "0",
+        "--certificate",
+        proof,
+    )
     text = table.read_text()
     for changed, reason in (
         (text + "\nTrue,True,True,no", "other rows"),
@@ -443,7 +454,18 @@ def test_verify_tells_what_is_wrong(tmp_path: Path) -> None:
     code, text = run("verify", table)
     assert code == 1
     assert "no certificate" in text
-    code, text = run("fit", table, "-t", "kind", "--method", "tan", "--certificate", "x")
+    code, text = run(
+        "fit",
+        table,
+        "--method",
+        "max-margin",
+        "-t",
+        "kind",
+        "--method",
+        "tan",
+        "--certificate",
+        "x",
+    )
     assert code == 2
     assert "has no meaning with --method tan" in " ".join(text.split())
 

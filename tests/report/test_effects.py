@@ -7,7 +7,6 @@ import pandas as pd
 import pytest
 from sklearn.datasets import load_iris
 
-import trained
 from marginbn import MaxMarginBNClassifier, NaiveBayesClassifier
 from marginbn.data.encode import Coding
 from marginbn.report.comparison import read_rows
@@ -87,16 +86,6 @@ def test_three_classes_against_the_rest() -> None:
     given = (table + 1) / (table + 1).sum(axis=1, keepdims=True)
     rest = (given[1] * 10 + given[2] * 20) / 30
     np.testing.assert_allclose(counted_effect(table)[:, 0], np.log(given[0] / rest))
-
-
-def test_trained_classifiers_answer_for_themselves() -> None:
-    """The effect is that of predict_proba, which asks more than the network shown."""
-    classifier = trained.fitted("average")
-    X, y = trained.rows()
-    effects = measure_effects(classifier, read_rows(classifier, X, y))
-    assert effects is not None
-    assert all(np.isfinite(e.values).all() for e in effects)
-    assert sum(int(e.counts.sum()) for e in effects if e.counts is not None) > 0
 
 
 def test_fine_bins_share_the_band_of_their_run() -> None:

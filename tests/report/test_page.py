@@ -487,7 +487,17 @@ def test_rows_without_folds_are_not_called_absent(
 def test_what_a_model_file_says_is_shown_without_rows(saved: Path) -> None:
     """Measured when it was learned, and said by the file."""
     page = saved.with_name("r.html")
-    options = ["-t", "y", "--max-parents", 1, "--solver", "exhaustive", "-q"]
+    options = [
+        "-t",
+        "y",
+        "--method",
+        "max-margin",
+        "--max-parents",
+        1,
+        "--solver",
+        "exhaustive",
+        "-q",
+    ]
     assert run("fit", saved.with_name("toy.csv"), *options, "-o", saved).exit_code == 0
     assert run("report", saved, "-o", page, "-q").exit_code == 0
     assert "held out when it was learned" in read_page(page).text
@@ -611,7 +621,19 @@ def saved(tmp_path: Path) -> Path:
     (tmp_path / "toy.csv").write_text("\n".join(rows) + "\n")
     (tmp_path / "semi.csv").write_text("\n".join(rows).replace(",", ";") + "\n")
     model = tmp_path / "model.json"
-    options = ["-t", "y", "--max-parents", 1, "--solver", "exhaustive", "--holdout", 0, "-q"]
+    options = [
+        "-t",
+        "y",
+        "--method",
+        "max-margin",
+        "--max-parents",
+        1,
+        "--solver",
+        "exhaustive",
+        "--holdout",
+        0,
+        "-q",
+    ]
     assert run("fit", tmp_path / "toy.csv", *options, "-o", model).exit_code == 0
     return model
 

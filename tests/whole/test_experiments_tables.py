@@ -286,7 +286,7 @@ def test_written_tables(tmp_path, capsys):
     """`tables` prints Markdown and writes Markdown, CSV and HTML; mixtures are told."""
     made = [
         made_record(name, m, 0, [1, 1, m != "nb", 0], loss=0.1 * len(m))
-        for name, m in itertools.product(("chess", "adult", "nursery"), ("nb", "sm", "bn"))
+        for name, m in itertools.product(("chess", "adult", "nursery"), ("nb", "sm", "hgb"))
     ]
     made.append(gap_record("vehicle", "gap-sm", 1.0))
     made[0]["quick"], made[0]["origin"] = True, ORIGIN | {"engine": "e2"}
@@ -317,7 +317,7 @@ def test_page(tmp_path):
     core = pytest.importorskip("docutils.core", reason="docutils is not installed")
     pytest.importorskip("matplotlib", reason="matplotlib is not installed")
     made = [gap_record("vehicle", "gap-sm", 1.0)]
-    for method, name in itertools.product(("sm", "nb", "bn"), ("chess", "mushroom", "adult")):
+    for method, name in itertools.product(("sm", "nb", "hgb"), ("chess", "mushroom", "adult")):
         made.append(made_record(name, method, 0, [1, 1, len(method) > 2, 0], loss=len(name) / 10))
     text = page.write(made, [], [], tmp_path / "results.rst")
     assert "Table 2. Mean classification accuracy" in text
@@ -333,9 +333,9 @@ def test_page(tmp_path):
 def test_extended():
     """Means over the sets that all have; the others are named; the best of a set in bold."""
     made = [
-        made_record("chess", "bn", 0, [1, 1], loss=0.1),
-        made_record("chess", "nb", 0, [1, 0], loss=0.7),
-        made_record("adult", "bn", 0, [1, 0], loss=0.2),
+        made_record("nursery", "sm", 0, [1, 1], loss=0.1),
+        made_record("nursery", "nb", 0, [1, 0], loss=0.7),
+        made_record("letter", "sm", 0, [1, 0], loss=0.2),
     ]
     made_grids = comparison.grids(results.collect(made))
     overview = dict(made_grids["extended"].rows)
@@ -347,8 +347,8 @@ def test_extended():
         "1", "1/0/0 (1.000)", "1/0/0 (1.000)",
     ]  # fmt: skip
     losses = made_grids["log_loss"]
-    assert (cell(losses, "chess", "BNClassifier").bold, cell(losses, "chess", "NB").bold) == (1, 0)
-    assert cell(losses, "adult", "NB").ours == "—"
+    assert (cell(losses, "nursery", "SM").bold, cell(losses, "nursery", "NB").bold) == (1, 0)
+    assert cell(losses, "letter", "NB").ours == "—"
 
 
 # --- which methods differ ---

@@ -16,17 +16,14 @@ import pytest
 
 import marginbn
 from marginbn import classifiers
-from marginbn.classifiers.bn_classifier import RULES, STRUCTURES
 from marginbn.classifiers.max_margin_cv import PAPER_PROBABILITIES
 from marginbn.classifiers.model_file import _ESTIMATORS
 from marginbn.cli import evaluate, fit, learn, model, options, problems, verify
 from marginbn.cli.running import command
 from marginbn.data.encode import UnseenPolicy
 from marginbn.data.missing_values import MissingPolicy
-from marginbn.data.ordinal import Bins
 from marginbn.data.preparation import Identifiers
 from marginbn.export import formats
-from marginbn.parameters.training import LOSSES
 from marginbn.problem.margins import MarginKind
 from marginbn.problem.scores import SCORES
 from marginbn.report import page
@@ -42,9 +39,6 @@ NAMES = {
     "missing": get_args(MissingPolicy),
     "unseen": get_args(UnseenPolicy),
     "identifiers": get_args(Identifiers),
-    "parameters": ("smoothed", *LOSSES),
-    "bins": get_args(Bins),
-    "rule": RULES,
     "rows": ROWS,
     "format": tuple(formats.NETWORK_FORMATS),
 }
@@ -78,8 +72,6 @@ def default_in_help(text: str) -> str:
         (options.Missing, "missing"),
         (options.Unseen, "unseen"),
         (options.Identifiers, "identifiers"),
-        (options.Parameters, "parameters"),
-        (options.Bins, "bins"),
         (model.FormatName, "format"),
     ],
 )
@@ -120,10 +112,7 @@ def test_docstrings_list_the_names_of_the_registries(cls: Any) -> None:
     listed = re.findall(r"^(\w+) : \{(.+)\}", inspect.getdoc(cls) or "", re.MULTILINE)
     for name, choices in listed:
         found = tuple(re.findall(r'"(\w+)"', choices))
-        if cls is marginbn.BNClassifier:  # whose own default comes first, and which counts nothing
-            assert {*found, "smoothed"} == {*NAMES[name], "smoothed"}, name
-        else:
-            assert found == NAMES[name], name
+        assert found == NAMES[name], name
 
 
 def test_classifiers_agree_on_shared_defaults() -> None:
@@ -133,9 +122,6 @@ def test_classifiers_agree_on_shared_defaults() -> None:
         own = defaults_of(cls)
         if cls is marginbn.MaxMarginBNClassifierCV:
             assert max(own.pop("max_parents")) == seen["max_parents"]
-        if cls is marginbn.BNClassifier:  # which trains, and searches only by the way
-            assert (own.pop("parameters"), own.pop("bins")) == ("conditional", "ordinal")
-            assert own.pop("scoring") == "log_loss"
         for name, value in own.items():
             assert seen.setdefault(name, value) == value, name
 
@@ -171,11 +157,9 @@ def test_help_gives_the_defaults_of_the_classifiers(option: str, parameter: str)
     assert given == default, f"the help of --{option} in cli/options.py"
 
 
-def test_help_names_what_is_chosen_from() -> None:
-    """The structures of BNClassifier, and those it tries by default."""
-    text = option_help(fit.fit, "structures")
-    assert all(name in text for name in STRUCTURES)
-    assert default_in_help(text) == ",".join(defaults_of(marginbn.BNClassifier)["structures"])
+def test_help_gives_the_default_method() -> None:
+    """Which fit and evaluate share."""
+    assert default_in_help(option_help(fit.fit, "method")) == options.DEFAULT_METHOD
 
 
 def test_help_gives_the_defaults_that_have_no_number() -> None:

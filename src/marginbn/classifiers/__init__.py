@@ -2,14 +2,12 @@
 
 from marginbn.classifiers.a1de import A1DEClassifier
 from marginbn.classifiers.base import BaseBNClassifier
-from marginbn.classifiers.bn_classifier import BNClassifier
 from marginbn.classifiers.max_margin_cv import MaxMarginBNClassifierCV
 from marginbn.classifiers.naive_bayes import NaiveBayesClassifier, TANClassifier
 from marginbn.classifiers.search import GenerativeBNClassifier, MaxMarginBNClassifier
 
 __all__ = [
     "A1DEClassifier",
-    "BNClassifier",
     "BaseBNClassifier",
     "GenerativeBNClassifier",
     "MaxMarginBNClassifier",

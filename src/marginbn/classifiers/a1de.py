@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from marginbn.classifiers.base import BaseBNClassifier, fixed_structure_result
-from marginbn.data.ordinal import OrdinalTraining
+from marginbn.data.encode import EncodedTraining
 from marginbn.data.preparation import MAX_STATES
 from marginbn.network.network import BayesianNetwork
 from marginbn.problem.encoded import EncodedData
@@ -133,8 +133,8 @@ class A1DEClassifier(BaseBNClassifier):
     ) -> OneDependenceAverage:
         return OneDependenceAverage.fit(data, smoothing)
 
-    def _finish(self, training: OrdinalTraining, result: SolveResult) -> Self:
-        self.networks_ = OneDependenceAverage.fit(training.coarse.data, self.smoothing_).networks
+    def _finish(self, training: EncodedTraining, result: SolveResult) -> Self:
+        self.networks_ = OneDependenceAverage.fit(training.data, self.smoothing_).networks
         return super()._finish(training, result)
 
     def _log_joint_of_codes(self, codes: NDArray[np.int32]) -> NDArray[np.float64]:

@@ -11,15 +11,14 @@ again, and count. Of n replicates
 
 Bins and the settings that a validation chose are kept: what is asked is how sure the structure is,
 given these. Each search begins with the structure of the classifier, which is mostly nearly the
-best one for the replicate too. Parameters are not learned; where a network was trained and left
-the arcs between its features without a weight, they are left out here too. A replicate without one
-of the classes is drawn again.
+best one for the replicate too. Parameters are not learned. A replicate without one of the classes
+is drawn again.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -30,9 +29,9 @@ from sklearn.utils.validation import check_is_fitted
 from marginbn.classifiers import validation
 from marginbn.classifiers.base import BaseBNClassifier
 from marginbn.classifiers.search import VALIDATION_LIMIT, seed_of
+from marginbn.data.encode import encode_training
 from marginbn.data.frames import chosen_library, frame_library, make_frame
 from marginbn.data.labelled import LabelledTable
-from marginbn.data.ordinal import Bins, OrdinalTraining, encode_ordinal
 from marginbn.exceptions import InputError
 from marginbn.network.svg import draw_figure
 from marginbn.network.wording import align, counted
@@ -241,12 +240,12 @@ def arc_strength(
     check_is_fitted(classifier)
     validation.check_count("n", n, least=1)
     validation.check_positive("time_limit", time_limit)
-    training = _encode(classifier, X, y)
-    replicates = _replicates(training, n, seed_of(random_state))
+    data = _encode(classifier, X, y)
+    replicates = _replicates(data, n, seed_of(random_state))
     structures = Parallel(n_jobs=n_jobs)(
         delayed(_learn)(classifier, replicate, time_limit) for replicate in replicates
     )
-    counts = np.zeros((training.coarse.data.n_variables,) * 2)
+    counts = np.zeros((data.n_variables,) * 2)
     for structure in structures:
         for arc in structure.arcs:
             counts[arc] += 1
@@ -259,7 +258,7 @@ def arc_strength(
     )
 
 
-def _encode(classifier: BaseBNClassifier, X: Any, y: Any) -> OrdinalTraining:
+def _encode(classifier: BaseBNClassifier, X: Any, y: Any) -> EncodedData:
     """The rows in bins, as ``fit`` has them."""
     table = classifier._read_features(X)
     labels, _ = validation.read_target(y)
@@ -267,22 +266,19 @@ def _encode(classifier: BaseBNClassifier, X: Any, y: Any) -> OrdinalTraining:
         raise InputError(f"X and y must be equally long, got {table.n_rows} and {len(labels)} rows")
     target = classifier.network_.names[0]
     rows = LabelledTable.of(table, labels, target).without_missing(classifier.missing, stacklevel=4)
-    bins: Bins = classifier.get_params(deep=False).get("bins", "mdlp")
-    return encode_ordinal(rows, classifier.missing, bins if classifier._is_trained() else "mdlp")
+    return encode_training(rows, classifier.missing).data
 
 
-def _replicates(training: OrdinalTraining, n: int, seed: int) -> Iterator[OrdinalTraining]:
+def _replicates(data: EncodedData, n: int, seed: int) -> Iterator[EncodedData]:
     """Rows drawn with replacement, as weights."""
-    classes = training.coarse.data.codes[:, 0]
-    n_rows, n_classes = len(classes), training.coarse.data.n_classes
+    classes = data.codes[:, 0]
+    n_rows, n_classes = len(classes), data.n_classes
     for own in np.random.SeedSequence(seed).spawn(n):
         rng = np.random.default_rng(own)
         drawn = np.zeros(n_rows)
         while np.count_nonzero(np.bincount(classes, drawn, n_classes)) < n_classes:
             drawn = rng.multinomial(n_rows, np.full(n_rows, 1.0 / n_rows)).astype(np.float64)
-        coarse = replace(training.coarse, data=_weighted(training.coarse.data, drawn))
-        fine = replace(training.fine, data=_weighted(training.fine.data, drawn))
-        yield replace(training, coarse=coarse, fine=fine)
+        yield _weighted(data, drawn)
 
 
 def _weighted(data: EncodedData, drawn: NDArray[np.float64]) -> EncodedData:
@@ -291,7 +287,7 @@ def _weighted(data: EncodedData, drawn: NDArray[np.float64]) -> EncodedData:
     return part.merged()
 
 
-def _learn(classifier: BaseBNClassifier, rows: OrdinalTraining, time_limit: float) -> Structure:
-    if rows.coarse.data.n_classes < 2:
+def _learn(classifier: BaseBNClassifier, data: EncodedData, time_limit: float) -> Structure:
+    if data.n_classes < 2:
         return classifier.structure_  # nothing to tell apart
-    return classifier._learn_again(rows, time_limit)
+    return classifier._learn_again(data, time_limit)

@@ -22,22 +22,19 @@ from sklearn.utils.validation import check_is_fitted
 
 from marginbn.classifiers import validation
 from marginbn.classifiers.budget import half_used
-from marginbn.classifiers.committee import log_average
 from marginbn.classifiers.decisions import CostMatrix, check_cost, costs_of
 from marginbn.classifiers.smoothing import Predictor, check_smoothing, choose_smoothing
 from marginbn.data import encode
-from marginbn.data.encode import encode_alike
+from marginbn.data.encode import EncodedTraining, encode_training
 from marginbn.data.frames import frame_library
-from marginbn.data.labelled import LabelledTable, validation_splits
+from marginbn.data.labelled import LabelledTable
 from marginbn.data.long_table import (
-    LongTraining,
     encode_stream,
     sampled_table,
     warn_if_approximate,
     whole_table,
 )
 from marginbn.data.missing_values import MissingPolicy
-from marginbn.data.ordinal import Bins, OrdinalData, OrdinalTraining, encode_ordinal, refine
 from marginbn.data.preparation import (
     MAX_STATES,
     Identifiers,
@@ -53,9 +50,6 @@ from marginbn.network.explain import Explanations, as_rows, explain_codes
 from marginbn.network.network import BayesianNetwork
 from marginbn.network.svg import draw_figure
 from marginbn.network.wording import counted, percent
-from marginbn.parameters.pooling import take_parts
-from marginbn.parameters.trained import TrainedNetwork, train_structure
-from marginbn.parameters.training import LOSSES
 from marginbn.problem.encoded import EncodedData, contingency, with_class_column
 from marginbn.problem.scores import log_likelihood
 from marginbn.problem.structure import Structure
@@ -118,13 +112,6 @@ class BaseBNClassifier(ClassifierMixin, BaseEstimator):
         Training rows left out because of missing values.
     smoothing_ : float
         Smoothing of the tables: the one given, or the one chosen by ``smoothing="auto"``.
-    trained_, weights_
-        With trained parameters only: what predicts, one ``TrainedNetwork`` or several with
-        their weights, the one of ``network_`` first. This has the arcs of ``structure_`` and,
-        where normalised tables need them, some between parents.
-    training_ : list of dict
-        With trained parameters only: the models pooled in ``network_``, with profile, ridge,
-        validated log loss and weight.
     evidence_ : Evidence
         Whether optimality was proven by this search, is claimed by a model file, or was verified
         with a certificate; and the SHA-256 of data and certificate.
@@ -153,20 +140,14 @@ class BaseBNClassifier(ClassifierMixin, BaseEstimator):
         "smoothing": check_smoothing,
         "missing": validation.one_of(*get_args(MissingPolicy)),
         "unseen": validation.one_of(*get_args(encode.UnseenPolicy)),
-        "parameters": validation.one_of("smoothed", *LOSSES),
-        "bins": validation.one_of(*get_args(Bins)),
         **RAW_TABLE_CHECKS,
     }
     network_: BayesianNetwork
-    trained_: tuple[TrainedNetwork, ...]
-    weights_: NDArray[np.float64]
 
     def __init__(
         self,
         *,
         smoothing: Any = 1.0,
-        parameters: str = "smoothed",
-        bins: str = "mdlp",
         missing: str = "auto",
         unseen: str = "missing",
         column_kinds: Any = "auto",
@@ -189,11 +170,6 @@ class BaseBNClassifier(ClassifierMixin, BaseEstimator):
         for name, check in self._CHECKS.items():
             if name in parameters:
                 check(name, parameters[name])
-        if parameters.get("bins") == "ordinal" and parameters.get("parameters") == "smoothed":
-            raise InputError(
-                "bins='ordinal' needs trained parameters, because fine bins are too many to count: "
-                "set parameters='conditional' or bins='mdlp'"
-            )
 
     @abstractmethod
     def _learn_structure(self, data: EncodedData) -> SolveResult:
@@ -217,9 +193,9 @@ class BaseBNClassifier(ClassifierMixin, BaseEstimator):
         """The structure of a part of the rows, for validation: no files, nothing is said."""
         return self._learn_structure(data).structure
 
-    def _learn_again(self, rows: OrdinalTraining, time_limit: float) -> Structure:
+    def _learn_again(self, data: EncodedData, time_limit: float) -> Structure:
         """The structure of other rows in the same bins, with the settings of this classifier."""
-        return self._learn_structure(rows.coarse.data).structure
+        return self._learn_structure(data).structure
 
     def _estimate(self, data: EncodedData, structure: Structure, smoothing: float) -> Predictor:
         """What predicts, with its tables."""
@@ -256,7 +232,7 @@ class BaseBNClassifier(ClassifierMixin, BaseEstimator):
         training = self._encode_training(
             validation.read_training_rows(self, X, y, sample_weight, kinds=self.column_kinds)
         )
-        self._finish(training, self._learn_structure(training.coarse.data))
+        self._finish(training, self._learn_structure(training.data))
         self.network_ = self.network_.with_frames(frame_library(X))
         return self
 
@@ -284,14 +260,10 @@ class BaseBNClassifier(ClassifierMixin, BaseEstimator):
             table, labels = short
             named = LabelledTable.of(as_table(table, kinds=self.column_kinds), labels, target)
             return self._fit_table(named)
-        chooses = self._chooses_smoothing or self._validates
-        drawn = None
-        if chooses or self._is_trained():
-            drawn = self._draw_rows(stream, target, chooses)
         if not self._chooses_smoothing:
-            self.smoothing_ = float(getattr(self, "smoothing", 1.0))
-        if drawn is not None and chooses:
-            self._choose_on(drawn)
+            self.smoothing_ = float(self.smoothing)
+        if self._chooses_smoothing or self._validates:
+            self._choose_on(self._draw_rows(stream, target))
         settings = self._preparation_settings()
         made = encode_stream(stream, target, settings, self.missing, self.class_weight)
         tell(made.preparation, settings, stacklevel=4)  # the caller of fit
@@ -300,30 +272,23 @@ class BaseBNClassifier(ClassifierMixin, BaseEstimator):
         self.n_features_in_ = len(made.names)
         self.data_fingerprint_, self.preparation_ = made.fingerprint, made.preparation
         self.n_samples_, self.n_dropped_ = made.data.n_samples, made.n_dropped
-        training = OrdinalTraining.plain(made.training)
-        if drawn is not None and self._is_trained():
-            training = self._train_on(drawn, made)
-        return self._finish(training, self._learn_structure(training.coarse.data))
+        return self._finish(made.training, self._learn_structure(made.data))
 
     @property
     def _chooses_smoothing(self) -> bool:
-        return bool(getattr(self, "smoothing", 1.0) == "auto")
+        return bool(self.smoothing == "auto")
 
     @property
     def _validates(self) -> bool:
         """Whether settings are chosen by validation."""
         return type(self)._choose_settings is not BaseBNClassifier._choose_settings
 
-    def _draw_rows(self, stream: Stream, target: str, chooses: bool) -> LabelledTable:
+    def _draw_rows(self, stream: Stream, target: str) -> LabelledTable:
         """As many rows of a long table, drawn at random, as are read as a whole."""
         table, labels = sampled_table(stream, target, seed=0)
-        told = []
-        if chooses:
-            told.append(f"what is chosen by validation is chosen on {len(labels)} rows")
-        if self._is_trained():
-            told.append(f"parameters are trained on {len(labels)} rows")
         warnings.warn(
-            f"{' and '.join(told)} drawn at random; bins and counts are those of all rows",
+            f"what is chosen by validation is chosen on {len(labels)} rows drawn at random; bins "
+            "and counts are those of all rows",
             DataWarning,
             stacklevel=4,
         )
@@ -339,23 +304,13 @@ class BaseBNClassifier(ClassifierMixin, BaseEstimator):
         self.smoothing_ = self._choose_smoothing(rows)
         self._choose_settings(rows)
 
-    def _train_on(self, drawn: LabelledTable, made: LongTraining) -> OrdinalTraining:
-        """These rows to train on, in the bins of all rows and in finer ones; the structure is that
-        of all rows.
-        """
-        features = as_table(drawn.features, kinds=made.preparation.kinds)
-        features = made.preparation.apply_to_all(features)
-        rows = replace(drawn, features=features).reweighted(self.class_weight)
-        coarse, rows = encode_alike(made.training, rows)
-        return replace(refine(coarse, rows, self.bins), coarse=made.training)
-
     def _fit_table(self, rows: LabelledTable) -> Self:
         """Learn from rows that are read already, with parameters that are checked already."""
         validation.set_feature_names(self, rows.features)
         training = self._encode_training(rows)
-        return self._finish(training, self._learn_structure(training.coarse.data))
+        return self._finish(training, self._learn_structure(training.data))
 
-    def _encode_training(self, given: LabelledTable) -> OrdinalTraining:
+    def _encode_training(self, given: LabelledTable) -> EncodedTraining:
         self.data_fingerprint_ = given.fingerprint()
         rows = self._prepare(given).without_missing(self.missing, stacklevel=4)  # caller of fit
         self.n_samples_, self.n_dropped_ = rows.n_rows, given.n_rows - rows.n_rows
@@ -365,7 +320,7 @@ class BaseBNClassifier(ClassifierMixin, BaseEstimator):
         self.smoothing_ = self._choose_smoothing(rows)
         self._choose_settings(rows)
         is_late = half_used(self._limit_of_fit, self._elapsed)
-        return encode_ordinal(rows, self.missing, getattr(self, "bins", "mdlp"), None, is_late)
+        return encode_training(rows, self.missing, is_late)
 
     def _prepare(self, given: LabelledTable) -> LabelledTable:
         """Columns left out, rare categories merged, dates taken apart; each is told."""
@@ -385,45 +340,14 @@ class BaseBNClassifier(ClassifierMixin, BaseEstimator):
         unchanged = Preparation.unchanged({c.name: c.kind for c in self.coding_.columns})
         return getattr(self, "preparation_", unchanged)
 
-    def _finish(self, training: OrdinalTraining, result: SolveResult) -> Self:
+    def _finish(self, training: EncodedTraining, result: SolveResult) -> Self:
         """Estimate parameters and set the fitted attributes."""
-        for name in (
-            "trained_",
-            "weights_",
-            "training_",
-            "provenance_",
-            "_began",
-        ):  # of earlier fits
+        for name in ("provenance_", "_began"):  # of earlier fits
             self.__dict__.pop(name, None)
-        self.classes_ = training.classes
-        self.coding_ = training.coding
-        data = training.coarse.data
-        if self._is_trained() and data.n_classes > 1:
-            self._set_trained([self._train(training.fine, result.structure)])
-        else:
-            self.coding_ = training.coarse.coding
-            self.network_ = BayesianNetwork.fit(data, result.structure, self.smoothing_)
-        self.evidence_ = self._evidence(data)
+        self.classes_, self.coding_ = training.classes, training.coding
+        self.network_ = BayesianNetwork.fit(training.data, result.structure, self.smoothing_)
+        self.evidence_ = self._evidence(training.data)
         return self._set_result(result)
-
-    def _is_trained(self) -> bool:
-        """Whether the parameters are trained for the posterior instead of counted."""
-        return bool(self.get_params(deep=False).get("parameters", "smoothed") != "smoothed")
-
-    def _train(self, rows: OrdinalData, structure: Structure) -> TrainedNetwork:
-        """The network of a structure with trained parameters; sets ``training_``."""
-        splits = validation_splits(rows.data.codes[:, 0], self._seed())
-        loss = LOSSES[self.parameters]
-        pooled, scores = train_structure(rows, take_parts(rows, splits), structure, loss)
-        self.training_ = pooled.describe()
-        return TrainedNetwork.of(scores, structure, rows)
-
-    def _set_trained(
-        self, members: Sequence[TrainedNetwork], weights: Sequence[float] = (1.0,)
-    ) -> None:
-        """What predicts; the first member is the network to read."""
-        self.trained_, self.weights_ = tuple(members), np.array(weights)
-        self.network_ = members[0].network
 
     def _set_result(self, result: SolveResult) -> Self:
         self.result_, self.structure_ = result, result.structure
@@ -468,9 +392,6 @@ class BaseBNClassifier(ClassifierMixin, BaseEstimator):
 
     def _log_joint_of_codes(self, codes: NDArray[np.int32]) -> NDArray[np.float64]:
         """The same of encoded rows with the class in column 0, which is ignored; -1 is unknown."""
-        if hasattr(self, "trained_"):
-            answers = (member.log_posterior(codes) for member in self.trained_)
-            return log_average(answers, self.weights_)
         return self.network_.log_joint_per_class(codes)
 
     def predict(self, X: Any) -> NDArray[Any]:

@@ -21,7 +21,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import BaseEstimator, ClassifierMixin
 
 from marginbn.exceptions import InputError
 
@@ -91,36 +90,6 @@ def check_scoring(name: str, value: Any) -> None:
             f"{name} must be one of {sorted(SCORINGS)}, the name of a scikit-learn scorer, or "
             f"a callable (estimator, X, y) -> number, got {value!r}"
         )
-
-
-class HeldOutAnswers(ClassifierMixin, BaseEstimator):
-    """What a candidate says of the rows that were held out, for scorers of scikit-learn.
-
-    Whatever rows it is asked about, it answers for those it has the posteriors of, in their order.
-    """
-
-    def __init__(self, classes: Any = None, log_posterior: Any = None) -> None:
-        self.classes = classes
-        self.log_posterior = log_posterior
-        self.classes_ = classes
-
-    def predict(self, X: Any) -> NDArray[Any]:
-        """The most probable classes."""
-        labels: NDArray[Any] = self.classes[self.log_posterior.argmax(axis=1)]
-        return labels
-
-    def predict_proba(self, X: Any) -> FloatArray:
-        """Posteriors."""
-        return np.asarray(np.exp(self.log_posterior))
-
-    def predict_log_proba(self, X: Any) -> FloatArray:
-        """Their logarithms."""
-        return np.asarray(self.log_posterior)
-
-    def decision_function(self, X: Any) -> FloatArray:
-        """Log odds of the second of two classes, else log posteriors."""
-        known: FloatArray = self.log_posterior
-        return known[:, 1] - known[:, 0] if known.shape[1] == 2 else known
 
 
 def scorer_of(scoring: Any) -> Callable[..., float]:

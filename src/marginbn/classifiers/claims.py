@@ -1,15 +1,7 @@
 """What a classifier claims about its structure, and the certificate that proves it.
 
-The theorem of a certificate is about a structure and the data it was searched on: *coarse* data,
-numbers in the bins of the entropy cuts. What it says about the parameters differs:
-
-counted parameters
-    are functions of structure and data: they are computed again and compared;
-trained parameters
-    have bins of their own, and their network may have more arcs than the structure it was trained
-    from. The theorem is about that structure, whose name in a model is ``result_.structure``. What
-    can be compared is the generative twin beside them (:mod:`marginbn.parameters.twin`): its
-    tables, summed over the states of each coarse bin, are counted from the coarse data.
+The theorem of a certificate is about a structure and the data it was searched on. The parameters
+are functions of both: they are computed again and compared.
 """
 
 from __future__ import annotations
@@ -27,9 +19,7 @@ from marginbn.classifiers.base import BaseBNClassifier, Evidence
 from marginbn.classifiers.search import resolve_arcs, resolve_forbidden
 from marginbn.exceptions import InputError
 from marginbn.network.network import BayesianNetwork
-from marginbn.parameters.twin import fit_twin
-from marginbn.problem.encoded import EncodedData, Variable
-from marginbn.problem.residuals import PRICE, RIDGE
+from marginbn.problem.encoded import EncodedData
 from marginbn.problem.scores import SCORES
 from marginbn.proof.certificate import Certificate, Data
 from marginbn.proof.checker import Verdict, read_within, verify_certificate
@@ -49,9 +39,7 @@ def verify_model(
 
     The certificate must be of the classifier's data, score, candidates and structure, and its proof
     must hold. If so, ``classifier.evidence_`` says so, and the classifier is *verified* instead of
-    *claimed* optimal wherever it is described. ``expect`` is asked for besides. Of a classifier
-    with trained parameters this is the structure it was trained from, ``result_.structure``; the
-    parameters are not proved to be anything.
+    *claimed* optimal wherever it is described. ``expect`` is asked for besides.
 
     Examples
     --------
@@ -89,32 +77,12 @@ def verify_model(
 
 def _has_tables_of(classifier: BaseBNClassifier, data: Data) -> bool:
     """Whether the parameters are those of the data: no certificate speaks of them."""
-    if hasattr(classifier, "trained_"):
-        return all(_is_twin_of(member.answers.twin, data) for member in classifier.trained_)
     network = classifier.network_
     if network.groups is not None or data.states != tuple(v.states for v in network.variables):
         return False
     rows = EncodedData(data.codes, data.weights, network.variables)
     fitted = BayesianNetwork.fit(rows, network.structure, classifier.smoothing_)
     return _are_close(fitted.log_tables, network.log_tables)
-
-
-def _is_twin_of(twin: BayesianNetwork, data: Data) -> bool:
-    """Whether a twin, summed over the states of each coarse bin, is counted from coarse data."""
-    if tuple(map(len, data.states)) != twin.group_counts:
-        return False
-    coarse = tuple(map(Variable, twin.names, data.states))
-    rows = EncodedData(data.codes, data.weights, coarse)
-    counted = fit_twin(rows, None, twin.structure)
-    summed = [_sum_groups(twin, i) for i in range(twin.n_variables)]
-    return _are_close(counted.log_tables, summed)
-
-
-def _sum_groups(network: BayesianNetwork, i: int) -> NDArray[np.float64]:
-    """The log table of a variable over its groups instead of its states."""
-    groups = network.group_codes(i, np.arange(network.arities[i]))
-    members = groups[:, np.newaxis] == np.arange(network.group_counts[i])
-    return np.asarray(np.log(np.exp(network.log_tables[i]) @ members))
 
 
 def _are_close(some: Sequence[NDArray[Any]], others: Sequence[NDArray[Any]]) -> bool:
@@ -154,31 +122,18 @@ def _score_of(params: dict[str, Any], gamma: float | None) -> dict[str, Any]:
     """The score by the name that certificates have for it, and its numbers."""
     if gamma is not None:
         return {"score": params["margin"], "gamma": gamma, "smoothing": float(params["smoothing"])}
-    if is_residual(params):
-        return {"score": SCORES[params["score"]].certificate, "ridge": RIDGE, "price": PRICE}
     size = float(params["equivalent_sample_size"]) if params["score"] == "bdeu" else None
     return {"score": SCORES[params["score"]].certificate, "equivalent_sample_size": size}
 
 
-def is_residual(params: dict[str, Any]) -> bool:
-    """Whether these parameters ask for a score of residuals."""
-    name = params.get("score")  # of a file: anything
-    return isinstance(name, str) and name in SCORES and SCORES[name].of_residuals
-
-
 def _asked_arcs(params: dict[str, Any], network: BayesianNetwork) -> dict[str, NamedArcs]:
-    """Required and forbidden arcs, but for those that a residual score takes for granted."""
+    """Required and forbidden arcs."""
     names = network.names
     required = resolve_arcs(params["required_arcs"], names, "required_arcs")
-    arcs = {
+    return {
         "required_arcs": _named_arcs(required, names),
         "forbidden_arcs": _named_arcs(resolve_forbidden(params, names), names),
     }
-    if is_residual(params):
-        target = network.names[0]
-        arcs["required_arcs"] = tuple(a for a in arcs["required_arcs"] if a[0] != target)
-        arcs["forbidden_arcs"] = tuple(a for a in arcs["forbidden_arcs"] if a[1] != target)
-    return arcs
 
 
 def _named_arcs(arcs: Sequence[tuple[int, int]], names: Sequence[str]) -> NamedArcs:

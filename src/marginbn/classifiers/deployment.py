@@ -46,7 +46,7 @@ def export_model(
     Parameters
     ----------
     clf
-        A fitted classifier, also one that averages several networks; not :class:`A1DEClassifier`.
+        A fitted classifier; not :class:`A1DEClassifier`.
     path
         The file.
     format
@@ -107,22 +107,11 @@ def deployable(clf: BaseBNClassifier) -> ScoreModel:
             "A1DEClassifier averages joint distributions, which is no sum of table entries; export "
             "another classifier, for example TANClassifier"
         )
-    is_trained = hasattr(clf, "trained_")
-    if is_trained:
-        networks = [
-            WeightedNetwork(member.network, float(weight), member.doubt, member.background)
-            for member, weight in zip(clf.trained_, clf.weights_, strict=True)
-        ]
-    elif hasattr(clf, "networks_"):
-        pairs = zip(clf.networks_, clf.weights_, strict=True)
-        networks = [WeightedNetwork(network, float(weight)) for network, weight in pairs]
-    else:
-        networks = [WeightedNetwork(clf.network_)]
     model = score_model(
-        networks,
+        [WeightedNetwork(clf.network_)],
         clf.coding_.columns,
         clf.classes_.tolist(),
-        sums_out=not is_trained,
+        sums_out=True,
         unseen_is_missing=clf.unseen == "missing",
         merged={p.name: (p.merged, p.other) for p in clf._preparation.columns if p.merged},
     )

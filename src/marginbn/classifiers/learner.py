@@ -31,8 +31,8 @@ from marginbn.data.frames import frame_library
 from marginbn.data.labelled import LabelledTable
 from marginbn.data.long_table import encode_plain_stream, warn_if_approximate, whole_plain_table
 from marginbn.data.missing_values import MissingPolicy
-from marginbn.data.ordinal import N_BINS, learn_plain_codings
 from marginbn.data.preparation import MAX_STATES, Preparation, PreparationSettings, tell
+from marginbn.data.quantile_bins import N_BINS, learn_plain_codings
 from marginbn.data.stream import Stream, as_stream, row_pieces
 from marginbn.data.table import Table, as_table
 from marginbn.data.unseen import tell_unseen
@@ -132,7 +132,7 @@ checkpoint, certificate
         **{
             name: check
             for name, check in SearchingBNClassifier._CHECKS.items()
-            if name not in ("parameters", "bins", "smoothing", "class_weight")
+            if name not in ("smoothing", "class_weight")
         },
         **{name: c for name, c in RAW_TABLE_CHECKS.items() if name != "class_weight"},
         "score": validation.one_of(*LOCAL_SCORES),

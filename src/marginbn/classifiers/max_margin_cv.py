@@ -17,30 +17,23 @@ from joblib import Parallel, delayed, effective_n_jobs
 from numpy.typing import NDArray
 
 from marginbn.classifiers import choosing, search, validation
+from marginbn.classifiers.base import log_posteriors
 from marginbn.classifiers.budget import Budget, Work, task_budgets, work_per_solve
 from marginbn.classifiers.choosing import SCORINGS, HeldOut, Scoring
-from marginbn.classifiers.committee import Committee, log_normalised
 from marginbn.classifiers.progress import StepProgress
 from marginbn.classifiers.search import MaxMarginBNClassifier, SearchingBNClassifier
 from marginbn.data.encode import EncodedTraining, encode_training
 from marginbn.data.labelled import LabelledTable, Split, validation_splits
-from marginbn.data.ordinal import OrdinalData, OrdinalTraining
 from marginbn.data.preparation import MAX_STATES
 from marginbn.exceptions import DataWarning, InputError, OptimalityWarning
 from marginbn.interrupts import REQUESTS, in_deaf_children
 from marginbn.network.network import BayesianNetwork
 from marginbn.problem.encoded import EncodedData, with_class_column
 from marginbn.problem.problem import StructureProblem
-from marginbn.problem.structure import Structure
 from marginbn.solvers import solve_structure
 from marginbn.solvers.result import SolveResult, Status
 
 PAPER_PROBABILITIES = (0.501, 0.6, 0.7, 0.8, 0.9, 0.95, 0.99, 0.999)
-AVERAGED_PROBABILITY = 0.7
-"""Networks of a smaller gamma take no part in the average: on many sets they guess."""
-
-Setting = tuple[int, float]
-"""max_parents and gamma."""
 
 
 @dataclass(frozen=True)
@@ -70,10 +63,6 @@ class MaxMarginBNClassifierCV(SearchingBNClassifier):
     from the answer of the neighbouring gamma. After the choice, the structure is learned again on
     all rows, along the same path: from the largest gamma down to the chosen one.
 
-    With ``average=True`` predictions average the networks of many settings. Then ``network_``, the
-    network of the chosen setting, is for reading: ``explain``, reports and exports are about it,
-    and so are objective, bound and certificate. ``networks_`` are for predicting.
-
     Parameters
     ----------
     margin : {"multiclass", "binary"}, default="multiclass"
@@ -91,9 +80,6 @@ class MaxMarginBNClassifierCV(SearchingBNClassifier):
         posterior of the true class. "ramp_margin": mean log margin, clipped to +-log 9.
         "one_standard_error": the fewest parents, then the largest gamma, whose mean accuracy is
         within one standard error of the best. Or a scorer of scikit-learn, by name or as it is.
-    average : bool, default=False
-        Predict with the average posterior of the networks of all settings with p of at least 0.7,
-        learned from all rows, instead of the one network of the chosen setting.
     inner_time_limit : float or None, default=5.0
         Seconds of work for each validation solve, and for each solve on the path to the final one.
         Work is counted by operations (with up to two parents; else by the clock), so that scores
@@ -110,8 +96,8 @@ class MaxMarginBNClassifierCV(SearchingBNClassifier):
         :class:`OptimalityWarning`; before the first fold is complete there is nothing to decide by
         and ``KeyboardInterrupt`` is raised. A second Ctrl-C ends the final solve.
     smoothing, solver, gap_tolerance, random_state, verbose, required_arcs, forbidden_arcs, \
-parameters, bins, allowed_arcs, tiers, missing, unseen, column_kinds, \
-identifiers, max_states, min_count, class_weight, cost, callback, memory_limit, rows
+allowed_arcs, tiers, missing, unseen, column_kinds, identifiers, max_states, min_count, \
+class_weight, cost, callback, memory_limit, rows
         As in :class:`MaxMarginBNClassifier`.
     dask : str, distributed.Client or None, default=None
         As in :class:`MaxMarginBNClassifier`, for folds and parent limits, which go to the workers
@@ -132,9 +118,6 @@ identifiers, max_states, min_count, class_weight, cost, callback, memory_limit, 
         ``gamma``, ``max_parents``, ``mean_test_score``, ``std_test_score``, ``max_gap`` and
         ``split<k>_test_score``, one entry per setting. Larger scores are better: of a loss, the
         negative.
-    networks_, weights_
-        With ``average=True``: the networks that predict together, and their weights. Settings with
-        the same network share a member.
 
     Examples
     --------
@@ -156,10 +139,7 @@ identifiers, max_states, min_count, class_weight, cost, callback, memory_limit, 
         "inner_time_limit": validation.optional(validation.check_positive),
         "total_time_limit": validation.optional(validation.check_positive),
         "scoring": choosing.check_scoring,
-        "average": validation.check_flag,
     }
-    networks_: tuple[BayesianNetwork, ...]
-    weights_: NDArray[np.float64]
 
     def __init__(
         self,
@@ -169,10 +149,7 @@ identifiers, max_states, min_count, class_weight, cost, callback, memory_limit, 
         max_parents: Sequence[int] = (1, 2),
         cv: Any = None,
         scoring: Any = "accuracy",
-        average: bool = False,
         smoothing: float = 1.0,
-        parameters: str = "smoothed",
-        bins: str = "mdlp",
         solver: str = "auto",
         inner_time_limit: float | None = 5.0,
         time_limit: float | None = 10.0,
@@ -368,7 +345,7 @@ identifiers, max_states, min_count, class_weight, cost, callback, memory_limit, 
 
         def score(gamma: float, result: SolveResult) -> float:
             network = BayesianNetwork.fit(training.data, result.structure, self.smoothing)
-            posterior = log_normalised(network.log_joint_per_class(codes))
+            posterior = log_posteriors(network.log_joint_per_class(codes))
             return float(np.average(of_rows(posterior, truth), weights=held_out.weights))
 
         return score
@@ -383,10 +360,9 @@ identifiers, max_states, min_count, class_weight, cost, callback, memory_limit, 
 
         def score(gamma: float, result: SolveResult) -> float:
             fitted = self._with_setting(max_parents, gamma)
-            fitted.set_params(parameters="smoothed", bins="mdlp")  # trained only once, at the end
             validation.set_feature_names(fitted, held_out.features)
             fitted.smoothing_, fitted.n_dropped_ = float(self.smoothing), 0
-            fitted._finish(OrdinalTraining.plain(training), result)
+            fitted._finish(training, result)
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore", DataWarning)  # a fold lacks a rare category
                 return float(scorer(fitted, held_out.features, held_out.labels, **weights))
@@ -431,79 +407,32 @@ identifiers, max_states, min_count, class_weight, cost, callback, memory_limit, 
             return SCORINGS[self.scoring]
         return SCORINGS["accuracy"]
 
-    # --- the network, and those that predict beside it ---
+    # --- the network ---
 
     def _learn_structure(self, data: EncodedData) -> SolveResult:
         without_rivals = search.single_class_result(data)
-        self._members: list[SolveResult] = []
         if without_rivals is not None:
-            self._members.append(without_rivals)
             return without_rivals
-        chosen, budget = (self.max_parents_, self.gamma_), self._budget
-        path = self._solve_companions(data, budget.part(0.5))
-        above = [gamma for k, gamma in path if k == self.max_parents_ and gamma > self.gamma_]
-        start = path[self.max_parents_, min(above)] if above else None
+        start = self._solve_above(data, self._budget.part(0.5))
         problem = self._problem(data)
-        path[chosen] = self._search(problem, start, budget.share(1, self.time_limit))
-        if self.average:
-            self._members += [path[s] for s in self._averaged_settings() if s in path]
-        return path[chosen]
+        return self._search(problem, start, self._budget.share(1, self.time_limit))
 
-    def _solve_companions(self, data: EncodedData, budget: Budget) -> dict[Setting, SolveResult]:
-        """All rows at larger gammas than the chosen one, which lead to it, and at those that are
-        averaged. Ctrl-C ends this stage: what is there is used.
+    def _solve_above(self, data: EncodedData, budget: Budget) -> SolveResult | None:
+        """All rows at the gammas above the chosen one: the answer of the last one, the nearest, is
+        where the final search starts. Ctrl-C ends this stage: what is there is used.
         """
-        chosen = (self.max_parents_, self.gamma_)
-        wanted = {(self.max_parents_, g) for g in self._gamma_grid() if g > self.gamma_}
-        wanted |= {*self._averaged_settings()} if self.average else set()
-        results: dict[Setting, SolveResult] = {}
-        groups = [
-            (k, [g for limit, g in wanted - {chosen} if limit == k]) for k in self._parent_grid()
-        ]
-        groups = [(k, gammas) for k, gammas in groups if gammas]
-        with suppress(KeyboardInterrupt):
-            for i, (k, gammas) in enumerate(groups):
-                problem = self._with_setting(k, gammas[0])._problem(data)
-                share = budget.part(1 / (len(groups) - i))
-                for gamma, result in self._solve_path(problem, gammas, share):
-                    results[k, gamma] = result
-        return results
+        gammas = [gamma for gamma in self._gamma_grid() if gamma > self.gamma_]
+        nearest: SolveResult | None = None
+        if gammas:
+            problem = self._with_setting(self.max_parents_, gammas[0])._problem(data)
+            with suppress(KeyboardInterrupt):
+                for _, result in self._solve_path(problem, gammas, budget):
+                    nearest = result
+        return nearest
 
-    def _averaged_settings(self) -> list[Setting]:
-        """Settings of the average; all of them if every gamma of the grid is small."""
-        least = search.gamma_from_probability(AVERAGED_PROBABILITY) - 1e-9
-        grid = sorted(self._gamma_grid(), reverse=True)
-        gammas = [gamma for gamma in grid if gamma >= least] or grid
-        return [(k, gamma) for k in self._parent_grid() for gamma in gammas]
-
-    def _finish(self, training: OrdinalTraining, result: SolveResult) -> Self:
-        members = self.__dict__.pop("_members")
+    def _finish(self, training: EncodedTraining, result: SolveResult) -> Self:
         del self._budget
-        self.__dict__.pop("networks_", None)  # of an earlier fit
-        super()._finish(training, result)
-        if self.average:
-            structures = [member.structure for member in members] or [result.structure]
-            if hasattr(self, "trained_"):
-                return self._average_trained(training.fine, structures)
-            committee = Committee.equal(
-                [BayesianNetwork.fit(training.coarse.data, s, self.smoothing_) for s in structures]
-            )
-            self.networks_, self.weights_ = committee.networks, committee.weights
-        return self
-
-    def _average_trained(self, rows: OrdinalData, structures: Sequence[Structure]) -> Self:
-        """One trained network per structure, with a vote for every setting that has it."""
-        votes = Counter(structures)
-        chosen = self.network_  # stays the one to read
-        members = [self._train(rows, structure) for structure in votes]
-        self._set_trained(members, [count / len(structures) for count in votes.values()])
-        self.network_ = chosen
-        return self
-
-    def _log_joint_of_codes(self, codes: NDArray[np.int32]) -> NDArray[np.float64]:
-        if not hasattr(self, "networks_"):
-            return super()._log_joint_of_codes(codes)
-        return Committee(self.networks_, self.weights_).log_posterior(codes)
+        return super()._finish(training, result)
 
 
 def complete_folds(paths: list[FoldPath], n_limits: int) -> list[FoldPath]:

@@ -13,10 +13,8 @@
      "result": {"objective": ..., "bound": ..., "status": "optimal", "trace": [...], ...},
      "validation": null or {"gamma": ..., "max_parents": ..., "best_score": ..., ...},
                    or {"smoothing": 0.3} of smoothing="auto",
-                   or {"chosen": "naive", "results": ...} of a BNClassifier,
-     "committee": {"networks": [...], "weights": [...]},   only where several networks predict
+     "committee": {"networks": [...]},           only of A1DE: the networks that predict
      "preparation": [...],                       only where a column is not used as it is
-     "trained": {...},                           only of trained networks: trained_file.py
      "about": {"created": ..., "versions": ..., "data_sha256": ..., "held_out": ...},
      "evidence": {"total_weight": 150.0, "data_sha256": ..., "certificate_sha256": ...},
      "network": {"format": "marginbn-network", ...}}
@@ -26,9 +24,7 @@ are written "inf", "-inf" and "nan". A reader trusts nothing: types, sizes and n
 codings and classes must fit the network, and an error names the file and the place in it.
 
 What a file says about optimality is a claim, whoever wrote it (:mod:`marginbn.classifiers.claims`
-checks it). An objective that no structure can have is refused when the file is read. Version 1 knew
-no evidence, version 2 no committee, version 3 neither trained networks nor a preparation nor where
-a model comes from.
+checks it). An objective that no structure can have is refused when the file is read.
 """
 
 from __future__ import annotations
@@ -47,9 +43,6 @@ from sklearn.utils.validation import check_is_fitted
 from marginbn import __version__, files
 from marginbn.classifiers.a1de import A1DEClassifier, super_parents
 from marginbn.classifiers.base import BaseBNClassifier, Evidence
-from marginbn.classifiers.bn_classifier import STRUCTURES, BNClassifier
-from marginbn.classifiers.claims import is_residual
-from marginbn.classifiers.committee import Committee
 from marginbn.classifiers.decisions import costs_of
 from marginbn.classifiers.max_margin_cv import MaxMarginBNClassifierCV
 from marginbn.classifiers.naive_bayes import NaiveBayesClassifier, TANClassifier
@@ -65,15 +58,9 @@ from marginbn.classifiers.provenance import (
     write_provenance,
 )
 from marginbn.classifiers.search import GenerativeBNClassifier, MaxMarginBNClassifier
-from marginbn.classifiers.trained_file import (
-    TrainedShape,
-    read_structure,
-    set_trained,
-    write_trained,
-)
 from marginbn.data.encode import Coding, TableCoding
 from marginbn.exceptions import InputError
-from marginbn.export.native import network_from_dict, network_to_dict, network_to_packed_dict
+from marginbn.export.native import network_from_dict, network_to_dict
 from marginbn.files import Count, MisfitError, Number, Plain, encode_number, shorten
 from marginbn.network.network import BayesianNetwork
 from marginbn.problem.structure import Structure
@@ -89,7 +76,6 @@ _ESTIMATORS: dict[str, type[BaseBNClassifier]] = {
     cls.__name__: cls
     for cls in (
         A1DEClassifier,
-        BNClassifier,
         GenerativeBNClassifier,
         MaxMarginBNClassifier,
         MaxMarginBNClassifierCV,
@@ -162,15 +148,8 @@ class _Smoothing:
 
 
 @dataclass(frozen=True)
-class _Choice:
-    chosen: Annotated[str, files.one_of(STRUCTURES)]
-    results: dict[str, list]  # type: ignore[type-arg]  # names or numbers, by the key
-
-
-@dataclass(frozen=True)
 class _Committee:
     networks: list  # type: ignore[type-arg]  # each a format of its own
-    weights: tuple[float, ...]
 
 
 @dataclass(frozen=True)
@@ -198,7 +177,6 @@ class _Model:
     network: object  # a format of its own
     committee: _Committee | None
     preparation: tuple[PlanShape, ...] | None
-    trained: TrainedShape | None
     about: Provenance | None
 
 
@@ -223,9 +201,6 @@ def save_model(
         raise InputError(f"classifier must be one of {sorted(_ESTIMATORS)}, got {name}")
     check_is_fitted(classifier)
     names = getattr(classifier, "feature_names_in_", None)
-    committee, trained = _write_committee(classifier), write_trained(classifier)
-    preparation = write_preparation(classifier)
-    write_network = network_to_packed_dict if trained else network_to_dict
     record = {
         "format": FORMAT,
         "version": VERSION,
@@ -240,10 +215,10 @@ def save_model(
         "result": _write_result(classifier.result_),
         "validation": _write_validation(classifier),
         "evidence": _write_evidence(getattr(classifier, "evidence_", Evidence())),
-        "network": write_network(classifier.network_),
+        "network": network_to_dict(classifier.network_),
         "about": write_provenance(provenance_of(classifier, held_out)),
     }
-    record |= committee | trained | preparation
+    record |= _write_committee(classifier) | write_preparation(classifier)
     files.write_json_atomic(path, record)
 
 
@@ -268,10 +243,8 @@ def read_model(data: Any, path: files.PathLike) -> BaseBNClassifier:
         classifier.n_dropped_ = shape.n_dropped
         classifier.preparation_ = read_preparation(shape.preparation, classifier.coding_)
         _set_feature_names(classifier, shape.feature_names)
-        structure = read_structure(shape.trained, network)
-        classifier._set_result(_read_result(shape.result, structure))
+        classifier._set_result(_read_result(shape.result, network.structure))
         _set_validation(classifier, shape.validation)
-        set_trained(classifier, shape.trained)
         _set_committee(classifier, shape.committee, path)
         classifier.evidence_ = Evidence("file", **vars(shape.evidence))
         _check_objective(classifier)
@@ -297,11 +270,11 @@ def _check_objective(classifier: BaseBNClassifier) -> None:
     """Refuse an objective that no structure can have.
 
     A soft margin counts every row with gamma at most, so W rows with gamma W; all other scores are
-    logarithms of probabilities, so 0. Gains of pairs and on residuals are not limited that simply.
+    logarithms of probabilities, so 0.
     """
     weight = classifier.evidence_.total_weight
     params = classifier.get_params(deep=False)
-    if weight is None or is_residual(params) or hasattr(classifier, "chosen_"):
+    if weight is None:
         return
     gamma = getattr(classifier, "gamma_", params.get("gamma")) or 0.0
     room = ROUNDING * weight * max(gamma, 1.0) + ROUNDING * params.get("equivalent_sample_size", 0)
@@ -411,8 +384,6 @@ def _read_result(shape: _Result, structure: Structure) -> SolveResult:
 
 def _write_validation(classifier: BaseBNClassifier) -> dict[str, object] | None:
     """The choice by validation and its table; None where nothing was chosen."""
-    if isinstance(classifier, BNClassifier):
-        return _write_choice(classifier)
     if classifier.smoothing == "auto":
         return {"smoothing": classifier.smoothing_}
     if not isinstance(classifier, MaxMarginBNClassifierCV):
@@ -428,59 +399,8 @@ def _write_validation(classifier: BaseBNClassifier) -> dict[str, object] | None:
     }
 
 
-def _write_choice(classifier: BNClassifier) -> dict[str, object] | None:
-    """The structure chosen and the table of candidates; None with a single class."""
-    if not hasattr(classifier, "chosen_"):
-        return None
-    results = {
-        key: values.tolist() if key == "structure" else [encode_number(v) for v in values]
-        for key, values in classifier.cv_results_.items()
-    }
-    return {"chosen": classifier.chosen_, "results": results}
-
-
-def _set_choice(classifier: BNClassifier, data: object) -> None:
-    classifier.smoothing_ = 1.0
-    if data is None and classifier.network_.n_classes == 1:
-        return
-    shape: _Choice = files.read_as(_Choice, data, "$.validation")
-    classifier.chosen_ = shape.chosen
-    place = "$.validation.results"
-    scored: dict[str, Any] = {"score": tuple[Number, ...]} if "score" in shape.results else {}
-    shapes = _CANDIDATE_COLUMNS | scored
-    columns = _read_columns(shape.results, shapes, place) if shape.results else {}
-    if columns and shape.chosen not in columns["structure"]:
-        raise MisfitError(f"{place}.structure: must have the structure that was chosen")
-    classifier.cv_results_ = columns
-
-
-_CANDIDATE_COLUMNS: dict[str, Any] = {
-    "structure": tuple[Annotated[str, files.one_of(STRUCTURES)], ...],
-    **dict.fromkeys(
-        ("log_loss", "standard_error", "accuracy", "calibration_error"), tuple[Number, ...]
-    ),
-}
-
-
-def _read_columns(
-    results: dict[str, list[object]], shapes: dict[str, Any], place: str
-) -> dict[str, NDArray[Any]]:
-    """All columns and no other, of equal length."""
-    if results.keys() != shapes.keys():
-        raise MisfitError(f"{place}: the keys must be {', '.join(shapes)}, got {shorten(results)}")
-    columns = {
-        key: np.array(files.read_as(shapes[key], results[key], f"{place}.{key}")) for key in shapes
-    }
-    if len({len(column) for column in columns.values()}) > 1:
-        raise MisfitError(f"{place}: the columns must be of equal length")
-    return columns
-
-
 def _set_validation(classifier: BaseBNClassifier, data: object) -> None:
     """Set what the choice by validation left behind; everybody else has nothing there."""
-    if isinstance(classifier, BNClassifier):
-        _set_choice(classifier, data)
-        return
     if classifier.smoothing == "auto":
         chosen: _Smoothing = files.read_as(_Smoothing, data, "$.validation")
         classifier.smoothing_ = chosen.smoothing
@@ -498,12 +418,9 @@ def _set_validation(classifier: BaseBNClassifier, data: object) -> None:
 
 
 def _with_optional_parts(data: Any) -> Any:
-    """Most classifiers, and all of older versions, predict with one network that was counted,
-    and use every column as it is.
-    """
+    """Most classifiers predict with one network and use every column as it is."""
     if isinstance(data, dict):
         data.setdefault("committee", None)
-        data.setdefault("trained", None)
         data.setdefault("about", None)
         data.setdefault("preparation", None)
     return data
@@ -514,43 +431,28 @@ def _write_committee(classifier: BaseBNClassifier) -> dict[str, object]:
     networks = getattr(classifier, "networks_", None)
     if networks is None:
         return {}
-    weights = getattr(classifier, "weights_", np.full(len(networks), 1 / len(networks)))
-    return {
-        "committee": {
-            "networks": [network_to_dict(network) for network in networks],
-            "weights": weights.tolist(),
-        }
-    }
+    return {"committee": {"networks": [network_to_dict(network) for network in networks]}}
 
 
 def _set_committee(
     classifier: BaseBNClassifier, shape: _Committee | None, path: files.PathLike
 ) -> None:
     """Set the networks that predict together, of a classifier that has some and no other."""
-    one_per_feature = isinstance(classifier, A1DEClassifier)
-    is_average = isinstance(classifier, MaxMarginBNClassifierCV) and classifier.average
-    is_counted = not hasattr(classifier, "trained_")
-    if (shape is None) == (one_per_feature or (is_average and is_counted)):
+    if (shape is None) == isinstance(classifier, A1DEClassifier):
         words = "is missing" if shape is None else "must not be there"
         raise MisfitError(f"$.committee: {words} for this {type(classifier).__name__}")
-    if shape is None:
+    if shape is None or not isinstance(classifier, A1DEClassifier):
         return
     networks = [
         network_from_dict(network, path=path, location=f"$.committee.networks[{i}]")
         for i, network in enumerate(shape.networks)
     ]
-    try:
-        committee = Committee(tuple(networks), np.array(shape.weights))
-    except InputError as error:
-        raise MisfitError(f"$.committee: {error}") from None
-    if networks[0].variables != classifier.network_.variables:
-        raise MisfitError("$.committee.networks[0]: must have the variables of the network")
-    if isinstance(classifier, A1DEClassifier):
-        expected = max(len(super_parents(classifier.network_.arities)), 1)
-        files.check_length(networks, expected, "$.committee.networks")
-        classifier.networks_ = committee.networks
-    elif isinstance(classifier, MaxMarginBNClassifierCV):
-        classifier.networks_, classifier.weights_ = committee.networks, committee.weights
+    for i, network in enumerate(networks):
+        if network.variables != classifier.network_.variables:
+            raise MisfitError(f"$.committee.networks[{i}]: must have the variables of the network")
+    expected = max(len(super_parents(classifier.network_.arities)), 1)
+    files.check_length(networks, expected, "$.committee.networks")
+    classifier.networks_ = tuple(networks)
 
 
 def _read_results(results: dict[str, list[object]], place: str) -> dict[str, NDArray[Any]]:

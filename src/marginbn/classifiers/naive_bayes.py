@@ -21,11 +21,6 @@ class NaiveBayesClassifier(BaseBNClassifier):
     ----------
     smoothing : float or "auto", default=1.0
         Added to every count; "auto" chooses it by validated log loss (``smoothing_``).
-    parameters : {"smoothed", "conditional", "margin"}, default="smoothed"
-        Tables that are counted and smoothed, or trained on the same structure for the class
-        posterior: for the likelihood of the class given the features, or for margins.
-    bins : {"mdlp", "ordinal"}, default="mdlp"
-        Entropy cuts, or many bins that know their order, for trained parameters.
     missing : {"auto", "drop", "state", "error"}, default="auto"
         Training rows with missing values are left out ("drop", as in the paper), missing becomes
         a state, or an error; "auto" decides column by column between the first two and loses few

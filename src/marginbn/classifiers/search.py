@@ -24,11 +24,9 @@ from marginbn.classifiers.base import BaseBNClassifier, Evidence, fixed_structur
 from marginbn.classifiers.budget import time_for_search
 from marginbn.classifiers.progress import SearchProgress
 from marginbn.data.columns import as_input_errors
-from marginbn.data.ordinal import OrdinalData, OrdinalTraining
 from marginbn.data.preparation import MAX_STATES
 from marginbn.exceptions import InputError, OptimalityWarning
 from marginbn.files import PathLike
-from marginbn.parameters.trained import main_posterior
 from marginbn.problem.candidates import (
     Arc,
     CandidateSets,
@@ -37,15 +35,8 @@ from marginbn.problem.candidates import (
     enumerate_candidates,
 )
 from marginbn.problem.encoded import EncodedData
-from marginbn.problem.interactions import residual_problem
 from marginbn.problem.margins import MarginKind
-from marginbn.problem.problem import (
-    StructureProblem,
-    drop_dominated,
-    estimate_size,
-    margin_problem,
-)
-from marginbn.problem.scores import SCORES
+from marginbn.problem.problem import StructureProblem, estimate_size, margin_problem
 from marginbn.problem.structure import Structure
 from marginbn.proof.definition import define_data
 from marginbn.scoring.local_scores import ScoringListener, local_scores
@@ -129,11 +120,11 @@ class SearchingBNClassifier(BaseBNClassifier):
             raise KeyboardInterrupt  # a validation must not go on by itself
         return result.structure
 
-    def _learn_again(self, rows: OrdinalTraining, time_limit: float) -> Structure:
+    def _learn_again(self, data: EncodedData, time_limit: float) -> Structure:
         """From the structure of this classifier, which is a good one for similar rows too."""
         quiet = make_quiet(self._with_chosen_settings(), time_limit)
         quiet.n_jobs = None
-        problem = quiet._problem(rows.coarse.data)
+        problem = quiet._problem(data)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", OptimalityWarning)
             result = quiet._search(problem, usable_start(problem, self.result_.structure))
@@ -326,9 +317,7 @@ class GenerativeBNClassifier(SearchingBNClassifier):
     Parameters
     ----------
     score : str, default="mdl"
-        The score to maximise, a name in ``marginbn.problem.scores.SCORES``. All are generative
-        but ``"residual"``: main effects are fitted first, and the structure has the feature arcs
-        that gain most on what these leave unexplained, with the class as a parent of every feature.
+        The score to maximise, a name in ``marginbn.problem.scores.SCORES``.
         (``clf.score(X, y)`` is scikit-learn's accuracy all the same.)
     max_parents : int, default=2
         Parents per variable, the class counted.
@@ -349,8 +338,7 @@ checkpoint, certificate
     tiers : list of lists of variables, optional
         Temporal order: no arc leads from a later tier to an earlier one. Variables that no tier
         names are free.
-    parameters, bins, missing, unseen, column_kinds, identifiers, max_states, min_count, \
-class_weight, cost
+    missing, unseen, column_kinds, identifiers, max_states, min_count, class_weight, cost
         As in :class:`NaiveBayesClassifier`.
 
     Examples
@@ -370,8 +358,6 @@ class_weight, cost
         class_restricted: bool = True,
         equivalent_sample_size: float = 1.0,
         smoothing: Any = 1.0,
-        parameters: str = "smoothed",
-        bins: str = "mdlp",
         solver: str = "auto",
         time_limit: float | None = 10.0,
         gap_tolerance: float | None = None,
@@ -413,12 +399,9 @@ class_weight, cost
         return {**super().get_params(deep), "score": self.__dict__["score"]}
 
     def _problem(self, data: EncodedData) -> StructureProblem:
-        name = self.__dict__["score"]
-        if name in SCORES and SCORES[name].of_residuals:
-            return drop_dominated(self._residual_problem(data))
         return local_scores(
             data,
-            name,
+            self.__dict__["score"],
             self.max_parents,
             equivalent_sample_size=self.equivalent_sample_size,
             class_restricted=self.class_restricted,
@@ -426,23 +409,6 @@ class_weight, cost
             forbidden=resolve_forbidden(self.get_params(deep=False), data.names),
             n_jobs=self.n_jobs,
             progress=ScoringListener() if self.verbose else None,
-        )
-
-    def _residual_problem(self, data: EncodedData) -> StructureProblem:
-        """The gains on top of main effects."""
-        if not self.class_restricted:
-            raise InputError(
-                "class_restricted must be True with score='residual': without the class among "
-                "its parents a feature has no part in the posterior"
-            )
-        posterior = main_posterior(OrdinalData.plain(data))
-        return residual_problem(
-            data,
-            np.eye(data.n_classes)[data.codes[:, 0]] - posterior,
-            posterior * (1.0 - posterior),
-            self.max_parents,
-            required=resolve_arcs(self.required_arcs, data.names, "required_arcs"),
-            forbidden=resolve_forbidden(self.get_params(deep=False), data.names),
         )
 
     def _learn_structure(self, data: EncodedData) -> SolveResult:
@@ -506,8 +472,7 @@ class MaxMarginBNClassifier(SearchingBNClassifier):
     tiers : list of lists of variables, optional
         Temporal order: no arc leads from a later tier to an earlier one. Variables that no tier
         names are free.
-    parameters, bins, missing, unseen, column_kinds, identifiers, max_states, min_count, \
-class_weight, cost
+    missing, unseen, column_kinds, identifiers, max_states, min_count, class_weight, cost
         As in :class:`NaiveBayesClassifier`.
     callback : callable, optional
         Called with a :class:`TracePoint` at every improvement; a true return value stops.
@@ -560,8 +525,6 @@ class_weight, cost
         p: float | None = None,
         max_parents: int = 2,
         smoothing: float = 1.0,
-        parameters: str = "smoothed",
-        bins: str = "mdlp",
         solver: str = "auto",
         time_limit: float | None = 10.0,
         gap_tolerance: float | None = None,

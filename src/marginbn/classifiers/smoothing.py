@@ -11,10 +11,10 @@ from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import log_softmax
 
 from marginbn.classifiers import validation
 from marginbn.classifiers.choosing import class_codes, log_posterior_of_truth
-from marginbn.classifiers.committee import log_normalised
 from marginbn.data.encode import encode_training
 from marginbn.data.labelled import LabelledTable, validation_splits
 from marginbn.data.missing_values import MissingPolicy
@@ -67,6 +67,6 @@ def _losses(
     estimate = learn(training.data)
     losses = []
     for smoothing in SMOOTHINGS:
-        posterior = log_normalised(estimate(smoothing).log_joint_per_class(codes))
+        posterior = log_softmax(estimate(smoothing).log_joint_per_class(codes), axis=1)
         losses.append(-held_out.weights @ log_posterior_of_truth(posterior, truth))
     return np.array(losses)

@@ -44,12 +44,6 @@ def check_count(name: str, value: Any, least: int = 0) -> None:
         raise InputError(f"{name} must be an integer of at least {least}, got {value!r}")
 
 
-def check_flag(name: str, value: Any) -> None:
-    """Refuse anything but True or False."""
-    if not isinstance(value, (bool, np.bool_)):
-        raise InputError(f"{name} must be True or False, got {value!r}")
-
-
 def check_path(name: str, value: Any) -> None:
     """Refuse anything but a path or None."""
     if value is not None and not isinstance(value, (str, PathLike)):

@@ -43,9 +43,8 @@ def evaluate(
     from marginbn.classifiers.evaluation import cross_validate
     from marginbn.cli.data import feature_kinds, load_rows
 
-    problem = options.with_method(problem, search)
-    judged, problem = problem, replace(problem, cost=None)  # a fold may lack a class
-    chosen = problem.method or options.Method.BN
+    chosen = problem.method or options.DEFAULT_METHOD
+    judged, problem = problem, replace(problem, method=chosen, cost=None)  # a fold may lack a class
     entrants = list(dict.fromkeys([chosen, options.Method.NAIVE_BAYES, options.Method.TAN]))
     kinds = feature_kinds(table)
     makers: dict[str, Any] = {m: _maker(m, problem, search, kinds) for m in entrants}
@@ -70,8 +69,7 @@ def evaluate(
         print_text(_describe(scores, rows, folds, chosen))
         if costs is not None:
             print_text(f"\n{costs.sentence()}")
-    is_done = chosen is options.Method.BN or scores[chosen].all_closed
-    return DONE if is_done else OPEN_GAP
+    return DONE if scores[chosen].all_closed else OPEN_GAP
 
 
 def _costs(problem: options.ProblemOptions, rows: LabelledTable) -> CostMatrix | None:
@@ -122,7 +120,7 @@ def _reporter(method: str, n_folds: int, quiet: bool) -> Callable[[FoldScore], N
         about = f"fold {next(number)} of {n_folds}, accuracy {percent(fold.accuracy)}"
         ending = f", {fold.status.replace('_', ' ')}, gap {percent(fold.gap)}"
         ending += f", {seconds(fold.seconds)}"
-        note(f"{method}: {about}{'' if method is options.Method.BN else ending}", quiet)
+        note(f"{method}: {about}{ending}", quiet)
 
     return report
 
@@ -155,8 +153,8 @@ def _describe(
         time = sum(fold.seconds for fold in result.folds)
         interval = f"{100 * result.half_width:.2f}"
         measures = _measures(result.quality)
-        is_searched = name in set(options.Method) - {options.Method.BN}  # others claim nothing
-        ending = [percent(result.max_gap), seconds(time)] if is_searched else ["", ""]
+        is_network = name in set(options.Method)  # others claim nothing
+        ending = [percent(result.max_gap), seconds(time)] if is_network else ["", ""]
         table.append([str(name), percent(result.mean), interval, *measures, *ending])
     title = f"{folds} folds of {rows.n_rows} rows, {rows.features.n_columns} features"
     lines = [*_verdict(scores, method), "", f"{title}; 95 % intervals", "", *align(table)]
@@ -176,7 +174,7 @@ def _verdict(scores: dict[str, FoldScores], method: options.Method) -> list[str]
         f"(+- {100 * own.half_width:.2f}); {best} gets {percent(others[best].mean)}, always saying "
         f"the most frequent class {percent(guess.mean)}."
     )
-    if method in (options.Method.BN, options.Method.NAIVE_BAYES, options.Method.A1DE):
+    if method in (options.Method.NAIVE_BAYES, options.Method.A1DE):
         return _wrapped(quality)
     search = f"The searches of {method} left gaps of up to {percent(own.max_gap)}."
     if own.all_proved:

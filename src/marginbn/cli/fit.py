@@ -12,13 +12,13 @@ import typer
 from marginbn.cli.inspect_table import look_at, tell_hints
 from marginbn.cli.options import (
     DEFAULT_HOLDOUT,
+    DEFAULT_METHOD,
     JsonOption,
     ProblemOptions,
     QuietOption,
     SearchOptions,
     TableOptions,
     build_classifier,
-    with_method,
 )
 from marginbn.cli.running import (
     DONE,
@@ -85,22 +85,20 @@ def fit(
 ) -> int:
     """Learn a classifier from TABLE and say how good it is.
 
-    Without --method networks are trained for the class and chosen by validation: for predicting.
-    With --method max-margin, generative or tan the structure is the best one by a score, with a
-    bound.
+    The structure is the best one by a score, with a proven bound: by default the soft margin, with
+    gamma and the number of parents chosen by validation.
     """
     from marginbn.classifiers.model_file import save_model
     from marginbn.cli.data import feature_kinds, load_source, long_stream
-    from marginbn.report.summary import claims_optimality, describe, summarise
+    from marginbn.report.summary import describe, summarise
 
     began = monotonic()
     check_holdout(holdout, test)
-    problem = with_method(problem, search, checkpoint, certificate)
     classifier = build_classifier(problem, search)
     try_outputs(output=output, checkpoint=checkpoint, certificate=certificate)
     for name, path in (("checkpoint", checkpoint), ("certificate", certificate)):
         if path is not None:
-            set_file(classifier, name, path, str(problem.method))
+            set_file(classifier, name, path, problem.method or DEFAULT_METHOD)
     classifier.set_params(column_kinds=feature_kinds(table))
     classifier._count_from(began)
     stream = long_stream(table.table, table.drop)
@@ -128,8 +126,7 @@ def fit(
         print_json(summarise(classifier, accuracies) | found | {"data": data})
     else:
         text = describe(classifier, accuracies, text_width())
-        proved = classifier.result_.is_optimal if claims_optimality(classifier) else None
-        print_verdict(text, proved=proved)
+        print_verdict(text, proved=classifier.result_.is_optimal)
         if quality is not None:
             print_text("\n".join(["", "Held out", *quality.lines()]))
     if output is None:
@@ -140,8 +137,7 @@ def fit(
         note(f"Proof in {certificate}; check it with `marginbn verify {certificate}`.", quiet)
     if not saved:
         return ERROR
-    is_open = claims_optimality(classifier) and not classifier.result_.is_closed
-    return OPEN_GAP if is_open else DONE
+    return DONE if classifier.result_.is_closed else OPEN_GAP
 
 
 def set_file(classifier: BaseBNClassifier, name: str, path: Path, method: str) -> None:
@@ -186,9 +182,6 @@ def describe_split(train: LabelledTable, held_out: LabelledTable, is_share: bool
 
 def learn(classifier: BaseBNClassifier, train: LabelledTable, quiet: bool) -> None:
     """Fit with a progress line; Ctrl-C ends the search, not the program."""
-    if "structures" in classifier.get_params(deep=False):
-        train_candidates(classifier, train, quiet)
-        return
     with ProgressLine(enabled=not quiet) as progress:
         if "callback" in classifier.get_params(deep=False):
             classifier.set_params(callback=progress)
@@ -220,14 +213,6 @@ def learn_in_pieces(classifier: BaseBNClassifier, stream: Stream, target: str, q
             classifier.set_params(callback=progress)
         classifier._check_parameters()
         classifier._fit_stream(stream, target, None)
-
-
-def train_candidates(classifier: BaseBNClassifier, train: LabelledTable, quiet: bool) -> None:
-    """Fit with a line for every candidate; Ctrl-C leaves the choice to those that are done."""
-    note(f"Training and validating {', '.join(classifier.structures)}.", quiet)
-    classifier.set_params(verbose=int(not quiet))
-    classifier._fit_table(train)
-    classifier.set_params(verbose=0)
 
 
 def measure(

@@ -60,13 +60,7 @@ def show(
 ) -> None:
     """Summarise a saved classifier: verdict, numbers, structure."""
     from marginbn.export.native import network_to_dict
-    from marginbn.report.summary import (
-        claims_optimality,
-        describe,
-        describe_tables,
-        is_proved,
-        summarise,
-    )
+    from marginbn.report.summary import describe, describe_tables, is_proved, summarise
 
     classifier = load_checked(model, certificate)
     if json:
@@ -74,7 +68,7 @@ def show(
         print_json(summarise(classifier) | network)
         return
     text = describe(classifier, (), text_width())
-    print_verdict(text, proved=is_proved(classifier) if claims_optimality(classifier) else None)
+    print_verdict(text, proved=is_proved(classifier))
     if tables:
         print_text(f"\n{describe_tables(classifier.network_, text_width())}")
 

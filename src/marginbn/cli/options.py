@@ -5,7 +5,6 @@ None stands for "not given": the classifier's own default applies.
 
 from __future__ import annotations
 
-from collections.abc import Set
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from pathlib import Path
@@ -24,7 +23,6 @@ if TYPE_CHECKING:
 class Method(StrEnum):
     """Ways to find the structure."""
 
-    BN = "bn"
     MAX_MARGIN = "max-margin"
     MAX_MARGIN_CV = "max-margin-cv"
     GENERATIVE = "generative"
@@ -33,6 +31,9 @@ class Method(StrEnum):
     NAIVE_BAYES = "naive-bayes"
 
 
+DEFAULT_METHOD = Method.MAX_MARGIN_CV
+"""What ``marginbn fit`` and ``marginbn evaluate`` do if nothing else is said."""
+
 # The names of registries, written down so that --help need not import the registries; a test
 # compares them with the registries, and the defaults in help texts with the classifiers' own.
 Margin = StrEnum("Margin", "MULTICLASS BINARY")
@@ -40,8 +41,6 @@ Score = StrEnum("Score", "MDL BIC AIC LOGLIK BDEU K2 RESIDUAL")
 Missing = StrEnum("Missing", "AUTO DROP STATE ERROR")
 Unseen = StrEnum("Unseen", "MISSING ERROR")
 Identifiers = StrEnum("Identifiers", "IGNORE USE ERROR")
-Parameters = StrEnum("Parameters", "SMOOTHED CONDITIONAL MARGIN")
-Bins = StrEnum("Bins", "MDLP ORDINAL")
 
 DEFAULT_HOLDOUT = 0.2
 """Share of the rows that ``marginbn fit`` holds out if nothing else is said."""
@@ -195,31 +194,8 @@ class ProblemOptions:
     method: Annotated[
         Method | None,
         typer.Option(
-            help="bn: networks trained for the class, chosen by validation; the others: one "
-            "structure each. [default: bn, or max-margin if an option of its search is given, such "
-            "as --p, --solver or --certificate]",
-        ),
-    ] = None
-    structures: Annotated[
-        str | None,
-        typer.Option(
-            metavar="NAMES",
-            help="What bn chooses from: naive, forest, tan, margin, 2-tree, 3-tree, with commas "
-            "between. [default: naive,2-tree]",
-        ),
-    ] = None
-    parameters: Annotated[
-        Parameters | None,
-        typer.Option(
-            help="Counted and smoothed, or trained for the class given the features, by likelihood "
-            "or margins. [default: conditional for bn, smoothed for all others]"
-        ),
-    ] = None
-    bins: Annotated[
-        Bins | None,
-        typer.Option(
-            help="Entropy cuts alone, or fine bins that know their order; these need trained "
-            "parameters. [default: ordinal for bn, mdlp for all others]"
+            help="How to find the structure; max-margin-cv also chooses gamma and the number of "
+            "parents by validation. [default: max-margin-cv]",
         ),
     ] = None
     margin: Annotated[
@@ -262,19 +238,10 @@ class ProblemOptions:
         str | None,
         typer.Option(
             metavar="NAME",
-            help="What bn and max-margin-cv choose by: accuracy, pooled_accuracy, log_loss, "
-            "ramp_margin, one_standard_error, or a scorer of scikit-learn. "
-            "[default: log_loss for bn, accuracy for -cv]",
+            help="What max-margin-cv chooses by: accuracy, pooled_accuracy, log_loss, "
+            "ramp_margin, one_standard_error, or a scorer of scikit-learn. [default: accuracy]",
         ),
     ] = None
-    average: Annotated[
-        bool,
-        typer.Option(
-            "--average",
-            help="Let bn or max-margin-cv predict with the average of networks: better "
-            "predictions; the network to read stays one.",
-        ),
-    ] = False
     require: Annotated[
         list[str] | None,
         typer.Option(metavar='"A->B"', help="Arc that must be there; may be repeated."),
@@ -364,8 +331,7 @@ class SearchOptions:
         typer.Option(
             metavar="S",
             help="Seconds for a fit, reading included; for learn (where it is 60) and solve those "
-            "of the search. 0 for no limit; for bn no further candidate is tried after that. "
-            "[default: 10]",
+            "of the search. 0 for no limit. [default: 10]",
         ),
     ] = None
     total_time_limit: Annotated[
@@ -414,7 +380,6 @@ class SearchOptions:
 
 
 _CLASSES = {
-    Method.BN: "BNClassifier",
     Method.MAX_MARGIN: "MaxMarginBNClassifier",
     Method.MAX_MARGIN_CV: "MaxMarginBNClassifierCV",
     Method.GENERATIVE: "GenerativeBNClassifier",
@@ -424,42 +389,20 @@ _CLASSES = {
 }
 
 
-def with_method(
-    problem: ProblemOptions, search: SearchOptions | None = None, *files: Path | None
-) -> ProblemOptions:
-    """The options with the method they mean: bn, unless something asks for a search.
-
-    ``files`` are those of a search, such as its certificate.
-    """
-    if problem.method is not None:
-        return problem
-    given = _given_parameters(problem, search)
-    asks_for_search = any(files) or not given.keys() <= _known_parameters(Method.BN)
-    return replace(problem, method=Method.MAX_MARGIN if asks_for_search else Method.BN)
-
-
-def _known_parameters(method: Method) -> Set[str]:
-    import marginbn
-
-    cls: type[BaseBNClassifier] = getattr(marginbn, _CLASSES[method])
-    names: Set[str] = cls().get_params(deep=False).keys()
-    return names
-
-
 def build_classifier(
     problem: ProblemOptions, search: SearchOptions | None = None
 ) -> BaseBNClassifier:
     """The classifier that the options ask for; wrong values are usage errors."""
     import marginbn
 
-    problem = with_method(problem, search)
-    cls: type[BaseBNClassifier] = getattr(marginbn, _CLASSES[problem.method or Method.BN])
-    known = _known_parameters(problem.method or Method.BN)
-    given = _given_parameters(problem, search)
+    method = problem.method or DEFAULT_METHOD
+    cls: type[BaseBNClassifier] = getattr(marginbn, _CLASSES[method])
+    known = cls().get_params(deep=False).keys()
+    given = _given_parameters(replace(problem, method=method), search)
     for name in given:
         if name not in known:
             raise typer.BadParameter(
-                f"has no meaning with --method {problem.method}",
+                f"has no meaning with --method {method}",
                 param_hint=option_name(name),
             )
     if search is not None and "random_state" in known:
@@ -500,15 +443,11 @@ def _given_parameters(problem: ProblemOptions, search: SearchOptions | None) -> 
         parents = None if k is None else tuple(range(1, k + 1)) or (k,)
         settings = {"gammas": None if gamma is None else [gamma], "max_parents": parents}
     given = settings | {
-        "structures": _names(problem.structures),
-        "parameters": _text(problem.parameters),
-        "bins": _text(problem.bins),
         "margin": _text(problem.margin),
         "score": _text(problem.score),
         "class_restricted": False if problem.unrestricted else None,
         "smoothing": parse_smoothing(problem.smoothing),
         "scoring": problem.scoring,
-        "average": problem.average or None,
         "required_arcs": parse_arcs(problem.require, "--require"),
         "forbidden_arcs": parse_arcs(problem.forbid, "--forbid"),
         "allowed_arcs": parse_arcs(problem.allow, "--allow"),
@@ -537,6 +476,10 @@ def _given_parameters(problem: ProblemOptions, search: SearchOptions | None) -> 
 
 def resolve_gamma(problem: GammaOptions) -> float | None:
     """gamma as given, or as a probability."""
+    if problem.gamma is not None and not problem.gamma > 0:
+        raise typer.BadParameter(
+            f"must be a positive number, got {problem.gamma}", param_hint="--gamma"
+        )
     if problem.p is None:
         return problem.gamma
     if problem.gamma is not None:

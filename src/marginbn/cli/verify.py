@@ -189,7 +189,6 @@ def verify(
         drop_unsaid=not wanted.drop,
         refuted=[] if match is None else table_differences(match, wanted),
         verdict=judge(content, expected, classifier, progress, allowed),
-        is_trained=hasattr(classifier, "trained_"),
     )
     if json:
         print_json(summarise(checked))
@@ -226,7 +225,6 @@ class Checked:
     drop_unsaid: bool
     refuted: list[str]  # differences to the table
     verdict: Verdict
-    is_trained: bool = False  # parameters of the model, of which no certificate speaks
 
     @property
     def reservations(self) -> list[str]:
@@ -459,8 +457,6 @@ def _origin(checked: Checked) -> str:
             "be proved, or say it: --data, --model, --gamma, --max-parents, ..., --strict."
         )
     text = f"Checked against what you gave: {', '.join(given)}."
-    if checked.is_trained:
-        text += " It is about the structure, not about the trained parameters of the model."
     if not checked.reason and checked.reservations:
         text += " The reservations are about what you did not give: say it, in the words of fit."
     return text

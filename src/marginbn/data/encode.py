@@ -154,17 +154,14 @@ IsLate = Callable[[], bool]
 def encode_training(
     rows: LabelledTable,
     missing: MissingPolicy,
-    classes: NDArray[Any] | None = None,
     is_late: IsLate = lambda: False,
 ) -> EncodedTraining:
     """Learn codings from the rows, discretising against the class, and encode; class first.
 
-    ``classes`` are all that there are, sorted, if the rows may lack one. It is asked before every
-    numeric column of a long table whether it ``is_late``: then the rest are cut by some of the rows
-    only, with a :class:`DataWarning`.
+    It is asked before every numeric column of a long table whether it ``is_late``: then the rest
+    are cut by some of the rows only, with a :class:`DataWarning`.
     """
-    if classes is None:
-        classes = np.unique(rows.labels)
+    classes = np.unique(rows.labels)
     class_codes = np.searchsorted(classes, rows.labels)
     coding = _learn_codings(rows, class_codes, len(classes), missing, is_late)
     variables = (Variable(rows.target, tuple(str(c) for c in classes)), *coding.variables)
@@ -220,19 +217,3 @@ def _by_column(
             raise InputError(f"column {own.name!r} has missing values; set missing='state'")
         out[i] = codes
     return out.T
-
-
-def encode_alike(
-    known: EncodedTraining, rows: LabelledTable
-) -> tuple[EncodedTraining, LabelledTable]:
-    """Other rows in the states of some training rows, and those of them that have no gap there."""
-    codes = np.column_stack(
-        [
-            np.searchsorted(known.classes, rows.labels).astype(np.int32),
-            known.coding.encode(rows.features),
-        ]
-    )
-    kept = np.flatnonzero((codes >= 0).all(axis=1))
-    rows = rows.take(kept)
-    data = EncodedData(codes[kept], rows.weights, known.data.variables)
-    return EncodedTraining(known.coding, known.classes, data), rows

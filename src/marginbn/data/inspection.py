@@ -31,7 +31,6 @@ from marginbn.data.encode import TableCoding, encode_training
 from marginbn.data.identifiers import LEAST_VALUES, may_be_identifier, what_else, why_identifier
 from marginbn.data.labelled import LabelledTable
 from marginbn.data.missing_values import MissingPolicy, missing_cost
-from marginbn.data.ordinal import N_BINS, learn_plain_codings
 from marginbn.data.preparation import (
     MAX_STATES,
     ColumnPlan,
@@ -39,6 +38,7 @@ from marginbn.data.preparation import (
     PreparationSettings,
     messages,
 )
+from marginbn.data.quantile_bins import N_BINS, learn_plain_codings
 from marginbn.data.table import Kinds, Table, as_column, as_table
 from marginbn.exceptions import InputError
 

@@ -32,8 +32,8 @@ from marginbn.data.dates import is_date_kind
 from marginbn.data.encode import Coding, EncodedTraining, TableCoding, learn_coding
 from marginbn.data.labelled import refuse_measured
 from marginbn.data.missing_values import MissingPolicy
-from marginbn.data.ordinal import learn_plain_codings
 from marginbn.data.preparation import ColumnPlan, Preparation, PreparationSettings
+from marginbn.data.quantile_bins import learn_plain_codings
 from marginbn.data.sketches import ClassCounts, ColumnSummary
 from marginbn.data.stream import Stream
 from marginbn.data.table import Table, as_table, resolve_kinds

@@ -265,6 +265,4 @@ def _describe_folds(
             " Gamma and the number of parents are those chosen on all rows, which favours this "
             "classifier a little."
         )
-        if classifier.average:
-            text += " Measured is the network shown here, not the average that predicts."
     return text

@@ -178,7 +178,7 @@ def gather_strength(
 def has_arcs_to_doubt(classifier: BaseBNClassifier) -> bool:
     """Whether other rows could have had other arcs; those of naive Bayes are given."""
     solver = classifier.result_.solver
-    return len(classifier.classes_) > 1 and solver not in ("naive", "naive_bayes", "a1de")
+    return len(classifier.classes_) > 1 and solver not in ("naive_bayes", "a1de")
 
 
 def _within_time(classifier: BaseBNClassifier, X: Any, y: Any) -> ArcStrength | None:

@@ -8,7 +8,6 @@ from marginbn.report.charts import Child, Markup, element, join
 from marginbn.report.comparison import Comparison, MethodAccuracy
 from marginbn.report.contents import Report
 from marginbn.report.opening import percent
-from marginbn.report.summary import claims_optimality
 from marginbn.solvers.result import PROOF_TOLERANCE
 
 _MOST_CONFUSED = 30
@@ -119,7 +118,7 @@ def _explain_columns(report: Report) -> str:
     )
     methods = () if report.comparison is None else report.comparison.methods
     gap = max((method.max_gap for method in methods), default=0.0)
-    if gap > PROOF_TOLERANCE and claims_optimality(report.classifier):
+    if gap > PROOF_TOLERANCE:
         text += f" The searches were left with a gap of up to {percent(gap)}."
     return text
 

@@ -22,8 +22,6 @@ from marginbn.report.comparison import MAJORITY, Comparison, MethodAccuracy
 from marginbn.report.contents import Report, has_arcs_to_doubt
 from marginbn.report.effects import Effect, strongest_states
 from marginbn.report.summary import (
-    choice_record,
-    claims_optimality,
     evidence_of,
     is_proved,
     verdict,
@@ -87,8 +85,6 @@ def search_half(report: Report) -> Half:
     """What is proved of the structure."""
     classifier, result = report.classifier, report.classifier.result_
     sentence = verdict(classifier)
-    if not claims_optimality(classifier):
-        return Half("plain", "•", "", (sentence,), _choice_text(report))
     if not is_proved(classifier):
         as_asked = result.status is Status.GAP_LIMIT and sentence.startswith("Within")
         return Half("good" if as_asked else "open", "≈", "", (sentence,), _search_numbers(report))
@@ -107,18 +103,6 @@ def _search_numbers(report: Report) -> str:
     if evidence_of(report.classifier).source == "file":
         text += "; a certificate (--certificate) would prove it"
     return text
-
-
-def _choice_text(report: Report) -> str:
-    """What validation measured of the candidate that was chosen."""
-    choice = choice_record(report.classifier)
-    rows = [] if choice is None else choice["candidates"]
-    own = [row for row in rows if choice is not None and row["structure"] == choice["chosen"]]
-    return "".join(
-        f"structure {row['structure']}, validated log loss {row['log_loss']:.4f}, "
-        f"validated accuracy {percent(row['accuracy'])}"
-        for row in own
-    )
 
 
 def quality_half(report: Report) -> Half:
@@ -372,7 +356,7 @@ def _arcs(report: Report) -> list[Markup]:
 
 def _parameters(report: Report) -> list[Markup]:
     n_rows = getattr(report.classifier, "n_samples_", None)
-    if n_rows is None or hasattr(report.classifier, "trained_"):  # training shrinks what it lacks
+    if n_rows is None:
         return []
     free = report.network.n_parameters
     judgement = "enough rows" if _ROWS_PER_PARAMETER * free <= n_rows else "few rows for each"

@@ -342,7 +342,7 @@ def render(report: contents.Report) -> str:
         "quality": ("How good it is", judgement.write_quality(report)),
         "data": ("The data", sections.write_data(report)),
         "tables": ("Conditional tables", sections.write_tables()),
-        "bound": sections.write_bound(report),
+        "bound": ("How the bound closed", sections.write_bound(report)),
         "settings": ("Settings", sections.write_settings(report)),
     }
     body = join(

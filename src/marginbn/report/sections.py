@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from marginbn import __version__
-from marginbn.classifiers import BaseBNClassifier
 from marginbn.data.inspection import DataReport
 from marginbn.export.graph_text import network_to_svg
 from marginbn.network import explain
@@ -15,7 +14,7 @@ from marginbn.report import charts
 from marginbn.report.charts import Child, Markup, element, join
 from marginbn.report.contents import Contributions, Report
 from marginbn.report.opening import percent
-from marginbn.report.summary import choice_record, claims_optimality, facts, settings
+from marginbn.report.summary import facts, settings
 from marginbn.solvers.result import read_trace
 
 _MOST_BARS = 20
@@ -45,7 +44,6 @@ def write_explore(report: Report) -> Markup:
             "at once. They are exact: whatever you leave open is summed out. The thin mark on a "
             "bar is the probability before anything was chosen.",
         ),
-        *_explain_trained(report.classifier),
         element(
             "noscript",
             element("p", "This part needs JavaScript, which is switched off.", class_="note"),
@@ -53,21 +51,6 @@ def write_explore(report: Report) -> Markup:
         element("div", id="explore"),
         element("div", id="case-sheet", aria_hidden="true"),
     )
-
-
-def _explain_trained(classifier: BaseBNClassifier) -> list[Markup]:
-    """That incomplete rows are better left to the classifier itself."""
-    if not hasattr(classifier, "trained_"):
-        return []
-    text = (
-        "The tables of this network are trained for rows of which all features are known; with all "
-        "of them chosen, the answer for the class is the classifier's, up to a small share of the "
-        "overall class frequencies. With features left open the page sums them out, while the "
-        "classifier itself asks a second, generative network about them and is the better judge."
-    )
-    if len(classifier.trained_) > 1:
-        text += " It predicts with an average of networks; this page shows the one to read."
-    return [element("p", text, class_="note")]
 
 
 def write_network(report: Report) -> Markup:
@@ -137,42 +120,7 @@ def write_effects(report: Report) -> Markup:
     return join(element("p", text), element("div", id="effects-list"))
 
 
-def write_bound(report: Report) -> tuple[str, Markup]:
-    """How the structure came about: heading and content."""
-    if claims_optimality(report.classifier):
-        return "How the bound closed", _write_trace(report)
-    return "How it was chosen", _write_choice(report.classifier)
-
-
-def _write_choice(classifier: BaseBNClassifier) -> Markup:
-    """The candidates side by side, measured on rows that they had not seen."""
-    choice = choice_record(classifier)
-    if choice is None or not choice["candidates"]:
-        return element("p", "There was nothing to choose.")
-    header: list[Child] = ["structure", "log loss", "difference ±", "accuracy", "calibration error"]
-    rows: list[list[Child]] = [
-        [
-            f"{row['structure']}{', chosen' if row['structure'] == choice['chosen'] else ''}",
-            f"{row['log_loss']:.4f}",
-            f"{row['standard_error']:.4f}",
-            percent(row["accuracy"]),
-            percent(row["calibration_error"]),
-        ]
-        for row in choice["candidates"]
-    ]
-    return join(
-        element(
-            "p",
-            "Each candidate was trained on a part of the rows and measured on the others. Small "
-            "log loss is good; ± is the standard error of its difference to the best. The "
-            "calibration error is how far stated probabilities and shares of right answers "
-            "differ. No optimality of the structure is claimed.",
-        ),
-        charts.table(header, rows, class_="numbers"),
-    )
-
-
-def _write_trace(report: Report) -> Markup:
+def write_bound(report: Report) -> Markup:
     """Objective and bound over time."""
     result = report.classifier.result_
     trace = read_trace(report.classifier)

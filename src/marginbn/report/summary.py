@@ -15,9 +15,8 @@ from typing import Any
 import numpy as np
 
 from marginbn import classifiers
-from marginbn.classifiers import BaseBNClassifier, BNClassifier
+from marginbn.classifiers import BaseBNClassifier
 from marginbn.classifiers.base import Evidence
-from marginbn.classifiers.choosing import SCORINGS
 from marginbn.classifiers.decisions import costs_of
 from marginbn.classifiers.evaluation import accuracy, told_interval
 from marginbn.classifiers.provenance import Provenance
@@ -35,7 +34,6 @@ _ENDINGS = {
     Status.NODE_LIMIT: "stopped by the node limit",
     Status.MEMORY_LIMIT: "stopped by the memory limit",
     Status.INTERRUPTED: "interrupted",
-    Status.HEURISTIC: "grown greedily, with a simple bound",
     Status.ROUNDING: "nothing is left to search, but rounding moves the scores by as much",
 }
 _LABEL_WIDTH = 12
@@ -108,7 +106,6 @@ def summarise(
         "constant_features": constant_features(network),
         "ignored_features": ignored_features(network),
         "n_parameters": network.n_parameters,
-        "choice": choice_record(classifier),
         "about": vars(getattr(classifier, "provenance_", Provenance())),
         "structure": parents_by_name(network),
         "accuracy": {
@@ -148,35 +145,12 @@ def evidence_of(classifier: BaseBNClassifier) -> Evidence:
     return getattr(classifier, "evidence_", Evidence("file"))
 
 
-def choice_record(classifier: BaseBNClassifier) -> dict[str, Any] | None:
-    """For programs: the structure that validation chose, and the numbers of all candidates."""
-    if not isinstance(classifier, BNClassifier) or not hasattr(classifier, "chosen_"):
-        return None
-    columns = classifier.cv_results_
-    rows = [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
-    return {
-        "chosen": classifier.chosen_,
-        "candidates": [{k: v.item() for k, v in row.items()} for row in rows],
-        "n_members": len(getattr(classifier, "trained_", ())),
-    }
-
-
-def claims_optimality(classifier: BaseBNClassifier) -> bool:
-    """Whether a search for the best structure is what the classifier is about.
-
-    A network chosen by validation may rest on a search too, but its optimum is not what was chosen.
-    """
-    return not isinstance(classifier, BNClassifier)
-
-
 def is_proved(classifier: BaseBNClassifier) -> bool:
     """Whether the search that ran here, or a certificate that was checked here, proves optimality.
 
-    A structure that is fixed needs no proof; one that was chosen by validation has none.
+    A structure that is fixed needs no proof.
     """
     evidence, result = evidence_of(classifier), classifier.result_
-    if not claims_optimality(classifier) and result.solver != _SINGLE_CLASS:
-        return False
     if evidence.verdict is not None:
         return evidence.verdict.gap <= PROOF_TOLERANCE
     nothing_to_search = result.solver == _SINGLE_CLASS or isinstance(
@@ -204,17 +178,11 @@ def verdict(classifier: BaseBNClassifier) -> str:
     that ran here, claimed by a file, or verified with a certificate.
 
     The gap is relative to the larger of objective and bound, in any unit of weight, see
-    :func:`marginbn.solvers.result.relative_gap`. Of trained parameters nothing is proved.
+    :func:`marginbn.solvers.result.relative_gap`.
     """
-    is_chosen = isinstance(classifier, BNClassifier)
-    if classifier.result_.solver == _SINGLE_CLASS or (is_chosen and len(classifier.classes_) == 1):
+    if classifier.result_.solver == _SINGLE_CLASS:
         return "There is only one class, so there is nothing to separate."
-    if isinstance(classifier, BNClassifier):
-        return _choice_verdict(classifier)
-    sentence = _structure_verdict(classifier)
-    if hasattr(classifier, "trained_") and "optimal" in sentence.lower():
-        sentence += " This is about the structure, not about the trained parameters."
-    return sentence
+    return _structure_verdict(classifier)
 
 
 def quality_verdict(classifier: BaseBNClassifier, accuracies: Sequence[AccuracyLine] = ()) -> str:
@@ -245,33 +213,6 @@ def _measured(line: AccuracyLine) -> str:
     if line.value > share:
         return f"{sentence}; always saying {visible(label)} gets {percent(share)}."
     return f"{sentence}, no more than always saying {visible(label)} ({percent(share)})."
-
-
-_NOTHING_PROVED = {
-    "naive": "structure: naive; nothing to prove",
-    "tan": "structure: the tree of TAN; nothing proved but that it has the highest likelihood",
-    "forest": "structure: forest; nothing proved but that its pairs have the highest total gain",
-    "margin": "structure: of large soft margin, searched briefly; no optimality claimed",
-    "2-tree": "2-tree grown greedily; no optimality claimed",
-    "3-tree": "3-tree grown greedily; no optimality claimed",
-}
-
-
-def judge(classifier: BNClassifier) -> str:
-    """What the candidates were compared by, in words."""
-    if not isinstance(classifier.scoring, str):
-        return "score of one's own"
-    name = {"one_standard_error": "accuracy"}.get(classifier.scoring, classifier.scoring)
-    return name.replace("_", " ")
-
-
-def _choice_verdict(classifier: BNClassifier) -> str:
-    """How the network was chosen, and that this is no theorem."""
-    n_candidates = len(classifier.cv_results_.get("structure", ()))
-    how = "Too few rows to validate anything"
-    if n_candidates:
-        how = f"Chosen by validated {judge(classifier)} among {counted(n_candidates, 'candidate')}"
-    return f"{how}; {_NOTHING_PROVED[classifier.chosen_]}."
 
 
 def _structure_verdict(classifier: BaseBNClassifier) -> str:
@@ -320,18 +261,12 @@ def score_name(classifier: BaseBNClassifier) -> str:
 def _short_score_name(classifier: BaseBNClassifier) -> str:
     if classifier.result_.solver == _SINGLE_CLASS:
         return "log likelihood"
-    chosen = getattr(classifier, "chosen_", "")
-    if chosen == "margin":
-        return "soft margin"
-    if chosen.endswith(("forest", "-tree")):
-        return "gain of pairs"
     if isinstance(
         classifier, classifiers.MaxMarginBNClassifier | classifiers.MaxMarginBNClassifierCV
     ):
         return "soft margin" if classifier.margin == "multiclass" else "binary soft margin"
     if isinstance(classifier, classifiers.GenerativeBNClassifier):
-        name = str(classifier.get_params()["score"])
-        return f"{name if name == 'residual' else name.upper()} score"
+        return f"{classifier.get_params()['score'].upper()} score"
     return "log likelihood"
 
 
@@ -366,20 +301,16 @@ def facts(
 ) -> list[tuple[str, str]]:
     """What stands between verdict and structure: label and text of each line."""
     network = classifier.network_
-    lines = _choice_lines(classifier) if isinstance(classifier, BNClassifier) else []
-    if claims_optimality(classifier):
-        lines.append(("score", score_name(classifier)))
+    lines = [("score", score_name(classifier))]
     if isinstance(classifier, classifiers.MaxMarginBNClassifierCV):
         lines.append(("chosen", _choice_text(classifier)))
     if getattr(classifier, "smoothing", None) == "auto":
         lines.append(("smoothing", f"{classifier.smoothing_:g}, chosen by validated log loss"))
-    together = len(getattr(classifier, "networks_", getattr(classifier, "trained_", ())))
-    if together > 1 or hasattr(classifier, "networks_"):
-        members = counted(together, "network")
+    if hasattr(classifier, "networks_"):
+        members = counted(len(classifier.networks_), "network")
         lines.append(("predicts", f"the average of {members}; the one below is for reading"))
     lines += _search_lines(classifier)
     lines += [
-        ("trained", _trained_text(classifier)),
         ("classes", f"{network.n_classes}: {wording.listing(network.variables[0].states)}"),
         ("rows", _rows_text(classifier)),
         ("features", _features_text(network)),
@@ -394,65 +325,22 @@ def facts(
 
 
 def _parameters_text(classifier: BaseBNClassifier) -> str:
-    """How many there are, and what keeps more of them than rows in check, if anything does."""
+    """How many there are, and whether that is too many."""
     free, n_rows = classifier.network_.n_parameters, getattr(classifier, "n_samples_", None)
-    if hasattr(classifier, "trained_"):
-        return f"{free} free, kept small by a penalty"
     few = n_rows is not None and free > n_rows
     return f"{free} free{', more than rows: expect overfitting' * few}"
 
 
-def _choice_lines(classifier: BNClassifier) -> list[tuple[str, str]]:
-    """The candidates with what was measured of each on rows it had not seen."""
-    record = choice_record(classifier)
-    if record is None or not record["candidates"]:
-        return []
-    rule = f"the best validated {judge(classifier)}"
-    if classifier.scoring == "one_standard_error":
-        rule = f"the simplest within one standard error of {rule}"
-    elif classifier.rule == "half_se" and classifier.scoring in SCORINGS:
-        rule = f"the simplest within half a standard error of {rule}"
-    lines = [("chosen", f"{classifier.chosen_}, {rule}; on rows not trained on:")]
-    for row in record["candidates"]:
-        numbers = f"log loss {row['log_loss']:.4f}, accuracy {percent(row['accuracy'])}"
-        error = f"calibration error {percent(row['calibration_error'])}"
-        score = f"{judge(classifier)} {row['score']:.4f}, " if "score" in row else ""
-        lines.append((row["structure"], f"{score}{numbers}, {error}"))
-    return lines
-
-
 def _search_lines(classifier: BaseBNClassifier) -> list[tuple[str, str]]:
-    """Objective, bound and how the search ended, where there was one to speak of."""
+    """Objective, bound and how the search ended."""
     result = classifier.result_
-    numbers = wording.number(result.objective), wording.number(result.bound)
-    if not claims_optimality(classifier):
-        searched = result.solver not in ("naive", "naive_bayes", "tan", _SINGLE_CLASS)
-        about = f"{numbers[0]} nats, no other structure of its kind above {numbers[1]}"
-        return [(_short_score_name(classifier).split()[0], about)] if searched else []
     return [
-        ("objective", numbers[0]),
-        ("bound", numbers[1]),
+        ("objective", wording.number(result.objective)),
+        ("bound", wording.number(result.bound)),
         ("gap", percent(result.gap)),
         ("search", _search_text(classifier)),
         ("certificate", _certificate_text(classifier)),
     ]
-
-
-_TRAINED_FOR = {"conditional": "the likelihood of the class", "margin": "the margins of the class"}
-
-
-def _trained_text(classifier: BaseBNClassifier) -> str:
-    """What the parameters were trained for, and of which models they are the sum."""
-    if not hasattr(classifier, "trained_"):
-        return ""
-    models = [
-        f"{model['weight']:.2f} x {model['model'].replace(', ', ' with ')}"
-        for model in getattr(classifier, "training_", ())
-        if model["weight"] > 0
-    ]
-    bins = "ordered fine" if classifier.bins == "ordinal" else "the structure's own"
-    pooled = f": {' + '.join(models)}" if models else ""
-    return f"for {_TRAINED_FOR[classifier.parameters]}, {bins} bins{pooled}"
 
 
 def _choice_text(classifier: classifiers.MaxMarginBNClassifierCV) -> str:

@@ -161,7 +161,6 @@ class Status(StrEnum):
     MEMORY_LIMIT = "memory_limit"
     INTERRUPTED = "interrupted"
     ROUNDING = "rounding"
-    HEURISTIC = "heuristic"
 
 
 PROOF_TOLERANCE = 1e-6

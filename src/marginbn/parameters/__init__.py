@@ -1,1 +1,0 @@
-"""Parameters trained for the class posterior, and the proper network that has this posterior."""
