@@ -8,7 +8,6 @@ from .classifiers import (
     NaiveBayesClassifier,
     TANClassifier,
 )
-from .classifiers.arc_strength import ArcStrength, arc_strength
 from .classifiers.claims import verify_model
 from .classifiers.deployment import export_model
 from .classifiers.learner import BayesianNetworkLearner
@@ -85,7 +84,6 @@ from .solvers.milp import write_formulation
 
 __all__ = [
     "A1DEClassifier",
-    "ArcStrength",
     "BayesianNetwork",
     "BayesianNetworkLearner",
     "CandidateSets",
@@ -123,7 +121,6 @@ __all__ = [
     "TracePoint",
     "Variable",
     "Verdict",
-    "arc_strength",
     "as_table",
     "available_solvers",
     "describe",

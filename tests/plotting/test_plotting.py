@@ -19,7 +19,6 @@ from marginbn import (
     MissingDependencyError,
     NaiveBayesClassifier,
     TANClassifier,
-    arc_strength,
 )
 from marginbn.network.explain import log_margins, mean_contributions
 from marginbn.network.network import BayesianNetwork
@@ -416,13 +415,3 @@ def test_the_margin_of_the_classifier_is_drawn():
     clf = MaxMarginBNClassifier(p=0.8, max_parents=1).fit(X, Y)
     legend = plot_margins(clf, X, Y).get_legend().get_texts()
     assert any(text.get_text().startswith("gamma = 1.386") for text in legend)
-
-
-def test_arcs_are_as_thick_as_they_are_sure(iris):
-    """Widths follow the strengths that were counted."""
-    strength = arc_strength(iris, X, Y, n=4)
-    ax = plot_network(iris, strength=strength)
-    drawn = sorted(patch.get_linewidth() for patch in ax.patches if isinstance(patch, PathPatch))
-    scale = drawn[-1] / 4.0
-    expected = sorted(0.4 + 3.6 * width for width in strength.widths().values())
-    assert [width / scale for width in drawn] == pytest.approx(expected)

@@ -27,7 +27,6 @@ from marginbn import (
     MaxMarginBNClassifierCV,
     NaiveBayesClassifier,
     TANClassifier,
-    arc_strength,
     inspect_data,
     make_report,
     mean_contributions,
@@ -444,7 +443,7 @@ def test_both_halves_are_told_and_neither_hides_the_other(
 ) -> None:
     """The held-out accuracy with its interval beside the proof; and that nothing was measured."""
     X, y = iris
-    page = Page(make_report(margin, X, y, n_folds=3, n_bootstrap=0).html)
+    page = Page(make_report(margin, X, y, n_folds=3).html)
     comparison = compare_by_folds(margin, read_rows(margin, X, y), 3, 10.0)
     own, guess = comparison.own, comparison.find("most frequent class")
     assert guess is not None
@@ -465,7 +464,7 @@ def test_a_bad_classifier_is_called_bad(tmp_path: Path) -> None:
     X = rng.integers(6, size=(60, 4)).astype(str)
     y = np.where(rng.random(60) < 0.8, "usual", "rare")
     fitted = MaxMarginBNClassifier(max_parents=1, solver="exhaustive").fit(X, y)
-    page = Page(make_report(fitted, X, y, n_folds=5, n_bootstrap=0).html)
+    page = Page(make_report(fitted, X, y, n_folds=5).html)
     assert "half bad" in [a.get("class") for _, a in page.seen]
     assert "no better than always naming the most frequent class" in page.text
     assert "of the rows of class rare" in page.text
@@ -476,7 +475,7 @@ def test_rows_without_folds_are_not_called_absent(
     margin: MaxMarginBNClassifier, iris: tuple[pd.DataFrame, pd.Series]
 ) -> None:
     """Rows were given, so the page may not say that there are none."""
-    text = Page(make_report(margin, *iris, n_folds=0, n_bootstrap=0).html).text
+    text = Page(make_report(margin, *iris, n_folds=0).html).text
     assert "No labelled rows were given" not in text
     assert "cross-validation was left out" in text
     assert "Not measured on rows it has not seen" in text
@@ -508,7 +507,7 @@ def test_three_things_decide(
 ) -> None:
     """The features of the largest mean contributions, with the odds of their strongest states."""
     X, y = iris
-    text = Page(make_report(margin, X, y, n_folds=0, n_bootstrap=0).html).text
+    text = Page(make_report(margin, X, y, n_folds=0).html).text
     assert "The three things that decide most" in text
     importance = mean_contributions(margin, X, y)
     first = next(name for name in importance.variables if name != "target")
@@ -517,32 +516,13 @@ def test_three_things_decide(
     assert "× and ÷ are factors of the odds" in text
 
 
-def test_arcs_are_doubted_by_default_and_drawn(iris: tuple[pd.DataFrame, pd.Series]) -> None:
-    """A small table: strengths in the picture and in a sentence; 0 leaves them out."""
-    fitted = TANClassifier().fit(*iris)
-    page = Page(make_report(fitted, *iris, n_folds=0, n_bootstrap=12).html)
-    strength = arc_strength(fitted, *iris, n=12)
-    drawn = {(a["parent"], a["child"]): a["strength"] for a in page.values["picture"]["arcs"]}
-    assert drawn == {arc: round(value, 3) for arc, value in strength.widths().items()}
-    assert page.values["picture"]["replicates"] == 12
-    assert "12 resampled tables" in page.text
-    said: list[str] = []
-    default = Page(make_report(fitted, *iris, n_folds=0, on_step=said.append).html)
-    assert default.values["picture"]["replicates"] >= 20
-    assert said == ["learning the arcs again from resampled rows"]
-    without = Page(make_report(fitted, *iris, n_folds=0, n_bootstrap=0).html)
-    assert {a["strength"] for a in without.values["picture"]["arcs"]} == {None}
-    with pytest.raises(InputError, match="n_bootstrap"):
-        make_report(fitted, *iris, n_bootstrap=-1)
-
-
 def test_measures_are_those_of_the_library(
     margin: MaxMarginBNClassifier, iris: tuple[pd.DataFrame, pd.Series]
 ) -> None:
     """Every number of the tables of methods and classes, the confusion, the calibration."""
     X, y = iris
     fitted = NaiveBayesClassifier().fit(X[::2], y[::2])
-    report = make_report(fitted, X[::2], y[::2], X_test=X[1::2], y_test=y[1::2], n_bootstrap=0)
+    report = make_report(fitted, X[::2], y[::2], X_test=X[1::2], y_test=y[1::2])
     text = Page(report.html).text
     quality = Quality.measure(fitted.classes_.tolist(), y[1::2], fitted.predict_proba(X[1::2]))
     for value in (quality.auc, quality.log_loss, quality.brier):
@@ -650,19 +630,6 @@ def test_report_writes_the_page_of_the_library(saved: Path) -> None:
     text = read_page(page).text
     assert "2-fold cross-validation on 40 rows" in text
     assert "toy" in text
-
-
-def test_report_doubts_the_arcs_as_often_as_asked(saved: Path) -> None:
-    """--bootstrap is the library's n_bootstrap, and is told before it begins."""
-    page = saved.with_name("r.html")
-    table = saved.with_name("toy.csv")
-    options = ["--data", table, "-o", page, "--folds", 0]
-    result = run("report", saved, *options, "--bootstrap", 7)
-    assert result.exit_code == 0, result.output
-    assert "Learning the arcs again from resampled rows, 7 times; Ctrl-C" in result.stderr
-    assert read_page(page).values["picture"]["replicates"] == 7
-    assert run("report", saved, *options, "--bootstrap", 0).exit_code == 0
-    assert read_page(page).values["picture"]["replicates"] is None
 
 
 def test_report_with_test_rows_and_delimiter(saved: Path) -> None:

@@ -72,7 +72,7 @@ def pages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, tuple[Path, Bas
         ("classes", many_classes(), NaiveBayesClassifier()),
     ):
         fitted = classifier.fit(X, y)
-        report = make_report(fitted, X, y, n_folds=2, n_bootstrap=10 if name == "small" else 0)
+        report = make_report(fitted, X, y, n_folds=2)
         report.save(folder / f"{name}.html")
         made[name] = (folder / f"{name}.html", fitted)
     return made
@@ -209,19 +209,6 @@ def test_boxes_show_and_take_probabilities(browser: Browser, pages: Pages) -> No
             place = variable.states.index(state)
             assert_displayed(text, float(expected[variable.name][place]))
     assert browser.find("#explore .chip").text.startswith(names.name)
-
-
-def test_arcs_are_as_thick_as_they_are_sure(browser: Browser, pages: Pages) -> None:
-    """Line widths grow with the strength."""
-    browser.open(pages["small"][0])
-    widths = browser.run(
-        "return [...document.querySelectorAll('.arc')].map((a) => ["
-        "parseFloat(a.querySelector('title').textContent.match(/[\\d.]+/)[0]),"
-        "parseFloat(getComputedStyle(a.querySelector('path')).strokeWidth)])"
-    )
-    assert widths
-    for share, width in widths:
-        assert width == pytest.approx(0.6 + 4.4 * share / 100, abs=0.02)
 
 
 def test_a_case_is_scored_explained_and_printed(browser: Browser, pages: Pages) -> None:

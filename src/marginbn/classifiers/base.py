@@ -193,10 +193,6 @@ class BaseBNClassifier(ClassifierMixin, BaseEstimator):
         """The structure of a part of the rows, for validation: no files, nothing is said."""
         return self._learn_structure(data).structure
 
-    def _learn_again(self, data: EncodedData, time_limit: float) -> Structure:
-        """The structure of other rows in the same bins, with the settings of this classifier."""
-        return self._learn_structure(data).structure
-
     def _estimate(self, data: EncodedData, structure: Structure, smoothing: float) -> Predictor:
         """What predicts, with its tables."""
         return BayesianNetwork.fit(data, structure, smoothing)

@@ -193,9 +193,6 @@ class_weight, cost, callback, memory_limit, rows
         shared = {name: own[name] for name in known if name in own}
         return MaxMarginBNClassifier(**{**shared, "max_parents": max_parents, "gamma": gamma})
 
-    def _with_chosen_settings(self) -> MaxMarginBNClassifier:
-        return self._with_setting(self.max_parents_, self.gamma_)
-
     def _problem(self, data: EncodedData) -> StructureProblem:
         return self._with_setting(self.max_parents_, self.gamma_)._problem(data)
 

@@ -120,23 +120,6 @@ class SearchingBNClassifier(BaseBNClassifier):
             raise KeyboardInterrupt  # a validation must not go on by itself
         return result.structure
 
-    def _learn_again(self, data: EncodedData, time_limit: float) -> Structure:
-        """From the structure of this classifier, which is a good one for similar rows too."""
-        quiet = make_quiet(self._with_chosen_settings(), time_limit)
-        quiet.n_jobs = None
-        problem = quiet._problem(data)
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", OptimalityWarning)
-            result = quiet._search(problem, usable_start(problem, self.result_.structure))
-        if result.status is Status.INTERRUPTED:
-            raise KeyboardInterrupt
-        return result.structure
-
-    def _with_chosen_settings(self) -> SearchingBNClassifier:
-        """The unfitted classifier whose search found the structure."""
-        same: SearchingBNClassifier = clone(self)
-        return same
-
     def _seed(self) -> int:
         return seed_of(self.random_state)
 
@@ -208,15 +191,6 @@ def make_quiet(classifier: SearchingBNClassifier, time_limit: float) -> Searchin
         time_limit=time_limit, callback=None, verbose=0, checkpoint=None, certificate=None
     )
     return classifier
-
-
-def usable_start(problem: StructureProblem, structure: Structure) -> Structure | None:
-    """The structure, or None where its parent sets are not all among the candidates."""
-    try:
-        problem.candidates.selection(structure)
-    except InputError:
-        return None
-    return structure
 
 
 def sha256_of(path: PathLike) -> str:

@@ -83,7 +83,7 @@ def report(
         typer.Option(
             metavar="TABLE",
             help="Labelled rows, a file or a data set: adds all measures beside simpler methods, "
-            "calibration, contributions, how sure the arcs are, and a look at the data.",
+            "calibration, contributions, and a look at the data.",
         ),
     ] = None,
     test: Annotated[
@@ -114,15 +114,6 @@ def report(
             help="Seconds for the search in a fold, if it had no less in training.",
         ),
     ] = 10.0,
-    bootstrap: Annotated[
-        int | None,
-        typer.Option(
-            metavar="N",
-            min=0,
-            help="Learn the arcs again from resampled rows so often, to see how sure they are. "
-            "[default: up to 100 times within seconds for small tables]",
-        ),
-    ] = None,
     cost: options.CostOption = None,
     certificate: CertificateOption = None,
     text: options.TextOptions = options.PLAIN_TEXT,
@@ -152,9 +143,7 @@ def report(
         title=title or _name_of(data),
         n_folds=folds,
         fold_time_limit=fold_time,
-        n_bootstrap=bootstrap,
         on_fold=lambda name, fold: note(describe_fold(name, fold), quiet),
-        on_step=lambda words: note(f"{words[0].upper()}{words[1:]}; Ctrl-C leaves it out.", quiet),
     )
     size = output.stat().st_size
     note(f"Wrote {output} ({size / 1000:.0f} kB); open it in a browser.", quiet)

@@ -8,12 +8,11 @@ a middle grey, and captions take the colour of the surrounding text. Every name 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from html import escape
 
 from marginbn.network.layout import CLASS, Box, Layout, Point, Route, lay_out
 from marginbn.network.wording import one_line, shorten
-from marginbn.problem.candidates import Arc
 from marginbn.problem.encoded import Variable
 from marginbn.problem.structure import Structure
 
@@ -32,15 +31,10 @@ def box_colours(variable: int, layout: Layout) -> tuple[str, str]:
     return ("#ececec", "#8f8f8f") if variable in layout.isolated else ("#e8eef7", "#4a6fa5")
 
 
-def draw_structure(
-    structure: Structure,
-    variables: Sequence[Variable],
-    strengths: Mapping[Arc, float] | None = None,
-) -> str:
+def draw_structure(structure: Structure, variables: Sequence[Variable]) -> str:
     """SVG text of a structure, the class highlighted, isolated features set apart.
 
-    Long names are shortened; pointing at a variable shows its name, parents and states. Strengths
-    between 0 and 1 by arc (parent, child) are drawn as line widths.
+    Long names are shortened; pointing at a variable shows its name, parents and states.
     """
     names = [v.name for v in variables]
     layout = lay_out(structure, names)
@@ -51,10 +45,7 @@ def draw_structure(
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {size}" role="img" '
         f'width="{layout.width:.0f}" height="{layout.height:.0f}" style="{FONT}">',
         f"<title>{escaped(title)}</title>",
-        *(
-            _draw_route(route) if strengths is None else _draw_strength(route, strengths, names)
-            for route in sorted(layout.routes, key=lambda r: not r.faint)
-        ),
+        *(_draw_route(route) for route in sorted(layout.routes, key=lambda r: not r.faint)),
         *_draw_separator(layout),
         *(_draw_box(b, texts[b.variable], box_colours(b.variable, layout)) for b in layout.boxes),
         "</svg>",
@@ -62,14 +53,9 @@ def draw_structure(
     return "\n".join(parts)
 
 
-def draw_figure(
-    structure: Structure,
-    variables: Sequence[Variable],
-    caption: str,
-    strengths: Mapping[Arc, float] | None = None,
-) -> str:
+def draw_figure(structure: Structure, variables: Sequence[Variable], caption: str) -> str:
     """The drawing in an HTML figure with a caption."""
-    svg = draw_structure(structure, variables, strengths)
+    svg = draw_structure(structure, variables)
     return (
         f'<figure style="margin:0;overflow-x:auto">\n{svg}\n'
         f'<figcaption style="{FONT};opacity:.85">{escaped(caption)}</figcaption>\n</figure>'
@@ -96,26 +82,6 @@ def _draw_route(route: Route) -> str:
     return (
         f'<path {arc} d="{path}" fill="none" stroke="{_ARC}" stroke-width="1.3"/>'
         f'<path {arc} d="M{x:.1f},{y:.1f} l-3.5,-8 h7 z" fill="{_ARC}"/>'
-    )
-
-
-def line_width(strength: float) -> float:
-    """Pixels of an arc of a strength between 0 and 1."""
-    return 0.4 + 3.6 * min(max(strength, 0.0), 1.0)
-
-
-def _draw_strength(route: Route, strengths: Mapping[Arc, float], names: Sequence[str]) -> str:
-    """A curve as thick as its arc is sure; pointing at it shows the number."""
-    start, *rest = route.curve
-    path = f"M{_pair(start)} C{' '.join(_pair(p) for p in rest)}"
-    x, y = route.curve[-1]
-    strength = strengths.get((route.parent, route.child), 0.0)
-    text = f"{names[route.parent]} -> {names[route.child]}: {strength:.2f}"
-    colour = f'stroke="{_ARC}" stroke-opacity="{0.25 + 0.75 * strength:.2f}"'
-    return (
-        f'<g data-arc="{route.parent} {route.child}"><title>{escaped(text)}</title>'
-        f'<path d="{path}" fill="none" {colour} stroke-width="{line_width(strength):.2f}"/>'
-        f'<path d="M{x:.1f},{y:.1f} l-3.5,-8 h7 z" fill="{_ARC}"/></g>'
     )
 
 

@@ -10,12 +10,11 @@ from dataclasses import replace
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Literal
 
-from marginbn.classifiers.arc_strength import ArcStrength
 from marginbn.exceptions import InputError, MissingDependencyError
 from marginbn.network.explain import FittedClassifier, network_of
 from marginbn.network.layout import CLASS, FONT_SIZE, LABEL_COLUMNS, Box, Layout, Route, lay_out
 from marginbn.network.network import BayesianNetwork
-from marginbn.network.svg import ISOLATED, box_colours, line_width
+from marginbn.network.svg import ISOLATED, box_colours
 from marginbn.plotting.axes import GREY, INK, label, new_axes
 
 if TYPE_CHECKING:
@@ -35,7 +34,6 @@ def plot_network(
     *,
     engine: Engine = "layered",
     label_columns: int = LABEL_COLUMNS,
-    strength: ArcStrength | None = None,
     ax: Axes | None = None,
 ) -> Axes:
     """Draw the structure: arcs point down, the class is highlighted.
@@ -51,8 +49,6 @@ def plot_network(
         ``"layered"`` needs nothing else; ``"graphviz"`` asks pygraphviz for the positions.
     label_columns
         Longer names are shortened to so many columns.
-    strength
-        From :func:`marginbn.arc_strength`: arcs are drawn as thick as they are sure.
     ax
         Axes to draw on; by default a figure that is as large as the network needs.
 
@@ -78,10 +74,8 @@ def plot_network(
     ax.set_aspect("equal")
     ax.set_axis_off()
     size = _font_size(ax, layout)
-    widths = {} if strength is None else arc_strengths(strength, network)
     for route in layout.routes:
-        width = None if strength is None else line_width(widths.get(_arc(route), 0.0))
-        _draw_route(ax, route, min(1.0, size / FONT_SIZE), width)
+        _draw_route(ax, route, min(1.0, size / FONT_SIZE))
     _draw_separator(ax, layout, size)
     for box in layout.boxes:
         _draw_box(ax, box, box_colours(box.variable, layout), size)
@@ -96,23 +90,12 @@ def _font_size(ax: Axes, layout: Layout) -> float:
     return float(max(FONT_SIZE * per_pixel * _POINTS / dpi, 1.0))
 
 
-def arc_strengths(strength: ArcStrength, network: BayesianNetwork) -> dict[tuple[int, int], float]:
-    """Strength of every arc of a network."""
-    names = network.names
-    return {(p, c): strength.strength(names[p], names[c]) for p, c in network.structure.arcs}
-
-
-def _arc(route: Route) -> tuple[int, int]:
-    return route.parent, route.child
-
-
-def _draw_route(ax: Axes, route: Route, thickness: float, wanted: float | None) -> None:
+def _draw_route(ax: Axes, route: Route, thickness: float) -> None:
     from matplotlib.patches import Circle, PathPatch, Polygon
     from matplotlib.path import Path
 
     curve = Path(route.curve, [Path.MOVETO] + [Path.CURVE4] * (len(route.curve) - 1))
     width, opacity, layer = (0.9, 0.45, 1) if route.faint else (1.3, 1.0, 2)
-    width = width if wanted is None else wanted
     style = {"linewidth": width * thickness, "alpha": opacity, "zorder": layer}
     ax.add_patch(PathPatch(curve, fill=False, edgecolor=GREY, **style))
     x, y = route.curve[-1]

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import time
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from marginbn.classifiers import BaseBNClassifier
-from marginbn.classifiers.arc_strength import ArcStrength, arc_strength
 from marginbn.classifiers.decisions import CostMatrix, costs_of
 from marginbn.classifiers.measures import Quality
 from marginbn.data.inspection import DataReport, inspect_data
@@ -25,21 +23,6 @@ from marginbn.report.effects import Effect, measure_effects
 
 N_SAMPLES = 6
 """Rows with the smallest margins that are shown."""
-
-REPLICATES = 100
-BOOTSTRAP_SECONDS = 8.0
-"""The arcs of small tables are learned again so often, within so many seconds of computing."""
-
-LEAST_REPLICATES = 20
-"""Fewer say too little."""
-
-_AT_A_TIME = 5
-_SMALL = 4_000_000
-"""Rows times squared features beyond which arcs are not learned again by default."""
-
-_REPLICATE_SECONDS = 2.0
-
-Say = Callable[[str], None]
 
 
 @dataclass(frozen=True, eq=False)
@@ -72,8 +55,6 @@ class Report:
         Quality on the rows given, which may have been learned from; None without rows.
     contributions
         None without rows, or with a single class.
-    strength
-        How sure the arcs are; None where that was not asked.
     data
         What the rows given hold; None without rows.
     notes
@@ -87,7 +68,6 @@ class Report:
     comparison: Comparison | None = None
     seen: Quality | None = None
     contributions: Contributions | None = None
-    strength: ArcStrength | None = None
     data: DataReport | None = None
     notes: tuple[str, ...] = ()
 
@@ -157,50 +137,6 @@ def inspect_as_fitted(classifier: BaseBNClassifier, X: Any, y: Any) -> DataRepor
         max_states=classifier.max_states,
         min_count=classifier.min_count,
     )
-
-
-def gather_strength(
-    classifier: BaseBNClassifier, X: Any, y: Any, n_rows: int, n: int | None, say: Say
-) -> ArcStrength | None:
-    """How sure the arcs are by ``n`` replicates; None asks for what small tables allow."""
-    if n == 0 or not has_arcs_to_doubt(classifier):
-        return None
-    if n is None and n_rows * classifier.network_.n_variables**2 > _SMALL:
-        return None
-    say("learning the arcs again from resampled rows" + (f", {n} times" if n is not None else ""))
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", DataWarning)  # the page says it
-        if n is None:
-            return _within_time(classifier, X, y)
-        return arc_strength(classifier, X, y, n=n)
-
-
-def has_arcs_to_doubt(classifier: BaseBNClassifier) -> bool:
-    """Whether other rows could have had other arcs; those of naive Bayes are given."""
-    solver = classifier.result_.solver
-    return len(classifier.classes_) > 1 and solver not in ("naive_bayes", "a1de")
-
-
-def _within_time(classifier: BaseBNClassifier, X: Any, y: Any) -> ArcStrength | None:
-    begin, parts = time.process_time(), []
-    for place in range(REPLICATES // _AT_A_TIME):
-        parts.append(
-            arc_strength(
-                classifier,
-                X,
-                y,
-                n=_AT_A_TIME,
-                random_state=place,
-                time_limit=_REPLICATE_SECONDS,
-            )
-        )
-        if time.process_time() - begin > BOOTSTRAP_SECONDS:
-            break
-    n = _AT_A_TIME * len(parts)
-    if n < LEAST_REPLICATES:
-        return None
-    mean = np.mean([part.frequencies for part in parts], axis=0)
-    return replace(parts[0], frequencies=mean, n=n)
 
 
 def class_information(network: BayesianNetwork) -> tuple[float, ...] | None:

@@ -19,7 +19,7 @@ from marginbn.network.wording import counted, seconds
 from marginbn.report import charts
 from marginbn.report.charts import Child, Markup, element, join
 from marginbn.report.comparison import MAJORITY, Comparison, MethodAccuracy
-from marginbn.report.contents import Report, has_arcs_to_doubt
+from marginbn.report.contents import Report
 from marginbn.report.effects import Effect, strongest_states
 from marginbn.report.summary import (
     evidence_of,
@@ -32,8 +32,6 @@ DECIDING = 3
 _NOTE = 120  # characters of a note about the data
 _WELL_CALIBRATED, _FAIRLY_CALIBRATED = 0.03, 0.08
 _ROWS_PER_PARAMETER = 5
-_SURE = 0.8
-"""An arc that so many replicates have is called sure."""
 
 _RARELY_FOUND = 0.6
 """A class of which less is found is named."""
@@ -294,8 +292,8 @@ def _times(effect: float) -> str:
 
 
 def _write_sure(report: Report) -> Markup:
-    """Calibration, arcs, rows against parameters, notes about the data."""
-    items = [*_calibration(report), *_arcs(report), *_parameters(report), *_data_notes(report)]
+    """Calibration, rows against parameters, notes about the data."""
+    items = [*_calibration(report), *_parameters(report), *_data_notes(report)]
     if not items:
         items = [Markup("Only rows can tell: give the report X and y, or --data TABLE.")]
     lines = [element("li", item) for item in items]
@@ -325,33 +323,6 @@ def _calibration_error(report: Report) -> float | None:
     held_out = getattr(report.classifier, "provenance_", Provenance()).held_out or {}
     found = held_out.get("calibration_error")
     return None if found is None else float(found)
-
-
-def _arcs(report: Report) -> list[Markup]:
-    strength = report.strength
-    if strength is None and report.seen is not None and has_arcs_to_doubt(report.classifier):
-        return [join("How sure its arcs are was not measured (n_bootstrap=, --bootstrap).")]
-    if strength is None or not strength.widths():
-        return []
-    widths = strength.widths()
-    sure = sum(value >= _SURE for value in widths.values())
-    (a, b), least = min(widths.items(), key=lambda item: item[1])
-    names = strength.names
-    text = (
-        f"{sure} of {counted(len(widths), 'arc')} stay in at least {percent(_SURE, 0)} of "
-        f"{strength.n} resampled tables"
-    )
-    if sure == len(widths):
-        return [join(f"All {text}." if len(widths) > 1 else f"{text}.")]
-    return [
-        join(
-            f"{text}; least sure: ",
-            charts.name(names[a]),
-            " → ",
-            charts.name(names[b]),
-            f" ({percent(least, 0)}).",
-        )
-    ]
 
 
 def _parameters(report: Report) -> list[Markup]:

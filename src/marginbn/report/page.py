@@ -146,9 +146,7 @@ def write_report(
     title: str | None = None,
     n_folds: int = DEFAULT_FOLDS,
     fold_time_limit: float = DEFAULT_FOLD_TIME,
-    n_bootstrap: int | None = None,
     on_fold: comparison.OnFold | None = None,
-    on_step: contents.Say | None = None,
 ) -> None:
     """Write a fitted classifier as one HTML file that explains itself and answers questions.
 
@@ -160,7 +158,7 @@ def write_report(
         Any fitted classifier of this package.
     path
         The file, usually with the suffix ``.html``.
-    X, y, X_test, y_test, title, n_folds, fold_time_limit, n_bootstrap, on_fold, on_step
+    X, y, X_test, y_test, title, n_folds, fold_time_limit, on_fold
         As of :func:`make_report`.
 
     Examples
@@ -184,9 +182,7 @@ def write_report(
         title=title,
         n_folds=n_folds,
         fold_time_limit=fold_time_limit,
-        n_bootstrap=n_bootstrap,
         on_fold=on_fold,
-        on_step=on_step,
     ).save(path)
 
 
@@ -200,9 +196,7 @@ def make_report(
     title: str | None = None,
     n_folds: int = DEFAULT_FOLDS,
     fold_time_limit: float = DEFAULT_FOLD_TIME,
-    n_bootstrap: int | None = None,
     on_fold: comparison.OnFold | None = None,
-    on_step: contents.Say | None = None,
 ) -> HTMLReport:
     """A fitted classifier as a page that explains itself and answers questions.
 
@@ -210,7 +204,7 @@ def make_report(
     decides and how sure that is; then exact posteriors of all variables for anything one types or
     clicks, with the reasons for one case to print; the network, what each feature does, conditional
     tables, settings. With labelled rows it also has all measures next to naive Bayes, TAN, logistic
-    regression and the most frequent class, calibration, a look at the data, and how sure arcs are.
+    regression and the most frequent class, calibration and a look at the data.
 
     Parameters
     ----------
@@ -228,13 +222,8 @@ def make_report(
         Number of folds; 0 measures nothing on unseen rows, and the page says so.
     fold_time_limit
         Seconds for the structure search in a fold, if the classifier's own limit is not less.
-    n_bootstrap
-        How often the structure is learned again from resampled rows to see how sure its arcs are.
-        None stands for up to 100 times within a few seconds if the table is small, and 0 else.
     on_fold
         Called with the name of the method and its score after each fold.
-    on_step
-        Called with a few words before whatever takes time.
 
     Examples
     --------
@@ -244,8 +233,7 @@ def make_report(
     >>> "How good is the classifier?" in report.html
     True
     """
-    _check_arguments(classifier, (X, y), (X_test, y_test), n_folds, fold_time_limit, n_bootstrap)
-    say = on_step or (lambda _: None)
+    _check_arguments(classifier, (X, y), (X_test, y_test), n_folds, fold_time_limit)
     rows = None if X is None else comparison.read_rows(classifier, X, y)
     test = None if X_test is None else comparison.read_rows(classifier, X_test, y_test)
     report = start_report(classifier, title)
@@ -258,12 +246,7 @@ def make_report(
                 comparison=_compare(classifier, rows, test, n_folds, fold_time_limit, on_fold),
             )
 
-        def doubt(report: contents.Report) -> contents.Report:
-            found = contents.gather_strength(classifier, X, y, rows.n_rows, n_bootstrap, say)
-            return replace(report, strength=found)
-
-        report = _unless_interrupted(report, compare, "the accuracy")
-        report = _unless_interrupted(report, doubt, "how sure the arcs are")
+        report = _unless_interrupted(report, compare)
     return HTMLReport(render(report), report.title)
 
 
@@ -284,18 +267,18 @@ def _compare(
 
 
 def _unless_interrupted(
-    report: contents.Report, add: Callable[[contents.Report], contents.Report], what: str
+    report: contents.Report, add: Callable[[contents.Report], contents.Report]
 ) -> contents.Report:
     """Add something; Ctrl-C leaves it out, and the page says so."""
     try:
         return add(report)
     except KeyboardInterrupt:
         warnings.warn(
-            f"measuring {what} was interrupted; the report is written without it",
+            "measuring the accuracy was interrupted; the report is written without it",
             UserWarning,
             stacklevel=4,
         )
-        note = f"Measuring {what} was interrupted, so it is missing."
+        note = "Measuring the accuracy was interrupted, so it is missing."
         return replace(report, notes=(*report.notes, note))
 
 
@@ -305,7 +288,6 @@ def _check_arguments(
     test: tuple[Any, Any],
     n_folds: int,
     fold_time_limit: float,
-    n_bootstrap: int | None,
 ) -> None:
     if not isinstance(classifier, BaseBNClassifier):
         raise InputError(
@@ -321,8 +303,6 @@ def _check_arguments(
     if n_folds == 1:
         raise InputError("n_folds must be 0 or at least 2, got 1")
     check_positive("fold_time_limit", fold_time_limit)
-    if n_bootstrap is not None:
-        check_count("n_bootstrap", n_bootstrap)
 
 
 def start_report(classifier: BaseBNClassifier, title: str | None = None) -> contents.Report:
@@ -368,7 +348,7 @@ def _document(report: contents.Report, body: Markup) -> str:
             "order": report.order,
             "samples": _samples(report),
             "cuts": _cuts(report.classifier),
-            "picture": picture_values(report.network, report.strength),
+            "picture": picture_values(report.network),
             "costs": None if report.costs is None else report.costs.to_list(),
             "effects": None if report.effects is None else effect_values(report.effects),
         }

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from marginbn.classifiers.arc_strength import ArcStrength
 from marginbn.network.layout import Point, lay_out
 from marginbn.network.network import BayesianNetwork
 
@@ -28,12 +27,11 @@ def lines_of(network: BayesianNetwork) -> list[int]:
     return [min(arity, most) for arity in network.arities]
 
 
-def picture_values(network: BayesianNetwork, strength: ArcStrength | None = None) -> dict[str, Any]:
+def picture_values(network: BayesianNetwork) -> dict[str, Any]:
     """Places of boxes (left, top, width, height) and arcs for the scripts of the page."""
     lines = lines_of(network)
     sizes = [(_WIDTH, _HEAD + _LINE * n + _FOOT) for n in lines]
     layout = lay_out(network.structure, network.names, sizes=sizes)
-    widths = {} if strength is None else strength.widths()
     return {
         "width": round(layout.width, 1),
         "height": round(layout.height, 1),
@@ -49,18 +47,12 @@ def picture_values(network: BayesianNetwork, strength: ArcStrength | None = None
                 "child": r.child,
                 "path": _path(r.curve),
                 "faint": r.faint,
-                "strength": _rounded(widths.get((r.parent, r.child))),
             }
             for r in sorted(layout.routes, key=lambda r: not r.faint)
         ],
-        "replicates": None if strength is None else strength.n,
     }
 
 
 def _path(curve: tuple[Point, ...]) -> str:
     start, *rest = (f"{x:.1f},{y:.1f}" for x, y in curve)
     return f"M{start} C{' '.join(rest)}"
-
-
-def _rounded(strength: float | None) -> float | None:
-    return None if strength is None else round(strength, 3)

@@ -19,7 +19,6 @@ from marginbn.solvers.result import read_trace
 
 _MOST_BARS = 20
 _BARS_PER_SAMPLE = 7
-_MOST_ARCS = 60
 _FEW_COLUMNS = 12
 
 
@@ -55,7 +54,7 @@ def write_explore(report: Report) -> Markup:
 
 def write_network(report: Report) -> Markup:
     """The place for the picture, and for the table of the variable one points out."""
-    network, strength = report.network, report.strength
+    network = report.network
     caption = (
         f"{counted(network.n_variables, 'variable')}, "
         f"{counted(len(network.structure.arcs), 'arc')}, "
@@ -63,11 +62,6 @@ def write_network(report: Report) -> Markup:
         "Press a state to choose it, a name to see its table. Drag to move; pinch, Ctrl + wheel, "
         "the buttons or the keys + and - zoom."
     )
-    if strength is not None:
-        caption += (
-            f" Arcs are as thick as they are sure: the share of {strength.n} resampled tables in "
-            "which they were found again."
-        )
     return join(
         element(
             "figure",
@@ -76,28 +70,6 @@ def write_network(report: Report) -> Markup:
             element("figcaption", caption),
         ),
         element("div", id="inspector", aria_live="polite"),
-        _write_strength(report),
-    )
-
-
-def _write_strength(report: Report) -> Markup:
-    """The arcs as numbers, the sure ones first."""
-    if report.strength is None:
-        return Markup("")
-    rows: list[list[Child]] = [
-        [
-            join(charts.name(arc.parent), " → ", charts.name(arc.child)),
-            percent(arc.strength, 0),
-            percent(arc.direction, 0),
-            "yes" if arc.in_network else "no",
-        ]
-        for arc in report.strength.arcs[:_MOST_ARCS]
-    ]
-    header: list[Child] = ["arc", "found in", "this direction", "in the network"]
-    return element(
-        "details",
-        element("summary", "How sure each arc is, as numbers"),
-        charts.table(header, rows, class_="numbers"),
     )
 
 

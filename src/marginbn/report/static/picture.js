@@ -96,16 +96,10 @@ function boxOf({ boxes }, i) {
 
 function buildArcs({ width, height, arcs, separator }) {
   const svg = draw("svg", { width, height, viewBox: `0 0 ${width} ${height}`, "aria-hidden": "true" });
-  const list = arcs.map(({ parent, child, path, faint, strength }) => {
+  const list = arcs.map(({ parent, child, path, faint }) => {
     const end = path.split(" ").at(-1);
     const group = draw("g", { class: faint ? "arc faint" : "arc", "data-arc": `${parent} ${child}` });
-    const line = draw("path", { d: path });
-    if (strength !== null) {
-      line.style.setProperty("--width", (0.6 + 4.4 * strength).toFixed(2));
-      line.setAttribute("stroke-opacity", (0.3 + 0.7 * strength).toFixed(2));
-      group.append(draw("title", {}, `found in ${percent(strength)} of the resampled tables`));
-    }
-    group.append(line, draw("path", { class: "tip", d: `M${end} l-4,-9 h8 z` }));
+    group.append(draw("path", { d: path }), draw("path", { class: "tip", d: `M${end} l-4,-9 h8 z` }));
     svg.append(group);
     return { parent, child, drawn: group };
   });
