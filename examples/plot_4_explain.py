@@ -12,7 +12,7 @@ exactly: no sampling, no approximation.
 import matplotlib.pyplot as plt
 import numpy as np
 
-from marginbn import MaxMarginBNClassifier, mean_contributions, smallest_margins
+from marginbn import MaxMarginBNClassifier, mean_contributions
 from marginbn.datasets import load_dataset
 from marginbn.plotting import plot_explanation, plot_mean_contributions
 
@@ -25,17 +25,17 @@ X_test, y_test = X.take(test), y[test]
 # %%
 # The narrowest decisions
 # -----------------------
-# :func:`marginbn.smallest_margins` lists the samples whose true class has the smallest margin;
-# negative ones are misclassified. This is where to look first.
+# Look first at the samples whose true class has the smallest margin; negative ones are
+# misclassified.
 
-worst = smallest_margins(clf, X_test, y_test, n=3)
-print(worst[0])
+explanations = clf.explain(X_test, y_test)
+explanation = explanations[int(np.argmin(explanations.log_margins))]
+print(explanation)
 
 # %%
 # A positive term speaks for the class, a negative one for its strongest rival; a term of log 2 =
 # 0.69 doubles the odds. The terms sum to the log margin:
 
-explanation = worst[0]
 total = sum(c.value for c in explanation.contributions)
 print(f"sum of the terms {total:.12f}, log margin {explanation.log_margin:.12f}")
 

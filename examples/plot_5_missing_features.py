@@ -1,9 +1,9 @@
 """
-Missing features and what-if
-============================
+Missing features and questions
+==============================
 
 The parameters of a network are those of a joint distribution. So a missing feature needs no
-imputation: it is summed out exactly. And one may ask the other way round: what would be, if?
+imputation: it is summed out exactly. And you can ask for the posterior of any other variable.
 """
 
 # %%
@@ -14,7 +14,7 @@ imputation: it is summed out exactly. And one may ask the other way round: what 
 import matplotlib.pyplot as plt
 import numpy as np
 
-from marginbn import MaxMarginBNClassifier, as_table, what_if
+from marginbn import MaxMarginBNClassifier, as_table
 from marginbn.datasets import load_dataset
 
 led = load_dataset("led-7")
@@ -34,13 +34,14 @@ for row, digit, p in zip(rows, clf.predict(holes), clf.predict_proba(holes), str
     print(f"digit {digit} with p = {p.max():.2f} from", [v for v in row if v is not None])
 
 # %%
-# What if?
-# --------
-# :func:`marginbn.what_if` takes observed states by name, the class included, and gives the
-# posterior of everything else: the digits that fit, or the segments that a digit would light.
+# Questions to the network
+# ------------------------
+# ``marginals`` takes observed states by name, the class included, and gives the posterior of
+# every variable: the digits that fit, or the segments that a digit would light.
 
-lit = what_if(clf, {"class": 7})
-print({name: round(states["1"], 2) for name, states in lit.items() if name != "class"})
+network = clf.network_
+lit = network.marginals({"class": 7})
+print({name: round(float(p[1]), 2) for name, p in lit.items() if name != "class"})
 
 # %%
 # Segment by segment
@@ -55,7 +56,7 @@ four = {
 names = list(four)
 posteriors = np.array(
     [
-        list(what_if(clf, {name: four[name] for name in names[:seen]})["class"].values())
+        network.posterior_array("class", {name: four[name] for name in names[:seen]})
         for seen in range(8)
     ]
 )

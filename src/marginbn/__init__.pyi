@@ -45,8 +45,6 @@ from .network.explain import (
     MeanContributions,
     log_margins,
     mean_contributions,
-    smallest_margins,
-    what_if,
 )
 from .network.network import BayesianNetwork
 from .problem.candidates import CandidateSets, enumerate_candidates
@@ -149,7 +147,6 @@ __all__ = [
     "save_model",
     "save_network",
     "save_scores",
-    "smallest_margins",
     "solve_structure",
     "to_networkx",
     "to_pgmpy",
@@ -157,7 +154,6 @@ __all__ = [
     "two_tree",
     "verify_certificate",
     "verify_model",
-    "what_if",
     "write_formulation",
     "write_report",
 ]

@@ -31,8 +31,6 @@ from marginbn.network.explain import (
     log_margins,
     mean_contributions,
     nearest_rivals,
-    smallest_margins,
-    what_if,
 )
 from marginbn.network.network import BayesianNetwork
 from marginbn.problem.encoded import Variable
@@ -267,41 +265,17 @@ def test_mean_contributions_are_means() -> None:
     ]
 
 
-def test_smallest_margins_are_the_worst_rows() -> None:
-    """Misclassified rows come first, margins increase, each row is the one it says."""
-    X, y = load_iris(return_X_y=True)
-    clf = TANClassifier().fit(X, y)
-    wrong = np.flatnonzero(clf.predict(X) != y)
-    worst = smallest_margins(clf, X, y, n=len(wrong) + 2)
-    assert {e.row for e in worst[: len(wrong)]} == set(wrong.tolist())
-    found = [e.log_margin for e in worst]
-    assert found == sorted(found)
-    assert found == sorted(log_margins(clf, X, y).tolist())[: len(found)]
-    assert all(e.label == y[e.row] for e in worst)
-    assert len(smallest_margins(clf, X, y, n=1000)) == 150
-
-
-def test_what_if_is_the_posterior() -> None:
-    """By hand for the sprinkler; a classifier is asked through its network."""
-    answer = what_if(sprinkler(), {"grass": "wet"})
-    wet_dry, wet_rain = 0.8 * 0.36, 0.2 * (0.99 * 0.8 + 0.01 * 0.99)
-    assert answer["rain"]["yes"] == pytest.approx(wet_rain / (wet_dry + wet_rain))
-    assert answer["grass"] == {"dry": 0.0, "wet": 1.0}
-    clf = NaiveBayesClassifier().fit(WEATHER, [0, 0, 0, 1])
-    assert what_if(clf, {"class": 1}) == what_if(clf.network_, {"class": "1"})
-    prior = clf.network_.marginals()
-    assert list(what_if(clf)["sky"].values()) == prior["sky"].tolist()
-
-
 @pytest.mark.parametrize(
     ("ask", "message"),
     [
         (lambda clf: clf.explain(WEATHER, ["stay"]), r"one label per row, 4, got shape \(1,\)"),
         (lambda clf: clf.explain(WEATHER, ["go"] * 4), r"y holds 'go'.*\['leave', 'stay'\]"),
-        (lambda clf: smallest_margins(clf, WEATHER, GOING, n=0), "n must be a whole number >= 1"),
         (lambda clf: clf.explain(WEATHER)[0].text(most=0), "most must be at least 1, got 0"),
-        (lambda clf: what_if(clf, {"sky": "fog"}), "unknown state 'fog' of variable 'sky'"),
-        (lambda clf: what_if(clf, ["sky"]), "evidence must map"),
+        (
+            lambda clf: clf.network_.marginals({"sky": "fog"}),
+            "unknown state 'fog' of variable",
+        ),
+        (lambda clf: clf.network_.marginals(["sky"]), "evidence must map"),
     ],
 )
 def test_errors_say_what_to_do(ask, message: str) -> None:
@@ -393,13 +367,3 @@ def test_a_parent_is_named_by_its_group() -> None:
     assert by_name["income"].value == pytest.approx(math.log(0.9 / 0.2))
     missing = explain_codes(network, np.array(["a", "b"]), np.array([[-1, 1]]))[0]
     assert "given age missing" in str(missing)
-
-
-@pytest.mark.parametrize("seed", range(5))
-def test_what_if_tells_states_not_groups(seed: int) -> None:
-    """All states of every variable, as without groups."""
-    network = grouped_network(seed)
-    found, expected = what_if(network), what_if(ungrouped(network))
-    assert [*found] == [*expected]
-    for name, posterior in found.items():
-        assert posterior == pytest.approx(expected[name], abs=1e-12)

@@ -79,11 +79,6 @@ def is_amount_kind(kind: object) -> TypeGuard[AmountKind]:
     return kind in get_args(AmountKind)
 
 
-def is_amount(text: str, kind: AmountKind) -> bool:
-    """Whether a text is an amount, as ``$5`` is and ``(4, 7]`` is none."""
-    return _parse(text, kind) is not None
-
-
 def _parse(text: str, kind: AmountKind) -> _Amount | None:
     """The number in a text with what stands before and after it; None if it is none."""
     found = _PATTERNS[kind].fullmatch(text.strip())

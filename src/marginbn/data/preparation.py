@@ -22,8 +22,8 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from marginbn.data.amounts import as_amounts, find_amounts, is_amount, is_amount_kind
-from marginbn.data.columns import Column, WantedKind, tidy
+from marginbn.data.amounts import as_amounts, find_amounts, is_amount_kind
+from marginbn.data.columns import Column, WantedKind
 from marginbn.data.dates import as_dates, date_parts, is_date_kind, part_names
 from marginbn.data.identifiers import why_identifier
 from marginbn.data.table import Table, resolve_kinds
@@ -67,15 +67,6 @@ class ColumnPlan:
         if not self.merged:
             return (column,)
         return (_with_other(column.as_kind("categorical"), frozenset(self.merged), self.other),)
-
-    def prepared(self, value: Any) -> Any:
-        """What becomes of one value of the column, unless it is a date."""
-        if is_amount_kind(self.kind) and isinstance(value, str) and is_amount(value, self.kind):
-            (number,) = self.apply(Column.categorical(self.name, np.zeros(1), [value]))
-            return float(number.numbers[0])
-        if not is_amount_kind(self.kind) and str(tidy(value)) in self.merged:
-            return self.other
-        return value
 
 
 @dataclass(frozen=True)
@@ -148,13 +139,6 @@ class Preparation:
         plans = [plan for plan in self.columns if not plan.left_out]
         parts = [plan.apply(c) for plan, c in zip(plans, table.columns, strict=True)]
         return Table(tuple(column for part in parts for column in part))
-
-    def prepared_values(self, values: Mapping[Any, Any]) -> dict[Any, Any]:
-        """Values by column as they are after the preparation: a rare category is "other", an amount
-        a number; dates and all else stay.
-        """
-        plans = {plan.name: plan for plan in self.columns}
-        return {n: plans[n].prepared(v) if n in plans else v for n, v in values.items()}
 
     def apply_to_all(self, table: Table) -> Table:
         """The same for a table that has the columns left out as well."""

@@ -30,7 +30,7 @@ questions that users ask.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any, Protocol, overload
 
@@ -41,7 +41,6 @@ from scipy.special import logsumexp
 from marginbn.data.columns import Column
 from marginbn.data.frames import chosen_library, make_frame
 from marginbn.exceptions import InputError
-from marginbn.network.checks import as_count
 from marginbn.network.class_joint import CLASS, IntArray
 from marginbn.network.elimination import FloatArray
 from marginbn.network.network import BayesianNetwork
@@ -240,16 +239,11 @@ class Explanations(Sequence[Explanation]):
     [1.281, 1.281, 0.182, 0.182]
     >>> log_margins(clf, X, y).round(3).tolist()  # for the labels: the last row is misclassified
     [1.281, 1.281, 0.182, -0.182]
-    >>> worst = smallest_margins(clf, X, y, n=1)[0]
-    >>> worst.row, worst.label, worst.predicted
-    (3, 'leave', 'stay')
     >>> print(mean_contributions(clf, X, y))
     contributions for the true class, 4 rows
                 mean  mean size
       class  +0.3466     0.6931
       x0     +0.2939     0.5493
-    >>> {k: round(p, 3) for k, p in what_if(clf, {"x0": "sun"})["class"].items()}
-    {'leave': 0.217, 'stay': 0.783}
     """
 
     network: BayesianNetwork
@@ -646,46 +640,6 @@ def mean_contributions(classifier: FittedClassifier, X: Any, y: Any = None) -> M
         n_samples=len(explanations),
         argued_for="predicted class" if y is None else "true class",
     )
-
-
-def smallest_margins(
-    classifier: FittedClassifier, X: Any, y: Any, n: int = 10
-) -> list[Explanation]:
-    """The ``n`` rows whose true class has the smallest log margin, worst first.
-
-    Misclassified rows have negative margins and come first; ties are broken by row. There is an
-    example in :class:`Explanations`.
-    """
-    count = as_count(n, least=1)
-    explanations = classifier.explain(X, y)
-    order = np.argsort(explanations.log_margins, kind="stable")
-    return list(explanations.take(order[:count]))
-
-
-def what_if(
-    network: BayesianNetwork | FittedClassifier, evidence: Mapping[str | int, Any] | None = None
-) -> dict[str, dict[str, float]]:
-    """Posterior of every variable given some observed states, as {name: {state: probability}}.
-
-    There is an example in :class:`Explanations`.
-
-    Parameters
-    ----------
-    network
-        A network or a fitted classifier.
-    evidence
-        Value by variable name, class included if it is known: the label of a state, or what stands
-        in the table, so that ``{"age": 53}`` finds its bin and ``{"class": 1}`` works.
-    """
-    asked = network_of(network)
-    preparation = getattr(network, "preparation_", None)
-    if preparation is not None and isinstance(evidence, Mapping):
-        evidence = preparation.prepared_values(evidence)
-    marginals = asked.marginals(evidence)
-    return {
-        variable.name: dict(zip(variable.states, marginals[variable.name].tolist(), strict=True))
-        for variable in asked.variables
-    }
 
 
 def network_of(source: BayesianNetwork | FittedClassifier) -> BayesianNetwork:

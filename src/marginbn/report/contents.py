@@ -121,9 +121,9 @@ def gather_contributions(
     if len(classifier.classes_) < 2:
         return None
     importance = explain.mean_contributions(classifier, rows.features, rows.labels)
-    n = min(N_SAMPLES, rows.n_rows)
-    closest = explain.smallest_margins(classifier, rows.features, rows.labels, n)
-    return Contributions(importance, tuple(closest), source)
+    explanations = classifier.explain(rows.features, rows.labels)
+    closest = np.argsort(explanations.log_margins, kind="stable")[:N_SAMPLES]
+    return Contributions(importance, tuple(explanations.take(closest)), source)
 
 
 def inspect_as_fitted(classifier: BaseBNClassifier, X: Any, y: Any) -> DataReport:
