@@ -83,7 +83,6 @@ METHODS: dict[str, Method] = {
         "SVM (indicators)", machines.support_vectors(machines.state_indicators), is_extra=True
     ),
     "bdeu": Method("BDeu", networks.bdeu),
-    "a1de": Method("A1DE", Network("A1DEClassifier", PAPER), cost=0.2),
     "logistic": Method("logistic", rivals.logistic, cost=3.0),
     "hgb": Method("HistGradientBoosting", rivals.hist_boosting, cost=0.5),
     "lightgbm": Method("LightGBM", rivals.light_boosting, cost=0.3, needs="lightgbm"),
@@ -103,11 +102,7 @@ TABLE1_METHODS: dict[str, Method] = {
 LABELS = {name: method.label for name, method in METHODS.items()}
 DEFAULT = tuple(name for name, method in METHODS.items() if not method.is_extra)
 OF_PAPER = tuple(name for name, method in METHODS.items() if method.is_paper)
-SAME_PROBLEM = {
-    "sbm": "sm",
-    "gap-sbm": "gap-sm",
-    "proof-sbm": "proof-sm",
-}
+SAME_PROBLEM = {"sbm": "sm", "gap-sbm": "gap-sm", "proof-sbm": "proof-sm"}
 """With two classes the first is the second: it is not run, and tables show the other's figures."""
 
 

@@ -51,9 +51,7 @@ class Network:
             classifier.set_params(random_state=task.seed)
         if known.get("time_limit") is not None:  # a search, whose limit is that of final searches
             classifier.set_params(time_limit=task.settings.final_limit)
-        classifier.fit(task.train, task.labels)
-        kind = getattr(classifier, "chosen_", None)
-        return as_fitted(classifier, chosen={} if kind is None else {"structure": kind})
+        return as_fitted(classifier.fit(task.train, task.labels))
 
 
 def as_fitted(

@@ -1,4 +1,4 @@
-"""Units of work and their records: one file of JSON lines per data set and method.
+"""Units of work and their records: one file of JSON lines for accuracies, one for table 1.
 
 A line is written in one piece and ends with a newline. So a run that is killed leaves at most one
 torn line, the last of a file; readers pass it over, and the next run cuts it off before it writes.
@@ -52,7 +52,7 @@ class Unit:
 
     def path(self, folder: Path) -> Path:
         """The file its record belongs into."""
-        return folder / self.dataset / f"{self.method}.jsonl"
+        return folder / ("accuracy.jsonl" if self.kind == "accuracy" else "table1.jsonl")
 
     @property
     def told(self) -> dict[str, Any]:
@@ -72,7 +72,7 @@ def unit_of(record: Record) -> Unit:
 def append_record(record: Record, folder: Path) -> None:
     """Write one line in one piece."""
     path = unit_of(record).path(folder)
-    path.parent.mkdir(parents=True, exist_ok=True)
+    folder.mkdir(parents=True, exist_ok=True)
     line = json.dumps(plain(record), allow_nan=False, separators=(",", ":")) + "\n"
     with path.open("ab", buffering=0) as file:
         file.write(line.encode("utf-8"))
@@ -92,7 +92,7 @@ def plain(value: Any) -> Any:
 
 def cut_torn_lines(folder: Path) -> None:
     """Remove what a killed run left of a last line."""
-    for path in folder.glob("*/*.jsonl"):
+    for path in folder.glob("*.jsonl"):
         content = path.read_bytes()
         whole = content.rfind(b"\n") + 1
         if whole < len(content):
@@ -101,7 +101,7 @@ def cut_torn_lines(folder: Path) -> None:
 
 def read_records(folder: Path) -> Iterator[Record]:
     """The last record of every unit in a folder, by file name and then in the order of writing."""
-    for path in sorted(folder.glob("*/*.jsonl")):
+    for path in sorted(folder.glob("*.jsonl")):
         yield from {unit_of(r): r for r in _read_lines(path)}.values()
 
 

@@ -64,8 +64,6 @@ def estimate_seconds(unit: Unit, size: Size, settings: Settings) -> float:
     if unit.method in ("sm", "sbm"):
         inner = 2 * len(settings.probabilities) * n_splits * min(difficulty, settings.inner_limit)
         return START_UP + inner + min(20 * difficulty, settings.final_limit)
-    if unit.method.endswith("-conditional"):
-        return START_UP + min(20 * difficulty, settings.final_limit)
     if unit.method.startswith("svm"):
         grid = len(settings.sigmas) * len(settings.penalties) * n_splits
         return START_UP + grid * _machine(min(n_rows, settings.svm_rows)) + _machine(n_rows)

@@ -101,7 +101,7 @@ def test_impossible_truth():
 
 
 @pytest.mark.parametrize(
-    "name", ["nb", "a1de", "hgb", "forest", "logistic", "svm", "svm-raw", "svm-indicators"]
+    "name", ["nb", "hgb", "forest", "logistic", "svm", "svm-raw", "svm-indicators"]
 )
 @pytest.mark.parametrize("dataset", ["corral", "iris"])
 def test_method(name, dataset, folder):
