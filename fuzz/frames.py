@@ -20,7 +20,6 @@ import numpy as np
 
 from fuzz.guard import FindingError
 from marginbn.classifiers import (
-    A1DEClassifier,
     BaseBNClassifier,
     GenerativeBNClassifier,
     MaxMarginBNClassifier,
@@ -68,7 +67,6 @@ _ESTIMATORS: tuple[type[BaseBNClassifier], ...] = (
     TANClassifier,
     MaxMarginBNClassifier,
     GenerativeBNClassifier,
-    A1DEClassifier,
 )
 
 
@@ -109,7 +107,6 @@ def fit_everything() -> None:
     """Every estimator on every container, so that all packages are imported and compiled."""
     columns = [[0, 1, 0, 1, 1, 0, 2, 2], [0.5, 1.5, 0.25, 3, 1, 2, 7, 9], list("abbabaab")]
     settings: list[BaseBNClassifier] = [
-        A1DEClassifier(smoothing="auto"),
         NaiveBayesClassifier(),
         TANClassifier(),
         MaxMarginBNClassifier(),

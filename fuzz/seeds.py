@@ -19,7 +19,6 @@ import numpy as np
 from fuzz.proofs import certificate_seeds, checkpoint_seeds
 from fuzz.targets import Target
 from marginbn.classifiers import (
-    A1DEClassifier,
     BaseBNClassifier,
     GenerativeBNClassifier,
     MaxMarginBNClassifierCV,
@@ -182,7 +181,6 @@ def _models() -> Iterator[bytes]:
     classifiers: tuple[BaseBNClassifier, ...] = (
         NaiveBayesClassifier(missing="state"),
         TANClassifier(missing="state", column_kinds={1: "numeric"}),
-        A1DEClassifier(missing="state", smoothing="auto"),
         GenerativeBNClassifier(missing="state", solver="dp", score="bdeu"),
         MaxMarginBNClassifierCV(
             solver="exhaustive", missing="state", gammas=[0.5], max_parents=(1,), cv=2

@@ -1,7 +1,6 @@
 """The public names and where they live: the one list, read by type checkers and by __init__.py."""
 
 from .classifiers import (
-    A1DEClassifier,
     GenerativeBNClassifier,
     MaxMarginBNClassifier,
     MaxMarginBNClassifierCV,
@@ -81,7 +80,6 @@ from .solvers import (
 from .solvers.milp import write_formulation
 
 __all__ = [
-    "A1DEClassifier",
     "BayesianNetwork",
     "BayesianNetworkLearner",
     "CandidateSets",

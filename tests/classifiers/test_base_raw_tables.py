@@ -12,7 +12,6 @@ import pytest
 from sklearn.utils.class_weight import compute_sample_weight
 
 from marginbn import (
-    A1DEClassifier,
     GenerativeBNClassifier,
     MaxMarginBNClassifier,
     MaxMarginBNClassifierCV,
@@ -25,7 +24,6 @@ from marginbn import (
 from marginbn.exceptions import DataWarning, FormatError, InputError
 
 CLASSIFIERS: dict[str, dict[str, Any]] = {
-    "A1DEClassifier": {},
     "GenerativeBNClassifier": {"max_parents": 1},
     "MaxMarginBNClassifier": {"max_parents": 1},
     "MaxMarginBNClassifierCV": {"max_parents": (1,), "gammas": [1.0]},
@@ -35,7 +33,6 @@ CLASSIFIERS: dict[str, dict[str, Any]] = {
 MAKERS: dict[str, Any] = {
     cls.__name__: cls
     for cls in (
-        A1DEClassifier,
         GenerativeBNClassifier,
         MaxMarginBNClassifier,
         MaxMarginBNClassifierCV,

@@ -16,7 +16,6 @@ from sklearn.pipeline import make_pipeline
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from marginbn import (
-    A1DEClassifier,
     DataWarning,
     GenerativeBNClassifier,
     InputError,
@@ -40,7 +39,6 @@ SMALL_GRID = MaxMarginBNClassifierCV(
 CLASSIFIERS = [
     NaiveBayesClassifier(),
     TANClassifier(),
-    A1DEClassifier(),
     GenerativeBNClassifier(time_limit=None),
     MaxMarginBNClassifier(time_limit=None),
     SMALL_GRID,

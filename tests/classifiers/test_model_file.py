@@ -17,7 +17,6 @@ from sklearn.exceptions import NotFittedError
 from sklearn.model_selection import KFold
 
 from marginbn import (
-    A1DEClassifier,
     GenerativeBNClassifier,
     MaxMarginBNClassifier,
     MaxMarginBNClassifierCV,
@@ -37,7 +36,6 @@ Edit = Callable[[dict[str, Any]], object]
 CLASSIFIERS: list[BaseBNClassifier] = [
     NaiveBayesClassifier(),
     NaiveBayesClassifier(smoothing="auto"),
-    A1DEClassifier(smoothing=0.5),
     TANClassifier(smoothing=0.5, unseen="error"),
     GenerativeBNClassifier(
         score="bdeu", solver="dp", time_limit=None, required_arcs=[("class", "number")]

@@ -10,7 +10,6 @@ import pytest
 from sklearn.metrics import log_loss
 
 from marginbn import (
-    A1DEClassifier,
     GenerativeBNClassifier,
     InputError,
     MaxMarginBNClassifier,
@@ -27,7 +26,6 @@ from marginbn.data.labelled import validation_splits
 GENERATIVE = [
     NaiveBayesClassifier(),
     TANClassifier(),
-    A1DEClassifier(),
     GenerativeBNClassifier(solver="dp", time_limit=None),
 ]
 

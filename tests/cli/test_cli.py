@@ -200,7 +200,6 @@ def test_a_test_table_is_measured_on(toy: Path) -> None:
         ("max-margin-cv", ["--gamma", "1", "--max-parents", "1", "--solver", "highs"]),
         ("generative", ["--score", "bic", "--solver", "dp", "--unrestricted"]),
         ("tan", ["--smoothing", "0.5"]),
-        ("a1de", ["--smoothing", "auto"]),
         ("naive-bayes", []),
     ],
 )

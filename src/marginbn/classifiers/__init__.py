@@ -1,13 +1,11 @@
 """Classifiers: siblings that differ in how they find the structure."""
 
-from marginbn.classifiers.a1de import A1DEClassifier
 from marginbn.classifiers.base import BaseBNClassifier
 from marginbn.classifiers.max_margin_cv import MaxMarginBNClassifierCV
 from marginbn.classifiers.naive_bayes import NaiveBayesClassifier, TANClassifier
 from marginbn.classifiers.search import GenerativeBNClassifier, MaxMarginBNClassifier
 
 __all__ = [
-    "A1DEClassifier",
     "BaseBNClassifier",
     "GenerativeBNClassifier",
     "MaxMarginBNClassifier",

@@ -12,7 +12,6 @@ from dataclasses import replace
 
 from sklearn.utils.validation import check_is_fitted
 
-from marginbn.classifiers.a1de import A1DEClassifier
 from marginbn.classifiers.base import BaseBNClassifier
 from marginbn.classifiers.decisions import costs_of
 from marginbn.data.amounts import is_amount_kind
@@ -46,7 +45,7 @@ def export_model(
     Parameters
     ----------
     clf
-        A fitted classifier; not :class:`A1DEClassifier`.
+        A fitted classifier.
     path
         The file.
     format
@@ -102,11 +101,6 @@ def find_deployment(path: PathLike, format: str | None = None) -> str:
 def deployable(clf: BaseBNClassifier) -> ScoreModel:
     """The sums of table entries behind ``predict_proba``."""
     check_is_fitted(clf)
-    if isinstance(clf, A1DEClassifier):
-        raise InputError(
-            "A1DEClassifier averages joint distributions, which is no sum of table entries; export "
-            "another classifier, for example TANClassifier"
-        )
     model = score_model(
         [WeightedNetwork(clf.network_)],
         clf.coding_.columns,

@@ -3,7 +3,7 @@
 ::
 
     {"format": "marginbn-model", "version": 4, "package": "0.2.0",
-     "estimator": "MaxMarginBNClassifier",       one of seven names and nothing else
+     "estimator": "MaxMarginBNClassifier",       one of five names and nothing else
      "params": {"gamma": 2.197, ...},            constructor parameters that are plain values
      "classes": {"dtype": "str", "labels": [...]},
      "feature_names": [...] or null,             null: fitted on an array without names
@@ -13,7 +13,6 @@
      "result": {"objective": ..., "bound": ..., "status": "optimal", "trace": [...], ...},
      "validation": null or {"gamma": ..., "max_parents": ..., "best_score": ..., ...},
                    or {"smoothing": 0.3} of smoothing="auto",
-     "committee": {"networks": [...]},           only of A1DE: the networks that predict
      "preparation": [...],                       only where a column is not used as it is
      "about": {"created": ..., "versions": ..., "data_sha256": ..., "held_out": ...},
      "evidence": {"total_weight": 150.0, "data_sha256": ..., "certificate_sha256": ...},
@@ -41,7 +40,6 @@ from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from marginbn import __version__, files
-from marginbn.classifiers.a1de import A1DEClassifier, super_parents
 from marginbn.classifiers.base import BaseBNClassifier, Evidence
 from marginbn.classifiers.decisions import costs_of
 from marginbn.classifiers.max_margin_cv import MaxMarginBNClassifierCV
@@ -75,7 +73,6 @@ ROUNDING = 1e-9
 _ESTIMATORS: dict[str, type[BaseBNClassifier]] = {
     cls.__name__: cls
     for cls in (
-        A1DEClassifier,
         GenerativeBNClassifier,
         MaxMarginBNClassifier,
         MaxMarginBNClassifierCV,
@@ -148,11 +145,6 @@ class _Smoothing:
 
 
 @dataclass(frozen=True)
-class _Committee:
-    networks: list  # type: ignore[type-arg]  # each a format of its own
-
-
-@dataclass(frozen=True)
 class _Evidence:
     total_weight: Annotated[float, files.Must("be positive", lambda weight: weight > 0)] | None
     data_sha256: Digest | None
@@ -175,7 +167,6 @@ class _Model:
     validation: object  # depends on the estimator
     evidence: _Evidence
     network: object  # a format of its own
-    committee: _Committee | None
     preparation: tuple[PlanShape, ...] | None
     about: Provenance | None
 
@@ -218,7 +209,7 @@ def save_model(
         "network": network_to_dict(classifier.network_),
         "about": write_provenance(provenance_of(classifier, held_out)),
     }
-    record |= _write_committee(classifier) | write_preparation(classifier)
+    record |= write_preparation(classifier)
     files.write_json_atomic(path, record)
 
 
@@ -245,7 +236,6 @@ def read_model(data: Any, path: files.PathLike) -> BaseBNClassifier:
         _set_feature_names(classifier, shape.feature_names)
         classifier._set_result(_read_result(shape.result, network.structure))
         _set_validation(classifier, shape.validation)
-        _set_committee(classifier, shape.committee, path)
         classifier.evidence_ = Evidence("file", **vars(shape.evidence))
         _check_objective(classifier)
         _check_costs(classifier)
@@ -418,41 +408,11 @@ def _set_validation(classifier: BaseBNClassifier, data: object) -> None:
 
 
 def _with_optional_parts(data: Any) -> Any:
-    """Most classifiers predict with one network and use every column as it is."""
+    """Most classifiers use every column as it is."""
     if isinstance(data, dict):
-        data.setdefault("committee", None)
         data.setdefault("about", None)
         data.setdefault("preparation", None)
     return data
-
-
-def _write_committee(classifier: BaseBNClassifier) -> dict[str, object]:
-    """The networks that predict together; nothing where there is one."""
-    networks = getattr(classifier, "networks_", None)
-    if networks is None:
-        return {}
-    return {"committee": {"networks": [network_to_dict(network) for network in networks]}}
-
-
-def _set_committee(
-    classifier: BaseBNClassifier, shape: _Committee | None, path: files.PathLike
-) -> None:
-    """Set the networks that predict together, of a classifier that has some and no other."""
-    if (shape is None) == isinstance(classifier, A1DEClassifier):
-        words = "is missing" if shape is None else "must not be there"
-        raise MisfitError(f"$.committee: {words} for this {type(classifier).__name__}")
-    if shape is None or not isinstance(classifier, A1DEClassifier):
-        return
-    networks = [
-        network_from_dict(network, path=path, location=f"$.committee.networks[{i}]")
-        for i, network in enumerate(shape.networks)
-    ]
-    for i, network in enumerate(networks):
-        if network.variables != classifier.network_.variables:
-            raise MisfitError(f"$.committee.networks[{i}]: must have the variables of the network")
-    expected = max(len(super_parents(classifier.network_.arities)), 1)
-    files.check_length(networks, expected, "$.committee.networks")
-    classifier.networks_ = tuple(networks)
 
 
 def _read_results(results: dict[str, list[object]], place: str) -> dict[str, NDArray[Any]]:

@@ -174,7 +174,7 @@ def _verdict(scores: dict[str, FoldScores], method: options.Method) -> list[str]
         f"(+- {100 * own.half_width:.2f}); {best} gets {percent(others[best].mean)}, always saying "
         f"the most frequent class {percent(guess.mean)}."
     )
-    if method in (options.Method.NAIVE_BAYES, options.Method.A1DE):
+    if method is options.Method.NAIVE_BAYES:
         return _wrapped(quality)
     search = f"The searches of {method} left gaps of up to {percent(own.max_gap)}."
     if own.all_proved:

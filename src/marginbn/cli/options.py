@@ -27,7 +27,6 @@ class Method(StrEnum):
     MAX_MARGIN_CV = "max-margin-cv"
     GENERATIVE = "generative"
     TAN = "tan"
-    A1DE = "a1de"
     NAIVE_BAYES = "naive-bayes"
 
 
@@ -384,7 +383,6 @@ _CLASSES = {
     Method.MAX_MARGIN_CV: "MaxMarginBNClassifierCV",
     Method.GENERATIVE: "GenerativeBNClassifier",
     Method.TAN: "TANClassifier",
-    Method.A1DE: "A1DEClassifier",
     Method.NAIVE_BAYES: "NaiveBayesClassifier",
 }
 

@@ -154,7 +154,7 @@ def is_proved(classifier: BaseBNClassifier) -> bool:
     if evidence.verdict is not None:
         return evidence.verdict.gap <= PROOF_TOLERANCE
     nothing_to_search = result.solver == _SINGLE_CLASS or isinstance(
-        classifier, classifiers.NaiveBayesClassifier | classifiers.A1DEClassifier
+        classifier, classifiers.NaiveBayesClassifier
     )
     return result.is_optimal and (nothing_to_search or evidence.source == "search")
 
@@ -220,8 +220,6 @@ def _structure_verdict(classifier: BaseBNClassifier) -> str:
     result = classifier.result_
     if isinstance(classifier, classifiers.NaiveBayesClassifier):
         return "Naive Bayes: the structure is fixed, there was nothing to search."
-    if isinstance(classifier, classifiers.A1DEClassifier):
-        return "A1DE: the average of fixed structures, there was nothing to search."
     name, evidence = _short_score_name(classifier), evidence_of(classifier)
     if evidence.verdict is not None:
         return _verified(evidence.verdict, name)
@@ -306,9 +304,6 @@ def facts(
         lines.append(("chosen", _choice_text(classifier)))
     if getattr(classifier, "smoothing", None) == "auto":
         lines.append(("smoothing", f"{classifier.smoothing_:g}, chosen by validated log loss"))
-    if hasattr(classifier, "networks_"):
-        members = counted(len(classifier.networks_), "network")
-        lines.append(("predicts", f"the average of {members}; the one below is for reading"))
     lines += _search_lines(classifier)
     lines += [
         ("classes", f"{network.n_classes}: {wording.listing(network.variables[0].states)}"),
