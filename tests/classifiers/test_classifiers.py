@@ -43,30 +43,16 @@ CLASSIFIERS = [
     MaxMarginBNClassifier(time_limit=None),
     SMALL_GRID,
 ]
-VARIANTS = [NaiveBayesClassifier(smoothing="auto")]
 by_name = pytest.mark.parametrize("classifier", CLASSIFIERS, ids=lambda c: type(c).__name__)
 
 
-def validated_on_other_rows(estimator):
-    """A repeated row can be in two folds, a row of weight two cannot: then smoothing differs."""
-    if estimator.smoothing != "auto":
-        return {}
-    return {"check_sample_weight_equivalence_on_dense_data": validated_on_other_rows.__doc__}
-
-
-@parametrize_with_checks(CLASSIFIERS[:-1])
+@parametrize_with_checks(CLASSIFIERS)
 def test_scikit_learn_checks(estimator, check):
     """Every check of scikit-learn passes; with the defaults there are no expected failures."""
     check(estimator)
 
 
 @pytest.mark.slow
-@parametrize_with_checks([SMALL_GRID, *VARIANTS], expected_failed_checks=validated_on_other_rows)
-def test_scikit_learn_checks_of_variants(estimator, check):
-    """With what is chosen by validation inside ``fit``."""
-    check(estimator)
-
-
 @pytest.fixture(scope="module")
 def iris():
     return load_iris(return_X_y=True, as_frame=True)

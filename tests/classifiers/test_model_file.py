@@ -35,7 +35,6 @@ Edit = Callable[[dict[str, Any]], object]
 
 CLASSIFIERS: list[BaseBNClassifier] = [
     NaiveBayesClassifier(),
-    NaiveBayesClassifier(smoothing="auto"),
     TANClassifier(smoothing=0.5, unseen="error"),
     GenerativeBNClassifier(
         score="bdeu", solver="dp", time_limit=None, required_arcs=[("class", "number")]

@@ -206,8 +206,6 @@ def test_settings_are_chosen_on_a_sample(
     features, labels = table.drop_columns(["kind"]), np.array(table["kind"].to_pylist())
     same = MaxMarginBNClassifier(gamma=found.gamma_, max_parents=1).fit(features, labels)
     assert found.objective_ == pytest.approx(same.objective_, rel=1e-3)
-    with pytest.warns(DataWarning, match="chosen on 300 rows"):
-        NaiveBayesClassifier(smoothing="auto").fit(path, "kind")
 
 
 def test_a_sample_is_even_and_keeps_the_order(

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import warnings
 from abc import abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from time import monotonic
@@ -23,7 +23,6 @@ from sklearn.utils.validation import check_is_fitted
 from marginbn.classifiers import validation
 from marginbn.classifiers.budget import half_used
 from marginbn.classifiers.decisions import CostMatrix, check_cost, costs_of
-from marginbn.classifiers.smoothing import Predictor, check_smoothing, choose_smoothing
 from marginbn.data import encode
 from marginbn.data.encode import EncodedTraining, encode_training
 from marginbn.data.frames import frame_library
@@ -110,8 +109,6 @@ class BaseBNClassifier(ClassifierMixin, BaseEstimator):
         Training rows used.
     n_dropped_ : int
         Training rows left out because of missing values.
-    smoothing_ : float
-        Smoothing of the tables: the one given, or the one chosen by ``smoothing="auto"``.
     evidence_ : Evidence
         Whether optimality was proven by this search, is claimed by a model file, or was verified
         with a certificate; and the SHA-256 of data and certificate.
@@ -137,7 +134,7 @@ class BaseBNClassifier(ClassifierMixin, BaseEstimator):
     """
 
     _CHECKS: ClassVar[dict[str, validation.Check]] = {
-        "smoothing": check_smoothing,
+        "smoothing": validation.check_positive,
         "missing": validation.one_of(*get_args(MissingPolicy)),
         "unseen": validation.one_of(*get_args(encode.UnseenPolicy)),
         **RAW_TABLE_CHECKS,
@@ -147,7 +144,7 @@ class BaseBNClassifier(ClassifierMixin, BaseEstimator):
     def __init__(
         self,
         *,
-        smoothing: Any = 1.0,
+        smoothing: float = 1.0,
         missing: str = "auto",
         unseen: str = "missing",
         column_kinds: Any = "auto",
@@ -177,29 +174,6 @@ class BaseBNClassifier(ClassifierMixin, BaseEstimator):
 
     def _choose_settings(self, rows: LabelledTable) -> None:
         """Choose by validation what is left open; most classifiers leave nothing open."""
-
-    def _choose_smoothing(self, rows: LabelledTable) -> float:
-        """The smoothing that was given, or the one of smallest validated log loss."""
-        if self.smoothing != "auto":
-            return float(self.smoothing)
-
-        def learn(data: EncodedData) -> Callable[[float], Predictor]:
-            structure = self._learn_quietly(data)
-            return lambda smoothing: self._estimate(data, structure, smoothing)
-
-        return choose_smoothing(rows, self.missing, self._seed(), learn)
-
-    def _learn_quietly(self, data: EncodedData) -> Structure:
-        """The structure of a part of the rows, for validation: no files, nothing is said."""
-        return self._learn_structure(data).structure
-
-    def _estimate(self, data: EncodedData, structure: Structure, smoothing: float) -> Predictor:
-        """What predicts, with its tables."""
-        return BayesianNetwork.fit(data, structure, smoothing)
-
-    def _seed(self) -> int:
-        """Of the splits of a validation."""
-        return 0
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Learn codings, structure and parameters.
@@ -256,9 +230,7 @@ class BaseBNClassifier(ClassifierMixin, BaseEstimator):
             table, labels = short
             named = LabelledTable.of(as_table(table, kinds=self.column_kinds), labels, target)
             return self._fit_table(named)
-        if not self._chooses_smoothing:
-            self.smoothing_ = float(self.smoothing)
-        if self._chooses_smoothing or self._validates:
+        if self._validates:
             self._choose_on(self._draw_rows(stream, target))
         settings = self._preparation_settings()
         made = encode_stream(stream, target, settings, self.missing, self.class_weight)
@@ -269,10 +241,6 @@ class BaseBNClassifier(ClassifierMixin, BaseEstimator):
         self.data_fingerprint_, self.preparation_ = made.fingerprint, made.preparation
         self.n_samples_, self.n_dropped_ = made.data.n_samples, made.n_dropped
         return self._finish(made.training, self._learn_structure(made.data))
-
-    @property
-    def _chooses_smoothing(self) -> bool:
-        return bool(self.smoothing == "auto")
 
     @property
     def _validates(self) -> bool:
@@ -291,14 +259,12 @@ class BaseBNClassifier(ClassifierMixin, BaseEstimator):
         return LabelledTable.of(table, labels, target)
 
     def _choose_on(self, drawn: LabelledTable) -> None:
-        """Choose smoothing and settings by validation on these rows."""
+        """Choose settings by validation on these rows."""
         rows = replace(drawn, features=as_table(drawn.features, kinds=self.column_kinds))
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", DataWarning)  # all rows will say the same
             rows = self._prepare(rows).without_missing(self.missing, stacklevel=4)
-        rows = rows.reweighted(self.class_weight)
-        self.smoothing_ = self._choose_smoothing(rows)
-        self._choose_settings(rows)
+        self._choose_settings(rows.reweighted(self.class_weight))
 
     def _fit_table(self, rows: LabelledTable) -> Self:
         """Learn from rows that are read already, with parameters that are checked already."""
@@ -313,7 +279,6 @@ class BaseBNClassifier(ClassifierMixin, BaseEstimator):
         if self.cost is not None:
             CostMatrix.of(np.unique(rows.labels).tolist(), self.cost)  # refuses other classes
         rows = rows.reweighted(self.class_weight)
-        self.smoothing_ = self._choose_smoothing(rows)
         self._choose_settings(rows)
         is_late = half_used(self._limit_of_fit, self._elapsed)
         return encode_training(rows, self.missing, is_late)
@@ -341,7 +306,7 @@ class BaseBNClassifier(ClassifierMixin, BaseEstimator):
         for name in ("provenance_", "_began"):  # of earlier fits
             self.__dict__.pop(name, None)
         self.classes_, self.coding_ = training.classes, training.coding
-        self.network_ = BayesianNetwork.fit(training.data, result.structure, self.smoothing_)
+        self.network_ = BayesianNetwork.fit(training.data, result.structure, self.smoothing)
         self.evidence_ = self._evidence(training.data)
         return self._set_result(result)
 

@@ -81,7 +81,7 @@ def _has_tables_of(classifier: BaseBNClassifier, data: Data) -> bool:
     if network.groups is not None or data.states != tuple(v.states for v in network.variables):
         return False
     rows = EncodedData(data.codes, data.weights, network.variables)
-    fitted = BayesianNetwork.fit(rows, network.structure, classifier.smoothing_)
+    fitted = BayesianNetwork.fit(rows, network.structure, classifier.smoothing)
     return _are_close(fitted.log_tables, network.log_tables)
 
 

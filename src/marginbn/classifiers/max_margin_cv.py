@@ -135,7 +135,6 @@ class_weight, cost, callback, memory_limit, rows
         "rows": MaxMarginBNClassifier._CHECKS["rows"],
         "gammas": validation.optional(validation.each(validation.check_positive)),
         "max_parents": validation.each(validation.check_count),
-        "smoothing": MaxMarginBNClassifier._CHECKS["smoothing"],
         "inner_time_limit": validation.optional(validation.check_positive),
         "total_time_limit": validation.optional(validation.check_positive),
         "scoring": choosing.check_scoring,
@@ -358,7 +357,7 @@ class_weight, cost, callback, memory_limit, rows
         def score(gamma: float, result: SolveResult) -> float:
             fitted = self._with_setting(max_parents, gamma)
             validation.set_feature_names(fitted, held_out.features)
-            fitted.smoothing_, fitted.n_dropped_ = float(self.smoothing), 0
+            fitted.n_dropped_ = 0
             fitted._finish(training, result)
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore", DataWarning)  # a fold lacks a rare category

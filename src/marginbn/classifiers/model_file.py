@@ -12,7 +12,6 @@
      "n_samples": 150 or null, "n_dropped": 0,
      "result": {"objective": ..., "bound": ..., "status": "optimal", "trace": [...], ...},
      "validation": null or {"gamma": ..., "max_parents": ..., "best_score": ..., ...},
-                   or {"smoothing": 0.3} of smoothing="auto",
      "preparation": [...],                       only where a column is not used as it is
      "about": {"created": ..., "versions": ..., "data_sha256": ..., "held_out": ...},
      "evidence": {"total_weight": 150.0, "data_sha256": ..., "certificate_sha256": ...},
@@ -137,11 +136,6 @@ class _Validation:
     max_parents: Count
     best_score: Number
     results: dict[str, list]  # type: ignore[type-arg]  # integers or numbers, by the key
-
-
-@dataclass(frozen=True)
-class _Smoothing:
-    smoothing: Annotated[float, files.Must("be positive", lambda smoothing: smoothing > 0)]
 
 
 @dataclass(frozen=True)
@@ -374,8 +368,6 @@ def _read_result(shape: _Result, structure: Structure) -> SolveResult:
 
 def _write_validation(classifier: BaseBNClassifier) -> dict[str, object] | None:
     """The choice by validation and its table; None where nothing was chosen."""
-    if classifier.smoothing == "auto":
-        return {"smoothing": classifier.smoothing_}
     if not isinstance(classifier, MaxMarginBNClassifierCV):
         return None
     return {
@@ -391,11 +383,6 @@ def _write_validation(classifier: BaseBNClassifier) -> dict[str, object] | None:
 
 def _set_validation(classifier: BaseBNClassifier, data: object) -> None:
     """Set what the choice by validation left behind; everybody else has nothing there."""
-    if classifier.smoothing == "auto":
-        chosen: _Smoothing = files.read_as(_Smoothing, data, "$.validation")
-        classifier.smoothing_ = chosen.smoothing
-        return
-    classifier.smoothing_ = float(classifier.smoothing)
     if not isinstance(classifier, MaxMarginBNClassifierCV):
         if data is not None:
             raise MisfitError(f"$.validation: must be null for {type(classifier).__name__}")

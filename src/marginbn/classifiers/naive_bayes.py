@@ -19,8 +19,8 @@ class NaiveBayesClassifier(BaseBNClassifier):
 
     Parameters
     ----------
-    smoothing : float or "auto", default=1.0
-        Added to every count; "auto" chooses it by validated log loss (``smoothing_``).
+    smoothing : float, default=1.0
+        Added to every count (Laplace).
     missing : {"auto", "drop", "state", "error"}, default="auto"
         Training rows with missing values are left out ("drop", as in the paper), missing becomes
         a state, or an error; "auto" decides column by column between the first two and loses few

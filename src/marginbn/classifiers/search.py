@@ -49,9 +49,6 @@ from marginbn.solvers.solve import check_rows
 DEFAULT_GAP = 1e-4
 """Relative gap at which a search stops that nobody asked for a proof."""
 
-VALIDATION_LIMIT = 5.0
-"""Seconds of a search on a validation split, at most."""
-
 
 def check_solver(name: str, value: Any) -> None:
     """Refuse names that no solver has."""
@@ -111,17 +108,6 @@ class SearchingBNClassifier(BaseBNClassifier):
             names=data.names,
         )
 
-    def _learn_quietly(self, data: EncodedData) -> Structure:
-        limit = min(self.time_limit or VALIDATION_LIMIT, VALIDATION_LIMIT)
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", OptimalityWarning)
-            result = make_quiet(clone(self), limit)._learn_structure(data)
-        if result.status is Status.INTERRUPTED:
-            raise KeyboardInterrupt  # a validation must not go on by itself
-        return result.structure
-
-    def _seed(self) -> int:
-        return seed_of(self.random_state)
 
     def _search(
         self,
@@ -299,9 +285,8 @@ class GenerativeBNClassifier(SearchingBNClassifier):
         Features have no parents or the class among them; ``False`` learns a general network.
     equivalent_sample_size : float, default=1.0
         Strength of the prior of ``score="bdeu"``.
-    smoothing : float or "auto", default=1.0
-        Added to every count for the parameters (not for the score); "auto" chooses it by validated
-        log loss, with a search of at most 5 seconds on each validation split.
+    smoothing : float, default=1.0
+        Added to every count for the parameters (not for the score).
     solver, time_limit, gap_tolerance, random_state, n_jobs, verbose, callback, memory_limit, \
 checkpoint, certificate
         As in :class:`MaxMarginBNClassifier`.
@@ -331,7 +316,7 @@ checkpoint, certificate
         max_parents: int = 2,
         class_restricted: bool = True,
         equivalent_sample_size: float = 1.0,
-        smoothing: Any = 1.0,
+        smoothing: float = 1.0,
         solver: str = "auto",
         time_limit: float | None = 10.0,
         gap_tolerance: float | None = None,
@@ -486,7 +471,6 @@ class MaxMarginBNClassifier(SearchingBNClassifier):
         **SearchingBNClassifier._CHECKS,
         "gamma": validation.check_positive,
         "p": validation.optional(lambda _, value: gamma_from_probability(value)),
-        "smoothing": validation.check_positive,  # it belongs to the margin, so to the problem
         "margin": validation.one_of(*get_args(MarginKind)),
         "rows": lambda _, value: check_rows(value),
     }

@@ -226,12 +226,8 @@ class ProblemOptions:
         ),
     ] = False
     smoothing: Annotated[
-        str | None,
-        typer.Option(
-            metavar="S",
-            help='Added to every count; "auto" chooses it by validation, where the structure does '
-            "not depend on it. [default: 1]",
-        ),
+        float | None,
+        typer.Option(metavar="S", help="Added to every count. [default: 1]"),
     ] = None
     scoring: Annotated[
         str | None,
@@ -444,7 +440,7 @@ def _given_parameters(problem: ProblemOptions, search: SearchOptions | None) -> 
         "margin": _text(problem.margin),
         "score": _text(problem.score),
         "class_restricted": False if problem.unrestricted else None,
-        "smoothing": parse_smoothing(problem.smoothing),
+        "smoothing": problem.smoothing,
         "scoring": problem.scoring,
         "required_arcs": parse_arcs(problem.require, "--require"),
         "forbidden_arcs": parse_arcs(problem.forbid, "--forbid"),
@@ -488,18 +484,6 @@ def resolve_gamma(problem: GammaOptions) -> float | None:
         return gamma_from_probability(problem.p)
     except InputError as error:
         raise typer.BadParameter(str(error), param_hint="--p") from None
-
-
-def parse_smoothing(text: str | None) -> float | str | None:
-    """A number, or "auto"."""
-    if text is None or text == "auto":
-        return text
-    try:
-        return float(text)
-    except ValueError:
-        raise typer.BadParameter(
-            f'must be a positive number or "auto", got {text!r}', param_hint="--smoothing"
-        ) from None
 
 
 def parse_class_weight(texts: list[str] | None) -> str | dict[str, float] | None:

@@ -287,8 +287,6 @@ def settings(classifier: BaseBNClassifier) -> dict[str, Any]:
             params["validation_score"] = params.pop("validation_accuracy")
     if not isinstance(params.get("scoring", ""), str):
         params["scoring"] = "a scorer of one's own"
-    if params.get("smoothing") == "auto":
-        params["smoothing"] = classifier.smoothing_
     costs = costs_of(classifier)
     params["cost"] = None if costs is None else costs.to_dict()
     return params
@@ -302,8 +300,6 @@ def facts(
     lines = [("score", score_name(classifier))]
     if isinstance(classifier, classifiers.MaxMarginBNClassifierCV):
         lines.append(("chosen", _choice_text(classifier)))
-    if getattr(classifier, "smoothing", None) == "auto":
-        lines.append(("smoothing", f"{classifier.smoothing_:g}, chosen by validated log loss"))
     lines += _search_lines(classifier)
     lines += [
         ("classes", f"{network.n_classes}: {wording.listing(network.variables[0].states)}"),
