@@ -46,13 +46,19 @@ CLASSIFIERS = [
 by_name = pytest.mark.parametrize("classifier", CLASSIFIERS, ids=lambda c: type(c).__name__)
 
 
-@parametrize_with_checks(CLASSIFIERS)
+@parametrize_with_checks(CLASSIFIERS[:-1])
 def test_scikit_learn_checks(estimator, check):
-    """Every check of scikit-learn passes; with the defaults there are no expected failures."""
+    """Every check of scikit-learn passes; there are no expected failures."""
     check(estimator)
 
 
 @pytest.mark.slow
+@parametrize_with_checks([SMALL_GRID])
+def test_scikit_learn_checks_with_validation(estimator, check):
+    """With what is chosen by validation inside ``fit``."""
+    check(estimator)
+
+
 @pytest.fixture(scope="module")
 def iris():
     return load_iris(return_X_y=True, as_frame=True)

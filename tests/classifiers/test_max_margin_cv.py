@@ -55,14 +55,6 @@ def mean_log_posterior(fitted: Any, X: Any, y: Any) -> float:
     return float(fitted.predict_log_proba(X)[np.arange(len(y)), y].mean())
 
 
-def mean_ramp(fitted: Any, X: Any, y: Any) -> float:
-    margins = []
-    for posterior, truth in zip(fitted.predict_log_proba(X), y, strict=True):
-        margin = posterior[truth] - max(np.delete(posterior, truth))
-        margins.append(min(max(margin, -math.log(9)), math.log(9)))
-    return float(np.mean(margins))
-
-
 def balanced(fitted: Any, X: Any, y: Any) -> float:
     return float(balanced_accuracy_score(y, fitted.predict(X)))
 
@@ -76,11 +68,10 @@ def accuracy(fitted: Any, X: Any, y: Any) -> float:
     [
         ("accuracy", accuracy),
         ("log_loss", mean_log_posterior),
-        ("ramp_margin", mean_ramp),
         ("balanced_accuracy", balanced),
         (balanced, balanced),
     ],
-    ids=["accuracy", "log loss", "ramp margin", "by name", "by function"],
+    ids=["accuracy", "log loss", "by name", "by function"],
 )
 def test_scores_are_those_of_fits_one_by_one(scoring: Any, measure: Any) -> None:
     """The path through gamma changes the time and nothing else (optima are unique here)."""
@@ -90,27 +81,6 @@ def test_scores_are_those_of_fits_one_by_one(scoring: Any, measure: Any) -> None
     found = np.column_stack([clf.cv_results_[f"split{f}_test_score"] for f in range(3)])
     np.testing.assert_allclose(found, table, rtol=1e-9)
     assert clf.best_score_ == pytest.approx(table.mean(axis=1).max())
-
-
-def test_pooled_accuracy_is_that_of_all_rows() -> None:
-    """Folds of unequal size: 10, 10 and 70 rows."""
-    X, y = rows()
-    parts = np.split(np.arange(90), [10, 20])
-    cv = [(np.setdiff1d(np.arange(90), part), part) for part in parts]
-    clf = classifier(scoring="pooled_accuracy", cv=cv, max_parents=(1,)).fit(X, y)
-    hits = sum(len(p) * clf.cv_results_[f"split{i}_test_score"] for i, p in enumerate(parts))
-    np.testing.assert_allclose(clf.cv_results_["mean_test_score"], hits / 90)
-
-
-def test_the_simpler_network_within_one_standard_error() -> None:
-    """Never more parents than the best by mean accuracy, and a score within its error."""
-    X, y = rows()
-    best, simple = (classifier(scoring=s).fit(X, y) for s in ("accuracy", "one_standard_error"))
-    assert simple.max_parents_ <= best.max_parents_
-    folds = np.array([best.cv_results_[f"split{f}_test_score"] for f in range(3)])
-    chosen = best.cv_results_["mean_test_score"].argmax()
-    error = folds[:, chosen].std(ddof=1) / math.sqrt(3)
-    assert simple.best_score_ >= best.best_score_ - error - 1e-12
 
 
 def test_the_final_solve_starts_from_larger_gammas(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from marginbn.classifiers import choosing, search, validation
 from marginbn.classifiers.base import log_posteriors
 from marginbn.classifiers.budget import Budget, Work, task_budgets, work_per_solve
-from marginbn.classifiers.choosing import SCORINGS, HeldOut, Scoring
+from marginbn.classifiers.choosing import SCORINGS
 from marginbn.classifiers.progress import StepProgress
 from marginbn.classifiers.search import MaxMarginBNClassifier, SearchingBNClassifier
 from marginbn.data.encode import EncodedTraining, encode_training
@@ -38,17 +38,12 @@ PAPER_PROBABILITIES = (0.501, 0.6, 0.7, 0.8, 0.9, 0.95, 0.99, 0.999)
 
 @dataclass(frozen=True)
 class FoldPath:
-    """Validation scores of one fold and one max_parents, along the whole gamma grid.
-
-    ``weight`` and ``n_rows`` are those of the rows that were held out.
-    """
+    """Validation scores of one fold and one max_parents, along the whole gamma grid."""
 
     max_parents: int
     fold: int
     scores: tuple[float, ...]
     gaps: tuple[float, ...]
-    weight: float = 1.0
-    n_rows: int = 1
 
     def describe(self) -> str:
         """What came out, in a few words."""
@@ -75,11 +70,8 @@ class MaxMarginBNClassifierCV(SearchingBNClassifier):
         None follows the paper: 20 % of the rows if there are more than 1000, else 5 folds, every
         class in proportion. The only row of a class is never held out.
     scoring : str or callable, default="accuracy"
-        What is best, larger being better. "accuracy": mean accuracy of the folds.
-        "pooled_accuracy": of all held-out rows, which counts large folds more. "log_loss": mean log
-        posterior of the true class. "ramp_margin": mean log margin, clipped to +-log 9.
-        "one_standard_error": the fewest parents, then the largest gamma, whose mean accuracy is
-        within one standard error of the best. Or a scorer of scikit-learn, by name or as it is.
+        What is best, larger being better. "accuracy": mean accuracy of the folds. "log_loss": mean
+        log posterior of the true class. Or a scorer of scikit-learn, by name or as it is.
     inner_time_limit : float or None, default=5.0
         Seconds of work for each validation solve, and for each solve on the path to the final one.
         Work is counted by operations (with up to two parents; else by the clock), so that scores
@@ -315,9 +307,7 @@ class_weight, cost, callback, memory_limit, rows
         scores, gaps = dict.fromkeys(grid, 0.0), dict.fromkeys(grid, 0.0)
         for gamma, result in self._fold_results(training.data, max_parents, budget, work):
             scores[gamma], gaps[gamma] = score(gamma, result), result.gap
-        total, n_rows = float(held_out.weights.sum()), held_out.n_rows
-        values = tuple(scores.values()), tuple(gaps.values())
-        return FoldPath(max_parents, fold, *values, total, n_rows)
+        return FoldPath(max_parents, fold, tuple(scores.values()), tuple(gaps.values()))
 
     def _fold_results(
         self, data: EncodedData, max_parents: int, budget: Budget, work: float | None
@@ -335,7 +325,7 @@ class_weight, cost, callback, memory_limit, rows
         """What judges the structure of a gamma on the rows that were held out."""
         if not isinstance(self.scoring, str) or self.scoring not in SCORINGS:
             return self._scikit_learn_scorer(training, held_out, max_parents)
-        of_rows = SCORINGS[self.scoring].of_rows
+        of_rows = SCORINGS[self.scoring]
         codes = with_class_column(training.coding.encode(held_out.features))
         truth = choosing.class_codes(held_out.labels, training.classes)
 
@@ -381,11 +371,8 @@ class_weight, cost, callback, memory_limit, rows
         scores = np.array([[path.scores for path in group] for group in by_limit])
         gaps = np.array([[path.gaps for path in group] for group in by_limit])
         table = scores.transpose(0, 2, 1).reshape(len(settings), -1)  # (settings, folds)
-        weights = np.array([path.weight for path in by_limit[0]])
-        held_out = HeldOut(table, weights, sum(path.n_rows for path in by_limit[0]))
-        rule = self._rule()
-        best = choosing.choose(held_out, rule, settings)
-        mean = held_out.means(rule.pooled)
+        mean = table.mean(axis=1)
+        best = choosing.choose(mean, settings)
         self.max_parents_, self.gamma_ = settings[best]
         self.best_score_ = float(mean[best])
         self.cv_results_ = {
@@ -396,12 +383,6 @@ class_weight, cost, callback, memory_limit, rows
             "max_gap": gaps.max(axis=1).reshape(-1),
             **{f"split{f}_test_score": table[:, f] for f in range(table.shape[1])},
         }
-
-    def _rule(self) -> Scoring:
-        """How to choose by the scores; those of scikit-learn by their mean."""
-        if isinstance(self.scoring, str) and self.scoring in SCORINGS:
-            return SCORINGS[self.scoring]
-        return SCORINGS["accuracy"]
 
     # --- the network ---
 

@@ -16,7 +16,6 @@ from dataclasses import replace
 from typing import Any, ClassVar, get_args
 
 import numpy as np
-from sklearn.base import clone
 from sklearn.utils import check_random_state
 
 from marginbn.classifiers import validation
@@ -108,7 +107,6 @@ class SearchingBNClassifier(BaseBNClassifier):
             names=data.names,
         )
 
-
     def _search(
         self,
         problem: StructureProblem,
@@ -169,14 +167,6 @@ class SearchingBNClassifier(BaseBNClassifier):
             return self.callback(point)  # type: ignore[no-any-return]
 
         return both
-
-
-def make_quiet(classifier: SearchingBNClassifier, time_limit: float) -> SearchingBNClassifier:
-    """Without files, without words, for a search among many."""
-    classifier.set_params(
-        time_limit=time_limit, callback=None, verbose=0, checkpoint=None, certificate=None
-    )
-    return classifier
 
 
 def sha256_of(path: PathLike) -> str:

@@ -233,8 +233,8 @@ class ProblemOptions:
         str | None,
         typer.Option(
             metavar="NAME",
-            help="What max-margin-cv chooses by: accuracy, pooled_accuracy, log_loss, "
-            "ramp_margin, one_standard_error, or a scorer of scikit-learn. [default: accuracy]",
+            help="What max-margin-cv chooses by: accuracy, log_loss or a scorer of scikit-learn. "
+            "[default: accuracy]",
         ),
     ] = None
     require: Annotated[

@@ -283,7 +283,7 @@ def settings(classifier: BaseBNClassifier) -> dict[str, Any]:
             "validation_accuracy": float(classifier.best_score_),
         }
         del params["gammas"]
-        if classifier.scoring not in ("accuracy", "pooled_accuracy", "one_standard_error"):
+        if classifier.scoring != "accuracy":
             params["validation_score"] = params.pop("validation_accuracy")
     if not isinstance(params.get("scoring", ""), str):
         params["scoring"] = "a scorer of one's own"
@@ -336,7 +336,7 @@ def _search_lines(classifier: BaseBNClassifier) -> list[tuple[str, str]]:
 
 def _choice_text(classifier: classifiers.MaxMarginBNClassifierCV) -> str:
     chosen = f"{classifier.max_parents_} parents at most, gamma {classifier.gamma_:.4g}"
-    if classifier.scoring in ("accuracy", "pooled_accuracy", "one_standard_error"):
+    if classifier.scoring == "accuracy":
         return f"{chosen} (validation {percent(classifier.best_score_)})"
     by = classifier.scoring if isinstance(classifier.scoring, str) else "a scorer of one's own"
     return f"{chosen} (validation {classifier.best_score_:.4g} by {by})"
