@@ -8,6 +8,7 @@ import pytest
 from marginbn import (
     EncodedData,
     InputError,
+    ProblemTooLargeError,
     Variable,
     drop_dominated,
     enumerate_candidates,
@@ -134,18 +135,6 @@ def test_more_variables_than_a_word_has_bits(score: str) -> None:
     assert all(abs(own[key] - expected[key]) < 1e-9 for key in own)
 
 
-@pytest.mark.parametrize("score", ["bdeu", "k2"])
-@pytest.mark.parametrize("seed", range(40, 46))
-def test_lower_limits_lose_nothing(score: str, seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The limits that are computed only where many sets are ahead, here everywhere."""
-    monkeypatch.setattr(climbing, "FEW", 0)
-    monkeypatch.setattr(climbing, "WORTH", 0)
-    data = random_data(seed, n_variables=7)
-    twice = np.where(data.codes[:, :1] % 2 == 0, data.weights, 2.0 * data.weights[:, None])[:, 0]
-    data = EncodedData(data.codes, twice, data.variables)
-    assert_equal(local_scores(data, score), enumerated(data, score, 6))
-
-
 def many_alike(seed: int) -> EncodedData:
     """400 rows of nine variables, of which few differ in the last ones."""
     data = random_data(seed, n_variables=9)
@@ -179,36 +168,50 @@ def test_sums_over_sets_on_smaller_tables(weights: str, monkeypatch: pytest.Monk
 
 @pytest.mark.parametrize("score", ["bic", "bdeu"])
 def test_scores_on_smaller_tables(score: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(climbing, "FEW", 0)
-    monkeypatch.setattr(climbing, "WORTH", 0)
     monkeypatch.setattr(sums, "MANY_ROWS", 0)
     monkeypatch.setattr(sums, "ENOUGH", 0)
     data = many_alike(5)
     assert_equal(local_scores(data, score), enumerated(data, score, 8))
 
 
-@pytest.mark.parametrize("growth", [0.0, 100.0])
-def test_guesses_of_what_limits_gain_lose_nothing(
-    growth: float, monkeypatch: pytest.MonkeyPatch
+def limit_of(problem: StructureProblem) -> int:
+    """The number of parents that the scorer allowed."""
+    assert problem.candidates.rule is not None
+    return problem.candidates.rule.max_parents
+
+
+@pytest.mark.parametrize("score", ["bic", "bdeu"])
+@pytest.mark.parametrize(("name", "value"), [("WORK", 50_000), ("BYTES", 20_000), ("KEPT", 40)])
+def test_the_largest_limit_that_fits(
+    name: str, value: int, score: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(climbing, "FEW", 0)
-    monkeypatch.setattr(climbing, "WORTH", 0)
-    monkeypatch.setattr(climbing, "GROWTH", growth)
-    data = random_data(47, n_variables=7)
-    assert_equal(local_scores(data, "bdeu"), enumerated(data, "bdeu", 6))
+    """Within the limit of the result, exactly the undominated sets; without one, all of them."""
+    tables = [random_data(seed, n_variables=8) for seed in range(50, 56)]
+    assert {limit_of(local_scores(data, score)) for data in tables} == {7}
+    monkeypatch.setattr(climbing, f"MAX_{name}", value)
+    limits = set()
+    for data in tables:
+        found = local_scores(data, score)
+        limits.add(limit_of(found))
+        assert found.candidates.max_parents <= limit_of(found)
+        assert_equal(found, enumerated(data, score, limit_of(found)))
+    assert 1 <= min(limits) < 7
 
 
-def test_limits_of_equal_rows_are_those_of_one_heavy_row() -> None:
-    """A long table in which nearly all rows differ is not merged."""
-    data = many_alike(6)
-    sets = masks_of([(), (1,), (1, 2), (1, 2, 3, 4)], 9)
-    found = []
-    for rows in (data, data.merged()):
-        limits = np.zeros(len(sets))
-        sums.SetSums(rows, "bdeu", 1.0).limit_supersets(0, sets, limits)
-        found.append(limits)
-    assert found[0].min() < 0.0
-    assert found[0] == pytest.approx(found[1], abs=1e-9)
+def test_required_parents_are_never_too_many(monkeypatch: pytest.MonkeyPatch) -> None:
+    data = random_data(50, n_variables=6)
+    monkeypatch.setattr(climbing, "MAX_WORK", 0)
+    required = [(1, 0), (2, 0), (3, 0)]
+    found = local_scores(data, "bdeu", required=required)
+    assert limit_of(found) == 3
+    assert_equal(found, enumerated(data, "bdeu", 3, required=required))
+
+
+def test_a_limit_of_the_users_own_that_is_too_large(monkeypatch: pytest.MonkeyPatch) -> None:
+    data = random_data(50, n_variables=6)
+    monkeypatch.setattr(climbing, "MAX_CANDIDATES", 20)
+    with pytest.raises(ProblemTooLargeError, match="more than 20 sets of at most 3 parents"):
+        local_scores(data, "bdeu", 3)
 
 
 def test_threads_change_nothing() -> None:

@@ -1,37 +1,26 @@
-"""Level by level through the parent sets, without looking at those that cannot be chosen.
+"""Parent sets level by level, without the sets that cannot be chosen.
 
 A parent set is *dominated* if a subset of it scores at least as well: no optimal structure needs
-it, because taking parents away makes no cycle. A set is *closed* if no superset can beat what it or
-a subset of it has. So sets grow by one member per level, only from sets that are open together with
-all their subsets, and only undominated ones are kept.
+it, because removing parents makes no cycle. A set is *closed* if no superset can beat the best
+score of the set and its subsets. Sets grow by one member per level, only from sets that are open
+together with all their subsets, and only undominated sets are kept.
 
-**What a superset can score at most** (q parent states, r child states, M rows; supersets have at
-least twice the parent states, features with one state being left out):
+**Upper limits of the scores of supersets** of T (q parent states, r child states, M rows; variables
+with one state are no parents, so that a superset has at least 2 q parent states):
 
     AIC, BIC    - 2 q (r - 1) times 1 or (log M)/2: the likelihood is at most zero
     BDeu, K2    - c log r, c the number of joint states of parents and child that occur
 
-(de Campos and Ji 2011; for BDeu and K2 they and Cussens 2012 count the parents' states alone.) The
-second, for whole counts: a marginal likelihood is the product of the probabilities of the rows,
-each given those before it. A row that is the first of its kind, n_j = 0 rows of child state j among
-the N with its parents' state, has probability (A / r) / (A + N) <= 1 / r, and any other at most
-one. More parents make more kinds of rows, not fewer. Nor can a marginal likelihood exceed the
-likelihood given all other variables: rows that agree in these stay together. Both hold among the
-rows of each parents' state, so the sum of the smaller ones is a limit, too (compare Correia,
-Cussens and de Campos 2020). Where rows that stay together are of two kinds or more, more can be
-said. Take one row of each kind of a parents' state first: the first costs log r, each further one
-log r + log(1 + 1/A) or more, with A at most s / (2 q) for BDeu (for K2 log r + log((r + 1) / r)).
-The others have a probability of at most their likelihood. So with L the likelihood of the rows
-given all other variables, L' without a row of each kind, and g the most that L can grow by leaving
-out one row, the rows of a state of T with c kinds score, together with all supersets, at most
-
-    - c log r - log(1 + 1/A) + L'    and    L + 2 (g - log r) - log(1 + 1/A),
-
-the latter if that is below L and further kinds make it less, else L.
+(de Campos and Ji 2011; Cussens 2012.) The second, for whole counts: a marginal likelihood is the
+product of the probabilities of the rows, each given the rows before it. The first row with a joint
+state has probability (A / r) / (A + N) <= 1 / r, with N rows of its parents' state before it and
+the prior count A of that state; any other row at most one. Supersets have no fewer joint states.
 
 For AIC and BIC a member v of T also has to pay for itself: it gains the child at most
 M min(H(i | T - v), H(v | T - v)) and costs (r_v - 1) times the price of the parent states without
-it; where it cannot, it cannot in any superset either (de Campos et al. 2018).
+it; if it cannot pay in T, it cannot in any superset (de Campos et al. 2018).
+
+``docs/theory/scores.rst`` has the proofs.
 """
 
 from __future__ import annotations
@@ -53,19 +42,22 @@ FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 
 TOLERANCE = 1e-9
-"""Relative to the total weight: scores nearer than this are not told apart here."""
+"""Relative to the total weight: scores that differ by less are compared again later."""
 
-WORTH = 5
-"""Sets ahead, for each open one, that make it worth while to compute a lower limit."""
+SET_WORK = 200
+"""Work of generating and comparing one parent set, in rows counted: about 0.4 microseconds."""
 
-FEW = 20_000
-"""Sets ahead that are counted before it is worth while."""
+MAX_WORK = 10_000_000_000
+"""Rows counted, at most, where the number of parents has no limit: about 10 to 20 seconds."""
 
-GROWTH = 1.2
-"""Of what rows that stay together cost, with one member more: a guess on the high side."""
+MAX_BYTES = 800_000_000
+"""Bytes of sums, levels and kept sets, at most, where the number of parents has no limit."""
+
+MAX_KEPT = 1_000_000
+"""Kept sets, at most, where the number of parents has no limit: more are too many for a search."""
 
 Progress = Callable[[int, int], None]
-"""Called with the size of the newest parent sets and with how many were looked at so far."""
+"""Called with the size of the newest parent sets and the number of all sets so far."""
 
 
 @dataclass(frozen=True)
@@ -93,7 +85,7 @@ class Lattice:
 
 @dataclass
 class Level:
-    """Sets of one size that may have supersets, without the base, and what is known of them."""
+    """Open sets of one size, without the base, and their properties."""
 
     masks: Masks
     best: FloatArray  # score of each and its subsets
@@ -102,8 +94,7 @@ class Level:
     entropy: FloatArray  # sum of n log n
     lost_most: FloatArray  # minus the log likelihood, at most
     lost_least: FloatArray  # and at least
-    worth: FloatArray  # (sets, members): what is unknown about a member given the others
-    gain: FloatArray  # by how much rows that stay together lower the limit, at a guess
+    worth: FloatArray  # (sets, members): entropy of a member given the others
 
     def keep(self, mask: NDArray[np.bool_]) -> Level:
         """Some of the sets."""
@@ -111,10 +102,10 @@ class Level:
 
 
 class Climb:
-    """One child on its way up the lattice.
+    """The search for the parent sets of one child.
 
-    ``kept`` are the parent sets that no subset dominates, ``doubtful`` says of which a subset is as
-    good but for rounding.
+    ``kept`` holds, per level, the parent sets that no subset dominates; ``doubtful`` marks those
+    whose best subset is as good but for rounding.
     """
 
     def __init__(self, lattice: Lattice, sums: SetSums, most: int) -> None:
@@ -122,24 +113,14 @@ class Climb:
         self._sums = sums
         self._least = TOLERANCE * sums.total
         self._price = sums.price(lattice.child)
-        self._most = most
-        self.size = self._n_base = lattice.n_base
+        self.size = lattice.n_base
         base, empty = lattice.base, np.zeros_like(lattice.base)
-        score = {name: self._score_of(mask) for name, mask in (("base", base), ("empty", empty))}
-        self.kept = [empty] if lattice.empty else []
-        if self.size <= most:
-            self.kept.append(base)
-        self.doubtful = [np.ones(len(self.kept), dtype=bool)]
-        best = max(score.values()) if lattice.empty else score["base"]
-        first = self._judge(
-            empty,
-            np.array([best]),
-            np.zeros((1, 0)),
-            np.array([np.inf]),
-            np.array([np.inf]),
-            first=True,
-        )
-        self.level = first if self.size <= most else first.keep(np.zeros(len(first.masks), bool))
+        first = [empty, base][not lattice.empty : 2 if self.size <= most else 1]
+        self.kept, self.doubtful = [np.concatenate(first)], [np.ones(len(first), dtype=bool)]
+        best = np.array([max(self._score_of(mask) for mask in first)])
+        no_limit = np.array([np.inf])
+        level = self._judge(empty, best, np.zeros((1, 0)), no_limit, first=True)
+        self.level = level.keep(np.full(len(level.masks), self.size <= most))
 
     def _score_of(self, mask: Masks) -> float:
         child, sums = self.lattice.child, self._sums
@@ -148,33 +129,48 @@ class Climb:
         return float((sums.scores(child, parents, family) - cost)[0])
 
     @property
-    def is_done(self) -> bool:
-        """Whether there are no larger sets to look at."""
-        return self.size >= self._most or len(self.level.masks) == 0
+    def n_open(self) -> int:
+        """Sets that may have supersets."""
+        return len(self.level.masks)
 
-    def rise(self) -> int:
-        """Look at the sets of one more member; returns how many there were."""
-        if self.is_done:
-            return 0
-        level, lattice, sums = self.level, self.lattice, self._sums
-        self.size += 1
-        arities = sums.arities[lattice.free]
-        masks, places, below, upper = kernels()[3].extend_sets(
+    @property
+    def most_ahead(self) -> float:
+        """Sets of one more member, at most."""
+        own = self.size - self.lattice.n_base
+        return self.n_open * (len(self.lattice.free) - own) / (own + 1)
+
+    @property
+    def n_bytes(self) -> int:
+        """Bytes of what is stored."""
+        return sum(v.nbytes for v in (*vars(self.level).values(), *self.kept, *self.doubtful))
+
+    def extend(self) -> tuple[Masks, NDArray[np.int32], FloatArray, FloatArray]:
+        """Sets of one more member: masks, places of their subsets, best score of a subset, upper
+        limit of the likelihood.
+        """
+        level, free = self.level, self.lattice.free
+        found: tuple[Masks, NDArray[np.int32], FloatArray, FloatArray]
+        found = kernels()[3].extend_sets(
             level.masks,
-            lattice.free,
+            free,
             level.best,
             level.limit,
             level.price,
-            arities,
+            self._sums.arities[free],
             level.lost_most,
             level.lost_least,
             level.worth,
             self._least,
         )
+        return found
+
+    def rise(self) -> int:
+        """Score the sets of one more member; returns how many there were."""
+        masks, places, below, upper = self.extend()
+        level, lattice, sums = self.level, self.lattice, self._sums
+        self.size += 1
+        sums.work += SET_WORK * len(masks)
         worth = np.zeros((len(masks), 0))
-        gain = np.full(len(masks), np.inf)
-        if not self._price and self._is_worth_it(len(masks)):
-            gain = GROWTH * level.gain[places].max(axis=1)
         if self._price and len(masks):
             numbers = sums.count(masks | lattice.base)
             worth = np.empty(places.shape)
@@ -182,7 +178,7 @@ class Climb:
                 masks,
                 places,
                 lattice.free,
-                arities,
+                sums.arities[lattice.free],
                 level.price,
                 level.lost_most,
                 level.lost_least,
@@ -193,9 +189,13 @@ class Climb:
                 upper,
             )
             masks, below, worth, upper = (v[useful] for v in (masks, below, worth, upper))
-            gain = gain[useful]
-        self.level = self._judge(masks, below, worth, upper, gain)
+        self.level = self._judge(masks, below, worth, upper)
         return len(places)
+
+    def forget_level(self) -> None:
+        """Drop the sets of the last level."""
+        self.kept.pop()
+        self.doubtful.pop()
 
     def _judge(
         self,
@@ -203,14 +203,12 @@ class Climb:
         below: FloatArray,
         worth: FloatArray,
         upper: FloatArray,
-        gain: FloatArray,
         *,
         first: bool = False,
     ) -> Level:
-        """Score sets, keep those that no subset dominates; returns those that may have supersets.
+        """Score sets, keep the undominated ones; returns the open ones.
 
-        ``upper`` is what the likelihood can be at most: where that is not enough nothing is
-        counted. ``gain`` is what :meth:`_limits` may hope for.
+        ``upper`` limits the likelihood: sets for which that is not enough are not counted.
         """
         child, sums = self.lattice.child, self._sums
         whole = masks | self.lattice.base
@@ -225,58 +223,22 @@ class Climb:
             kept = scores > below - self._least
             self.kept.append(whole[kept])
             self.doubtful.append((scores <= below + self._least)[kept])
+        limit = -2.0 * cost if self._price else np.full(len(masks), np.inf)
+        if sums.score in ("bdeu", "k2") and sums.rows.whole:
+            limit[asked] = -math.log(int(sums.arities[child])) * sums.cells(family)
         nothing = np.empty(0)
         priced = self._price > 0
         level = Level(
             masks,
             np.maximum(scores, below),
-            self._limits(cost, np.maximum(scores, below), whole, asked, family, gain),
+            limit,
             cost if priced else nothing,
             sums.entropies(parents) if priced else nothing,
             np.where(asked, -likelihood, np.inf) if priced else nothing,
             -likelihood if priced else nothing,
             worth,
-            nothing if priced else gain,
         )
         return level.keep(level.limit > level.best - self._least)
-
-    def _is_worth_it(self, n_open: int) -> bool:
-        """Whether a lower limit, which costs as much as counting, can save much counting."""
-        n_free = len(self.lattice.free)
-        own = self.size - self._n_base
-        last = min(self._most - self._n_base, n_free)
-        ahead = sum(math.comb(n_free, size) for size in range(own + 1, last + 1))
-        return n_open > 0 and max(WORTH * n_open, FEW) < ahead
-
-    def _limits(
-        self,
-        cost: FloatArray,
-        best: FloatArray,
-        whole: Masks,
-        asked: NDArray[np.bool_],
-        family: IntArray,
-        gain: FloatArray,
-    ) -> FloatArray:
-        """What no proper superset can exceed.
-
-        The lower limit takes as long as counting does; only sets that it may close are looked at:
-        rows that stay together cost about as much here as with one member less. ``gain`` becomes
-        what they cost.
-        """
-        if self._price:
-            return -2.0 * cost
-        limits = np.full(len(cost), np.inf)
-        if self._sums.score in ("bdeu", "k2") and self._sums.rows.whole:
-            r = int(self._sums.arities[self.lattice.child])
-            limits[asked] = -math.log(r) * self._sums.cells(family)
-            is_open = limits > best - self._least
-            if self._is_worth_it(int(is_open.sum())):
-                near = is_open & (limits - gain <= best)
-                lower = limits[near]
-                self._sums.limit_supersets(self.lattice.child, whole[near], lower)
-                gain[near] = limits[near] - lower
-                limits[near] = lower
-        return limits
 
 
 def find_lattices(
@@ -305,21 +267,61 @@ def find_lattices(
 
 
 def climb_lattices(
-    sums: SetSums, lattices: list[Lattice], most: int, progress: Progress | None = None
-) -> list[Climb]:
-    """All children, level by level, so that they share the sums over sets."""
+    sums: SetSums,
+    lattices: list[Lattice],
+    least: int,
+    most: int,
+    progress: Progress | None = None,
+) -> tuple[list[Climb], int]:
+    """All children, level by level, so that they share the sums over sets.
+
+    Sets of up to ``least`` members are scored in any case. Larger ones up to ``most`` are scored as
+    long as a level of all children fits :data:`MAX_WORK`, :data:`MAX_BYTES` and :data:`MAX_KEPT`.
+    Returns the largest size for which all sets were scored as well; ``most`` if no set is open.
+    """
     climbs = [Climb(lattice, sums, most) for lattice in lattices]
     total = 0
-    while True:
-        waiting = [climb for climb in climbs if not climb.is_done]
-        if not waiting:
-            return climbs
+    for size in range(1, most + 1):
+        if not any(climb.n_open for climb in climbs):
+            break
+        waiting = [climb for climb in climbs if climb.size == size - 1]
+        if size > least and not _has_room(sums, waiting, size):
+            return climbs, size - 1
         for climb in waiting:
             total += climb.rise()
-            if total > MAX_CANDIDATES:
+            if size <= least and total > MAX_CANDIDATES:
                 raise ProblemTooLargeError(
-                    f"more than {MAX_CANDIDATES} parent sets could matter; set max_parents, or "
-                    "use fewer columns"
+                    f"more than {MAX_CANDIDATES} sets of at most {least} parents could matter; "
+                    "set a smaller max_parents, or use fewer columns"
                 )
+            if size > least and _is_too_much(sums, climbs):
+                for risen in (c for c in waiting if c.size == size):
+                    risen.forget_level()
+                return climbs, size - 1
             if progress is not None:
-                progress(climb.size, total)
+                progress(size, total)
+    return climbs, most
+
+
+def _has_room(sums: SetSums, waiting: list[Climb], size: int) -> bool:
+    """Whether the sets of the next level can probably be scored with the work that is left.
+
+    Each set of ``size + 1`` variables is counted once for its ``size + 1`` children. If an upper
+    limit of the number of parent sets is too large, that of every eighth child is counted.
+    """
+    left = (MAX_WORK - sums.work) / (SET_WORK + sums.n_rows / (size + 1))
+    ahead = sum(climb.most_ahead for climb in waiting)
+    if ahead <= left:
+        return True
+    sample = waiting[::8]
+    share = sum(climb.most_ahead for climb in sample) / ahead
+    return sum(len(climb.extend()[0]) for climb in sample) <= share * left
+
+
+def _is_too_much(sums: SetSums, climbs: list[Climb]) -> bool:
+    """Whether work, memory or the sets that are kept exceed their limits."""
+    return (
+        sums.work > MAX_WORK
+        or sums.n_bytes + sum(climb.n_bytes for climb in climbs) > MAX_BYTES
+        or sum(len(kept) for climb in climbs for kept in climb.kept) > MAX_KEPT
+    )

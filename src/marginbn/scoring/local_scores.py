@@ -6,6 +6,7 @@ import math
 import sys
 import time
 from collections.abc import Collection
+from dataclasses import replace
 
 import numpy as np
 from joblib import effective_n_jobs
@@ -74,7 +75,9 @@ def local_scores(
         "bic" ("mdl"), "aic", "bdeu", "k2" or "loglik"; a score that was added to
         ``marginbn.problem.scores.SCORES`` has all its parent sets enumerated.
     max_parents
-        None allows any number, as far as bounds end the search for larger sets.
+        None allows any number. If that takes too much work or memory, the limit is the largest
+        that fits: ``candidates.rule.max_parents`` of the result, the number of variables less one
+        if there is no limit.
     equivalent_sample_size
         Of "bdeu".
     class_restricted
@@ -109,13 +112,8 @@ def local_scores(
         raise InputError(f"max_parents must be given for score={score!r}: {why}")
     check_arcs(required, forbidden, data.names)
     most = data.n_variables - 1 if max_parents is None else max_parents
-    rule = CandidateRule(
-        most,
-        class_restricted,
-        tuple(sorted(set(required))),
-        tuple(sorted(set(forbidden))),
-        data.constant,
-    )
+    arcs = tuple(sorted(set(required))), tuple(sorted(set(forbidden)))
+    rule = CandidateRule(most, class_restricted, *arcs, data.constant)
     if score not in COMPILED:
         candidates = enumerate_candidates(
             data.n_variables,
@@ -135,7 +133,9 @@ def local_scores(
         if lattice.n_base > most and not lattice.empty:
             refuse_without_candidates(lattice.child, rule, data.names)
     ranked = [lattices[i].renamed(sums.rows.rank) for i in sums.rows.order]
-    climbs = climb_lattices(sums, ranked, most, progress)
+    least = max(1, *(lattice.n_base for lattice in lattices)) if max_parents is None else most
+    climbs, limit = climb_lattices(sums, ranked, least, most, progress)
+    rule = replace(rule, max_parents=limit)
     candidates, linear, errors = _kept_candidates(sums, [climbs[k] for k in sums.rows.rank], rule)
     return StructureProblem(
         candidates=candidates,

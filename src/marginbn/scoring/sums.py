@@ -22,7 +22,7 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from functools import cache, cached_property
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -87,8 +87,7 @@ class Rows:
         if self.whole:
             self.weights = self.weights.astype(np.int32)
         self._tails: tuple[NDArray[np.int32], IntArray] | None = None
-        self._idle: dict[tuple[int, str], list[Any]] = {}
-        self._unexplained: dict[int, Unexplained] = {}
+        self._idle: dict[str, list[Any]] = {}
 
     @property
     def n_variables(self) -> int:
@@ -99,14 +98,6 @@ class Rows:
     def roundings(self) -> float:
         """Roundings of a score, in units of the size of its terms."""
         return ROUNDINGS + (0.0 if counts_are_exact(self.data) else 2.0 * self.data.n_samples)
-
-    def unexplained(self, child: int) -> Unexplained:
-        """What no parents can explain of a child; whole weights only."""
-        if child not in self._unexplained:
-            others = np.delete(self.columns[:-1], child, axis=0)
-            group, alike = _equal_columns(others), _equal_columns(self.columns[:-1])
-            self._unexplained[child] = Unexplained.of(group, alike, self.weights.astype(float))
-        return self._unexplained[child]
 
     def tails(self, n_sets: int, child: int = -1) -> tuple[NDArray[np.int32], IntArray]:
         """For smaller tables with all of a child's states, where so many sets are worth it."""
@@ -121,19 +112,18 @@ class Rows:
         return tails, counts
 
     @contextmanager
-    def stack(self, *load: NDArray[Any]) -> Iterator[Any]:
-        """Room for tables of rows with something to be summed, and for the counts of cells."""
-        idle = self._idle.setdefault((len(load), load[0].dtype.str), [])
+    def stack(self, weights: NDArray[Any]) -> Iterator[Any]:
+        """Room for tables of rows, and for the counts of cells."""
+        idle = self._idle.setdefault(weights.dtype.str, [])
         try:
             stack, cells = idle.pop()
         except IndexError:
-            stack, cells = self._new_stack(len(load), load[0].dtype)
-        for own, values in zip(stack.load, load, strict=True):
-            own[: len(values)] = values
+            stack, cells = self._new_stack(weights.dtype)
+        stack.weights[: len(weights)] = weights
         yield stack, cells
         idle.append((stack, cells))
 
-    def _new_stack(self, n_loads: int, dtype: np.dtype[Any]) -> tuple[Any, NDArray[Any]]:
+    def _new_stack(self, dtype: np.dtype[Any]) -> tuple[Any, NDArray[Any]]:
         n, (n_columns, n_rows) = self.n_variables, self.columns.shape
         room = 2 * n_rows
         largest = n_rows * int(self.arities.max(initial=1))
@@ -147,7 +137,7 @@ class Rows:
             columns=np.empty(room * n_columns, dtype=np.int32),
             groups=np.empty(room * (n + 1), dtype=np.int32),
             origin=np.empty(room, dtype=np.int32),
-            load=np.empty((n_loads, room), dtype=dtype),
+            weights=np.empty(room, dtype=dtype),
             label=np.empty(largest, dtype=np.int32),
             places=np.empty(places, dtype=np.int32),
             keys=np.empty(n_rows, dtype=np.int64),
@@ -160,56 +150,6 @@ def _entropy(data: EncodedData, v: int) -> float:
     share = np.bincount(data.codes[:, v], data.weights) / data.total_weight
     share = share[share > 0]
     return float(-(share * np.log(share)).sum())
-
-
-class Unexplained(NamedTuple):
-    """Of rows that others equal in all but the child, as ``limit_supersets`` reads it; zero for
-    other rows.
-    """
-
-    finest: FloatArray
-    left: FloatArray
-    relief: float
-
-    @classmethod
-    def of(cls, group: IntArray, alike: IntArray, weights: FloatArray) -> Unexplained:
-        """Of rows that have one number if they agree in all variables but the child, and another
-        one if they agree in all.
-        """
-        n_kinds = np.bincount(group[np.unique(alike, return_index=True)[1]])[group]
-        weight = _sums_of(alike, weights)
-        total = _sums_of(group, weights)
-        share = np.where(n_kinds > 1, weights / weight, 0.0)  # of its kind, for each row
-        finest = share * weight * np.log(weight / total)
-        less, total_less = weight - 1.0, np.maximum(total - n_kinds, 1.0)
-        left = share * less * np.log(np.maximum(less, 1.0) / total_less)
-        # without one row n log n - N log N is less by at most
-        relief = (_last_step(total) - _last_step(weight))[n_kinds > 1]
-        return cls(finest, left, float(relief.max(initial=0.0)))
-
-
-def _sums_of(group: IntArray, weights: FloatArray) -> FloatArray:
-    """For each row the weight of its group."""
-    sums: FloatArray = np.bincount(group, weights).astype(np.float64, copy=False)
-    return sums[group]
-
-
-def _last_step(n: FloatArray) -> FloatArray:
-    """n log n - (n - 1) log(n - 1)."""
-    return np.asarray(n * np.log(n) - (n - 1.0) * np.log(np.maximum(n - 1.0, 1.0)))
-
-
-def _equal_columns(codes: NDArray[np.int32]) -> IntArray:
-    """A number for each column of a table, the same for columns that are equal."""
-    generator = np.random.default_rng(0)
-    while True:  # until no two columns that differ have the same sum
-        factors = generator.integers(1, 2**62, size=len(codes), dtype=np.uint64)
-        mixed = codes.astype(np.uint64) * np.uint64(0x9E3779B97F4A7C15) + factors[:, np.newaxis]
-        mixed ^= mixed >> np.uint64(31)
-        keys = (mixed * (factors[:, np.newaxis] | np.uint64(1))).sum(axis=0, dtype=np.uint64)
-        _, first, group = np.unique(keys, return_index=True, return_inverse=True)
-        if (codes == codes[:, first[group.reshape(-1)]]).all():
-            return group.reshape(-1).astype(np.int64)
 
 
 def in_portions(work: Callable[[slice], None], n_sets: int, n_rows: int, n_jobs: int = 1) -> None:
@@ -237,6 +177,11 @@ class SetSums:
         One of :data:`COMPILED`, and the strength of the prior of "bdeu".
     n_jobs
         Threads that count.
+
+    Attributes
+    ----------
+    work
+        Rows counted so far, over all sets; a level of parent sets adds to it.
     """
 
     def __init__(
@@ -248,6 +193,8 @@ class SetSums:
         self.n_jobs = n_jobs
         self.arities = self.rows.arities
         self.total = data.total_weight
+        self.n_rows = data.n_samples
+        self.work = 0
         self._child_arities = np.unique(self.arities)
         self._known: dict[float, int] = {}
         self._values = np.empty((0, 0))
@@ -298,6 +245,7 @@ class SetSums:
         self.size = last
         if first == last:
             return numbers
+        self.work += (last - first) * self.n_rows
         fresh, sums = self._masks[first:last], self._sums[first:last]
         observed = self._observed[first:last]
         order = None
@@ -356,34 +304,11 @@ class SetSums:
         """The sum of n log n of sets, for scores that are made of it."""
         return np.asarray(self._sums[numbers, 0])
 
-    def limit_supersets(self, child: int, sets: Masks, limits: FloatArray) -> None:
-        """Lower the limits of marginal likelihoods; see :mod:`.climbing`."""
-        known = self.rows.unexplained(child)
-        if not known.finest.any():
-            return
-        rows, counting = self.rows, kernels()[2]
-        rows.columns[-1] = rows.columns[child]
-        tails = rows.tails(len(sets), child)
-        r = int(self.arities[child])
-        further = np.full(len(sets), math.log((r + 1.0) / r))
-        if self.score == "bdeu":
-            further = np.log1p(2.0 * states_of(sets, self.arities) / self.prior)
-
-        def work(part: slice) -> None:
-            with rows.stack(known.finest, known.left) as (stack, _):
-                counting.limit_supersets(
-                    stack,
-                    rows.columns,
-                    rows.arities,
-                    *tails,
-                    child,
-                    sets[part],
-                    known.relief,
-                    further[part],
-                    limits[part],
-                )
-
-        in_portions(work, len(sets), rows.columns.shape[1], self.n_jobs)
+    @property
+    def n_bytes(self) -> int:
+        """Bytes of the sums."""
+        kinds = (self._masks, self._sums, self._observed, self._places)
+        return sum(array.nbytes for array in kinds)
 
     def cells(self, numbers: IntArray) -> FloatArray:
         """The number of joint states that occur."""

@@ -134,9 +134,8 @@ def exact_scores(
 ) -> None:
     """Fill ``values`` and ``sizes`` (sets,) of a child's parent sets.
 
-    The last column is the child's, the stack's first load are weights; ``cells`` are zero before
-    and after. ``priors`` (sets,) are the prior counts of a cell, zero for a likelihood;
-    ``penalties`` (sets,) are subtracted.
+    The last column is the child's; ``cells`` are zero before and after. ``priors`` (sets,) are the
+    prior counts of a cell, zero for a likelihood; ``penalties`` (sets,) are subtracted.
     """
     r = arities[child]
     out = np.empty(3)
@@ -148,7 +147,7 @@ def exact_scores(
         group = group_of(stack, top, depth)
         first = stack.tables[top, FIRST]
         column = column_of(stack, columns, top, len(columns) - 1)
-        count_cells(group, r, column, stack.load[0, first : first + len(group)], cells)
+        count_cells(group, r, column, stack.weights[first : first + len(group)], cells)
         out[:] = 0.0
         own_remainder = remainder(priors[k]) if priors[k] > 0.0 else 0.0
         for h in range(stack.counts[top, depth]):

@@ -124,7 +124,7 @@ def sum_sets(
 ) -> None:
     """Fill ``sums`` (sets, kinds) and ``observed`` (sets,), the number of states that occur.
 
-    ``columns`` (variables, rows); the stack's first load are weights. ``kinds`` (sets, kinds) says
+    ``columns`` (variables, rows). ``kinds`` (sets, kinds) says
     which of the ``priors`` a sum has; ``known`` (priors, counts) is the memory of
     :func:`rise`. ``cells`` are zero before and after.
     """
@@ -138,7 +138,7 @@ def sum_sets(
         depth = walk(stack, columns, arities, top, 1)
         n_rows = stack.tables[top, ROWS]
         first = stack.tables[top, FIRST]
-        weights = stack.load[0, first : first + n_rows]
+        weights = stack.weights[first : first + n_rows]
         group = group_of(stack, top, depth)
         v = stack.members[depth]
         arity = 1
@@ -185,59 +185,3 @@ def count_states(masks: Masks, arities: IntArray) -> FloatArray:
                 left >>= np.uint64(1)
                 v += 1
     return total
-
-
-@entry
-def limit_supersets(
-    stack: Stack,
-    columns: Codes,
-    arities: IntArray,
-    tails: Codes,
-    n_tails: IntArray,
-    child: int,
-    masks: Masks,
-    relief: float,
-    further: FloatArray,
-    limits: FloatArray,
-) -> None:
-    """Lower ``limits`` (sets,) to what marginal likelihoods of supersets cannot exceed.
-
-    The last column is the child's. The stack's loads are those of rows that others equal in all but
-    the child (zero for other rows): the log likelihood given all variables but the child, and that
-    of their group without one row of each kind. Leaving a row out relieves a likelihood by at most
-    ``relief``. ``further`` (sets,) is what a further kind of row costs beyond log r.
-    """
-    r = arities[child]
-    seen = np.zeros(columns.shape[1] * r, np.uint8)
-    likelihood = np.zeros(columns.shape[1])
-    less = np.zeros(columns.shape[1])
-    kind = math.log(r)
-    start(stack, columns.shape[1], len(masks))
-    top = 0
-    for k in range(len(masks)):
-        top = enter(stack, columns, arities, tails, n_tails, masks, k, top)
-        depth = walk(stack, columns, arities, top, 0)
-        group = group_of(stack, top, depth)
-        column = column_of(stack, columns, top, len(columns) - 1)
-        n_groups = stack.counts[top, depth]
-        first = stack.tables[top, FIRST]
-        for row in range(len(group)):
-            seen[cell_of(group[row], r, column[row])] = 1
-            likelihood[group[row]] += stack.load[0, first + row]
-            less[group[row]] += stack.load[1, first + row]
-        relieved = 2.0 * (relief - kind) - further[k]
-        if relieved > 0.0 or relief - kind > further[k]:
-            relieved = 0.0
-        limit = 0.0
-        for state in range(n_groups):
-            n_kinds = 0
-            for cell in range(state * r, (state + 1) * r):
-                n_kinds += seen[cell]
-            value = -kind * n_kinds
-            if likelihood[state] < 0.0:  # two kinds or more will stay together
-                value = min(value + less[state] - further[k], likelihood[state] + relieved)
-            limit += value
-        seen[: n_groups * r] = 0
-        likelihood[:n_groups] = 0.0
-        less[:n_groups] = 0.0
-        limits[k] = min(limits[k], limit)

@@ -56,7 +56,7 @@ class Stack(NamedTuple):
     columns: Codes
     groups: Codes
     origin: Codes  # a row of the first table that is like it
-    load: NDArray[np.float64] | NDArray[np.int32]  # (loads, rows): what is summed
+    weights: NDArray[np.float64] | NDArray[np.int32]
     label: Codes
     places: Codes
     keys: IntArray
@@ -241,7 +241,7 @@ def merge(
     places[:] = -1
     group = group_of(stack, top, level)
     tail = tails[cut]
-    origin, keys, load = stack.origin, stack.keys, stack.load
+    origin, keys, weights = stack.origin, stack.keys, stack.weights
     own = begin * stack.path.shape[1]  # groups of the new table wait at its beginning
     found = 0
     for row in range(n_rows):
@@ -261,9 +261,8 @@ def merge(
             keys[new] = key
             origin[begin + new] = source
             stack.groups[own + new] = group[row]
-            load[:, begin + new] = 0
-        for item in range(len(load)):
-            load[item, begin + new] += load[item, first + row]
+            weights[begin + new] = 0
+        weights[begin + new] += weights[first + row]
     table = stack.tables[top + 1]
     table[CUT], table[LEVEL], table[ROWS], table[FIRST] = cut, level, found, begin
     last = group_of(stack, top + 1, level)
