@@ -18,7 +18,6 @@ from hypothesis import strategies as st
 from sklearn.datasets import load_iris
 from typer.testing import CliRunner
 
-from javascript import run_javascript
 from marginbn import (
     DataWarning,
     GenerativeBNClassifier,
@@ -34,7 +33,6 @@ from marginbn import (
 )
 from marginbn.classifiers import BaseBNClassifier
 from marginbn.classifiers.baselines import LogisticBaseline, MajorityBaseline
-from marginbn.classifiers.decisions import costs_of
 from marginbn.classifiers.evaluation import cross_validate, told_interval
 from marginbn.classifiers.measures import Quality
 from marginbn.cli import app
@@ -534,27 +532,6 @@ def test_measures_are_those_of_the_library(
         assert f"{bin_.n_rows} rows" in report.html
     cells = re.findall(r'<td[^>]*style="--p:[\d.]+">(\d+)</td>', report.html)
     assert [int(c) for c in cells] == [n for row in quality.confusion for n in row]
-
-
-def test_costs_are_shown_and_decide() -> None:
-    """The matrix, the threshold in words, the mean cost; the page decides as the library does."""
-    rng = np.random.default_rng(0)
-    y = rng.integers(2, size=200)
-    X = (rng.random((200, 3)) < 0.3 + 0.3 * y[:, None]).astype(int).astype(str)
-    labels = np.where(y, "sick", "healthy")
-    fitted = NaiveBayesClassifier(cost={"sick": {"healthy": 5}}).fit(X, labels)
-    page = Page(make_report(fitted, X, labels, n_folds=2).html)
-    costs = costs_of(fitted)
-    assert costs is not None
-    assert costs.sentence() in page.text
-    assert page.values["costs"] == costs.to_list()
-    own = compare_by_folds(fitted, read_rows(fitted, X, labels), 2, 10.0).own
-    assert own.quality is not None
-    assert f"costs {own.quality.mean_cost:.4f} on average" in page.text
-    shares = rng.dirichlet([1, 1], size=50)
-    scripts = ("format", "elements", "focus", "strip", "cards", "classes")
-    asked = f"JSON.stringify({shares.tolist()}.map((p) => decide(p, {costs.to_list()})))"
-    assert json.loads(run_javascript(asked, *scripts)) == costs.decide(shares).tolist()
 
 
 def test_the_data_report_is_on_the_page(tmp_path: Path) -> None:

@@ -22,7 +22,6 @@ from sklearn.utils.validation import check_is_fitted
 
 from marginbn.classifiers import validation
 from marginbn.classifiers.budget import half_used
-from marginbn.classifiers.decisions import CostMatrix, check_cost, costs_of
 from marginbn.data import encode
 from marginbn.data.encode import EncodedTraining, encode_training
 from marginbn.data.frames import frame_library
@@ -76,7 +75,6 @@ RAW_TABLE_CHECKS: dict[str, validation.Check] = {
     "max_states": validation.optional(partial(validation.check_count, least=2)),
     "min_count": partial(validation.check_count, least=1),
     "class_weight": validation.check_class_weight,
-    "cost": check_cost,
 }
 
 
@@ -152,7 +150,6 @@ class BaseBNClassifier(ClassifierMixin, BaseEstimator):
         max_states: int | None = MAX_STATES,
         min_count: int = 1,
         class_weight: Any = None,
-        cost: Any = None,
     ) -> None:
         self._store(locals())
 
@@ -276,8 +273,6 @@ class BaseBNClassifier(ClassifierMixin, BaseEstimator):
         self.data_fingerprint_ = given.fingerprint()
         rows = self._prepare(given).without_missing(self.missing, stacklevel=4)  # caller of fit
         self.n_samples_, self.n_dropped_ = rows.n_rows, given.n_rows - rows.n_rows
-        if self.cost is not None:
-            CostMatrix.of(np.unique(rows.labels).tolist(), self.cost)  # refuses other classes
         rows = rows.reweighted(self.class_weight)
         self._choose_settings(rows)
         is_late = half_used(self._limit_of_fit, self._elapsed)
@@ -356,21 +351,10 @@ class BaseBNClassifier(ClassifierMixin, BaseEstimator):
         return self.network_.log_joint_per_class(codes)
 
     def predict(self, X: Any) -> NDArray[Any]:
-        """Most probable class of every row, or that of least expected ``cost``.
-
-        Ties go to the first class; of equal costs to the more probable one.
-        """
-        decided = self._decide(self._log_joint(X))  # first: it refuses an unfitted estimator
+        """Most probable class of every row; ties go to the first class."""
+        decided = self._log_joint(X).argmax(axis=1)  # first: it refuses an unfitted estimator
         labels: NDArray[Any] = self.classes_[decided]
         return labels
-
-    def _decide(self, log_joint: NDArray[np.float64]) -> NDArray[np.intp]:
-        """Index of the class to say, of log P(c, known features)."""
-        costs = costs_of(self)
-        if costs is None:
-            most_probable: NDArray[np.intp] = log_joint.argmax(axis=1)
-            return most_probable
-        return costs.decide(np.exp(log_posteriors(log_joint)))
 
     def predict_log_proba(self, X: Any) -> NDArray[np.float64]:
         """Log posterior of every class, shape (n_samples, n_classes)."""

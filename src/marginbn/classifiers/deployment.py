@@ -13,7 +13,6 @@ from dataclasses import replace
 from sklearn.utils.validation import check_is_fitted
 
 from marginbn.classifiers.base import BaseBNClassifier
-from marginbn.classifiers.decisions import costs_of
 from marginbn.data.amounts import is_amount_kind
 from marginbn.data.dates import is_date_kind, part_names
 from marginbn.exceptions import DataWarning, InputError
@@ -37,7 +36,7 @@ def export_model(
 ) -> None:
     """Write a fitted classifier as something that predicts without this library.
 
-    Answers equal ``predict_proba``, and decisions ``predict``, also by ``cost``. Missing values and
+    Answers equal ``predict_proba``, and decisions ``predict``. Missing values and
     unseen categories are answered where the network's answer is a table entry, too: of features
     without children in networks of counted tables, and of columns that were fitted with a state for
     missing values. Elsewhere there is no answer: SQL gives NULL, ONNX gives NaN.
@@ -109,10 +108,10 @@ def deployable(clf: BaseBNClassifier) -> ScoreModel:
         unseen_is_missing=clf.unseen == "missing",
         merged={p.name: (p.merged, p.other) for p in clf._preparation.columns if p.merged},
     )
-    costs, notes = costs_of(clf), _notes(clf)
+    notes = _notes(clf)
     for note in notes:
         warnings.warn(f"what is exported reads prepared columns: {note}", DataWarning, stacklevel=3)
-    return replace(model, notes=notes, costs=None if costs is None else costs.costs)
+    return replace(model, notes=notes)
 
 
 def _notes(clf: BaseBNClassifier) -> tuple[str, ...]:

@@ -27,7 +27,6 @@ from scipy.special import betainc, stdtr, stdtrit
 
 from marginbn.classifiers.base import BaseBNClassifier
 from marginbn.classifiers.baselines import LogisticBaseline, MajorityBaseline
-from marginbn.classifiers.decisions import CostMatrix
 from marginbn.classifiers.measures import Quality
 from marginbn.data.labelled import stratified_folds
 from marginbn.data.table import Table
@@ -214,7 +213,6 @@ def cross_validate(
     seed: int = 0,
     n_jobs: int | None = None,
     on_fold: Callable[[FoldScore], None] | None = None,
-    costs: CostMatrix | None = None,
 ) -> FoldScores:
     """Accuracy on stratified folds; discretisation and all else is learned again in each.
 
@@ -230,8 +228,6 @@ def cross_validate(
         Folds in parallel (joblib); None means one after the other.
     on_fold
         Called with each fold's score, in order.
-    costs
-        What errors cost, whatever the classifier itself thinks of it: all decide by this.
 
     Raises
     ------
@@ -258,9 +254,7 @@ def cross_validate(
             f"labels must have one entry per row of the table, {table.n_rows}, got {len(labels)}"
         )
     splits = stratified_folds(np.asarray(labels), n_folds, seed)
-    tasks = (
-        delayed(_score_fold)(make_classifier, table, labels, *split, costs) for split in splits
-    )
+    tasks = (delayed(_score_fold)(make_classifier, table, labels, *split) for split in splits)
     answers: list[_FoldAnswer] = []
     for answer in in_deaf_children(Parallel(n_jobs=n_jobs, return_as="generator"), tasks):
         answers.append(answer)
@@ -268,9 +262,7 @@ def cross_validate(
             on_fold(answer.score)
     _warn_once([answer.messages for answer in answers])
     tests = [test for _, test in splits]
-    return FoldScores(
-        tuple(answer.score for answer in answers), _pool(answers, labels, tests, costs)
-    )
+    return FoldScores(tuple(answer.score for answer in answers), _pool(answers, labels, tests))
 
 
 Message = tuple[type[Warning], str]
@@ -291,7 +283,6 @@ def _pool(
     answers: Sequence[_FoldAnswer],
     labels: NDArray[Any],
     tests: Sequence[NDArray[np.intp]],
-    costs: CostMatrix | None,
 ) -> Quality:
     """Quality over all folds; a class that a fold did not learn has probability 0 in it."""
     names = sorted({str(c) for answer in answers for c in answer.classes})
@@ -301,7 +292,7 @@ def _pool(
         part[:, [names.index(str(c)) for c in answer.classes]] = answer.probabilities
         parts.append(part)
     truth = np.concatenate([np.asarray(labels)[test] for test in tests])
-    return Quality.measure(names, truth, np.concatenate(parts), costs)
+    return Quality.measure(names, truth, np.concatenate(parts))
 
 
 def _score_fold(
@@ -310,7 +301,6 @@ def _score_fold(
     labels: NDArray[Any],
     train: NDArray[np.intp],
     test: NDArray[np.intp],
-    costs: CostMatrix | None,
 ) -> _FoldAnswer:
     """Fit on one part, predict the other."""
     with warnings.catch_warnings(record=True) as caught:
@@ -321,9 +311,7 @@ def _score_fold(
             raise KeyboardInterrupt
         probabilities = classifier.predict_proba(table.take(test))
     messages = [(w.category, str(w.message)) for w in caught]
-    own = None if costs is None else costs.for_classes(classifier.classes_.tolist())
-    decided = probabilities.argmax(axis=1) if own is None else own.decide(probabilities)
-    value = accuracy(classifier.classes_[decided], labels[test])
+    value = accuracy(classifier.classes_[probabilities.argmax(axis=1)], labels[test])
     score = FoldScore(value, len(train), len(test), status, gap, seconds)
     return _FoldAnswer(score, classifier.classes_, probabilities, messages)
 

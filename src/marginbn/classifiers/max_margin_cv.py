@@ -89,7 +89,7 @@ class MaxMarginBNClassifierCV(SearchingBNClassifier):
         and ``KeyboardInterrupt`` is raised. A second Ctrl-C ends the final solve.
     smoothing, solver, gap_tolerance, random_state, verbose, required_arcs, forbidden_arcs, \
 allowed_arcs, tiers, missing, unseen, column_kinds, identifiers, max_states, min_count, \
-class_weight, cost, callback, memory_limit, rows
+class_weight, callback, memory_limit, rows
         As in :class:`MaxMarginBNClassifier`.
     dask : str, distributed.Client or None, default=None
         As in :class:`MaxMarginBNClassifier`, for folds and parent limits, which go to the workers
@@ -160,7 +160,6 @@ class_weight, cost, callback, memory_limit, rows
         max_states: int | None = MAX_STATES,
         min_count: int = 1,
         class_weight: Any = None,
-        cost: Any = None,
         callback: Any = None,
         memory_limit: Any = None,
         checkpoint: Any = None,

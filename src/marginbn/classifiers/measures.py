@@ -16,7 +16,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from marginbn.classifiers.decisions import CostMatrix
 from marginbn.exceptions import InputError
 from marginbn.network.wording import align, percent
 
@@ -68,20 +67,14 @@ class Quality:
     confusion: tuple[tuple[int, ...], ...]  # rows are true classes, columns predicted ones
     calibration: tuple[CalibrationBin, ...]
     calibration_error: float
-    mean_cost: float | None = None  # per row, where decisions go by cost
 
     @classmethod
     def measure(
-        cls,
-        classes: Sequence[Any],
-        labels: ArrayLike,
-        probabilities: ArrayLike,
-        costs: CostMatrix | None = None,
+        cls, classes: Sequence[Any], labels: ArrayLike, probabilities: ArrayLike
     ) -> Quality:
         """Measure probabilities, float (n_rows, n_classes), of rows with the given labels.
 
-        The most probable class is predicted, or with ``costs`` the class of least expected cost;
-        calibration is always that of the most probable class.
+        The most probable class is predicted.
         """
         truth = np.asarray(labels).astype(str)
         names, given = [str(c) for c in classes], np.asarray(probabilities, dtype=np.float64)
@@ -90,12 +83,11 @@ class Quality:
                 f"probabilities must have the shape {(len(truth), len(names))} and a row, "
                 f"got {given.shape}"
             )
-        probable = np.array(names)[given.argmax(axis=1)]
-        predicted = probable if costs is None else _decided(names, given, costs)
+        predicted = np.array(names)[given.argmax(axis=1)]
         names, given = _with_strange_classes(names, truth, given)
         by_class = _by_class(names, truth, predicted, given)
         areas = [c.auc for c in by_class if c.auc is not None]
-        bins, error = _calibration(given.max(axis=1), probable == truth)
+        bins, error = _calibration(given.max(axis=1), predicted == truth)
         recalls = [c.recall for c in by_class if c.recall is not None]
         confusion = [[int(((truth == a) & (predicted == b)).sum()) for b in names] for a in names]
         return cls(
@@ -109,7 +101,6 @@ class Quality:
             confusion=tuple(map(tuple, confusion)),
             calibration=bins,
             calibration_error=error,
-            mean_cost=None if costs is None else costs.for_classes(names).mean(truth, predicted),
         )
 
     def to_dict(self) -> dict[str, Any]:
@@ -119,14 +110,11 @@ class Quality:
     def numbers(self) -> dict[str, float | None]:
         """The measures that are one number, and the number of rows."""
         names = ("n_rows", "accuracy", "balanced_accuracy", "log_loss", "brier", "auc")
-        found = {name: getattr(self, name) for name in (*names, "calibration_error")}
-        return found if self.mean_cost is None else found | {"mean_cost": self.mean_cost}
+        return {name: getattr(self, name) for name in (*names, "calibration_error")}
 
     def summary(self) -> list[list[str]]:
         """Name and value of the measures that are one number."""
-        cost = [] if self.mean_cost is None else [["mean cost", _decimals(self.mean_cost)]]
         return [
-            *cost,
             ["balanced accuracy", percent(self.balanced_accuracy)],
             ["AUC", _decimals(self.auc)],
             ["log loss", _decimals(self.log_loss)],
@@ -157,10 +145,6 @@ def _decimals(value: float | None) -> str:
 
 def _share(value: float | None) -> str:
     return "-" if value is None else percent(value)
-
-
-def _decided(names: list[str], given: NDArray[np.float64], costs: CostMatrix) -> NDArray[np.str_]:
-    return np.array(names)[costs.for_classes(names).decide(given)]
 
 
 def _with_strange_classes(

@@ -40,7 +40,6 @@ from sklearn.utils.validation import check_is_fitted
 
 from marginbn import __version__, files
 from marginbn.classifiers.base import BaseBNClassifier, Evidence
-from marginbn.classifiers.decisions import costs_of
 from marginbn.classifiers.max_margin_cv import MaxMarginBNClassifierCV
 from marginbn.classifiers.naive_bayes import NaiveBayesClassifier, TANClassifier
 from marginbn.classifiers.preparation_file import (
@@ -232,7 +231,6 @@ def read_model(data: Any, path: files.PathLike) -> BaseBNClassifier:
         _set_validation(classifier, shape.validation)
         classifier.evidence_ = Evidence("file", **vars(shape.evidence))
         _check_objective(classifier)
-        _check_costs(classifier)
         classifier.provenance_ = shape.about or Provenance()
         if classifier.provenance_.data_sha256 is not None:
             classifier.data_fingerprint_ = classifier.provenance_.data_sha256
@@ -268,14 +266,6 @@ def _check_objective(classifier: BaseBNClassifier) -> None:
             f"$.result.objective: {classifier.result_.objective!r} is more than {largest:.10g}, "
             "which no structure can exceed on data of this weight; the file was changed"
         )
-
-
-def _check_costs(classifier: BaseBNClassifier) -> None:
-    """Refuse costs of other classes."""
-    try:
-        costs_of(classifier)
-    except InputError as error:
-        raise MisfitError(f"$.params.cost: {error}") from None
 
 
 def _write_classes(classes: NDArray[Any]) -> dict[str, object]:
@@ -421,8 +411,6 @@ def _plain_parameters(classifier: BaseBNClassifier) -> dict[str, object]:
     for name, value in classifier.get_params(deep=False).items():
         if name in _LEFT_OUT:
             continue
-        if name == "cost" and (costs := costs_of(classifier)) is not None:
-            value = costs.to_list()  # whatever the type of the labels
         try:
             params[name] = files.encode_value(value)
         except files.NotPlainError as error:

@@ -39,11 +39,6 @@ class NaiveBayesClassifier(BaseBNClassifier):
         Categories with fewer training rows are merged into "other".
     class_weight : None, "balanced" or dict, default=None
         Weight of the rows of each class; "balanced" gives all classes the same total.
-    cost : None, dict or matrix, default=None
-        What errors cost, so that ``predict`` gives the class of least expected cost:
-        ``{"sick": {"healthy": 5}}`` says that to call the sick healthy costs 5; all other errors
-        cost 1. Or a matrix, rows being true classes and columns decisions, in the order of
-        ``classes_``. Probabilities stay as they are, and so does all that is learned.
 
     Examples
     --------

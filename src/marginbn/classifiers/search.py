@@ -287,7 +287,7 @@ checkpoint, certificate
     tiers : list of lists of variables, optional
         Temporal order: no arc leads from a later tier to an earlier one. Variables that no tier
         names are free.
-    missing, unseen, column_kinds, identifiers, max_states, min_count, class_weight, cost
+    missing, unseen, column_kinds, identifiers, max_states, min_count, class_weight
         As in :class:`NaiveBayesClassifier`.
 
     Examples
@@ -324,7 +324,6 @@ checkpoint, certificate
         max_states: int | None = MAX_STATES,
         min_count: int = 1,
         class_weight: Any = None,
-        cost: Any = None,
         callback: Any = None,
         memory_limit: Any = None,
         checkpoint: Any = None,
@@ -421,7 +420,7 @@ class MaxMarginBNClassifier(SearchingBNClassifier):
     tiers : list of lists of variables, optional
         Temporal order: no arc leads from a later tier to an earlier one. Variables that no tier
         names are free.
-    missing, unseen, column_kinds, identifiers, max_states, min_count, class_weight, cost
+    missing, unseen, column_kinds, identifiers, max_states, min_count, class_weight
         As in :class:`NaiveBayesClassifier`.
     callback : callable, optional
         Called with a :class:`TracePoint` at every improvement; a true return value stops.
@@ -490,7 +489,6 @@ class MaxMarginBNClassifier(SearchingBNClassifier):
         max_states: int | None = MAX_STATES,
         min_count: int = 1,
         class_weight: Any = None,
-        cost: Any = None,
         callback: Any = None,
         memory_limit: Any = None,
         checkpoint: Any = None,

@@ -19,7 +19,6 @@ from marginbn.network.wording import align, percent, seconds
 
 if TYPE_CHECKING:
     from marginbn.classifiers import BaseBNClassifier
-    from marginbn.classifiers.decisions import CostMatrix
     from marginbn.classifiers.evaluation import FoldScore, FoldScores
     from marginbn.classifiers.measures import Quality
     from marginbn.data.labelled import LabelledTable
@@ -44,14 +43,13 @@ def evaluate(
     from marginbn.cli.data import feature_kinds, load_rows
 
     chosen = problem.method or options.DEFAULT_METHOD
-    judged, problem = problem, replace(problem, method=chosen, cost=None)  # a fold may lack a class
+    problem = replace(problem, method=chosen)
     entrants = list(dict.fromkeys([chosen, options.Method.NAIVE_BAYES, options.Method.TAN]))
     kinds = feature_kinds(table)
     makers: dict[str, Any] = {m: _maker(m, problem, search, kinds) for m in entrants}
     rows = load_rows(table)
     tell_hints(look_at(makers[chosen](), rows), quiet)
     makers |= _baselines(makers[chosen]())
-    costs = _costs(judged, rows)
     scores: dict[str, FoldScores] = {}
     for method, make in makers.items():
         is_own = method == chosen
@@ -60,25 +58,14 @@ def evaluate(
             if not is_own:  # what is done with the data was told already
                 warnings.simplefilter("ignore", DataWarning)
             scores[method] = cross_validate(
-                make, rows.features, rows.labels, folds, search.seed, search.jobs, report, costs
+                make, rows.features, rows.labels, folds, search.seed, search.jobs, report
             )
     if json:
         found = {"n_rows": rows.n_rows, "folds": folds, "methods": _records(scores)}
-        print_json(found if costs is None else found | {"cost": costs.to_dict()})
+        print_json(found)
     else:
         print_text(_describe(scores, rows, folds, chosen))
-        if costs is not None:
-            print_text(f"\n{costs.sentence()}")
     return DONE if scores[chosen].all_closed else OPEN_GAP
-
-
-def _costs(problem: options.ProblemOptions, rows: LabelledTable) -> CostMatrix | None:
-    """What errors cost, for all methods alike."""
-    from marginbn.classifiers.decisions import CostMatrix
-    from marginbn.cli.costs import parse_costs
-
-    given = parse_costs(problem.cost)
-    return None if given is None else CostMatrix.of(sorted(set(map(str, rows.labels))), given)
 
 
 def _maker(
@@ -146,9 +133,8 @@ def _describe(
     scores: dict[str, FoldScores], rows: LabelledTable, folds: int, method: options.Method
 ) -> str:
     own = scores[method].quality
-    by_cost = own is not None and own.mean_cost is not None
     head = ["method", "accuracy", "+-", "balanced", "AUC", "log loss", "Brier", "gap", "search"]
-    table = [[*head[:3], "cost", *head[3:]] if by_cost else head]
+    table = [head]
     for name, result in scores.items():
         time = sum(fold.seconds for fold in result.folds)
         interval = f"{100 * result.half_width:.2f}"
@@ -190,6 +176,5 @@ def _measures(quality: Quality | None) -> list[str]:
     if quality is None:
         return ["-"] * 4
     area = "-" if quality.auc is None else f"{quality.auc:.4f}"
-    cost = [] if quality.mean_cost is None else [f"{quality.mean_cost:.4f}"]
     balanced = percent(quality.balanced_accuracy)
-    return [*cost, balanced, area, f"{quality.log_loss:.4f}", f"{quality.brier:.4f}"]
+    return [balanced, area, f"{quality.log_loss:.4f}", f"{quality.brier:.4f}"]

@@ -236,11 +236,9 @@ def measure(
 
 def measure_quality(classifier: BaseBNClassifier, held_out: LabelledTable) -> Quality:
     """All measures on the rows that were held out."""
-    from marginbn.classifiers.decisions import costs_of
     from marginbn.classifiers.measures import Quality
 
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DataWarning)  # told already, by predict
         probabilities = classifier.predict_proba(held_out.features)
-    classes, costs = classifier.classes_.tolist(), costs_of(classifier)
-    return Quality.measure(classes, held_out.labels, probabilities, costs)
+    return Quality.measure(classifier.classes_.tolist(), held_out.labels, probabilities)

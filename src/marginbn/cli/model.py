@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from marginbn.cli import options
-from marginbn.cli.costs import decide_by
 from marginbn.cli.running import (
     data_stream,
     note,
@@ -114,7 +113,6 @@ def report(
             help="Seconds for the search in a fold, if it had no less in training.",
         ),
     ] = 10.0,
-    cost: options.CostOption = None,
     certificate: CertificateOption = None,
     text: options.TextOptions = options.PLAIN_TEXT,
     quiet: options.QuietOption = False,
@@ -131,7 +129,6 @@ def report(
     check_options(data, test, folds, fold_time)
     try_outputs(output=output)
     classifier = load_checked(model, certificate)
-    decide_by(classifier, cost)
     rows, test_rows = load_rows(classifier, data, test, target, text)
     if rows is not None and test_rows is None and folds:
         note(f"Cross-validation in {folds} folds; Ctrl-C leaves it out.", quiet)

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Annotated, Any, Protocol
 
 import typer
 
-from marginbn.cli.costs import parse_costs
 from marginbn.cli.hints import in_options, option_name
 from marginbn.exceptions import InputError
 
@@ -78,15 +77,6 @@ OutputOption = Annotated[
 ]
 JsonOption = Annotated[
     bool, typer.Option("--json", help="Print one JSON object with all digits on stdout.")
-]
-CostOption = Annotated[
-    list[str] | None,
-    typer.Option(
-        metavar="COST",
-        help="What errors cost: TRUE:PREDICTED=COST, which may be repeated, or a CSV file with a "
-        "row per true and a column per predicted class. The class of least expected cost is "
-        "predicted. [default: every error costs 1]",
-    ),
 ]
 QuietOption = Annotated[
     bool, typer.Option("--quiet", "-q", help="No progress and no notes on stderr.")
@@ -294,7 +284,6 @@ class ProblemOptions:
             help='"balanced", or CLASS=WEIGHT, which may be repeated. [default: all weigh one]',
         ),
     ] = None
-    cost: CostOption = None
 
 
 SHARED = (
@@ -451,7 +440,6 @@ def _given_parameters(problem: ProblemOptions, search: SearchOptions | None) -> 
         "identifiers": _text(problem.identifiers),
         "min_count": problem.min_count,
         "class_weight": parse_class_weight(problem.class_weight),
-        "cost": parse_costs(problem.cost),
     }
     if search is not None:
         given |= {"solver": search.solver, "gap_tolerance": search.gap}

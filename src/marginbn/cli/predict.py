@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from marginbn.cli import options
-from marginbn.cli.costs import decide_by
 from marginbn.cli.model import CertificateOption, load_checked
 from marginbn.cli.running import (
     DONE,
@@ -60,7 +59,6 @@ def predict(
             "--output", "-o", metavar="FILE", help="Write to this file: CSV, or .parquet."
         ),
     ] = None,
-    cost: options.CostOption = None,
     certificate: CertificateOption = None,
     json: options.JsonOption = False,
     quiet: options.QuietOption = False,
@@ -68,11 +66,9 @@ def predict(
     """Predict the class of every row of TABLE, as CSV or Parquet.
 
     Columns are matched by name; others, such as the class itself, are ignored. Missing values are
-    summed out, and so are categories that training never saw. With --cost, or for a classifier
-    that was fitted with it, the class of least expected cost is predicted. Rows are read and
-    written some at a time, so a table may be larger than the memory.
+    summed out, and so are categories that training never saw. Rows are read and written some at a
+    time, so a table may be larger than the memory.
     """
-    from marginbn.classifiers.decisions import costs_of
     from marginbn.report.summary import quality_verdict, verdict
 
     is_parquet = output is not None and output.suffix.lower() == ".parquet"
@@ -82,10 +78,7 @@ def predict(
         check_parquet()
     try_outputs(output=output)
     classifier = load_checked(model, certificate)
-    decide_by(classifier, cost)
     note(f"{model}: {verdict(classifier)} {quality_verdict(classifier)}".strip(), quiet)
-    costs = costs_of(classifier)
-    note("" if costs is None else costs.sentence(), quiet or costs is None)
     answers = _Answers(classifier, rows, tuple(keep or ()), proba)
     if json:
         print_json(answers.as_columns())
@@ -183,7 +176,7 @@ class _Answers:
             for chunk, codes in encoded_chunks(self.classifier, source, kept):
                 joint = self.classifier._log_joint_of_codes(codes)
                 columns = [kept_column(chunk, name) for name in kept]
-                columns.append(Coded(self.classifier._decide(joint), classes))
+                columns.append(Coded(joint.argmax(axis=1), classes))
                 if self.proba:
                     columns += [*np.exp(log_posteriors(joint)).T]
                 yield columns

@@ -44,19 +44,14 @@ def explain(
     The log margin of the predicted class against its nearest rival is a sum with one term per
     variable; a term of log 2 doubles the odds.
     """
-    from marginbn.classifiers.decisions import costs_of
-
     wanted = _Wanted.parse(only)
     classifier = load_checked(model, None)
     found = _explanations(classifier, rows, wanted)
-    costs = costs_of(classifier)
     if json:
         print_json({"explanations": [entry.to_dict() for entry in found]})
         return
     for position, entry in enumerate(found):
         print_text(("\n" if position else "") + entry.text(most))
-    if costs is not None:
-        print_text(f"\n{costs.sentence()} Explanations are about the most probable class.")
 
 
 @dataclass(frozen=True)
@@ -162,17 +157,6 @@ def ask(
         print_json({"evidence": states, "posterior": after, "prior": before})
         return
     print_text("\n".join(_describe_answers(classifier, known, after, before)))
-    _tell_decision(classifier, after)
-
-
-def _tell_decision(classifier: BaseBNClassifier, found: dict[str, dict[str, float]]) -> None:
-    """What a classifier with costs would decide, if it was asked for the class."""
-    from marginbn.classifiers.decisions import costs_of
-
-    costs, shares = costs_of(classifier), found.get(classifier.network_.names[0])
-    if costs is not None and shares is not None:
-        decided = costs.classes[int(costs.decide([list(shares.values())])[0])]
-        print_text(f"\nDecision by cost: {decided}. {costs.sentence()}")
 
 
 def _checked_name(name: str, names: Sequence[str]) -> str:

@@ -61,7 +61,7 @@ class _Graph:
         for part in parts[1:]:
             total = self._add("Add", [total, part])
         self._add("Identity", [total], "probabilities")
-        best = self._decision(total)
+        best = self._add("ArgMax", [total], axis=1, keepdims=0)
         labels = np.array([str(label) for label in self.model.classes], dtype=object)
         self._add("Gather", [self._constant(labels), best], "label", axis=0)
         inputs = [self._input(self.model.features[i]) for i in self.model.used]
@@ -81,13 +81,6 @@ class _Graph:
         self.onnx.checker.check_model(made)
         content: bytes = made.SerializeToString()
         return content
-
-    def _decision(self, probabilities: str) -> str:
-        """Index of the most probable class, or of that of least expected cost."""
-        if self.model.costs is None:
-            return self._add("ArgMax", [probabilities], axis=1, keepdims=0)
-        costs = self._add("MatMul", [probabilities, self._constant(self.model.costs)])
-        return self._add("ArgMin", [costs], axis=1, keepdims=0)
 
     def _input(self, feature: Feature) -> Any:
         kinds = self.onnx.TensorProto

@@ -116,15 +116,14 @@ class Member:
 class ScoreModel:
     """Features, classes and members; ``target`` is the name of the class.
 
-    With ``costs``, float64 (true class, decision), the prediction is the class of least expected
-    cost, else the most probable one; ties go to the first. ``notes`` tell what columns must hold.
+    The most probable class is predicted; ties go to the first. ``notes`` tell what columns must
+    hold.
     """
 
     target: str
     classes: tuple[object, ...]
     features: tuple[Feature, ...]
     members: tuple[Member, ...]
-    costs: FloatArray | None = None
     notes: tuple[str, ...] = ()
 
     @property

@@ -202,21 +202,10 @@ def _softmax(model: ScoreModel, k: int, c: int) -> str:
 
 
 def _prediction(model: ScoreModel) -> str:
-    """The most probable class or that of least expected cost, the first of equals; NULL without
-    an answer.
-    """
+    """The most probable class, the first of equals; NULL without an answer."""
     cases = [f"WHEN {_own('p', 0)} IS NULL THEN NULL"]
-    worth = [_worth(model, c) for c in range(model.n_classes)]
+    shares = [_own("p", c) for c in range(model.n_classes)]
     for c in range(model.n_classes - 1):
-        largest = " AND ".join(f"{worth[c]} >= {other}" for other in worth[c + 1 :])
+        largest = " AND ".join(f"{shares[c]} >= {other}" for other in shares[c + 1 :])
         cases.append(f"WHEN {largest} THEN {quote_value(model.classes[c])}")
     return _case("", cases, quote_value(model.classes[-1]))
-
-
-def _worth(model: ScoreModel, decision: int) -> str:
-    """What is largest of the class to predict: its probability, or minus its expected cost."""
-    if model.costs is None:
-        return _own("p", decision)
-    costs = model.costs[:, decision].tolist()
-    parts = [f"{number(-cost)} * {_own('p', c)}" for c, cost in enumerate(costs) if cost]
-    return f"({' + '.join(parts or ['0e0'])})"

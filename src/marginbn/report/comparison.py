@@ -30,7 +30,6 @@ from sklearn.base import clone
 from marginbn import classifiers
 from marginbn.classifiers import BaseBNClassifier, evaluation
 from marginbn.classifiers.baselines import LogisticBaseline, MajorityBaseline
-from marginbn.classifiers.decisions import CostMatrix, costs_of
 from marginbn.classifiers.measures import Quality
 from marginbn.classifiers.validation import read_more_rows, read_target
 from marginbn.data.labelled import LabelledTable
@@ -112,7 +111,6 @@ def compare_by_folds(
 ) -> Comparison:
     """Cross-validate the classifier's method and the simpler ones on the same folds."""
     own = unfitted(classifier, fold_time_limit)
-    own.set_params(cost=None)  # a fold may lack a class: all decide by the same costs
     entrants: dict[str, Callable[[], Any]] = {THIS: partial(clone, own)}
     for name, network in _networks(classifier).items():
         entrants[name] = partial(clone, network)
@@ -128,7 +126,6 @@ def compare_by_folds(
                 rows.labels,
                 n_folds,
                 on_fold=None if on_fold is None else partial(on_fold, name),
-                costs=costs_of(classifier),
             )
     first = scores[THIS].accuracies
     methods = tuple(
@@ -157,8 +154,7 @@ def compare_on_test(
             fitted[name] = network.fit(rows.features, rows.labels)
     for name, make in _plain(classifier).items():
         fitted[name] = make().fit(rows.features, rows.labels)
-    costs = costs_of(classifier)
-    measured = {name: _measure(entrant, test, costs) for name, entrant in fitted.items()}
+    measured = {name: _measure(entrant, test) for name, entrant in fitted.items()}
     first = measured[THIS][0]
     methods = []
     for name, (hits, quality) in measured.items():
@@ -231,22 +227,18 @@ def _plain(classifier: BaseBNClassifier) -> dict[str, Callable[[], Any]]:
     }
 
 
-def _measure(
-    entrant: Entrant, rows: LabelledTable, costs: CostMatrix | None
-) -> tuple[NDArray[np.bool_], Quality]:
+def _measure(entrant: Entrant, rows: LabelledTable) -> tuple[NDArray[np.bool_], Quality]:
     """Which rows are right, and all measures."""
     probabilities = entrant.predict_proba(rows.features)
-    own = None if costs is None else costs.for_classes(entrant.classes_.tolist())
-    decided = probabilities.argmax(axis=1) if own is None else own.decide(probabilities)
-    predicted = entrant.classes_[decided]
+    predicted = entrant.classes_[probabilities.argmax(axis=1)]
     evaluation.accuracy(predicted, rows.labels)  # refuses what cannot be compared
     hits: NDArray[np.bool_] = predicted.astype(str) == rows.labels.astype(str)
-    return hits, Quality.measure(entrant.classes_.tolist(), rows.labels, probabilities, costs)
+    return hits, Quality.measure(entrant.classes_.tolist(), rows.labels, probabilities)
 
 
 def measure_seen(classifier: BaseBNClassifier, rows: LabelledTable) -> Quality:
     """Quality on rows that the classifier may have learned from."""
-    return _measure(classifier, rows, costs_of(classifier))[1]
+    return _measure(classifier, rows)[1]
 
 
 def _describe_folds(

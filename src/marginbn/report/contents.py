@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 
 from marginbn.classifiers import BaseBNClassifier
-from marginbn.classifiers.decisions import CostMatrix, costs_of
 from marginbn.classifiers.measures import Quality
 from marginbn.data.inspection import DataReport, inspect_data
 from marginbn.data.labelled import LabelledTable
@@ -75,11 +74,6 @@ class Report:
     def network(self) -> BayesianNetwork:
         """The network of the classifier."""
         return self.classifier.network_
-
-    @property
-    def costs(self) -> CostMatrix | None:
-        """What errors cost, where the classifier decides by that."""
-        return costs_of(self.classifier)
 
     @property
     def order(self) -> list[int]:

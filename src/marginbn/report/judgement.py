@@ -1,4 +1,4 @@
-"""The section that measures: beside simpler methods, by class, confusion, calibration, costs."""
+"""The section that measures: beside simpler methods, by class, confusion, calibration."""
 
 from __future__ import annotations
 
@@ -18,28 +18,7 @@ _MISTAKES = 8
 
 
 def write_quality(report: Report) -> Markup:
-    """All measures, or why there are none; and what follows from costs."""
-    return join(_write_measures(report), _write_costs(report))
-
-
-def _write_costs(report: Report) -> Markup:
-    """What errors cost, and what is decided because of that."""
-    costs = report.costs
-    if costs is None:
-        return Markup("")
-    names: list[Child] = [charts.name(label) for label in costs.classes]
-    rows = [[name, *(f"{c:g}" for c in row)] for name, row in zip(names, costs.costs, strict=True)]
-    own = report.seen if report.comparison is None else report.comparison.own.quality
-    cost = None if own is None else own.mean_cost
-    told = "" if cost is None else f" On the rows measured, a decision costs {cost:.4f} on average."
-    return join(
-        element("h3", "Decisions by cost", id="costs"),
-        element("p", f"{costs.sentence()}{told} Probabilities stay as they are."),
-        charts.table(["true \\ decided", *names], rows, class_="numbers"),
-    )
-
-
-def _write_measures(report: Report) -> Markup:
+    """All measures, or why there are none."""
     if report.comparison is not None:
         return _write_measured(report, report.comparison)
     if report.seen is None:
@@ -74,14 +53,13 @@ def _write_measured(report: Report, comparison: Comparison) -> Markup:
 
 def _methods_table(comparison: Comparison) -> Markup:
     own = comparison.own
-    by_cost = own.quality is not None and own.quality.mean_cost is not None
     header: list[Child] = ["method", "accuracy", "balanced", "AUC", "log loss", "Brier"]
-    header += [*(["cost"] if by_cost else []), "lead", "p"]
+    header += ["lead", "p"]
     rows: list[list[Child]] = [
         [
             method.name,
             f"{percent(method.accuracy)} ± {100 * method.half_width:.2f}",
-            *_numbers(method.quality, by_cost),
+            *_numbers(method.quality),
             *_lead(own, method),
         ]
         for method in comparison.methods
@@ -89,15 +67,14 @@ def _methods_table(comparison: Comparison) -> Markup:
     return charts.table(header, rows, class_="numbers methods")
 
 
-def _numbers(quality: Quality | None, by_cost: bool) -> tuple[str, ...]:
+def _numbers(quality: Quality | None) -> tuple[str, ...]:
     if quality is None:
-        return ("",) * (4 + by_cost)
+        return ("",) * 4
     return (
         percent(quality.balanced_accuracy),
         _decimals(quality.auc),
         _decimals(quality.log_loss),
         _decimals(quality.brier),
-        *([_decimals(quality.mean_cost)] if by_cost else []),
     )
 
 

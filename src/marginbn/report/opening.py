@@ -108,7 +108,7 @@ def quality_half(report: Report) -> Half:
     if len(report.classifier.classes_) < 2:
         return Half("plain", "•", "", ("There is only one class: every answer is the same.",))
     if report.comparison is not None:
-        return _measured(report.comparison, by_cost=report.costs is not None)
+        return _measured(report.comparison)
     held_out = getattr(report.classifier, "provenance_", Provenance()).held_out or {}
     if held_out.get("accuracy") is not None:
         n = int(held_out.get("n_rows") or 0)
@@ -136,7 +136,7 @@ def quality_half(report: Report) -> Half:
     )
 
 
-def _measured(comparison: Comparison, *, by_cost: bool) -> Half:
+def _measured(comparison: Comparison) -> Half:
     own, majority = comparison.own, comparison.find(MAJORITY)
     half = half_width(own)
     low, high = max(0.0, own.accuracy - half), min(1.0, own.accuracy + half)
@@ -159,7 +159,7 @@ def _measured(comparison: Comparison, *, by_cost: bool) -> Half:
             sentences.append(f"Always naming the most frequent class gives {guess}.")
     if own.quality is not None:
         sentences += _missed(own.quality)
-    small = f"95 % interval; {comparison.where}{'; decisions by cost' * by_cost}"
+    small = f"95 % interval; {comparison.where}"
     return Half(kind, sign, percent(own.accuracy, 1), tuple(sentences), small)
 
 

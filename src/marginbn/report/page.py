@@ -349,7 +349,6 @@ def _document(report: contents.Report, body: Markup) -> str:
             "samples": _samples(report),
             "cuts": _cuts(report.classifier),
             "picture": picture_values(report.network),
-            "costs": None if report.costs is None else report.costs.to_list(),
             "effects": None if report.effects is None else effect_values(report.effects),
         }
     )

@@ -17,7 +17,6 @@ import numpy as np
 from marginbn import classifiers
 from marginbn.classifiers import BaseBNClassifier
 from marginbn.classifiers.base import Evidence
-from marginbn.classifiers.decisions import costs_of
 from marginbn.classifiers.evaluation import accuracy, told_interval
 from marginbn.classifiers.provenance import Provenance
 from marginbn.network import wording
@@ -287,8 +286,6 @@ def settings(classifier: BaseBNClassifier) -> dict[str, Any]:
             params["validation_score"] = params.pop("validation_accuracy")
     if not isinstance(params.get("scoring", ""), str):
         params["scoring"] = "a scorer of one's own"
-    costs = costs_of(classifier)
-    params["cost"] = None if costs is None else costs.to_dict()
     return params
 
 
@@ -307,9 +304,6 @@ def facts(
         ("features", _features_text(network)),
         ("parameters", _parameters_text(classifier)),
     ]
-    costs = costs_of(classifier)
-    if costs is not None:
-        lines.append(("decides", costs.sentence()))
     lines += [(line.name, line.text()) for line in accuracies]
     lines += _provenance_lines(classifier)
     return [(label, text) for label, text in lines if text]

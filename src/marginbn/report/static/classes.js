@@ -12,15 +12,6 @@ export function byProbability(posterior) {
   return [...posterior.keys()].sort((a, b) => posterior[b] - posterior[a] || a - b);
 }
 
-// The class of least expected cost; of equal ones the most probable.
-export function decide(posterior, costs) {
-  const expected = costs[0].map((_, d) => posterior.reduce((sum, p, c) => sum + p * costs[c][d], 0));
-  const room = 1e-12 * Math.max(1, ...costs.flat().map(Math.abs));
-  const near = expected.map((cost) => cost <= Math.min(...expected) + room);
-  const shares = Array.from(posterior, (p, c) => (near[c] ? p : -1));
-  return shares.indexOf(Math.max(...shares));
-}
-
 // toggle(0, state) is called when a class is pressed.
 export function buildClassCard(variable, toggle) {
   const heading = make("h3", { id: "variable-0", title: variable.name }, makeName(variable.name));

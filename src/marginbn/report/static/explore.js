@@ -4,7 +4,7 @@
 
 import { buildCase } from "./case.js";
 import { buildCard, mentions, showPosterior } from "./cards.js";
-import { buildClassCard, decide } from "./classes.js";
+import { buildClassCard } from "./classes.js";
 import { TooLargeError } from "./elimination.js";
 import { make, makeButton, makeName } from "./elements.js";
 import { logJoint } from "./explain.js";
@@ -24,7 +24,7 @@ const FEWEST_FOLDED = 3;
 // order lists the features that have a choice of states, the most informative first;
 // onChange(evidence, posteriors) is called after every change. Returns two functions: one replaces
 // the evidence by pairs of variable and state, the other sets or takes back one state.
-export function buildExplorer(place, network, { order, sheet, title, costs }, onChange) {
+export function buildExplorer(place, network, { order, sheet, title }, onChange) {
   const evidence = new Map();
   const typed = new Map(); // what was typed for a state, as text
   const classes = buildClassCard(network.variables[0], toggle);
@@ -62,7 +62,7 @@ export function buildExplorer(place, network, { order, sheet, title, costs }, on
     for (const [i, view] of views) {
       showPosterior(view, found.posteriors?.[i], prior?.[i], evidence.get(i));
     }
-    status.textContent = found.problem ?? describe(network, evidence, found, costs);
+    status.textContent = found.problem ?? describe(network, evidence, found);
     status.classList.toggle("problem", Boolean(found.problem));
     chosen.replaceChildren(...describeChosen(network, evidence, typed, toggle, () => setEvidence([])));
     reasons.show(evidence, typed, found.posteriors?.[0], found.values);
@@ -134,13 +134,12 @@ function describeConstant(network, order) {
   return [make("p", { class: "small idle" }, "With one state only, so without influence: ", ...names)];
 }
 
-function describe(network, evidence, { logProbability, posteriors }, costs) {
+function describe(network, evidence, { logProbability, posteriors }) {
   const likeliest = posteriors[0].indexOf(Math.max(...posteriors[0]));
   const { name, states } = network.variables[0];
   const verdict = `${name} = ${states[likeliest]}: ${percent(posteriors[0][likeliest])}`;
-  const decision = costs ? ` Decision by cost: ${states[decide(posteriors[0], costs)]}.` : "";
-  if (evidence.size === 0) return `Nothing chosen yet. Most probable: ${verdict}.${decision}`;
-  return `Most probable: ${verdict}.${decision} Probability of what you chose: ${small(logProbability)}`;
+  if (evidence.size === 0) return `Nothing chosen yet. Most probable: ${verdict}.`;
+  return `Most probable: ${verdict}. Probability of what you chose: ${small(logProbability)}`;
 }
 
 function describeChosen(network, evidence, typed, toggle, clear) {

@@ -15,8 +15,8 @@ function start() {
   const live = {};
   const toggle = (variable, state) => live.explorer.toggle(variable, state);
   const show = buildPicture(find("picture"), find("inspector"), network, values.picture, toggle);
-  const { order, title, costs } = values;
-  const settings = { order, title, costs, sheet: find("case-sheet") };
+  const { order, title } = values;
+  const settings = { order, title, sheet: find("case-sheet") };
   live.explorer = buildExplorer(find("explore"), network, settings, show);
   if (values.effects) buildEffects(find("effects-list"), network, values.effects, values.order);
   buildTables(find("tables-list"), network);
