@@ -50,53 +50,6 @@ def random_network(
     return BayesianNetwork(Structure(tuple(parents)), tuple(variables), tuple(tables))
 
 
-def grouped_network(
-    seed: int, n_variables: int = 6, max_parents: int = 3, max_arity: int = 4, zeros: float = 0.0
-) -> BayesianNetwork:
-    """A random network whose parents are seen in random groups; the class may be one of them."""
-    plain = random_network(seed, n_variables, max_parents, max_arity)
-    rng = np.random.default_rng((seed, 1))
-    groups: list[np.ndarray | None] = []
-    for arity in plain.arities:
-        joined = np.unique(rng.integers(0, arity, arity), return_inverse=True)[1]
-        groups.append(joined.astype(np.intp) if rng.random() < 0.8 else None)
-    counts = [a if g is None else g.max() + 1 for g, a in zip(groups, plain.arities, strict=True)]
-    tables = [
-        _random_table(rng, [*(counts[p] for p in parents), plain.arities[i]], zeros)
-        for i, parents in enumerate(plain.structure.parents)
-    ]
-    return BayesianNetwork(plain.structure, plain.variables, tuple(tables), tuple(groups))
-
-
-def pair_states(network: BayesianNetwork, seed: int = 0) -> BayesianNetwork:
-    """Another network with these variables and arcs; children see states of a feature in pairs."""
-    rng = np.random.default_rng(seed)
-    groups = [None, *(np.arange(arity) // 2 for arity in network.arities[1:])]
-    seen = [network.n_classes, *((arity + 1) // 2 for arity in network.arities[1:])]
-    tables = [
-        _random_table(rng, [*(seen[p] for p in parents), arity], 0.0)
-        for arity, parents in zip(network.arities, network.structure.parents, strict=True)
-    ]
-    return BayesianNetwork(network.structure, network.variables, tuple(tables), tuple(groups))
-
-
-def ungrouped(network: BayesianNetwork) -> BayesianNetwork:
-    """The same distribution with plain tables, entry by entry from the definition of groups."""
-    tables = []
-    for i, parents in enumerate(network.structure.parents):
-        table = np.empty([network.arities[v] for v in (*parents, i)])
-        for state in np.ndindex(*table.shape):
-            seen = [
-                code
-                if network.groups is None or network.groups[p] is None
-                else network.groups[p][code]
-                for p, code in zip(parents, state[:-1], strict=True)
-            ]
-            table[state] = network.log_tables[i][(*seen, state[-1])]
-        tables.append(table)
-    return BayesianNetwork(network.structure, network.variables, tuple(tables))
-
-
 def _random_table(rng: np.random.Generator, shape: Sequence[int], zeros: float) -> np.ndarray:
     table = rng.dirichlet(np.ones(shape[-1]), size=tuple(shape[:-1])).reshape(shape)
     dropped = rng.random(table.shape) < zeros

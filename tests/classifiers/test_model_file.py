@@ -29,7 +29,6 @@ from marginbn.classifiers.model_file import load_model, save_model
 from marginbn.data.table import Table, as_table
 from marginbn.exceptions import FormatError, InputError
 from marginbn.solvers.result import Status, TracePoint
-from networks import pair_states
 
 Edit = Callable[[dict[str, Any]], object]
 
@@ -358,17 +357,3 @@ def test_a_failed_save_leaves_the_old_file(tmp_path: Path) -> None:
     assert path.read_bytes() == before
     with pytest.raises(InputError, match="cannot read"):
         load_model(tmp_path / "none.json")
-
-
-@pytest.mark.filterwarnings("ignore::marginbn.exceptions.DataWarning")
-def test_groups_of_states_are_saved(tmp_path: Path) -> None:
-    """The network inside is the same, and so is every probability, with missing values or not."""
-    saved = fitted(TANClassifier(), missing="drop")
-    saved.network_ = pair_states(saved.network_)
-    assert saved.network_.groups is not None
-    save_model(saved, tmp_path / "m.json")
-    loaded = load_model(tmp_path / "m.json")
-    assert loaded.network_ == saved.network_
-    table = mixed_table()
-    assert (loaded.predict_log_proba(table) == saved.predict_log_proba(table)).all()
-    assert str(loaded.explain(table)) == str(saved.explain(table))

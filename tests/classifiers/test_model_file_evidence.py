@@ -27,7 +27,6 @@ from marginbn import (
 from marginbn.classifiers.base import BaseBNClassifier
 from marginbn.proof.format import read_certificate
 from marginbn.report.summary import is_proved, summarise, verdict
-from networks import pair_states
 
 
 def rows() -> tuple[list[list[str]], list[str]]:
@@ -215,13 +214,3 @@ def test_broken_evidence_is_refused(
     edit(tmp_path, change)
     with pytest.raises(FormatError, match=reason):
         load_model(tmp_path / "model.json")
-
-
-def test_a_certificate_proves_nothing_of_tables_over_groups(tmp_path: Path) -> None:
-    """Its data give tables over states; a network with groups has others."""
-    saved(MaxMarginBNClassifier(max_parents=1), tmp_path)
-    loaded = load_model(tmp_path / "model.json")
-    loaded.network_ = pair_states(loaded.network_)
-    found = verify_model(loaded, tmp_path / "proof.cert")
-    assert not found
-    assert "do not give the tables" in str(found.reason)

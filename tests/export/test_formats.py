@@ -14,15 +14,14 @@ from hypothesis import strategies as st
 
 from exchange import NASTY, assert_same_posteriors, garden, nasty_network
 from marginbn.cli.model import FormatName
-from marginbn.exceptions import FormatError, InputError, ProblemTooLargeError
+from marginbn.exceptions import FormatError, InputError
 from marginbn.export.assembly import put_first, to_logs, to_probabilities
 from marginbn.export.formats import NETWORK_FORMATS, find_format, load_network, save_network
 from marginbn.export.scanner import NO_WORD, escape, unescape
-from marginbn.network import checks
 from marginbn.network.network import BayesianNetwork
 from marginbn.problem.encoded import EncodedData, Variable
 from marginbn.problem.structure import Structure
-from networks import grouped_network, random_network, ungrouped
+from networks import random_network
 
 READABLE = [name for name, form in NETWORK_FORMATS.items() if form.readable]
 SUFFIXES = [(s, form.name) for form in NETWORK_FORMATS.values() for s in form.suffixes]
@@ -206,40 +205,3 @@ def test_all_formats_agree(tmp_path: Path) -> None:
         save_network(carried, tmp_path / "n", name)
         carried = load_network(tmp_path / "n", name)
     assert carried == network
-
-
-@pytest.mark.parametrize("name", READABLE)
-@pytest.mark.parametrize("seed", range(5))
-def test_groups_are_kept_or_written_out(name: str, seed: int, tmp_path: Path) -> None:
-    """Only the native format knows groups; the others hold the same distribution without."""
-    network = grouped_network(seed)
-    save_network(network, tmp_path / "n", format=name)
-    found = load_network(tmp_path / "n", format=name)
-    if name == "json":
-        assert found == network
-    else:
-        assert found.groups is None
-        assert found.structure == network.structure
-        for ours, theirs in zip(found.log_tables, ungrouped(network).log_tables, strict=True):
-            np.testing.assert_allclose(np.exp(ours), np.exp(theirs), rtol=1e-14, atol=1e-300)
-
-
-@pytest.mark.parametrize("name", sorted({*READABLE} - {"json"}))
-def test_groups_too_large_to_write_out_are_refused(
-    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The message says which format would do, and no file is left behind."""
-    monkeypatch.setattr(checks, "MAX_DENSE_CELLS", 20)
-    with pytest.raises(ProblemTooLargeError, match=r"limit of 20; keep the groups .*\.json"):
-        save_network(grouped_network(2), tmp_path / "n", format=name)
-    assert not [*tmp_path.iterdir()]
-    save_network(grouped_network(2), tmp_path / "n.json")
-
-
-@pytest.mark.parametrize("seed", range(10))
-def test_groups_move_with_their_variable(seed: int) -> None:
-    """Another class, the same distribution over states."""
-    network = grouped_network(seed)
-    moved = put_first(network, "x3")
-    assert moved.group_counts == tuple(network.group_counts[i] for i in (3, 0, 1, 2, 4, 5))
-    assert_same_posteriors(moved, network, seed)

@@ -20,7 +20,6 @@ from marginbn.export.interop import (
     to_pgmpy,
     to_pyagrum,
 )
-from networks import grouped_network
 from seeds import seeds
 
 EVIDENCE = {"grass": "wet"}
@@ -230,17 +229,3 @@ class TestPyAgrum:
         wanted, found = network.marginals(), back.marginals()
         for name in network.names:
             np.testing.assert_allclose(found[name], wanted[name], atol=1e-9)
-
-
-@pytest.mark.filterwarnings("ignore")
-@pytest.mark.parametrize("package", ["networkx", "pgmpy", "pyagrum"])
-def test_other_packages_get_tables_over_states(package: str) -> None:
-    """None of them knows groups; what comes back is the same distribution without."""
-    pytest.importorskip(package, exc_type=ImportError)
-    there = {"networkx": to_networkx, "pgmpy": to_pgmpy, "pyagrum": to_pyagrum}[package]
-    back = {"networkx": from_networkx, "pgmpy": from_pgmpy, "pyagrum": from_pyagrum}[package]
-    for seed in range(5):
-        network = grouped_network(seed, zeros=0.0)
-        found = back(there(network), target="x0")
-        assert found.groups is None
-        assert_same_posteriors(found, network, seed)

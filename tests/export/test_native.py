@@ -17,11 +17,11 @@ from hypothesis import strategies as st
 
 from marginbn.exceptions import FormatError, InputError
 from marginbn.export.formats import load_network, save_network
-from marginbn.export.native import network_from_dict, network_to_dict, network_to_packed_dict
+from marginbn.export.native import network_from_dict, network_to_dict
 from marginbn.network.network import BayesianNetwork
 from marginbn.problem.encoded import Variable
 from marginbn.problem.structure import Structure
-from networks import grouped_network, pair_states, random_network, sprinkler
+from networks import random_network, sprinkler
 
 Edit = Callable[[dict[str, Any]], object]
 
@@ -85,9 +85,7 @@ HOSTILE: list[tuple[Edit, str]] = [
     (_set("format", value=["x"] * 10_000), r"\$\.format: .* got list of 10000 entries"),
     (_set("version", value=4), r"\$\.version: written by a newer marginbn .* upgrade"),
     (_set("version", value=10**350), r"upgrade"),
-    (_set("version", value=0), r"\$\.version: must be 1 to 3, got 0"),
-    (_set("version", value=3), r"\$: the key 'groups' is missing"),
-    (_set("version", value=2), r"\$: the key 'groups' is missing"),
+    (_set("version", value=0), r"\$\.version: must be 1, got 0"),
     (_set("groups", value=[None, None, None]), r"\$: unknown keys \['groups'\]"),
     (_set("version", value="1"), r"\$\.version: must be a whole number, got '1'"),
     (_set("version", value=True), r"\$\.version: must be a whole number, got True"),
@@ -213,52 +211,3 @@ def test_a_single_variable_is_a_network() -> None:
     coin = Variable("c", ("a",))
     network = BayesianNetwork(Structure(((),)), (coin,), (np.zeros(1),))
     assert network_from_dict(network_to_dict(network)) == network
-
-
-@pytest.mark.parametrize("seed", range(10))
-def test_groups_make_the_round_trip(tmp_path: Path, seed: int) -> None:
-    """Tables over groups are written as they are, so the file is as small as the network."""
-    network = grouped_network(seed, zeros=0.2)
-    save_network(network, tmp_path / "n.json")
-    data = json.loads((tmp_path / "n.json").read_text(encoding="utf-8"))
-    assert data["version"] == (1 if network.groups is None else 2)
-    assert ("groups" in data) == (network.groups is not None)
-    assert sum(map(len, data["log_tables"])) == network.n_table_cells
-    assert load_network(tmp_path / "n.json") == network
-
-
-SPOILED_GROUPS: list[tuple[object, str]] = [
-    (None, r"\$\.groups: must be an array, got None"),
-    ([None], r"\$\.groups: groups must hold one entry per variable, 3, got 1"),
-    ([[0], None, None], r"\$\.groups: groups of 'rain' must be whole numbers, one for each"),
-    ([[0, 2], None, None], r"\$\.groups: groups of 'rain' must be numbered 0, 1, \.\.\."),
-    ([[0, -1], None, None], r"\$\.groups\[0\]\[1\]: must"),
-    ([[0, 0.0], None, None], r"\$\.groups\[0\]\[1\]: must be a whole number"),
-    ([[0, 10**30], None, None], r"\$\.groups"),
-    ([[0, 0], None, None], r"\$\.log_tables\[1\]: must have 2 entries, got 4"),
-]
-
-
-@pytest.mark.parametrize(("groups", "message"), SPOILED_GROUPS)
-def test_hostile_groups_are_refused_with_their_place(groups: object, message: str) -> None:
-    """Groups decide how large the tables are, so they are checked before these."""
-    data = {**network_to_dict(sprinkler()), "version": 2, "groups": groups}
-    with pytest.raises(FormatError, match=message):
-        network_from_dict(json.loads(json.dumps(data)))
-
-
-def test_groups_that_join_nothing_are_none() -> None:
-    """A file of version 2 may say so; it is the same network."""
-    data = {**network_to_dict(sprinkler()), "version": 2, "groups": [[0, 1], None, None]}
-    assert network_from_dict(data) == sprinkler()
-
-
-def test_packed_tables_are_the_same_bits_in_fewer_bytes() -> None:
-    """Version 3: bytes in base64, log 0 included, with groups and without."""
-    for network in (random_network(11, n_variables=6), pair_states(random_network(3))):
-        packed = network_to_packed_dict(network)
-        assert packed["version"] == 3
-        back = network_from_dict(json.loads(json.dumps(packed)))
-        assert back == network
-        assert all((a == b).all() for a, b in zip(back.log_tables, network.log_tables, strict=True))
-        assert len(json.dumps(packed)) < len(json.dumps(network_to_dict(network)))

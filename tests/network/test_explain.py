@@ -35,7 +35,7 @@ from marginbn.network.explain import (
 from marginbn.network.network import BayesianNetwork
 from marginbn.problem.encoded import Variable
 from marginbn.problem.structure import Structure
-from networks import brute_force_marginal, grouped_network, random_network, sprinkler, ungrouped
+from networks import brute_force_marginal, random_network, sprinkler
 
 RAIN = np.array(["no", "yes"])
 
@@ -334,36 +334,3 @@ def test_the_sum_is_the_margin_on_every_row(name: str) -> None:
             total = math.fsum(c.value for c in explanation.contributions)
             assert abs(total - margin) <= 1e-9
             assert abs(explanation.log_margin - margin) <= 1e-9
-
-
-@pytest.mark.parametrize("share_missing", [0.0, 0.4])
-@pytest.mark.parametrize("seed", range(20))
-def test_groups_change_no_contribution(seed: int, share_missing: float) -> None:
-    """The same terms as with plain tables, and their sum is the log margin."""
-    network = grouped_network(seed)
-    rng = np.random.default_rng(seed)
-    codes = rng.integers(0, network.arities, (20, network.n_variables)).astype(np.int32)
-    codes[rng.random(codes.shape) < share_missing] = -1
-    classes = np.arange(network.n_classes)
-    found = explain_codes(network, classes, codes[:, 1:])
-    expected = explain_codes(ungrouped(network), classes, codes[:, 1:])
-    np.testing.assert_allclose(found.values, expected.values, rtol=0, atol=1e-12)
-    np.testing.assert_allclose(found.values.sum(axis=1), found.log_margins, rtol=0, atol=1e-12)
-
-
-def test_a_parent_is_named_by_its_group() -> None:
-    """The own state is as fine as it is, the parent as coarse as the table sees it."""
-    age = Variable("age", ("<= 20", "(20, 35]", "(35, 50]", "> 50"))
-    variables = Variable("class", ("a", "b")), age, Variable("income", ("low", "high"))
-    income = np.log([[[0.5, 0.5], [0.1, 0.9]], [[0.6, 0.4], [0.8, 0.2]]])
-    tables = np.log([0.5, 0.5]), np.log(np.full((2, 4), 0.25)), income
-    network = BayesianNetwork(
-        Structure(((), (0,), (0, 1))), variables, tables, (None, np.array([0, 1, 1, 1]), None)
-    )
-    (explanation,) = explain_codes(network, np.array(["a", "b"]), np.array([[2, 1]]))
-    by_name = {part.variable: part for part in explanation.contributions}
-    assert by_name["age"].condition == "age in (35, 50]"
-    assert by_name["income"].condition == "income = high given age > 20"
-    assert by_name["income"].value == pytest.approx(math.log(0.9 / 0.2))
-    missing = explain_codes(network, np.array(["a", "b"]), np.array([[-1, 1]]))[0]
-    assert "given age missing" in str(missing)

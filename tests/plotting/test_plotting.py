@@ -219,21 +219,6 @@ def test_a_table_by_hand() -> None:
     assert plot_table(sprinkler(), 0).get_title() == "P(rain)"
 
 
-def test_a_table_has_a_row_per_group() -> None:
-    """The groups of a parent are named as in all tables."""
-    age = Variable("age", ("<= 20", "(20, 35]", "(35, 50]", "> 50"))
-    tables = np.log(np.full(4, 0.25)), np.log([[0.9, 0.1], [0.2, 0.8]])
-    network = BayesianNetwork(
-        Structure(((), (0,))),
-        (age, Variable("job", ("no", "yes"))),
-        tables,
-        (np.array([0, 1, 1, 1]), None),
-    )
-    ax = plot_table(network, "job")
-    assert rows(ax) == ["<= 20", "> 20"]
-    assert texts(ax) == ["0.90", "0.10", "0.20", "0.80"]
-
-
 def test_large_tables_have_a_colour_bar_instead_of_numbers() -> None:
     """Two hundred rows with labels at some of them."""
     states = tuple(f"s{i}" for i in range(200))

@@ -52,7 +52,7 @@ from marginbn.report.page import (
 from marginbn.report.summary import verdict
 from marginbn.solvers.result import SolveResult, Status, TracePoint
 from nasty import NAMES, STATES, nasty_classifier
-from networks import pair_states, random_network, sprinkler
+from networks import random_network, sprinkler
 
 VOID = {"meta", "link", "br", "img", "input"}
 SECTIONS = [
@@ -666,20 +666,3 @@ def test_render_and_gather_are_the_whole_of_it(
     write_report(margin, tmp_path / "r.html", title="t")
     rendered = write.render(write.start_report(margin, title="t"))
     assert (tmp_path / "r.html").read_text(encoding="utf-8") == rendered
-
-
-def test_the_page_knows_groups_of_states(
-    iris: tuple[pd.DataFrame, pd.Series], tmp_path: Path
-) -> None:
-    """Groups and their names lie in the page; tables stay over groups."""
-    classifier = TANClassifier().fit(*iris)
-    network = classifier.network_ = pair_states(classifier.network_)
-    assert network.groups is not None
-    write_report(classifier, tmp_path / "r.html", *iris, n_folds=0)
-    text = (tmp_path / "r.html").read_text(encoding="utf-8")
-    values = json.loads(Page(text).scripts[0])["network"]
-    assert len(base64.b64decode(values["tables"])) == 8 * network.n_table_cells
-    assert values["groups"][0] is None
-    for i, groups in enumerate(values["groups"][1:], start=1):
-        assert groups["codes"] == network.groups[i].tolist()
-        assert groups["names"] == [*network.group_labels(i)]

@@ -16,11 +16,9 @@ from marginbn.problem.structure import Structure
 from marginbn.report.page import network_values
 from networks import (
     brute_force_marginal,
-    grouped_network,
     random_evidence,
     random_network,
     sprinkler,
-    ungrouped,
 )
 
 CLOSE = 1e-9
@@ -112,26 +110,12 @@ def test_a_hopeless_network_is_told_and_evidence_helps() -> None:
     assert_same(network, helped, labels)
 
 
-@pytest.mark.parametrize("seed", range(12))
-def test_groups_of_states_change_no_answer(seed: int) -> None:
-    """The page ties groups to states; the library here knows plain tables only."""
-    network = grouped_network(seed, n_variables=8, zeros=0.1 * (seed % 2))
-    plain, rng = ungrouped(network), np.random.default_rng(seed)
-    asked = [random_evidence(network, rng, size) for size in (0, 1, 3, 8)]
-    answers = infer_in_javascript(network, [codes for codes, _ in asked])
-    for (_, labels), answer in zip(asked, answers, strict=True):
-        if plain.log_evidence(labels) == -math.inf:
-            assert answer["posteriors"] is None
-        else:
-            assert_same(plain, answer, labels)
-
-
 @pytest.mark.parametrize("seed", range(3))
-def test_rows_of_tables_name_groups(seed: int) -> None:
-    """A row per joint group of the parents, the last parent fastest, as in the library's tables."""
-    network = grouped_network(seed)
+def test_rows_of_tables_name_states(seed: int) -> None:
+    """A row per joint state of the parents, the last parent fastest, as in the library's tables."""
+    network = random_network(seed)
     i = max(range(network.n_variables), key=lambda v: len(network.structure.parents[v]))
-    labels = [network.group_labels(p) for p in network.structure.parents[i]]
+    labels = [network.variables[p].states for p in network.structure.parents[i]]
     expected = [list(context) for context in product(*labels)]
     asked = f"""JSON.stringify([...Array({len(expected)}).keys()].map((row) =>
         parentStates(readNetwork({json.dumps(network_values(network))}), {i}, row)))"""

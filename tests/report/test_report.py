@@ -20,10 +20,7 @@ from marginbn import (
 from marginbn.classifiers import BaseBNClassifier
 from marginbn.classifiers.provenance import Provenance
 from marginbn.datasets import load_iris
-from marginbn.network.network import BayesianNetwork
 from marginbn.network.wording import align, counted, hanging, number, percent, seconds
-from marginbn.problem.encoded import Variable
-from marginbn.problem.structure import Structure
 from marginbn.report.summary import (
     AccuracyLine,
     describe,
@@ -225,21 +222,6 @@ def test_layout_by_hand() -> None:
     assert align([["a", "10"], ["bbb", "9"]]) == ["  a    10", "  bbb   9"]
     assert hanging("", ["x" * 30 + " y,", "z z"], 40) == [f"  {'x' * 30} y, z z"]
     assert hanging("l ", ["x" * 30 + " y,", "zz zz"], 40) == [f"  l {'x' * 30} y,", "    zz zz"]
-
-
-def test_tables_name_the_groups_of_a_parent() -> None:
-    """One row per group of states: that is all the table tells apart."""
-    age = Variable("age", ("<= 20", "(20, 35]", "(35, 50]", "> 50"))
-    variables = Variable("class", ("a", "b")), age, Variable("job", ("no", "yes"))
-    tables = np.log([0.5, 0.5]), np.log(np.full(4, 0.25)), np.log([[0.9, 0.1], [0.2, 0.8]])
-    groups = (None, np.array([0, 1, 1, 1]), None)
-    network = BayesianNetwork(Structure(((), (), (1,))), variables, tables, groups)
-    assert describe_tables(network).split("\n\n")[2].splitlines() == [
-        "P(job | age)",
-        "             no     yes",
-        "  <= 20  0.9000  0.1000",
-        "  > 20   0.2000  0.8000",
-    ]
 
 
 def test_the_second_half_of_the_verdict(margin: MaxMarginBNClassifier) -> None:

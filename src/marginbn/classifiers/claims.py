@@ -78,7 +78,7 @@ def verify_model(
 def _has_tables_of(classifier: BaseBNClassifier, data: Data) -> bool:
     """Whether the parameters are those of the data: no certificate speaks of them."""
     network = classifier.network_
-    if network.groups is not None or data.states != tuple(v.states for v in network.variables):
+    if data.states != tuple(v.states for v in network.variables):
         return False
     rows = EncodedData(data.codes, data.weights, network.variables)
     fitted = BayesianNetwork.fit(rows, network.structure, classifier.smoothing)

@@ -211,5 +211,4 @@ def put_first(network: BayesianNetwork, target: str | None) -> BayesianNetwork:
     parents = [tuple(place[p] for p in network.structure.parents[old]) for old in order]
     tables = [sort_parents(parents[new], network.log_tables[old]) for new, old in enumerate(order)]
     variables = tuple(network.variables[old] for old in order)
-    groups = None if network.groups is None else tuple(network.groups[old] for old in order)
-    return BayesianNetwork(Structure(tuple(parents)), variables, tuple(tables), groups)
+    return BayesianNetwork(Structure(tuple(parents)), variables, tuple(tables))

@@ -3,7 +3,6 @@
 These packages are optional; each is imported when one of its functions is called. Names and states
 become text on the way in. None of them knows a class variable: on the way out the order of the
 variables is kept, on the way in ``target`` says which variable is the class (by default the first).
-None knows groups of states either: on the way out tables are over the states of all parents.
 """
 
 from __future__ import annotations
@@ -42,7 +41,6 @@ def to_networkx(network: BayesianNetwork) -> Any:
     >>> list(graph.edges), graph.nodes["x0"]["states"]
     ([('class', 'x0')], ('blue', 'red'))
     """
-    network = network.without_groups()
     graph = _import("networkx").DiGraph()
     names = network.names
     for i, variable in enumerate(network.variables):
@@ -133,7 +131,6 @@ def to_pgmpy(network: BayesianNetwork) -> Any:
 
     There is an example in :func:`from_pgmpy`.
     """
-    network = network.without_groups()
     result = _import("pgmpy.models").DiscreteBayesianNetwork()
     tabular = _import("pgmpy.factors.discrete").TabularCPD
     names, arities = network.names, network.arities
@@ -204,7 +201,6 @@ def to_pyagrum(network: BayesianNetwork) -> Any:
     example in :func:`from_pyagrum`.
     """
     gum = _import("pyagrum")
-    network = network.without_groups()
     result = gum.BayesNet("marginbn")
     for variable in network.variables:
         name, *states = map(_to_c_text, (variable.name, *variable.states))

@@ -64,8 +64,7 @@ class OwnNames:
 
 
 def to_portable(network: BayesianNetwork) -> tuple[BayesianNetwork, tuple[OwnNames, ...]]:
-    """The network under portable names, without groups, and the names that were changed."""
-    network = network.without_groups()
+    """The network under portable names, and the names that were changed."""
     names = unique_identifiers(network.names, "v", ignore_case=True)
     states = [_portable_states(variable.states) for variable in network.variables]
     variables = tuple(Variable(n, s) for n, s in zip(names, states, strict=True))

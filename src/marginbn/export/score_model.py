@@ -237,40 +237,25 @@ def _bias_and_terms(
             table = network.log_tables[0]
         elif 0 in parents:
             axes = (*(p for p in parents if p), i)
-            table = _class_last(network, i)
+            table = np.moveaxis(network.log_tables[i], 0, -1)  # the class last
         else:
             continue
         table = table[..., 1:] - table[..., :1]
         if not axes:
             bias = bias + table
         elif np.any(table):
-            terms.append(_term(network, axes, i, table, features))
+            terms.append(_term(axes, table, features))
     return _compacted(bias, terms)
 
 
-def _class_last(network: BayesianNetwork, i: int) -> FloatArray:
-    """The table of a child of the class; the class, in all its states, is the last axis."""
-    table = np.moveaxis(network.log_tables[i], 0, -1)  # parents are in order, so it is the first
-    return table[..., network.group_codes(0, np.arange(network.n_classes))]
-
-
-def _term(
-    network: BayesianNetwork,
-    axes: tuple[int, ...],
-    child: int,
-    table: FloatArray,
-    features: Sequence[Feature],
-) -> Term:
+def _term(axes: tuple[int, ...], table: FloatArray, features: Sequence[Feature]) -> Term:
     """The table with an entry of zero for a child that is missing."""
     groups = []
     for axis, v in enumerate(axes):
-        states = np.arange(network.arities[v])
-        rows = states if v == child else network.group_codes(v, states)
-        if features[v - 1].n_codes > len(states):  # a leaf, so it is the child itself
+        if features[v - 1].n_codes > table.shape[axis]:  # a leaf, so it is the child itself
             zeros = np.zeros_like(np.take(table, [0], axis=axis))
             table = np.concatenate([table, zeros], axis=axis)
-            rows = np.append(rows, len(rows))
-        groups.append(rows.astype(np.intp))
+        groups.append(np.arange(table.shape[axis]))
     return Term(tuple(v - 1 for v in axes), tuple(groups), table)
 
 

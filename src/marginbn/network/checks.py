@@ -8,8 +8,7 @@ from collections.abc import Iterable, Sequence
 
 import numpy as np
 
-from marginbn.exceptions import InputError, ProblemTooLargeError
-from marginbn.network import elimination
+from marginbn.exceptions import InputError
 from marginbn.network.elimination import FloatArray
 from marginbn.network.observed import quoted
 from marginbn.problem.encoded import Variable
@@ -17,20 +16,6 @@ from marginbn.problem.structure import Structure
 
 _ROW_SUM_TOLERANCE = 1e-9
 """How far a row of probabilities may be from one; log and exp of a float cost about 1e-16."""
-
-MAX_DENSE_CELLS = 2**24
-"""Largest table that is expanded from groups to states: 128 MiB."""
-
-
-def check_dense(cells: int, what: str) -> None:
-    """Refuse to write out over states what is far smaller over groups."""
-    if cells > MAX_DENSE_CELLS:
-        raise ProblemTooLargeError(
-            f"the {what} would have {elimination.describe_cells(cells)} cells with the states of "
-            f"the parents in place of their groups, more than the limit of {MAX_DENSE_CELLS}; keep "
-            f"the groups (files in the native format, .json, do), or learn with fewer bins or "
-            f"fewer parents"
-        )
 
 
 def check_lengths(

@@ -15,10 +15,6 @@ by a single gather. Missing features are summed out exactly, in two stages:
    for variable elimination, which keeps the class. Rare patterns are pooled: a feature hidden in
    some rows of the pool stays a variable in all, and rows that do observe it multiply by the
    indicator of their state.
-
-Where states are seen in groups (``groups.py``) the columns of codes are followed by columns of
-group codes, which is where a family looks for its parents. A hidden feature is a variable over its
-groups alone, with its collapsed table.
 """
 
 from __future__ import annotations
@@ -26,7 +22,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -34,8 +29,6 @@ from numpy.typing import NDArray
 from marginbn.exceptions import InputError, ProblemTooLargeError
 from marginbn.network import elimination
 from marginbn.network.elimination import Factor, FloatArray
-from marginbn.network.groups import collapse, count_groups, expand
-from marginbn.problem.encoded import Groups
 from marginbn.problem.structure import Structure
 
 IntArray = NDArray[np.intp]
@@ -52,14 +45,12 @@ _POOL_CELLS = 2**12  # pooling rare patterns must not build larger products than
 class Family:
     """Lookup of log P(variable | parents) with the class as rows.
 
-    ``members`` are the parents and the variable itself, ``log_table`` has an axis for each, and
-    ``sources`` says in which row of the codes each is found. ``columns`` are the sources of the
-    features among them, ``strides`` turn their codes into a joint code, and ``table`` is float64
-    (n_classes or 1, joint states + 1); its last column is zero.
+    ``members`` are the parents and the variable itself, and ``log_table`` has an axis for each.
+    ``columns`` are the features among them, ``strides`` turn their codes into a joint code, and
+    ``table`` is float64 (n_classes or 1, joint states + 1); its last column is zero.
     """
 
     members: tuple[int, ...]
-    sources: tuple[int, ...]
     log_table: FloatArray
     columns: tuple[int, ...]
     strides: tuple[int, ...]
@@ -73,43 +64,21 @@ class Family:
 
 @dataclass(frozen=True)
 class ClassJoint:
-    """Lookup tables of a whole network; call :meth:`evaluate` with rows of codes.
-
-    ``group_rows`` tells for each variable in which row of the codes its groups are found, or that
-    it has none, in which case this is its own row.
-    """
+    """Lookup tables of a whole network; call :meth:`evaluate` with rows of codes."""
 
     structure: Structure
     arities: tuple[int, ...]
     families: tuple[Family, ...]
-    groups: Groups
-    group_rows: tuple[int, ...]
 
     @classmethod
     def build(
-        cls,
-        structure: Structure,
-        arities: Sequence[int],
-        log_tables: Sequence[FloatArray],
-        groups: Groups | None = None,
+        cls, structure: Structure, arities: Sequence[int], log_tables: Sequence[FloatArray]
     ) -> ClassJoint:
         """Lay out all tables once; they are as large as the network's own."""
-        n = len(arities)
-        class_groups, *feature_groups = groups or (None,) * n
-        # The class is never hidden and has few states: its groups are expanded once and for all.
-        groups = (None, *feature_groups)
-        rows = iter(range(n, 2 * n))
-        group_rows = tuple(v if g is None else next(rows) for v, g in enumerate(groups))
-        families = []
-        for i, parents in enumerate(structure.parents):
-            table = expand(log_tables[i], [class_groups if p == CLASS else None for p in parents])
-            families.append(_lay_out((*parents, i), (*(group_rows[p] for p in parents), i), table))
-        return cls(structure, tuple(arities), tuple(families), groups, group_rows)
-
-    @cached_property
-    def _coarse_arities(self) -> tuple[int, ...]:
-        """Number of states of each variable while it is hidden."""
-        return count_groups(self.groups, self.arities)
+        families = tuple(
+            _lay_out((*parents, i), log_tables[i]) for i, parents in enumerate(structure.parents)
+        )
+        return cls(structure, tuple(arities), families)
 
     def evaluate(self, codes: NDArray[np.integer]) -> FloatArray:
         """Log P(c, z) as float64 (n, n_classes) for codes (n, n_variables), -1 = missing.
@@ -118,30 +87,21 @@ class ClassJoint:
         """
         result = np.empty((len(codes), self.arities[CLASS]))
         limits = np.array(self.arities)[:, np.newaxis]
-        n = len(self.arities)
-        buffer = np.empty((max(self.group_rows) + 1, min(_CHUNK, len(codes))), dtype=np.intp)
+        buffer = np.empty((len(self.arities), min(_CHUNK, len(codes))), dtype=np.intp)
         for start in range(0, len(codes), _CHUNK):
             rows = codes[start : start + _CHUNK]
             columns = buffer[:, : len(rows)]
-            columns[:n] = rows.T
+            columns[:] = rows.T
             columns[CLASS] = 0
-            missing = columns[:n] < 0
-            if (columns[:n] >= limits).any() or (columns[:n] < -1).any():
+            missing = columns < 0
+            if (columns >= limits).any() or (columns < -1).any():
                 raise _bad_code(columns, self.arities)
-            self._add_groups(columns)
             if missing.any():
                 log_joint = self._with_missing(columns, missing)
             else:
                 log_joint = _gather(self.families, columns, self.arities[CLASS], missing)
             result[start : start + _CHUNK] = log_joint.T
         return result
-
-    def _add_groups(self, columns: IntArray) -> None:
-        """Below the codes fill in the group codes of the variables that have groups."""
-        for v, groups in enumerate(self.groups):
-            if groups is not None:  # code -1 is looked up at the end, where -1 stands
-                with_missing = np.append(groups, -1)
-                np.take(with_missing, columns[v], out=columns[self.group_rows[v]], mode="wrap")
 
     def _with_missing(self, columns: IntArray, missing: BoolArray) -> FloatArray:
         barren = _barren_entries(self.structure, missing)
@@ -164,7 +124,7 @@ class ClassJoint:
             tuple(v for v in (*parents, i) if v in open_variables)
             for i, parents in enumerate(self.structure.parents)
         )
-        return elimination.plan_elimination(scopes, self._coarse_arities, (CLASS,))
+        return elimination.plan_elimination(scopes, self.arities, (CLASS,))
 
     def _sum_out(self, columns: IntArray, barren: BoolArray, free: BoolArray) -> FloatArray:
         """Log joint of rows that hide no feature outside ``free``, which is summed out."""
@@ -185,53 +145,18 @@ class ClassJoint:
             i = family.variable
             if not free[list(family.members)].any():
                 continue
-            if free[i] and self.groups[i] is not None:
-                yield self._coarse_factor(family, columns, free)
-                continue
-            factor = _restrict(family, family.log_table, columns, free)
+            factor = _restrict(family, columns, free)
             if barren[i].any() and not free[i]:
                 factor.values[..., barren[i]] = 0.0
             yield factor
         for v in np.flatnonzero(free).tolist():
-            agrees = (columns[v] < 0) | _indicator(columns[v], self.arities[v])
-            if self.groups[v] is None and not agrees.all():
+            states = np.arange(self.arities[v])[:, np.newaxis]
+            agrees = (columns[v] < 0) | (columns[v] == states)
+            if not agrees.all():
                 yield Factor((v,), np.where(agrees, 0.0, -np.inf))
 
-    def _coarse_factor(self, family: Family, columns: IntArray, free: BoolArray) -> Factor:
-        """The table of a hidden feature over its groups.
 
-        In a pool some rows may observe the feature. They need the entry of their own state, at its
-        group alone; an indicator of the group would leave its other states in the sum.
-        """
-        i = family.variable
-        factor = _restrict(family, self._coarse_tables[i], columns, free)
-        known = columns[i] >= 0
-        if not known.any():
-            return factor
-        axis = factor.scope.index(i)
-        others = free.copy()
-        others[i] = False
-        exact = np.expand_dims(_restrict(family, family.log_table, columns, others).values, axis)
-        here = _indicator(columns[self.group_rows[i]], factor.values.shape[axis])
-        here = here.reshape(-1, *(1,) * (len(factor.scope) - axis - 1), here.shape[1])
-        observed = np.where(here, exact, -np.inf)
-        return Factor(factor.scope, np.where(known, observed, factor.values))
-
-    @cached_property
-    def _coarse_tables(self) -> dict[int, FloatArray]:
-        return {
-            f.variable: collapse(f.log_table, groups)
-            for f in self.families
-            if (groups := self.groups[f.variable]) is not None
-        }
-
-
-def _indicator(codes: IntArray, arity: int) -> BoolArray:
-    """Whether each row has each state, bool (arity, n_rows)."""
-    return np.asarray(codes == np.arange(arity)[:, np.newaxis])
-
-
-def _lay_out(members: tuple[int, ...], sources: tuple[int, ...], log_table: FloatArray) -> Family:
+def _lay_out(members: tuple[int, ...], log_table: FloatArray) -> Family:
     """Move the class axis to the front, flatten the others, append the column of zeros."""
     features = [axis for axis, v in enumerate(members) if v != CLASS]
     lengths = [log_table.shape[axis] for axis in features]
@@ -243,8 +168,8 @@ def _lay_out(members: tuple[int, ...], sources: tuple[int, ...], log_table: Floa
         n_classes = len(by_class)
     matrix = by_class.reshape(n_classes, -1)
     table = np.concatenate([matrix, np.zeros((len(matrix), 1))], axis=1)
-    columns = tuple(sources[axis] for axis in features)
-    return Family(members, sources, log_table, columns, strides, table)
+    columns = tuple(members[axis] for axis in features)
+    return Family(members, log_table, columns, strides, table)
 
 
 def _gather(
@@ -275,7 +200,7 @@ def _joint_codes(family: Family, columns: IntArray) -> IntArray:
     return joint
 
 
-def _restrict(family: Family, log_table: FloatArray, columns: IntArray, free: BoolArray) -> Factor:
+def _restrict(family: Family, columns: IntArray, free: BoolArray) -> Factor:
     """The family's table at each row's observed codes, as a factor of the class and free features.
 
     A parent that is barren has code -1 and selects the last state; then the child is barren too,
@@ -285,8 +210,8 @@ def _restrict(family: Family, log_table: FloatArray, columns: IntArray, free: Bo
     scope = tuple(sorted(v for v in members if free[v] or v == CLASS))
     observed = [axis for axis, v in enumerate(members) if v not in scope]
     axes = [*observed, *(members.index(v) for v in scope)]
-    codes = tuple(columns[family.sources[axis]] for axis in observed)
-    rows = np.transpose(log_table, axes)[codes]
+    codes = tuple(columns[members[axis]] for axis in observed)
+    rows = np.transpose(family.log_table, axes)[codes]
     if not observed:
         return Factor(scope, rows[..., np.newaxis].copy())
     return Factor(scope, np.ascontiguousarray(np.moveaxis(rows, 0, -1)))

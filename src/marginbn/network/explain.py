@@ -70,8 +70,7 @@ class Contribution:
 
     ``state`` is the label of its observed state, None if it is missing; for the class variable
     it is the class argued for. ``parents`` holds name and state of its parents other than the
-    class, which is compared in two states. Where the network sees a parent in groups of states,
-    the group is named in place of the state.
+    class, which is compared in two states.
 
     Examples
     --------
@@ -351,18 +350,12 @@ class Explanations(Sequence[Explanation]):
                 self.network.names[i],
                 self._state(place, i),
                 float(values[i]),
-                tuple((self.network.names[p], self._group(place, p)) for p in parents),
+                tuple((self.network.names[p], self._state(place, p)) for p in parents),
             )
 
     def _state(self, place: int, i: int) -> str | None:
         code = self.labels[place] if i == CLASS else self.codes[place, i]
         return None if code < 0 else self.network.variables[i].states[code]
-
-    def _group(self, place: int, parent: int) -> str | None:
-        code = self.codes[place, parent]
-        if code < 0:
-            return None
-        return self.network.group_labels(parent)[self.network.group_codes(parent, code)]
 
     def __repr__(self) -> str:
         return f"Explanations({counted(len(self), 'row')})"
@@ -570,9 +563,8 @@ def _difference(
         return np.zeros(len(codes))
 
     def look_up(classes: IntArray) -> FloatArray:
-        states = {v: classes if v == CLASS else codes[:, v] for v in (*parents, i)}
-        given = (network.group_codes(p, states[p]) for p in parents)
-        return np.asarray(network.log_tables[i][(*given, states[i])])
+        states = (classes if v == CLASS else codes[:, v] for v in (*parents, i))
+        return np.asarray(network.log_tables[i][tuple(states)])
 
     return look_up(labels) - look_up(rivals)
 

@@ -2,7 +2,6 @@
 
 The joint distribution is P(x) = prod_i P(x_i | parents of i). Tables are kept as logarithms in the
 layout of ``parameters.py``: one axis per parent in increasing order, the variable itself last.
-A parent may be seen by its children in groups of states (``groups.py``).
 
 All questions are answered exactly (``inference.py``).
 """
@@ -26,19 +25,16 @@ from marginbn.network import elimination
 from marginbn.network.checks import (
     as_count,
     as_generator,
-    check_dense,
     check_labels,
     check_lengths,
     check_table,
 )
 from marginbn.network.class_joint import ClassJoint
 from marginbn.network.elimination import FloatArray, check_cells
-from marginbn.network.groups import check_groups, count_groups, equal_groups, expand
 from marginbn.network.inference import Inference, refuse_impossible
 from marginbn.network.observed import quoted, state_of
 from marginbn.network.svg import draw_figure
-from marginbn.network.wording import name_group
-from marginbn.problem.encoded import EncodedData, Groups, Variable
+from marginbn.problem.encoded import EncodedData, Variable
 from marginbn.problem.margins import estimate_log_tables
 from marginbn.problem.structure import EquivalenceClass, Structure
 
@@ -59,10 +55,7 @@ class BayesianNetwork:
     log_tables
         ``log_tables[i]`` is float64 with one axis per parent of i, in increasing order, and i
         itself on the last axis; it holds log P(i | parents), ``-inf`` for a probability of zero.
-        The tables are copied and made read-only. The axis of a parent is over its groups.
-    groups
-        None, or one entry per variable: for each of its states the group in which its children see
-        it, whole numbers 0, 1, ... that are all used; None where every state is seen as it is.
+        The tables are copied and made read-only.
     frames
         Library of data frames in which labelled answers are given (``table``, ``posterior``,
         ``sample``), such as "pandas"; None for dicts. A classifier sets that of its
@@ -78,22 +71,11 @@ class BayesianNetwork:
     >>> network = BayesianNetwork(Structure(((), (0,))), (rain, grass), tables)
     >>> network.posterior_array("rain", {"grass": "wet"}).round(3).tolist()
     [0.348, 0.652]
-
-    Of three states of rain the grass sees two groups, whether it rains or not:
-
-    >>> shower = Variable("rain", ("none", "light", "heavy"))
-    >>> tables = np.log([0.8, 0.15, 0.05]), np.log([[0.9, 0.1], [0.25, 0.75]])
-    >>> grouped = BayesianNetwork(
-    ...     Structure(((), (0,))), (shower, grass), tables, groups=([0, 1, 1], None)
-    ... )
-    >>> grouped.posterior_array("rain", {"grass": "wet"}).round(3).tolist()
-    [0.348, 0.489, 0.163]
     """
 
     structure: Structure
     variables: tuple[Variable, ...]
     log_tables: tuple[FloatArray, ...]
-    groups: Groups | None = None
     frames: str | None = None
 
     def __post_init__(self) -> None:
@@ -101,13 +83,10 @@ class BayesianNetwork:
         tables = tuple(np.array(t, dtype=np.float64, order="C") for t in self.log_tables)
         check_lengths(self.structure, variables, tables)
         check_labels(variables)
-        groups = check_groups(self.groups, variables)
-        seen = count_groups(groups, [v.arity for v in variables])
         for i, table in enumerate(tables):
-            shape = (*(seen[p] for p in self.structure.parents[i]), variables[i].arity)
+            shape = tuple(variables[v].arity for v in (*self.structure.parents[i], i))
             check_table(variables[i].name, table, shape)
             table.flags.writeable = False
-        object.__setattr__(self, "groups", groups)
         object.__setattr__(self, "variables", variables)
         object.__setattr__(self, "log_tables", tables)
 
@@ -169,76 +148,6 @@ class BayesianNetwork:
         """Number of entries of all tables."""
         return sum(t.size for t in self.log_tables)
 
-    @cached_property
-    def group_counts(self) -> tuple[int, ...]:
-        """How many values each variable has as a parent: its groups, or its states without any."""
-        return count_groups(self.groups, self.arities)
-
-    def group_codes(self, variable: int, codes: NDArray[np.integer]) -> NDArray[np.integer]:
-        """Groups of states of one variable, as its children see them.
-
-        Examples
-        --------
-        >>> grouped.group_codes(0, np.array([2, 0])).tolist()
-        [1, 0]
-        """
-        groups = None if self.groups is None else self.groups[variable]
-        return codes if groups is None else groups[codes]
-
-    def group_labels(self, variable: str | int) -> tuple[str, ...]:
-        """Names of the groups in which its children see a variable; of its states without groups.
-
-        Examples
-        --------
-        >>> grouped.group_labels("rain")
-        ('none', 'light or heavy')
-        """
-        i = self.variable_index(variable)
-        return self._group_labels[i]
-
-    def dense_table(self, variable: str | int) -> FloatArray:
-        """Log table of a variable with an axis of *states* for each parent; read-only.
-
-        Without groups this is the table itself, otherwise equal entries repeat inside a group.
-
-        Examples
-        --------
-        >>> np.exp(grouped.dense_table("grass")).round(2).tolist()
-        [[0.9, 0.1], [0.25, 0.75], [0.25, 0.75]]
-        """
-        i = self.variable_index(variable)
-        if self.groups is None:
-            return self.log_tables[i]
-        parents = self.structure.parents[i]
-        check_dense(
-            math.prod(self.arities[v] for v in (*parents, i)), f"table of {self.names[i]!r}"
-        )
-        table = expand(self.log_tables[i], [self.groups[p] for p in parents])
-        table.flags.writeable = False
-        return table
-
-    def without_groups(self) -> BayesianNetwork:
-        """The same distribution with plain tables, for whatever knows no groups.
-
-        Where the tables together would have more than 2**24 cells this is refused.
-
-        Examples
-        --------
-        >>> plain = grouped.without_groups()
-        >>> plain.groups is None, plain.n_table_cells, grouped.n_table_cells
-        (True, 9, 7)
-        """
-        if self.groups is None:
-            return self
-        sizes = [
-            math.prod(self.arities[v] for v in (*parents, i))
-            for i, parents in enumerate(self.structure.parents)
-        ]
-        largest = max(range(self.n_variables), key=sizes.__getitem__)
-        check_dense(sum(sizes), f"tables, the largest that of {self.names[largest]!r},")
-        tables = tuple(self.dense_table(i) for i in range(self.n_variables))
-        return BayesianNetwork(self.structure, self.variables, tables, frames=self.frames)
-
     def with_frames(self, library: str | None) -> BayesianNetwork:
         """The same network, labelled answers as data frames of a library or (None) as dicts.
 
@@ -271,8 +180,7 @@ class BayesianNetwork:
         for i, (parents, table) in enumerate(
             zip(self.structure.parents, self.log_tables, strict=True)
         ):
-            given = (self.group_codes(p, checked[:, p]) for p in parents)
-            total += table[(*given, checked[:, i])]
+            total += table[tuple(checked[:, v] for v in (*parents, i))]
         return total
 
     def log_joint_per_class(self, codes: ArrayLike) -> FloatArray:
@@ -335,7 +243,7 @@ class BayesianNetwork:
             observed = self.encode_evidence(evidence)
             return self._inference.draw(len(codes), observed, rng)
         for i in self.structure.order:
-            parents = tuple(self.group_codes(p, codes[:, p]) for p in self.structure.parents[i])
+            parents = tuple(codes[:, p] for p in self.structure.parents[i])
             codes[:, i] = elimination.draw_states(self.log_tables[i], parents, len(codes), rng)
         return codes
 
@@ -439,7 +347,7 @@ class BayesianNetwork:
             Without parents a dict from state to probability. With parents a dict from the tuple
             of their states to such a dict. Or a frame with a row per joint state of the parents,
             a column per parent and one per state (named "state = ..." where a parent has the
-            name). Parents that are seen in groups of states have the names of the groups.
+            name).
 
         Examples
         --------
@@ -455,7 +363,7 @@ class BayesianNetwork:
         i = self.variable_index(variable)
         parents, states = self.structure.parents[i], self.variables[i].states
         rows = np.exp(self.log_tables[i]).reshape(-1, len(states))
-        given = list(product(*(self.group_labels(p) for p in parents)))
+        given = list(product(*(self.variables[p].states for p in parents)))
         library = chosen_library(as_frame, self.frames)
         if library is not None:
             columns = {self.names[p]: [row[k] for row in given] for k, p in enumerate(parents)}
@@ -615,8 +523,7 @@ class BayesianNetwork:
             parents[i] = ()
             tables[i] = np.full(self.arities[i], -np.inf)
             tables[i][state] = 0.0
-        structure = Structure(tuple(parents))
-        return BayesianNetwork(structure, self.variables, tuple(tables), self.groups)
+        return BayesianNetwork(Structure(tuple(parents)), self.variables, tuple(tables))
 
     def _variable_indices(self, variables: str | int | Sequence[str | int]) -> list[int]:
         listed = [variables] if isinstance(variables, str | int) else variables
@@ -681,14 +588,11 @@ class BayesianNetwork:
         return set(part_names(name)) <= set(self.names)
 
     def __eq__(self, other: object) -> bool:
-        """Equal structure, variables and groups, and every table entry the same float."""
+        """Equal structure and variables, and every table entry the same float."""
         if not isinstance(other, BayesianNetwork):
             return NotImplemented
-        return (
-            (self.structure, self.variables) == (other.structure, other.variables)
-            and equal_groups(self.groups, other.groups)
-            and all(map(np.array_equal, self.log_tables, other.log_tables))
-        )
+        same = (self.structure, self.variables) == (other.structure, other.variables)
+        return same and all(map(np.array_equal, self.log_tables, other.log_tables))
 
     def __hash__(self) -> int:
         return hash((self.structure, self.variables))
@@ -705,7 +609,7 @@ class BayesianNetwork:
 
     def __reduce__(self) -> tuple[object, ...]:
         # Through the constructor: a copy is checked and read-only again, and carries no caches.
-        fields = self.structure, self.variables, self.log_tables, self.groups, self.frames
+        fields = self.structure, self.variables, self.log_tables, self.frames
         return BayesianNetwork, fields
 
     @cached_property
@@ -713,25 +617,12 @@ class BayesianNetwork:
         return {name: i for i, name in enumerate(self.names)}
 
     @cached_property
-    def _group_labels(self) -> tuple[tuple[str, ...], ...]:
-        groups = self.groups or (None,) * self.n_variables
-        return tuple(
-            variable.states
-            if g is None
-            else tuple(
-                name_group([variable.states[s] for s in np.flatnonzero(g == k)]) for k in range(n)
-            )
-            for variable, g, n in zip(self.variables, groups, self.group_counts, strict=True)
-        )
-
-    @cached_property
     def _class_joint(self) -> ClassJoint:
-        return ClassJoint.build(self.structure, self.arities, self.log_tables, self.groups)
+        return ClassJoint.build(self.structure, self.arities, self.log_tables)
 
     @cached_property
     def _inference(self) -> Inference:
-        groups = self.groups or (None,) * self.n_variables
-        return Inference(self.structure, self.arities, self.log_tables, groups)
+        return Inference(self.structure, self.arities, self.log_tables)
 
     def _checked_codes(self, codes: ArrayLike) -> NDArray[np.integer]:
         array = np.asarray(codes)

@@ -192,7 +192,7 @@ def plot_table(
     i = network.variable_index(variable)
     parents = network.structure.parents[i]
     table = np.exp(network.log_tables[i]).reshape(-1, network.arities[i])
-    states = [network.group_labels(p) for p in parents]
+    states = [network.variables[p].states for p in parents]
     contexts = [label(", ".join(context), _ROW_LABEL) for context in product(*states)]
     columns = [label(state, 16) for state in network.variables[i].states]
     ax = new_axes(ax, _figure_size(table.shape, contexts, columns))

@@ -47,10 +47,6 @@ class Variable:
         return len(self.states)
 
 
-Groups = tuple[NDArray[np.intp] | None, ...]
-"""Per variable the group of each of its states, 0, 1, ...; None where every state is its own."""
-
-
 @dataclass(frozen=True, eq=False)
 class EncodedData:
     """Complete discrete data, class first.

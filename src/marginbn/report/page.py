@@ -401,10 +401,6 @@ def network_values(network: BayesianNetwork) -> dict[str, Any]:
         "variables": [{"name": v.name, "states": list(v.states)} for v in network.variables],
         "parents": [list(parents) for parents in network.structure.parents],
         "tables": base64.b64encode(numbers.astype("<f8").tobytes()).decode("ascii"),
-        "groups": [
-            None if g is None else {"codes": g.tolist(), "names": list(network.group_labels(i))}
-            for i, g in enumerate(network.groups or (None,) * network.n_variables)
-        ],
     }
 
 

@@ -440,7 +440,7 @@ def _describe_table(network: BayesianNetwork, i: int, width: int) -> str:
     given = ", ".join(visible(network.names[p]) for p in parents)
     title = f"P({visible(network.names[i])}{' | ' + given if given else ''})"
     states, table = _in_runs(network.variables[i].states, np.exp(network.log_tables[i]))
-    contexts = map(", ".join, product(*(network.group_labels(p) for p in parents)))
+    contexts = map(", ".join, product(*(network.variables[p].states for p in parents)))
     header = ["", *map(visible, states)]
     body = [
         [context, *(f"{probability:.4f}" for probability in row)]

@@ -13,24 +13,15 @@ import { conditionAll, lookUp } from "./inference.js";
 export function logJoint(network, evidence) {
   const known = new Map([...evidence].filter(([variable]) => variable !== 0));
   const needed = ancestors(network, [0, ...known.keys()]);
-  if (network.groups[0]) return classByClass(network, known, needed);
-  const { factors } = conditionAll(network, known, needed);
-  const order = planOrder(factors, network.seenArities).filter((v) => v !== 0);
-  const { remaining } = eliminate(factors, order, network.seenArities);
+  const factors = conditionAll(network, known, needed);
+  const order = planOrder(factors, network.arities).filter((v) => v !== 0);
+  const { remaining } = eliminate(factors, order, network.arities);
   const values = new Float64Array(network.arities[0]);
   for (const factor of remaining) {
-    const { values: own } = sumTo(factor.scope, factor, network.seenArities);
+    const { values: own } = sumTo(factor.scope, factor, network.arities);
     values.forEach((_, c) => (values[c] += own.length > 1 ? own[c] : own[0]));
   }
   return values;
-}
-
-// The same where children see the classes in groups, which cannot be told apart at the end.
-function classByClass(network, known, needed) {
-  return Float64Array.from({ length: network.arities[0] }, (_, c) => {
-    const { factors } = conditionAll(network, new Map([...known, [0, c]]), needed);
-    return eliminate(factors, planOrder(factors, network.seenArities), network.seenArities).logTotal;
-  });
 }
 
 // Variables and all their ancestors: nothing else has a say in their probability.

@@ -73,38 +73,6 @@ export function sumTo(scope, factor, arities) {
   return { scope, values: addUp(factor.values, places, countCells(scope, arities)) };
 }
 
-// The factor with one entry per group of a variable's states: the sum of them.
-export function collapse(factor, variable, codes, arities) {
-  const places = placesOfGroups(factor.scope, variable, codes, arities);
-  const cells = (factor.values.length / codes.length) * countGroups(codes);
-  return { scope: factor.scope, values: addUp(factor.values, places, cells) };
-}
-
-// The inverse: every state has the entry of its group.
-export function expand(factor, variable, codes, arities) {
-  const places = placesOfGroups(factor.scope, variable, codes, arities);
-  return { scope: factor.scope, values: Float64Array.from(places, (place) => factor.values[place]) };
-}
-
-export function countGroups(codes) {
-  return codes.reduce((most, code) => Math.max(most, code), -1) + 1;
-}
-
-// For every joint state its place in the array where groups stand for the states of one variable;
-// the arities are those of states.
-function placesOfGroups(scope, variable, codes, arities) {
-  const stride = stridesOf(scope, arities).get(variable);
-  const count = countGroups(codes);
-  const places = new Uint32Array(countCells(scope, arities));
-  let cell = 0;
-  for (let first = 0; cell < places.length; first += count) {
-    for (const code of codes) {
-      for (let after = 0; after < stride; after++) places[cell++] = (first + code) * stride + after;
-    }
-  }
-  return places;
-}
-
 // log sum exp of the values that go to the same place, with the peak taken out first.
 function addUp(logValues, places, cells) {
   const peaks = new Float64Array(cells).fill(-Infinity);

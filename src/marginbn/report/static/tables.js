@@ -95,12 +95,12 @@ function buildRow(network, i, row) {
   return make("tr", {}, ...heads, ...cells);
 }
 
-// States of the parents, or groups of them, in a row of the table; the last parent runs fastest.
+// States of the parents in a row of the table; the last parent runs fastest.
 function parentStates(network, i, row) {
   const states = [];
   let rest = row;
   for (const parent of [...network.parents[i]].reverse()) {
-    const names = network.groups[parent]?.names ?? network.variables[parent].states;
+    const names = network.variables[parent].states;
     states.unshift(names[rest % names.length]);
     rest = Math.floor(rest / names.length);
   }
