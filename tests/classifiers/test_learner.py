@@ -86,8 +86,6 @@ def test_constraints_and_tiers() -> None:
     names = learner.network_.names
     arcs = {(names[p], names[c]) for p, c in learner.structure_.arcs}
     assert arcs == {("slippery", "wet"), ("wet", "rain"), ("wet", "temperature")}
-    none = BayesianNetworkLearner(allowed_arcs=[]).fit(frame)
-    assert none.structure_.arcs == ()
     one = BayesianNetworkLearner(forbidden_arcs=[(0, 1), (1, 0)], max_parents=1).fit(frame)
     assert not {(0, 1), (1, 0)} & {*one.structure_.arcs}
     with pytest.raises(InputError, match="required_arcs"):

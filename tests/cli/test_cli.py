@@ -753,9 +753,8 @@ def test_the_script_runs_as_a_module_and_by_name(iris_model: Path) -> None:
         assert done.stdout == f"marginbn {marginbn.__version__}\n"
 
 
-def test_tiers_and_allowed_arcs(tmp_path: Path) -> None:
-    """Time goes one way; of what may be, nothing else is."""
-    model = tmp_path / "m.json"
+def test_tiers() -> None:
+    """Time goes one way."""
     command = ["fit", "iris", "--method", "generative", "--unrestricted", "--holdout", 0, "-q"]
     width, length = "petal width (cm)", "petal length (cm)"
     free = json.loads(run(*command, "--json").stdout)["structure"]
@@ -763,11 +762,6 @@ def test_tiers_and_allowed_arcs(tmp_path: Path) -> None:
     result = run(*command, "--tier", "class", "--tier", f"{width}, {length}", "--json")
     assert result.exit_code == 0, result.output
     assert not {width, length} & set(json.loads(result.stdout)["structure"]["class"])
-    only = ["--allow", f"class->{width}", "--allow", f"{width}->{length}", "-o", model]
-    assert run(*command, *only).exit_code == 0
-    network = load_model(model).network_
-    named = {(network.names[i], network.names[j]) for i, j in network.structure.arcs}
-    assert named <= {("class", width), (width, length)}
     refused = run("fit", "iris", "--method", "tan", "--tier", "class")
     assert refused.exit_code == 2
     assert "--tier" in refused.stderr

@@ -69,8 +69,6 @@ checkpoint, certificate
         reading and not for the scores, which can take longer than the search.
     required_arcs, forbidden_arcs : list of (parent, child), optional
         Arcs every (no) structure must have, by name or position.
-    allowed_arcs : list of (parent, child), optional
-        If given, no other arcs may be.
     tiers : list of lists of variables, optional
         Temporal order: no arc leads from a later tier to an earlier one. Variables that no tier
         names are free.
@@ -161,7 +159,6 @@ checkpoint, certificate
         verbose: int = 0,
         required_arcs: Any = None,
         forbidden_arcs: Any = None,
-        allowed_arcs: Any = None,
         tiers: Any = None,
         missing: str = "drop",
         unseen: str = "missing",

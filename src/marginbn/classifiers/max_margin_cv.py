@@ -88,7 +88,7 @@ class MaxMarginBNClassifierCV(SearchingBNClassifier):
         :class:`OptimalityWarning`; before the first fold is complete there is nothing to decide by
         and ``KeyboardInterrupt`` is raised. A second Ctrl-C ends the final solve.
     smoothing, solver, gap_tolerance, random_state, verbose, required_arcs, forbidden_arcs, \
-allowed_arcs, tiers, missing, unseen, column_kinds, identifiers, max_states, min_count, \
+tiers, missing, unseen, column_kinds, identifiers, max_states, min_count, \
 class_weight, callback, memory_limit, rows
         As in :class:`MaxMarginBNClassifier`.
     dask : str, distributed.Client or None, default=None
@@ -151,7 +151,6 @@ class_weight, callback, memory_limit, rows
         verbose: int = 0,
         required_arcs: Any = None,
         forbidden_arcs: Any = None,
-        allowed_arcs: Any = None,
         tiers: Any = None,
         missing: str = "auto",
         unseen: str = "missing",

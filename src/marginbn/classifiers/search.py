@@ -30,7 +30,6 @@ from marginbn.problem.candidates import (
     Arc,
     CandidateSets,
     arcs_against_tiers,
-    arcs_not_allowed,
     enumerate_candidates,
 )
 from marginbn.problem.encoded import EncodedData
@@ -60,7 +59,7 @@ class SearchingBNClassifier(BaseBNClassifier):
     """A classifier that builds a problem and has it solved.
 
     Besides the parameters below, subclasses take ``random_state``, ``n_jobs``, ``verbose``,
-    ``required_arcs``, ``forbidden_arcs``, ``allowed_arcs``, ``tiers`` and ``callback``.
+    ``required_arcs``, ``forbidden_arcs``, ``tiers`` and ``callback``.
     """
 
     _CHECKS: ClassVar[dict[str, validation.Check]] = {
@@ -195,19 +194,16 @@ def resolve_arcs(arcs: Any, names: Sequence[str], name: str) -> tuple[Arc, ...]:
 
 
 def resolve_forbidden(params: Mapping[str, Any], names: Sequence[str]) -> tuple[Arc, ...]:
-    """Arcs that are forbidden by name, run against the tiers, or are not among the allowed."""
+    """Arcs that are forbidden by name or run against the tiers."""
     forbidden = {*resolve_arcs(params["forbidden_arcs"], names, "forbidden_arcs")}
     if params.get("tiers") is not None:
         forbidden.update(arcs_against_tiers(resolve_tiers(params["tiers"], names)))
-    if params.get("allowed_arcs") is not None:
-        allowed = resolve_arcs(params["allowed_arcs"], names, "allowed_arcs")
-        forbidden.update(arcs_not_allowed(len(names), allowed))
     clash = forbidden & set(resolve_arcs(params["required_arcs"], names, "required_arcs"))
     if clash:
         parent, child = (names[v] for v in min(clash))
         raise InputError(
-            f"the arc from {parent!r} to {child!r} is among required_arcs, but forbidden_arcs, "
-            "tiers or allowed_arcs exclude it"
+            f"the arc from {parent!r} to {child!r} is among required_arcs, but forbidden_arcs "
+            "or tiers exclude it"
         )
     return tuple(sorted(forbidden))
 
@@ -282,8 +278,6 @@ checkpoint, certificate
         As in :class:`MaxMarginBNClassifier`.
     required_arcs, forbidden_arcs : list of (parent, child), optional
         Arcs every (no) structure must have, by name; the class has the name of ``y`` or "class".
-    allowed_arcs : list of (parent, child), optional
-        If given, no other arcs may be; those from and to the class must be listed, too.
     tiers : list of lists of variables, optional
         Temporal order: no arc leads from a later tier to an earlier one. Variables that no tier
         names are free.
@@ -315,7 +309,6 @@ checkpoint, certificate
         verbose: int = 0,
         required_arcs: Any = None,
         forbidden_arcs: Any = None,
-        allowed_arcs: Any = None,
         tiers: Any = None,
         missing: str = "auto",
         unseen: str = "missing",
@@ -415,8 +408,6 @@ class MaxMarginBNClassifier(SearchingBNClassifier):
         1 shows progress: lines on stderr, in a notebook a bar.
     required_arcs, forbidden_arcs : list of (parent, child), optional
         Arcs every (no) structure must have, by name; the class has the name of ``y`` or "class".
-    allowed_arcs : list of (parent, child), optional
-        If given, no other arcs may be; those from and to the class must be listed, too.
     tiers : list of lists of variables, optional
         Temporal order: no arc leads from a later tier to an earlier one. Variables that no tier
         names are free.
@@ -480,7 +471,6 @@ class MaxMarginBNClassifier(SearchingBNClassifier):
         verbose: int = 0,
         required_arcs: Any = None,
         forbidden_arcs: Any = None,
-        allowed_arcs: Any = None,
         tiers: Any = None,
         missing: str = "auto",
         unseen: str = "missing",

@@ -13,7 +13,6 @@ OPTION_NAMES = {
     "class_restricted": "--unrestricted",
     "required_arcs": "--require",
     "forbidden_arcs": "--forbid",
-    "allowed_arcs": "--allow",
     "tiers": "--tier",
     "gap_tolerance": "--gap",
     "gammas": "--gamma",

@@ -235,14 +235,6 @@ class ProblemOptions:
         list[str] | None,
         typer.Option(metavar='"A->B"', help="Arc that must not be there; may be repeated."),
     ] = None
-    allow: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar='"A->B"',
-            help="Arc that may be there; may be repeated. If given, no other arc may, those of the "
-            "class included.",
-        ),
-    ] = None
     tier: Annotated[
         list[str] | None,
         typer.Option(
@@ -433,7 +425,6 @@ def _given_parameters(problem: ProblemOptions, search: SearchOptions | None) -> 
         "scoring": problem.scoring,
         "required_arcs": parse_arcs(problem.require, "--require"),
         "forbidden_arcs": parse_arcs(problem.forbid, "--forbid"),
-        "allowed_arcs": parse_arcs(problem.allow, "--allow"),
         "tiers": [list(_names(tier) or ()) for tier in problem.tier or ()] or None,
         "missing": _text(problem.missing),
         "unseen": _text(problem.unseen),

@@ -315,19 +315,6 @@ def arcs_against_tiers(tiers: Sequence[Collection[int]]) -> tuple[Arc, ...]:
     )
 
 
-def arcs_not_allowed(n_variables: int, allowed: Collection[Arc]) -> tuple[Arc, ...]:
-    """All arcs but the allowed ones.
-
-    Examples
-    --------
-    >>> arcs_not_allowed(3, [(0, 1), (0, 2), (1, 2)])
-    ((1, 0), (2, 0), (2, 1))
-    """
-    kept = set(allowed)
-    pairs = ((p, c) for p in range(n_variables) for c in range(n_variables) if p != c)
-    return tuple(arc for arc in pairs if arc not in kept)
-
-
 def check_arcs(required: Collection[Arc], forbidden: Collection[Arc], names: Sequence[str]) -> None:
     """Refuse arcs out of range, contradictions and required cycles."""
     for label, arcs in (("required", required), ("forbidden", forbidden)):

@@ -191,7 +191,7 @@ def unfitted(classifier: BaseBNClassifier, time_limit: float) -> BaseBNClassifie
     find = classifier.network_.variable_index
     if params.get("tiers"):
         changes["tiers"] = [[find(v) for v in tier] for tier in params["tiers"]]
-    for key in ("required_arcs", "forbidden_arcs", "allowed_arcs"):
+    for key in ("required_arcs", "forbidden_arcs"):
         if params.get(key):  # by index: labels alone have no name
             changes[key] = [(find(parent), find(child)) for parent, child in params[key]]
     fresh.set_params(**{k: v for k, v in changes.items() if k in params})
