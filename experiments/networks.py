@@ -21,7 +21,6 @@ PAPER: dict[str, Any] = {
     "missing": "drop",
     "identifiers": "use",
     "max_states": None,
-    "min_count": 1,
 }
 """The paper's data preparation: rows with missing values left out, every column used as it is."""
 

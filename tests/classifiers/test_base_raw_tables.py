@@ -67,7 +67,7 @@ def raw_frame(n_rows: int = 120) -> tuple[pd.DataFrame, pd.Series]:
 
 
 FRAME, LABELS = raw_frame()
-SETTINGS = {"missing": "auto", "min_count": 2, "column_kinds": {"since": "date"}}
+SETTINGS = {"missing": "auto", "max_states": 3, "column_kinds": {"since": "date"}}
 USED = ["plan", "city", "age", "since year", "since month", "since weekday"]
 
 
@@ -93,7 +93,7 @@ def test_every_classifier_prepares_keeps_and_applies(name: str, tmp_path: Path) 
     assert "n17" not in text  # no name of a row gets into the file
     loaded = load_model(tmp_path / "m.json")
     assert loaded.preparation_ == clf.preparation_
-    assert loaded.get_params()["min_count"] == 2
+    assert loaded.get_params()["max_states"] == 3
     np.testing.assert_array_equal(loaded.predict_proba(FRAME), clf.predict_proba(FRAME))
 
 
@@ -156,7 +156,6 @@ def test_class_weights_are_sample_weights(name: str) -> None:
     [
         ({"identifiers": "drop"}, "identifiers must be 'ignore', 'use' or 'error'"),
         ({"max_states": 1}, "max_states must be an integer of at least 2"),
-        ({"min_count": 0}, "min_count must be an integer of at least 1"),
         ({"class_weight": "even"}, "class_weight must be None, 'balanced' or a mapping"),
         ({"class_weight": {"yes": -1}}, r"class_weight\['yes'\] must be a positive number"),
         ({"class_weight": {"maybe": 2}}, "class_weight names classes that no row has"),

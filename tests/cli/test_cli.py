@@ -214,9 +214,9 @@ def test_every_method_fits(method: str, options: list[str], tmp_path: Path) -> N
 
 
 def test_choices_of_max_margin_cv(tmp_path: Path) -> None:
-    """Scoring and the limit of the whole fit."""
+    """Scoring; the time limit is that of the whole fit."""
     path = tmp_path / "m.json"
-    options = ["--scoring", "log_loss", "--total-time-limit", "600"]
+    options = ["--scoring", "log_loss", "--time-limit", "600"]
     exact = ["--gamma", "2", "--max-parents", "1", "--solver", "exhaustive"]
     result = run("fit", "iris", "--method", "max-margin-cv", "-o", path, *options, *exact)
     assert result.exit_code == 0, result.output

@@ -24,7 +24,7 @@ OPTIONS = {
     [
         ("set identifiers='ignore' or 'use'", "set --identifiers ignore or use"),
         ("(missing='drop'); missing='state' keeps", "(--missing drop); --missing state keeps"),
-        ("merged (max_states=50, min_count=1)", "merged (--max-states 50, --min-count 1)"),
+        ("merged (max_states=50)", "merged (--max-states 50)"),
         (
             "time_limit=10 is short; a larger time_limit",
             "--time-limit 10 is short; a larger --time-limit",
@@ -35,7 +35,6 @@ OPTIONS = {
             "say its encoding, such as --encoding latin-1",
         ),
         ("column_kinds={'paid on': 'date'} makes", "--kind 'paid on=date' makes"),
-        ("total_time_limit ended it", "--total-time-limit ended it"),
         ("smoothing=0.5, n_jobs=2", "--smoothing 0.5, --jobs 2"),
         ("a missing value, identifiers and smoothing", None),
         ("unknown column 'max_states'; did you mean 'time_limit'?", None),

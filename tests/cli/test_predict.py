@@ -195,7 +195,7 @@ def test_raw_tables_in_chunks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     path, model = tmp_path / "raw.csv", tmp_path / "raw.json"
     path.write_text("\n".join(["id,day,word,kind", *lines]) + "\n")
     rows = read_table(path)
-    classifier = NaiveBayesClassifier(column_kinds={"day": "date"}, min_count=5)
+    classifier = NaiveBayesClassifier(column_kinds={"day": "date"}, max_states=4)
     with pytest.warns(DataWarning):
         classifier.fit(rows.drop("kind"), rows.column("kind"))
     assert "id" in classifier.preparation_.left_out

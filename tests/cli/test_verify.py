@@ -186,7 +186,6 @@ def test_rows_that_miss_values_are_told(table: Path, tmp_path: Path) -> None:
     [
         [],
         ["--missing", "drop"],
-        ["--min-count", 5],
         ["--max-states", 2],
         ["--class-weight", "balanced"],
         ["--class-weight", "y=2", "--class-weight", "n=0.5"],

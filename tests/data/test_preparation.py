@@ -57,8 +57,6 @@ def test_a_table_without_a_single_value_is_left_to_others() -> None:
 @pytest.mark.parametrize(
     ("settings_", "merged"),
     [
-        (PreparationSettings(min_count=4), ("D", "E")),
-        (PreparationSettings(min_count=5), ("C", "D", "E")),
         (PreparationSettings(max_states=3), ("C", "D", "E")),
         (PreparationSettings(max_states=4), ("D", "E")),
         (PreparationSettings(max_states=5), ()),
@@ -67,7 +65,7 @@ def test_a_table_without_a_single_value_is_left_to_others() -> None:
 def test_rare_categories_become_other(
     settings_: PreparationSettings, merged: tuple[str, ...]
 ) -> None:
-    """By count and by number of states."""
+    """The rarest ones, as many as it takes."""
     preparation = settings_.learn(RAW)
     assert preparation.merged == ({"city": len(merged)} if merged else {})
     states = Counter(preparation.apply_to_all(RAW).column("city").values.tolist())
@@ -80,7 +78,7 @@ def test_rare_categories_become_other(
 
 def test_later_rows_are_treated_alike() -> None:
     """A rare category of training is other, one that training never saw stays what it is."""
-    preparation = PreparationSettings(min_count=5).learn(RAW)
+    preparation = PreparationSettings(max_states=3).learn(RAW)
     later = table(city=["E", "Z", None, "A"], size=[1.5, 2.5, None, 1.5])
     prepared = preparation.apply(later)
     assert prepared.column("city").values.tolist() == ["other", "Z", None, "A"]
@@ -89,7 +87,7 @@ def test_later_rows_are_treated_alike() -> None:
 def test_other_does_not_swallow_a_category_of_that_name() -> None:
     """The merged state gets another label where the table has an "other" itself."""
     column = table(x=["other"] * 9 + ["a"] * 9 + ["b", "c"])
-    preparation = PreparationSettings(min_count=2).learn(column)
+    preparation = PreparationSettings(max_states=3).learn(column)
     values = preparation.apply_to_all(column).column("x").values.tolist()
     assert Counter(values) == {"other": 9, "a": 9, "other_": 2}
 
@@ -97,7 +95,7 @@ def test_other_does_not_swallow_a_category_of_that_name() -> None:
 def test_numbers_can_be_merged_too() -> None:
     """Categories that are integers keep their type."""
     column = table(x=[1] * 9 + [2] * 9 + [3, 4])
-    preparation = PreparationSettings(min_count=2).learn(column)
+    preparation = PreparationSettings(max_states=3).learn(column)
     assert preparation.apply_to_all(column).column("x").categories == (1, 2, "other")
 
 
@@ -105,12 +103,11 @@ def test_numbers_can_be_merged_too() -> None:
 @given(
     st.lists(st.sampled_from("abcdefgh"), min_size=1, max_size=40),
     st.integers(2, 6) | st.none(),
-    st.integers(1, 5),
 )
-def test_rare_by_the_definition(values: list[str], limit: int | None, least: int) -> None:
-    """At most so many states are left, none rarer than it may be, and more frequent ones stay."""
+def test_rare_by_the_definition(values: list[str], limit: int | None) -> None:
+    """At most so many states are left, and more frequent ones stay."""
     column = as_column(values, name="x")
-    merged = {column.labels[i] for i in rare_categories(column, limit, least)}
+    merged = {column.labels[i] for i in rare_categories(column, limit)}
     counts = Counter(values)
     kept = set(counts) - merged
     assert len(merged) != 1
@@ -118,7 +115,5 @@ def test_rare_by_the_definition(values: list[str], limit: int | None, least: int
         assert len(kept) + bool(merged) <= limit
     if len(merged) > 1:
         assert min((counts[k] for k in kept), default=99) >= max(counts[m] for m in merged)
-    if len([c for c in counts.values() if c < least]) > 1:
-        assert all(counts[k] >= least for k in kept)
-    if merged and (limit is None or len(counts) <= limit):
-        assert all(counts[m] < least for m in merged)
+    if limit is None or len(counts) <= limit:
+        assert not merged

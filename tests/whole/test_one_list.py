@@ -143,7 +143,6 @@ def test_the_paper_s_grid_is_written_as_it_is() -> None:
         ("unseen", "unseen"),
         ("identifiers", "identifiers"),
         ("max_states", "max_states"),
-        ("min_count", "min_count"),
         ("solver", "solver"),
         ("time_limit", "time_limit"),
     ],

@@ -73,7 +73,6 @@ class Evidence:
 RAW_TABLE_CHECKS: dict[str, validation.Check] = {
     "identifiers": validation.one_of(*get_args(Identifiers)),
     "max_states": validation.optional(partial(validation.check_count, least=2)),
-    "min_count": partial(validation.check_count, least=1),
     "class_weight": validation.check_class_weight,
 }
 
@@ -148,7 +147,6 @@ class BaseBNClassifier(ClassifierMixin, BaseEstimator):
         column_kinds: Any = "auto",
         identifiers: str = "ignore",
         max_states: int | None = MAX_STATES,
-        min_count: int = 1,
         class_weight: Any = None,
     ) -> None:
         self._store(locals())
@@ -286,9 +284,7 @@ class BaseBNClassifier(ClassifierMixin, BaseEstimator):
         return replace(given, features=self.preparation_.apply_to_all(given.features))
 
     def _preparation_settings(self) -> PreparationSettings:
-        return PreparationSettings(
-            self.identifiers, self.max_states, self.min_count, self.column_kinds
-        )
+        return PreparationSettings(self.identifiers, self.max_states, self.column_kinds)
 
     @property
     def _preparation(self) -> Preparation:

@@ -76,7 +76,7 @@ checkpoint, certificate
         Rows with missing values are left out; or a missing value is a state of its column.
     unseen : {"missing", "error"}, default="missing"
         A category that training never saw is summed out, or refused.
-    column_kinds, identifiers, max_states, min_count
+    column_kinds, identifiers, max_states
         As in :class:`NaiveBayesClassifier`.
 
     Attributes
@@ -165,7 +165,6 @@ checkpoint, certificate
         column_kinds: Any = "auto",
         identifiers: str = "ignore",
         max_states: int | None = MAX_STATES,
-        min_count: int = 1,
         callback: Any = None,
         memory_limit: Any = None,
         checkpoint: Any = None,
@@ -235,9 +234,7 @@ checkpoint, certificate
         return self._learn(made.data)
 
     def _preparation_settings(self) -> PreparationSettings:
-        return PreparationSettings(
-            self.identifiers, self.max_states, self.min_count, self.column_kinds
-        )
+        return PreparationSettings(self.identifiers, self.max_states, self.column_kinds)
 
     def _fit_table(self, table: Table) -> Self:
         """Learn from a table that is read already."""

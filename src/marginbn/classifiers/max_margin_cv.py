@@ -88,7 +88,7 @@ class MaxMarginBNClassifierCV(SearchingBNClassifier):
         :class:`OptimalityWarning`; before the first fold is complete there is nothing to decide by
         and ``KeyboardInterrupt`` is raised. A second Ctrl-C ends the final solve.
     smoothing, solver, gap_tolerance, random_state, verbose, required_arcs, forbidden_arcs, \
-tiers, missing, unseen, column_kinds, identifiers, max_states, min_count, \
+tiers, missing, unseen, column_kinds, identifiers, max_states, \
 class_weight, callback, memory_limit, rows
         As in :class:`MaxMarginBNClassifier`.
     dask : str, distributed.Client or None, default=None
@@ -157,7 +157,6 @@ class_weight, callback, memory_limit, rows
         column_kinds: Any = "auto",
         identifiers: str = "ignore",
         max_states: int | None = MAX_STATES,
-        min_count: int = 1,
         class_weight: Any = None,
         callback: Any = None,
         memory_limit: Any = None,

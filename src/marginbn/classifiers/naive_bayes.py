@@ -35,8 +35,6 @@ class NaiveBayesClassifier(BaseBNClassifier):
         Columns that name a row (nearly every row has its own value) are left out, used, or refused.
     max_states : int or None, default=50
         States of a categorical column at most: the rarest are merged into one state "other".
-    min_count : int, default=1
-        Categories with fewer training rows are merged into "other".
     class_weight : None, "balanced" or dict, default=None
         Weight of the rows of each class; "balanced" gives all classes the same total.
 

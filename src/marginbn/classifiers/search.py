@@ -281,7 +281,7 @@ checkpoint, certificate
     tiers : list of lists of variables, optional
         Temporal order: no arc leads from a later tier to an earlier one. Variables that no tier
         names are free.
-    missing, unseen, column_kinds, identifiers, max_states, min_count, class_weight
+    missing, unseen, column_kinds, identifiers, max_states, class_weight
         As in :class:`NaiveBayesClassifier`.
 
     Examples
@@ -315,7 +315,6 @@ checkpoint, certificate
         column_kinds: Any = "auto",
         identifiers: str = "ignore",
         max_states: int | None = MAX_STATES,
-        min_count: int = 1,
         class_weight: Any = None,
         callback: Any = None,
         memory_limit: Any = None,
@@ -411,7 +410,7 @@ class MaxMarginBNClassifier(SearchingBNClassifier):
     tiers : list of lists of variables, optional
         Temporal order: no arc leads from a later tier to an earlier one. Variables that no tier
         names are free.
-    missing, unseen, column_kinds, identifiers, max_states, min_count, class_weight
+    missing, unseen, column_kinds, identifiers, max_states, class_weight
         As in :class:`NaiveBayesClassifier`.
     callback : callable, optional
         Called with a :class:`TracePoint` at every improvement; a true return value stops.
@@ -477,7 +476,6 @@ class MaxMarginBNClassifier(SearchingBNClassifier):
         column_kinds: Any = "auto",
         identifiers: str = "ignore",
         max_states: int | None = MAX_STATES,
-        min_count: int = 1,
         class_weight: Any = None,
         callback: Any = None,
         memory_limit: Any = None,

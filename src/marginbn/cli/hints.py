@@ -28,12 +28,10 @@ SAME_NAMES = (
     "max_parents",
     "max_states",
     "memory_limit",
-    "min_count",
     "missing",
     "score",
     "smoothing",
     "time_limit",
-    "total_time_limit",
     "unseen",
 )
 """Those of the others that messages speak of."""

@@ -199,8 +199,6 @@ def build_learner(
 
     if network.score.value == "residual":
         raise typer.BadParameter("needs a class: see `marginbn fit`", param_hint="--score")
-    if search.total_time_limit is not None:
-        raise typer.BadParameter("has no meaning here", param_hint="--total-time-limit")
     if search.dask is not None:
         raise typer.BadParameter("is for max-margin and its validation", param_hint="--dask")
     if search.rows is not None:

@@ -263,12 +263,6 @@ class ProblemOptions:
             f"[default: {MAX_STATES}]",
         ),
     ] = None
-    min_count: Annotated[
-        int | None,
-        typer.Option(
-            metavar="N", help='Categories with fewer rows become "other". [default: 1]', min=1
-        ),
-    ] = None
     class_weight: Annotated[
         list[str] | None,
         typer.Option(
@@ -284,7 +278,6 @@ SHARED = (
     "unseen",
     "identifiers",
     "max_states",
-    "min_count",
     "class_weight",
 )
 """Options of a problem that every classifier has."""
@@ -308,14 +301,6 @@ class SearchOptions:
             metavar="S",
             help="Seconds for a fit, reading included; for learn (where it is 60) and solve those "
             "of the search. 0 for no limit. [default: 10]",
-        ),
-    ] = None
-    total_time_limit: Annotated[
-        float | None,
-        typer.Option(
-            metavar="S",
-            help="Seconds for all of max-margin-cv, validation included; 0 for no limit. "
-            "[default: 60]",
         ),
     ] = None
     gap: Annotated[
@@ -390,7 +375,7 @@ def build_classifier(
     return classifier
 
 
-PREPARATION = ("missing", "identifiers", "min_count", "max_states")
+PREPARATION = ("missing", "identifiers", "max_states")
 """Parameters that say what becomes of a raw table, class or none."""
 
 
@@ -429,7 +414,6 @@ def _given_parameters(problem: ProblemOptions, search: SearchOptions | None) -> 
         "missing": _text(problem.missing),
         "unseen": _text(problem.unseen),
         "identifiers": _text(problem.identifiers),
-        "min_count": problem.min_count,
         "class_weight": parse_class_weight(problem.class_weight),
     }
     if search is not None:
@@ -439,11 +423,10 @@ def _given_parameters(problem: ProblemOptions, search: SearchOptions | None) -> 
     given = {name: value for name, value in given.items() if value is not None}
     if problem.max_states is not None:
         given["max_states"] = problem.max_states or None  # 0 stands for no limit
-    if search is not None:
-        for name in ("time_limit", "total_time_limit"):
-            seconds = getattr(search, name)
-            if seconds is not None:
-                given[name] = seconds or None  # 0 stands for no limit
+    if search is not None and search.time_limit is not None:
+        given["time_limit"] = search.time_limit or None  # 0 stands for no limit
+        if problem.method is Method.MAX_MARGIN_CV:
+            given["total_time_limit"] = given["time_limit"]
     return given
 
 

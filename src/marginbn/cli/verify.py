@@ -107,9 +107,6 @@ class FittedOptions:
     max_states: Annotated[
         int, typer.Option(metavar="N", help="As given to `marginbn fit`; 0 for no limit.", min=0)
     ] = MAX_STATES
-    min_count: Annotated[
-        int, typer.Option(metavar="N", help="As given to `marginbn fit`.", min=1)
-    ] = 1
     class_weight: Annotated[
         list[str] | None,
         typer.Option(metavar="W", help="As given to `marginbn fit`; may be repeated."),
@@ -486,7 +483,7 @@ def compare_data(wanted: Data, rows: LabelledTable, fitted: FittedOptions) -> Ta
     rows = _known_columns(rows, wanted)
     weights = parse_class_weight(fitted.class_weight)
     settings = PreparationSettings(  # the certificate knows the columns
-        identifiers="use", max_states=fitted.max_states or None, min_count=fitted.min_count
+        identifiers="use", max_states=fitted.max_states or None
     )
     for share in (0.0, DEFAULT_HOLDOUT) if fitted.holdout is None else (fitted.holdout,):
         train, _ = hold_out(rows, share, fitted.seed)

@@ -217,7 +217,6 @@ def inspect_data(
     missing: MissingPolicy | None = None,
     identifiers: str = "ignore",
     max_states: int | None = MAX_STATES,
-    min_count: int = 1,
     n_bins: int = N_BINS,
 ) -> DataReport:
     """Look at a table before learning from it. There is an example in :class:`DataReport`.
@@ -227,14 +226,14 @@ def inspect_data(
     X, y
         Features and class labels, as for ``fit``; rows without a class are counted and left out.
         Without `y` no column is a class, as for :class:`marginbn.BayesianNetworkLearner`.
-    column_kinds, identifiers, max_states, min_count
+    column_kinds, identifiers, max_states
         As of the classifiers and of the learner: the report says what they would do.
     missing
         Likewise; None is their default, "auto" with a class and "drop" without.
     n_bins
         Of the learner; only without `y`.
     """
-    settings = PreparationSettings(identifiers, max_states, min_count, column_kinds)
+    settings = PreparationSettings(identifiers, max_states, column_kinds)
     if n_bins < 1:
         raise InputError(f"n_bins must be at least 1, got {n_bins}")
     if y is None:

@@ -4,9 +4,9 @@ Learned from the training rows and applied to every later table alike:
 
 - a column without a single value is left out;
 - a column that names its rows is left out (``identifiers.py``), used, or refused;
-- categories that occur fewer than ``min_count`` times, and all but the ``max_states - 1`` most
-  frequent of a column with more than ``max_states`` of them, become one state "other"; a single
-  rare one keeps its name. A category that training never saw stays unknown: it is none of these;
+- of a column with more than ``max_states`` categories, all but the ``max_states - 1`` most frequent
+  ones become one state "other". A category that training never saw stays unknown: it is none of
+  these;
 - a date becomes year, month and weekday (``dates.py``);
 - texts such as ``$1,234.50`` or ``80 kg`` become numbers (``amounts.py``), and a few words among
   them missing.
@@ -147,11 +147,10 @@ class Preparation:
 
 @dataclass(frozen=True)
 class PreparationSettings:
-    """Of a preparation; ``max_states=None`` and ``min_count=1`` merge nothing."""
+    """Of a preparation; ``max_states=None`` merges nothing."""
 
     identifiers: str = "ignore"
     max_states: int | None = MAX_STATES
-    min_count: int = 1
     column_kinds: Any = "auto"
 
     def learn(self, features: Table) -> Preparation:
@@ -185,7 +184,7 @@ class PreparationSettings:
 
     def _merging(self, column: Column, rows: NDArray[np.float64] | None = None) -> ColumnPlan:
         """A column of categories with its rare ones merged."""
-        rare = rare_categories(column, self.max_states, self.min_count, rows)
+        rare = rare_categories(column, self.max_states, rows)
         labels = column.labels
         other = OTHER_LABEL
         while other in labels:
@@ -226,10 +225,7 @@ def _amount_plan(column: Column, wanted: WantedKind | None) -> ColumnPlan | None
 
 
 def rare_categories(
-    column: Column,
-    max_states: int | None,
-    min_count: int,
-    weights: NDArray[np.float64] | None = None,
+    column: Column, max_states: int | None, weights: NDArray[np.float64] | None = None
 ) -> list[int]:
     """Positions of the categories that become "other": none, or at least two. ``weights`` are
     numbers of rows, where a row of the column stands for several.
@@ -238,12 +234,10 @@ def rare_categories(
     rows = None if weights is None else weights[known]
     counts = np.bincount(column.codes[known], rows, minlength=len(column.categories))
     used = np.flatnonzero(counts)
+    if max_states is None or len(used) <= max_states:
+        return []
     by_count = used[np.argsort(-counts[used], kind="stable")]
-    n_kept = int((counts[used] >= min_count).sum())
-    if max_states is not None and len(used) > max_states:
-        n_kept = min(n_kept, max_states - 1)
-    rare: list[int] = sorted(by_count[n_kept:].tolist())
-    return rare if len(rare) > 1 else []
+    return sorted(by_count[max_states - 1 :].tolist())
 
 
 def _with_other(column: Column, merged: frozenset[str], other: str) -> Column:
@@ -283,7 +277,7 @@ def messages(preparation: Preparation, settings: PreparationSettings) -> list[st
         names = ", ".join(f"{n} of {name!r}" for name, n in preparation.merged.items())
         lines.append(
             f"rare categories merged into one state 'other': {names} "
-            f"(max_states={settings.max_states}, min_count={settings.min_count})"
+            f"(max_states={settings.max_states})"
         )
     return lines
 

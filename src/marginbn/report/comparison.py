@@ -75,7 +75,6 @@ SHARED = (
     "unseen",
     "identifiers",
     "max_states",
-    "min_count",
     "class_weight",
 )
 """Parameters that the baselines have in common with the classifier."""

@@ -129,7 +129,6 @@ def inspect_as_fitted(classifier: BaseBNClassifier, X: Any, y: Any) -> DataRepor
         missing=classifier.missing,
         identifiers="ignore" if classifier.identifiers == "error" else classifier.identifiers,
         max_states=classifier.max_states,
-        min_count=classifier.min_count,
     )
 
 
