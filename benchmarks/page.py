@@ -434,7 +434,7 @@ SECTIONS = [
         "against-formulation.jsonl",
         f"{RUN} against-formulation --data FOLDER",
         "Seconds to a proof of optimality (soft margin, p = 0.9, two parents) of the engine and of "
-        "the paper's integer program (19) on HiGHS and SCIP, one core.",
+        "the paper's integer program (19) on HiGHS, one core.",
         against_formulation,
     ),
     Section(

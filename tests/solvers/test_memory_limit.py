@@ -255,8 +255,6 @@ def test_what_cannot_fit_is_told_before_the_start(
     name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Need, limit and remedies are named; the solver is never called."""
-    if name == "scip":
-        pytest.importorskip("pyscipopt")
     problem = small_linear_problem(0) if name in ("dp", "depth_first") else small_margin_problem(0)
     chosen = choose_solver(problem, name)
     monkeypatch.setattr(type(chosen), "run", None)

@@ -1,4 +1,4 @@
-"""Formulation (19) on HiGHS and SCIP: what is special about foreign solvers."""
+"""Formulation (19) on HiGHS: what is special about a foreign solver."""
 
 from __future__ import annotations
 
@@ -14,92 +14,84 @@ import numpy as np
 import pytest
 
 from marginbn.exceptions import MissingDependencyError, SolverError
-from marginbn.solvers import available_solvers, get_solver
+from marginbn.solvers import get_solver
 from marginbn.solvers.highs import HighsSolver
 from marginbn.solvers.milp import load_highspy
 from marginbn.solvers.result import Status
 from marginbn.solvers.run import Limits, Run
-from marginbn.solvers.scip import ScipSolver, load_pyscipopt
 from marginbn.solvers.solve import solve_with
 from problems import small_linear_problem, small_margin_problem
 from seeds import seeds
 
 
-@pytest.fixture(params=["highs", "scip"])
-def name(request: pytest.FixtureRequest) -> str:
-    if request.param not in available_solvers():
-        pytest.skip(f"the package behind solver {request.param!r} is not installed")
-    return str(request.param)
-
-
 @pytest.mark.parametrize("weight", [0.5, 1.0, 1e6, 1e9])
-def test_weights_of_any_size_are_proved(name: str, weight: float) -> None:
+def test_weights_of_any_size_are_proved(weight: float) -> None:
     """Scaling the objective keeps tolerances meaningful; enumeration agrees."""
     problem = small_margin_problem(3, weight=weight, n_rows=60)
     best = solve_with(get_solver("exhaustive"), Run(problem)).objective
-    result = solve_with(get_solver(name), Run(problem))
+    result = solve_with(HighsSolver(), Run(problem))
     assert result.objective == pytest.approx(best, rel=1e-9)
     assert result.bound >= best
     assert result.status is Status.OPTIMAL
 
 
 @pytest.mark.parametrize("seed", seeds(2, 8))
-def test_bounds_are_never_below_the_optimum(name: str, seed: int) -> None:
+def test_bounds_are_never_below_the_optimum(seed: int) -> None:
     """Every bound of the trace lies above the optimum of the enumeration."""
     problem = small_margin_problem(seed, n_rows=50, gamma=0.5)
     best = solve_with(get_solver("exhaustive"), Run(problem)).objective
-    result = solve_with(get_solver(name), Run(problem))
+    result = solve_with(HighsSolver(), Run(problem))
     assert min(point.bound for point in result.trace) >= best
     assert all(math.isfinite(point.bound) for point in result.trace[1:])
 
 
-def test_incumbents_and_bounds_stream(name: str) -> None:
+def test_incumbents_and_bounds_stream() -> None:
     """More than the first and the last bound are heard while the solver works."""
     problem = small_margin_problem(2, n_rows=100, n_features=5)
-    result = solve_with(get_solver(name), Run(problem))
+    result = solve_with(HighsSolver(), Run(problem))
     assert result.status is Status.OPTIMAL
     assert len({point.bound for point in result.trace}) >= 4
     assert result.nodes >= 1
 
 
-def test_a_node_limit_is_a_normal_ending(name: str) -> None:
+def test_a_node_limit_is_a_normal_ending() -> None:
     """One node is not enough for a proof here; the status says so."""
     problem = small_margin_problem(2, n_rows=100, n_features=5)
-    best = solve_with(get_solver(name), Run(problem)).objective
-    result = solve_with(get_solver(name), Run(problem, limits=Limits(nodes=1)))
+    best = solve_with(HighsSolver(), Run(problem)).objective
+    result = solve_with(HighsSolver(), Run(problem, limits=Limits(nodes=1)))
     assert result.status is Status.NODE_LIMIT
     assert result.objective <= best <= result.bound
 
 
-def test_a_stop_in_the_middle_keeps_what_was_found(name: str) -> None:
+def test_a_stop_in_the_middle_keeps_what_was_found() -> None:
     """The callback stops after some events; objective and bound bracket the optimum."""
     problem = small_margin_problem(2, n_rows=100, n_features=5)
-    best = solve_with(get_solver(name), Run(problem)).objective
+    best = solve_with(HighsSolver(), Run(problem)).objective
     events = []
 
     def callback(point) -> bool:
         events.append(point)
         return len(events) >= 4
 
-    result = solve_with(get_solver(name), Run(problem, callback=callback))
+    result = solve_with(HighsSolver(), Run(problem, callback=callback))
     assert result.status is Status.INTERRUPTED
     assert result.objective <= best <= result.bound
 
 
-def test_an_error_in_the_callback_reaches_the_caller(name: str) -> None:
+def test_an_error_in_the_callback_reaches_the_caller() -> None:
     """An exception of the user is not swallowed by the solver's thread."""
 
     def callback(point) -> None:
         raise LookupError("mine")
 
     with pytest.raises(LookupError, match="mine"):
-        solve_with(get_solver(name), Run(small_linear_problem(0), callback=callback))
+        solve_with(HighsSolver(), Run(small_linear_problem(0), callback=callback))
 
 
-def test_no_time_to_build_is_a_normal_ending(name: str) -> None:
+def test_no_time_to_build_is_a_normal_ending() -> None:
     """A limit that passes while the matrix is built leaves the first structure and bound."""
     problem = small_margin_problem(0, n_rows=400, n_features=8)
-    result = solve_with(get_solver(name), Run(problem, limits=Limits(time=1e-9)))
+    result = solve_with(HighsSolver(), Run(problem, limits=Limits(time=1e-9)))
     assert result.status is Status.TIME_LIMIT
     assert result.bound == problem.gamma * math.fsum(problem.sample_weights)
 
@@ -116,15 +108,15 @@ SCRIPT = """
     def callback(point):
         print("running", flush=True)
 
-    result = solve_with(get_solver({name!r}), Run(problem, Limits(time=3600), callback=callback))
+    result = solve_with(get_solver("highs"), Run(problem, Limits(time=3600), callback=callback))
     print(result.status, result.objective <= result.bound, flush=True)
 """
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="signals are sent the POSIX way")
-def test_ctrl_c_returns_the_incumbent(name: str) -> None:
+def test_ctrl_c_returns_the_incumbent() -> None:
     """A real SIGINT ends the solve with status interrupted, and the program goes on."""
-    script = textwrap.dedent(SCRIPT).format(tests=str(Path(__file__).parents[1]), name=name)
+    script = textwrap.dedent(SCRIPT).format(tests=str(Path(__file__).parents[1]))
     process = subprocess.Popen(
         [sys.executable, "-c", script],
         stdout=subprocess.PIPE,
@@ -152,13 +144,10 @@ def test_a_clash_of_libraries_is_explained(monkeypatch: pytest.MonkeyPatch) -> N
 def test_missing_packages_are_told_with_the_line_that_installs_them(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Without highspy or pyscipopt the error says what to type."""
+    """Without highspy the error says what to type."""
     _fail_import(monkeypatch, "highspy", "No module named 'highspy'")
     with pytest.raises(MissingDependencyError, match="pip install"):
         load_highspy()
-    _fail_import(monkeypatch, "pyscipopt", "No module named 'pyscipopt'")
-    with pytest.raises(MissingDependencyError, match=r"pip install .marginbn\[scip\]"):
-        solve_with(ScipSolver(), Run(small_linear_problem(0)))
 
 
 def _fail_import(monkeypatch: pytest.MonkeyPatch, module: str, message: str) -> None:
@@ -174,15 +163,15 @@ def _fail_import(monkeypatch: pytest.MonkeyPatch, module: str, message: str) -> 
     monkeypatch.setattr(builtins, "__import__", fake)
 
 
-def test_too_large_problems_are_refused(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+def test_too_large_problems_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     """The reason comes before anything is built."""
     from marginbn.problem import formulation
 
     monkeypatch.setattr(formulation, "MAX_NONZEROS", 100)
-    assert "margin rows" in (get_solver(name).can_solve(small_margin_problem(0)) or "")
+    assert "margin rows" in (HighsSolver().can_solve(small_margin_problem(0)) or "")
 
 
-def test_a_failed_solver_is_a_solver_error(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+def test_a_failed_solver_is_a_solver_error(monkeypatch: pytest.MonkeyPatch) -> None:
     """An ending that is no limit (here: a matrix without feasible point) is never hidden."""
     from dataclasses import replace
 
@@ -195,11 +184,4 @@ def test_a_failed_solver_is_a_solver_error(monkeypatch: pytest.MonkeyPatch, name
 
     monkeypatch.setattr(milp.formulation, "formulate", impossible)
     with pytest.raises(SolverError, match="ended with the status"):
-        solve_with(get_solver(name), Run(small_linear_problem(0)))
-
-
-def test_pyscipopt_is_found() -> None:
-    """The optional package loads where it is installed."""
-    if "scip" not in available_solvers():
-        pytest.skip("pyscipopt is not installed")
-    assert load_pyscipopt().__name__ == "pyscipopt"
+        solve_with(HighsSolver(), Run(small_linear_problem(0)))

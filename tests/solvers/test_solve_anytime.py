@@ -18,8 +18,6 @@ from problems import small_linear_problem, small_margin_problem
 
 @pytest.fixture(params=solver_names())
 def solver(request: pytest.FixtureRequest) -> Solver:
-    if request.param == "scip":
-        pytest.importorskip("pyscipopt")
     return get_solver(request.param)
 
 

@@ -79,14 +79,14 @@ def test_the_version_is_the_installed_one() -> None:
 
 def test_importing_the_package_imports_nothing_heavy() -> None:
     """`import marginbn` alone loads neither numpy nor scikit-learn nor a solver."""
-    heavy = ("numpy", "scipy", "sklearn", "numba", "highspy", "pyscipopt", "narwhals", "pandas")
+    heavy = ("numpy", "scipy", "sklearn", "numba", "highspy", "narwhals", "pandas")
     loaded = run(f"import marginbn, sys; print([m for m in {heavy!r} if m in sys.modules])")
     assert loaded == "[]"
 
 
 def test_solvers_and_compilers_wait_until_a_solve_starts() -> None:
     """Asking for every public name, and for the solvers there are, loads none of their engines."""
-    heavy = ("numba", "highspy", "pyscipopt", "polars")  # scikit-learn itself loads pandas
+    heavy = ("numba", "highspy", "polars")  # scikit-learn itself loads pandas
     loaded = run(
         "import sys, marginbn\n"
         "from marginbn import *\n"

@@ -291,7 +291,7 @@ class SearchOptions:
         str | None,
         typer.Option(
             metavar="NAME",
-            help="auto, branch_bound, branch_cut, depth_first, dp, exhaustive, highs or scip. "
+            help="auto, branch_bound, branch_cut, depth_first, dp, exhaustive or highs. "
             "[default: auto]",
         ),
     ] = None

@@ -288,7 +288,7 @@ def _memberships(candidates: CandidateSets) -> tuple[NDArray[np.int64], NDArray[
 
 
 ROUNDING = 1e-9
-"""Relative difference below which HiGHS and SCIP take two values for equal."""
+"""Relative difference below which HiGHS takes two values for equal."""
 
 
 def objective_scale(milp: MILP, largest: float = 1.0) -> float:

@@ -6,12 +6,16 @@ import math
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from marginbn.exceptions import SolverError
+from marginbn.problem import formulation
 from marginbn.problem.problem import StructureProblem
-from marginbn.solvers.milp import Formulated, MilpSolver, load_highspy, pass_to_highs
+from marginbn.solvers.memory import Needs, milp_needs
+from marginbn.solvers.milp import Channel, follow, load_highspy, pass_to_highs
 from marginbn.solvers.result import Status
-from marginbn.solvers.run import Run
+from marginbn.solvers.run import Run, Solver
+from marginbn.solvers.tree_search import box_bound
 
 TOLERANCE = 1e-9
 """Primal, dual and integer feasibility; HiGHS takes 1e-10 at the least."""
@@ -23,19 +27,35 @@ SECONDS_PER_NONZERO = 6e-8
 """Upper estimate of the time that HiGHS needs to take over a matrix; nothing can stop it then."""
 
 
-class HighsSolver(MilpSolver):
+SMALLEST_GAMMA = 1e-3
+"""Costs are not raised beyond what this gamma asks for: HiGHS loses digits."""
+
+
+class HighsSolver(Solver):
     """Formulation (19), solved by HiGHS on one thread."""
 
     name = "highs"
-    tolerance = TOLERANCE
-    threshold = SMALLEST_COEFFICIENT
+
+    def can_solve(self, problem: StructureProblem) -> str | None:
+        """Any problem whose matrix fits into memory."""
+        return formulation.why_too_large(problem)
+
+    def needs(self, problem: StructureProblem, n_jobs: int = 1) -> Needs:
+        """The matrix, here and inside HiGHS."""
+        return milp_needs(problem)
 
     def prepare(self, problem: StructureProblem | None = None, n_jobs: int = 1) -> None:
         """Load highspy."""
         load_highspy()
 
-    def work(self, run: Run, task: Formulated) -> Status:
-        """Load and run; everything found is posted."""
+    def run(self, run: Run) -> Status:
+        """Formulate and solve in a thread."""
+        first = run.selection
+        assert first is not None  # every run begins with an incumbent
+        return follow(lambda c: self._work(run, Formulated(run.problem, first, c)), run)
+
+    def _work(self, run: Run, task: Formulated) -> Status:
+        """Load and run; everything found is posted. Of the run only the request may be read."""
         deadline, milp = run.deadline, task.milp
         if deadline.remaining() < SECONDS_PER_NONZERO * milp.matrix.nnz:
             return Status.TIME_LIMIT
@@ -52,6 +72,47 @@ class HighsSolver(MilpSolver):
             highs.setOptionValue("time_limit", max(deadline.remaining(), 1e-3))
         highs.run()
         return listener.ending(highs)
+
+
+class Formulated:
+    """Problem (19) on its way into HiGHS, and the posts on their way back.
+
+    HiGHS sees the objective divided by ``scale``; bounds that it claims are raised by
+    :func:`marginbn.problem.formulation.bound_allowance` before they are used.
+    """
+
+    def __init__(
+        self, problem: StructureProblem, first: NDArray[np.int64], channel: Channel
+    ) -> None:
+        channel.post(box_bound(problem, channel.poll))
+        self.channel = channel
+        self.milp = formulation.formulate(problem, poll=channel.poll)
+        self.scale = formulation.objective_scale(self.milp, 1.0 / _smallness(problem))
+        self.point = formulation.point_of(problem, self.milp, first)
+        self._allowance = formulation.bound_allowance(
+            self.milp,
+            self.point,
+            scale=self.scale,
+            tolerance=TOLERANCE,
+            threshold=SMALLEST_COEFFICIENT,
+        )
+        self._candidates = problem.candidates
+        self._best_bound = math.inf
+
+    def post_selection(self, eta: NDArray[np.float64]) -> None:
+        """Post the structure of a solution; ``eta`` begins with the values of the candidates."""
+        self.channel.post(formulation.selection_of(self._candidates, eta))
+
+    def post_bound(self, bound: float) -> None:
+        """Post the bound of HiGHS if it is better than the last."""
+        if bound < self._best_bound:
+            self._best_bound = bound
+            self.channel.post(bound * self.scale + self._allowance)
+
+
+def _smallness(problem: StructureProblem) -> float:
+    """Objectives are small where gamma is; larger costs tighten the tolerances by as much."""
+    return 1.0 if problem.is_linear else min(1.0, max(problem.gamma, SMALLEST_GAMMA))
 
 
 def _set_options(highs: Any, run: Run) -> None:

@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import contextlib
 import gzip
-import math
 import os
 import shutil
 import tempfile
@@ -35,10 +34,8 @@ from marginbn.problem import formulation
 from marginbn.problem.formulation import MILP
 from marginbn.problem.problem import StructureProblem
 from marginbn.problem.structure import is_acyclic
-from marginbn.solvers.memory import Needs, milp_needs
 from marginbn.solvers.result import Status
-from marginbn.solvers.run import Run, Solver, solver_thread
-from marginbn.solvers.tree_search import box_bound
+from marginbn.solvers.run import Run, solver_thread
 
 SUFFIXES = (".mps", ".lp", ".mps.gz", ".lp.gz")
 """File formats that :func:`write_formulation` writes."""
@@ -205,86 +202,6 @@ class Channel:
 
 Work = Callable[[Channel], Status]
 """Ends with the limit that the solver ran into; GAP_LIMIT if it thinks that it is done."""
-
-
-SMALLEST_GAMMA = 1e-3
-"""Costs are not raised beyond what this gamma asks for: the solvers lose digits."""
-
-
-class MilpSolver(Solver):
-    """Formulation (19), solved by foreign code on one thread."""
-
-    tolerance: float
-    """Dual feasibility of the foreign code."""
-    threshold: float
-    """Matrix entries below this are zero to it."""
-    largest_cost = 1.0
-    """The objective is scaled to this."""
-
-    def can_solve(self, problem: StructureProblem) -> str | None:
-        """Any problem whose matrix fits into memory."""
-        return formulation.why_too_large(problem)
-
-    def needs(self, problem: StructureProblem, n_jobs: int = 1) -> Needs:
-        """The matrix, here and inside the foreign solver."""
-        return milp_needs(problem)
-
-    def run(self, run: Run) -> Status:
-        """Formulate and solve in a thread."""
-        first = run.selection
-        assert first is not None  # every run begins with an incumbent
-        return follow(lambda c: self.work(run, Formulated(self, run.problem, first, c)), run)
-
-    def work(self, run: Run, task: Formulated) -> Status:
-        """Load and solve; everything found is posted. Of the run only the request may be read."""
-        raise NotImplementedError
-
-
-class Formulated:
-    """Problem (19) on its way into a foreign solver, and the posts on their way back.
-
-    The solver sees the objective divided by ``scale``; bounds that it claims are raised by
-    :func:`marginbn.problem.formulation.bound_allowance` before anybody believes them.
-    """
-
-    def __init__(
-        self,
-        solver: MilpSolver,
-        problem: StructureProblem,
-        first: NDArray[np.int64],
-        channel: Channel,
-    ) -> None:
-        channel.post(box_bound(problem, channel.poll))
-        self.channel = channel
-        self.milp = formulation.formulate(problem, poll=channel.poll)
-        self.scale = formulation.objective_scale(
-            self.milp, solver.largest_cost / _smallness(problem)
-        )
-        self.point = formulation.point_of(problem, self.milp, first)
-        self._allowance = formulation.bound_allowance(
-            self.milp,
-            self.point,
-            scale=self.scale,
-            tolerance=solver.tolerance,
-            threshold=solver.threshold,
-        )
-        self._candidates = problem.candidates
-        self._best_bound = math.inf
-
-    def post_selection(self, eta: NDArray[np.float64]) -> None:
-        """Post the structure of a solution; ``eta`` begins with the values of the candidates."""
-        self.channel.post(formulation.selection_of(self._candidates, eta))
-
-    def post_bound(self, bound: float) -> None:
-        """Post the solver's bound if it is better than the last."""
-        if bound < self._best_bound:
-            self._best_bound = bound
-            self.channel.post(bound * self.scale + self._allowance)
-
-
-def _smallness(problem: StructureProblem) -> float:
-    """Objectives are small where gamma is; larger costs tighten the tolerances by as much."""
-    return 1.0 if problem.is_linear else min(1.0, max(problem.gamma, SMALLEST_GAMMA))
 
 
 def follow(work: Work, run: Run) -> Status:

@@ -33,11 +33,10 @@ _REGISTRY: dict[str, tuple[str, str, str]] = {
     "dp": ("marginbn.solvers.dynamic", "DynamicProgrammingSolver", "numpy"),
     "exhaustive": ("marginbn.solvers.exhaustive", "ExhaustiveSolver", "numpy"),
     "highs": ("marginbn.solvers.highs", "HighsSolver", "highspy"),
-    "scip": ("marginbn.solvers.scip", "ScipSolver", "pyscipopt"),
 }
 
 # what to install for a module that is not installed by its own name
-_PACKAGES = {"highspy": '"highspy>=1.14,<1.15"', "pyscipopt": '"marginbn[scip]"'}
+_PACKAGES = {"highspy": '"highspy>=1.14,<1.15"'}
 
 AUTO_ORDER = ("branch_bound", "dp", "depth_first", "branch_cut")
 """Solvers that ``"auto"`` tries, in this order: the first that suits the problem and fits does."""
