@@ -28,7 +28,7 @@ PARTS = [
     SOLVER.format("branch_bound") + GROUPS,
     "from marginbn.proof.write import warm_up_forests; warm_up_forests()",
     SOLVER.format("branch_cut"),
-    SOLVER.format("dp") + "; " + SOLVER.format("depth_first") + SCORES,
+    SOLVER.format("dp") + SCORES,
     "from marginbn.solvers.branch_cut.engine import warm_up_hull; warm_up_hull()",
 ]
 """What each process compiles. What else is compiled takes a few seconds."""

@@ -6,10 +6,9 @@ random data, or scores that are random themselves. Branch and cut solves it
 - with everything, with nothing but clusters, and with one of its parts alone (in turn);
 - with everything but heuristics, and with random splits: then all pruning rests on bounds;
 
-depth-first search does, with and without heuristics, and the default solver. Where there are data,
-the scorer makes the problem once more, without what it prunes: branch and cut solves that with
-everything and with nothing but clusters. The optimum comes from a recursion over all sets of
-variables, over all candidates.
+the default solver does as well. Where there are data, the scorer makes the problem once more,
+without what it prunes: branch and cut solves that with everything and with nothing but clusters.
+The optimum comes from a recursion over all sets of variables, over all candidates.
 
 ``python tests/three_thousand.py RECORDS [--first N] [--last N]`` solves those that are not yet
 among the records and prints one line about all of them.
@@ -30,7 +29,6 @@ from marginbn.problem.scores import get_local_score
 from marginbn.scoring.local_scores import local_scores
 from marginbn.solvers import solve_structure
 from marginbn.solvers.branch_cut import PARTS, BranchCutSolver
-from marginbn.solvers.depth_first import DepthFirstSolver
 from marginbn.solvers.result import SolveResult, Status, check_result
 from marginbn.solvers.run import Limits, Run, Solver
 from marginbn.solvers.solve import solve_with
@@ -90,14 +88,12 @@ def best_objective(problem: StructureProblem) -> float:
 def answers(problem: StructureProblem, seed: int) -> Iterator[tuple[str, SolveResult]]:
     """Name and result of every way to solve the problem."""
     yield "default", solve_structure(problem, gap_tolerance=GAP)
-    yield "depth first", solve_structure(problem, "depth_first", gap_tolerance=GAP)
     alone = sorted(PARTS)[seed % len(PARTS)]
     solvers: dict[str, Solver] = {
         "all": BranchCutSolver(),
         "none": BranchCutSolver(parts=frozenset()),
         alone: BranchCutSolver(parts=frozenset({alone})),
         "no heuristics": BranchCutSolver(heuristics=False),
-        "depth first, no heuristics": DepthFirstSolver(heuristics=False),
         "random splits": BranchCutSolver(random_splits=True, heuristics=False),
     }
     for name, solver in solvers.items():

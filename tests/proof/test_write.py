@@ -566,7 +566,7 @@ def test_without_any_programme_dual_ascent_is_the_proof(
     problem = small_linear_problem(3, n_features=5)
     path = tmp_path / "root.cert"
     with pytest.warns(CertificateWarning):
-        result = solve_structure(problem, "depth_first", certificate=path)
+        result = solve_structure(problem, "dp", certificate=path)
     verdict = verify_certificate(path)
     assert verdict
     assert verdict.bound < initial_bound(problem) - 1e-3

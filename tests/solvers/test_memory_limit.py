@@ -44,6 +44,7 @@ from marginbn.solvers.orders.ascent import Ascent, dual_ascent
 from marginbn.solvers.result import Status, TracePoint
 from marginbn.solvers.run import Limits, Run
 from marginbn.solvers.solve import choose_solver, get_solver, solve_with, solver_names
+from order_cases import random_scores
 from problems import random_table, small_linear_problem, small_margin_problem
 
 
@@ -255,7 +256,7 @@ def test_what_cannot_fit_is_told_before_the_start(
     name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Need, limit and remedies are named; the solver is never called."""
-    problem = small_linear_problem(0) if name in ("dp", "depth_first") else small_margin_problem(0)
+    problem = small_linear_problem(0) if name == "dp" else small_margin_problem(0)
     chosen = choose_solver(problem, name)
     monkeypatch.setattr(type(chosen), "run", None)
     with pytest.raises(
@@ -306,6 +307,16 @@ def test_dynamic_programming_starts_where_its_lists_fit() -> None:
     assert result.status in (Status.OPTIMAL, Status.MEMORY_LIMIT)
     assert result.objective <= expected + 1e-6 * abs(expected)
     assert result.bound >= expected - 1e-6 * abs(expected)
+
+
+def test_auto_takes_dynamic_programming_where_nothing_else_fits() -> None:
+    """40 variables are too many for it by itself, but branch and cut does not fit."""
+    problem = random_scores(1, 40, max_parents=1)
+    assert choose_solver(problem).name == "branch_cut"
+    least = get_solver("dp").needs(problem).least
+    assert least < get_solver("branch_cut").needs(problem).least
+    assert choose_solver(problem, memory=Memory.probe(least)).name == "dp"
+    assert solve_structure(problem, memory_limit=least, node_limit=20).solver == "dp"
 
 
 def test_another_solver_goes_on_where_dynamic_programming_is_full(

@@ -22,7 +22,7 @@ def solver(request: pytest.FixtureRequest) -> Solver:
 
 
 def problem_for(solver: Solver, *, n_features: int = 4) -> StructureProblem:
-    if solver.name in ("dp", "depth_first"):
+    if solver.name == "dp":
         return small_linear_problem(0, n_features=n_features)
     return small_margin_problem(1, n_features=n_features)
 

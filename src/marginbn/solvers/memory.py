@@ -161,22 +161,6 @@ def layer_bytes(n_variables: int) -> int:
     return int(7 * TABLE_BYTES * widest + TRACE_BYTES * 2**n_variables)
 
 
-LARGEST_DESCENT = 1_000_000_000
-"""Of depth-first search where no limit says otherwise: lists of nodes, and sets met."""
-
-
-def candidate_bytes(n_variables: int) -> int:
-    """A candidate in the lists of a node: parent set, cost, reduced cost."""
-    return 8 * -(-n_variables // 64) + 16
-
-
-def descent_bytes(n_candidates: int, n_variables: int, n_nodes: int) -> int:
-    """Depth-first search with the whole lists of so many nodes, and clusters of all levels."""
-    words = -(-n_variables // 64)
-    levels = (n_variables + 2) * (40 * n_variables + 1000) * (8 * words + 8)
-    return levels + n_nodes * (n_candidates + n_variables) * candidate_bytes(n_variables)
-
-
 @dataclass(frozen=True)
 class Division:
     """Bytes for coefficients in memory, for columns kept where these are not, for open nodes, and

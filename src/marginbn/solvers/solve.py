@@ -29,7 +29,6 @@ from marginbn.solvers.tree_search import begin
 _REGISTRY: dict[str, tuple[str, str, str]] = {
     "branch_bound": ("marginbn.solvers.branch_bound", "BranchBoundSolver", "numba"),
     "branch_cut": ("marginbn.solvers.branch_cut", "BranchCutSolver", "highspy"),
-    "depth_first": ("marginbn.solvers.depth_first", "DepthFirstSolver", "numpy"),
     "dp": ("marginbn.solvers.dynamic", "DynamicProgrammingSolver", "numpy"),
     "exhaustive": ("marginbn.solvers.exhaustive", "ExhaustiveSolver", "numpy"),
     "highs": ("marginbn.solvers.highs", "HighsSolver", "highspy"),
@@ -38,11 +37,11 @@ _REGISTRY: dict[str, tuple[str, str, str]] = {
 # what to install for a module that is not installed by its own name
 _PACKAGES = {"highspy": '"highspy>=1.14,<1.15"'}
 
-AUTO_ORDER = ("branch_bound", "dp", "depth_first", "branch_cut")
+AUTO_ORDER = ("branch_bound", "dp", "branch_cut")
 """Solvers that ``"auto"`` tries, in this order: the first that suits the problem and fits does."""
 
-LAST_RESORT = "depth_first"
-"""Where none of them fits, if it can: the memory that it takes is bounded."""
+LAST_RESORT = "dp"
+"""Tried where none of these fits: it begins with little memory and ends where that is full."""
 
 
 def solver_names() -> tuple[str, ...]:

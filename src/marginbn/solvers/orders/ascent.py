@@ -3,11 +3,8 @@
 :func:`dual_ascent` runs some passes of ``kernels/raising.py`` and returns the best of them. Its
 numbers also bound what is left when some variables come first: once the variables W are placed, a
 cluster within the others still needs a member without parents in it, so that the others cost at
-least
-
-    sum of y_K over clusters K outside W,                                        (:meth:`rest`)
-
-because every r_k is at least zero and leaving clusters out only makes it larger.
+least the sum of y_K over clusters K outside W, because every r_k is at least zero and leaving
+clusters out only makes it larger.
 
 **Rounding.** Multipliers are what they are, floating-point numbers; only reduced costs err. They
 are computed once more from the costs, in one sum of C terms; a candidate's error is at most
@@ -45,11 +42,6 @@ class Ascent:
     bound: float  # no structure scores more than this
     slack: float  # rounding allowance that both contain
     seen: WordArray  # (S, words) all clusters of all passes
-
-    def rest(self, placed: WordArray) -> float:
-        """What the variables outside ``placed`` (words,) cost at least when these come first."""
-        kept = self.multipliers[np.logical_not(np.any(self.clusters & placed, axis=1))]
-        return float(kept.sum()) * (1.0 - 4.0 * EPS * len(kept)) - self.slack
 
 
 def dual_ascent(

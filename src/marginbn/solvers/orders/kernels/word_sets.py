@@ -62,21 +62,6 @@ def meets(masks: WordArray, k: int, words: WordArray) -> bool:
     return False
 
 
-DE_BRUIJN = np.uint64(0x03F79D71B4CB0A89)
-"""Its six highest bits are different after every shift."""
-
-PLACES = np.zeros(64, dtype=np.int64)
-for _place in range(64):
-    PLACES[((int(DE_BRUIJN) << _place) % 2**64) >> 58] = _place
-
-
-@kernel
-def lowest_bit(word: np.uint64) -> int:
-    """Place of the lowest bit of a word that is not zero."""
-    low = word & (~word + ONE)
-    return int(PLACES[(low * DE_BRUIJN) >> np.uint64(58)])
-
-
 @kernel
 def next_random(state: IntArray) -> int:
     """A non-negative number from a xorshift generator; ``state`` (1,) must not be zero."""
