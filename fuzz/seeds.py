@@ -182,12 +182,8 @@ def _models() -> Iterator[bytes]:
         NaiveBayesClassifier(missing="state"),
         TANClassifier(missing="state", column_kinds={1: "numeric"}),
         GenerativeBNClassifier(missing="state", solver="dp", score="bdeu"),
-        MaxMarginBNClassifierCV(
-            solver="exhaustive", missing="state", gammas=[0.5], max_parents=(1,), cv=2
-        ),
-        MaxMarginBNClassifierCV(
-            solver="exhaustive", missing="state", gammas=[2.0], max_parents=(1,)
-        ),
+        MaxMarginBNClassifierCV(missing="state", gammas=[0.5], max_parents=(1,), cv=2),
+        MaxMarginBNClassifierCV(missing="state", gammas=[2.0], max_parents=(1,)),
     )
     with tempfile.TemporaryDirectory() as folder:
         for classifier in classifiers:

@@ -13,6 +13,7 @@ import pytest
 from sklearn.base import clone
 from sklearn.utils.estimator_checks import check_estimator
 
+from brute_force import brute_force
 from marginbn import (
     BayesianNetworkLearner,
     DataWarning,
@@ -30,9 +31,6 @@ from marginbn.data.quantile_bins import learn_plain_codings
 from marginbn.data.table import as_table
 from marginbn.problem.encoded import EncodedData
 from marginbn.problem.scores import get_local_score
-from marginbn.solvers.exhaustive import ExhaustiveSolver
-from marginbn.solvers.run import Run
-from marginbn.solvers.solve import solve_with
 
 
 def chain(n_rows: int = 300, seed: int = 0) -> pd.DataFrame:
@@ -71,7 +69,7 @@ def test_no_network_scores_more(score: str) -> None:
     data = plain_data(frame)
     every = enumerate_candidates(4, 3, class_restricted=False)
     problem = drop_dominated(linear_problem(data, every, get_local_score(score)))
-    best = solve_with(ExhaustiveSolver(), Run(problem)).objective
+    best = brute_force(problem)
     assert learner.status_ == "optimal"
     assert learner.objective_ == pytest.approx(best, rel=1e-12)
     assert learner.bound_ >= learner.objective_

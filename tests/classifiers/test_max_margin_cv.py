@@ -173,7 +173,7 @@ def test_ctrl_c_on_the_path_leads_to_the_final_solve(monkeypatch: pytest.MonkeyP
         calls.append(args)
         if len(calls) == 3 * 2 * 3 + 2:
             options["callback"] = lambda point: True
-            options["solver"] = "exhaustive"
+            options["solver"] = "branch_bound"
             args = args[:1]
         return solve_structure(*args, **options)
 

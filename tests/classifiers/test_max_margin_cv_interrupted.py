@@ -80,7 +80,9 @@ def test_a_solve_that_is_interrupted_ends_the_validation(monkeypatch: pytest.Mon
         return solve(*args, **options)
 
     monkeypatch.setattr("marginbn.classifiers.max_margin_cv.solve_structure", interrupt)
-    clf = MaxMarginBNClassifierCV(gammas=[0.5, 2.0], max_parents=(1, 2), cv=3, solver="exhaustive")
+    clf = MaxMarginBNClassifierCV(
+        gammas=[0.5, 2.0], max_parents=(1, 2), cv=3, solver="branch_bound"
+    )
     with pytest.warns(OptimalityWarning, match="chosen by 1 of 3 folds"):
         clf.fit(X, y)
     assert len(calls) == 6
@@ -122,7 +124,7 @@ def test_complete_folds_of_other_processes_are_something_to_lose(
     requests = Requests()
     monkeypatch.setattr("marginbn.classifiers.max_margin_cv.REQUESTS", requests)
     interrupted_after(monkeypatch, done)
-    clf = MaxMarginBNClassifierCV(gammas=[0.5], max_parents=(1, 2), cv=3, solver="exhaustive")
+    clf = MaxMarginBNClassifierCV(gammas=[0.5], max_parents=(1, 2), cv=3)
     with pytest.raises(KeyboardInterrupt) if not kept else pytest.warns(OptimalityWarning):
         clf.fit(X, y)
     assert requests.has_result == kept

@@ -44,7 +44,7 @@ CLASSIFIERS: list[BaseBNClassifier] = [
         random_state=3,
         column_kinds={2: "categorical", "real": "numeric"},
     ),
-    MaxMarginBNClassifierCV(solver="exhaustive", gammas=[0.5, 2.0], max_parents=(0, 1), cv=2),
+    MaxMarginBNClassifierCV(solver="highs", gammas=[0.5, 2.0], max_parents=(0, 1), cv=2),
     MaxMarginBNClassifierCV(solver="highs", gammas=np.array([0.5, 2.0]), max_parents=(1,), cv=2),
 ]
 

@@ -17,6 +17,7 @@ from marginbn import (
     make_report,
 )
 from marginbn.classifiers.progress import StepProgress
+from marginbn.network.wording import percent
 from marginbn.notebook import bar_html, in_notebook
 
 
@@ -48,7 +49,7 @@ def iris() -> tuple[np.ndarray, np.ndarray]:
     return load_iris(return_X_y=True)
 
 
-SMALL = {"gammas": [1.0, 2.0], "max_parents": [1], "solver": "exhaustive", "cv": 3}
+SMALL = {"gammas": [1.0, 2.0], "max_parents": [1], "solver": "branch_bound", "cv": 3}
 
 
 def test_a_validation_is_told_step_by_step(
@@ -91,10 +92,10 @@ def test_a_notebook_has_bars(
 
 def test_a_search_shows_its_gap(iris: tuple[np.ndarray, np.ndarray], notebook: Notebook) -> None:
     """The same words as the result, at the end."""
-    fitted = MaxMarginBNClassifier(max_parents=1, solver="exhaustive", verbose=1).fit(*iris)
+    fitted = MaxMarginBNClassifier(max_parents=1, solver="branch_bound", verbose=1).fit(*iris)
     (bar,) = notebook.pieces
     assert f"objective {fitted.objective_:.4f}" in bar[-1]
-    assert "gap 0 %" in bar[-1]
+    assert f"gap {percent(fitted.gap_)}" in bar[-1]
 
 
 def test_reports_show_themselves_inline(

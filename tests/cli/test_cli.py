@@ -45,7 +45,7 @@ COMMANDS = [
     "formulate",
     "solve",
 ]
-EXACT = ["--method", "max-margin", "--solver", "exhaustive", "--max-parents", "1"]
+EXACT = ["--method", "max-margin", "--solver", "branch_bound", "--max-parents", "1"]
 
 TOY = """colour,size,y
 red,1.5,a
@@ -152,7 +152,7 @@ def test_fit_agrees_with_python() -> None:
     table = load_dataset("iris").train
     X, y = table.drop("class"), np.asarray(table.column("class").values.tolist())
     train, test = stratified_holdout(y, 0.2, 0)
-    expected = MaxMarginBNClassifier(solver="exhaustive", max_parents=1, random_state=0)
+    expected = MaxMarginBNClassifier(solver="branch_bound", max_parents=1, random_state=0)
     expected.fit(X.take(train), y[train])
     assert summary["objective"] == expected.objective_
     assert summary["bound"] == expected.bound_
@@ -217,7 +217,7 @@ def test_choices_of_max_margin_cv(tmp_path: Path) -> None:
     """Scoring; the time limit is that of the whole fit."""
     path = tmp_path / "m.json"
     options = ["--scoring", "log_loss", "--time-limit", "600"]
-    exact = ["--gamma", "2", "--max-parents", "1", "--solver", "exhaustive"]
+    exact = ["--gamma", "2", "--max-parents", "1", "--solver", "branch_bound"]
     result = run("fit", "iris", "--method", "max-margin-cv", "-o", path, *options, *exact)
     assert result.exit_code == 0, result.output
     params = load_model(path).get_params()
@@ -597,7 +597,7 @@ def test_formulate_writes_the_problem(method: str, tmp_path: Path) -> None:
     highs.silent()
     highs.readModel(str(path))
     highs.run()
-    options = ["--solver", "exhaustive", "--max-parents", 1, "--method", method]
+    options = ["--solver", "branch_bound", "--max-parents", 1, "--method", method]
     fit = json.loads(run("fit", "corral", "--holdout", 0, "--json", *options).stdout)
     assert highs.getInfo().objective_function_value == pytest.approx(fit["objective"], rel=1e-6)
 

@@ -94,7 +94,7 @@ def counted(monkeypatch: pytest.MonkeyPatch) -> dict[str, int]:
 def test_fit_reads_labels_and_checks_parameters_once(counted: dict[str, int]) -> None:
     """Also where the user's own splits need the labels of all rows."""
     X, y = [["r", "s"], ["b", "t"], ["b", "s"], ["r", "t"]] * 3, ["a", "b", "b", "a"] * 3
-    MaxMarginBNClassifierCV(gammas=[1.0], max_parents=(1,), cv=2, solver="exhaustive").fit(X, y)
+    MaxMarginBNClassifierCV(gammas=[1.0], max_parents=(1,), cv=2, solver="branch_bound").fit(X, y)
     assert counted == {"labels": 1, "parameters": 1}
 
 

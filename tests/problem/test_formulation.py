@@ -12,6 +12,7 @@ import pytest
 from scipy.optimize import Bounds, LinearConstraint, linprog, milp
 from scipy.sparse import csr_array
 
+from brute_force import brute_force
 from marginbn.exceptions import InputError
 from marginbn.problem import formulation
 from marginbn.problem.candidates import CandidateSets
@@ -28,10 +29,7 @@ from marginbn.problem.formulation import (
 )
 from marginbn.problem.problem import StructureProblem
 from marginbn.problem.structure import is_acyclic
-from marginbn.solvers.exhaustive import ExhaustiveSolver
 from marginbn.solvers.milp import SUFFIXES, load_highspy, write_formulation
-from marginbn.solvers.run import Run
-from marginbn.solvers.solve import solve_with
 from problems import small_linear_problem, small_margin_problem
 
 
@@ -41,7 +39,7 @@ def all_selections(problem: StructureProblem) -> list[np.ndarray]:
 
 
 def optimum(problem: StructureProblem) -> float:
-    return solve_with(ExhaustiveSolver(), Run(problem)).objective
+    return brute_force(problem)
 
 
 def solve_with_scipy(form: MILP) -> float:

@@ -172,7 +172,7 @@ def test_candidates_without_a_rule_are_listed(tmp_path: Path) -> None:
     assert verify_certificate(certificate)
 
 
-@pytest.mark.parametrize("solver", ["exhaustive", "highs", "branch_cut"])
+@pytest.mark.parametrize("solver", ["highs", "branch_cut"])
 def test_any_solver_may_search_first(solver: str, tmp_path: Path) -> None:
     """The proof does not depend on who found the structure."""
     problem = small_margin_problem(2, n_features=3)

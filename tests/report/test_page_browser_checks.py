@@ -67,7 +67,7 @@ def pages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, tuple[Path, Bas
     """A small model with everything, 57 features, 26 classes."""
     folder, made = tmp_path_factory.mktemp("pages"), {}
     for name, (X, y), classifier in (
-        ("small", iris(), MaxMarginBNClassifier(max_parents=1, solver="exhaustive")),
+        ("small", iris(), MaxMarginBNClassifier(max_parents=1, solver="branch_bound")),
         ("wide", wide_table(), TANClassifier(missing="state")),
         ("classes", many_classes(), NaiveBayesClassifier()),
     ):

@@ -246,7 +246,7 @@ def test_boxes_of_any_bits_are_harmless(tmp_path: Path, solver: Solver) -> None:
         assert result.bound >= result.objective
 
 
-@pytest.mark.parametrize("name", ["highs", "dp", "exhaustive"])
+@pytest.mark.parametrize("name", ["highs", "dp"])
 def test_solvers_without_a_tree_keep_incumbent_and_bound(tmp_path: Path, name: str) -> None:
     """What they knew is the start of the next sitting, and a tree of others is kept for them."""
     problem = small_linear_problem(0) if name == "dp" else small_margin_problem(0)

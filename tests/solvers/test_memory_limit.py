@@ -525,6 +525,6 @@ def test_the_limit_holds_for_the_process() -> None:
 
 def test_needs_are_ordered() -> None:
     """Nobody needs less than the least."""
-    for name in ("branch_bound", "branch_cut", "exhaustive", "highs"):
+    for name in ("branch_bound", "branch_cut", "highs"):
         needed: Needs = get_solver(name).needs(small_margin_problem(0))
         assert 0 < needed.least <= needed.full

@@ -344,7 +344,7 @@ def test_unknown_solvers_and_bad_limits_are_told(problem: StructureProblem) -> N
 def test_auto_knows_only_registered_solvers() -> None:
     """What auto tries is in the registry."""
     assert set(AUTO_ORDER) <= set(solver_names())
-    assert {"highs", "dp", "exhaustive", "branch_bound"} <= set(solver_names())
+    assert {"highs", "dp", "branch_bound"} <= set(solver_names())
 
 
 @pytest.mark.usefixtures("_liar")

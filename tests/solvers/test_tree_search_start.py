@@ -5,11 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from brute_force import brute_force
 from marginbn.exceptions import InputError
 from marginbn.problem.candidates import enumerate_candidates
-from marginbn.solvers.exhaustive import ExhaustiveSolver
-from marginbn.solvers.run import Run
-from marginbn.solvers.solve import solve_with
 from marginbn.solvers.tree_search import (
     box_bound,
     feasible_selection,
@@ -42,7 +40,7 @@ def test_first_bounds_are_above_and_first_structures_below_the_optimum(seed, req
         small_margin_problem(seed, n_features=3, required=required),
         small_linear_problem(seed, n_features=3, required=required),
     ):
-        best = solve_with(ExhaustiveSolver(), Run(problem)).objective
+        best = brute_force(problem)
         first = initial_selection(problem)
         arcs = set(problem.candidates.structure(first).arcs)
         assert arcs.issuperset(required)

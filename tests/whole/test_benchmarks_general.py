@@ -14,7 +14,8 @@ from benchmarks import __main__ as command
 from benchmarks import general, page
 from benchmarks.run import read_records
 
-from marginbn import local_scores, save_scores, solve_structure
+from brute_force import brute_force
+from marginbn import local_scores, save_scores
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -49,7 +50,7 @@ def test_search(folder):
     """The record has the best score (of all graphs, by enumeration) and the size."""
     data = general.read_states(folder / "csv" / "small.csv.gz")
     problem = local_scores(data, "bic")
-    best = solve_structure(problem, "exhaustive").objective
+    best = brute_force(problem)
     record = general.measure(general.Search("small.BIC", seconds=20.0), folder)
     assert (record["status"], record["solver"], record["limit"]) == ("optimal", "auto", 20.0)
     assert record["objective"] == pytest.approx(best, abs=1e-9)
@@ -80,7 +81,7 @@ def test_scoring(folder):
 def test_learning(folder):
     """Scores and search of a table, and a certificate that both checkers accept."""
     data = general.read_states(folder / "csv" / "small.csv.gz")
-    best = solve_structure(local_scores(data, "bic"), "exhaustive").objective
+    best = brute_force(local_scores(data, "bic"))
     record = general.measure(general.Learning("small", "bic", None), folder)
     assert record["objective"] == pytest.approx(best, abs=1e-9)
     assert record["accepted"] == [True, True]

@@ -22,7 +22,7 @@ from marginbn.solvers import solve_structure
 from marginbn.solvers.result import Status
 from oracles import parent_sets
 
-SOLVERS = ("branch_bound", "branch_cut", "exhaustive")
+SOLVERS = ("branch_bound", "branch_cut")
 
 
 @dataclass(frozen=True)

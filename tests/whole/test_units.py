@@ -102,10 +102,9 @@ def test_no_unit_of_weight_changes_anything(seed: int) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("solver", ["highs", "exhaustive"])
-def test_other_solvers_say_the_same_in_every_unit(solver: str) -> None:
+def test_highs_gives_the_same_result_in_every_unit() -> None:
     case = Case(2)
-    results = [solve_structure(case.problem(k), solver) for k in (-60, 0, 60)]
+    results = [solve_structure(case.problem(k), "highs") for k in (-60, 0, 60)]
     assert len({r.structure for r in results}) == len({r.status for r in results}) == 1
     assert all(
         r.scale == pytest.approx(results[1].scale * 2.0**k)

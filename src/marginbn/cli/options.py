@@ -291,7 +291,7 @@ class SearchOptions:
         str | None,
         typer.Option(
             metavar="NAME",
-            help="auto, branch_bound, branch_cut, dp, exhaustive or highs. [default: auto]",
+            help="auto, branch_bound, branch_cut, dp or highs. [default: auto]",
         ),
     ] = None
     time_limit: Annotated[

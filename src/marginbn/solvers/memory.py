@@ -134,12 +134,6 @@ def milp_needs(problem: StructureProblem) -> Needs:
     return Needs(needed, needed)
 
 
-def margin_needs(problem: StructureProblem) -> Needs:
-    """All margin coefficients written out."""
-    needed = 0 if problem.margins is None else problem.margins.nbytes_dense()
-    return Needs(needed, needed)
-
-
 TABLE_BYTES, TRACE_BYTES = 17, 9
 """Of dynamic programming: a place of a table, and what is kept of a set for the way back."""
 

@@ -235,7 +235,7 @@ class SolveResult:
     >>> problem = StructureProblem(
     ...     enumerate_candidates(2, 1), np.array([-3.0, -2.0, -5.0, -1.0]), variables
     ... )
-    >>> result = solve_structure(problem, "exhaustive")
+    >>> result = solve_structure(problem, "dp")
     >>> result.is_optimal, result.objective, result.bound, result.structure.arcs
     (True, -4.0, -4.0, ((0, 1),))
     """

@@ -30,7 +30,6 @@ _REGISTRY: dict[str, tuple[str, str, str]] = {
     "branch_bound": ("marginbn.solvers.branch_bound", "BranchBoundSolver", "numba"),
     "branch_cut": ("marginbn.solvers.branch_cut", "BranchCutSolver", "highspy"),
     "dp": ("marginbn.solvers.dynamic", "DynamicProgrammingSolver", "numpy"),
-    "exhaustive": ("marginbn.solvers.exhaustive", "ExhaustiveSolver", "numpy"),
     "highs": ("marginbn.solvers.highs", "HighsSolver", "highspy"),
 }
 

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 import oracles
+from brute_force import brute_force
 from marginbn.exceptions import InputError
 from marginbn.problem.problem import StructureProblem
 from marginbn.problem.structure import is_acyclic
@@ -29,7 +30,6 @@ from marginbn.solvers.branch_cut.relaxation import Effort, HybridRelaxation, eff
 from marginbn.solvers.branch_cut.rows import RowPool
 from marginbn.solvers.branch_cut.warm import BASIC, EXPLICIT, cold_start, labels_at, refresh_cost
 from marginbn.solvers.dynamic import DynamicProgrammingSolver
-from marginbn.solvers.exhaustive import ExhaustiveSolver
 from marginbn.solvers.memory import BranchCutShape, Division
 from marginbn.solvers.result import Status, check_result
 from marginbn.solvers.run import Limits, Run
@@ -389,7 +389,7 @@ MODES = {
 
 def assert_exact(problem: StructureProblem, solver: BranchCutSolver, seed: int) -> None:
     """The solver's optimum and bound are those of exhaustive search."""
-    best = solve_with(ExhaustiveSolver(), Run(problem, limits=EVERYTHING)).objective
+    best = brute_force(problem)
     result = solve_with(solver, Run(problem, limits=EVERYTHING, seed=seed))
     check_result(problem, result)
     assert result.status is Status.OPTIMAL
@@ -445,7 +445,7 @@ def test_columns_priced_in_give_the_same_optimum(monkeypatch):
 def test_columns_on_demand_give_the_same_optimum(monkeypatch):
     """Without the dense margin matrix the result is the same."""
     problem = small_margin_problem(2, n_features=3, max_parents=3)
-    best = solve_with(ExhaustiveSolver(), Run(problem, limits=EVERYTHING)).objective
+    best = brute_force(problem)
     monkeypatch.setattr(BranchCutShape, "divide", lambda *_: Division(0, 0, 10**9))
     result = solve_with(BranchCutSolver(), Run(problem, limits=EVERYTHING))
     assert result.objective == pytest.approx(best, rel=1e-6)

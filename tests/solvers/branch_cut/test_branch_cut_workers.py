@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from brute_force import best_selection, brute_force
 from clock import Clock
 from marginbn.problem.problem import StructureProblem
 from marginbn.solvers import solve_structure
@@ -23,7 +24,6 @@ from marginbn.solvers.branch_cut.rows import RowPool, cluster_row
 from marginbn.solvers.branch_cut.tree import Node, Tree
 from marginbn.solvers.branch_cut.visit import Team, Visitor
 from marginbn.solvers.checkpoint import Checkpoint
-from marginbn.solvers.exhaustive import ExhaustiveSolver
 from marginbn.solvers.memory import BranchCutShape
 from marginbn.solvers.result import SolveResult, Status, TracePoint, check_result
 from marginbn.solvers.run import NAME, Limits, Run
@@ -195,7 +195,7 @@ def test_rows_made_by_several_threads_have_one_number_each(monkeypatch: pytest.M
 def test_any_number_of_workers_finds_the_optimum(seed: int) -> None:
     """One, two and three workers against exhaustive search, without heuristics every other time."""
     problem = random_problem(seed)
-    best = solve_with(ExhaustiveSolver(), Run(problem)).objective
+    best = brute_force(problem)
     solver = BranchCutSolver(heuristics=seed % 2 == 0, random_splits=seed % 4 == 3)
     for n_jobs in (1, 2, 3):
         result = solve_with(solver, Run(problem, seed=seed, n_jobs=n_jobs))
@@ -223,16 +223,17 @@ def test_helpers_help(n_jobs: int, helped: set[threading.Thread]) -> None:
 def test_no_worker_cuts_off_the_optimum(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """With three workers too, every node that contains the optimum has a bound above it."""
     problem = small_margin_problem(seed, n_rows=30, n_features=4, max_parents=3, gamma=1.0)
-    optimum = solve_with(ExhaustiveSolver(), Run(problem))
+    best = best_selection(problem)
+    objective = problem.evaluate(best)
     seen: list[float] = []
     solve = HybridRelaxation.solve
 
     def watch(self: HybridRelaxation, warm: Any, allowed: Any, edges: Any, *rest: Any) -> Any:
         result = solve(self, warm, allowed, edges, *rest)
         point = np.zeros(len(allowed))
-        point[optimum.selection] = 1.0
+        point[best] = 1.0
         rows = [self.pool[number] for number in edges]
-        if allowed[optimum.selection].all() and all(row.activity(point) >= 1 for row in rows):
+        if allowed[best].all() and all(row.activity(point) >= 1 for row in rows):
             seen.append(result.bound)
         return result
 
@@ -240,8 +241,8 @@ def test_no_worker_cuts_off_the_optimum(seed: int, monkeypatch: pytest.MonkeyPat
     solver = BranchCutSolver(heuristics=False, parts=PARTS - {"hull"})
     result = solve_with(solver, Run(problem, seed=seed, n_jobs=3))
     assert seen
-    assert min(seen) >= optimum.objective
-    assert result.objective == pytest.approx(optimum.objective, rel=1e-6)
+    assert min(seen) >= objective
+    assert result.objective == pytest.approx(objective, rel=1e-6)
 
 
 # ---------------------------------------------------------------------- limits
@@ -405,7 +406,7 @@ def test_a_checkpoint_contains_what_others_are_visiting(
 def test_sittings_with_changing_workers(tmp_path: Path, heuristics: bool) -> None:
     """A few nodes at a time, checkpoints all the time, one to three workers: the optimum."""
     problem = hard_problem()
-    best = solve_with(ExhaustiveSolver(), Run(problem)).objective
+    best = brute_force(problem)
     solver = BranchCutSolver(heuristics=heuristics)
     bounds = [np.inf]
     for n_jobs in itertools.cycle((2, 3, 1)):

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import oracles
+from brute_force import brute_force
 from marginbn.problem.problem import StructureProblem
 from marginbn.solvers.branch_bound.kernels import subsets
 from marginbn.solvers.branch_cut import PARTS, BranchCutSolver, hull
@@ -15,7 +16,6 @@ from marginbn.solvers.branch_cut.arrays import Instance, build_instance
 from marginbn.solvers.branch_cut.kernels.propagate import propagate
 from marginbn.solvers.branch_cut.visit import prepare
 from marginbn.solvers.dynamic import DynamicProgrammingSolver
-from marginbn.solvers.exhaustive import ExhaustiveSolver
 from marginbn.solvers.result import Status, check_result
 from marginbn.solvers.run import Limits, Run
 from marginbn.solvers.solve import solve_with
@@ -235,7 +235,7 @@ def test_required_and_forbidden_arcs(max_parents: int, margin: str) -> None:
         required=((0, 1), (1, 2)),
         forbidden=((3, 1), (0, 3)),
     )
-    best = solve_with(ExhaustiveSolver(), Run(problem, limits=Limits())).objective
+    best = brute_force(problem)
     for heuristics in (True, False):
         result = solve_with(BranchCutSolver(heuristics=heuristics), Run(problem, limits=Limits()))
         check_result(problem, result)
