@@ -5,13 +5,23 @@ from __future__ import annotations
 import itertools
 
 import numpy as np
-from score_tables import dependent_rows
 
 from marginbn.problem.augmented_tree import augmented_tree, conditional_mutual_information
 from marginbn.problem.encoded import EncodedData, contingency
 from marginbn.problem.scores import log_likelihood
 from marginbn.problem.structure import Structure, is_acyclic
 from strategies import make_variables
+
+
+def dependent_rows(n: int, seed: int) -> EncodedData:
+    """Features that depend on the class and on the one before, with weights."""
+    rng = np.random.default_rng(seed)
+    arities = (3, 5, 3, 4, 2)
+    columns = [rng.integers(0, arities[0], n)]
+    for arity in arities[1:]:
+        columns.append((columns[-1] + rng.integers(0, 2, n) + columns[0]) % arity)
+    codes = np.column_stack(columns)
+    return EncodedData(codes, rng.uniform(0.5, 2.0, n), make_variables(arities))
 
 
 def likelihood(data: EncodedData, structure: Structure) -> float:
