@@ -223,9 +223,8 @@ def test_the_definition_by_numpy(name: str) -> None:
     for i, feature in enumerate(model.features):
         codes[codes[:, i] < 0, i] = feature.n_codes - 1
     np.testing.assert_allclose(model.probabilities(codes), clf.predict_proba(frame), atol=1e-12)
-    for member in model.members:
-        for term in member.terms:
-            assert term.table.shape[-1] == len(clf.classes_) - 1
+    for term in model.terms:
+        assert term.table.shape[-1] == len(clf.classes_) - 1
 
 
 def test_huge_scores_stay_in_range(tmp_path: Path) -> None:

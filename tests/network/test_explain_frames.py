@@ -64,7 +64,7 @@ def test_notebooks_show_bars(clf):
         "mean contributions for the true class" in mean_contributions(clf, X, CLASS)._repr_html_()
     )
     nasty = Contribution("<script>", "a", 1.0)
-    html = type(one)(0, "a", "b", "a", 0.7, 0.7, 1.0, (nasty,))._repr_html_()
+    html = type(one)(0, "a", "b", "a", 0.7, 1.0, (nasty,))._repr_html_()
     assert "<script>" not in html
     assert "&lt;script&gt; = a" in html
 

@@ -375,8 +375,7 @@ class BaseBNClassifier(ClassifierMixin, BaseEstimator):
         One row on its own (a list, an array, a data-frame row) is welcome too.
         """
         codes = self._encode(as_rows(X))  # first: it refuses an unfitted estimator
-        answers = self._log_joint_of_codes(with_class_column(codes))
-        found = explain_codes(self.network_, self.classes_, codes, y, answers)
+        found = explain_codes(self.network_, self.classes_, codes, y)
         return replace(found, frames=frame_library(X))
 
     def _repr_html_inner(self) -> str:

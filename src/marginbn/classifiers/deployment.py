@@ -16,7 +16,7 @@ from marginbn.classifiers.base import BaseBNClassifier
 from marginbn.data.amounts import is_amount_kind
 from marginbn.data.dates import is_date_kind, part_names
 from marginbn.exceptions import DataWarning, InputError
-from marginbn.export.score_model import ScoreModel, WeightedNetwork, score_model
+from marginbn.export.score_model import ScoreModel, score_model
 from marginbn.files import PathLike, write_atomic, write_text
 
 DEPLOYMENTS: dict[str, tuple[str, ...]] = {
@@ -101,10 +101,9 @@ def deployable(clf: BaseBNClassifier) -> ScoreModel:
     """The sums of table entries behind ``predict_proba``."""
     check_is_fitted(clf)
     model = score_model(
-        [WeightedNetwork(clf.network_)],
+        clf.network_,
         clf.coding_.columns,
         clf.classes_.tolist(),
-        sums_out=True,
         unseen_is_missing=clf.unseen == "missing",
         merged={p.name: (p.merged, p.other) for p in clf._preparation.columns if p.merged},
     )

@@ -104,9 +104,8 @@ def _explanations(
         for _, codes in encoded_chunks(classifier, source):
             places = [i for i in range(len(codes)) if start + i in wanted]
             if places:
-                answers = classifier._log_joint_of_codes(codes[places])
                 network, classes = classifier.network_, classifier.classes_
-                found = explain_codes(network, classes, codes[places, 1:], None, answers)
+                found = explain_codes(network, classes, codes[places, 1:])
                 for place, entry in zip(places, found, strict=True):
                     yield replace(entry, row=start + place)
             start += len(codes)

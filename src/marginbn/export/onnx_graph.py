@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from marginbn.exceptions import InputError, MissingDependencyError
-from marginbn.export.score_model import Feature, Member, ScoreModel, Term
+from marginbn.export.score_model import Feature, ScoreModel, Term
 
 OPSET, ML_OPSET, IR_VERSION = 17, 3, 8
 """What onnxruntime 1.14 (2023) and everything later reads."""
@@ -56,10 +56,7 @@ class _Graph:
         """The whole graph, checked by the package itself."""
         helper, kinds = self.onnx.helper, self.onnx.TensorProto
         codes = {i: self._code(i) for i in self.model.used}
-        parts = [self._member(member, codes) for member in self.model.members]
-        total = parts[0]
-        for part in parts[1:]:
-            total = self._add("Add", [total, part])
+        total = self._probabilities(codes)
         self._add("Identity", [total], "probabilities")
         best = self._add("ArgMax", [total], axis=1, keepdims=0)
         labels = np.array([str(label) for label in self.model.classes], dtype=object)
@@ -126,21 +123,17 @@ class _Graph:
             default_int64=unseen,
         )
 
-    def _member(self, member: Member, codes: dict[int, str]) -> str:
-        """Weighted probabilities (n, n_classes)."""
+    def _probabilities(self, codes: dict[int, str]) -> str:
+        """Softmax of the sums, (n, n_classes)."""
         first = codes[self.model.used[0]]
         zeros = self._add("Mul", [first, self._number(0)])
         zeros = self._add("Cast", [zeros], to=self.onnx.TensorProto.DOUBLE)
-        total = self._add("Add", [zeros, self._constant(np.append(0.0, member.bias)[np.newaxis])])
-        for term in member.terms:
+        total = self._add(
+            "Add", [zeros, self._constant(np.append(0.0, self.model.bias)[np.newaxis])]
+        )
+        for term in self.model.terms:
             total = self._add("Add", [total, self._entries(term, codes)])
-        answer = self._add("Softmax", [total], axis=1)
-        scale = np.array(member.weight * (1.0 - member.doubt), dtype=np.float64)
-        answer = self._add("Mul", [answer, self._constant(scale)])
-        if member.background is None:
-            return answer
-        shares = member.weight * member.doubt * member.background[np.newaxis]
-        return self._add("Add", [answer, self._constant(shares)])
+        return self._add("Softmax", [total], axis=1)
 
     def _entries(self, term: Term, codes: dict[int, str]) -> str:
         """Entries (n, n_classes) of the cells, 0 for the first class and NaN where refused."""

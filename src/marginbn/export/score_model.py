@@ -1,25 +1,21 @@
-r"""A classifier as sums of table entries: what runs without this library.
+"""A classifier as sums of table entries: what runs without this library.
 
 The class posterior of a Bayesian network needs only the families that hold the class. Their log
 tables, as differences to the first class 0, are added up:
 
     s_c(x) = bias_c + sum_F T_F[x_F, c],      s_0 = 0
-    P(c | x) = (1 - doubt) softmax_c s(x) + doubt * background_c
+    P(c | x) = softmax_c s(x)
 
-Several such members with weights are averaged. That is all that SQL and ONNX have to do
-(``sql.py``, ``onnx_graph.py``).
+That is all that SQL and ONNX have to do (``sql.py``, ``onnx_graph.py``).
 
 **Missing values.** A value that is missing (or a category that training never saw) is summed out.
 That stays a table entry for two kinds of features, whatever else is missing:
 
-- a *leaf*, a feature without children in a network of counted tables: its family sums to one for
-  every class, so its entry is 0;
+- a *leaf*, a feature without children: its family sums to one for every class, so its entry is 0;
 - a feature in no family with the class: it says nothing at all and is left out.
 
-Of all others an export asks for a value: what it then answers is no number (SQL: NULL, ONNX: NaN).
-Trained networks answer for rows with missing values by
-another rule than summing out, so there every feature is asked for. A column that was fitted with
-``missing="state"`` has a state for missing values and always an answer.
+Of all others an export asks for a value: without it there is no answer (SQL: NULL, ONNX: NaN). A
+column that was fitted with ``missing="state"`` has a state for missing values and always an answer.
 """
 
 from __future__ import annotations
@@ -37,9 +33,6 @@ from marginbn.network.network import BayesianNetwork
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.intp]
-
-NEGLIGIBLE = 1e-10
-"""Scores that differ by less are equal: rounding leaves about 1e-14."""
 
 
 @dataclass(frozen=True)
@@ -96,34 +89,18 @@ class Term:
 
 
 @dataclass(frozen=True, eq=False)
-class Member:
-    """A sum of terms with its background; ``bias`` is of classes 1, 2, ..."""
-
-    weight: float
-    bias: FloatArray
-    terms: tuple[Term, ...]
-    doubt: float = 0.0
-    background: FloatArray | None = None
-
-    @property
-    def largest_score(self) -> float:
-        """No score is farther from zero."""
-        largest = [np.abs(term.table).max(initial=0.0) for term in self.terms]
-        return float(np.abs(self.bias).max(initial=0.0) + sum(largest))
-
-
-@dataclass(frozen=True, eq=False)
 class ScoreModel:
-    """Features, classes and members; ``target`` is the name of the class.
+    """Features, classes and the sum of terms; ``target`` is the name of the class.
 
-    The most probable class is predicted; ties go to the first. ``notes`` tell what columns must
-    hold.
+    ``bias`` is of classes 1, 2, ... The most probable class is predicted; ties go to the first.
+    ``notes`` tell what columns must hold.
     """
 
     target: str
     classes: tuple[object, ...]
     features: tuple[Feature, ...]
-    members: tuple[Member, ...]
+    bias: FloatArray
+    terms: tuple[Term, ...]
     notes: tuple[str, ...] = ()
 
     @property
@@ -134,71 +111,53 @@ class ScoreModel:
     @property
     def used(self) -> tuple[int, ...]:
         """Features that some term looks at."""
-        looked_at = {i for member in self.members for term in member.terms for i in term.members}
-        return tuple(sorted(looked_at))
+        return tuple(sorted({i for term in self.terms for i in term.members}))
+
+    @property
+    def largest_score(self) -> float:
+        """No score is farther from zero."""
+        largest = [np.abs(term.table).max(initial=0.0) for term in self.terms]
+        return float(np.abs(self.bias).max(initial=0.0) + sum(largest))
 
     def probabilities(self, codes: NDArray[np.integer]) -> FloatArray:
         """P(c | x) of rows of codes (n, n_features): the definition, for comparison."""
-        total = np.zeros((len(codes), self.n_classes))
-        for member in self.members:
-            scores = np.zeros((len(codes), self.n_classes))
-            scores[:, 1:] = member.bias
-            for term in member.terms:
-                pairs = zip(term.groups, term.members, strict=True)
-                scores[:, 1:] += term.table[tuple(groups[codes[:, i]] for groups, i in pairs)]
-            exps = np.exp(scores - scores.max(axis=1, keepdims=True))
-            answer = exps / exps.sum(axis=1, keepdims=True)
-            if member.background is not None:
-                answer = (1 - member.doubt) * answer + member.doubt * member.background
-            total += member.weight * answer
-        return total
-
-
-@dataclass(frozen=True, eq=False)
-class WeightedNetwork:
-    """A network that predicts, with its weight in the average and its background."""
-
-    network: BayesianNetwork
-    weight: float = 1.0
-    doubt: float = 0.0
-    background: FloatArray | None = None
+        scores = np.zeros((len(codes), self.n_classes))
+        scores[:, 1:] = self.bias
+        for term in self.terms:
+            pairs = zip(term.groups, term.members, strict=True)
+            scores[:, 1:] += term.table[tuple(groups[codes[:, i]] for groups, i in pairs)]
+        exps = np.exp(scores - scores.max(axis=1, keepdims=True))
+        answer: FloatArray = exps / exps.sum(axis=1, keepdims=True)
+        return answer
 
 
 def score_model(
-    networks: Sequence[WeightedNetwork],
+    network: BayesianNetwork,
     codings: Sequence[Coding],
     classes: Sequence[object],
     *,
-    sums_out: bool,
     unseen_is_missing: bool,
     merged: Mapping[str, tuple[tuple[str, ...], str]] | None = None,
 ) -> ScoreModel:
-    """The model of networks over the same variables.
+    """The model of a network.
 
-    ``sums_out`` says that missing features are summed out (of counted networks), and
-    ``unseen_is_missing`` that unseen categories are treated alike. ``merged`` has the rare
-    categories of a column and the state that they share.
+    ``unseen_is_missing`` says that unseen categories are summed out as missing values are.
+    ``merged`` has the rare categories of a column and the state that they share.
     """
-    first = networks[0].network
-    for member in networks:
-        _refuse_zeros(member.network)
-    may_miss = set(range(first.n_variables)) if sums_out else set()
-    for member in networks:
-        may_miss &= _leaves(member.network)
+    _refuse_zeros(network)
+    leaves = _leaves(network)
     features = tuple(
         _feature(
             coding,
-            i + 1 in may_miss,
+            i + 1 in leaves,
             unseen_is_missing,
             *(merged or {}).get(coding.name, ((), "")),
         )
         for i, coding in enumerate(codings)
     )
-    members = tuple(
-        Member(item.weight, *_bias_and_terms(item.network, features), item.doubt, item.background)
-        for item in networks
+    return ScoreModel(
+        network.names[0], tuple(classes), features, *_bias_and_terms(network, features)
     )
-    return ScoreModel(first.names[0], tuple(classes), features, members)
 
 
 def _refuse_zeros(network: BayesianNetwork) -> None:
@@ -245,7 +204,7 @@ def _bias_and_terms(
             bias = bias + table
         elif np.any(table):
             terms.append(_term(axes, table, features))
-    return _compacted(bias, terms)
+    return bias, tuple(terms)
 
 
 def _term(axes: tuple[int, ...], table: FloatArray, features: Sequence[Feature]) -> Term:
@@ -257,64 +216,3 @@ def _term(axes: tuple[int, ...], table: FloatArray, features: Sequence[Feature])
             table = np.concatenate([table, zeros], axis=axis)
         groups.append(np.arange(table.shape[axis]))
     return Term(tuple(v - 1 for v in axes), tuple(groups), table)
-
-
-def _compacted(bias: FloatArray, terms: Sequence[Term]) -> tuple[FloatArray, tuple[Term, ...]]:
-    """The same sum with smaller tables, where parts of them depend on one feature alone.
-
-    In a trained network a feature has an effect of its own over many bins, and interacts with its
-    parents in a few groups of bins, if at all. Its table holds the sum of both. Taken apart,
-
-        T[x, y] = T[0, 0] + (T[x, 0] - T[0, 0]) + (T[0, y] - T[0, 0]) + R[x, y],
-
-    R has equal rows for all bins of a group, and they become one.
-    """
-    singles: dict[int, Term] = {}
-    others: list[Term] = []
-    for term in terms:
-        rest = _interaction(term)
-        if len(term.members) > 1 and _size(rest) < _size(term) / 2:
-            origin = term.table[(0,) * len(term.members)]
-            bias = bias + origin
-            for axis, i in enumerate(term.members):
-                _add_single(singles, i, _effect(term, axis)[term.groups[axis]] - origin)
-            others += [rest] if np.any(rest.table) else []
-        elif len(term.members) == 1:
-            _add_single(singles, term.members[0], term.table[term.groups[0]])
-        else:
-            others.append(term)
-    return bias, (*(singles[i] for i in sorted(singles)), *others)
-
-
-def _size(term: Term) -> int:
-    return term.table.size + sum(term.table.shape[:-1])
-
-
-def _effect(term: Term, axis: int) -> FloatArray:
-    """Entries along one axis with all other members at their first row."""
-    place: list[int | slice] = [0] * len(term.members)
-    place[axis] = slice(None)
-    return np.asarray(term.table[tuple(place)])
-
-
-def _add_single(singles: dict[int, Term], i: int, table: FloatArray) -> None:
-    known = singles[i].table if i in singles else 0.0
-    singles[i] = Term((i,), (np.arange(len(table)),), known + table)
-
-
-def _interaction(term: Term) -> Term:
-    """What is left of a table without the effects of its members; equal rows are one."""
-    n = len(term.members)
-    rest = term.table + (n - 1) * term.table[(0,) * n]
-    for axis in range(n):
-        shape = [1] * n + [-1]
-        shape[axis] = term.table.shape[axis]
-        rest = rest - _effect(term, axis).reshape(shape)
-    rest = np.where(np.abs(rest) < NEGLIGIBLE, 0.0, rest)
-    groups = []
-    for axis in range(n):
-        rows = np.round(np.moveaxis(rest, axis, 0) / NEGLIGIBLE).reshape(rest.shape[axis], -1)
-        first, inverse = np.unique(rows, axis=0, return_index=True, return_inverse=True)[1:]
-        rest = np.take(rest, first, axis=axis)
-        groups.append(inverse.reshape(-1)[term.groups[axis]].astype(np.intp))
-    return Term(term.members, tuple(groups), rest)

@@ -4,7 +4,7 @@
 
     WITH codes AS (SELECT ..., CASE WHEN "age" <= 30e0 THEN 0 ... END AS c0, ... FROM "data"),
     scores AS (SELECT ..., 0.5e0 + CASE c0 WHEN 0 THEN ... END + ... AS s1, ... FROM codes),
-    mixed AS (SELECT ..., 1e0 / (1e0 + EXP(s1)) AS p0, ... FROM scores)
+    shares AS (SELECT ..., 1e0 / (1e0 + EXP(s1)) AS p0, ... FROM scores)
     SELECT ..., CASE ... END AS "prediction", ... AS "P(yes)" FROM ...
 
 It runs in SQLite, DuckDB, PostgreSQL and whatever else knows common table expressions. Numbers are
@@ -21,7 +21,7 @@ from itertools import pairwise
 import numpy as np
 
 from marginbn.exceptions import InputError
-from marginbn.export.score_model import Feature, FloatArray, Member, ScoreModel, Term
+from marginbn.export.score_model import Feature, FloatArray, ScoreModel, Term
 
 _LARGEST_EXPONENT = 600.0
 """EXP of more than about 709 is no double any more."""
@@ -43,22 +43,22 @@ def to_sql(model: ScoreModel, table: str = "data", keep: Sequence[str] | None = 
     answers = ["prediction", *(f"P({label})" for label in model.classes)]
     _refuse_clash(keep or (), answers)
     codes = [f"{_code(model.features[i])} AS {_own('c', i)}" for i in model.used]
-    scores = [text for k, member in enumerate(model.members) for text in _scores(member, k)]
-    mixed = [f"{_mixture(model, c)} AS {_own('p', c)}" for c in range(model.n_classes)]
+    scores = [*_scores(model)]
+    shares = [f"{_softmax(model, c)} AS {_own('p', c)}" for c in range(model.n_classes)]
     final = [f"{_prediction(model)} AS {quote_name('prediction')}"]
     final += [f"{_own('p', c)} AS {quote_name(name)}" for c, name in enumerate(answers[1:])]
     steps = [
         f"marginbn_codes AS (\n{_select([*kept, *codes], quote_name(table))}\n)",
         f"marginbn_scores AS (\n{_select([*kept, *scores], 'marginbn_codes')}\n)",
-        f"marginbn_mixed AS (\n{_select([*kept, *mixed], 'marginbn_scores')}\n)",
+        f"marginbn_shares AS (\n{_select([*kept, *shares], 'marginbn_scores')}\n)",
     ]
     notes = "".join(f"-- {note}\n" for note in model.notes)
-    return f"{notes}WITH {', '.join(steps)}\n{_select([*kept, *final], 'marginbn_mixed')}\n"
+    return f"{notes}WITH {', '.join(steps)}\n{_select([*kept, *final], 'marginbn_shares')}\n"
 
 
-def _own(letter: str, *numbers: int) -> str:
+def _own(letter: str, number: int) -> str:
     """The name of a column of ours, which no table is likely to have."""
-    return f'"marginbn_{letter}{"_".join(map(str, numbers))}"'
+    return f'"marginbn_{letter}{number}"'
 
 
 def _select(columns: Sequence[str], source: str) -> str:
@@ -132,13 +132,13 @@ def _case(what: str, cases: Sequence[str], otherwise: str | None = None) -> str:
     return f"CASE{what and ' '}{what} {' '.join(cases)}{ending} END"
 
 
-def _scores(member: Member, k: int) -> Iterator[str]:
+def _scores(model: ScoreModel) -> Iterator[str]:
     """Sums of bias and table entries, one column per class after the first."""
-    for c in range(len(member.bias)):
-        parts = [number(member.bias[c])]
-        parts += [_look_up(term, term.table[..., c]) for term in member.terms]
+    for c in range(len(model.bias)):
+        parts = [number(model.bias[c])]
+        parts += [_look_up(term, term.table[..., c]) for term in model.terms]
         lines = "\n    + ".join(parts)
-        yield f"{lines} AS {_own('s', k, c + 1)}"
+        yield f"{lines} AS {_own('s', c + 1)}"
 
 
 def _look_up(term: Term, table: FloatArray, axis: int = 0) -> str:
@@ -169,27 +169,15 @@ def _by_range(term: Term, table: FloatArray, axis: int) -> Iterator[str]:
         yield f"WHEN {condition} THEN {_look_up(term, table[row], axis + 1)}"
 
 
-def _mixture(model: ScoreModel, c: int) -> str:
-    """The probability of a class: the average over the members."""
-    parts = []
-    for k, member in enumerate(model.members):
-        posterior = f"{number(member.weight * (1.0 - member.doubt))} * {_softmax(model, k, c)}"
-        parts.append(posterior)
-        if member.background is not None:
-            share = float(member.weight * member.doubt * member.background[c])
-            parts.append(number(share))
-    return " + ".join(parts)
-
-
-def _softmax(model: ScoreModel, k: int, c: int) -> str:
+def _softmax(model: ScoreModel, c: int) -> str:
     """1 / sum of EXP(score of another class - own score), the exponents kept in range."""
-    bounded = model.members[k].largest_score < _LARGEST_EXPONENT / 2
+    bounded = model.largest_score < _LARGEST_EXPONENT / 2
     others = ["1e0"]
     for d in range(model.n_classes):
         if d == c:
             continue
-        other = _own("s", k, d) if d else "0e0"
-        own = _own("s", k, c) if c else "0e0"
+        other = _own("s", d) if d else "0e0"
+        own = _own("s", c) if c else "0e0"
         exponent = f"{other} - {own}"
         if not bounded:
             most = number(_LARGEST_EXPONENT)

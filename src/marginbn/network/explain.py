@@ -50,7 +50,6 @@ from marginbn.problem.encoded import with_class_column
 
 _MISSING = -1
 
-_SAME_PROBABILITY = 0.005  # less does not show in the digits that people read
 _LINES = 12
 """Contributions printed before the rest is added up in one line."""
 
@@ -116,9 +115,6 @@ class Explanation:
         The predicted class.
     probability
         Posterior of ``label``, as ``predict_proba`` gives it.
-    network_probability
-        The same by the network alone, which the contributions are about. It is another one where
-        a classifier fills in missing features, or predicts with several networks.
     log_margin
         log P(label | known) - log P(rival | known) by the network; negative if the rival wins.
     contributions
@@ -141,7 +137,6 @@ class Explanation:
     rival: Any
     predicted: Any
     probability: float
-    network_probability: float
     log_margin: float
     contributions: tuple[Contribution, ...]
 
@@ -171,22 +166,13 @@ class Explanation:
           log margin        +1.2809
         """
         rows = [[name, f"{value:+.4f}"] for name, value in self._terms(most)]
-        return "\n".join([visible(self._title()), *align(rows), *self._notes()])
+        return "\n".join([visible(self._title()), *align(rows)])
 
     def _title(self) -> str:
         title = f"row {self.row}: {self.label} (p = {self.probability:.4g}) against {self.rival}"
         if self.label != self.predicted:
             title += f", predicted {self.predicted}"
         return f"{title}, odds {_odds(self.log_margin)}"
-
-    def _notes(self) -> list[str]:
-        """What the reader of the sum must know, if there is anything."""
-        if abs(self.probability - self.network_probability) <= _SAME_PROBABILITY:
-            return []
-        return [
-            f"  these parts are of the network alone, by which p = {self.network_probability:.4g}; "
-            f"the prediction also fills in what is missing, or averages networks"
-        ]
 
     def _terms(self, most: int) -> list[tuple[str, float]]:
         """The lines of the table: contributions, the rest, the sum."""
@@ -196,8 +182,7 @@ class Explanation:
 
     def _repr_html_(self) -> str:
         """The table with bars that notebooks show."""
-        notes = "".join(f"<p>{note.strip()}</p>" for note in self._notes())
-        return bar_table(self._title(), self._terms(_LINES)) + notes
+        return bar_table(self._title(), self._terms(_LINES))
 
     def __str__(self) -> str:
         return self.text()
@@ -222,7 +207,7 @@ class Explanations(Sequence[Explanation]):
     values
         float64 (n, n_variables): all contributions.
     log_posterior
-        float64 (n, n_classes): what the classifier answers, which may be more than the network.
+        float64 (n, n_classes): log P(c | known features).
     frames
         Library of data frames that the rows came in, for :meth:`to_frame`.
 
@@ -337,7 +322,6 @@ class Explanations(Sequence[Explanation]):
             rival=plain_label(self.classes[rival]),
             predicted=plain_label(self.classes[self.log_posterior[place].argmax()]),
             probability=math.exp(self.log_posterior[place, label]),
-            network_probability=math.exp(joint[label] - logsumexp(joint)),
             log_margin=float(joint[label] - joint[rival]),
             contributions=tuple(self._contributions(place)),
         )
@@ -465,25 +449,20 @@ def explain_codes(
     classes: NDArray[Any],
     features: NDArray[np.int32],
     y: Any = None,
-    log_posterior: FloatArray | None = None,
 ) -> Explanations:
-    """Explanations of encoded features (n, n_features), -1 = missing, for the labels ``y``.
-
-    ``log_posterior`` (n, n_classes) is what the classifier answers, if that is not the network's.
-    """
+    """Explanations of encoded features (n, n_features), -1 = missing, for the labels ``y``."""
     if len(classes) < 2:
         raise InputError(
             f"explain needs a class and a rival, but the only class is {plain_label(classes[0])!r}"
         )
     codes = with_class_column(features)
     log_joint = network.log_joint_per_class(codes)
-    answers = log_joint if log_posterior is None else log_posterior
-    answers = answers - logsumexp(answers, axis=1, keepdims=True)
-    labels = answers.argmax(axis=1) if y is None else label_codes(classes, y, len(codes))
+    posterior = log_joint - logsumexp(log_joint, axis=1, keepdims=True)
+    labels = posterior.argmax(axis=1) if y is None else label_codes(classes, y, len(codes))
     rivals = nearest_rivals(log_joint, labels)
     values = split_log_margins(network, codes, labels, rivals)
     rows = np.arange(len(codes))
-    return Explanations(network, classes, codes, rows, labels, rivals, log_joint, values, answers)
+    return Explanations(network, classes, codes, rows, labels, rivals, log_joint, values, posterior)
 
 
 def label_codes(classes: NDArray[Any], y: Any, n_rows: int) -> IntArray:
