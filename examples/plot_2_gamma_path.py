@@ -20,7 +20,6 @@ import numpy as np
 
 from marginbn import MaxMarginBNClassifier, log_margins
 from marginbn.datasets import load_dataset
-from marginbn.plotting import plot_margins
 
 mofn = load_dataset("mofn-3-7-10")
 X, y = mofn.train.drop("class"), mofn.train.column("class").values.astype(str)
@@ -52,8 +51,11 @@ for p in probabilities:
 fig, axes = plt.subplots(3, 1, figsize=(7.5, 9), layout="constrained")
 for ax, p in zip(axes, (0.7, 0.99), strict=False):
     clf = fitted[p]
-    plot_margins(log_margins(clf, X, y), gamma=clf.gamma, ax=ax)
-    ax.set_title(f"p = {p}", fontsize="medium")
+    ax.hist(log_margins(clf, X, y), bins=40)
+    ax.axvline(0, color="black", linewidth=0.8)
+    ax.axvline(clf.gamma, color="tab:orange", linestyle="--", label=f"gamma = {clf.gamma:.3g}")
+    ax.set(title=f"p = {p}", xlabel="log margin of the true class", ylabel="rows")
+    ax.legend()
 axes[0].sharex(axes[1])
 
 gammas = [fitted[p].gamma for p in probabilities]

@@ -20,7 +20,6 @@ import matplotlib.pyplot as plt
 
 from marginbn import MaxMarginBNClassifier, OptimalityWarning
 from marginbn.datasets import load_dataset
-from marginbn.plotting import plot_trace
 
 data = load_dataset("breast_cancer")
 X, y = data.train.drop("class"), data.train.column("class").values.astype(str)
@@ -50,6 +49,12 @@ print(f"status {easy.status_}, objective {easy.objective_:.2f}")
 
 fig, axes = plt.subplots(1, 2, figsize=(9, 3.8), layout="constrained")
 for ax, clf, name in zip(axes, (easy, hard), ("one parent", "two parents"), strict=True):
-    plot_trace(clf, ax=ax)
-    ax.set_title(f"{name}: {ax.get_title()}", fontsize="medium")
+    seconds = [point.seconds for point in clf.trace_]
+    objectives = [point.objective for point in clf.trace_]
+    bounds = [point.bound for point in clf.trace_]
+    ax.step(seconds, bounds, where="post", label="bound")
+    ax.step(seconds, objectives, where="post", label="objective")
+    ax.fill_between(seconds, objectives, bounds, step="post", color="grey", alpha=0.2)
+    ax.set(title=f"{name}: gap {100 * clf.gap_:.2f} %", xlabel="seconds", ylabel="nats")
+    ax.legend()
     ax.set_ylim(0.99 * clf.objective_, 1.01 * clf.objective_)  # the start is far below

@@ -14,7 +14,6 @@ import numpy as np
 
 from marginbn import MaxMarginBNClassifier, mean_contributions
 from marginbn.datasets import load_dataset
-from marginbn.plotting import plot_explanation, plot_mean_contributions
 
 wine = load_dataset("wine")
 X, y = wine.train.drop("class"), wine.train.column("class").values.astype(str)
@@ -42,9 +41,16 @@ print(f"sum of the terms {total:.12f}, log margin {explanation.log_margin:.12f}"
 # %%
 # In a picture
 # ------------
-# Above, the waterfall of that sample. Below, the whole test set: how much each variable moves the
-# decisions on average, and whether it speaks for the true class.
+# On the left the terms of that sample. On the right the whole test set: how much each variable
+# moves the decisions on average.
 
-fig, axes = plt.subplots(2, 1, figsize=(8, 9.5), layout="constrained")
-plot_explanation(explanation, most=7, ax=axes[0])
-plot_mean_contributions(mean_contributions(clf, X_test, y_test), most=10, ax=axes[1])
+importance = mean_contributions(clf, X_test, y_test)
+fig, (left, right) = plt.subplots(1, 2, figsize=(11, 4.5), layout="constrained")
+terms = explanation.contributions[:7]
+left.barh([c.condition for c in terms], [c.value for c in terms])
+left.set(title=f"true class {explanation.label}", xlabel="contribution to the log margin")
+right.barh(importance.variables[:10], importance.mean_absolute[:10])
+right.set(title="test set", xlabel="mean size of the contribution")
+for ax in (left, right):
+    ax.invert_yaxis()
+    ax.axvline(0, color="black", linewidth=0.8)

@@ -12,11 +12,9 @@ losing anything, and becomes an object of networkx, pgmpy or pyAgrum.
 import tempfile
 from pathlib import Path
 
-import matplotlib.pyplot as plt
-
 from marginbn import MaxMarginBNClassifier, load_network, save_network, to_networkx
 from marginbn.datasets import load_dataset
-from marginbn.plotting import plot_network, plot_table
+from marginbn.plotting import plot_network
 
 corral = load_dataset("corral")
 X, y = corral.train.drop("class"), corral.train.column("class").values.astype(str)
@@ -51,11 +49,7 @@ degrees = {name: graph.degree(name) for name in graph.nodes}
 print(degrees)
 
 # %%
-# Pictures
-# --------
-# The graph, and the table of one variable as a heat map.
+# A picture
+# ---------
 
-fig, axes = plt.subplots(1, 2, figsize=(9, 4.2), layout="constrained", width_ratios=(3, 2))
-plot_network(network, ax=axes[0])
-child = next(i for i, parents in enumerate(network.structure.parents) if len(parents) == 2)
-plot_table(network, child, ax=axes[1])
+plot_network(network)

@@ -15,10 +15,11 @@ not by how much; calibration is looked at separately.
 
 import matplotlib.pyplot as plt
 import numpy as np
+from sklearn.calibration import CalibrationDisplay
+from sklearn.metrics import ConfusionMatrixDisplay
 
 from marginbn import MaxMarginBNClassifier, NaiveBayesClassifier
 from marginbn.datasets import make_waveform
-from marginbn.plotting import plot_calibration, plot_confusion
 
 waves = make_waveform(2300, seed=1).train
 X, y = waves.drop("class"), waves.column("class").values.astype(str)
@@ -40,13 +41,15 @@ for name, clf in (("soft margin", margin), ("naive Bayes", naive)):
 # half of them out is a little less accurate here, and a little more modest. Neither is well
 # calibrated; where probabilities matter, put a calibrator of scikit-learn behind the classifier.
 
-fig, axes = plt.subplots(1, 2, figsize=(9, 4.8), layout="constrained")
-for ax, clf, name in ((axes[0], naive, "naive Bayes"), (axes[1], margin, "soft margin")):
-    plot_calibration(y_test, clf.predict_proba(X_test), clf.classes_, ax=ax)
-    ax.set_title(f"{name}\n{ax.get_title()}", fontsize="medium")
+fig, ax = plt.subplots(figsize=(5.5, 5), layout="constrained")
+for clf, name in ((naive, "naive Bayes"), (margin, "soft margin")):
+    is_right = clf.predict(X_test) == y_test
+    confidence = clf.predict_proba(X_test).max(axis=1)
+    CalibrationDisplay.from_predictions(is_right, confidence, n_bins=10, name=name, ax=ax)
+ax.set(xlabel="probability of the predicted class", ylabel="share of rows predicted right")
 
 # %%
 # Which classes are confused
 # --------------------------
 
-plot_confusion(y_test, margin.predict(X_test))
+ConfusionMatrixDisplay.from_predictions(y_test, margin.predict(X_test))

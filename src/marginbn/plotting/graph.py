@@ -15,7 +15,6 @@ from marginbn.network.explain import FittedClassifier, network_of
 from marginbn.network.layout import CLASS, FONT_SIZE, LABEL_COLUMNS, Box, Layout, Route, lay_out
 from marginbn.network.network import BayesianNetwork
 from marginbn.network.svg import ISOLATED, box_colours
-from marginbn.plotting.axes import GREY, INK, label, new_axes
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -27,6 +26,12 @@ _POINTS = 72.0  # per inch, the unit of fonts and of Graphviz
 _MARGIN = 14.0
 _PIXELS = 80.0  # per inch of a new figure: text of size 12 pixels is 10.8 points
 _LARGEST = 30.0  # inches
+
+_GREY = "#808690"
+"""Of arcs: a contrast of at least three to one on white and on black."""
+
+_INK = "#1a1a1a"
+"""Of labels, on light boxes."""
 
 
 def plot_network(
@@ -68,7 +73,7 @@ def plot_network(
     if engine == "graphviz":
         layout = arrange(layout)
     scale = min(1.0, _LARGEST * _PIXELS / max(layout.width, layout.height)) / _PIXELS
-    ax = new_axes(ax, (layout.width * scale, layout.height * scale), bare=True)
+    ax = _axes(ax, (layout.width * scale, layout.height * scale))
     ax.set_xlim(0, layout.width)
     ax.set_ylim(layout.height, 0)
     ax.set_aspect("equal")
@@ -80,6 +85,17 @@ def plot_network(
     for box in layout.boxes:
         _draw_box(ax, box, box_colours(box.variable, layout), size)
     return ax
+
+
+def _axes(ax: Axes | None, size: tuple[float, float]) -> Axes:
+    """The given axes, or those of a new figure of a size in inches, which they fill."""
+    try:
+        import matplotlib.pyplot as plt
+    except ImportError as error:
+        raise MissingDependencyError(
+            f'plotting needs matplotlib ({error}): pip install "marginbn[plot]"'
+        ) from error
+    return plt.figure(figsize=size).add_axes((0.0, 0.0, 1.0, 1.0)) if ax is None else ax
 
 
 def _font_size(ax: Axes, layout: Layout) -> float:
@@ -97,13 +113,13 @@ def _draw_route(ax: Axes, route: Route, thickness: float) -> None:
     curve = Path(route.curve, [Path.MOVETO] + [Path.CURVE4] * (len(route.curve) - 1))
     width, opacity, layer = (0.9, 0.45, 1) if route.faint else (1.3, 1.0, 2)
     style = {"linewidth": width * thickness, "alpha": opacity, "zorder": layer}
-    ax.add_patch(PathPatch(curve, fill=False, edgecolor=GREY, **style))
+    ax.add_patch(PathPatch(curve, fill=False, edgecolor=_GREY, **style))
     x, y = route.curve[-1]
     if route.faint:
-        ax.add_patch(Circle((x, y - 1.5), 2.5, color=GREY, linewidth=0, zorder=4))
+        ax.add_patch(Circle((x, y - 1.5), 2.5, color=_GREY, linewidth=0, zorder=4))
     else:
         head = _arrow_head(route.curve[-2], (x, y))
-        ax.add_patch(Polygon(head, closed=True, color=GREY, linewidth=0, zorder=2))
+        ax.add_patch(Polygon(head, closed=True, color=_GREY, linewidth=0, zorder=2))
 
 
 def _arrow_head(before: Point, tip: Point) -> list[Point]:
@@ -128,12 +144,12 @@ def _draw_box(ax: Axes, box: Box, colours: tuple[str, str], size: float) -> None
         )
     )
     weight = "bold" if box.variable == CLASS else "normal"
-    text = label(box.label, LABEL_COLUMNS * 10)  # it has been shortened already
+    text = box.label.replace("$", r"\$")  # a dollar sign is no mathematics
     ax.text(
         box.x,
         box.y,
         text,
-        color=INK,
+        color=_INK,
         fontsize=size,
         weight=weight,
         ha="center",
@@ -146,7 +162,7 @@ def _draw_separator(ax: Axes, layout: Layout, size: float) -> None:
     if layout.separator is None:
         return
     y = layout.separator
-    ax.plot([0, layout.width], [y, y], color=GREY, linestyle="--", linewidth=0.8)
+    ax.plot([0, layout.width], [y, y], color=_GREY, linestyle="--", linewidth=0.8)
     ax.text(14, y + 6, ISOLATED, fontsize=size, va="top")
 
 
