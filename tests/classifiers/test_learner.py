@@ -31,6 +31,8 @@ from marginbn.data.quantile_bins import learn_plain_codings
 from marginbn.data.table import as_table
 from marginbn.problem.encoded import EncodedData
 from marginbn.problem.scores import get_local_score
+from marginbn.report.learned import describe_learner
+from marginbn.scoring import climbing
 
 
 def chain(n_rows: int = 300, seed: int = 0) -> pd.DataFrame:
@@ -115,7 +117,10 @@ def test_samples_look_like_the_rows() -> None:
     assert (drawn == learner.sample(4000, random_state=1)).all()
     assert {*drawn[:, 0]} == {"no", "yes"}
     assert (drawn[:, 1] == "yes").mean() == pytest.approx((frame["wet"] == "yes").mean(), abs=0.03)
-    assert {*drawn[:, 3]} == {*learner.network_.variables[3].states}
+    temperature = drawn[:, 3].astype(float)
+    assert {*temperature} <= {*frame["temperature"]}
+    assert temperature.mean() == pytest.approx(frame["temperature"].mean(), abs=0.1)
+    assert temperature.std() == pytest.approx(frame["temperature"].std(), rel=0.1)
 
 
 def test_missing_values_and_identifiers() -> None:
@@ -141,6 +146,41 @@ def test_numbers_are_cut_at_quantiles() -> None:
     learner = BayesianNetworkLearner(n_bins=5).fit(frame)
     codes = learner.coding_.encode(as_table(frame))
     assert np.bincount(codes[:, 3]).tolist() == [80] * 5
+
+
+def test_a_column_of_many_zeros_has_its_arc() -> None:
+    """78 % zeros, the others log-normal and more frequent where the other column is yes."""
+    rng = np.random.default_rng(0)
+    bought = rng.random(2000) < 0.15
+    zero = rng.random(2000) < np.where(bought, 0.4, 0.85)
+    frame = pd.DataFrame(
+        {"value": np.where(zero, 0.0, rng.lognormal(2.0, 1.0, 2000)), "bought": bought.astype(str)}
+    )
+    assert 0.76 < zero.mean() < 0.8
+    learner = BayesianNetworkLearner().fit(frame)
+    assert len(learner.structure_.arcs) == 1
+    assert learner.network_.variables[0].arity == 4
+
+
+def test_a_column_with_one_value_is_named() -> None:
+    frame = chain(200).assign(year=2024, land="DE")
+    with pytest.warns(DataWarning, match="all rows have the same value: year, land"):
+        learner = BayesianNetworkLearner().fit(frame)
+    text = describe_learner(learner)
+    assert "left out (one value in all rows): year, land" in text
+    assert "independent of all others: temperature\n" in f"{text}\n"
+
+
+def test_the_limit_of_parents_is_part_of_the_verdict(monkeypatch: pytest.MonkeyPatch) -> None:
+    frame = chain()
+    learner = BayesianNetworkLearner().fit(frame)
+    assert learner.max_parents_ == 3
+    assert "No allowed network has a better BIC score: proved." in describe_learner(learner)
+    monkeypatch.setattr(climbing, "MAX_KEPT", 4)
+    learner = BayesianNetworkLearner().fit(frame)
+    assert learner.max_parents_ == 1
+    assert "No allowed network with at most 1 parent per variable has" in describe_learner(learner)
+    assert clone(learner).set_params(max_parents=1).fit(frame).max_parents_ == 1
 
 
 def test_weights_count_as_copies() -> None:

@@ -99,6 +99,7 @@ def test_a_tiny_file_reads_as_documented(tmp_path: Path) -> None:
         "cuts": [],
         "categories": ["blue", "red"],
         "missing_state": False,
+        "values": [],
     }
     assert data["feature_names"] is None
     assert data["validation"] is None
@@ -284,6 +285,7 @@ HOSTILE: list[tuple[Edit, str]] = [
     (setter("coding", 0, "cuts", value=[2, 1]), "must be increasing"),
     (setter("coding", 0, "cuts", value=["inf"]), r"cuts\[0\]: must be a number"),
     (setter("coding", 0, "missing_state", value="no"), "true or false"),
+    (setter("coding", 0, "values", value=[[], []]), "must be empty or have values of every bin"),
     (setter("result", "status", value="sure"), r"\$\.result\.status"),
     (setter("result", "bound", value=-1e9), "must not lie below"),
     (setter("result", "bound", value="nan"), "must not lie below"),

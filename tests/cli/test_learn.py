@@ -60,7 +60,6 @@ def test_arcs_and_tiers() -> None:
         (("--missing", "guess"), "missing"),
         (("--export", "n.xyz"), "xyz"),
         (("--export", "nowhere/n.bif"), "--export"),
-        (("--total-time-limit", "5"), "has no meaning"),
         (("--require", "class"), "--require"),
     ],
 )

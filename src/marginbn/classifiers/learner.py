@@ -8,6 +8,8 @@ categories, missing values) is what the classifiers do with it.
 
 from __future__ import annotations
 
+import time
+import warnings
 from functools import partial
 from typing import Any, ClassVar, Self, get_args
 
@@ -36,7 +38,7 @@ from marginbn.data.quantile_bins import N_BINS, learn_plain_codings
 from marginbn.data.stream import Stream, as_stream, row_pieces
 from marginbn.data.table import Table, as_table
 from marginbn.data.unseen import tell_unseen
-from marginbn.exceptions import InputError
+from marginbn.exceptions import DataWarning, InputError
 from marginbn.network.network import BayesianNetwork
 from marginbn.problem.encoded import EncodedData
 from marginbn.problem.problem import StructureProblem
@@ -45,6 +47,9 @@ from marginbn.scoring.local_scores import ScoringListener, local_scores
 from marginbn.solvers import solve_structure
 from marginbn.solvers.result import SolveResult
 from marginbn.solvers.run import Callback, ConsoleListener
+
+SEARCH_SHARE = 0.2
+"""Of the time limit, for the search at least: slow scores must not end in a poor network."""
 
 
 class BayesianNetworkLearner(DensityMixin, BaseEstimator):
@@ -56,7 +61,8 @@ class BayesianNetworkLearner(DensityMixin, BaseEstimator):
         "bic" ("mdl"), "aic", "bdeu", "k2" or "loglik". (``learner.score(X)`` is the mean log
         likelihood all the same.)
     max_parents : int or None, default=None
-        Parents per variable; None allows as many as can pay (not for "loglik").
+        Parents per variable; None allows any number (not for "loglik"), or as many as the scores
+        of a large table permit (``max_parents_``).
     equivalent_sample_size : float, default=1.0
         Strength of the prior of ``score="bdeu"``.
     smoothing : float, default=1.0
@@ -65,8 +71,8 @@ class BayesianNetworkLearner(DensityMixin, BaseEstimator):
         Bins of a numeric column: equal shares of the rows, cut at quantiles.
     solver, time_limit, gap_tolerance, random_state, n_jobs, verbose, callback, memory_limit, \
 checkpoint, certificate
-        As in :class:`MaxMarginBNClassifier`; the time limit is for the search alone, not for
-        reading and not for the scores, which can take longer than the search.
+        As in :class:`MaxMarginBNClassifier`. The time limit is for scores and search together;
+        scores are not interrupted, and the search has at least a fifth of it.
     required_arcs, forbidden_arcs : list of (parent, child), optional
         Arcs every (no) structure must have, by name or position.
     tiers : list of lists of variables, optional
@@ -103,6 +109,9 @@ checkpoint, certificate
         Bins and categories of the columns.
     n_candidates_ : int
         Parent sets of all variables that were left after pruning.
+    max_parents_ : int
+        Parents per variable in the networks that were compared; the number of variables less one
+        if any number was allowed.
     n_samples_ : int
         Rows used.
     n_dropped_ : int
@@ -137,7 +146,7 @@ checkpoint, certificate
         "max_parents": validation.optional(partial(validation.check_count, least=0)),
         "equivalent_sample_size": validation.check_positive,
         "smoothing": validation.check_positive,
-        "n_bins": partial(validation.check_count, least=1),
+        "n_bins": partial(validation.check_count, least=2),
         "missing": validation.one_of(*get_args(MissingPolicy)),
         "unseen": validation.one_of(*get_args(UnseenPolicy)),
     }
@@ -152,7 +161,7 @@ checkpoint, certificate
         smoothing: float = 1.0,
         n_bins: int = N_BINS,
         solver: str = "auto",
-        time_limit: float | None = 60.0,
+        time_limit: float | None = 50.0,
         gap_tolerance: float = 1e-6,
         random_state: Any = None,
         n_jobs: int | None = None,
@@ -268,9 +277,16 @@ checkpoint, certificate
 
     def _learn(self, data: EncodedData) -> Self:
         """Structure and parameters from codes."""
+        constant = [variable.name for variable in data.variables if variable.arity == 1]
+        if constant:
+            text = f"no arcs, because all rows have the same value: {', '.join(constant)}"
+            warnings.warn(text, DataWarning, stacklevel=4)  # the caller of fit
+        start = time.monotonic()
         problem = self._problem(data)
         self.n_candidates_ = problem.candidates.n_candidates
-        result = self._search(problem)
+        rule = problem.candidates.rule
+        self.max_parents_ = min(rule.max_parents if rule else len(data.names), len(data.names) - 1)
+        result = self._search(problem, time.monotonic() - start)
         self._set_result(result)
         self.network_ = BayesianNetwork.fit(data, result.structure, float(self.smoothing))
         return self
@@ -288,11 +304,13 @@ checkpoint, certificate
             progress=ScoringListener() if self.verbose else None,
         )
 
-    def _search(self, problem: StructureProblem) -> SolveResult:
+    def _search(self, problem: StructureProblem, seconds: float) -> SolveResult:
+        """The best structure; scores have taken so many seconds of the time limit."""
+        limit = self.time_limit
         result = solve_structure(
             problem,
             self.solver,
-            time_limit=self.time_limit,
+            time_limit=None if limit is None else max(limit - seconds, SEARCH_SHARE * limit),
             gap_tolerance=self.gap_tolerance,
             callback=self._listener(),
             seed=seed_of(self.random_state),
@@ -337,8 +355,8 @@ checkpoint, certificate
         return codes
 
     def score_samples(self, X: Any) -> NDArray[np.float64]:
-        """Log likelihood of every row; unknown values are summed out. Many rows, and tables that
-        are read in pieces, are answered piece by piece.
+        """Log probability of the states of every row (of its bins, no density); unknown values are
+        summed out. Many rows, and tables that are read in pieces, are answered piece by piece.
         """
         check_is_fitted(self)
         names = getattr(self, "feature_names_in_", None)
@@ -359,21 +377,16 @@ checkpoint, certificate
         return float(self.score_samples(X).mean())
 
     def sample(self, n_samples: int = 1, random_state: Any = None) -> NDArray[Any]:
-        """Draw rows, (n_samples, variables): categories as they were given, names of bins."""
+        """Draw rows, (n_samples, variables).
+
+        Categories are those of the training rows, a missing value is None. A number is one of the
+        training values in the bin that was drawn: inside a bin numbers are independent.
+        """
         check_is_fitted(self)
-        seed = None if random_state is None else seed_of(random_state)
-        codes = self.network_.sample_codes(n_samples, seed)
-        rows = np.empty(codes.shape, dtype=object)
-        for i, coding in enumerate(self.coding_.columns):
-            states: list[Any] = list(coding.variable.states)
-            if coding.kind == "categorical":
-                states[: len(coding.categories)] = coding.categories
-            if coding.missing_state:
-                states[-1] = None
-            labels = np.empty(len(states), dtype=object)
-            labels[:] = states
-            rows[:, i] = labels[codes[:, i]]
-        return rows
+        rng = np.random.default_rng(None if random_state is None else seed_of(random_state))
+        codes = self.network_.sample_codes(n_samples, rng)
+        columns = zip(self.coding_.columns, codes.T, strict=True)
+        return np.column_stack([coding.draw(column, rng) for coding, column in columns])
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

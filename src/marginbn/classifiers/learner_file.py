@@ -16,7 +16,6 @@ from marginbn.classifiers import model_file
 from marginbn.classifiers.base import BaseBNClassifier
 from marginbn.classifiers.learner import BayesianNetworkLearner
 from marginbn.classifiers.preparation_file import PlanShape, read_preparation, write_preparation
-from marginbn.data.encode import Coding, TableCoding
 from marginbn.exceptions import InputError
 from marginbn.export.native import network_from_dict, network_to_dict
 from marginbn.files import Count, MisfitError, Plain
@@ -36,6 +35,7 @@ class _Learner:
     n_samples: Count
     n_dropped: Count
     n_candidates: Count
+    max_parents: Count
     result: model_file._Result
     network: object  # a format of its own
     preparation: tuple[PlanShape, ...] | None
@@ -75,6 +75,7 @@ def save_model(
         "n_samples": model.n_samples_,
         "n_dropped": model.n_dropped_,
         "n_candidates": model.n_candidates_,
+        "max_parents": model.max_parents_,
         "result": model_file._write_result(model.result_),
         "network": network_to_dict(model.network_),
         "preparation": None,
@@ -116,11 +117,11 @@ def read_learner(data: Any, path: files.PathLike) -> BayesianNetworkLearner:
         learner = _read_learner(shape.params)
         network = network_from_dict(shape.network, path=path, location="$.network")
         learner.network_ = network
-        learner.coding_ = _read_codings(shape.coding, network.variables)
+        learner.coding_ = model_file._read_codings(shape.coding, network.variables)
         learner.preparation_ = read_preparation(shape.preparation, learner.coding_)
         model_file._set_feature_names(learner, shape.feature_names)
         learner.n_samples_, learner.n_dropped_ = shape.n_samples, shape.n_dropped
-        learner.n_candidates_ = shape.n_candidates
+        learner.n_candidates_, learner.max_parents_ = shape.n_candidates, shape.max_parents
         learner._set_result(model_file._read_result(shape.result, network.structure))
     return learner
 
@@ -143,17 +144,3 @@ def _read_learner(params: dict[str, Any]) -> BayesianNetworkLearner:
     except (InputError, TypeError) as error:
         raise MisfitError(f"$.params: {error}") from None
     return learner
-
-
-def _read_codings(shapes: tuple[model_file._Coding, ...], variables: Any) -> TableCoding:
-    """Codings of all columns, which must fit the variables of the network."""
-    files.check_length(shapes, len(variables), "$.coding")
-    codings = []
-    for i, (shape, variable) in enumerate(zip(shapes, variables, strict=True)):
-        if shape.categories if shape.kind == "numeric" else shape.cuts:
-            raise MisfitError(f"$.coding[{i}]: a {shape.kind} column has either cuts or categories")
-        coding = Coding(**vars(shape))
-        if (coding.variable.name, coding.variable.arity) != (variable.name, variable.arity):
-            raise MisfitError(f"$.coding[{i}]: does not fit the variable of the network")
-        codings.append(coding)
-    return TableCoding(tuple(codings))

@@ -8,7 +8,8 @@
      "classes": {"dtype": "str", "labels": [...]},
      "feature_names": [...] or null,             null: fitted on an array without names
      "coding": [{"name": "petal length", "kind": "numeric", "cuts": [2.45, 4.75],
-                 "categories": [], "missing_state": false}, ...],
+                 "categories": [], "missing_state": false,
+                 "values": []}, ...],
      "n_samples": 150 or null, "n_dropped": 0,
      "result": {"objective": ..., "bound": ..., "status": "optimal", "trace": [...], ...},
      "validation": null or {"gamma": ..., "max_parents": ..., "best_score": ..., ...},
@@ -59,6 +60,7 @@ from marginbn.exceptions import InputError
 from marginbn.export.native import network_from_dict, network_to_dict
 from marginbn.files import Count, MisfitError, Number, Plain, encode_number, shorten
 from marginbn.network.network import BayesianNetwork
+from marginbn.problem.encoded import Variable
 from marginbn.problem.structure import Structure
 from marginbn.solvers.result import SolveResult, Status, TracePoint
 
@@ -114,6 +116,7 @@ class _Coding:
     cuts: _Cuts
     categories: _Categories
     missing_state: bool
+    values: tuple[tuple[Number, ...], ...]
 
 
 @dataclass(frozen=True)
@@ -221,7 +224,7 @@ def read_model(data: Any, path: files.PathLike) -> BaseBNClassifier:
         network = network_from_dict(shape.network, path=path, location="$.network")
         classifier.network_ = network
         classifier.classes_ = _read_classes(shape.classes, network)
-        classifier.coding_ = _read_codings(shape.coding, network)
+        classifier.coding_ = _read_codings(shape.coding, network.variables[1:])
         if shape.n_samples is not None:
             classifier.n_samples_ = shape.n_samples
         classifier.n_dropped_ = shape.n_dropped
@@ -302,14 +305,16 @@ def _write_coding(coding: Coding) -> dict[str, object]:
     return vars(coding) | {"cuts": list(coding.cuts), "categories": categories}
 
 
-def _read_codings(shapes: tuple[_Coding, ...], network: BayesianNetwork) -> TableCoding:
-    """Codings of all features, which must fit the variables of the network."""
-    files.check_length(shapes, network.n_variables - 1, "$.coding")
+def _read_codings(shapes: tuple[_Coding, ...], variables: tuple[Variable, ...]) -> TableCoding:
+    """Codings of columns, which must fit these variables of the network."""
+    files.check_length(shapes, len(variables), "$.coding")
     codings = []
-    for i, shape in enumerate(shapes):
+    for i, (shape, variable) in enumerate(zip(shapes, variables, strict=True)):
         if shape.categories if shape.kind == "numeric" else shape.cuts:
             raise MisfitError(f"$.coding[{i}]: a {shape.kind} column has either cuts or categories")
-        coding, variable = Coding(**vars(shape)), network.variables[i + 1]
+        if shape.values and (not all(shape.values) or len(shape.values) != len(shape.cuts) + 1):
+            raise MisfitError(f"$.coding[{i}].values: must be empty or have values of every bin")
+        coding = Coding(**vars(shape))
         found = coding.variable
         if (found.name, found.arity) != (variable.name, variable.arity):
             raise MisfitError(

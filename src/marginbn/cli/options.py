@@ -298,7 +298,7 @@ class SearchOptions:
         float | None,
         typer.Option(
             metavar="S",
-            help="Seconds for a fit, reading included; for learn (where it is 60) and solve those "
+            help="Seconds for a fit, reading included; for learn (where it is 50) and solve those "
             "of the search. 0 for no limit. [default: 10]",
         ),
     ] = None

@@ -42,6 +42,8 @@ class Coding:
         Values of a categorical column, in the order of their codes.
     missing_state
         Whether the last state stands for a missing value.
+    values
+        Training values of each bin to draw from; empty where nothing is drawn.
     """
 
     name: str
@@ -49,6 +51,7 @@ class Coding:
     cuts: tuple[float, ...] = ()
     categories: tuple[Scalar, ...] = ()
     missing_state: bool = False
+    values: tuple[tuple[float, ...], ...] = ()
 
     @property
     def variable(self) -> Variable:
@@ -75,6 +78,16 @@ class Coding:
             last = self.variable.arity - 1
             codes = np.where(column.missing, np.int32(last), codes)
         return codes
+
+    def draw(self, codes: NDArray[np.int32], rng: np.random.Generator) -> NDArray[Any]:
+        """Values of codes: categories as they were given, training values of a bin at random, None
+        for a missing value.
+        """
+        drawn = np.full(len(codes), None, dtype=object)
+        for state, values in enumerate(self.values or [(c,) for c in self.categories]):
+            rows = np.flatnonzero(codes == state)
+            drawn[rows] = np.array(values, dtype=object)[rng.integers(len(values), size=len(rows))]
+        return drawn
 
     def _encode_categories(self, column: Column, unseen: UnseenPolicy) -> NDArray[np.int32]:
         known = {label: code for code, label in enumerate(str(c) for c in self.categories)}

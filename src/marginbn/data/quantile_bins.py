@@ -21,9 +21,15 @@ FloatArray = NDArray[np.float64]
 N_BINS = 4
 """Bins of a numeric column without a class, unless another number is asked for."""
 
+KEPT_VALUES = 64
+"""Training values of a bin, at most, that are kept to draw from."""
+
 
 def quantile_cuts(values: FloatArray, weights: FloatArray, n_bins: int) -> FloatArray:
     """Cuts between the values, all of them if there are few, else at about equal total weight.
+
+    A value that is too heavy for a bin is a bin of its own, and the values below and above it share
+    the other bins; a side that is too light for a bin joins the heavy value.
 
     Examples
     --------
@@ -32,16 +38,58 @@ def quantile_cuts(values: FloatArray, weights: FloatArray, n_bins: int) -> Float
     [1.5, 4.0]
     >>> quantile_cuts(np.arange(100.0), np.ones(100), 4).tolist()
     [24.5, 49.5, 74.5]
+    >>> zeros = np.repeat([0.0, 1.0, 2.0, 3.0, 4.0], [90, 2, 2, 1, 1])
+    >>> quantile_cuts(zeros, np.ones(96), 4).tolist()
+    [0.5, 1.5, 2.5]
     """
     distinct, place = np.unique(values, return_inverse=True)
-    first = np.arange(1, len(distinct))
-    if len(distinct) > n_bins:
-        reached = np.cumsum(np.bincount(place, weights, len(distinct)))
-        shares = np.arange(1, n_bins) * (reached[-1] / n_bins)
-        first = np.unique(np.searchsorted(reached, shares, side="right"))
-        first = first[(first > 0) & (first < len(distinct))]
+    heavy = np.bincount(place, weights, len(distinct)).astype(np.float64)
+    first = _bin_starts(heavy, n_bins)
     cuts = [short_cut(float(distinct[k - 1]), float(distinct[k])) for k in first]
     return np.array(cuts, dtype=np.float64)
+
+
+def _bin_starts(weights: FloatArray, n_bins: int) -> list[int]:
+    """Where bins begin but the first one, for values in order with these weights."""
+    if len(weights) <= n_bins:
+        return list(range(1, len(weights)))
+    if n_bins < 2:
+        return []
+    heavy, total = int(weights.argmax()), float(weights.sum())
+    if weights[heavy] * n_bins <= total:
+        shares = np.arange(1, n_bins) * (total / n_bins)
+        return [int(k) for k in np.searchsorted(np.cumsum(weights), shares, side="right")]
+    below, above = weights[:heavy], weights[heavy + 1 :]
+    n_below = min(round((n_bins - 1) * float(below.sum() / (total - weights[heavy]))), len(below))
+    n_above = min(n_bins - 1 - n_below, len(above))
+    n_below = n_bins - 1 - n_above
+    starts = []
+    if n_below:
+        starts += [*_bin_starts(below, n_below), heavy]
+    if n_above:
+        starts += [heavy + 1, *(heavy + 1 + k for k in _bin_starts(above, n_above))]
+    return starts
+
+
+def kept_values(
+    values: FloatArray, weights: FloatArray, cuts: FloatArray
+) -> tuple[tuple[float, ...], ...]:
+    """Up to :data:`KEPT_VALUES` of the values in each bin, each of about the same weight.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> kept_values(np.array([3.0, 1.0, 2.0, 9.0]), np.ones(4), np.array([2.5]))
+    ((1.0, 2.0), (3.0, 9.0))
+    """
+    order = np.argsort(values, kind="stable")
+    kept = []
+    for part in np.split(order, np.searchsorted(values[order], cuts, side="right")):
+        n_kept = min(len(part), KEPT_VALUES)
+        reached = np.cumsum(weights[part])
+        middles = (np.arange(n_kept) + 0.5) * (reached[-1] / n_kept)
+        kept.append(tuple(values[part[np.searchsorted(reached, middles)]].tolist()))
+    return tuple(kept)
 
 
 def encode_plain(table: Table, n_bins: int = N_BINS) -> EncodedData:
@@ -80,7 +128,9 @@ def learn_plain_codings(
             codings.append(learn_coding(column, nobody, weights, 1, missing))
             continue
         known = ~np.isnan(column.numbers)
-        cuts = quantile_cuts(column.numbers[known], weights[known], n_bins)
+        values, own = column.numbers[known], weights[known]
+        cuts = quantile_cuts(values, own, n_bins)
         with_state = missing in ("state", "auto") and bool((~known).any())
-        codings.append(Coding(column.name, "numeric", tuple(cuts.tolist()), (), with_state))
+        kept = kept_values(values, own, cuts)
+        codings.append(Coding(column.name, "numeric", tuple(cuts.tolist()), (), with_state, kept))
     return TableCoding(tuple(codings))

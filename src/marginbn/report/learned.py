@@ -30,6 +30,7 @@ def summarise_learner(learner: BayesianNetworkLearner) -> dict[str, Any]:
         "rows_left_out": learner.n_dropped_,
         "columns_left_out": learner.preparation_.left_out,
         "candidates": learner.n_candidates_,
+        "max_parents": learner.max_parents_,
         "parameters": network.n_parameters,
         "parents": parents_by_name(network),
     }
@@ -38,11 +39,15 @@ def summarise_learner(learner: BayesianNetworkLearner) -> dict[str, Any]:
 def verdict_of(learner: BayesianNetworkLearner) -> str:
     """One sentence: is it the best network, and how sure is that."""
     result, name = learner.result_, learner.get_params()["score"].upper()
+    allowed = "allowed network"
+    if learner.max_parents_ < learner.network_.n_variables - 1:
+        parents = counted(learner.max_parents_, "parent")
+        allowed += f" with at most {parents} per variable"
     if result.is_optimal:
-        return f"No allowed network has a better {name} score: proved."
+        return f"No {allowed} has a better {name} score: proved."
     ending = str(result.status).replace("_", " ")
     return (
-        f"The best network found; no allowed one has a {name} score more than "
+        f"The best network found; no {allowed} has a {name} score more than "
         f"{percent(result.gap)} better ({ending})."
     )
 
@@ -86,16 +91,20 @@ def _structure_lines(learner: BayesianNetworkLearner, width: int) -> list[str]:
     """Lines such as ``wet grass <- rain, sprinkler``; those without any arc last."""
     network = learner.network_
     joined = {v for arc in network.structure.arcs for v in arc}
+    constant = [i for i, variable in enumerate(network.variables) if variable.arity == 1]
     lines: list[str] = []
     for i, (child, parents) in enumerate(parents_by_name(network).items()):
         if i in joined:
             words = [f"{name}," for name in parents[:-1]] + parents[-1:]
             start = [child, "<-", *words] if parents else [f"{child}:", "no", "parents"]
             lines += wording.hanging("", start, width)
-    alone = [name for i, name in enumerate(network.names) if i not in joined]
-    if alone:
-        listed = [f"{name}," for name in alone[:-1]] + alone[-1:]
-        lines += wording.hanging("", ["independent", "of", "all", "others:", *listed], width)
+    alone = [i for i in range(network.n_variables) if i not in joined and i not in constant]
+    titles = {"independent of all others:": alone, "left out (one value in all rows):": constant}
+    for title, members in titles.items():
+        if members:
+            names = [network.names[i] for i in members]
+            words = [*title.split(), *(f"{name}," for name in names[:-1]), names[-1]]
+            lines += wording.hanging("", words, width)
     return lines
 
 
