@@ -30,7 +30,7 @@ from marginbn.classifiers.validation import read_training_rows
 from marginbn.data.encode import encode_training
 from marginbn.data.missing_values import missing_cost
 from marginbn.datasets import load_dataset, load_folder_dataset
-from marginbn.problem.scores import LOCAL_SCORES
+from marginbn.problem.scores import SCORES
 
 
 @dataclass(frozen=True)
@@ -65,7 +65,7 @@ def build_problem(instance: Instance, data: EncodedData) -> StructureProblem:
         constant=data.constant,
     )
     if instance.kind.startswith("mdl"):
-        return drop_dominated(linear_problem(data, candidates, LOCAL_SCORES["mdl"]))
+        return drop_dominated(linear_problem(data, candidates, SCORES["mdl"]))
     assert instance.p is not None
     return margin_problem(
         data,

@@ -14,10 +14,8 @@ from marginbn.exceptions import InputError
 from marginbn.files import PathLike
 from marginbn.problem.candidates import CandidateSets, enumerate_candidates
 from marginbn.problem.encoded import EncodedData, Variable
-from marginbn.problem.interactions import FamilyGains, gain_problem
 from marginbn.problem.margins import MarginRows
 from marginbn.problem.problem import StructureProblem, linear_problem
-from marginbn.problem.residuals import ResidualScore
 from marginbn.problem.scores import get_local_score
 from marginbn.proof import checker, exact
 from marginbn.proof.certificate import (
@@ -171,8 +169,6 @@ def rebuild(c: Certificate) -> tuple[StructureProblem, np.ndarray]:
 
 def _problem(c: Certificate, data: EncodedData, candidates: CandidateSets) -> StructureProblem:
     """Equal rows stay apart, so that dual weights keep their order."""
-    if c.score.is_residual:
-        return _residual_problem(c, data, candidates)
     if not c.score.is_margin:
         score = get_local_score(c.score.name, c.score.equivalent_sample_size)
         return linear_problem(data, candidates, score)
@@ -186,19 +182,6 @@ def _problem(c: Certificate, data: EncodedData, candidates: CandidateSets) -> St
         data.weights,
         c.score.gamma,
     )
-
-
-def _residual_problem(
-    c: Certificate, data: EncodedData, candidates: CandidateSets
-) -> StructureProblem:
-    gradients, curvatures = c.data.gradients, c.data.curvatures
-    shape = (data.n_samples, data.n_classes)
-    if gradients is None or curvatures is None or gradients.shape != shape:
-        raise InputError("residuals")
-    if (curvatures < 0).any() or not c.score.ridge > 0 or not c.score.price >= 0:
-        raise InputError("residuals")
-    score = ResidualScore(gradients, curvatures, c.score.ridge, c.score.price)
-    return gain_problem(FamilyGains(data, score), candidates)
 
 
 def _loss(problem: StructureProblem, dropped: np.ndarray) -> float:
@@ -358,8 +341,7 @@ def _majorant(c: Certificate, problem: StructureProblem, number: int) -> tuple[f
 
 def spoil(c: Certificate, rng: np.random.Generator) -> Certificate | None:
     """One digit, weight, leaf, sign, label, ... changed; None if there is nothing of the kind."""
-    spoilers = (*SPOILERS, _spoil_residual) if c.score.is_residual else SPOILERS
-    return spoilers[int(rng.integers(len(spoilers)))](c, rng)
+    return SPOILERS[int(rng.integers(len(SPOILERS)))](c, rng)
 
 
 def _number(value: float, rng: np.random.Generator) -> float:
@@ -483,11 +465,6 @@ def _spoil_score(c: Certificate, rng: np.random.Generator) -> Certificate:
         ]
         if c.data.arities[0] > 2:  # the shape of the dual weights belongs to the margin
             options.pop()
-    elif score.is_residual:
-        options = [
-            replace(score, ridge=_number(score.ridge, rng)),
-            replace(score, price=_number(score.price, rng)),
-        ]
     else:
         names = ["mdl", "aic", "loglik", "bdeu", "k2"]
         size = _number(score.equivalent_sample_size, rng)
@@ -496,17 +473,6 @@ def _spoil_score(c: Certificate, rng: np.random.Generator) -> Certificate:
             replace(score, equivalent_sample_size=size),
         ]
     return replace(c, score=options[int(rng.integers(len(options)))])
-
-
-def _spoil_residual(c: Certificate, rng: np.random.Generator) -> Certificate | None:
-    name = "gradients" if rng.random() < 0.5 else "curvatures"
-    columns = getattr(c.data, name)
-    if columns is None:
-        return None
-    changed = columns.copy()
-    place = rng.integers(len(changed)), rng.integers(changed.shape[1])
-    changed[place] = np.round(_number(float(changed[place]), rng) * 2**20) / 2**20
-    return _reseal(replace(c, data=replace(c.data, **{name: changed})), rng)
 
 
 def _spoil_code(c: Certificate, rng: np.random.Generator) -> Certificate:

@@ -1,8 +1,7 @@
 """Forged certificates by the thousand, and honest ones, for every checker there is.
 
 Every seed makes one honest certificate (all scores, both engines, weights, one to three parents)
-and some forgeries of it; the seeds from ``COUNT`` on have the residual score. A forgery is false by
-its making, whatever a checker may think of it:
+and some forgeries of it. A forgery is false by its making, whatever a checker may think of it:
 
 - *claims*: the bound is below a score that some structure has, or the objective above what any
   structure has, and the rest is bent so that it might pass;
@@ -36,9 +35,7 @@ from certificates import certified, sealed
 from marginbn.exceptions import MarginBNError
 from marginbn.problem.candidates import CandidateSets, enumerate_candidates
 from marginbn.problem.encoded import EncodedData, Variable
-from marginbn.problem.interactions import FamilyGains, gain_problem, residual_problem
 from marginbn.problem.problem import StructureProblem, linear_problem, margin_problem
-from marginbn.problem.residuals import residual_score
 from marginbn.problem.scores import get_local_score
 from marginbn.proof import exact
 from marginbn.proof.certificate import (
@@ -63,10 +60,7 @@ from problems import random_table
 from records import Record
 
 COUNT = 510
-"""Seeds of scores by counts."""
-
-RESIDUAL_COUNT = 100
-"""More seeds, of the residual score."""
+"""Seeds."""
 
 PER_SEED = 14
 
@@ -94,9 +88,6 @@ class Case:
     required: tuple[tuple[int, int], ...] = ()
     forbidden: tuple[tuple[int, int], ...] = ()
     listed: tuple[tuple[int, tuple[int, ...]], ...] = ()
-    ridge: float = 3.0
-    price: float = 0.5
-    lean: int = 0  # which residuals
 
     @property
     def is_margin(self) -> bool:
@@ -105,8 +96,6 @@ class Case:
 
     def build(self) -> StructureProblem:
         """As the package has it."""
-        if self.score == "residual":
-            return self._build_residual()
         n = self.data.n_variables
         candidates = enumerate_candidates(
             n,
@@ -124,19 +113,6 @@ class Case:
             self.data, candidates, margin=self.score, gamma=self.gamma, smoothing=self.smoothing
         )  # type: ignore[arg-type]
 
-    def _build_residual(self) -> StructureProblem:
-        data, rng = self.data, np.random.default_rng(self.lean)
-        truth = np.eye(data.n_classes)[data.codes[:, 0]]
-        posterior = 0.7 * rng.dirichlet(np.ones(data.n_classes), len(truth)) + 0.3 * truth
-        columns = truth - posterior, posterior * (1 - posterior)
-        options = {"ridge": self.ridge, "price": self.price}
-        if self.listed:
-            child = np.array([i for i, _ in self.listed], dtype=np.int32)
-            own = CandidateSets(data.n_variables, child, tuple(p for _, p in self.listed))
-            return gain_problem(FamilyGains(*residual_score(data, *columns, **options)), own)
-        arcs = {"required": self.required, "forbidden": self.forbidden}
-        return residual_problem(data, *columns, self.max_parents, **arcs, **options)  # type: ignore[arg-type]
-
     def certify(self) -> Certificate:
         """The certificate of a solve."""
         with tempfile.TemporaryDirectory() as folder, warnings.catch_warnings():
@@ -147,10 +123,9 @@ class Case:
 def make(seed: int) -> Case:
     """Case number ``seed``: every score in turn, and every engine with each of them."""
     rng = np.random.default_rng([seed, 13])
-    score = (*MARGINS, *SCORES)[seed % 8] if seed < COUNT else "residual"
-    turn = seed // 8 if seed < COUNT else seed
+    score, turn = (*MARGINS, *SCORES)[seed % 8], seed // 8
     max_parents = (2, 1, 3)[turn % 3]
-    restricted = score in (*MARGINS, "residual") or turn % 4 < 2
+    restricted = score in MARGINS or turn % 4 < 2
     table = random_table(
         rng,
         n_rows=int(rng.integers(8, 31)),
@@ -170,7 +145,6 @@ def make(seed: int) -> Case:
         gamma=float(np.exp(rng.uniform(math.log(0.05), math.log(5.0)))),
         smoothing=float(rng.choice([0.5, 1.0, 2.0])),
         size=float(rng.choice([0.5, 1.0, 10.0])),
-        lean=seed,
     )
 
 
@@ -572,54 +546,6 @@ def weights_under_the_old_fingerprint(c: Certificate, rng: Random) -> Forged:
     return replace(c, data=replace(c.data, weights=c.data.weights * rng.uniform(1.01, 2.0)))
 
 
-def residuals_under_the_old_fingerprint(c: Certificate, rng: Random) -> Forged | None:
-    if c.data.gradients is None:
-        return None
-    return replace(c, data=replace(c.data, gradients=c.data.gradients * 2))
-
-
-def curvatures_under_the_old_fingerprint(c: Certificate, rng: Random) -> Forged | None:
-    if c.data.curvatures is None:
-        return None
-    return replace(c, data=replace(c.data, curvatures=c.data.curvatures / 2))
-
-
-def residuals_of_impossible_numbers(c: Certificate, rng: Random) -> Forged | None:
-    """Not finite, with more digits than sums can have, or curvatures that are negative."""
-    if c.data.gradients is None or c.data.curvatures is None:
-        return None
-    columns = {"gradients": c.data.gradients.copy(), "curvatures": c.data.curvatures.copy()}
-    name = str(rng.choice(list(columns)))
-    strange = [np.nan, np.inf, -np.inf, 1e300, 1e-300, -c.score.ridge]
-    columns[name][0, 0] = float(rng.choice(strange))
-    return sealed(replace(low(c), data=replace(c.data, **columns)))
-
-
-def residuals_of_another_shape(c: Certificate, rng: Random) -> Forged | None:
-    if c.data.gradients is None:
-        return None
-    columns: dict[str, Any] = {"gradients": c.data.gradients[:, :-1]}
-    if rng.random() < 0.5:
-        columns = {"gradients": None, "curvatures": None}
-    return sealed(replace(c, data=replace(c.data, **columns)))
-
-
-def ridge_or_price_of_impossible_numbers(c: Certificate, rng: Random) -> Forged | None:
-    if not c.score.is_residual:
-        return None
-    name = str(rng.choice(["ridge", "price"]))
-    value = float(rng.choice([-1.0, np.nan, np.inf, -1e-3]))
-    return replace(c, score=replace(c.score, **{name: value}))
-
-
-def ridge_or_price_of_another_statement(c: Certificate, rng: Random) -> Forged | None:
-    """Small ones make gains large: the proof is of something else, or of nothing."""
-    if not c.score.is_residual:
-        return None
-    name = str(rng.choice(["ridge", "price"]))
-    return replace(c, score=replace(c.score, **{name: getattr(c.score, name) / 10}))
-
-
 def labels_under_the_old_fingerprint(c: Certificate, rng: Random) -> Forged:
     states = (tuple(f"{label}'" for label in c.data.states[0]), *c.data.states[1:])
     return replace(c, data=replace(c.data, states=states))
@@ -777,10 +703,7 @@ FORGERS: tuple[Forger, ...] = (
     codes_out_of_range, constant_that_varies, rule_and_list, key_twice, key_unknown, key_missing,
     header_of_other_types, header_with_numbers_that_are_none, lengths_that_do_not_fit,
     arrays_with_more_behind, file_with_more_behind, file_cut, file_with_a_flipped_bit,
-    file_of_another_version, residuals_under_the_old_fingerprint,
-    curvatures_under_the_old_fingerprint, residuals_of_impossible_numbers,
-    residuals_of_another_shape, ridge_or_price_of_impossible_numbers,
-    ridge_or_price_of_another_statement,
+    file_of_another_version,
 )  # fmt: skip
 
 # ---------------------------------------------------------------------------------- statements
@@ -804,26 +727,12 @@ def other_sample_size(case: Case, rng: Random) -> Case | None:
     return replace(case, size=case.size * 3) if case.score == "bdeu" else None
 
 
-def other_ridge(case: Case, rng: Random) -> Case | None:
-    return replace(case, ridge=case.ridge * 4) if case.score == "residual" else None
-
-
-def other_price(case: Case, rng: Random) -> Case | None:
-    return replace(case, price=case.price * 4) if case.score == "residual" else None
-
-
-def other_residuals(case: Case, rng: Random) -> Case | None:
-    return replace(case, lean=case.lean + 1) if case.score == "residual" else None
-
-
 def fewer_parents(case: Case, rng: Random) -> Case | None:
-    fewer = 1 if case.score == "residual" else 0  # which takes the class for granted
-    return replace(case, max_parents=fewer) if fewer < case.max_parents else None
+    return replace(case, max_parents=0) if case.max_parents > 0 else None
 
 
 def required_arc(case: Case, rng: Random) -> Case | None:
-    arc = (1, 2) if case.score == "residual" else (0, 1)
-    return replace(case, required=(arc,)) if case.max_parents > arc[0] else None
+    return replace(case, required=((0, 1),)) if case.max_parents > 0 else None
 
 
 def forbidden_arcs(case: Case, rng: Random) -> Case:
@@ -877,7 +786,7 @@ Restater = Callable[[Case, Random], Case | None]
 STATEMENTS: tuple[Restater, ...] = (
     other_gamma, other_smoothing, other_score, other_sample_size, fewer_parents, required_arc,
     forbidden_arcs, one_structure, columns_left_out, columns_in_another_order, rows_left_out,
-    rows_twice, labels_exchanged, columns_renamed, other_ridge, other_price, other_residuals,
+    rows_twice, labels_exchanged, columns_renamed,
 )  # fmt: skip
 
 KINDS = tuple(forger.__name__ for forger in (*FORGERS, *STATEMENTS))
@@ -1024,4 +933,4 @@ def judge_alone(seed: int) -> Record:
 
 
 if __name__ == "__main__":
-    records.main(__doc__, COUNT + RESIDUAL_COUNT, judge_alone, faults, summary)
+    records.main(__doc__, COUNT, judge_alone, faults, summary)

@@ -8,7 +8,6 @@ import numpy as np
 
 from marginbn.problem.candidates import enumerate_candidates
 from marginbn.problem.encoded import EncodedData, Variable
-from marginbn.problem.interactions import residual_problem
 from marginbn.problem.problem import StructureProblem, linear_problem, margin_problem
 from marginbn.problem.scores import get_local_score
 
@@ -134,27 +133,3 @@ def small_linear_problem(
         n_features + 1, max_parents, class_restricted=class_restricted, required=required
     )
     return linear_problem(data, candidates, get_local_score(score))
-
-
-def residual_case(
-    seed: int,
-    *,
-    n_rows: int = 60,
-    n_features: int = 4,
-    n_classes: int = 3,
-    weighted: bool = True,
-) -> tuple[EncodedData, np.ndarray, np.ndarray]:
-    """Data, residuals and curvatures; the posterior is a random one that leans to the truth."""
-    rng = np.random.default_rng(seed)
-    data = random_table(rng, n_rows, n_features, n_classes, weighted).encoded()
-    truth = np.eye(n_classes)[data.codes[:, 0]]
-    posterior = rng.dirichlet(np.ones(n_classes), n_rows) * 0.7 + 0.3 * truth
-    return data, truth - posterior, posterior * (1 - posterior)
-
-
-def small_residual_problem(
-    seed: int = 0, *, max_parents: int = 2, n_rows: int = 60, n_features: int = 4, **options: object
-) -> StructureProblem:
-    """A residual problem that every solver proves within a second."""
-    case = residual_case(seed, n_rows=n_rows, n_features=n_features, n_classes=2 + seed % 3)
-    return residual_problem(*case, max_parents, **options)  # type: ignore[arg-type]

@@ -48,12 +48,6 @@ from .network.explain import (
 from .network.network import BayesianNetwork
 from .problem.candidates import CandidateSets, enumerate_candidates
 from .problem.encoded import EncodedData, Variable
-from .problem.interactions import (
-    ResidualStructure,
-    residual_forest,
-    residual_problem,
-    two_tree,
-)
 from .problem.problem import (
     ProblemSize,
     StructureProblem,
@@ -105,7 +99,6 @@ __all__ = [
     "OptimalityWarning",
     "ProblemSize",
     "ProblemTooLargeError",
-    "ResidualStructure",
     "SolveResult",
     "SolverError",
     "Statement",
@@ -140,8 +133,6 @@ __all__ = [
     "paper_gap",
     "read_table",
     "relative_gap",
-    "residual_forest",
-    "residual_problem",
     "save_model",
     "save_network",
     "save_scores",
@@ -149,7 +140,6 @@ __all__ = [
     "to_networkx",
     "to_pgmpy",
     "to_pyagrum",
-    "two_tree",
     "verify_certificate",
     "verify_model",
     "write_formulation",

@@ -196,7 +196,7 @@ def test_weights_count_as_copies() -> None:
 @pytest.mark.parametrize(
     ("parameters", "message"),
     [
-        ({"score": "residual"}, "score"),
+        ({"score": "residue"}, "score"),
         ({"score": "loglik"}, "max_parents must be given"),
         ({"max_parents": -1}, "max_parents"),
         ({"n_bins": 0}, "n_bins"),

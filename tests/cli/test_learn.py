@@ -55,7 +55,6 @@ def test_arcs_and_tiers() -> None:
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (("--score", "residual"), "needs a class"),
         (("--score", "loglik"), "--max-parents must be given for --score loglik"),
         (("--missing", "guess"), "missing"),
         (("--export", "n.xyz"), "xyz"),

@@ -21,7 +21,7 @@ from marginbn.problem.problem import (
     linear_problem,
     margin_problem,
 )
-from marginbn.problem.scores import LOCAL_SCORES, get_local_score
+from marginbn.problem.scores import SCORES, get_local_score
 from marginbn.problem.structure import Structure, is_acyclic
 from strategies import (
     all_structures,
@@ -126,7 +126,7 @@ def test_two_classes_have_one_objective(case: tuple[EncodedData, Structure], gam
     assert soft == pytest.approx(binary, rel=1e-12, abs=1e-12)
 
 
-@given(data_and_structure(class_restricted=False), st.sampled_from(sorted(LOCAL_SCORES)))
+@given(data_and_structure(class_restricted=False), st.sampled_from(sorted(SCORES)))
 @settings(deadline=None, max_examples=50)
 def test_renaming_states_changes_no_score(case: tuple[EncodedData, Structure], name: str) -> None:
     """Decomposable objectives do not see in which order the states are numbered."""
@@ -140,7 +140,7 @@ def test_renaming_states_changes_no_score(case: tuple[EncodedData, Structure], n
     assert here == pytest.approx(there, rel=1e-10, abs=1e-10)
 
 
-@pytest.mark.parametrize("name", sorted(LOCAL_SCORES))
+@pytest.mark.parametrize("name", sorted(SCORES))
 def test_permuting_features_changes_no_score(name: str) -> None:
     """Scores of all 543 structures on four variables follow the features to their new places."""
     data = random_data(11, 25, (2, 3, 2, 4))
@@ -155,7 +155,7 @@ def test_permuting_features_changes_no_score(name: str) -> None:
 
 
 @pytest.mark.parametrize("restricted", [True, False])
-@pytest.mark.parametrize("name", sorted(set(LOCAL_SCORES) - {"mdl"}))
+@pytest.mark.parametrize("name", sorted(set(SCORES) - {"mdl"}))
 def test_dropping_dominated_candidates_keeps_the_optimum(name: str, restricted: bool) -> None:
     """On four variables the best objective over all DAGs is found without them, with arcs too."""
     dropped = 0

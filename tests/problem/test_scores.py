@@ -16,11 +16,11 @@ from marginbn.exceptions import InputError, ProblemTooLargeError
 from marginbn.problem.candidates import enumerate_candidates
 from marginbn.problem.encoded import EncodedData
 from marginbn.problem.problem import linear_problem
-from marginbn.problem.scores import LOCAL_SCORES, SCORES, get_local_score, local_scores
+from marginbn.problem.scores import SCORES, get_local_score, local_scores
 from marginbn.problem.structure import Structure
 from strategies import all_structures, encoded_data, make_data, make_variables, random_data
 
-NAMES = sorted(LOCAL_SCORES)
+NAMES = sorted(SCORES)
 
 Cells = dict[tuple[int, ...], list[float]]
 
@@ -211,8 +211,6 @@ def test_mdl_is_bic() -> None:
 
 def test_one_registry_has_the_functions_and_their_names_in_certificates() -> None:
     """One function has one formula in certificates, whatever names users have for it."""
-    functions = {n: score.function for n, score in SCORES.items() if not score.of_residuals}
-    assert functions == LOCAL_SCORES
     formulas = {score.function: score.certificate for score in SCORES.values()}
     assert all(formulas[score.function] == score.certificate for score in SCORES.values())
     assert None not in formulas.values()
@@ -232,7 +230,7 @@ def test_the_equivalent_sample_size_matters_for_bdeu() -> None:
     data, candidates = random_data(2), enumerate_candidates(4, 1)
     one, ten = (local_scores(data, candidates, get_local_score("bdeu", s)) for s in (1.0, 10.0))
     assert np.abs(one - ten).max() > 0.1
-    for default in (LOCAL_SCORES["bdeu"], get_local_score("bdeu")):
+    for default in (SCORES["bdeu"].function, get_local_score("bdeu")):
         np.testing.assert_array_equal(local_scores(data, candidates, default), one)
 
 

@@ -15,7 +15,6 @@ from forgeries import (
     FORGERS,
     KINDS,
     PER_SEED,
-    RESIDUAL_COUNT,
     STATEMENTS,
     Wanted,
     accepted_by,
@@ -39,16 +38,15 @@ def test_there_are_enough_of_them() -> None:
     pairs = {(make(seed).score, make(seed).solver) for seed in range(48)}
     assert len({score for score, _ in pairs}) == 8
     assert {solver for _, solver in pairs} == {"branch_bound", "branch_cut"}
-    assert make(COUNT).score == "residual"
 
 
-@pytest.mark.parametrize("seed", [0, 3, 5, 9, 14, 16, COUNT + 12])
+@pytest.mark.parametrize("seed", [0, 3, 5, 9, 14, 16])
 def test_forgeries_are_refused_and_honest_certificates_accepted(seed: int, tmp_path: Path) -> None:
     """A few seeds: margins and scores, forests and clusters, a fifth of all kinds each."""
     check([judge(seed, tmp_path)])
 
 
-@pytest.mark.parametrize("seed", [1, 2, COUNT, COUNT + 1])
+@pytest.mark.parametrize("seed", [1, 2])
 def test_every_kind_of_forgery_is_refused(
     seed: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -83,9 +81,7 @@ def test_another_statement_is_not_the_one_asked_for(tmp_path: Path) -> None:
 @pytest.mark.parametrize("restate", STATEMENTS, ids=lambda restate: restate.__name__)
 def test_every_other_statement_is_refused(restate: Any, tmp_path: Path) -> None:
     """Verified for what it says, refused for what was asked."""
-    of_residuals = (forgeries.other_ridge, forgeries.other_price, forgeries.other_residuals)
-    seed = 4 if restate is forgeries.other_sample_size else 0
-    case = make(COUNT if restate in of_residuals else seed)
+    case = make(4 if restate is forgeries.other_sample_size else 0)
     case = replace(case, score="bdeu") if restate is forgeries.other_sample_size else case
     other = restate(case, np.random.default_rng(0)).certify()
     path = tmp_path / "proof.cert"
@@ -94,7 +90,7 @@ def test_every_other_statement_is_refused(restate: Any, tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("first", range(0, COUNT + RESIDUAL_COUNT, 50))
+@pytest.mark.parametrize("first", range(0, COUNT, 50))
 def test_thousands_of_forgeries_are_refused(first: int, tmp_path: Path) -> None:
     """All of them; ``tests/forgeries.py`` keeps a record and goes on where it was."""
     records = [judge(seed, tmp_path) for seed in range(first, first + 50)]

@@ -17,7 +17,7 @@ from marginbn.problem.problem import (
     linear_problem,
     margin_problem,
 )
-from marginbn.problem.scores import LOCAL_SCORES, get_local_score
+from marginbn.problem.scores import SCORES, get_local_score
 from marginbn.proof.certificate import Score
 from marginbn.proof.definition import (
     data_behind,
@@ -56,7 +56,7 @@ def test_the_data_behind_a_problem_are_known_or_it_is_refused() -> None:
     margins = margin_problem(DATA, candidates)
     assert margins.margins is not None
     assert data_behind(margins) is margins.margins.data
-    scores = linear_problem(DATA, candidates, LOCAL_SCORES["k2"])
+    scores = linear_problem(DATA, candidates, SCORES["k2"].function)
     assert scores.origin is not None
     assert data_behind(scores) is scores.origin[0]
     with pytest.raises(InputError, match="make the problem with linear_problem"):
@@ -71,10 +71,10 @@ def test_scores_have_their_names_and_numbers() -> None:
     margins = margin_problem(DATA, candidates, margin="binary", gamma=2.5, smoothing=0.3)
     assert define_score(margins) == Score("binary", 2.5, 0.3)
     for name in ("aic", "loglik", "k2", "mdl"):
-        assert define_score(linear_problem(DATA, candidates, LOCAL_SCORES[name])) == Score(name)
+        assert define_score(linear_problem(DATA, candidates, SCORES[name].function)) == Score(name)
     sized = linear_problem(DATA, candidates, get_local_score("bdeu", 7.0))
     assert define_score(sized) == Score("bdeu", equivalent_sample_size=7.0)
-    for plain in (LOCAL_SCORES["bdeu"], partial(LOCAL_SCORES["bdeu"])):
+    for plain in (SCORES["bdeu"].function, partial(SCORES["bdeu"].function)):
         found = define_score(linear_problem(DATA, candidates, plain))
         assert found == Score("bdeu", equivalent_sample_size=1.0)
 
@@ -128,7 +128,7 @@ def test_candidates_that_nobody_speaks_for_are_left_out_of_the_list(
     kept: list[int], by_rule: bool
 ) -> None:
     """Class {}, {x}; x {}, {class}: {x} has the subset {}, but {} has none."""
-    linear = linear_problem(DATA, enumerate_candidates(2, 1), LOCAL_SCORES["k2"])
+    linear = linear_problem(DATA, enumerate_candidates(2, 1), SCORES["k2"].function)
     candidates, places = define_candidates(kept_only(linear, kept))
     assert (candidates.rule is not None) == by_rule
     assert places.tolist() == (kept if by_rule else [0, 1, 2])

@@ -300,10 +300,10 @@ def test_log_gamma_of_whole_numbers() -> None:
         assert low <= hi
 
 
-BY_COUNTS = sorted({str(e.certificate) for e in SCORES.values() if not e.of_residuals})
+FORMULAS = sorted({str(entry.certificate) for entry in SCORES.values()})
 
 
-@pytest.mark.parametrize("name", BY_COUNTS)  # residuals: test_checker_residuals.py
+@pytest.mark.parametrize("name", FORMULAS)
 def test_local_scores_are_those_of_the_package(name: str) -> None:
     """To the accuracy of floats."""
     data = random_table(np.random.default_rng(3), 40, 3, 3, weighted=True).encoded()

@@ -42,7 +42,7 @@ from marginbn.exceptions import DataWarning, InputError
 from marginbn.network.network import BayesianNetwork
 from marginbn.problem.encoded import EncodedData
 from marginbn.problem.problem import StructureProblem
-from marginbn.problem.scores import LOCAL_SCORES
+from marginbn.problem.scores import SCORES
 from marginbn.scoring.local_scores import ScoringListener, local_scores
 from marginbn.solvers import solve_structure
 from marginbn.solvers.result import SolveResult
@@ -142,7 +142,7 @@ checkpoint, certificate
             if name not in ("smoothing", "class_weight")
         },
         **{name: c for name, c in RAW_TABLE_CHECKS.items() if name != "class_weight"},
-        "score": validation.one_of(*LOCAL_SCORES),
+        "score": validation.one_of(*SCORES),
         "max_parents": validation.optional(partial(validation.check_count, least=0)),
         "equivalent_sample_size": validation.check_positive,
         "smoothing": validation.check_positive,

@@ -56,9 +56,7 @@ class PlainTableOptions:
 class NetworkOptions:
     """Which networks are allowed, and what makes one good."""
 
-    score: Annotated[
-        options.Score, typer.Option(help="What is maximised; residual needs a class.")
-    ] = options.Score.BIC
+    score: Annotated[options.Score, typer.Option(help="Score to maximise.")] = options.Score.BIC
     max_parents: Annotated[
         int | None,
         typer.Option(
@@ -197,8 +195,6 @@ def build_learner(
     from marginbn.classifiers.learner import BayesianNetworkLearner
     from marginbn.cli.data import feature_kinds
 
-    if network.score.value == "residual":
-        raise typer.BadParameter("needs a class: see `marginbn fit`", param_hint="--score")
     if search.dask is not None:
         raise typer.BadParameter("is for max-margin and its validation", param_hint="--dask")
     if search.rows is not None:

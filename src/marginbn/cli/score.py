@@ -16,9 +16,7 @@ def score(
     output: Annotated[
         Path, typer.Option("--output", "-o", metavar="FILE", help="The score file (.jkl, .jkl.gz).")
     ],
-    score: Annotated[
-        options.Score, typer.Option(help="Which score; residual has no score files.")
-    ] = options.Score.BIC,
+    score: Annotated[options.Score, typer.Option(help="Score to compute.")] = options.Score.BIC,
     max_parents: Annotated[
         int | None,
         typer.Option(

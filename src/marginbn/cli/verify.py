@@ -285,7 +285,6 @@ def unusual_settings(found: Statement, said: Statement) -> list[str]:
 def with_defaults(said: Statement) -> Statement:
     """What is not said is as ``marginbn fit`` has it."""
     from marginbn.classifiers import GenerativeBNClassifier, MaxMarginBNClassifier
-    from marginbn.problem.residuals import PRICE, RIDGE
 
     margin = MaxMarginBNClassifier().get_params(deep=False)
     usual: dict[str, Any] = {"score": margin["margin"], "class_restricted": True}
@@ -293,8 +292,6 @@ def with_defaults(said: Statement) -> Statement:
     score = said.score or usual["score"]
     if score in ("multiclass", "binary"):
         usual |= {name: margin[name] for name in ("gamma", "smoothing")}
-    elif score == "residual":
-        usual |= {"ridge": RIDGE, "price": PRICE}
     elif score == "bdeu":
         size = GenerativeBNClassifier().get_params(deep=False)["equivalent_sample_size"]
         usual["equivalent_sample_size"] = size
@@ -489,7 +486,7 @@ def compare_data(wanted: Data, rows: LabelledTable, fitted: FittedOptions) -> Ta
         train, _ = hold_out(rows, share, fitted.seed)
         encoded = encode_rows(train.reweighted(weights), fitted.missing.value, settings)
         found = define_data(encoded)
-        if found.fingerprint() == wanted.table_fingerprint():
+        if found.fingerprint() == wanted.fingerprint():
             held_out, missed = rows.n_rows - train.n_rows, train.n_rows - encoded.n_samples
             return TableMatch(
                 None, encoded.n_samples, rows.n_rows, left_out, held_out, missed, unsaid

@@ -31,7 +31,6 @@ from marginbn.problem.candidates import CandidateSets, count_candidates
 from marginbn.problem.dominance import dominated_sets
 from marginbn.problem.encoded import EncodedData, Variable, check_joint_states
 from marginbn.problem.margins import MarginKind, MarginRows
-from marginbn.problem.residuals import ResidualScore
 from marginbn.problem.scores import LocalScore, scores_with_errors
 from marginbn.problem.structure import Structure
 
@@ -63,8 +62,6 @@ class StructureProblem:
         states both, and its checker makes the numbers again. Solvers do not look at it.
     error
         How far rounding can have moved the linear score of a structure; counted in every bound.
-    size
-        What linear scores are compared with at the least, where zero is an ordinary best score.
 
     Examples
     --------
@@ -101,9 +98,8 @@ class StructureProblem:
     margins: MarginRows | None = None
     weights: NDArray[np.float64] | None = None
     gamma: float = math.inf
-    origin: tuple[EncodedData, LocalScore | ResidualScore] | None = None
+    origin: tuple[EncodedData, LocalScore] | None = None
     error: float = 0.0
-    size: float = 0.0
 
     def __post_init__(self) -> None:
         if self.linear.shape != (self.candidates.n_candidates,):
@@ -112,8 +108,6 @@ class StructureProblem:
             raise InputError("linear scores must be finite")
         if not 0 <= self.error < math.inf:
             raise InputError(f"error must be a number of at least 0, got {self.error}")
-        if not 0 <= self.size < math.inf:
-            raise InputError(f"size must be a number of at least 0, got {self.size}")
         if self.margins is not None:
             if not (self.gamma > 0 and math.isfinite(self.gamma)):
                 raise InputError(f"gamma must be a positive finite number, got {self.gamma}")
@@ -170,12 +164,10 @@ class StructureProblem:
 
     @property
     def _linear_size(self) -> float:
-        """The largest of the best and the smallest parent sets' scores, without their signs, and
-        of the size that the problem names.
-        """
+        """The larger of the best and the smallest parent sets' scores, without their signs."""
         first = self.candidates.offsets[:-1]
         best = math.fsum(np.maximum.reduceat(self.linear, first))
-        return max(abs(best), abs(math.fsum(self.linear[first])), self.size)
+        return max(abs(best), abs(math.fsum(self.linear[first])))
 
     def with_gamma(self, gamma: float) -> StructureProblem:
         """The same problem with another cap; everything else is shared."""

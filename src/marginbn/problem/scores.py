@@ -26,8 +26,6 @@ with x_j = a + n_j, A = r a, N = sum_j n_j, X = A + N, and E written in either o
 In the first the largest x_j has log(x_j / X) = log1p(-(sum of the others) / X), in the second
 r x_j / X = 1 + (r n_j - N) / X. No term is then much larger than what the data say, and the sum of
 the terms' sizes times a few roundings bounds the error (:func:`scores_with_errors`).
-
-The residual score is a function of other tables than counts: see :mod:`.residuals`.
 """
 
 from __future__ import annotations
@@ -44,7 +42,6 @@ from scipy.special import gammaln
 from marginbn.exceptions import InputError
 from marginbn.problem.candidates import CandidateSets
 from marginbn.problem.encoded import EncodedData, contingency
-from marginbn.problem.residuals import residual_gain
 
 LocalScore = Callable[[NDArray[np.float64], float], float]
 """(counts of shape (parent states, child states), total weight) -> score in nats"""
@@ -160,14 +157,11 @@ class DecomposableScore:
     """One line of the registry.
 
     ``certificate`` is the name under which the checker of certificates has the same formula;
-    ``None`` says that it has none, and asking for a certificate is then refused. The function is
-    one of counts, a :data:`LocalScore`, unless ``of_residuals``: then its tables are sums of
-    residuals and curvatures, which come from outside (:func:`.interactions.residual_problem`).
+    ``None`` says that it has none, and asking for a certificate is then refused.
     """
 
-    function: Callable[..., float]
+    function: LocalScore
     certificate: str | None
-    of_residuals: bool = False
 
 
 SCORES = {
@@ -177,25 +171,14 @@ SCORES = {
     "loglik": DecomposableScore(log_likelihood, certificate="loglik"),
     "bdeu": DecomposableScore(bdeu, certificate="bdeu"),
     "k2": DecomposableScore(k2, certificate="k2"),
-    "residual": DecomposableScore(residual_gain, certificate="residual", of_residuals=True),
 }
 """Every score by name; whatever lists scores elsewhere derives its list from here."""
-
-LOCAL_SCORES: dict[str, LocalScore] = {
-    name: score.function for name, score in SCORES.items() if not score.of_residuals
-}
-"""The functions of counts alone, by name."""
 
 
 def get_local_score(name: str, equivalent_sample_size: float = 1.0) -> LocalScore:
     """The score of that name; ``equivalent_sample_size`` matters for BDeu only."""
     if name not in SCORES:
         raise InputError(f"score must be one of {sorted(SCORES)}, got {name!r}")
-    if SCORES[name].of_residuals:
-        raise InputError(
-            f"the score {name!r} is no function of counts: give residual_problem the residuals "
-            "and curvatures of main effects"
-        )
     if name == "bdeu":
         if not 0 < equivalent_sample_size < float("inf"):
             raise InputError(
@@ -270,7 +253,7 @@ def _with_size(score: LocalScore, counts: NDArray[np.float64], total: float) -> 
     function, options = score, {}
     if isinstance(score, partial):
         function, options = score.func, score.keywords
-    if function not in LOCAL_SCORES.values():
+    if function not in (entry.function for entry in SCORES.values()):
         return score(counts, total), 0.0
     if is_dirichlet(score):
         size = options.get("equivalent_sample_size", 1.0) / counts.size if function is bdeu else 1.0

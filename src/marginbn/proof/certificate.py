@@ -4,8 +4,7 @@
 ``objective``; no structure of the problem has a score above ``bound``.
 
 **The problem.** Encoded data, a score (a soft margin with gamma and smoothing, or a decomposable
-score; the residual score with residuals and curvatures of every row) and the candidate parent sets,
-given by a rule or listed. Candidates are numbered child by
+score) and the candidate parent sets, given by a rule or listed. Candidates are numbered child by
 child; by size and then lexicographically where a rule makes them. ``dropped`` marks candidates that
 a kept subset of theirs dominates (decomposable scores only).
 
@@ -70,57 +69,27 @@ RowKind = Literal["cluster", "packing", "half", "facet", "edge"]
 
 @dataclass(frozen=True)
 class Score:
-    """What is maximised: ``multiclass`` or ``binary`` margins, or a decomposable score by name.
-
-    ``ridge`` and ``price`` are of the residual score, everything else of the others.
-    """
+    """What is maximised: ``multiclass`` or ``binary`` margins, or a decomposable score by name."""
 
     name: str
     gamma: float = 1.0
     smoothing: float = 1.0
     equivalent_sample_size: float = 1.0
-    ridge: float = 1.0
-    price: float = 1.0
 
     @property
     def is_margin(self) -> bool:
         """Whether there are margin rows."""
         return self.name in ("multiclass", "binary")
 
-    @property
-    def is_residual(self) -> bool:
-        """Whether the data have residuals and curvatures."""
-        return self.name == "residual"
-
-    @property
-    def numbers(self) -> dict[str, float]:
-        """The numbers that a file has beside the name."""
-        names = (
-            ("ridge", "price")
-            if self.is_residual
-            else (
-                "gamma",
-                "smoothing",
-                "equivalent_sample_size",
-            )
-        )
-        return {name: getattr(self, name) for name in names}
-
 
 @dataclass(frozen=True, eq=False)
 class Data:
-    """Encoded data, class first; the same meaning as :class:`marginbn.problem.encoded.EncodedData`.
-
-    ``gradients`` and ``curvatures`` (n_samples, n_classes) are the weighted residuals and the
-    weighted curvatures of a residual score.
-    """
+    """Encoded data, class first, as in :class:`marginbn.problem.encoded.EncodedData`."""
 
     names: tuple[str, ...]
     states: tuple[tuple[str, ...], ...]
     codes: NDArray[np.integer]
     weights: NDArray[np.float64]
-    gradients: NDArray[np.float64] | None = None
-    curvatures: NDArray[np.float64] | None = None
 
     @cached_property
     def arities(self) -> tuple[int, ...]:
@@ -128,25 +97,14 @@ class Data:
         return tuple(len(labels) for labels in self.states)
 
     def fingerprint(self) -> str:
-        """SHA-256 of names, labels, rows and weights, and of residuals and curvatures if there are
-        any; rows in the order of their codes.
-        """
-        return self._digest([self.weights, self.gradients, self.curvatures])
-
-    def table_fingerprint(self) -> str:
-        """The same without residuals: what a table alone can be compared with."""
-        return self._digest([self.weights])
-
-    def _digest(self, columns: list[NDArray[np.float64] | None]) -> str:
+        """SHA-256 of names, labels, rows and weights; rows in the order of their codes."""
         order = row_order(self.codes)
         digest = hashlib.sha256()
         digest.update(json.dumps([self.names, self.states, self.codes.shape]).encode())
         for begin in range(0, len(order), PIECE):  # never a second table
             part = self.codes[order[begin : begin + PIECE]]
             digest.update(np.ascontiguousarray(part, dtype="<i4").tobytes())
-        for column in columns:
-            if column is not None:
-                digest.update(np.ascontiguousarray(column[order].T, dtype="<f8").tobytes())
+        digest.update(np.ascontiguousarray(self.weights[order], dtype="<f8").tobytes())
         return digest.hexdigest()
 
 
@@ -232,11 +190,6 @@ class Extent:
     def n_parts(self) -> int:
         """Samples or groups that dual weights are given to."""
         return self.n_groups or self.n_samples
-
-    @property
-    def n_columns(self) -> int:
-        """Numbers of a sample beside its codes: weight, residuals and curvatures."""
-        return 1 + 2 * self.arities[0] * self.score.is_residual
 
 
 @dataclass(frozen=True, eq=False)

@@ -21,18 +21,16 @@ from marginbn.problem.candidates import (
 from marginbn.problem.encoded import EncodedData
 from marginbn.problem.margins import MarginRows
 from marginbn.problem.problem import StructureProblem, drop_dominated
-from marginbn.problem.residuals import ResidualScore, residual_gain
 from marginbn.problem.scores import SCORES
 from marginbn.proof.certificate import Candidates, Data, Score
 from marginbn.proof.checker.values import decomposable_scores
 
 
-def define_data(data: EncodedData, score: object = None) -> Data:
-    """Merged data in the terms of a certificate, with the residuals of a residual score."""
+def define_data(data: EncodedData) -> Data:
+    """Merged data in the terms of a certificate."""
     merged = data.merged()
     states = tuple(variable.states for variable in merged.variables)
-    columns = (score.gradients, score.curvatures) if isinstance(score, ResidualScore) else ()
-    return Data(merged.names, states, merged.codes, merged.weights, *columns)
+    return Data(merged.names, states, merged.codes, merged.weights)
 
 
 def data_behind(problem: StructureProblem) -> EncodedData:
@@ -47,8 +45,7 @@ def data_behind(problem: StructureProblem) -> EncodedData:
         return problem.margins.data
     if problem.origin is None:
         raise InputError(
-            "a certificate needs the data behind the scores: make the problem with linear_problem "
-            "or residual_problem"
+            "a certificate needs the data behind the scores: make the problem with linear_problem"
         )
     return problem.origin[0]
 
@@ -59,8 +56,6 @@ def define_score(problem: StructureProblem) -> Score:
         return Score(problem.margins.kind, problem.gamma, problem.margins.smoothing)
     assert problem.origin is not None  # asked for by data_behind
     score = problem.origin[1]
-    if isinstance(score, ResidualScore):
-        return Score(_formula_of(residual_gain), ridge=score.ridge, price=score.price)
     size = 1.0
     if isinstance(score, partial):
         size = float(score.keywords.get("equivalent_sample_size", 1.0))
@@ -165,10 +160,9 @@ class Definition:
 
         Its problem has the samples of the certificate: equal rows merged.
         """
-        score = None if problem.origin is None else problem.origin[1]
         behind = data_behind(problem)
         problem = _over_merged_rows(problem, behind)
-        data = define_data(behind, score)
+        data = define_data(behind)
         data = replace(data, codes=np.ascontiguousarray(data.codes, dtype=np.int32))
         candidates, numbers = define_candidates(problem)
         definition = cls(problem, data, define_score(problem), candidates, numbers)

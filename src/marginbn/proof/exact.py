@@ -9,7 +9,7 @@ Written from ``docs/theory`` (``certificate_format`` above all) and not from ``p
 that an error in one of them is unlikely to be in the other. Slow and terse: the first one is for
 daily use. Exit codes: 0 verified, 1 not verified, 2 unreadable or too large to be checked here.
 
-**Arithmetic.** Weights, residuals, shares and claims are binary fractions and stay exact. Only
+**Arithmetic.** Weights, shares and claims are binary fractions and stay exact. Only
 logarithms are irrational: ``log`` and ``log_gamma`` give integers with lo <= SCALE log x <= hi, and
 sums take the end that is worse for the claim.
 """
@@ -38,7 +38,6 @@ ARGUMENTS = (2, 2, 1, 1, 2)
 RULE = {"max_parents": int, "class_restricted": bool, "constant": [int],
         "required": [[int, int]], "forbidden": [[int, int]]}  # fmt: skip
 SCORE = {"name": str, "gamma": float, "smoothing": float, "equivalent_sample_size": float}
-RESIDUAL = {"name": str, "ridge": float, "price": float}
 HEADER = {
     "fingerprint": str, "variables": [[str, [str]]], "n_samples": int, "score": SCORE,
     "candidates": {"rule": RULE, "listed": [[[int]]], "dropped": int}, "incumbent": [[int]],
@@ -174,8 +173,6 @@ def unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 def read(value: Any, form: Any) -> Any:
     """The value, if it has the form: [a] is any number of a, [a, b] a pair; doubles are exact."""
-    if form is SCORE and isinstance(value, dict) and value.get("name") == "residual":
-        form = RESIDUAL
     if (form is RULE and value is None) or (form is float and type(value) in (int, float)):
         return value if value is None else Fraction(float(value))
     kind = form if isinstance(form, type) else type(form)
@@ -247,13 +244,8 @@ class Checker:
         digest.update(struct.pack(f"<{size}d", *(weights[m] for m in order)))
         self.score, *numbers = self.h["score"].values()
         self.is_margin = self.score in ("multiclass", "binary")
-        known = self.is_margin or self.score in ("mdl", "aic", "loglik", "bdeu", "k2", "residual")
+        known = self.is_margin or self.score in ("mdl", "aic", "loglik", "bdeu", "k2")
         need(known, f"the score {self.score!a} is not known")
-        if self.score == "residual":
-            (self.ridge, self.price), numbers = numbers, [numbers[0], Fraction(1), Fraction(1)]
-            need(self.price >= 0, "score: the price is negative")
-            for column in self.read_residuals(size):
-                digest.update(b"".join(struct.pack("<d", column[m]) for m in order))
         self.gamma, smoothing, self.sample_size = numbers
         need(digest.hexdigest() == self.h["fingerprint"], "the fingerprint is not that of the data")
         need(min(numbers) > 0, "score: numbers must be positive")
@@ -264,16 +256,6 @@ class Checker:
         rows_of = {w: [x for x, v in zip(self.rows, self.weights, strict=True) if v == w]
                    for w in set(self.weights)}  # fmt: skip
         self.columns_by_weight = {w: list(zip(*own, strict=True)) for w, own in rows_of.items()}
-
-    def read_residuals(self, size: int) -> list[tuple[float, ...]]:
-        """Residuals and curvatures class by class, which become whole numbers of 1 / ``fine``."""
-        classes = self.arities[0]
-        columns = [self.take("d", size) for _ in range(2 * classes)]
-        readable(all(abs(x) < math.inf for x in chain(*columns)), "residuals: not finite")
-        readable(min(chain(*columns[classes:])) >= 0, "curvatures: negative")
-        self.fine = math.lcm(*(Fraction(x).denominator for x in chain(*columns)))
-        self.columns = [[int(Fraction(x) * self.fine) for x in column] for column in columns]
-        return columns
 
     def sets_of(self, i: int) -> Iterable[Set]:
         """The candidate parent sets of variable i, listed or by a rule."""
@@ -382,9 +364,6 @@ class Checker:
     def local_score(self, k: int) -> Interval:
         """A decomposable score in units of 1 / (2 unit SCALE); absent states add nothing."""
         (i, parents), u, table = self.candidates[k], self.unit, dict[Set, list[int]]()
-        if self.score == "residual":
-            (lo, hi), (least, most) = self.gain((i, *parents)), self.gain(parents)
-            return lo - max(0, most), hi - max(0, least)
         r, q = self.arities[i], math.prod(self.arities[p] for p in parents)
         penalties = {"mdl": log(sum(self.weights), u), "aic": (2 * SCALE, 2 * SCALE)}
         terms = [(-q * (r - 1) * u, penalties.get(self.score, (0, 0)))]
@@ -409,21 +388,6 @@ class Checker:
     def rises(self, prior: Fraction) -> LogGammas:
         """log Gamma(prior + n / unit) by n."""
         return LogGammas(prior, self.unit)
-
-    @cache  # noqa: B019
-    def gain(self, variables: Set) -> Interval:
-        """The gain on residuals of some features with the class, in the same units."""
-        family = tuple(v for v in variables if v > 0)
-        if len(family) in (0, 1, len(variables)):
-            return 0, 0
-        lo, hi, ridge, classes = 0, 0, self.ridge * self.fine, self.arities[0]
-        unit, price = self.unit * SCALE * (1 + (classes != 2)), self.price * (classes - 1) / classes
-        for sums in self.sums(family, self.columns).values():
-            for g, h in zip(sums[:classes], sums[classes:], strict=True):
-                reward = g * g * (h + 2 * ridge) / (2 * (h + ridge) ** 2 * self.fine)
-                term = (reward - price * h / (h + ridge)) * unit
-                lo, hi = lo + math.floor(term), hi - math.floor(-term)
-        return lo, hi
 
     def score_incumbent(self) -> tuple[Fraction, Fraction]:
         """What the incumbent scores, a structure of the problem."""

@@ -98,18 +98,11 @@ class _Score:
 
 
 @dataclass(frozen=True)
-class _ResidualScore:
-    name: str
-    ridge: float
-    price: float
-
-
-@dataclass(frozen=True)
 class _AnyHeader:
     fingerprint: str
     variables: Annotated[tuple[tuple[str, tuple[str, ...]], ...], Must("be at least one", bool)]
     n_samples: Count
-    score: object  # its keys depend on its name
+    score: _Score
     candidates: _Candidates
     incumbent: tuple[Indices, ...]
     objective: float
@@ -123,7 +116,6 @@ class _AnyHeader:
 
 @dataclass(frozen=True)
 class _Header(_AnyHeader):
-    score: Score
     groups: int = 0  # a key only where there are groups
 
 
@@ -156,7 +148,7 @@ def _header(c: Certificate) -> dict[str, object]:
         "fingerprint": c.fingerprint,
         "variables": [[n, list(s)] for n, s in zip(c.data.names, c.data.states, strict=True)],
         "n_samples": len(c.data.codes),
-        "score": {"name": c.score.name, **c.score.numbers},
+        "score": vars(c.score),
         "candidates": {
             "rule": None if c.candidates.rule is None else vars(c.candidates.rule),
             "listed": c.candidates.listed,
@@ -188,9 +180,7 @@ def _references(duals: tuple[DualWeights, ...]) -> list[int]:
 
 def _arrays(c: Certificate) -> Iterator[bytes]:
     yield np.ascontiguousarray(c.data.codes.T, dtype="<i4").tobytes()
-    for column in (c.data.weights, c.data.gradients, c.data.curvatures):
-        if column is not None:
-            yield np.ascontiguousarray(column.T, dtype="<f8").tobytes()
+    yield np.ascontiguousarray(c.data.weights, dtype="<f8").tobytes()
     yield np.packbits(c.candidates.dropped).tobytes()
     yield np.ascontiguousarray(c.tree, dtype="<i4").tobytes()
     if c.groups is not None:
@@ -257,14 +247,20 @@ def _extent(header: _Header) -> Extent:
     shape = header.candidates
     rule = None if shape.rule is None else CandidateRule(**vars(shape.rule))
     return Extent(
-        header.n_samples, arities, header.score, rule, shape.listed, header.tree, header.groups
+        header.n_samples,
+        arities,
+        Score(**vars(header.score)),
+        rule,
+        shape.listed,
+        header.tree,
+        header.groups,
     )
 
 
 def _bytes_of_arrays(header: _Header) -> int:
     """What the header says about all arrays but the rows and values of the multipliers."""
     extent = _extent(header)
-    rows = header.n_samples * (4 * len(extent.arities) + 8 * extent.n_columns)
+    rows = header.n_samples * (4 * len(extent.arities) + 8)
     rows += 4 * header.n_samples * (header.groups > 0)
     parts = extent.n_parts * extent.n_rivals * sum(part_type(b).itemsize for b, _ in header.duals)
     return rows + header.candidates.dropped // 8 + 4 * (header.tree + header.multipliers) + parts
@@ -281,9 +277,7 @@ def _read_header(text: bytes) -> _Header:
         if groups == 0:
             raise MisfitError("header.groups: must be at least one")
     header: _AnyHeader = read_as(_AnyHeader, data, "header")
-    is_residual = isinstance(header.score, dict) and header.score.get("name") == "residual"
-    score = read_as(_ResidualScore if is_residual else _Score, header.score, "header.score")
-    return _Header(**vars(header) | {"score": Score(**vars(score)), "groups": groups})
+    return _Header(**vars(header) | {"groups": groups})
 
 
 class Cursor:
@@ -352,7 +346,7 @@ def _build(header: _Header, cursor: Cursor) -> Certificate:
     return Certificate(
         fingerprint=header.fingerprint,
         data=data,
-        score=header.score,
+        score=extent.score,
         candidates=candidates,
         incumbent=header.incumbent,
         objective=header.objective,
@@ -387,20 +381,7 @@ def _data(header: _Header, cursor: Cursor) -> Data:
         raise MisfitError("codes: must lie between 0 and the number of states minus one")
     if not (np.isfinite(weights) & (weights > 0)).all():
         raise MisfitError("weights: must be positive and finite")
-    columns = _residuals(_extent(header), cursor)
-    return Data(names, states, codes.astype(np.int32), weights.astype(np.float64), *columns)
-
-
-def _residuals(extent: Extent, cursor: Cursor) -> list[NDArray[np.float64]]:
-    """Residuals and curvatures of a residual score, class by class."""
-    found = []
-    for name in ("residuals", "curvatures") if extent.score.is_residual else ():
-        shape = (extent.arities[0], extent.n_samples)
-        numbers = cursor.take("<f8", shape[0] * shape[1], name)
-        if not np.isfinite(numbers).all() or (name == "curvatures" and (numbers < 0).any()):
-            raise MisfitError(f"{name}: must be finite, and curvatures not negative")
-        found.append(np.ascontiguousarray(numbers.reshape(shape).T, dtype=np.float64))
-    return found
+    return Data(names, states, codes.astype(np.int32), weights.astype(np.float64))
 
 
 def _candidates(shape: _Candidates, cursor: Cursor) -> Candidates:

@@ -23,7 +23,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from marginbn.problem.problem import StructureProblem
-from marginbn.problem.residuals import ResidualScore
 from marginbn.problem.scores import is_dirichlet
 from marginbn.proof.certificate import CLUSTERS, FOREST, DualWeights, Multipliers, NamedRow
 from marginbn.proof.format import part_type
@@ -218,8 +217,6 @@ def _score_slack(problem: StructureProblem) -> float:
     if problem.origin is None:
         return 0.0
     data, score = problem.origin
-    if isinstance(score, ResidualScore):
-        return 8.0 * 2.0**-44  # rational: a checker rounds twice
     candidates = problem.candidates
     cells = max(
         math.prod(int(data.arities[v]) for v in {int(child), *parents})

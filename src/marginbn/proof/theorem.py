@@ -37,20 +37,15 @@ class Statement:
     ----------
     score
         ``multiclass`` or ``binary`` for soft margins, else ``mdl`` (also called BIC), ``aic``,
-        ``loglik``, ``bdeu``, ``k2`` or ``residual``.
+        ``loglik``, ``bdeu`` or ``k2``.
     gamma, smoothing
         Of a soft margin.
     equivalent_sample_size
         Of BDeu.
-    ridge, price
-        Of the residual score.
     target, classes, features
         Name and labels of the class, names of the features in order.
     data
         SHA-256 of names, labels, rows and weights.
-    residuals
-        SHA-256 of all that and of the residuals and curvatures that a residual score is relative
-        to.
     distinct_rows, total_weight
         Rows that differ from one another, and the sum of all weights: the number of rows where
         every row counts once.
@@ -60,8 +55,7 @@ class Statement:
     listed
         Instead of a rule: the number of parent sets in a custom list.
     required, forbidden
-        Arcs (parent, child) by name; with the residual score, beyond those that it takes for
-        granted: the class is a parent of every feature and has none.
+        Arcs (parent, child) by name.
     constant
         Features that the rule leaves without parents and children for having one state.
     structure
@@ -83,13 +77,10 @@ class Statement:
     gamma: float | None = None
     smoothing: float | None = None
     equivalent_sample_size: float | None = None
-    ridge: float | None = None
-    price: float | None = None
     target: str | None = None
     classes: tuple[str, ...] | None = None
     features: tuple[str, ...] | None = None
     data: str | None = None
-    residuals: str | None = None
     distinct_rows: int | None = None
     total_weight: float | None = None
     max_parents: int | None = None
@@ -105,19 +96,18 @@ class Statement:
     @classmethod
     def of(cls, certificate: Certificate) -> Statement:
         """The statement of a certificate, before anything about it is checked."""
-        data, score = certificate.data, certificate.score
+        data = certificate.data
         parents = zip(data.names, certificate.incumbent, strict=False)
         return cls(
             target=data.names[0],
             classes=data.states[0],
             features=data.names[1:],
-            data=data.table_fingerprint() if score.is_residual else certificate.fingerprint,
-            residuals=certificate.fingerprint if score.is_residual else None,
+            data=certificate.fingerprint,
             distinct_rows=len(data.codes),
             total_weight=_total(data.weights.tolist()),
             structure=tuple((name, _names(data, own)) for name, own in parents),
-            **_score_fields(score),
-            **_candidate_fields(data, certificate.candidates, score.is_residual),
+            **_score_fields(certificate.score),
+            **_candidate_fields(data, certificate.candidates),
         )
 
     def differences_of(self, found: Statement) -> list[str]:
@@ -191,11 +181,6 @@ class Statement:
             kind = "soft margin" if self.score == "multiclass" else "binary soft margin"
             p = probability(self.gamma)
             return f"{kind}, gamma = {self.gamma!r} (p = {p:.6g}), smoothing {self.smoothing!r}"
-        if self.ridge is not None:
-            return (
-                f"residual score, ridge {self.ridge:.17g}, price {self.price:.17g}, relative to "
-                f"given residuals (SHA-256 {str(self.residuals)[:16]}...)"
-            )
         size = self.equivalent_sample_size
         text = str(self.score).upper()
         return text if size is None else f"{text}, equivalent sample size {size!r}"
@@ -209,9 +194,7 @@ class Statement:
                 f"{most} parents; structures outside of it are not spoken of"
             )
         text = f"all sets of at most {self.max_parents} parent{'s' * (self.max_parents != 1)}"
-        if self.ridge is not None and self.class_restricted:
-            text += ", the class among them; the class has none"
-        elif self.class_restricted:
+        if self.class_restricted:
             text += ", for features none or with the class among them"
         return text
 
@@ -271,18 +254,12 @@ def _score_fields(score: Score) -> dict[str, Any]:
     """The numbers that the score depends on, and no others."""
     if score.is_margin:
         return {"score": score.name, "gamma": score.gamma, "smoothing": score.smoothing}
-    if score.is_residual:
-        return {"score": score.name, "ridge": score.ridge, "price": score.price}
     size = score.equivalent_sample_size if score.name == "bdeu" else None
     return {"score": score.name, "equivalent_sample_size": size}
 
 
-def _candidate_fields(data: Data, candidates: Candidates, is_residual: bool) -> dict[str, Any]:
-    """The rule, or the size of the list with the smallest rule that it would fit in.
-
-    Arcs from the class, and none into it, go without saying where the score is residual. A rule
-    that did not have them would allow more structures, so the proof would say more, not less.
-    """
+def _candidate_fields(data: Data, candidates: Candidates) -> dict[str, Any]:
+    """The rule, or the size of the list with the smallest rule that it would fit in."""
     rule = candidates.rule
     if rule is None:
         every = [(i, own) for i, sets in enumerate(candidates.listed) for own in sets]
@@ -294,10 +271,8 @@ def _candidate_fields(data: Data, candidates: Candidates, is_residual: bool) -> 
     return {
         "max_parents": rule.max_parents,
         "class_restricted": rule.class_restricted,
-        "required": tuple(_arc(data, a) for a in rule.required if not (is_residual and a[0] == 0)),
-        "forbidden": tuple(
-            _arc(data, a) for a in rule.forbidden if not (is_residual and a[1] == 0)
-        ),
+        "required": tuple(_arc(data, a) for a in rule.required),
+        "forbidden": tuple(_arc(data, a) for a in rule.forbidden),
         "constant": _names(data, rule.constant),
     }
 

@@ -75,7 +75,7 @@ def needed(extent: Extent) -> Needs:
       whole numbers: 250, and 300 for every logarithm that is remembered;
     - the coefficients of one candidate and the weights and values of one majorant, with everything
       on the way: 12 numbers of 8 for each of the rows and of the candidates;
-    - weights, residuals and curvatures as whole numbers: 64 for each;
+    - weights as whole numbers: 64 for each, and as many for each class;
     - the way down the tree: 124 T, as a level takes 4 entries at the least and 480 bytes, and the
       list of leaves 4 for each.
 
@@ -84,14 +84,13 @@ def needed(extent: Extent) -> Needs:
     """
     n, rows = len(extent.arities), extent.n_samples * max(1, extent.n_rivals)
     count, most = count_candidates(extent)
-    by_class = extent.score.is_margin or extent.score.is_residual
-    classes = extent.arities[0] if by_class else 1
+    classes = extent.arities[0] if extent.score.is_margin else 1
     joint = math.prod(sorted(extent.arities, reverse=True)[: most + 1])
     cells = min(joint, max(extent.n_samples, FEW_STATES)) * classes
     leaves = extent.n_entries // 4 + 1
     memory = count * (500 + 8 * most + n) + 96 * (rows + count) + 124 * extent.n_entries
     memory += 250 * cells + 300 * min(2 * MOST_LOGARITHMS, 2 * count * cells)
-    memory += 64 * extent.n_samples * (classes + extent.n_columns) + 100_000
+    memory += 64 * extent.n_samples * (classes + 1) + 100_000
     work = leaves * (rows * count + n**3) + 100 * count * (cells + extent.n_samples)
     return Needs(memory, leaves, work)
 
@@ -139,8 +138,7 @@ def check_form(certificate: Certificate) -> None:
     """Everything is of the type, shape and range that a file would have it in."""
     data, score = certificate.data, certificate.score
     _check_data(data)
-    _check_residuals(data, score.is_residual)
-    names = ("gamma", "smoothing", "equivalent_sample_size", "ridge", "price")
+    names = ("gamma", "smoothing", "equivalent_sample_size")
     numbers = {name: getattr(score, name) for name in names}
     numbers |= {"objective": certificate.objective, "bound": certificate.bound}
     for name, value in numbers.items():
@@ -192,20 +190,6 @@ def _check_data(data: Data) -> None:
     _demand(shaped, "weights must be one double-precision number per row")
     positive = np.isfinite(data.weights) & (data.weights > 0)
     _demand(bool(positive.all()), "weights must be positive and finite")
-
-
-def _check_residuals(data: Data, needed: bool) -> None:
-    """Both columns where the score needs them, of numbers whose sums are exact."""
-    for name, columns in (("residuals", data.gradients), ("curvatures", data.curvatures)):
-        _demand((columns is not None) == needed, f"{name} belong to the residual score alone")
-        if columns is None:
-            continue
-        shape = (len(data.codes), data.arities[0])
-        shaped = _is_array(columns, "f8", 2) and columns.shape == shape
-        _demand(shaped, f"{name} must be double-precision numbers of the shape {shape}")
-        _demand(bool(np.isfinite(columns).all()), f"{name} must be finite")
-        positive = name == "residuals" or bool((columns >= 0).all())
-        _demand(positive, "curvatures must not be negative")
 
 
 def _check_choice(candidates: Candidates, data: Data) -> None:

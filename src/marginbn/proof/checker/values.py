@@ -19,7 +19,6 @@ where h is the state of the features in S and x the state of the child; a featur
 in S contributes the same to all classes. The coefficient of a sample of class c against its rival
 c' is the difference of the numbers of c and c', for the binary margin the number of c itself.
 
-The residual score needs no logarithm (:class:`ResidualSums`).
 """
 
 from __future__ import annotations
@@ -189,11 +188,6 @@ class ExactCounts:
                 totals[group] += int(part) << LIMB * place
         return totals
 
-    @cached_property
-    def residuals(self) -> ResidualSums:
-        """Sums of residuals and curvatures."""
-        return ResidualSums(self)
-
     def by_class(self, ids: Integers) -> list[list[int]]:
         """Total weight of each group and class."""
         classes, groups = self.data.arities[0], int(ids.max()) + 1
@@ -305,15 +299,13 @@ PRIORS: dict[str, Callable[[Score, int], Fraction]] = {
 
 def decomposable_scores() -> tuple[str, ...]:
     """Names of the decomposable scores that can be checked."""
-    return (*PENALTIES, *PRIORS, "residual")
+    return (*PENALTIES, *PRIORS)
 
 
 def local_score(
     counts: ExactCounts, score: Score, child: int, parents: tuple[int, ...]
 ) -> tuple[int, int]:
     """Score of a candidate as (lower, upper) in units of 2^-44."""
-    if score.is_residual:
-        return counts.residuals.local_score(score, child, parents)
     arities = counts.data.arities
     above = counts.group(parents)
     here = counts.group([*parents, child])
@@ -360,89 +352,3 @@ def _dirichlet(
     value -= sum(map(_log_gammas(row_prior, scale).__getitem__, rows))
     error = 2 * (len(rows) + len(cells))
     return value - error, value + error
-
-
-# ---------------------------------------------------------------------------------- residuals
-
-FINE = 24
-"""Terms of a gain are whole numbers of 2^-(44 + 24), so that millions of them err by one unit."""
-
-LARGEST_UNIT = 400
-"""Residuals may be whole numbers of 2^-400; who needs less than that is refused."""
-
-
-class ResidualSums:
-    """Gains of families of features, in whole numbers.
-
-    Residuals, curvatures and the ridge are whole numbers of one power of two u. With g, h and l in
-    units of u, a cell and class contribute
-
-        u g^2 (h + 2 l) / (2 (h + l)^2)        and        h / (h + l) degrees of freedom,
-
-    and both are rounded down, so that the true sums are larger by less than one unit per term.
-    Sums over the rows of a cell are made in double precision: the numbers of a class add up to less
-    than 2^53 units in size, so they are exact.
-    """
-
-    def __init__(self, counts: ExactCounts) -> None:
-        data = counts.data
-        assert data.gradients is not None  # the form has been checked
-        assert data.curvatures is not None
-        self._counts = counts
-        self._columns = [*data.gradients.T, *data.curvatures.T]
-        ratios = [[v.as_integer_ratio() for v in column.tolist()] for column in self._columns]
-        self._unit = max((below for column in ratios for _, below in column), default=1)
-        if self._unit > 2**LARGEST_UNIT:
-            raise NotCheckableError("residuals and curvatures have too many digits to be checked")
-        for column in ratios:
-            if sum(abs(above) * (self._unit // below) for above, below in column) >= 2**53:
-                raise NotCheckableError("residuals and curvatures add up to too many digits")
-        self._known: dict[tuple[int, ...], tuple[int, int]] = {}
-
-    def size(self) -> Fraction:
-        """Half the sum of all residuals in size."""
-        n_classes = self._counts.data.arities[0]
-        sums = (Fraction(float(np.abs(column).sum())) for column in self._columns[:n_classes])
-        return sum(sums, Fraction(0)) / 2
-
-    def local_score(self, score: Score, child: int, parents: tuple[int, ...]) -> tuple[int, int]:
-        """(lower, upper) in units of 2^-44: what a table adds to a gain that its parents have."""
-        low, high = self._known_gain(score, {child, *parents})
-        least, most = self._known_gain(score, {*parents})
-        return low - max(0, most), high - max(0, least)
-
-    def _known_gain(self, score: Score, variables: set[int]) -> tuple[int, int]:
-        """The gain of the features of a set, if the class is there too."""
-        family = tuple(sorted(variables - {0}))
-        if 0 not in variables or len(family) < 2:
-            return 0, 0
-        if family not in self._known:
-            self._known[family] = self._gain(family, Fraction(score.ridge), Fraction(score.price))
-        return self._known[family]
-
-    def _gain(self, family: tuple[int, ...], ridge: Fraction, price: Fraction) -> tuple[int, int]:
-        n_classes, cells = self._counts.data.arities[0], self._counts.group(family)
-        finer = max(1, ridge.denominator // self._unit)  # both are powers of two
-        unit = self._unit * finer
-        whole_ridge = int(ridge * unit)
-        reward = freedom = terms = 0
-        for c in range(n_classes):
-            gradients, curvatures = self._sums(cells, c), self._sums(cells, n_classes + c)
-            for g, h in zip(gradients, curvatures, strict=True):
-                if g or h:
-                    above, shrunk = g * g * finer * finer, h * finer + whole_ridge
-                    reward += (above * (shrunk + whole_ridge) << SHIFT + FINE) // (
-                        2 * shrunk * shrunk * unit
-                    )
-                    freedom += (h * finer << SHIFT + FINE) // shrunk
-                    terms += 1
-        cost = price * Fraction(n_classes - 1, n_classes)
-        share = Fraction(1, (2 if n_classes == 2 else 1) << FINE)
-        lower = share * (reward - cost * (freedom + terms))
-        upper = share * (reward + terms - cost * freedom)
-        return math.floor(lower), math.ceil(upper)
-
-    def _sums(self, cells: Integers, column: int) -> list[int]:
-        """Sums of a column over the rows of every cell, in units."""
-        sums = np.bincount(cells, self._columns[column])
-        return [int(Fraction(v) * self._unit) for v in sums.tolist()]

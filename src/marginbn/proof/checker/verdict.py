@@ -155,9 +155,8 @@ def check_definition(certificate: Certificate) -> None:
         raise RefutedError("the fingerprint is not that of the data in the certificate")
     if not score.is_margin and score.name not in decomposable_scores():
         raise RefutedError(f"the score {score.name!r} is not known")
-    for name in ("gamma", "smoothing", "equivalent_sample_size", "ridge", "price"):
-        least = 0.0 if name == "price" else SMALLEST
-        if not least <= getattr(score, name) <= LARGEST:
+    for name in ("gamma", "smoothing", "equivalent_sample_size"):
+        if not SMALLEST <= getattr(score, name) <= LARGEST:
             raise RefutedError(f"{name} must be positive, it is {getattr(score, name)}")
     if data.weights.min() < SMALLEST or data.weights.max() > LARGEST:
         raise RefutedError("weights are too small or too large to be checked")
@@ -367,8 +366,7 @@ class Checker:
 
     def scale(self) -> float:
         """A hundredth of what the objective can be: the total weight times gamma (at most one nat),
-        or the largest of the scores of the smallest parent sets, of the best ones and, with
-        residuals, half of their sum.
+        or the larger of the scores of the smallest parent sets and of the best ones.
         """
         score = self.certificate.score
         if score.is_margin:
@@ -380,8 +378,6 @@ class Checker:
             ]
             first, best = first + values[0], best + max(values)
         size = Fraction(max(abs(first), abs(best)), 2**SHIFT)
-        if score.is_residual:
-            size = max(size, self.counts.residuals.size())
         return float(size / 100)
 
     # ------------------------------------------------------------------ the tree
