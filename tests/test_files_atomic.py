@@ -11,9 +11,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.tables import write_rows
 
 from marginbn import files
-from marginbn.data.readers import write_csv
+from marginbn.data.writers import write_csv_chunks
 from marginbn.exceptions import InputError
 from marginbn.files import keep_as, remove_leftovers, replacing, write_atomic, write_text
 
@@ -85,15 +86,15 @@ def test_an_error_of_the_writer_passes_through(tmp_path: Path) -> None:
 def test_a_table_cut_short_is_not_written(tmp_path: Path) -> None:
     """Rows that cannot be made leave the old table, compressed or not."""
 
-    def rows() -> Any:
-        yield ["1"]
+    def chunks() -> Any:
+        yield [["1"]]
         raise ZeroDivisionError
 
     for name in ("a.csv", "a.csv.gz"):
-        write_csv(tmp_path / name, ["x"], [["1"], ["2"]])
+        write_rows(tmp_path / name, ["x"], [["1"], ["2"]])
         before = (tmp_path / name).read_bytes()
         with pytest.raises(ZeroDivisionError):
-            write_csv(tmp_path / name, ["x"], rows())
+            write_csv_chunks(tmp_path / name, ["x"], chunks())
         assert (tmp_path / name).read_bytes() == before
     assert gzip.decompress(before) == b"x\n1\n2\n"
     assert sorted(os.listdir(tmp_path)) == ["a.csv", "a.csv.gz"]

@@ -21,11 +21,11 @@ from typing import Any
 
 import numpy as np
 import pytest
+from tests.tables import write_rows
 
 from certificates import certified
 from marginbn import NaiveBayesClassifier, files
 from marginbn.classifiers.model_file import save_model
-from marginbn.data.readers import write_csv
 from marginbn.exceptions import CheckpointWarning, InputError
 from marginbn.export.formats import save_network
 from marginbn.export.jkl import save_scores
@@ -103,8 +103,8 @@ WRITERS: dict[str, Callable[[Path, int], object]] = {
     "model.json": lambda path, seed: save_model(classifier(seed), path),
     "proof.cert": write_proof,
     "report.html": lambda path, seed: write_report(classifier(seed), path),
-    "table.csv": lambda path, seed: write_csv(path, ["x"], [[seed]] * 20_000),
-    "table.csv.gz": lambda path, seed: write_csv(path, ["x"], [[seed]] * 20_000),
+    "table.csv": lambda path, seed: write_rows(path, ["x"], [[seed]] * 20_000),
+    "table.csv.gz": lambda path, seed: write_rows(path, ["x"], [[seed]] * 20_000),
     "network.bif": lambda path, seed: save_network(network(seed), path),
     "scores.jkl": lambda path, seed: save_scores(small_linear_problem(seed), path),
     "problem.mps": lambda path, seed: write_formulation(small_linear_problem(seed), path),

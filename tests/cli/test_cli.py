@@ -17,6 +17,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from tests.tables import write_rows
 from typer.testing import CliRunner, Result
 
 import marginbn
@@ -27,7 +28,6 @@ from marginbn.cli import app
 from marginbn.cli.data import parse_kinds
 from marginbn.cli.running import ProgressLine, clean_warnings
 from marginbn.data.labelled import stratified_holdout
-from marginbn.data.readers import write_csv
 from marginbn.datasets import load_dataset
 from marginbn.export.formats import load_network as load_any
 from marginbn.solvers.result import TracePoint
@@ -606,7 +606,7 @@ def test_a_data_set_by_name_is_its_table(tmp_path: Path) -> None:
     """The same rows from a file give the same classifier."""
     iris = load_dataset("iris").train
     rows = zip(*(column.values.tolist() for column in iris.columns), strict=True)
-    write_csv(tmp_path / "iris.csv", iris.names, rows)
+    write_rows(tmp_path / "iris.csv", iris.names, rows)
     from_file = run("fit", tmp_path / "iris.csv", "-t", "class", "--method", "tan", "--json")
     from_name = run("fit", "iris", "--method", "tan", "--json")
     ours, theirs = json.loads(from_file.stdout), json.loads(from_name.stdout)

@@ -12,12 +12,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.tables import write_rows
 from typer.testing import CliRunner, Result
 
 from marginbn import NaiveBayesClassifier, describe
 from marginbn.cli import app
 from marginbn.cli.running import harmless
-from marginbn.data.readers import as_plain_text, write_csv
+from marginbn.data.writers import as_plain_text
 from marginbn.network.wording import visible
 from seeds import slow
 
@@ -42,7 +43,7 @@ def table(tmp_path: Path) -> Path:
         + [f"no{CLEAR}\n" if i % 2 else "yes"]
         for i in range(24)
     ]
-    write_csv(path, [*FEATURES, CLASS], rows)
+    write_rows(path, [*FEATURES, CLASS], rows)
     return path
 
 
@@ -196,7 +197,7 @@ LABELS = ["=1+1", "+1", "-x", "@SUM(A1)", "\tx", "＝1", "plain"]
 def learn(folder: Path, labels: list[Any], name: str = "=name") -> tuple[Path, Path]:
     rows = [[str(i), label] for i, label in enumerate(labels)] * 3
     table, model = folder / "t.csv", folder / "m.json"
-    write_csv(table, ["x", name], rows)
+    write_rows(table, ["x", name], rows)
     args = ["--method", "naive-bayes", "--holdout", 0, "--kind", "x=categorical", "--quiet"]
     done = run("fit", table, "-t", name, "-o", model, *args)
     assert done.exit_code == 0, done.output

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
-from marginbn.cli import app, data
-from marginbn.data import long_table
+from marginbn.cli import app
+from marginbn.data import sampling
 
 arrow = pytest.importorskip("pyarrow")
 parquet = pytest.importorskip("pyarrow.parquet")
@@ -19,8 +19,7 @@ parquet = pytest.importorskip("pyarrow.parquet")
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Two files of a table; whatever has more than 100 rows is long."""
-    monkeypatch.setattr(data, "IN_MEMORY", 100)
-    monkeypatch.setattr(long_table, "IN_MEMORY", 100)
+    monkeypatch.setattr(sampling, "SAMPLE_ROWS", 100)
     rng = np.random.default_rng(0)
     kind = rng.integers(0, 2, 400)
     columns = {
@@ -40,7 +39,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def run(*arguments: object) -> tuple[int, str]:
     result = CliRunner().invoke(app, [str(a) for a in arguments])
-    return result.exit_code, result.output
+    return result.exit_code, result.output if result.exit_code else result.stdout
 
 
 def test_fit_reads_a_folder_in_pieces(folder: Path) -> None:

@@ -17,7 +17,7 @@ from typer.testing import CliRunner, Result
 from marginbn import NaiveBayesClassifier, TANClassifier
 from marginbn.classifiers.model_file import load_model, save_model
 from marginbn.cli import app
-from marginbn.data import delimited, splitting
+from marginbn.data import source, text_files
 from marginbn.data.readers import read_table
 from marginbn.exceptions import DataWarning
 
@@ -93,10 +93,9 @@ def test_chunks_change_nothing(
     np.testing.assert_array_equal(
         np.array([row[1:] for row in expected[1:]], dtype=float), classifier.predict_proba(features)
     )
-    monkeypatch.setattr(delimited, "BLOCK_BYTES", 20)
+    monkeypatch.setattr(source, "BLOCK_ROWS", 1)
     assert rows_of(run("predict", model, table, "--proba", "-q")) == expected
-    monkeypatch.setattr(splitting, "find_spec", lambda _: None)
-    monkeypatch.setattr(delimited, "BATCH_ROWS", 1)
+    monkeypatch.setattr(text_files, "MAX_ROW_BYTES", 30)
     assert rows_of(run("predict", model, table, "--proba", "-q")) == expected
 
 
@@ -203,7 +202,7 @@ def test_raw_tables_in_chunks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     save_model(classifier, model)
     table = rows.drop("kind").drop("id")
     expected = [["P(a)", "P(b)"], *classifier.predict_proba(table).tolist()]
-    monkeypatch.setattr(delimited, "BLOCK_BYTES", 200)
+    monkeypatch.setattr(source, "BLOCK_ROWS", 7)
     found = rows_of(run("predict", model, path, "--proba", "-q"))
     assert [[float(p) for p in row[1:]] for row in found[1:]] == expected[1:]
     asked = run("ask", model, "word=rare9", "--json").stdout

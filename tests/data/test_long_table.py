@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import warnings
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pytest
 
 from marginbn import (
@@ -18,12 +16,13 @@ from marginbn import (
     NaiveBayesClassifier,
     TANClassifier,
 )
-from marginbn.data import long_table, sketches, stream
-from marginbn.data.columns import Column
-from marginbn.data.discretize import mdlp_cuts
-from marginbn.data.sketches import ColumnSummary
-from marginbn.data.stream import as_stream, row_pieces
+from marginbn.data import sampling, source
+from marginbn.data.long_table import survey
+from marginbn.data.readers import as_stream
+from marginbn.data.source import row_pieces
 from marginbn.exceptions import DataWarning, InputError
+
+pytestmark = pytest.mark.filterwarnings("ignore:the bins of .* come from")
 
 arrow = pytest.importorskip("pyarrow")
 pytest.importorskip("pyarrow.parquet")
@@ -50,8 +49,8 @@ def table() -> Any:
 
 @pytest.fixture(autouse=True)
 def in_small_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(stream, "PIECE", 128)
-    monkeypatch.setattr(long_table, "IN_MEMORY", 0)
+    monkeypatch.setattr(source, "BLOCK_ROWS", 128)
+    monkeypatch.setattr(sampling, "SAMPLE_ROWS", 400)
 
 
 def write(table: Any, path: Path) -> Path:
@@ -124,7 +123,7 @@ def test_a_search_over_a_table_in_pieces(table: Any, tmp_path: Path) -> None:
 def test_short_tables_are_read_as_a_whole(
     table: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(long_table, "IN_MEMORY", 900)
+    monkeypatch.setattr(sampling, "SAMPLE_ROWS", 900)
     path = write(table, tmp_path / "t.parquet")
     found = NaiveBayesClassifier().fit(path, "kind")
     assert found.n_samples_ == 900
@@ -139,9 +138,10 @@ def test_missing_values(table: Any, tmp_path: Path) -> None:
     expected = NaiveBayesClassifier(missing="state").fit(features, labels)
     assert kept.coding_ == expected.coding_
     assert np.allclose(kept.predict_proba(features), expected.predict_proba(features))
-    dropped = NaiveBayesClassifier(missing="drop").fit(path, "kind")
+    with pytest.warns(DataWarning, match="129 of 900 rows have missing values"):
+        dropped = NaiveBayesClassifier(missing="drop").fit(path, "kind")
     assert (dropped.n_samples_, dropped.n_dropped_) == (771, 129)
-    with pytest.raises(InputError, match="has missing values"):
+    with pytest.raises(InputError, match="have missing values"):
         NaiveBayesClassifier(missing="error").fit(path, "kind")
 
 
@@ -151,8 +151,7 @@ def test_weights_of_classes(table: Any, tmp_path: Path) -> None:
     for weight in ("balanced", {"x": 3.0}):
         expected = NaiveBayesClassifier(class_weight=weight).fit(features, labels)
         found = NaiveBayesClassifier(class_weight=weight).fit(path, "kind")
-        if weight == "balanced":  # bins are learned from rows that weigh one
-            assert found.network_.n_variables == expected.network_.n_variables
+        assert found.coding_ == expected.coding_
         total = found.evidence_.total_weight
         assert total == pytest.approx(expected.evidence_.total_weight)
 
@@ -165,11 +164,11 @@ def test_what_is_wrong_is_told(table: Any, tmp_path: Path) -> None:
         NaiveBayesClassifier().fit(path, np.zeros(900))
     with pytest.raises(InputError, match="column 'size', the class, holds measured numbers"):
         NaiveBayesClassifier().fit(path, "size")
-    with pytest.raises(InputError, match="there is no file"):
+    with pytest.raises(InputError, match="no such file or folder"):
         NaiveBayesClassifier().fit(tmp_path / "absent.parquet", "kind")
-    (tmp_path / "t.csv").write_text("a,b\n1,2\n")
-    with pytest.raises(InputError, match="must be a Parquet file"):
-        NaiveBayesClassifier().fit(tmp_path / "t.csv", "a")
+    (tmp_path / "t.parquet.txt").write_text("a,b\n1,2\n")
+    with pytest.raises(InputError, match="cannot tell the format"):
+        NaiveBayesClassifier().fit(tmp_path / "t.xlsx", "a")
     with pytest.raises(InputError, match="sample_weight must be None"):
         NaiveBayesClassifier().fit(path, "kind", np.ones(900))
     fitted = NaiveBayesClassifier().fit(path, "kind")
@@ -178,15 +177,25 @@ def test_what_is_wrong_is_told(table: Any, tmp_path: Path) -> None:
         fitted.predict(other)
 
 
-def test_texts_that_are_amounts_are_told(table: Any, tmp_path: Path) -> None:
-    """They are categories in pieces; whoever asks for that hears nothing of it."""
+def test_amounts_and_dates_are_found_in_pieces(table: Any, tmp_path: Path) -> None:
+    """As in memory, and told as there."""
     price = arrow.array([f"${1000 + k % 40}.50" for k in range(900)])
-    path = write(table.append_column("price", price), tmp_path / "t.parquet")
-    with pytest.warns(DataWarning, match="'price' hold amounts .* make them numbers there"):
-        NaiveBayesClassifier().fit(path, "kind")
-    with warnings.catch_warnings():
-        warnings.filterwarnings("error", ".*amounts.*")
-        NaiveBayesClassifier(column_kinds={"price": "categorical"}).fit(path, "kind")
+    day = arrow.array([f"2024-{1 + k % 12:02}-{1 + k % 28:02}" for k in range(900)])
+    more = table.append_column("price", price).append_column("day", day)
+    path = write(more, tmp_path / "t.parquet")
+    features, labels = more.drop_columns(["kind"]), np.array(more["kind"].to_pylist())
+    said = []
+    for X, y in ((path, "kind"), (features, labels)):
+        with pytest.warns(DataWarning) as caught:
+            found = NaiveBayesClassifier().fit(X, y)
+        said.append(([str(w.message) for w in caught], found.coding_))
+    assert said[0] == said[1]
+    assert any(text.startswith("texts read as numbers: 'price'") for text in said[0][0])
+    assert any("year, month and weekday: 'day'" in text for text in said[0][0])
+    assert [plan.kind for plan in found.preparation_.columns][-2:] == ["amount", "date"]
+    kinds = {"price": "categorical", "day": "categorical"}
+    kept = NaiveBayesClassifier(column_kinds=kinds, max_states=None).fit(path, "kind")
+    assert len(kept.coding_.columns) == 6
 
 
 # ---------------------------------------------------------------------- validation
@@ -196,10 +205,10 @@ def test_settings_are_chosen_on_a_sample(
     table: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Drawn at random, of the size of a short table; the model is that of all rows."""
-    monkeypatch.setattr(long_table, "IN_MEMORY", 300)
+    monkeypatch.setattr(sampling, "SAMPLE_ROWS", 300)
     path = write(table, tmp_path / "t.parquet")
     settings = {"gammas": (0.5, 1.0), "max_parents": (1,), "total_time_limit": None}
-    with pytest.warns(DataWarning, match="chosen on 300 rows"):
+    with pytest.warns(DataWarning, match="chosen on 300 of 900 rows"):
         found = MaxMarginBNClassifierCV(**settings, time_limit=None).fit(path, "kind")  # type: ignore[arg-type]
     assert found.gamma_ in (0.5, 1.0)
     assert found.n_samples_ == 900
@@ -211,21 +220,19 @@ def test_settings_are_chosen_on_a_sample(
 def test_a_sample_is_even_and_keeps_the_order(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Rows from everywhere, none twice, and not always the same ones."""
-    monkeypatch.setattr(long_table, "IN_MEMORY", 200)
+    """Rows from everywhere, none twice, the same in memory and in blocks of any size."""
+    monkeypatch.setattr(sampling, "SAMPLE_ROWS", 200)
     numbers = np.arange(5000)
     table = arrow.table({"place": numbers.astype(float), "kind": numbers % 2})
-    source = as_stream(write(table, tmp_path / "t.parquet"))
-    assert source is not None
-    drawn, labels = long_table.sampled_table(source, "kind", seed=1)
-    places = drawn.column("place").numbers
-    assert len(places) == len(labels) == 200
-    assert (np.diff(places) > 0).all()
-    assert np.array_equal(places % 2, labels)
+    stream = as_stream(write(table, tmp_path / "t.parquet"))
+    assert stream is not None
+    drawn = survey(stream, "kind").drawn
+    places = drawn.features.column("place").numbers
+    assert len(places) == len(drawn.labels) == 200
+    assert np.array_equal(places, sampling.sampled_rows(5000))
+    assert np.array_equal(places % 2, drawn.labels)
     thirds = np.bincount((places * 3 // 5000).astype(int))
     assert thirds.min() > 40
-    other, _ = long_table.sampled_table(source, "kind", seed=2)
-    assert not np.array_equal(other.column("place").numbers, places)
 
 
 # ---------------------------------------------------------------------- without a class
@@ -250,7 +257,7 @@ def test_networks_without_a_class(name: str, table: Any, tmp_path: Path) -> None
 def test_short_tables_without_a_class_are_read_as_a_whole(
     table: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(long_table, "IN_MEMORY", 900)
+    monkeypatch.setattr(sampling, "SAMPLE_ROWS", 900)
     path = write(table, tmp_path / "t.parquet")
     found = BayesianNetworkLearner().fit(path)
     assert found.n_samples_ == 900
@@ -283,125 +290,17 @@ def test_work_on_partitions_is_done_where_they_are(table: Any) -> None:
     assert found.structure_.parents == expected.structure_.parents
 
 
-def _where(_: Any) -> str:
+def _where(_: Any, __: int) -> str:
     """Address of the worker that asks."""
     from distributed import get_worker
 
     return str(get_worker().address)
 
 
-def test_summaries_of_pieces_add_up() -> None:
-    """In any order, with classes and categories that turn up late."""
-    rng = np.random.default_rng(2)
-    words = np.array(["b", "a", "c", "d"])[rng.integers(0, 4, 300)]
-    labels = rng.integers(0, 3, 300)
-    labels[:100] = 2  # the first piece knows one class
-    column = Column.categorical("w", np.unique(words, return_inverse=True)[1], np.unique(words))
-    whole = ColumnSummary("w", "categorical")
-    counted = sketches.ClassCounts()
-    whole.add(column, counted.add(labels, "y"))
-    parts, classes = ColumnSummary("w", "categorical"), sketches.ClassCounts()
-    for rows in (slice(0, 100), slice(100, 170), slice(170, 300)):
-        own, piece = sketches.ClassCounts(), ColumnSummary("w", "categorical")
-        numbers = own.add(labels[rows], "y")
-        values, codes = np.unique(words[rows], return_inverse=True)
-        piece.add(Column.categorical("w", codes, values), numbers)
-        parts.absorb(piece, classes.absorb(own, "y"))
-    assert classes.n_rows == counted.n_rows == 300
-    assert classes.labels.tolist() == counted.labels.tolist()
-    ours, theirs = parts.condensed(), whole.condensed()
-    assert ours[0].categories == theirs[0].categories
-
-    def told(made: Any, ranks: Any) -> set[tuple[int, int, float]]:
-        column, own, counts = made
-        return set(zip(column.codes.tolist(), ranks[own].tolist(), counts.tolist(), strict=True))
-
-    assert told(ours, classes.ranks) == told(theirs, counted.ranks)
-
-
-# ---------------------------------------------------------------------- summaries
-
-
-def test_a_summary_of_few_values_gives_the_same_cuts() -> None:
-    rng = np.random.default_rng(1)
-    classes = rng.integers(0, 3, 2000)
-    values = np.round(classes + rng.normal(size=2000), 1)
-    kept = ColumnSummary("x", "numeric")
-    for begin in range(0, 2000, 300):
-        part = slice(begin, begin + 300)
-        kept.add(Column.numeric("x", values[part]), classes[part])
-    column, own, rows = kept.condensed()
-    assert kept.is_exact
-    assert rows.sum() == 2000
-    expected = mdlp_cuts(values, classes, np.ones(2000), 3)
-    assert mdlp_cuts(column.numbers, own, rows, 3).tolist() == expected.tolist()
-
-
-def summary_of(values: npt.NDArray[np.float64], classes: npt.NDArray[np.int64]) -> ColumnSummary:
-    """Of a column that comes in pieces."""
-    kept = ColumnSummary("x", "numeric")
-    for begin in range(0, values.size, 1000):
-        part = slice(begin, begin + 1000)
-        kept.add(Column.numeric("x", values[part]), classes[part])
-    return kept
-
-
-def test_a_sketch_is_near_and_says_so(
-    monkeypatch: pytest.MonkeyPatch, table: Any, tmp_path: Path
-) -> None:
-    monkeypatch.setattr(sketches, "EXACT", 200)
-    monkeypatch.setattr(sketches, "POINTS", 100)
-    rng = np.random.default_rng(1)
-    classes = rng.integers(0, 2, 20_000)
-    values = 2.0 * classes + rng.normal(size=20_000)
-    kept = summary_of(values, classes)
-    column, own, rows = kept.condensed()
-    assert not kept.is_exact
-    assert np.unique(column.numbers).size <= 200
-    for c in range(2):
-        assert rows[own == c].sum() == pytest.approx((classes == c).sum())
-        exact = np.sort(values[classes == c])
-        points, weights = column.numbers[own == c], rows[own == c]
-        reached = np.cumsum(weights) / weights.sum()
-        true = np.searchsorted(exact, points, side="right") / exact.size
-        assert np.abs(reached - true).max() < 0.03
-    cuts = mdlp_cuts(column.numbers, own, rows, 2)
-    exact = mdlp_cuts(values, classes, np.ones(20_000), 2)
-    assert abs(cuts.size - exact.size) <= 2  # 100 points see less than 20 000 values
-    ranks = [np.searchsorted(np.sort(values), found) / 20_000 for found in (cuts, exact)]
-    assert all(np.abs(ranks[1] - rank).min() < 0.03 for rank in ranks[0])
-    with pytest.warns(DataWarning, match=r"approximate: their cuts come from 100 quantiles"):
-        NaiveBayesClassifier().fit(write(table, tmp_path / "t.parquet"), "kind")
-
-
-def test_a_sketch_of_noise_has_no_cuts(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Values that tell nothing of the class, all of them different."""
-    monkeypatch.setattr(sketches, "EXACT", 500)
-    monkeypatch.setattr(sketches, "POINTS", 250)
-    rng = np.random.default_rng(2)
-    values, classes = rng.normal(size=30_000), rng.integers(0, 3, 30_000)
-    kept = summary_of(values, classes)
-    column, own, rows = kept.condensed()
-    assert not kept.is_exact
-    assert mdlp_cuts(values, classes, np.ones(30_000), 3).size == 0
-    assert mdlp_cuts(column.numbers, own, rows, 3).size == 0
-
-
-def test_points_of_a_sketch_by_hand(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Six rows in two points: the first three values and the last; classes stay apart."""
-    monkeypatch.setattr(sketches, "POINTS", 2)
-    values, classes = np.array([1.0, 2.0, 3.0, 9.0]), np.array([0, 1, 0, 1])
-    made = sketches._unite_neighbours(values, classes, np.array([1.0, 1.0, 1.0, 3.0]))
-    assert [part.tolist() for part in made] == [[2.0, 2.0, 9.0], [0, 1, 1], [2.0, 1.0, 3.0]]
-
-
-def test_too_many_categories_are_left_out(
-    monkeypatch: pytest.MonkeyPatch, table: Any, tmp_path: Path
-) -> None:
-    monkeypatch.setattr(sketches, "MOST_CATEGORIES", 50)
+def test_too_many_categories_are_left_out(table: Any, tmp_path: Path) -> None:
     names = arrow.array([f"name {k}" for k in range(900)])
     path = write(table.append_column("name", names), tmp_path / "t.parquet")
-    with pytest.warns(DataWarning, match="name"):
+    with pytest.warns(DataWarning, match="'name' .900 of 900 values differ"):
         found = NaiveBayesClassifier().fit(path, "kind")
     assert "name" in found.preparation_.left_out
 

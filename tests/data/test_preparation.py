@@ -107,7 +107,7 @@ def test_numbers_can_be_merged_too() -> None:
 def test_rare_by_the_definition(values: list[str], limit: int | None) -> None:
     """At most so many states are left, and more frequent ones stay."""
     column = as_column(values, name="x")
-    merged = {column.labels[i] for i in rare_categories(column, limit)}
+    merged = {column.labels[i] for i in rare_categories(column.counts, limit)}
     counts = Counter(values)
     kept = set(counts) - merged
     assert len(merged) != 1

@@ -14,11 +14,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.io import arff as scipy_arff
+from tests.tables import write_rows
 
-from marginbn.data import readers
-from marginbn.data.readers import open_chunks, read_table, write_csv
+from marginbn.data.readers import open_file, read_table
 from marginbn.data.table import as_table
-from marginbn.exceptions import FormatError, InputError, MissingDependencyError
+from marginbn.exceptions import FormatError, InputError
 
 
 def written(folder: Path, content: str | bytes, name: str = "t.csv") -> Path:
@@ -127,9 +127,8 @@ def test_a_space_is_any_number_of_spaces(tmp_path: Path, name: str) -> None:
     path = written(tmp_path, ' a   b\n 1   "x y"  \r\n\n-1 "x y" \n', name)
     table = read_table(path, delimiter=" ")
     assert [column.values.tolist() for column in table.columns] == [[1, -1], ["x y", "x y"]]
-    with open_chunks(path, delimiter=" ") as chunks:
-        (chunk,) = chunks.read(chunks.names)
-    assert chunk.columns == (("1", "-1"), ("x y", "x y"))
+    (block,) = open_file(path, delimiter=" ").blocks()
+    assert block.to_pydict() == {"a": ["1", "-1"], "b": ["x y", "x y"]}
 
 
 @pytest.mark.parametrize("delimiter", [" ", "   ", ":", " ~ ", ","])
@@ -168,8 +167,6 @@ def test_quoted_delimiters_newlines_and_quotes(tmp_path: Path) -> None:
         ("a,b\n1,2\n".encode("utf-16"), "line 1: byte 0xff is not UTF-8"),
         (b"a,b\n1,2\n1,\x00\n", "line 3: there is a NUL byte"),
         (b'a,b\n1,2\n"1,2\n3,4\n', "line 3: .*quote not closed"),
-        (b'a,b\n"1"x,2\n', "line 2: "),
-        (b"a,b\n1," + b"x" * 200_000 + b"\n", "line 2: field larger"),
         (b"a,b\n1,inf\n2,0.5\n", "line 2: column 'b' holds inf"),
         (b"a,b\n1,1e999\n2,0.5\n", "line 2: column 'b' holds inf"),
     ],
@@ -268,7 +265,7 @@ def test_round_trip(
 ) -> None:
     """What is written to CSV is read back: every word, every bit of every number."""
     path = tmp_path_factory.getbasetemp() / f"round.{suffix}"
-    write_csv(path, ["word", "size", "code"], rows)
+    write_rows(path, ["word", "size", "code"], rows)
     kinds = {"word": "categorical", "size": "numeric", "code": "categorical"}
     table = read_table(path, kinds=kinds)
     assert table.column("word").values.tolist() == [row[0] for row in rows]
@@ -278,21 +275,21 @@ def test_round_trip(
 
 def test_single_missing_value_survives(tmp_path: Path) -> None:
     """A one-column table keeps its missing rows through a file."""
-    write_csv(tmp_path / "t.csv", ["a"], [["x"], [None], ["y"]])
+    write_rows(tmp_path / "t.csv", ["a"], [["x"], [None], ["y"]])
     assert read_table(tmp_path / "t.csv").column("a").values.tolist() == ["x", None, "y"]
 
 
 def test_write_to_a_stream() -> None:
     """Missing values become empty fields; awkward text is quoted."""
     stream = io.StringIO()
-    write_csv(stream, ["a", "b"], [(None, "x,y"), (float("nan"), 1)])
+    write_rows(stream, ["a", "b"], [(None, "x,y"), (float("nan"), 1)])
     assert stream.getvalue() == 'a,b\n,"x,y"\n,1\n'
 
 
 def test_cannot_write(tmp_path: Path) -> None:
     """A target that cannot be written is an input error."""
     with pytest.raises(InputError, match="cannot write"):
-        write_csv(tmp_path / "no" / "t.csv", ["a"], [])
+        write_rows(tmp_path / "no" / "t.csv", ["a"], [])
 
 
 @pytest.mark.parametrize("seed", range(5))
@@ -381,7 +378,7 @@ HEADER = "@relation r\n@attribute a real\n@attribute b {x,y}\n"
         (HEADER + "@data\n1,x\n1\n", "line 6: expected 2 values, got 1"),
         (HEADER + "@data\n1,x,2\n", "line 5: expected 2 values, got 3"),
         (HEADER + "@data\n1,z\n", "line 5: 'z' is not a declared state of 'b'"),
-        (HEADER + "@data\n1,x\n\nq,x\n", "line 7: column 'a'.*'q' is no number"),
+        (HEADER + "@data\n1,x\n\nq,x\n", "line 7: column 'a'.*'q', which is no number"),
         (HEADER + "@data\n1,'x\n", "line 5: quotes do not match"),
         (HEADER + "@data\n1,'x'y\n", "line 5: quotes do not match"),
         (HEADER + "@data\n1,x,{2}\n", "line 5: .* or has a weight"),
@@ -443,22 +440,12 @@ def parquet(tmp_path: Path) -> Path:
     return path
 
 
-@pytest.mark.parametrize("hidden", [(), ("pyarrow",)])
-def test_parquet(parquet: Path, hidden: tuple[str, ...], monkeypatch: pytest.MonkeyPatch) -> None:
-    """pyarrow and polars both read a Parquet file as the table it is."""
-    known = readers.find_spec
-    monkeypatch.setattr(readers, "find_spec", lambda n: None if n in hidden else known(n))
+def test_parquet(parquet: Path) -> None:
+    """A Parquet file is read as the table it is."""
     table = read_table(parquet, kinds={"a": "categorical"})
     assert table.column("a").values.tolist() == [1, None, 2]
     assert table.column("b").values.tolist() == ["x", "y", None]
     np.testing.assert_array_equal(table.column("c").values, [0.5, 1.5, np.nan])
-
-
-def test_parquet_without_packages(parquet: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Without a Parquet package the error is the line that installs one."""
-    monkeypatch.setattr(readers, "find_spec", lambda name: None)
-    with pytest.raises(MissingDependencyError, match=r'pip install "marginbn\[parquet\]"'):
-        read_table(parquet)
 
 
 def test_a_long_constant_parquet_column_is_no_bomb(tmp_path: Path) -> None:

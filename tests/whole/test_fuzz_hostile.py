@@ -16,7 +16,7 @@ from typer.testing import CliRunner
 from marginbn import NaiveBayesClassifier, load_model, load_network, read_table, save_network
 from marginbn.classifiers import MaxMarginBNClassifier
 from marginbn.cli import app
-from marginbn.data.text import MAX_SAFE_BYTES
+from marginbn.data.text_files import MAX_SAFE_BYTES
 from marginbn.exceptions import FormatError, InputError
 from marginbn.export.jkl import load_scores
 from marginbn.network.network import BayesianNetwork
@@ -127,8 +127,9 @@ def test_a_gzip_bomb_is_refused_before_it_fills_the_memory(tmp_path: Path) -> No
     """300 kB that unpack to 300 MB are refused; an honest file of any size is not."""
     path = tmp_path / "t.csv.gz"
     with gzip.open(path, "wb", compresslevel=1) as stream:
+        stream.write(b"a,b\n")
         for _ in range(MAX_SAFE_BYTES // 2**24 + 2):
-            stream.write(b"0," * 2**23)
+            stream.write(b"0,0\n" * 2**22)
     tracemalloc.start()
     with pytest.raises(FormatError, match="unpack it yourself"):
         read_table(path)

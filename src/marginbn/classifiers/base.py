@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import warnings
 from abc import abstractmethod
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from time import monotonic
@@ -27,12 +27,13 @@ from marginbn.data.encode import EncodedTraining, encode_training
 from marginbn.data.frames import frame_library
 from marginbn.data.labelled import LabelledTable
 from marginbn.data.long_table import (
-    encode_stream,
-    sampled_table,
-    warn_if_approximate,
-    whole_table,
+    check_target,
+    encode_plan,
+    plan_survey,
+    survey,
 )
 from marginbn.data.missing_values import MissingPolicy
+from marginbn.data.new_rows import encode_row, feature_blocks
 from marginbn.data.preparation import (
     MAX_STATES,
     Identifiers,
@@ -40,8 +41,10 @@ from marginbn.data.preparation import (
     PreparationSettings,
     tell,
 )
-from marginbn.data.stream import Stream, as_stream, row_pieces
-from marginbn.data.table import Table, as_table
+from marginbn.data.readers import as_stream
+from marginbn.data.sampling import report_sample
+from marginbn.data.source import Source, row_pieces
+from marginbn.data.table import Table
 from marginbn.data.unseen import UnseenCategories, add_unseen, tell_tally, tell_unseen
 from marginbn.exceptions import DataWarning, InputError
 from marginbn.network.explain import Explanations, as_rows, explain_codes
@@ -214,25 +217,23 @@ class BaseBNClassifier(ClassifierMixin, BaseEstimator):
         """Seconds for the whole fit, if it has a limit."""
         return None
 
-    def _fit_stream(self, stream: Stream, target: Any, sample_weight: Any) -> Self:
-        """Learn from a table in pieces; a short one is read as a whole."""
+    def _fit_stream(self, stream: Source, target: Any, sample_weight: Any) -> Self:
+        """Learn from a table in blocks; a short one is read as a whole."""
         if sample_weight is not None:
             raise InputError(
                 "sample_weight must be None for a table that is read in pieces; use class_weight"
             )
-        short = whole_table(stream, target)
-        if short is not None:
-            table, labels = short
-            named = LabelledTable.of(as_table(table, kinds=self.column_kinds), labels, target)
-            return self._fit_table(named)
-        if self._validates:
-            self._choose_on(self._draw_rows(stream, target))
+        found = survey(stream, check_target(stream, target), self.column_kinds)
+        if found.is_whole:
+            return self._fit_table(found.drawn)
         settings = self._preparation_settings()
-        made = encode_stream(stream, target, settings, self.missing, self.class_weight)
+        plan = plan_survey(found, settings, self.missing, self.class_weight, stacklevel=4)
+        self._choose(plan.rows, found.n_rows)
+        made = encode_plan(found, plan)
         tell(made.preparation, settings, stacklevel=4)  # the caller of fit
-        warn_if_approximate(made, stacklevel=3)
-        self.feature_names_in_ = np.array(made.names, dtype=object)
-        self.n_features_in_ = len(made.names)
+        report_sample(made.sampled, found.n_rows, stacklevel=3)
+        self.feature_names_in_ = np.array(found.names, dtype=object)
+        self.n_features_in_ = len(found.names)
         self.data_fingerprint_, self.preparation_ = made.fingerprint, made.preparation
         self.n_samples_, self.n_dropped_ = made.data.n_samples, made.n_dropped
         return self._finish(made.training, self._learn_structure(made.data))
@@ -242,24 +243,16 @@ class BaseBNClassifier(ClassifierMixin, BaseEstimator):
         """Whether settings are chosen by validation."""
         return type(self)._choose_settings is not BaseBNClassifier._choose_settings
 
-    def _draw_rows(self, stream: Stream, target: str) -> LabelledTable:
-        """As many rows of a long table, drawn at random, as are read as a whole."""
-        table, labels = sampled_table(stream, target, seed=0)
-        warnings.warn(
-            f"what is chosen by validation is chosen on {len(labels)} rows drawn at random; bins "
-            "and counts are those of all rows",
-            DataWarning,
-            stacklevel=4,
-        )
-        return LabelledTable.of(table, labels, target)
-
-    def _choose_on(self, drawn: LabelledTable) -> None:
-        """Choose settings by validation on these rows."""
-        rows = replace(drawn, features=as_table(drawn.features, kinds=self.column_kinds))
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", DataWarning)  # all rows will say the same
-            rows = self._prepare(rows).without_missing(self.missing, stacklevel=4)
-        self._choose_settings(rows.reweighted(self.class_weight))
+    def _choose(self, rows: LabelledTable, n_rows: int) -> None:
+        """Choose settings by validation, on the sample of a long table."""
+        if rows.n_rows < n_rows and self._validates:
+            warnings.warn(
+                f"what is chosen by validation is chosen on {rows.n_rows} of {n_rows} rows, drawn "
+                "at random with a fixed seed; counts are those of all rows",
+                DataWarning,
+                stacklevel=5,
+            )
+        self._choose_settings(rows)
 
     def _fit_table(self, rows: LabelledTable) -> Self:
         """Learn from rows that are read already, with parameters that are checked already."""
@@ -272,7 +265,7 @@ class BaseBNClassifier(ClassifierMixin, BaseEstimator):
         rows = self._prepare(given).without_missing(self.missing, stacklevel=4)  # caller of fit
         self.n_samples_, self.n_dropped_ = rows.n_rows, given.n_rows - rows.n_rows
         rows = rows.reweighted(self.class_weight)
-        self._choose_settings(rows)
+        self._choose(rows.sampled(), rows.n_rows)
         is_late = half_used(self._limit_of_fit, self._elapsed)
         return encode_training(rows, self.missing, is_late)
 
@@ -318,7 +311,13 @@ class BaseBNClassifier(ClassifierMixin, BaseEstimator):
         return preparation.apply(validation.read_more_rows(self, X, preparation))
 
     def _encode(self, X: Any) -> NDArray[np.int32]:
-        table = self._read_features(X)
+        """Codes of rows to predict; of a single row by looking its values up."""
+        check_is_fitted(self)
+        row = validation.single_row(self, X)
+        coded = None if row is None else encode_row(self._preparation, self.coding_, row)
+        if coded is not None:
+            return coded
+        table = self._read_features([X] if isinstance(X, Mapping) else X)
         codes = self.coding_.encode(table, self.unseen)
         tell_unseen(self.coding_, table)
         return codes
@@ -329,13 +328,20 @@ class BaseBNClassifier(ClassifierMixin, BaseEstimator):
         Many rows are read, encoded and answered piece by piece.
         """
         check_is_fitted(self)
-        names = getattr(self, "feature_names_in_", None)
-        pieces = row_pieces(X, None if names is None else list(names))
+        stream = as_stream(X)
+        if stream is not None:
+            return self._log_joint_of_tables(
+                feature_blocks(self._preparation, self.coding_, stream)
+            )
+        pieces = row_pieces(X)
         if pieces is None:
             return self._log_joint_of_codes(with_class_column(self._encode(X)))
+        return self._log_joint_of_tables(self._read_features(piece) for piece in pieces)
+
+    def _log_joint_of_tables(self, tables: Iterable[Table]) -> NDArray[np.float64]:
+        """The same of prepared columns, table by table."""
         answers, tally = [], dict[str, UnseenCategories]()
-        for piece in pieces:
-            table = self._read_features(piece)
+        for table in tables:
             add_unseen(tally, self.coding_, table)
             codes = self.coding_.encode(table, self.unseen)
             answers.append(self._log_joint_of_codes(with_class_column(codes)))

@@ -31,12 +31,15 @@ from marginbn.classifiers.search import (
 from marginbn.data.encode import UnseenPolicy
 from marginbn.data.frames import frame_library
 from marginbn.data.labelled import LabelledTable
-from marginbn.data.long_table import encode_plain_stream, warn_if_approximate, whole_plain_table
+from marginbn.data.long_table import encode_plan, plan_survey, survey
 from marginbn.data.missing_values import MissingPolicy
+from marginbn.data.new_rows import feature_blocks
 from marginbn.data.preparation import MAX_STATES, Preparation, PreparationSettings, tell
 from marginbn.data.quantile_bins import N_BINS, learn_plain_codings
-from marginbn.data.stream import Stream, as_stream, row_pieces
-from marginbn.data.table import Table, as_table
+from marginbn.data.readers import as_stream
+from marginbn.data.sampling import report_sample
+from marginbn.data.source import Source, row_pieces
+from marginbn.data.table import Table
 from marginbn.data.unseen import tell_unseen
 from marginbn.exceptions import DataWarning, InputError
 from marginbn.network.network import BayesianNetwork
@@ -225,19 +228,20 @@ checkpoint, certificate
         self.network_ = self.network_.with_frames(frame_library(X))
         return self
 
-    def _fit_stream(self, stream: Stream, sample_weight: Any) -> Self:
-        """Learn from a table in pieces; a short one is read as a whole."""
+    def _fit_stream(self, stream: Source, sample_weight: Any) -> Self:
+        """Learn from a table in blocks; a short one is read as a whole."""
         if sample_weight is not None:
             raise InputError("sample_weight must be None for a table that is read in pieces")
-        short = whole_plain_table(stream)
-        if short is not None:
-            return self._fit_table(as_table(short, kinds=self.column_kinds))
+        found = survey(stream, None, self.column_kinds)
+        if found.is_whole:
+            return self._fit_table(found.sample)
         settings = self._preparation_settings()
-        made = encode_plain_stream(stream, settings, self.missing, self.n_bins)
+        plan = plan_survey(found, settings, self.missing, stacklevel=4)
+        made = encode_plan(found, plan, self.n_bins)
         tell(made.preparation, settings, stacklevel=4)  # the caller of fit
-        warn_if_approximate(made, stacklevel=3)
-        self.feature_names_in_ = np.array(made.names, dtype=object)
-        self.n_features_in_ = len(made.names)
+        report_sample(made.sampled, found.n_rows, stacklevel=3)
+        self.feature_names_in_ = np.array(found.names, dtype=object)
+        self.n_features_in_ = len(found.names)
         self.preparation_, self.coding_ = made.preparation, made.coding
         self.n_samples_, self.n_dropped_ = made.data.n_samples, made.n_dropped
         return self._learn(made.data)
@@ -271,7 +275,9 @@ checkpoint, certificate
         )
         rows = whole.without_missing(self.missing, stacklevel=4)
         self.n_samples_, self.n_dropped_ = rows.n_rows, given.n_rows - rows.n_rows
-        self.coding_ = learn_plain_codings(rows.features, rows.weights, self.n_bins, self.missing)
+        self.coding_ = learn_plain_codings(
+            rows.features, rows.weights, self.n_bins, self.missing, rows.sample()
+        )
         data = EncodedData(self.coding_.encode(rows.features), rows.weights, self.coding_.variables)
         return self._learn(data)
 
@@ -359,14 +365,17 @@ checkpoint, certificate
         summed out. Many rows, and tables that are read in pieces, are answered piece by piece.
         """
         check_is_fitted(self)
-        names = getattr(self, "feature_names_in_", None)
-        pieces = row_pieces(X, None if names is None else list(names))
+        stream = as_stream(X)
+        if stream is not None:
+            tables = feature_blocks(self.preparation_, self.coding_, stream)
+            codes = (self.coding_.encode(table, self.unseen) for table in tables)
+            return np.concatenate([self._score_codes(block) for block in codes])
+        pieces = row_pieces(X)
         if pieces is not None:
-            return np.concatenate([self._score_rows(piece) for piece in pieces])
-        return self._score_rows(X)
+            return np.concatenate([self._score_codes(self._encode(piece)) for piece in pieces])
+        return self._score_codes(self._encode(X))
 
-    def _score_rows(self, X: Any) -> NDArray[np.float64]:
-        codes = self._encode(X)
+    def _score_codes(self, codes: NDArray[np.int32]) -> NDArray[np.float64]:
         joint = self.network_.log_joint_per_class(codes)
         known = codes[:, 0] >= 0
         values: NDArray[np.float64] = logsumexp(joint, axis=1)

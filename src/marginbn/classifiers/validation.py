@@ -10,6 +10,7 @@ from os import PathLike
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 from numpy.typing import NDArray
 from sklearn.utils import _safe_indexing, check_consistent_length, column_or_1d
 from sklearn.utils.multiclass import check_classification_targets
@@ -18,7 +19,8 @@ from sklearn.utils.validation import _check_sample_weight, validate_data
 from marginbn.data.columns import Column, as_input_errors
 from marginbn.data.labelled import CLASS_NAME, LabelledTable, refuse_measured
 from marginbn.data.preparation import Preparation
-from marginbn.data.table import Kinds, Table, as_table, check_distinct_names
+from marginbn.data.source import array_of_objects, check_distinct_names, source_of_memory
+from marginbn.data.table import Kinds, Table, as_table
 from marginbn.exceptions import InputError
 
 Check = Callable[[str, Any], object]
@@ -155,8 +157,57 @@ def read_more_rows(estimator: Any, X: Any, preparation: Preparation) -> Table:
     return as_table(table, kinds=preparation.kinds, names=names, only=preparation.used)
 
 
+def single_row(estimator: Any, X: Any) -> Mapping[str, Any] | Sequence[Any] | None:
+    """The values of the only row of a table whose columns are those of training; else None."""
+    if isinstance(X, Mapping):
+        return X if any(name in X for name in names_of(estimator)) else None
+    if isinstance(X, (list, tuple)):
+        if len(X) == 1 and isinstance(X[0], Mapping):
+            return single_row(estimator, X[0])
+        is_row = len(X) == 1 and isinstance(X[0], (list, tuple))
+        return X[0] if is_row and len(X[0]) == estimator.n_features_in_ else None
+    if isinstance(X, np.ndarray):
+        is_row = X.ndim == 2 and X.shape == (1, estimator.n_features_in_)
+        return X[0].tolist() if is_row and X.dtype.kind in "iufOU" else None
+    if hasattr(X, "iloc") and len(X) == 1 and _has_names(estimator, X):
+        return [X[name].iat[0] for name in X.columns]
+    return None
+
+
+def _has_names(estimator: Any, X: Any) -> bool:
+    names = getattr(estimator, "feature_names_in_", None)
+    return names is not None and list(X.columns) == names.tolist()
+
+
+def names_of(estimator: Any) -> Sequence[str]:
+    """Names of the columns of training; x0, x1, ... where they had none."""
+    names = getattr(estimator, "feature_names_in_", None)
+    return [f"x{i}" for i in range(estimator.n_features_in_)] if names is None else names
+
+
+def table_of_dicts(estimator: Any, rows: Sequence[Mapping[str, Any]]) -> pa.Table:
+    """Rows by name as a table with the columns of training; what a row lacks is missing."""
+    names = names_of(estimator)
+    if not any(name in row for row in rows for name in names):
+        raise InputError(
+            f"no row has a value of the columns of training: {', '.join(map(repr, names[:10]))}"
+        )
+    columns = {str(n): array_of_objects(str(n), [row.get(n) for row in rows]) for n in names}
+    return pa.table(columns)
+
+
+def is_dicts(X: Any) -> bool:
+    """Whether rows are given by the names of their columns."""
+    return isinstance(X, (list, tuple)) and len(X) > 0 and isinstance(X[0], Mapping)
+
+
 def _check_features(estimator: Any, X: Any, *, reset: bool) -> tuple[Any, Sequence[str] | None]:
     """A data frame as it is, or an array, and the names of its columns if it has none itself."""
+    if is_dicts(X):
+        if not reset:
+            table = table_of_dicts(estimator, X)
+            return table, table.column_names
+        X = source_of_memory(X).whole()
     if hasattr(X, "columns"):  # a data frame: keep its types
         check_distinct_names([str(name) for name in getattr(X, "column_names", X.columns)])
         validate_data(estimator, X, reset=reset, skip_check_array=True)

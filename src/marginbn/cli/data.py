@@ -11,24 +11,24 @@ from pathlib import Path
 from typing import Any, get_args
 
 import numpy as np
+import pyarrow as pa
 import typer
 from numpy.typing import NDArray
 
 from marginbn.classifiers.base import BaseBNClassifier
 from marginbn.classifiers.validation import check_shape
 from marginbn.cli.options import STDIN, RowOptions, TableOptions, TextOptions
-from marginbn.data.coded_text import FeatureRows, results_of, wanted_columns
+from marginbn.data import sampling
 from marginbn.data.columns import Column, WantedKind
-from marginbn.data.delimited import DELIMITERS, TextTable, check_separated
 from marginbn.data.encode import encode_training
 from marginbn.data.labelled import CLASS_NAME, Dataset, LabelledTable, stratified_holdout
-from marginbn.data.long_table import IN_MEMORY
+from marginbn.data.new_rows import FeatureRows, results_of, source_of_typed
 from marginbn.data.preparation import PreparationSettings, tell
-from marginbn.data.readers import RowChunks, format_of, open_chunks, read_table
-from marginbn.data.stream import Stream, as_stream
+from marginbn.data.readers import format_of, open_file
+from marginbn.data.source import ARROW_SUFFIXES, Source
 from marginbn.data.table import Table, as_table, suggestion
+from marginbn.data.text_files import DELIMITERS, PACKED, check_separated, source_of_stream
 from marginbn.data.unseen import UnseenCategories, add_unseen, describe_unseen
-from marginbn.data.writers import Coded
 from marginbn.datasets import load_dataset
 from marginbn.exceptions import DataWarning, InputError
 from marginbn.network.wording import listing
@@ -57,25 +57,15 @@ def load_source(options: TableOptions) -> Dataset:
     return Dataset(known.name, train, test, target, known.description)
 
 
-def long_stream(name: str, drop: Sequence[str] | None) -> Stream | None:
+def long_stream(name: str, drop: Sequence[str] | None) -> Source | None:
     """A Parquet file or folder that is too long to be read as a whole; None for anything else."""
     path = Path(name)
     if not (path.is_dir() or (path.suffix == ".parquet" and path.is_file())):
         return None
-    stream = as_stream(path)
-    if stream is None or count_rows(stream) <= IN_MEMORY:
+    source = open_file(path)
+    if (source.count() or 0) <= sampling.SAMPLE_ROWS:
         return None
-    return stream.without(drop or ())
-
-
-def count_rows(stream: Stream) -> int:
-    """Rows of a stream, as far as they matter: no more than a short table has, and one."""
-    n_rows = 0
-    for piece in stream:
-        n_rows += piece.num_rows
-        if n_rows > IN_MEMORY:
-            break
-    return n_rows
+    return source.without(drop or ())
 
 
 def load_table(name: str, text: TextOptions) -> Table:
@@ -87,7 +77,7 @@ def load_table(name: str, text: TextOptions) -> Table:
 
 def read_file(name: str, text: TextOptions, kinds: Any = "auto") -> Table:
     """The table of a file; one column that looks like several is refused with the remedy."""
-    table = read_table(name, kinds=kinds, **vars(text))
+    table = as_table(open_file(name, **vars(text)), kinds=kinds)
     is_text = format_of(Path(name)) in DELIMITERS
     if is_text and text.delimiter is None and len(table.columns) == 1:
         (column,) = table.columns
@@ -96,21 +86,18 @@ def read_file(name: str, text: TextOptions, kinds: Any = "auto") -> Table:
 
 
 @contextmanager
-def open_rows(options: RowOptions) -> Iterator[RowChunks]:
+def open_rows(options: RowOptions) -> Iterator[Source]:
     """The rows that a command asks about: of a file, of stdin, or of a data set."""
     settings: dict[str, Any] = {"delimiter": options.delimiter, "encoding": options.encoding}
     if options.table == STDIN:
-        with open_chunks(sys.stdin.buffer, **settings) as chunks:
-            yield chunks
+        yield source_of_stream(sys.stdin.buffer, **settings)
     elif options.is_stream:
-        with open(options.table, "rb") as stream, open_chunks(stream, **settings) as chunks:
-            yield chunks
+        with open(options.table, "rb") as stream:
+            yield source_of_stream(stream, **settings)
     elif is_file_name(options.table):
-        with open_chunks(options.table, **settings) as chunks:
-            yield chunks
+        yield open_file(options.table, **settings)
     else:
-        table = load_dataset(options.table).train
-        yield RowChunks(table.names, lambda _: iter([table]))
+        yield source_of_typed(load_dataset(options.table).train)
 
 
 def check_columns(classifier: BaseBNClassifier, names: Sequence[str], allow_missing: bool) -> None:
@@ -140,31 +127,33 @@ def find_kept(asked: Sequence[str], names: Sequence[str]) -> list[str]:
 
 
 def encoded_chunks(
-    classifier: BaseBNClassifier, source: RowChunks, kept: Sequence[str] = ()
-) -> Iterator[tuple[Any, NDArray[np.int32]]]:
-    """Every chunk of rows and its codes, class column included; -1 is summed out."""
+    classifier: BaseBNClassifier, source: Source, kept: Sequence[str] = ()
+) -> Iterator[tuple[pa.Table, NDArray[np.int32]]]:
+    """Every block of rows and its codes, class column included; -1 is summed out."""
     preparation, coding = classifier._preparation, classifier.coding_
-    wanted, positions = wanted_columns(preparation, coding), results_of(preparation)
+    rows, positions = FeatureRows(preparation, coding, source), results_of(preparation)
+    absent = [i + 1 for name in rows.absent for i in positions[name]]
     unseen: dict[str, UnseenCategories] = {}
     start = 0
     try:
-        for chunk in source.read({*kept, *positions}):
-            rows = FeatureRows.read(chunk, wanted)
-            table = classifier._read_features(rows.table)
+        for block in source.blocks([n for n in source.names if n in {*kept, *positions}]):
+            table = preparation.apply(rows.read(block, start))
             with _counting_from(start):
                 codes = with_class_column(coding.encode(table, classifier.unseen))
-            codes[:, [i + 1 for name in rows.absent for i in positions[name]]] = -1
+            codes[:, absent] = -1
             add_unseen(unseen, coding, table)
-            yield chunk, codes
+            yield block, codes
             start += len(codes)
     finally:
         if unseen:
             warnings.warn(describe_unseen([*unseen.values()]), DataWarning, stacklevel=2)
+    if start == 0:
+        raise source.empty()
 
 
 @contextmanager
 def _counting_from(start: int) -> Iterator[None]:
-    """Errors that name a row of a chunk say where the chunk begins."""
+    """Errors that name a row of a block say where the block begins."""
     try:
         yield
     except InputError as error:
@@ -173,14 +162,12 @@ def _counting_from(start: int) -> Iterator[None]:
         raise InputError(f"{error} (rows are counted from row {start} of the table)") from error
 
 
-def kept_column(chunk: Any, name: str) -> Any:
-    """A column as it stands in a chunk, to be written again."""
-    if isinstance(chunk, TextTable):
-        return [(text or "").strip() for text in chunk.columns[chunk.names.index(name)]]
-    if not isinstance(chunk, Table):
-        return chunk.column(name)
-    column = chunk.column(name)
-    return column.numbers if column.kind == "numeric" else Coded(column.codes, column.categories)
+def kept_column(block: pa.Table, name: str, is_text: bool) -> Any:
+    """A column as it stands in a block, to be written again."""
+    column = block.column(name)
+    if not is_text:
+        return column.combine_chunks()
+    return [(text or "").strip() for text in column.to_pylist()]
 
 
 def is_file_name(name: str) -> bool:
@@ -189,7 +176,7 @@ def is_file_name(name: str) -> bool:
     return path.exists() or len(path.parts) > 1 or path.suffix.lower() in _SUFFIXES
 
 
-_SUFFIXES = {".csv", ".tsv", ".txt", ".arff", ".parquet", ".gz"}
+_SUFFIXES = {*DELIMITERS, *ARROW_SUFFIXES, *PACKED, ".arff"}
 
 
 def parse_kinds(texts: list[str] | None) -> Any:

@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from marginbn.classifiers import BaseBNClassifier
     from marginbn.classifiers.measures import Quality
     from marginbn.data.labelled import Dataset, LabelledTable
-    from marginbn.data.stream import Stream
+    from marginbn.data.source import Source
     from marginbn.report.summary import AccuracyLine
 
 
@@ -206,7 +206,7 @@ def read_test_rows(
     return None if test is None else labelled_rows(load_table(test, table.text), table.target)
 
 
-def learn_in_pieces(classifier: BaseBNClassifier, stream: Stream, target: str, quiet: bool) -> None:
+def learn_in_pieces(classifier: BaseBNClassifier, stream: Source, target: str, quiet: bool) -> None:
     """Fit with a progress line to a table that is read in pieces."""
     with ProgressLine(enabled=not quiet) as progress:
         if "callback" in classifier.get_params(deep=False):

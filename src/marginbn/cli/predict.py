@@ -26,7 +26,7 @@ from marginbn.exceptions import InputError
 
 if TYPE_CHECKING:
     from marginbn.classifiers import BaseBNClassifier
-    from marginbn.data.readers import RowChunks
+    from marginbn.data.source import Source
 
 Chunk = list[Any]
 """Some rows of the answer, by columns."""
@@ -72,10 +72,6 @@ def predict(
     from marginbn.report.summary import quality_verdict, verdict
 
     is_parquet = output is not None and output.suffix.lower() == ".parquet"
-    if is_parquet:
-        from marginbn.data.writers import check_parquet
-
-        check_parquet()
     try_outputs(output=output)
     classifier = load_checked(model, certificate)
     note(f"{model}: {verdict(classifier)} {quality_verdict(classifier)}".strip(), quiet)
@@ -164,7 +160,7 @@ class _Answers:
         states = network.variables[0].states if self.proba else ()
         return [*kept, target, *(f"P({label})" for label in states)]
 
-    def _chunks(self, source: RowChunks, kept: Sequence[str]) -> Iterator[Chunk]:
+    def _chunks(self, source: Source, kept: Sequence[str]) -> Iterator[Chunk]:
         import numpy as np
 
         from marginbn.classifiers.base import log_posteriors
@@ -175,7 +171,7 @@ class _Answers:
         with self._remembering():
             for chunk, codes in encoded_chunks(self.classifier, source, kept):
                 joint = self.classifier._log_joint_of_codes(codes)
-                columns = [kept_column(chunk, name) for name in kept]
+                columns = [kept_column(chunk, name, source.is_text) for name in kept]
                 columns.append(Coded(joint.argmax(axis=1), classes))
                 if self.proba:
                     columns += [*np.exp(log_posteriors(joint)).T]

@@ -206,10 +206,12 @@ def _split(text: str, names: Sequence[str]) -> tuple[str, str]:
 
 def state_of_text(classifier: BaseBNClassifier, i: int, text: str) -> int:
     """Code of the state that a value has, or whose label the text is."""
-    from marginbn.data.coded_text import read_texts, wanted_columns
+    import pyarrow as pa
+
+    from marginbn.data.columns import MISSING_TEXTS
     from marginbn.data.dates import is_date_kind
-    from marginbn.data.preparation import ColumnPlan, Preparation
-    from marginbn.data.text import MISSING_TEXTS, Origin
+    from marginbn.data.new_rows import reading_of
+    from marginbn.data.preparation import ColumnPlan
 
     variable = classifier.network_.variables[i]
     if text in variable.states:
@@ -221,8 +223,8 @@ def state_of_text(classifier: BaseBNClassifier, i: int, text: str) -> int:
         plan = plans.get(coding.name) or ColumnPlan(coding.name, coding.kind)  # part of a date
         if plan.kind == "numeric" and text not in MISSING_TEXTS:
             _check_number(variable.name, text)
-        (wanted,) = wanted_columns(Preparation((plan,)), classifier.coding_)
-        (column,) = plan.apply(read_texts(wanted, [text], Origin("", [1])))
+        reading = reading_of(plan, coding, is_text=True)
+        (column,) = plan.apply(reading.read(pa.array([text])))
         code = int(coding.encode(column)[0])
     if code < 0:
         _refuse_value(variable.name, text, variable.states)
@@ -238,8 +240,8 @@ def _check_number(name: str, text: str) -> None:
 
 
 def _refuse_value(name: str, text: str, states: Sequence[str]) -> None:
+    from marginbn.data.columns import MISSING_TEXTS
     from marginbn.data.table import suggestion
-    from marginbn.data.text import MISSING_TEXTS
 
     if text in MISSING_TEXTS:
         raise InputError(f"{name!r} has no value; leave it out: what is not said is summed out")

@@ -26,7 +26,7 @@ from typing import Literal, NamedTuple, TypeAlias, TypeGuard, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from marginbn.data.columns import Column, Kind, Scalar, WantedKind, infer_kind, parse_number
+from marginbn.data.columns import Column, Kind, Scalar, WantedKind, is_code_like, parse_number
 from marginbn.exceptions import InputError
 
 AmountKind: TypeAlias = Literal["amount", "decimal-comma"]
@@ -125,8 +125,11 @@ def _numbers(texts: Sequence[str], kind: AmountKind) -> list[float | None]:
     return [None if amount is None else amount.number for amount in found]
 
 
-def find_amounts(column: Column) -> tuple[AmountKind, tuple[str, ...]] | None:
-    """The kind of a column of texts that are amounts, and the few words among them, if any.
+def find_amounts(
+    column: Column, counts: NDArray[np.integer] | None = None
+) -> tuple[AmountKind, tuple[str, ...]] | None:
+    """The kind of a column of texts that are amounts, and the few words among them, if any;
+    ``counts`` are the rows of every category, if the column does not hold them all.
 
     None for plain numbers as text, which may well be codes, and where the numbers are so few that
     they would count as codes too.
@@ -137,7 +140,7 @@ def find_amounts(column: Column) -> tuple[AmountKind, tuple[str, ...]] | None:
     >>> find_amounts(Column.categorical("income", np.arange(31), texts))
     ('amount', ('unknown',))
     """
-    counts = np.bincount(column.codes[column.codes >= 0], minlength=len(column.categories))
+    counts = column.counts if counts is None else counts
     seen = [(c, n) for c, n in zip(column.categories, counts.tolist(), strict=True) if n]
     texts = [c for c, _ in seen if isinstance(c, str)]
     if not texts or len(texts) < len(seen) or all(parse_number(t) is not None for t in texts):
@@ -153,7 +156,7 @@ def find_amounts(column: Column) -> tuple[AmountKind, tuple[str, ...]] | None:
         if len(words) > MOST_DIFFERENT_WORDS or n_words > MOST_WORDS * counts.sum():
             continue
         values = np.array([number for number in numbers if number is not None])
-        if len(values) == 0 or infer_kind(values) != "numeric":
+        if len(values) == 0 or is_code_like(values):
             continue
         if best is None or len(words) < len(best[1]):
             best = kind, tuple(words)

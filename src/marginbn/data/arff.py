@@ -14,15 +14,15 @@ from __future__ import annotations
 import io
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
 
-from marginbn.data.amounts import read_as
-from marginbn.data.columns import Column, WantedKind, categorical_column, factorize
-from marginbn.data.dates import as_dates, is_date_kind
-from marginbn.data.table import Kinds, Table, check_distinct_names, resolve_kinds
-from marginbn.data.text import Origin, column_from_text, exact_text_column, format_error
+from marginbn.data.columns import Kind
+from marginbn.data.profile import numbers_of_fields
+from marginbn.data.source import Source, check_distinct_names, source_of_table
+from marginbn.data.text_files import format_error
 from marginbn.exceptions import InputError
 
 # Possessive quantifiers (*+) keep the matching linear in the length of a hostile line.
@@ -44,61 +44,61 @@ class Attribute:
 
 
 class _BadLineError(Exception):
-    """Reason why the line at hand cannot be read; the caller adds path and number."""
+    """Reason why a line, that at hand if no other is given, cannot be read."""
 
 
-def parse_arff(text: str, path: str, kinds: Kinds = "auto") -> Table:
-    """Table of an ARFF text; `path` serves error messages only."""
+def source_of_arff(text: str, path: str) -> Source:
+    """Rows of an ARFF text; `path` serves error messages only."""
     attributes: list[Attribute] = []
     rows: list[list[str | None]] = []
     lines: list[int] = []
-    in_data = False
-    for line, content in _meaningful_lines(text):
-        try:
+    in_data, line = False, 0
+    try:
+        for line, content in _meaningful_lines(text):
             if in_data:
                 rows.append(_parse_row(content, len(attributes)))
                 lines.append(line)
             else:
                 in_data = _parse_declaration(content, attributes)
-        except _BadLineError as error:
-            raise format_error(path, line, str(error)) from None
+        _refuse_strange(attributes, rows, lines)
+    except _BadLineError as error:
+        reason, *place = error.args
+        raise format_error(path, place[0] if place else line, reason) from None
     if not rows:
         reason = "there are no rows after @data" if in_data else "there is no @data line"
         raise format_error(path, None, reason)
-    return _build_table(attributes, rows, Origin(path, lines), kinds)
-
-
-def _build_table(
-    attributes: Sequence[Attribute], rows: Sequence[list[str | None]], origin: Origin, kinds: Kinds
-) -> Table:
-    names = [attribute.name for attribute in attributes]
-    wanted = resolve_kinds(kinds, names)
-    fields = zip(*rows, strict=True)
-    return Table(
-        tuple(
-            _build_column(attribute, texts, kind, origin)
-            for attribute, texts, kind in zip(attributes, fields, wanted, strict=True)
-        )
+    table = _build_table(attributes, rows)
+    kinds: dict[str, Kind] = {a.name: "numeric" for a in attributes if a.type == "numeric"}
+    return replace(
+        source_of_table(table, "all"), origin=path, kinds=kinds, line_of=lines.__getitem__
     )
 
 
-def _build_column(
-    attribute: Attribute, texts: Sequence[str | None], kind: WantedKind | None, origin: Origin
-) -> Column:
-    name = attribute.name
-    if is_date_kind(kind):
-        return as_dates(exact_text_column(name, texts, frozenset({None})), kind)
-    if attribute.type == "numeric" or (attribute.type == "string" and kind == "numeric"):
-        return column_from_text(name, texts, kind or "numeric", origin)
-    if attribute.type == "string":
-        return exact_text_column(name, texts, frozenset({None}))
-    codes, levels = factorize(texts, missing=lambda text: text is None)
-    strange = np.array([level not in attribute.states for level in levels] + [False])
-    if strange.any():
-        row = int(np.flatnonzero(strange[codes])[0])
-        raise origin.error(row, f"{texts[row]!r} is not a declared state of {name!r}")
-    column = categorical_column(name, codes, levels, attribute.states)
-    return column.as_kind(read_as(kind) or "categorical")
+def _build_table(attributes: Sequence[Attribute], rows: Sequence[list[str | None]]) -> pa.Table:
+    """Fields as texts, nominal ones as dictionaries of their states."""
+    columns = []
+    for attribute, texts in zip(attributes, zip(*rows, strict=True), strict=True):
+        column = pa.array(texts, pa.large_string())
+        if attribute.states:
+            states = pa.array(attribute.states, pa.large_string())
+            column = pa.DictionaryArray.from_arrays(pc.index_in(column, states), states)
+        elif attribute.type == "numeric":
+            numbers = numbers_of_fields(column)
+            column = column if numbers is None else pa.array(numbers)  # a text is refused later
+        columns.append(column)
+    return pa.Table.from_arrays(columns, names=[attribute.name for attribute in attributes])
+
+
+def _refuse_strange(
+    attributes: Sequence[Attribute], rows: Sequence[list[str | None]], lines: Sequence[int]
+) -> None:
+    """Refuse a value that is no declared state."""
+    for i, attribute in enumerate(attributes):
+        known = {None, *attribute.states}
+        for row, line in zip(rows, lines, strict=True) if attribute.states else ():
+            if row[i] not in known:
+                reason = f"{row[i]!r} is not a declared state of {attribute.name!r}"
+                raise _BadLineError(reason, line)
 
 
 def _meaningful_lines(text: str) -> Iterator[tuple[int, str]]:

@@ -19,7 +19,7 @@ from typing import Any, Literal, NoReturn, TypeAlias, TypeGuard, get_args
 
 import numpy as np
 
-from marginbn.data.columns import Column, categorical_column, factorize, tidy
+from marginbn.data.columns import Column, categorical_column, tidy
 from marginbn.exceptions import InputError
 
 DateKind: TypeAlias = Literal["date", "day-first", "month-first"]
@@ -36,17 +36,10 @@ def is_date_kind(kind: object) -> TypeGuard[DateKind]:
     return kind in get_args(DateKind)
 
 
-def column_from_dates(name: str, values: Sequence[Any], kind: DateKind = "date") -> Column:
+def as_dates(column: Column, kind: DateKind = "date") -> Column:
     """Categorical column of ISO dates; text must be ISO 8601 (2024-05-31T12:30) or 2024/5/31, or
     end with the year if the kind says how.
     """
-    codes, levels = factorize(list(values), missing=_is_missing)
-    days = [_parsed(name, value, kind).isoformat() for value in levels]
-    return categorical_column(name, codes, days, None)
-
-
-def as_dates(column: Column, kind: DateKind = "date") -> Column:
-    """The same for a column that is read already."""
     column = column.as_kind("categorical")
     days = [_parsed(column.name, category, kind).isoformat() for category in column.categories]
     if list(column.categories) == days:
@@ -81,7 +74,8 @@ def parts_of_date(name: str, value: Any, kind: DateKind = "date") -> dict[str, A
     >>> parts_of_date("signed", "2024-05-31")
     {'signed year': 2024, 'signed month': 5, 'signed weekday': 'Friday'}
     """
-    parts = date_parts(column_from_dates(name, [value], kind))
+    day = _parsed(name, value, kind).isoformat()
+    parts = date_parts(Column.categorical(name, np.zeros(1), [day]))
     return {part.name: tidy(part.values[0]) for part in parts}
 
 
@@ -122,12 +116,6 @@ def _day_of(text: str, kind: str) -> datetime.date | None:
         return None if text.isdigit() else datetime.datetime.fromisoformat(text).date()
     except ValueError:
         return None
-
-
-def _is_missing(value: Any) -> bool:
-    if isinstance(value, np.datetime64):
-        return bool(np.isnat(value))
-    return value is None or type(value).__name__ in ("NAType", "NaTType") or value != value
 
 
 def _parsed(name: str, value: Any, kind: DateKind) -> datetime.date:

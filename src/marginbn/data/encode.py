@@ -21,6 +21,7 @@ from marginbn.data.discretize import assign_bins, mdlp_cuts, name_bins
 from marginbn.data.labelled import LabelledTable
 from marginbn.data.labels import MISSING_LABEL
 from marginbn.data.missing_values import MissingPolicy
+from marginbn.data.sampling import report_sample
 from marginbn.data.table import Table
 from marginbn.exceptions import DataWarning, InputError
 from marginbn.problem.encoded import PIECE, EncodedData, Variable
@@ -194,15 +195,19 @@ def _learn_codings(
 ) -> TableCoding:
     """Codings of all columns; the first ones by all rows, those for which it is late by a few."""
     few: NDArray[np.intp] | None = None
+    sample = rows.sample()
     codings, hurried = [], []
     for column in rows.features.columns:
         is_long = column.kind == "numeric" and rows.n_rows > ENOUGH_ROWS
         if is_long and few is None and is_late():
             few = np.sort(np.random.default_rng(0).choice(rows.n_rows, ENOUGH_ROWS, replace=False))
-        drawn = few if is_long and few is not None else slice(None)
+        drawn = few if is_long and few is not None else sample
         if is_long and few is not None:
             hurried.append(column.name)
         codings.append(learn_coding(column, class_codes, rows.weights, n_classes, missing, drawn))
+    if not isinstance(sample, slice):
+        names = [c.name for c in codings if c.kind == "numeric" and c.name not in hurried]
+        report_sample(names, len(rows.given_labels), stacklevel=5)  # the caller of fit
     if hurried:
         warnings.warn(
             f"time_limit is short for these rows: the bins of {len(hurried)} numeric columns "

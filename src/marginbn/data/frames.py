@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Mapping, Sequence
+from importlib import import_module
 from typing import Any
 
 from marginbn.exceptions import InputError, MissingDependencyError
@@ -51,14 +52,13 @@ def chosen_library(asked: str | bool | None, came_in: str | None) -> str | None:
 
 def make_frame(columns: Mapping[str, Sequence[Any]], library: str) -> Any:
     """A data frame of columns by name."""
-    import narwhals as nw
-
     try:
-        return nw.from_dict(dict(columns), backend=library).to_native()  # type: ignore[arg-type]
+        module = import_module("modin.pandas" if library == "modin" else library)
     except ImportError as error:
         raise MissingDependencyError(
             f"a data frame needs {library} ({error}): pip install {library}, or pass as_frame=False"
         ) from error
+    return module.table(dict(columns)) if library == "pyarrow" else module.DataFrame(dict(columns))
 
 
 def make_series(name: str, labels: Sequence[str], values: Sequence[float], library: str) -> Any:

@@ -16,6 +16,7 @@ from __future__ import annotations
 import re
 
 import numpy as np
+from numpy.typing import NDArray
 
 from marginbn.data.columns import Column, parse_number
 from marginbn.data.dates import kind_of_dates
@@ -31,26 +32,32 @@ _ID_ITSELF = re.compile(r"(?:^|[^A-Za-z])(?:(?i:u?ids?|guid|uuid)|Unnamed: \d+)$
 _ID_NAME = re.compile(rf"(?:^|[^a-z])(?:{_ID_WORDS}|unnamed: ?\d*)$|^$|[a-z]I[dD]$")
 
 
-def why_identifier(column: Column) -> str | None:
-    """In a few words why a column names its rows; None if it does not."""
-    return _of_categories(column) if column.kind == "categorical" else _of_numbers(column)
+def why_identifier(
+    column: Column, counts: NDArray[np.integer] | None = None, n_rows: int | None = None
+) -> str | None:
+    """In a few words why a column names its rows; None if it does not.
+
+    Where the column holds a sample of the rows of a table, ``counts`` are those of every category
+    in the whole table, and ``n_rows`` its number of rows.
+    """
+    if column.kind == "categorical":
+        return _of_categories(column, column.counts if counts is None else counts)
+    return _of_numbers(column, 1.0 if n_rows is None else n_rows / max(column.n_rows, 1))
 
 
-def _of_categories(column: Column) -> str | None:
-    counts = np.bincount(column.codes[column.codes >= 0], minlength=len(column.categories))
+def _of_categories(column: Column, counts: NDArray[np.integer]) -> str | None:
     n_values, n_distinct = int(counts.sum()), int(np.count_nonzero(counts))
     if n_values < LEAST_VALUES or 2 * n_distinct <= n_values:
         return None
-    remedy = what_else(column)
+    remedy = what_else(column, counts)
     return f"{n_distinct} of {n_values} values differ{f', {remedy}' if remedy else ''}"
 
 
-def what_else(column: Column) -> str:
+def what_else(column: Column, counts: NDArray[np.integer]) -> str:
     """What a column of many categories is more likely: dates, numbers, or numbers but for a few
     words; empty if it is what it seems.
     """
-    used = np.bincount(column.codes[column.codes >= 0], minlength=len(column.categories)) > 0
-    seen = [c for c, is_used in zip(column.categories, used, strict=True) if is_used]
+    seen = [c for c, n in zip(column.categories, counts.tolist(), strict=True) if n]
     if dates := kind_of_dates(seen):
         return f"dates: column_kinds={{{column.name!r}: {dates!r}}} makes year, month, weekday"
     words = [c for c in seen if isinstance(c, str) and parse_number(c) is None]
@@ -63,7 +70,7 @@ def what_else(column: Column) -> str:
     return ""
 
 
-def _of_numbers(column: Column) -> str | None:
+def _of_numbers(column: Column, rows_per_value: float) -> str | None:
     values = column.numbers[~column.missing]
     if len(values) < LEAST_VALUES or (values != np.floor(values)).any():
         return None
@@ -76,7 +83,9 @@ def _of_numbers(column: Column) -> str | None:
     steps = np.diff(values)
     if (steps > 0).all() or (steps < 0).all():
         return f"{len(values)} whole numbers in order, no two equal"
-    if len(values) >= LEAST_DENSE_VALUES and ordered[-1] - ordered[0] < 2 * len(values):
+    if len(values) >= LEAST_DENSE_VALUES and ordered[-1] - ordered[0] < (
+        2 * len(values) * rows_per_value
+    ):
         return f"{len(values)} whole numbers with few gaps, no two equal"
     if is_id_name(column.name):
         return f"{len(values)} whole numbers, no two equal, in a column of that name"

@@ -387,12 +387,12 @@ def _remark(column: Column, plan: ColumnPlan, n_distinct: int, n_rare: int) -> s
         return f"left out: {plan.left_out}"
     if is_amount_kind(plan.kind):
         return f"numbers as in {next(c for c in column.categories if c not in plan.merged)!r}"
-    reason = why_identifier(column)
+    reason = why_identifier(column, column.counts)
     if reason is not None:
         return f"names its rows: {reason}"
     if n_distinct == 1:
         return "constant"
-    if column.kind == "categorical" and (likelier := what_else(column)):
+    if column.kind == "categorical" and (likelier := what_else(column, column.counts)):
         return likelier
     if may_be_identifier(column):
         return "called an identifier"

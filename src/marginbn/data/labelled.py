@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from sklearn.utils.class_weight import compute_sample_weight
 
 from marginbn.data.missing_values import rows_to_keep
+from marginbn.data.sampling import sampled_rows
 from marginbn.data.table import Table, as_column
 from marginbn.exceptions import InputError
 
@@ -102,6 +103,18 @@ class LabelledTable:
             weights=self.weights[rows],
             positions=self.positions[rows],
         )
+
+    def sample(self) -> NDArray[np.intp] | slice:
+        """The rows that belong to the sample of all rows that were given."""
+        drawn = sampled_rows(len(self.given_labels))
+        if drawn is None:
+            return slice(None)
+        return np.flatnonzero(np.isin(self.positions, drawn, assume_unique=True))
+
+    def sampled(self) -> LabelledTable:
+        """Only these rows."""
+        rows = self.sample()
+        return self if isinstance(rows, slice) else self.take(rows)
 
     def reweighted(self, class_weight: Any) -> LabelledTable:
         """Weights multiplied by that of the class: None, "balanced", or a mapping.

@@ -1,433 +1,549 @@
-"""A table that does not fit into memory becomes codes, in two passes.
+"""A table that need not fit into memory becomes codes, block by block.
 
-1. Kinds, states, missing values and values by class of every column (``sketches.py``). They give
-   what is left out or merged (``preparation.py``) and the codings (``encode.py``): the same as for
-   a table in memory, except that a numeric column of very many distinct values is cut by a sketch.
-2. Every piece is encoded, with the code that encodes rows to predict, and written to a nameless
-   temporary file that is mapped into memory.
+1. A survey: profiles of all columns (``profile.py``), the class of every row, and the fixed sample
+   (``sampling.py``). A table that is no longer than the sample is then in memory as a whole.
+2. What becomes of the columns (``preparation.py``) follows from counts of all rows and from the
+   sample, as it does in memory; where values are missing, one more pass over those columns tells
+   which rows the policy leaves out.
+3. Numbers are cut by the rows of the sample that stay, and every block is encoded.
 
-A column is numeric or categorical as its first piece says, or as the caller does. Without a class
-(``target`` None) numbers are cut at quantiles, and there is no class column.
-
-What is chosen by validation is chosen on a random sample of the rows, drawn in one more pass.
+All of it gives what the same rows give in memory: the same kinds, states, cuts and rows. Codes of
+more than :data:`IN_MEMORY_BYTES` go to a nameless temporary file that is mapped into memory.
 """
 
 from __future__ import annotations
 
 import hashlib
 import tempfile
-import warnings
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
-from functools import partial
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 from numpy.typing import NDArray
 
-from marginbn.data import sketches
-from marginbn.data.amounts import find_amounts, is_amount_kind
-from marginbn.data.columns import Column
-from marginbn.data.dates import is_date_kind
-from marginbn.data.encode import Coding, EncodedTraining, TableCoding, learn_coding
-from marginbn.data.labelled import refuse_measured
-from marginbn.data.missing_values import MissingPolicy
-from marginbn.data.preparation import ColumnPlan, Preparation, PreparationSettings
-from marginbn.data.quantile_bins import learn_plain_codings
-from marginbn.data.sketches import ClassCounts, ColumnSummary
-from marginbn.data.stream import Stream
-from marginbn.data.table import Table, as_table, resolve_kinds
-from marginbn.exceptions import DataWarning, InputError
+from marginbn.data.amounts import is_amount_kind, read_as
+from marginbn.data.columns import Column, Kind, WantedKind
+from marginbn.data.dates import DateKind, as_dates, is_date_kind
+from marginbn.data.discretize import mdlp_cuts
+from marginbn.data.encode import Coding, EncodedTraining, TableCoding
+from marginbn.data.labelled import LabelledTable, refuse_measured
+from marginbn.data.missing_values import MissingCost, MissingPolicy, cost_of_places, report_cost
+from marginbn.data.preparation import Preparation, PreparationSettings
+from marginbn.data.profile import (
+    ColumnProfile,
+    ColumnReading,
+    levels_of,
+    plain_array,
+    profile_block,
+)
+from marginbn.data.quantile_bins import quantile_coding
+from marginbn.data.sampling import RowSample, largest_key
+from marginbn.data.source import Source
+from marginbn.data.table import Table, resolve_kinds
+from marginbn.exceptions import InputError
 from marginbn.problem.encoded import EncodedData, Variable
 
-IN_MEMORY = 250_000
-"""A table of no more rows is read as a whole."""
+IN_MEMORY_BYTES = 1 << 30
+"""Codes that are kept in memory; more are mapped from a file."""
+
+FloatArray = NDArray[np.float64]
 
 
-@dataclass(frozen=True, eq=False)
-class LongRows:
-    """What is learned from a long table before its structure."""
-
-    coding: TableCoding
-    data: EncodedData
-    preparation: Preparation
-    names: tuple[str, ...]  # of the features
-    n_rows: int
-    sketched: tuple[str, ...]  # numeric columns whose cuts are approximate
-    amounts: tuple[str, ...]  # columns of texts that a short table would have as numbers
-    fingerprint: str
-
-    @property
-    def n_dropped(self) -> int:
-        """Rows left out because a value is missing."""
-        return self.n_rows - self.data.n_samples
+# --- the survey -----------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, eq=False)
-class LongTraining(LongRows):
-    """The same of a table with a class."""
-
-    labels: NDArray[Any]
-
-    @property
-    def training(self) -> EncodedTraining:
-        """Codings, classes and codes."""
-        return EncodedTraining(self.coding, self.labels, self.data)
-
-
-def whole_table(stream: Stream, target: Any) -> tuple[Table, NDArray[Any]] | None:
-    """Features and labels of a short table; None if there are more rows than that."""
-    target = check_target(stream, target)
-    table = _read_short(stream)
-    if table is None:
-        return None
-    return as_table(table.drop_columns([target])), labels_of(table, target)
-
-
-def whole_plain_table(stream: Stream) -> Table | None:
-    """A short table without a class; None if there are more rows than that."""
-    table = _read_short(stream)
-    return None if table is None else as_table(table)
-
-
-def _read_short(stream: Stream) -> Any:
-    """All pieces together, or None if there are too many rows."""
-    pieces, n_rows = [], 0
-    for piece in stream:
-        pieces.append(piece)
-        n_rows += piece.num_rows
-        if n_rows > IN_MEMORY:
-            return None
-    return _joined(stream, pieces)
-
-
-def _joined(stream: Stream, pieces: list[Any]) -> Any:
-    if not pieces:
-        raise InputError(f"{stream.origin} has no rows")
-    import pyarrow
-
-    return pyarrow.concat_tables(pieces, promote_options="permissive")
-
-
-def sampled_table(stream: Stream, target: str, seed: int) -> tuple[Table, NDArray[Any]]:
-    """Features and labels of as many rows as a short table has, drawn at random in one pass.
-
-    Every row gets a random number, and those of the smallest numbers stay, in their order.
+@dataclass
+class _Part:
+    """What is known of some blocks: profiles by name, rows of the sample, and the classes of the
+    rows as levels with the place of every row among them.
     """
-    rng = np.random.default_rng(seed)
-    pieces: list[Any] = []
-    keys: list[NDArray[np.float64]] = []
-    limit, kept = 1.0, 0
-    for piece in stream:
-        own = rng.random(piece.num_rows)
-        pieces.append(piece.filter(own < limit))
-        keys.append(own[own < limit])
-        kept += len(keys[-1])
-        if kept > 2 * IN_MEMORY:
-            limit = float(np.partition(np.concatenate(keys), IN_MEMORY)[IN_MEMORY])
-            pieces = [p.filter(k < limit) for p, k in zip(pieces, keys, strict=True)]
-            keys = [k[k < limit] for k in keys]
-            kept = sum(map(len, keys))
-    table, drawn = _joined(stream, pieces), np.concatenate(keys)
-    if len(drawn) > IN_MEMORY:
-        table = table.filter(drawn < np.partition(drawn, IN_MEMORY)[IN_MEMORY])
-    return as_table(table.drop_columns([target])), labels_of(table, target)
+
+    profiles: dict[str, ColumnProfile]
+    sample: RowSample
+    labels: list[tuple[list[Any], NDArray[np.integer]]]
+    n_rows: int
+
+    def merge(self, other: _Part) -> None:
+        for name, profile in other.profiles.items():
+            self.profiles[name].merge(profile)
+        self.sample.merge(other.sample)
+        self.labels += other.labels
+        self.n_rows += other.n_rows
 
 
-def check_target(stream: Stream, target: Any) -> str:
+@dataclass(frozen=True, eq=False)
+class Survey:
+    """A table after one pass.
+
+    Parameters
+    ----------
+    source, target
+        The table, and the name of its class column, None if it has none.
+    wanted
+        The kinds that the user wants, by the name of the column.
+    readings
+        How each feature column is read.
+    counts
+        Rows of every category of the categorical ones.
+    n_missing
+        Rows without a value, by the name of the column.
+    sample, positions
+        The features of the rows of the sample, and the numbers of these rows.
+    classes, class_codes
+        Class labels, sorted, and the class of every row.
+    """
+
+    source: Source
+    target: str | None
+    wanted: Mapping[str, WantedKind | None]
+    readings: tuple[ColumnReading, ...]
+    counts: dict[str, NDArray[np.int64]]
+    n_missing: dict[str, int]
+    sample: Table
+    positions: NDArray[np.int64]
+    classes: NDArray[Any]
+    class_codes: NDArray[np.integer]
+
+    @property
+    def n_rows(self) -> int:
+        """Rows of the table."""
+        return len(self.class_codes)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Names of the features."""
+        return self.sample.names
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether the sample is the whole table."""
+        return len(self.positions) == self.n_rows
+
+    @cached_property
+    def drawn(self) -> LabelledTable:
+        """The rows of the sample with their classes."""
+        labels = self.classes[self.class_codes[self.positions]]
+        return LabelledTable.of(self.sample, labels, self.target or "class")
+
+
+def survey(source: Source, target: str | None, column_kinds: Any = "auto") -> Survey:
+    """One pass over a table, a second one over columns in which texts follow on numbers."""
+    names = [name for name in source.names if name != target]
+    if not names:
+        raise InputError(f"there is no column besides the target {target!r}")
+    wanted = dict(zip(names, resolve_kinds(column_kinds, names), strict=True))
+    kinds: dict[str, Kind | None] = {
+        name: read_as(kind) or source.kinds.get(name) for name, kind in wanted.items()
+    }
+    if target is not None:
+        kinds[target] = "categorical"
+    part = _merged(source, kinds, target)
+    _count_again(source, part.profiles)
+    return _finished(source, target, wanted, part)
+
+
+def check_target(source: Source, target: Any) -> str:
     """The name of the class column."""
-    if not isinstance(target, str) or target not in stream.names:
-        listed = ", ".join(map(repr, stream.names[:20]))
+    if not isinstance(target, str) or target not in source.names:
+        listed = ", ".join(map(repr, source.names[:20]))
         raise InputError(
-            f"y must be the name of the class column of {stream.origin}, one of {listed}; "
+            f"y must be the name of the class column of {source.origin}, one of {listed}; "
             f"got {target if isinstance(target, str) else type(target).__name__!r}"
         )
     return target
 
 
-def labels_of(piece: Any, target: str) -> NDArray[Any]:
-    """Class labels of a piece."""
-    column = piece.column(target)
-    if column.null_count:
+def _merged(source: Source, kinds: Mapping[str, Kind | None], target: str | None) -> _Part:
+    look = partial(
+        _survey_block,
+        kinds=dict(kinds),
+        target=target,
+        is_text=source.is_text,
+        declares=source.declares,
+        largest=largest_key(source.count()),
+    )
+    merged: _Part | None = None
+    for part in source.each(look, list(kinds)):
+        if merged is None:
+            merged = part
+        else:
+            merged.merge(part)
+    if merged is None:
+        raise source.empty()
+    merged.sample.prune()
+    return merged
+
+
+def _survey_block(
+    block: pa.Table,
+    first_row: int,
+    kinds: dict[str, Kind | None],
+    target: str | None,
+    is_text: bool,
+    declares: str,
+    largest: np.uint64 | None,
+) -> _Part:
+    profiles = profile_block(block, kinds, is_text, declares)
+    sample = RowSample()
+    sample.add(block, first_row, largest)
+    labels = []
+    if target is not None:
+        levels, places = levels_of(plain_array(target, block.column(target)))
+        labels.append((levels, places.astype(np.min_scalar_type(-max(len(levels), 1)))))
+    return _Part(profiles, sample, labels, block.num_rows)
+
+
+def _count_again(source: Source, profiles: dict[str, ColumnProfile]) -> None:
+    """Count the levels of columns that seemed to hold measurements and do not."""
+    again = [name for name, profile in profiles.items() if profile.needs_levels]
+    if not again:
+        return
+    kinds: dict[str, Kind | None] = dict.fromkeys(again, "categorical")
+    look = partial(_profile_again, kinds=kinds, is_text=source.is_text)
+    for name in again:
+        profiles[name].levels, profiles[name].is_partial = {}, False
+    for found in source.each(look, again):
+        for name in again:
+            for value, count in found[name].levels.items():
+                profiles[name].levels[value] = profiles[name].levels.get(value, 0) + count
+
+
+def _profile_again(
+    block: pa.Table, first_row: int, kinds: dict[str, Kind | None], is_text: bool
+) -> dict[str, ColumnProfile]:
+    return profile_block(block, kinds, is_text)
+
+
+def _finished(
+    source: Source, target: str | None, wanted: Mapping[str, WantedKind | None], part: _Part
+) -> Survey:
+    readings = tuple(part.profiles[name].decide() for name in wanted)
+    counts = {r.name: part.profiles[r.name].counts(r) for r in readings if r.kind == "categorical"}
+    positions, rows = part.sample.positions, part.sample.table
+    order = np.argsort(positions, kind="stable")
+    rows = rows.take(pa.array(order)) if (np.diff(positions) < 0).any() else rows
+    sample = _read_block(rows, readings, wanted, source, 0)
+    for name, kind in wanted.items():
+        if is_date_kind(kind):
+            reading = next(r for r in readings if r.name == name)
+            counts[name] = _counts_of_days(sample.column(name), reading, counts[name], kind)
+    classes, class_codes = _class_codes(part, target, source)
+    return Survey(
+        source,
+        target,
+        wanted,
+        readings,
+        counts,
+        {name: part.profiles[name].n_missing for name in wanted},
+        sample,
+        positions[order],
+        classes,
+        class_codes,
+    )
+
+
+def _counts_of_days(
+    column: Column, reading: ColumnReading, counts: NDArray[np.int64], kind: DateKind
+) -> NDArray[np.int64]:
+    """Rows of every day, where several texts may mean the same one."""
+    places = np.arange(len(reading.categories))
+    days = as_dates(Column.categorical(reading.name, places, reading.categories), kind)
+    found = dict(zip(days.labels, np.bincount(days.codes, counts).astype(int), strict=True))
+    return np.array([found.get(label, 0) for label in column.labels], dtype=np.int64)
+
+
+def _class_codes(
+    part: _Part, target: str | None, source: Source
+) -> tuple[NDArray[Any], NDArray[np.integer]]:
+    """Classes, sorted, and the class of every row; all rows are of one where there is none."""
+    if target is None:
+        return np.zeros(1, dtype=np.int64), np.zeros(part.n_rows, dtype=np.uint8)
+    profile = part.profiles[target]
+    if profile.n_missing:
         raise InputError(f"column {target!r}, the class, must not have missing values")
-    labels = np.asarray(column.to_pylist()) if _is_text(column) else column.to_numpy()
-    if labels.dtype.kind == "f" and not np.isfinite(labels).all():
-        raise InputError(f"column {target!r}, the class, must not have NaN or infinity")
-    refuse_measured(labels, f"column {target!r}, the class,")
-    return labels
+    reading = profile.decide()
+    refuse_measured(np.asarray(reading.categories), f"column {target!r}, the class,")
+    values = np.asarray(reading.categories)
+    used = np.flatnonzero(profile.counts(reading))
+    classes, codes_of = np.unique(values[used], return_inverse=True)
+    place = np.full(len(values) + 1, -1, dtype=np.int64)
+    place[used] = codes_of
+    dtype = np.min_scalar_type(len(classes))
+    codes = []
+    for levels, places in part.labels:
+        own = [code for level in levels if (code := reading.code_of(level)) is not None]
+        codes.append(place[np.array(own, dtype=np.intp)][places])
+    return classes, np.concatenate(codes).astype(dtype)
 
 
-def _is_text(column: Any) -> bool:
-    import pyarrow.types as types
+def _read_block(
+    block: pa.Table,
+    readings: Sequence[ColumnReading],
+    wanted: Mapping[str, WantedKind | None],
+    source: Source | None,
+    first_row: int,
+) -> Table:
+    columns = []
+    for reading in readings:
+        column = reading.read(block.column(reading.name), source, first_row)
+        kind = wanted[reading.name]
+        columns.append(as_dates(column, kind) if is_date_kind(kind) else column)
+    return Table(tuple(columns))
 
-    return not (types.is_integer(column.type) or types.is_floating(column.type))
+
+# --- codes ----------------------------------------------------------------------------------------
 
 
-def encode_stream(
-    stream: Stream,
-    target: Any,
-    settings: PreparationSettings,
-    missing: MissingPolicy,
-    class_weight: Any = None,
-) -> LongTraining:
-    """Two passes over a table; see above.
+@dataclass(frozen=True, eq=False)
+class LongTraining:
+    """What is learned from a long table before its structure."""
+
+    coding: TableCoding
+    classes: NDArray[Any]
+    data: EncodedData
+    preparation: Preparation
+    n_dropped: int
+    sampled: tuple[str, ...]  # numeric columns that are cut by the sample
+    fingerprint: str
+
+    @property
+    def training(self) -> EncodedTraining:
+        """Codings, classes and codes."""
+        return EncodedTraining(self.coding, self.classes, self.data)
+
+
+@dataclass(frozen=True, eq=False)
+class Plan:
+    """What becomes of the columns and rows of a long table.
 
     Parameters
     ----------
-    stream, target
-        The table, and the name of its class column.
+    preparation, cost
+        What becomes of columns, and of rows with missing values.
+    weights
+        Of the rows that stay.
+    rows
+        The rows of the sample that stay, prepared: what is chosen or cut is chosen and cut by them.
+    """
+
+    preparation: Preparation
+    cost: MissingCost
+    weights: FloatArray
+    rows: LabelledTable
+
+
+def plan_survey(
+    found: Survey,
+    settings: PreparationSettings,
+    missing: MissingPolicy,
+    class_weight: Any = None,
+    stacklevel: int = 2,
+) -> Plan:
+    """Decide what becomes of columns and rows; one more pass where values are missing.
+
+    Parameters
+    ----------
+    found
+        The table.
     settings
         What becomes of columns.
     missing
-        ``"drop"`` leaves rows with a missing value out, ``"state"`` and ``"auto"`` give columns
-        with missing values a state for them, ``"error"`` refuses them.
+        What becomes of rows with missing values, as in memory.
     class_weight
         None, ``"balanced"``, or a mapping from class to weight.
     """
-    target = check_target(stream, target)
-    summaries, classes = _summarise(stream, target, settings)
-    ranks, labels = classes.ranks, classes.labels
-
-    def learn(column: Column, own: NDArray[np.int64], rows: NDArray[np.float64]) -> Coding:
-        return learn_coding(column, ranks[own], rows, labels.size, missing)
-
-    preparation, coding = _learn(summaries, settings, learn)
-    variable = Variable(target, tuple(str(c) for c in labels))
-    pieces = _encoded(stream, target, preparation, coding, labels)
-    data, digest = _collect(pieces, classes.n_rows, missing, (variable, *coding.variables), coding)
-    data = _weighted(data, labels, class_weight)
-    names, sketched = _names(summaries, preparation)
-    amounts, n_rows = _amounts(summaries, settings), classes.n_rows
-    made = coding, data, preparation, names, n_rows, sketched, amounts, digest
-    return LongTraining(*made, labels)
+    preparation = settings.learn(found.sample, found.counts, found.n_rows)
+    cost = _cost(found, preparation, missing, stacklevel + 1)
+    kept = np.flatnonzero(cost.kept)
+    labels = found.classes[found.class_codes]
+    unweighted = LabelledTable.of(Table(()), labels, found.target or "class", kept=kept)
+    weights = unweighted.reweighted(class_weight).weights
+    in_sample = cost.kept[found.positions]
+    features = preparation.apply_to_all(found.sample).take(in_sample)
+    positions = found.positions[in_sample].astype(np.intp)
+    own = weights[np.searchsorted(kept, positions)]
+    rows = LabelledTable(features, unweighted.target, own, positions, labels)
+    return Plan(preparation, cost, weights, rows)
 
 
-def encode_plain_stream(
-    stream: Stream, settings: PreparationSettings, missing: MissingPolicy, n_bins: int
-) -> LongRows:
-    """The same for a table without a class: numbers are cut at quantiles."""
-    summaries, classes = _summarise(stream, None, settings)
-
-    def learn(column: Column, _: NDArray[np.int64], rows: NDArray[np.float64]) -> Coding:
-        return learn_plain_codings(Table((column,)), rows, n_bins, missing).columns[0]
-
-    preparation, coding = _learn(summaries, settings, learn)
-    pieces = _encoded(stream, None, preparation, coding, np.zeros(1))
-    data, digest = _collect(pieces, classes.n_rows, missing, coding.variables, coding)
-    names, sketched = _names(summaries, preparation)
-    amounts = _amounts(summaries, settings)
-    return LongRows(coding, data, preparation, names, classes.n_rows, sketched, amounts, digest)
+def encode_plan(found: Survey, plan: Plan, n_bins: int | None = None) -> LongTraining:
+    """Encode all rows that stay; ``n_bins`` cuts numbers at quantiles instead of by the class."""
+    coding = _learn_codings(found, plan, n_bins)
+    return _encode(found, plan.preparation, coding, plan.cost, plan.weights)
 
 
-LearnCoding = Callable[[Column, NDArray[np.int64], NDArray[np.float64]], Coding]
-"""States of a column of which every row has a class and stands for so many."""
-
-
-def _learn(
-    summaries: list[ColumnSummary], settings: PreparationSettings, learn: LearnCoding
-) -> tuple[Preparation, TableCoding]:
-    """What becomes of every column, and the states of those that are used."""
-    plans: list[ColumnPlan] = []
-    codings: list[Coding] = []
-    for summary in summaries:
-        column, own, rows = summary.condensed()
-        plan = _plan(summary, column, rows, settings)
-        plans.append(plan)
-        if not plan.left_out:
-            (used,) = plan.apply(column)
-            codings.append(learn(used, own, rows))
-    if not codings:
-        raise InputError(
-            "every column would be left out: "
-            + ", ".join(f"{plan.name!r} ({plan.left_out})" for plan in plans)
+def _cost(
+    found: Survey, preparation: Preparation, missing: MissingPolicy, stacklevel: int
+) -> MissingCost:
+    """What becomes of rows with missing values: one more pass over the columns that have some."""
+    plans = [
+        plan
+        for plan in preparation.columns
+        if not plan.left_out
+        and (found.n_missing[plan.name] or (is_amount_kind(plan.kind) and plan.merged))
+    ]
+    places: dict[str, list[NDArray[np.bool_]]] = {}
+    if plans:
+        readings = tuple(r for r in found.readings if r.name in {plan.name for plan in plans})
+        look = partial(
+            _missing_of_block,
+            readings=readings,
+            wanted=dict(found.wanted),
+            preparation=Preparation(tuple(plans)),
         )
-    return Preparation(tuple(plans)), TableCoding(tuple(codings))
+        for part in found.source.each(look, [reading.name for reading in readings]):
+            for name, is_missing in part.items():
+                places.setdefault(name, []).append(is_missing)
+    joined = {name: np.concatenate(parts) for name, parts in places.items()}
+    joined = {name: is_missing for name, is_missing in joined.items() if is_missing.any()}
+    cost = cost_of_places(joined, found.class_codes, missing)
+    lost = tuple(found.classes[code] for code in cost.lost_classes)
+    report_cost(replace(cost, lost_classes=lost), joined, missing, stacklevel)
+    return cost
 
 
-def _names(
-    summaries: list[ColumnSummary], preparation: Preparation
-) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Names of all columns, and of those that are used and cut by a sketch."""
-    inexact = {s.name for s in summaries if not s.is_exact}
-    sketched = tuple(name for name in preparation.used_names if name in inexact)
-    return tuple(s.name for s in summaries), sketched
+def _missing_of_block(
+    block: pa.Table,
+    first_row: int,
+    readings: tuple[ColumnReading, ...],
+    wanted: dict[str, WantedKind | None],
+    preparation: Preparation,
+) -> dict[str, NDArray[np.bool_]]:
+    table = preparation.apply(_read_block(block, readings, wanted, None, first_row))
+    return {column.name: column.missing for column in table.columns}
 
 
-def _amounts(summaries: list[ColumnSummary], settings: PreparationSettings) -> tuple[str, ...]:
-    """Names of the columns whose texts are amounts, where nobody asked for categories."""
-    wanted = resolve_kinds(settings.column_kinds, [s.name for s in summaries])
-    found = []
-    for summary, kind in zip(summaries, wanted, strict=True):
-        if kind is None and summary.kind == "categorical":
-            texts = summary.categories
-            if find_amounts(Column.categorical(summary.name, np.arange(len(texts)), texts)):
-                found.append(summary.name)
-    return tuple(found)
+def _learn_codings(found: Survey, plan: Plan, n_bins: int | None) -> TableCoding:
+    """States of the columns that are used: categories of all rows, cuts of the sample."""
+    condensed = plan.preparation.apply_to_all(Table(tuple(_levels_columns(found))))
+    classes, weights = found.class_codes[plan.rows.positions], plan.rows.weights
+    codings = []
+    for column, levels in zip(plan.rows.features.columns, condensed.columns, strict=True):
+        name, with_state = column.name, column.name in plan.cost.state_columns
+        known = ~column.missing
+        if column.kind != "numeric":
+            used = zip(levels.categories, levels.counts, strict=True)
+            categories = tuple(category for category, n in used if n)
+            codings.append(Coding(name, "categorical", (), categories, with_state))
+        elif n_bins is not None:
+            values = column.numbers[known]
+            codings.append(quantile_coding(name, values, weights[known], n_bins, with_state))
+        else:
+            cuts = mdlp_cuts(column.numbers, classes, weights, len(found.classes))
+            codings.append(Coding(name, "numeric", tuple(map(float, cuts)), (), with_state))
+    return TableCoding(tuple(codings))
 
 
-def warn_if_approximate(made: LongRows, stacklevel: int) -> None:
-    """Say which cuts are approximate, and which texts a short table would have as numbers."""
-    if made.amounts:
-        warnings.warn(
-            f"{', '.join(map(repr, made.amounts[:10]))} hold amounts such as $1,234.50 or 80 kg as "
-            "texts, which are categories in a table that is read in pieces; make them numbers "
-            "there, or say column_kinds={"
-            f"{made.amounts[0]!r}: 'categorical'}} if they are meant so",
-            DataWarning,
-            stacklevel=stacklevel + 1,
-        )
-    if made.sketched:
-        listed = ", ".join(map(repr, made.sketched[:10]))
-        warnings.warn(
-            f"the bins of {len(made.sketched)} numeric columns ({listed}) are approximate: their "
-            f"cuts come from {sketches.POINTS} quantiles of {made.n_rows} rows",
-            DataWarning,
-            stacklevel=stacklevel + 1,
-        )
+def _levels_columns(found: Survey) -> list[Column]:
+    """Every feature with each category that occurs once; numbers with none."""
+    n_levels = max([1, *(len(counts) for counts in found.counts.values())])
+    columns = []
+    for column in found.sample.columns:
+        if column.kind == "numeric":
+            columns.append(Column.numeric(column.name, np.full(n_levels, np.nan)))
+            continue
+        codes = np.full(n_levels, -1)
+        used = np.flatnonzero(found.counts[column.name])
+        codes[: len(used)] = used
+        columns.append(Column.categorical(column.name, codes, column.categories))
+    return columns
 
 
-def _summarise(
-    stream: Stream, target: str | None, settings: PreparationSettings
-) -> tuple[list[ColumnSummary], ClassCounts]:
-    """The first pass: pieces are summarised where they are, and summaries added up."""
-    first = next(iter(stream), None)
-    if first is None:
-        raise InputError(f"{stream.origin} has no rows")
-    _refuse_texts(settings)
-    known = as_table(_divided(first, target)[0], kinds=settings.column_kinds)
-    kinds = tuple(known.kinds.values())
-    summaries = [ColumnSummary(c.name, c.kind) for c in known.columns]
-    classes = ClassCounts()
-    for parts, counts in stream.each(partial(_summary_of_piece, target=target, kinds=kinds)):
-        numbers = classes.absorb(counts, target or "")
-        for summary, part in zip(summaries, parts, strict=True):
-            summary.absorb(part, numbers)
-    return summaries, classes
-
-
-def _summary_of_piece(
-    piece: Any, target: str | None, kinds: tuple[Any, ...]
-) -> tuple[list[ColumnSummary], ClassCounts]:
-    """Columns and classes of one piece."""
-    features, own = _divided(piece, target)
-    classes = ClassCounts()
-    numbers = classes.add(own, target or "")
-    table = as_table(features, kinds=list(kinds))
-    parts = [ColumnSummary(c.name, c.kind) for c in table.columns]
-    for part, column in zip(parts, table.columns, strict=True):
-        part.add(column, numbers)
-    return parts, classes
-
-
-def _divided(piece: Any, target: str | None) -> tuple[Any, NDArray[Any]]:
-    """Features and labels of a piece; all labels are the same where there is no class."""
-    if target is None:
-        return piece, np.zeros(piece.num_rows, dtype=np.int64)
-    return piece.drop_columns([target]), labels_of(piece, target)
-
-
-def _refuse_texts(settings: PreparationSettings) -> None:
-    kinds = settings.column_kinds
-    wanted = kinds.values() if isinstance(kinds, Mapping) else [kinds]
-    if any(map(is_date_kind, wanted)):
-        raise InputError(
-            "column_kinds must not name dates for a table that is read in pieces; take year, month "
-            "and weekday as columns of their own"
-        )
-    if any(map(is_amount_kind, wanted)):
-        raise InputError(
-            "column_kinds must not name amounts for a table that is read in pieces; make the "
-            "columns numbers first"
-        )
-
-
-def _plan(
-    summary: ColumnSummary,
-    column: Column,
-    rows: NDArray[np.float64],
-    settings: PreparationSettings,
-) -> ColumnPlan:
-    if summary.is_overfull:
-        return ColumnPlan(summary.name, summary.kind, "it has too many categories to count")
-    return settings.plan_condensed(column, rows)
-
-
-def _encoded(
-    stream: Stream,
-    target: str | None,
+def _encode(
+    found: Survey,
     preparation: Preparation,
     coding: TableCoding,
-    labels: NDArray[Any],
-) -> Iterator[NDArray[np.signedinteger]]:
-    """The second pass: codes of every piece, -1 where missing; the class first, if there is one."""
-    work = partial(
-        _codes_of_piece, target=target, preparation=preparation, coding=coding, labels=labels
-    )
-    return stream.each(work)
-
-
-def _codes_of_piece(
-    piece: Any,
-    target: str | None,
-    preparation: Preparation,
-    coding: TableCoding,
-    labels: NDArray[Any],
-) -> NDArray[np.signedinteger]:
-    """Codes of one piece, in as few bytes as they need."""
-    features, own = _divided(piece, target)
-    table = as_table(features, kinds=preparation.kinds, only=preparation.used)
-    codes = coding.encode(preparation.apply(table))
-    if target is not None:
-        codes = np.column_stack([np.searchsorted(labels, own).astype(np.int32), codes])
-    largest = int(codes.max(initial=0))
-    return codes.astype(np.int8 if largest < 128 else np.int16 if largest < 2**15 else np.int32)
-
-
-def _collect(
-    pieces: Iterator[NDArray[np.signedinteger]],
-    n_rows: int,
-    missing: MissingPolicy,
-    variables: tuple[Variable, ...],
-    coding: TableCoding,
-) -> tuple[EncodedData, str]:
-    """All codes in a file that is mapped into memory, one column after the other in as few bytes as
-    hold them, and a fingerprint of them.
-    """
-    digest = hashlib.sha256(repr((variables, coding)).encode("utf-8", errors="surrogatepass"))
-    shape = (len(variables), n_rows)
+    cost: MissingCost,
+    weights: FloatArray,
+) -> LongTraining:
+    """All rows that stay, one column after the other in as few bytes as hold them."""
+    own = [Variable(found.target, tuple(map(str, found.classes)))] if found.target else []
+    variables = (*own, *coding.variables)
+    n_rows = int(cost.kept.sum())
     dtype = np.min_scalar_type(max(variable.arity for variable in variables) - 1)
+    codes = _room((len(variables), n_rows), dtype)
+    if own:
+        codes[0] = found.class_codes[cost.kept]
+    used = {plan.name for plan in preparation.columns if not plan.left_out}
+    readings = tuple(reading for reading in found.readings if reading.name in used)
+    look = partial(
+        _codes_of_block,
+        readings=readings,
+        wanted=dict(found.wanted),
+        preparation=preparation,
+        coding=coding,
+        dtype=dtype,
+        source=found.source if found.source.elsewhere is None else None,
+    )
+    begin = end = 0
+    for block in found.source.each(look, [reading.name for reading in readings]):
+        kept = cost.kept[begin : begin + block.shape[1]]
+        begin += block.shape[1]
+        block = block if kept.all() else block[:, kept]
+        codes[len(own) :, end : end + block.shape[1]] = block
+        end += block.shape[1]
+    coding, codes, variables = _without_unused(coding, codes, variables, len(own))
+    digest = hashlib.sha256(repr((variables, coding)).encode("utf-8", errors="surrogatepass"))
+    digest.update(np.ascontiguousarray(codes).data)
+    data = EncodedData(codes.T, weights, variables)
+    sampled = () if found.is_whole else _numeric_names(coding)
+    return LongTraining(
+        coding, found.classes, data, preparation, cost.n_dropped, sampled, digest.hexdigest()
+    )
+
+
+def _numeric_names(coding: TableCoding) -> tuple[str, ...]:
+    return tuple(column.name for column in coding.columns if column.kind == "numeric")
+
+
+def _room(shape: tuple[int, int], dtype: Any) -> NDArray[np.integer]:
+    """An array in memory, or in a file that is removed with it."""
+    if shape[0] * shape[1] * np.dtype(dtype).itemsize <= IN_MEMORY_BYTES:
+        return np.empty(shape, dtype=dtype)
     with tempfile.TemporaryFile(prefix="marginbn-") as file:
-        codes = np.memmap(file, dtype=dtype, mode="w+", shape=shape).view(np.ndarray)
-    end = 0
-    for piece in pieces:
-        known = (piece >= 0).all(axis=1)
-        if not known.all():
-            if missing == "error":
-                raise InputError(
-                    "the table has missing values; set missing='drop', 'state' or 'auto'"
-                )
-            piece = piece[known]
-        codes[:, end : end + len(piece)] = piece.T
-        digest.update(np.ascontiguousarray(piece, dtype=np.int32).tobytes())
-        end += len(piece)
-    if end == 0:
-        raise InputError("every row has a missing value; set missing='state'")
-    return EncodedData(codes[:, :end].T, np.ones(end), variables), digest.hexdigest()
+        return np.memmap(file, dtype=dtype, mode="w+", shape=shape).view(np.ndarray)
 
 
-def _weighted(data: EncodedData, labels: NDArray[Any], class_weight: Any) -> EncodedData:
-    """Rows weighed by their class."""
-    if class_weight is None:
-        return data
-    own = data.by_column[0]
-    counts = np.bincount(own, minlength=labels.size)
-    if isinstance(class_weight, Mapping):
-        by_text = {str(label): float(weight) for label, weight in class_weight.items()}
-        texts = [str(label) for label in labels]
-        unknown = [label for label in by_text if label not in texts]
-        if unknown:
-            raise InputError(f"class_weight names classes that no row has: {unknown}; use {texts}")
-        factors = np.array([by_text.get(text, 1.0) for text in texts])
-    else:
-        factors = data.n_samples / (np.count_nonzero(counts) * np.maximum(counts, 1))
-    return EncodedData(data.codes, factors[own], data.variables)
+def _codes_of_block(
+    block: pa.Table,
+    first_row: int,
+    readings: tuple[ColumnReading, ...],
+    wanted: dict[str, WantedKind | None],
+    preparation: Preparation,
+    coding: TableCoding,
+    dtype: Any,
+    source: Source | None,
+) -> NDArray[np.integer]:
+    """Codes of one block, (n_features, n_rows); what is missing without a state is any code, for
+    such rows are left out.
+    """
+    table = preparation.apply(_read_block(block, readings, wanted, source, first_row))
+    codes = np.empty((len(coding.columns), table.n_rows), dtype=dtype)
+    for i, (own, column) in enumerate(zip(coding.columns, table.columns, strict=True)):
+        codes[i] = np.maximum(own.encode(column), 0)
+    return codes
+
+
+def _without_unused(
+    coding: TableCoding,
+    codes: NDArray[np.integer],
+    variables: tuple[Variable, ...],
+    n_before: int,
+) -> tuple[TableCoding, NDArray[np.integer], tuple[Variable, ...]]:
+    """Without categories that only rows have that are left out."""
+    columns = list(coding.columns)
+    for i, column in enumerate(columns, start=n_before):
+        counts = np.bincount(codes[i], minlength=variables[i].arity)[: len(column.categories)]
+        if column.kind == "categorical" and not counts.all():
+            kept = np.flatnonzero(counts)
+            place = np.zeros(variables[i].arity, dtype=codes.dtype)
+            place[kept] = np.arange(len(kept))
+            place[len(column.categories) :] = len(kept)  # the state for missing values
+            codes[i] = place[codes[i]]
+            left = tuple(column.categories[k] for k in kept)
+            columns[i - n_before] = replace(column, categories=left)
+    learned = TableCoding(tuple(columns))
+    return learned, codes, (*variables[:n_before], *learned.variables)

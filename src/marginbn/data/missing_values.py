@@ -13,7 +13,7 @@ A class that would have no row left is an error whatever the policy.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -62,6 +62,13 @@ class MissingCost:
 def missing_cost(features: Table, labels: NDArray[Any], policy: str) -> MissingCost:
     """What a policy would do; "error" counts as "drop"."""
     missing = {c.name: c.missing for c in features.columns if c.missing.any()}
+    return cost_of_places(missing, labels, policy)
+
+
+def cost_of_places(
+    missing: Mapping[str, NDArray[np.bool_]], labels: NDArray[Any], policy: str
+) -> MissingCost:
+    """The same of the columns that miss values, and the places where they do."""
     if policy == "state":
         states = list(missing)
     elif policy == "auto":
@@ -69,12 +76,14 @@ def missing_cost(features: Table, labels: NDArray[Any], policy: str) -> MissingC
     else:
         states = []
     dropping = [name for name in missing if name not in states]
-    kept = ~_any([missing[name] for name in dropping], features.n_rows)
+    kept = ~_any([missing[name] for name in dropping], len(labels))
     lost = np.setdiff1d(labels, labels[kept])
     return MissingCost(kept, tuple(states), tuple(dropping), tuple(lost.tolist()))
 
 
-def _columns_with_state(missing: dict[str, NDArray[np.bool_]], labels: NDArray[Any]) -> list[str]:
+def _columns_with_state(
+    missing: Mapping[str, NDArray[np.bool_]], labels: NDArray[Any]
+) -> list[str]:
     """Columns whose missing values become a state under "auto", in their order."""
     few = [name for name, places in missing.items() if places.mean() <= MOST_ROWS]
     few.sort(key=lambda name: int(missing[name].sum()))
@@ -100,17 +109,26 @@ def rows_to_keep(
     features: Table, labels: NDArray[Any], policy: str, stacklevel: int = 2
 ) -> NDArray[np.bool_]:
     """Rows that the policy leaves, bool (n_rows,); what is left out is told in a warning."""
-    cost = missing_cost(features, labels, policy)
+    missing = {c.name: c.missing for c in features.columns if c.missing.any()}
+    cost = cost_of_places(missing, labels, policy)
+    report_cost(cost, missing, policy, stacklevel + 1)
+    return cost.kept
+
+
+def report_cost(
+    cost: MissingCost, missing: Mapping[str, NDArray[np.bool_]], policy: str, stacklevel: int
+) -> None:
+    """Warn of rows that are left out, or refuse to leave them out."""
     if not cost.n_dropped:
-        return cost.kept
-    n_rows = features.n_rows
+        return
+    n_rows = len(cost.kept)
     if policy == "error":
         raise InputError(
             f"{cost.n_dropped} of {n_rows} rows have missing values, in the columns "
             f"{list(cost.dropping_columns)}; use missing='drop', 'state' or 'auto', or fill them in"
         )
     if cost.lost_classes:
-        raise InputError(_lost_text(cost, policy, features))
+        raise InputError(_lost_text(cost, policy, missing))
     names = f", which miss {_quoted(cost.dropping_columns)}" if policy == "auto" else ""
     warnings.warn(
         f"{cost.n_dropped} of {n_rows} rows have missing values and are left out "
@@ -118,13 +136,12 @@ def rows_to_keep(
         DataWarning,
         stacklevel=stacklevel,
     )
-    return cost.kept
 
 
-def _lost_text(cost: MissingCost, policy: str, features: Table) -> str:
+def _lost_text(cost: MissingCost, policy: str, missing: Mapping[str, NDArray[np.bool_]]) -> str:
     remedy = (
         "use missing='auto' or missing='state', or leave out the columns that miss most: "
-        f"{_worst_columns(features)}"
+        f"{_worst_columns(missing)}"
     )
     if not cost.kept.any():
         return f"every row has a missing value, so missing={policy!r} leaves none; {remedy}"
@@ -132,9 +149,9 @@ def _lost_text(cost: MissingCost, policy: str, features: Table) -> str:
     return f"missing={policy!r} leaves no row of the {noun} {_quoted(cost.lost_classes)}; {remedy}"
 
 
-def _worst_columns(features: Table, most: int = 3) -> str:
+def _worst_columns(missing: Mapping[str, NDArray[np.bool_]], most: int = 3) -> str:
     """The columns with the most missing values, and how many."""
-    counts = {c.name: int(c.missing.sum()) for c in features.columns if c.missing.any()}
+    counts = {name: int(places.sum()) for name, places in missing.items()}
     worst = sorted(counts, key=counts.__getitem__, reverse=True)[:most]
     return ", ".join(f"{name!r} ({counts[name]} rows)" for name in worst)
 

@@ -7,7 +7,7 @@ Learned from the training rows and applied to every later table alike:
 - of a column with more than ``max_states`` categories, all but the ``max_states - 1`` most frequent
   ones become one state "other". A category that training never saw stays unknown: it is none of
   these;
-- a date becomes year, month and weekday (``dates.py``);
+- dates become year, month and weekday (``dates.py``);
 - texts such as ``$1,234.50`` or ``80 kg`` become numbers (``amounts.py``), and a few words among
   them missing.
 """
@@ -24,8 +24,16 @@ from numpy.typing import NDArray
 
 from marginbn.data.amounts import as_amounts, find_amounts, is_amount_kind
 from marginbn.data.columns import Column, WantedKind
-from marginbn.data.dates import as_dates, date_parts, is_date_kind, part_names
+from marginbn.data.dates import (
+    DateKind,
+    as_dates,
+    date_parts,
+    is_date_kind,
+    kind_of_dates,
+    part_names,
+)
 from marginbn.data.identifiers import why_identifier
+from marginbn.data.sampling import sampled_rows
 from marginbn.data.table import Table, resolve_kinds
 from marginbn.exceptions import DataWarning, InputError
 
@@ -153,10 +161,27 @@ class PreparationSettings:
     max_states: int | None = MAX_STATES
     column_kinds: Any = "auto"
 
-    def learn(self, features: Table) -> Preparation:
-        """What becomes of the columns; identifiers are refused here if they are to be."""
+    def learn(
+        self,
+        features: Table,
+        counts: Mapping[str, NDArray[np.int64]] | None = None,
+        n_rows: int | None = None,
+    ) -> Preparation:
+        """What becomes of the columns; identifiers are refused here if they are to be.
+
+        Of a long table ``features`` are the rows of its sample; ``counts`` are the numbers of rows
+        of every category, and ``n_rows`` those of the table.
+        """
+        if counts is None:
+            counts = {c.name: c.counts for c in features.columns if c.kind == "categorical"}
+            n_rows = features.n_rows
+            drawn = sampled_rows(n_rows)
+            features = features if drawn is None else features.take(drawn)
         wanted = resolve_kinds(self.column_kinds, features.names)
-        plans = [self._plan(c, kind) for c, kind in zip(features.columns, wanted, strict=True)]
+        plans = [
+            self._plan(c, kind, counts.get(c.name, np.zeros(0, dtype=np.int64)), n_rows)
+            for c, kind in zip(features.columns, wanted, strict=True)
+        ]
         if features.n_columns and all(plan.left_out for plan in plans):
             if all(column.missing.all() for column in features.columns):
                 return Preparation.unchanged(features.kinds)  # others say what is wrong with that
@@ -165,49 +190,43 @@ class PreparationSettings:
             )
         return Preparation(tuple(plans))
 
-    def plan_condensed(self, column: Column, rows: NDArray[np.float64]) -> ColumnPlan:
-        """What becomes of a column of which every row stands for so many."""
-        if column.missing.all():
+    def _plan(
+        self,
+        column: Column,
+        wanted: WantedKind | None,
+        counts: NDArray[np.int64],
+        n_rows: int | None,
+    ) -> ColumnPlan:
+        if not counts.any() and column.missing.all():
             return ColumnPlan(column.name, column.kind, "it has no value in any row")
-        if column.kind == "numeric":
-            return ColumnPlan(column.name, "numeric")
-        n_values, n_distinct = rows[~column.missing].sum(), np.unique(column.codes).size
-        if self.identifiers != "use" and 2 * n_distinct > n_values:
-            reason = f"{n_distinct} of {n_values:.0f} values differ"
-            if self.identifiers == "error":
-                raise InputError(
-                    f"column {column.name!r} names its rows ({reason}); leave it out, or set "
-                    "identifiers='ignore' or 'use'"
-                )
-            return ColumnPlan(column.name, column.kind, reason)
-        return self._merging(column, rows)
-
-    def _merging(self, column: Column, rows: NDArray[np.float64] | None = None) -> ColumnPlan:
-        """A column of categories with its rare ones merged."""
-        rare = rare_categories(column, self.max_states, rows)
-        labels = column.labels
-        other = OTHER_LABEL
-        while other in labels:
-            other += "_"
-        return ColumnPlan(column.name, "categorical", "", tuple(labels[i] for i in rare), other)
-
-    def _plan(self, column: Column, wanted: WantedKind | None) -> ColumnPlan:
-        if column.missing.all():
-            return ColumnPlan(column.name, column.kind, "it has no value in any row")
-        if is_date_kind(wanted):
-            return ColumnPlan(column.name, wanted)
-        amount = _amount_plan(column, wanted)
-        reason = self._why_identifier(column if amount is None else amount.apply(column)[0])
+        date = wanted if is_date_kind(wanted) else _found_dates(column, counts, wanted)
+        if date is not None:
+            return ColumnPlan(column.name, date)
+        amount = _amount_plan(column, wanted, counts)
+        reason = self._why_identifier(
+            column if amount is None else amount.apply(column)[0], counts, n_rows
+        )
         if reason is not None:
             return ColumnPlan(column.name, column.kind, reason)
         if amount is not None:
             return amount
         if column.kind == "numeric":
             return ColumnPlan(column.name, "numeric")
-        return self._merging(column)
+        return self._merging(column, counts)
 
-    def _why_identifier(self, column: Column) -> str | None:
-        reason = why_identifier(column) if self.identifiers != "use" else None
+    def _merging(self, column: Column, counts: NDArray[np.int64]) -> ColumnPlan:
+        """A column of categories with its rare ones merged."""
+        rare = rare_categories(counts, self.max_states)
+        labels = column.labels
+        other = OTHER_LABEL
+        while other in labels:
+            other += "_"
+        return ColumnPlan(column.name, "categorical", "", tuple(labels[i] for i in rare), other)
+
+    def _why_identifier(
+        self, column: Column, counts: NDArray[np.int64], n_rows: int | None
+    ) -> str | None:
+        reason = why_identifier(column, counts, n_rows) if self.identifiers != "use" else None
         if reason and self.identifiers == "error":
             raise InputError(
                 f"column {column.name!r} names its rows ({reason}); leave it out, or set "
@@ -216,23 +235,33 @@ class PreparationSettings:
         return reason
 
 
-def _amount_plan(column: Column, wanted: WantedKind | None) -> ColumnPlan | None:
+def _found_dates(
+    column: Column, counts: NDArray[np.int64], wanted: WantedKind | None
+) -> DateKind | None:
+    """The kind of dates that a column holds, where the user says nothing and no text leaves the
+    order of day and month open.
+    """
+    if wanted is not None or column.kind == "numeric":
+        return None
+    used = [c for c, n in zip(column.categories, counts.tolist(), strict=True) if n]
+    return kind_of_dates(used)
+
+
+def _amount_plan(
+    column: Column, wanted: WantedKind | None, counts: NDArray[np.int64]
+) -> ColumnPlan | None:
     """How the texts of a column become numbers: as asked for, or as they are written."""
     if is_amount_kind(wanted):
         return ColumnPlan(column.name, wanted)
-    found = find_amounts(column) if wanted is None and column.kind == "categorical" else None
+    is_open = wanted is None and column.kind == "categorical"
+    found = find_amounts(column, counts) if is_open else None
     return None if found is None else ColumnPlan(column.name, found[0], merged=found[1])
 
 
-def rare_categories(
-    column: Column, max_states: int | None, weights: NDArray[np.float64] | None = None
-) -> list[int]:
-    """Positions of the categories that become "other": none, or at least two. ``weights`` are
-    numbers of rows, where a row of the column stands for several.
+def rare_categories(counts: NDArray[np.int64], max_states: int | None) -> list[int]:
+    """Positions of the categories that become "other": none, or at least two. ``counts`` are the
+    rows of every category.
     """
-    known = column.codes >= 0
-    rows = None if weights is None else weights[known]
-    counts = np.bincount(column.codes[known], rows, minlength=len(column.categories))
     used = np.flatnonzero(counts)
     if max_states is None or len(used) <= max_states:
         return []
@@ -272,6 +301,13 @@ def messages(preparation: Preparation, settings: PreparationSettings) -> list[st
         lines.append(
             f"texts read as numbers: {', '.join(map(_amount_text, amounts))}; column_kinds="
             f"{{{amounts[0].name!r}: 'categorical'}} keeps them as texts"
+        )
+    dates = [p for p in preparation.columns if is_date_kind(p.kind) and not p.left_out]
+    if dates and settings.column_kinds == "auto":
+        names = ", ".join(repr(plan.name) for plan in dates)
+        lines.append(
+            f"dates taken apart into year, month and weekday: {names}; column_kinds="
+            f"{{{dates[0].name!r}: 'categorical'}} keeps them as texts"
         )
     if preparation.merged:
         names = ", ".join(f"{n} of {name!r}" for name, n in preparation.merged.items())

@@ -115,11 +115,25 @@ def encode_plain(table: Table, n_bins: int = N_BINS) -> EncodedData:
     return EncodedData(coding.encode(table), weights, variables)
 
 
+def quantile_coding(
+    name: str, values: FloatArray, weights: FloatArray, n_bins: int, with_state: bool
+) -> Coding:
+    """Coding of a numeric column by its values, none of them missing."""
+    cuts = quantile_cuts(values, weights, n_bins)
+    kept = kept_values(values, weights, cuts)
+    return Coding(name, "numeric", tuple(cuts.tolist()), (), with_state, kept)
+
+
 def learn_plain_codings(
-    table: Table, weights: FloatArray, n_bins: int, missing: Any
+    table: Table,
+    weights: FloatArray,
+    n_bins: int,
+    missing: Any,
+    drawn: NDArray[np.intp] | slice = slice(None),
 ) -> TableCoding:
     """Codings of all columns where none is a class: categories are states, numbers are cut at
     quantiles into bins of about equal weight, or at every value if these are no more than bins.
+    The rows that are ``drawn`` decide the cuts.
     """
     nobody = np.zeros(table.n_rows, dtype=np.int64)
     codings = []
@@ -127,10 +141,8 @@ def learn_plain_codings(
         if column.kind != "numeric":
             codings.append(learn_coding(column, nobody, weights, 1, missing))
             continue
-        known = ~np.isnan(column.numbers)
-        values, own = column.numbers[known], weights[known]
-        cuts = quantile_cuts(values, own, n_bins)
-        with_state = missing in ("state", "auto") and bool((~known).any())
-        kept = kept_values(values, own, cuts)
-        codings.append(Coding(column.name, "numeric", tuple(cuts.tolist()), (), with_state, kept))
+        numbers, own = column.numbers[drawn], weights[drawn]
+        known = ~np.isnan(numbers)
+        with_state = missing in ("state", "auto") and bool(column.missing.any())
+        codings.append(quantile_coding(column.name, numbers[known], own[known], n_bins, with_state))
     return TableCoding(tuple(codings))

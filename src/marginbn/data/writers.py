@@ -6,18 +6,23 @@ or :class:`Coded` where few distinct values occur in many rows: each of them is 
 
 from __future__ import annotations
 
+import gzip
 import importlib
+import io
+import re
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
 from os import PathLike
 from typing import Any, TextIO, TypeAlias
 
 import numpy as np
+import pyarrow as pa
 from numpy.typing import NDArray
 
-from marginbn.data.readers import as_plain_text, csv_field, csv_line, write_lines
-from marginbn.exceptions import MissingDependencyError
-from marginbn.files import replacing
+from marginbn.files import open_new, replacing
+
+_QUOTE_NEEDED = re.compile(r'[,"\r\n]')
 
 
 @dataclass(frozen=True)
@@ -60,7 +65,7 @@ def write_csv_chunks(
     *,
     for_spreadsheets: bool = False,
 ) -> None:
-    """Write a CSV file, or to an open stream; see :func:`marginbn.data.readers.write_csv`."""
+    """Write a CSV file, or to an open stream; None and NaN become empty fields."""
     write_lines(target, _csv_texts(names, chunks, for_spreadsheets))
 
 
@@ -92,35 +97,84 @@ def _look_up(values: Sequence[Any], codes: NDArray[np.integer]) -> list[Any]:
     return found
 
 
-def check_parquet() -> None:
-    """Refuse to begin what cannot be written."""
-    if importlib.util.find_spec("pyarrow") is None:
-        raise MissingDependencyError(
-            'writing Parquet needs pyarrow; install it with: pip install "marginbn[parquet]"'
-        )
-
-
 def write_parquet_chunks(
     path: str | PathLike[str], names: Sequence[str], chunks: Iterable[Chunk]
 ) -> None:
     """Write a Parquet file; all chunks have the types of the first."""
-    arrow = importlib.import_module("pyarrow")
-    parquet = importlib.import_module("pyarrow.parquet")
+    parquet: Any = importlib.import_module("pyarrow.parquet")
     with replacing(path) as temporary:
         writer = None
         for chunk in chunks:
-            columns = [_arrow_column(column, arrow) for column in chunk]
-            table = arrow.Table.from_arrays(columns, names=list(names))
+            columns = [_arrow_column(column) for column in chunk]
+            table = pa.Table.from_arrays(columns, names=list(names))
             writer = writer or parquet.ParquetWriter(temporary, table.schema)
             writer.write_table(table.cast(writer.schema))
         if writer is not None:
             writer.close()
 
 
-def _arrow_column(column: WrittenColumn, arrow: Any) -> Any:
+def _arrow_column(column: WrittenColumn) -> Any:
     if isinstance(column, Coded):
-        codes = arrow.array(column.codes, mask=column.codes < 0)
-        return arrow.array(column.values).take(codes)
+        codes = pa.array(column.codes, mask=column.codes < 0)
+        return pa.array(column.values).take(codes)
     if isinstance(column, list):
-        return arrow.array(column, arrow.string())
-    return arrow.array(column) if isinstance(column, np.ndarray) else column
+        return pa.array(column, pa.string())
+    return pa.array(column) if isinstance(column, np.ndarray) else column
+
+
+# --- CSV ------------------------------------------------------------------------------------------
+
+
+def write_lines(target: str | PathLike[str] | TextIO, lines: Iterable[str]) -> None:
+    """Write pieces of text to a file, packed if its name ends in .gz, or to an open stream."""
+    if not isinstance(target, (str, PathLike)):
+        target.writelines(lines)
+        return
+    with (
+        replacing(target) as temporary,
+        open_new(temporary) as file,
+        _packed(file) if str(target).lower().endswith(".gz") else nullcontext(file) as plain,
+        io.TextIOWrapper(plain, encoding="utf-8", newline="") as stream,
+    ):
+        stream.writelines(lines)
+
+
+def _packed(file: io.BufferedWriter) -> gzip.GzipFile:
+    return gzip.GzipFile("", "wb", fileobj=file)
+
+
+FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r", "\n", "＝", "＋", "－", "＠")
+"""What spreadsheets take for the beginning of a formula, or skip before one."""
+
+
+_NEGATIVE_NUMBER = re.compile(r"-[0-9]+([.][0-9]+)?([eE][+-]?[0-9]+)?")
+
+
+def as_plain_text(value: Any) -> Any:
+    """A text as a spreadsheet shows it without computing anything; numbers stay numbers, those
+    that a text file holds too.
+
+    Examples
+    --------
+    >>> as_plain_text("=1+1"), as_plain_text("red"), as_plain_text(-1), as_plain_text("-1.5")
+    ("'=1+1", 'red', -1, '-1.5')
+    """
+    is_risky = isinstance(value, str) and value.startswith(FORMULA_STARTS)
+    return f"'{value}" if is_risky and not _NEGATIVE_NUMBER.fullmatch(value) else value
+
+
+def csv_line(values: Sequence[Any]) -> str:
+    """One line; csv.writer would leave a lone carriage return unquoted in some versions."""
+    if len(values) == 1 and csv_field(values[0]) == "":
+        return '""\n'  # an empty line would be no row at all
+    return ",".join(map(csv_field, values)) + "\n"
+
+
+def csv_field(value: Any) -> str:
+    """A value as it stands in a line, in quotes if need be; empty if it is missing."""
+    if value is None or (isinstance(value, float) and value != value):
+        return ""
+    text = str(value)
+    if not _QUOTE_NEEDED.search(text):
+        return text
+    return '"' + text.replace('"', '""') + '"'

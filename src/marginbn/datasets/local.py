@@ -13,17 +13,17 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Mapping
+from dataclasses import replace
 from os import PathLike
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from marginbn.data.columns import Column
-from marginbn.data.delimited import read_delimited
+from marginbn.data.columns import Column, Kind
 from marginbn.data.labelled import CLASS_NAME, Dataset
-from marginbn.data.table import Table
-from marginbn.data.text import column_from_text, exact_text_column, format_error, load_text
+from marginbn.data.table import Table, read_rows
+from marginbn.data.text_files import format_error, load_text, source_of_text
 from marginbn.exceptions import InputError
 
 
@@ -85,7 +85,7 @@ VARIABLE = "MARGINBN_DATA"
 """Environment variable that names the folder."""
 
 _KINDS = ("continuous", "categorical")
-_MISSING: frozenset[str | None] = frozenset({""})
+_MISSING = frozenset({""})
 
 
 def load_folder_dataset(name: str, folder: str | PathLike[str] | None = None) -> Dataset:
@@ -178,17 +178,19 @@ def _find_file(folder: Path, stem: str) -> Path | None:
 
 
 def _read_part(path: Path, kinds: Mapping[str, str]) -> Table:
-    text = read_delimited(path, ".csv", delimiter=",")
+    """Numbers, and all else as the very texts of the file."""
+    source = source_of_text(path, ".csv", delimiter=",", missing=_MISSING)
     expected = (*kinds, CLASS_NAME)
-    if text.names != expected:
-        reason = f"the columns must be those of schema.json, {expected}, got {text.names}"
+    if source.names != expected:
+        reason = f"the columns must be those of schema.json, {expected}, got {source.names}"
         raise format_error(str(path), 1, reason)
+    rows, exact = source.whole(), replace(source, is_text=False)
     columns: list[Column] = []
-    for name, fields in zip(text.names, text.columns, strict=True):
-        if kinds.get(name) == "continuous":
-            columns.append(column_from_text(name, fields, "numeric", text.origin))
-        else:
-            columns.append(exact_text_column(name, list(fields), _MISSING))
+    for name in expected:
+        is_number = kinds.get(name) == "continuous"
+        kind: Kind = "numeric" if is_number else "categorical"
+        part = read_rows(rows.select([name]), source if is_number else exact, {name: kind})
+        columns += part.columns
     return Table(tuple(columns))
 
 

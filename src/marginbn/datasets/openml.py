@@ -14,9 +14,9 @@ from typing import Any
 
 import numpy as np
 
-from marginbn.data.columns import Column, column_from_objects
+from marginbn.data.columns import Column
 from marginbn.data.labelled import CLASS_NAME, Dataset
-from marginbn.data.table import Table
+from marginbn.data.table import Table, as_column
 from marginbn.exceptions import InputError, MarginBNError
 
 OPENML_IDS = {
@@ -85,7 +85,7 @@ def fetch_dataset(name: str, *, data_home: str | None = None, timeout: float = 3
         _feature(feature, bunch.data[:, j], categories.get(feature))
         for j, feature in enumerate(names)
     ]
-    target = column_from_objects(CLASS_NAME, [str(label) for label in bunch.target], "categorical")
+    target = as_column([str(label) for label in bunch.target], name=CLASS_NAME)
     description = f"OpenML data set {OPENML_IDS[name]} (identifier unverified)"
     return Dataset(name, Table((*columns, target)), None, CLASS_NAME, description)
 

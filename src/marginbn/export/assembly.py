@@ -25,7 +25,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from marginbn.data.text import format_error
+from marginbn.data.text_files import format_error
 from marginbn.exceptions import FormatError, InputError
 from marginbn.export.native import MAX_STATES, describe_size
 from marginbn.files import shorten

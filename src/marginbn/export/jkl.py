@@ -25,7 +25,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from marginbn.data.text import decode_text, format_error, load_bytes
+from marginbn.data.text_files import decode_text, format_error, load_bytes
 from marginbn.exceptions import FormatError, InputError
 from marginbn.export import scanner
 from marginbn.files import PathLike, shorten, write_atomic, write_text

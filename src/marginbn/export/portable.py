@@ -29,7 +29,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from marginbn.data.text import format_error
+from marginbn.data.text_files import format_error
 from marginbn.exceptions import FormatError, InputError
 from marginbn.files import shorten
 from marginbn.network.network import BayesianNetwork

@@ -24,7 +24,8 @@ from functools import cache, cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from marginbn.data.text import decode_text, format_error, numbers_of_texts
+from marginbn.data.columns import numbers_of_texts
+from marginbn.data.text_files import decode_text, format_error
 from marginbn.exceptions import FormatError
 from marginbn.files import PathLike, read_bytes, shorten
 

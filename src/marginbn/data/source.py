@@ -1,0 +1,498 @@
+"""Where rows come from: a stream of Arrow tables that can be read again.
+
+Everything tabular becomes a :class:`Source`: data frames of any library through the Arrow C stream
+interface, arrays and nested lists column by column, files and folders through pyarrow. From there
+on a table in memory, a file and a partition of a cluster are treated alike.
+
+Files of text are read by :mod:`~marginbn.data.text_files`; what a column holds is decided by
+:mod:`~marginbn.data.profile`.
+"""
+
+from __future__ import annotations
+
+import datetime
+import shutil
+import tempfile
+import weakref
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from decimal import Decimal
+from functools import partial
+from importlib import import_module
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+import pyarrow as pa
+
+from marginbn.data.columns import (
+    Kind,
+    family_of,
+    is_missing,
+    parse_number,
+    refuse,
+    tidy,
+    tidy_categories,
+)
+from marginbn.exceptions import FormatError, InputError
+
+BLOCK_ROWS = 131_072
+"""Rows that are looked at together: columns of a block stay in the cache, and small files and row
+groups are joined up to it."""
+
+Work = Callable[[pa.Table, int], Any]
+"""A function of a block and of the number of its first row."""
+
+AT_A_TIME = 16
+"""Partitions of a cluster whose answers are waited for together."""
+
+
+@dataclass(frozen=True)
+class Source:
+    """A table that can be read several times, block by block.
+
+    Parameters
+    ----------
+    names
+        Of all columns.
+    read
+        Begins a new pass over some columns: Arrow tables or record batches with them.
+    origin
+        What it was made of, for messages; empty for a table in memory.
+    is_text
+        Whether fields are texts of a file: spaces around them do not count, some of them mean
+        missing, and columns of numbers are to be found out.
+    declares
+        Which dictionary columns declare the order of their categories: all of them, as those of
+        pandas do, the ordered ones (enums), or none, where a dictionary is a way to store texts.
+    kinds
+        Kinds that the source declares, as ARFF files do.
+    line_of
+        The line of a file in which a row begins, counted when an error needs it.
+    count
+        The number of rows if it is known without reading them.
+    elsewhere
+        Answers of a function to all blocks, where the blocks are in other processes.
+    """
+
+    names: tuple[str, ...]
+    read: Callable[[Sequence[str]], Iterator[Any]]
+    origin: str = ""
+    is_text: bool = False
+    declares: Literal["all", "ordered", "none"] = "none"
+    kinds: Mapping[str, Kind] = field(default_factory=dict)
+    line_of: Callable[[int], int] | None = None
+    count: Callable[[], int | None] = field(default=lambda: None)
+    elsewhere: Callable[[Work, Sequence[str]], Iterator[Any]] | None = None
+
+    def blocks(self, names: Sequence[str] | None = None) -> Iterator[pa.Table]:
+        """A new pass: tables of about :data:`BLOCK_ROWS` rows with the named columns."""
+        waiting: list[pa.Table] = []
+        n_waiting = 0
+        for part in self.read(self.names if names is None else list(names)):
+            table = pa.Table.from_batches([part]) if isinstance(part, pa.RecordBatch) else part
+            for begin in range(0, table.num_rows, BLOCK_ROWS):
+                waiting.append(table.slice(begin, BLOCK_ROWS))
+                n_waiting += waiting[-1].num_rows
+                if n_waiting >= BLOCK_ROWS:
+                    yield pa.concat_tables(waiting, promote_options="permissive")
+                    waiting, n_waiting = [], 0
+        if n_waiting:
+            yield pa.concat_tables(waiting, promote_options="permissive")
+
+    def each(self, work: Work, names: Sequence[str] | None = None) -> Iterator[Any]:
+        """The answer of a function to every block and the number of its first row, given where the
+        block is; the function and its answers must be fit for another process.
+        """
+        wanted = self.names if names is None else names
+        if self.elsewhere is not None:
+            yield from (answer for answer in self.elsewhere(work, wanted) if answer is not None)
+            return
+        first_row = 0
+        for block in self.blocks(wanted):
+            yield work(block, first_row)
+            first_row += block.num_rows
+
+    def whole(self, names: Sequence[str] | None = None) -> pa.Table:
+        """All rows at once."""
+        parts = list(self.blocks(names))
+        if not parts:
+            raise self.empty()
+        return pa.concat_tables(parts, promote_options="permissive")
+
+    def empty(self) -> InputError:
+        """The error for a table without rows."""
+        if self.is_text:
+            return FormatError(f"{self.origin}: there are no rows below the header")
+        return FormatError(f"{self.origin or 'the table'}: there are no rows")
+
+    def without(self, names: Iterable[str]) -> Source:
+        """The table without some of its columns."""
+        left_out = [*names]
+        absent = [name for name in left_out if name not in self.names]
+        if absent:
+            raise InputError(
+                f"{self.origin or 'the table'} has no column {absent[0]!r} to leave out"
+            )
+        return replace(self, names=tuple(n for n in self.names if n not in left_out))
+
+    def error(self, row: int, begin: str, reason: str) -> InputError:
+        """The error for a value in a row, counted from 0; ``begin`` names the column."""
+        if self.line_of is None:
+            return InputError(f"{begin} row {row} (the first row is 0) {reason}")
+        return FormatError(f"{self.origin}, line {self.line_of(row)}: {begin} {reason}")
+
+
+# --- tables in memory -----------------------------------------------------------------------------
+
+
+def source_of_table(table: pa.Table, declares: Literal["all", "ordered", "none"]) -> Source:
+    """A table in memory, whose blocks are views of it."""
+    return Source(
+        tuple(table.column_names),
+        lambda names: iter([table.select(list(names))]),
+        declares=declares,
+        count=lambda: int(table.num_rows),
+    )
+
+
+def source_of_memory(X: Any) -> Source:
+    """A source of an array, a list of rows or of dicts, or a data frame; columns become Arrow
+    arrays when they are read.
+    """
+    if isinstance(X, (list, tuple)):
+        return _source_of_columns(_columns_of_rows(X), len(X))
+    kind = type(X)  # it is asked instead of X: a lazy frame would compute
+    if hasattr(kind, "iloc") and hasattr(kind, "columns"):  # pandas and what copies it
+        names = [str(name) for name in X.columns]
+        check_distinct_names(names)
+        return _source_of_columns({n: X.iloc[:, i] for i, n in enumerate(names)}, len(X))
+    if hasattr(kind, "__arrow_c_stream__"):
+        try:
+            table = X if isinstance(X, pa.Table) else pa.table(X)
+        except pa.ArrowInvalid:  # a type that only its library has, such as integers of 128 bits
+            return _source_of_columns({n: X[n].to_list() for n in X.columns}, len(X))
+        check_distinct_names(table.column_names)
+        require_columns(table.num_columns, table.shape)
+        return source_of_table(table, "ordered")
+    if hasattr(kind, "columns"):
+        raise InputError(
+            f"X must be an array, a list of rows or a data frame in memory, got {kind}; collect a "
+            "lazy frame first"
+        )
+    if hasattr(X, "tocsr"):
+        raise InputError("Sparse data is not supported; use X.toarray() to give a dense array")
+    array = plain_array(X)
+    if array.dtype.names:
+        return _source_of_columns({n: array[n] for n in array.dtype.names}, len(array))
+    if array.ndim != 2:
+        refuse_shape(array.ndim)
+    return _source_of_columns({f"x{i}": array[:, i] for i in range(array.shape[1])}, len(array))
+
+
+def _source_of_columns(columns: Mapping[str, Any], n_rows: int) -> Source:
+    require_columns(len(columns), (n_rows, len(columns)))
+
+    def read(names: Sequence[str]) -> Iterator[pa.Table]:
+        arrays = [array_of(name, columns[name]) for name in names]
+        yield pa.Table.from_arrays(arrays, names=list(names))
+
+    return Source(tuple(columns), read, declares="all", count=lambda: n_rows)
+
+
+def _columns_of_rows(rows: Sequence[Any]) -> dict[str, Any]:
+    """Columns of rows or, in the order in which their names turn up, of dicts; what a dict lacks is
+    missing.
+    """
+    if not rows:
+        raise InputError("X is an empty list; give at least one row")
+    if all(isinstance(row, Mapping) for row in rows):
+        names = dict.fromkeys(name for row in rows for name in row)
+        return {str(name): [row.get(name) for row in rows] for name in names}
+    if not all(isinstance(row, (list, tuple, np.ndarray)) for row in rows):
+        refuse_shape(np.ndim(rows[0]) + 1)
+    width = len(rows[0])
+    for i, row in enumerate(rows):
+        if len(row) != width:
+            raise InputError(
+                f"the rows of X must be of equal length: row 0 has {width}, "
+                f"row {i} has {len(row)} values"
+            )
+    return {f"x{i}": list(column) for i, column in enumerate(zip(*rows, strict=True))}
+
+
+def array_of(name: str, values: Any) -> Any:
+    """Arrow array of one column: a list, a numpy array, or a series of any library."""
+    if isinstance(values, (list, tuple)):
+        return array_of_objects(name, values)
+    if isinstance(values, (pa.Array, pa.ChunkedArray)):
+        return values
+    if hasattr(values, "iloc"):
+        return _array_of_series(name, values)
+    if hasattr(values, "__arrow_c_stream__"):
+        return pa.chunked_array(values)
+    array = plain_array(values)
+    if array.ndim != 1:
+        raise InputError(f"{name} must be one-dimensional, got an array of shape {array.shape}")
+    family = array.dtype.kind
+    if family in "iuf":
+        return pa.array(np.ascontiguousarray(array))
+    if family in "cVm":
+        refuse(name, {"c": "complex", "V": "nested", "m": "time"}[family])
+    return (
+        pa.array(array.astype("datetime64[s]"))
+        if family == "M"
+        else array_of_objects(name, array.tolist())
+    )
+
+
+def _array_of_series(name: str, series: Any) -> Any:
+    """Arrow array of a pandas series; categories keep their order, objects that differ in type
+    become texts.
+    """
+    if hasattr(series, "cat"):
+        codes = np.asarray(series.cat.codes)
+        values = pa.array(tidy_categories(list(series.cat.categories)))
+        return pa.DictionaryArray.from_arrays(pa.array(codes, mask=codes < 0), values)
+    if series.dtype == object:
+        return array_of_objects(name, series.tolist())
+    if str(series.dtype).startswith("period"):
+        refuse(name, "time")
+    try:
+        return pa.array(series, from_pandas=True)
+    except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError, TypeError):
+        return array_of_objects(name, series.tolist())
+
+
+def plain_array(X: Any) -> Any:
+    """Plain numpy array; masked cells become missing."""
+    if not isinstance(X, np.ma.MaskedArray):
+        return np.asarray(X)
+    array = np.ma.getdata(X).astype(np.float64 if X.dtype.kind == "f" else object)
+    array[np.ma.getmaskarray(X)] = None  # NaN among floats
+    return array
+
+
+def refuse_shape(ndim: int) -> None:
+    """Refuse what is no table."""
+    raise InputError(
+        f"Expected 2D array, got {ndim}D array instead: X must have one row per sample and one "
+        "column per feature. Reshape your data with X.reshape(-1, 1) if it is a single feature, "
+        "or X.reshape(1, -1) if it is a single sample."
+    )
+
+
+def require_columns(n_columns: int, shape: tuple[int, ...]) -> None:
+    """Refuse a table without columns."""
+    if n_columns == 0:
+        raise InputError(f"X has 0 feature(s) (shape={shape}) while a minimum of 1 is required.")
+
+
+def check_distinct_names(names: Sequence[str]) -> None:
+    """Refuse names that occur twice."""
+    repeated = [name for name in dict.fromkeys(names) if list(names).count(name) > 1]
+    if repeated:
+        listed = ", ".join(map(repr, repeated))
+        raise InputError(f"column names must be distinct, but these occur twice: {listed}")
+
+
+# --- cells of Python ------------------------------------------------------------------------------
+
+
+def array_of_objects(name: str, values: Sequence[Any]) -> pa.Array:
+    """Arrow array of Python values: integers, floats, booleans, dates or texts."""
+    families = _families(name, values)
+    if len(families) > 1:  # a NaN among text or booleans is no number
+        values = [None if is_missing(v) else v for v in values]
+        families = _families(name, values)
+    if not families:
+        return pa.nulls(len(values))
+    if families == {"number"}:
+        return _array_of_numbers(values)
+    if families == {"boolean"}:
+        return pa.array([None if is_missing(v) else bool(v) for v in values], pa.bool_())
+    if families == {"date"}:
+        return pa.array([None if is_missing(v) else _day(v) for v in values], pa.date32())
+    if set(map(type, values)) <= {str, type(None)}:
+        return _array_of_texts(values)
+    return _array_of_texts([None if is_missing(v) else str(tidy(v)) for v in values])
+
+
+def _families(name: str, values: Sequence[Any]) -> set[str]:
+    families = {family_of(kind) for kind in set(map(type, values))} - {"missing"}
+    for family in ("time", "complex", "nested"):
+        if family in families:
+            refuse(name, family)
+    return families
+
+
+def _array_of_texts(values: Sequence[str | None]) -> pa.Array:
+    try:
+        return pa.array(values, pa.large_string())
+    except UnicodeEncodeError:  # half of a pair of surrogates
+        plain = [v if v is None else v.encode(errors="backslashreplace").decode() for v in values]
+        return pa.array(plain, pa.large_string())
+
+
+def _array_of_numbers(values: Sequence[Any]) -> pa.Array:
+    """Integers stay exact; anything else becomes float64."""
+    if all(issubclass(kind, (int, np.integer)) for kind in set(map(type, values))):
+        whole = [int(value) for value in values]
+        if min(whole) >= -(2**63) and max(whole) < 2**63:
+            return pa.array(whole, pa.int64())
+        if max(map(abs, whole)) < 10**38:
+            return pa.array([Decimal(value) for value in whole], pa.decimal128(38))
+    floats = (np.nan if is_missing(v) else parse_number(v) for v in values)
+    return pa.array(np.fromiter(floats, dtype=np.float64, count=len(values)))
+
+
+def _day(value: Any) -> datetime.date:
+    if isinstance(value, np.datetime64):
+        value = value.astype("datetime64[D]").item()
+    return value.date() if isinstance(value, datetime.datetime) else value
+
+
+# --- tables that are read in blocks ---------------------------------------------------------------
+
+
+ARROW_SUFFIXES = {".parquet": "parquet", ".arrow": "ipc", ".ipc": "ipc", ".feather": "feather"}
+"""Formats of pyarrow.dataset by the suffix of a file."""
+
+
+def source_of_path(path: Path) -> Source:
+    """A Parquet or Arrow file, or a folder of Parquet files; the names of folders such as
+    ``year=2024`` are a column.
+    """
+    datasets: Any = import_module("pyarrow.dataset")
+    if not path.exists():
+        raise InputError(f"cannot read {str(path)!r}: there is no such file or folder")
+    kind = ARROW_SUFFIXES.get(path.suffix.lower(), "parquet")
+    with _arrow_errors(f"{path}: not a readable {kind.title()} file"):
+        layout = "hive" if path.is_dir() else None
+        dataset = datasets.dataset(path, format=kind, partitioning=layout)
+        source = source_of_dataset(dataset, str(path))
+    if kind != "parquet":
+        return source
+    return replace(source, read=partial(_read_parquet, dataset, str(path)))
+
+
+@contextmanager
+def _arrow_errors(what: str) -> Iterator[None]:
+    """Errors of pyarrow, which has several families of them, as ours."""
+    try:
+        yield
+    except (pa.ArrowException, OSError, UnicodeDecodeError, MemoryError) as error:
+        raise FormatError(f"{what}: {' '.join(str(error).split())}") from None
+
+
+def _read_parquet(dataset: Any, origin: str, names: Sequence[str]) -> Iterator[pa.Table]:
+    """File by file: a scanner takes memory for all rows that a row group promises to have."""
+    datasets: Any = import_module("pyarrow.dataset")
+    parquet: Any = import_module("pyarrow.parquet")
+    schema = pa.schema([dataset.schema.field(name) for name in names])
+    for fragment in dataset.get_fragments():
+        known = datasets.get_partition_keys(fragment.partition_expression)
+        with (
+            _arrow_errors(f"{origin}: cannot be read to its end"),
+            parquet.ParquetFile(fragment.path, filesystem=fragment.filesystem) as file,
+        ):
+            own = [name for name in names if name in file.schema_arrow.names]
+            for batch in file.iter_batches(BLOCK_ROWS, columns=own):
+                rows = batch.num_rows
+                columns = [
+                    batch.column(name) if name in own else pa.repeat(known.get(name), rows)
+                    for name in names
+                ]
+                yield pa.Table.from_arrays(columns, names=list(names)).cast(schema)
+
+
+def source_of_dataset(dataset: Any, origin: str, keep: Any = None) -> Source:
+    """A dataset of pyarrow; ``keep`` lives as long as somebody may begin or go on with a pass."""
+
+    def read(names: Sequence[str], _: Any = keep) -> Iterator[Any]:
+        with _arrow_errors(f"{origin}: cannot be read to its end"):
+            yield from dataset.to_batches(
+                columns=list(names),
+                batch_size=BLOCK_ROWS,
+                batch_readahead=2,
+                fragment_readahead=1,
+            )
+
+    names = tuple(dataset.schema.names)
+    check_distinct_names(names)
+    return Source(names, read, origin, count=lambda: int(dataset.count_rows()))
+
+
+def source_of_duckdb(relation: Any) -> Source:
+    def read(names: Sequence[str]) -> Iterator[Any]:
+        begin = getattr(relation, "to_arrow_reader", None) or relation.fetch_arrow_reader
+        for batch in begin(BLOCK_ROWS):
+            if batch.num_rows:
+                yield batch.select(list(names))
+
+    return Source(tuple(relation.columns), read, "DuckDB relation", declares="ordered")
+
+
+class _TemporaryFolder:
+    """A folder that is removed with this object."""
+
+    def __init__(self) -> None:
+        self.path = Path(tempfile.mkdtemp(prefix="marginbn-"))
+        weakref.finalize(self, shutil.rmtree, self.path, ignore_errors=True)
+
+
+def source_of_lazy_frame(frame: Any) -> Source:
+    """The query runs once, into a temporary file, block by block by polars itself."""
+    folder = _TemporaryFolder()
+    frame.sink_parquet(folder.path / "frame.parquet")
+    source = source_of_path(folder.path)
+
+    def read(names: Sequence[str], _: Any = folder) -> Iterator[Any]:
+        return source.read(names)
+
+    return replace(source, read=read, origin="polars LazyFrame")
+
+
+def source_of_dask(frame: Any) -> Source:
+    """Every partition is a block; work on it is done by the worker that has it."""
+
+    def read(names: Sequence[str]) -> Iterator[Any]:
+        for k in range(frame.npartitions):
+            part = frame.partitions[k].compute()
+            if len(part):
+                yield source_of_memory(part).whole(names)
+
+    def elsewhere(work: Work, names: Sequence[str]) -> Iterator[Any]:
+        dask: Any = import_module("dask")
+        parts = frame.to_delayed()
+        lengths = dask.compute(*[dask.delayed(len)(part) for part in parts])
+        first_rows = [sum(lengths[:k]) for k in range(len(parts))]
+        asked = zip(parts, first_rows, strict=True)
+        answers = [dask.delayed(_answer)(work, part, list(names), row) for part, row in asked]
+        for begin in range(0, len(answers), AT_A_TIME):
+            yield from dask.compute(*answers[begin : begin + AT_A_TIME])
+
+    names = tuple(str(name) for name in frame.columns)
+    return Source(names, read, "Dask DataFrame", declares="all", elsewhere=elsewhere)
+
+
+def _answer(work: Work, part: Any, names: list[str], first_row: int) -> Any:
+    """The answer to a partition, a pandas frame."""
+    return work(source_of_memory(part).whole(names), first_row) if len(part) else None
+
+
+# --- rows to answer -------------------------------------------------------------------------------
+
+
+def row_pieces(X: Any) -> Iterator[Any] | None:
+    """Many rows in memory, in pieces; None where they are few enough, or cannot be divided."""
+    length = getattr(X, "shape", (0,))[0] if hasattr(X, "shape") else 0
+    if not isinstance(length, int) or length <= BLOCK_ROWS:
+        return None
+    begins = range(0, length, BLOCK_ROWS)
+    if hasattr(X, "iloc"):
+        return (X.iloc[begin : begin + BLOCK_ROWS] for begin in begins)
+    if hasattr(X, "slice"):  # polars and pyarrow
+        return (X.slice(begin, BLOCK_ROWS) for begin in begins)
+    return (X[begin : begin + BLOCK_ROWS] for begin in begins)

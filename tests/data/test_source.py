@@ -1,0 +1,340 @@
+"""Every kind of table gives the same columns, written by the tool that people use for it."""
+
+from __future__ import annotations
+
+import datetime
+import gzip
+import time
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pyarrow.dataset as ds
+import pyarrow.feather as feather
+import pyarrow.parquet as pq
+import pytest
+
+from marginbn import NaiveBayesClassifier
+from marginbn.data import source as sources
+from marginbn.data import text_files
+from marginbn.data.readers import as_stream, open_file, read_table
+from marginbn.data.source import source_of_memory
+from marginbn.data.table import as_table
+from marginbn.data.text_files import source_of_stream
+from marginbn.exceptions import FormatError, InputError
+
+WORDS = ["b", "a", None, "b"]
+SIZES = [0.5, None, 2.5, 3.5]
+
+
+def shown(X: Any) -> list[tuple[str, tuple[Any, ...], list[Any]]]:
+    """Kind, categories and values of every column, missing ones as None."""
+    return [
+        (c.kind, c.categories, [None if v != v else v for v in c.values.tolist()])
+        for c in as_table(X).columns
+    ]
+
+
+TEXTS = {
+    "string": pa.array(WORDS),
+    "large string": pa.array(WORDS, pa.large_string()),
+    "string view": pa.array(WORDS).cast(pa.string_view()),
+    "signed dictionary": pa.array(WORDS).dictionary_encode(),
+    "unsigned dictionary": pa.DictionaryArray.from_arrays(
+        pa.array([1, 0, None, 1], pa.uint32()), pa.array(["a", "b"])
+    ),
+    "dictionary with a null value": pa.DictionaryArray.from_arrays(
+        pa.array([0, 1, 2, 0], pa.uint8()), pa.array(["b", "a", None])
+    ),
+    "pieces": pa.chunked_array([WORDS[:1], [], WORDS[1:]]),
+    "dictionaries that differ": pa.chunked_array(
+        [pa.array(WORDS[:2]).dictionary_encode(), pa.array(WORDS[2:]).dictionary_encode()]
+    ),
+}
+
+
+@pytest.mark.parametrize("array", TEXTS.values(), ids=TEXTS)
+def test_texts_of_arrow(array: Any) -> None:
+    """However Arrow keeps them."""
+    assert shown(pa.table({"w": array})) == [("categorical", ("a", "b"), WORDS)]
+
+
+NUMBERS = {
+    "double": pa.array(SIZES),
+    "decimal": pa.array([None if v is None else Decimal(str(v)) for v in SIZES]),
+    "float": pa.array(SIZES, pa.float32()),
+    "half": pa.array(SIZES, pa.float16()),
+}
+
+
+@pytest.mark.parametrize("array", NUMBERS.values(), ids=NUMBERS)
+def test_numbers_of_arrow(array: Any) -> None:
+    """Of every width."""
+    assert shown(pa.table({"n": array})) == [("numeric", (), SIZES)]
+
+
+@pytest.mark.parametrize("kind", ["UInt8", "Int64", "Float32"])
+def test_nullable_integers_of_pandas(kind: str) -> None:
+    """Whole numbers with few values are codes."""
+    frame = pd.DataFrame({"n": pd.array([3, None, 1], dtype=kind)})
+    assert shown(frame) == [("categorical", (1, 3), [3, None, 1])]
+
+
+def test_categories_of_frames() -> None:
+    """pandas and enums declare an order, other dictionaries do not."""
+    pandas = pd.DataFrame({"c": pd.Categorical(WORDS, categories=["b", "a", "z"])})
+    enum = pl.DataFrame({"c": pl.Series(WORDS, dtype=pl.Enum(["b", "a", "z"]))})
+    assert shown(pandas) == shown(enum) == [("categorical", ("b", "a", "z"), WORDS)]
+    plain = pl.DataFrame({"c": pl.Series(WORDS, dtype=pl.Categorical)})
+    assert shown(plain) == [("categorical", ("a", "b"), WORDS)]
+
+
+def test_lists_of_dicts_and_structured_arrays() -> None:
+    """Names come with the values; what a dict lacks is missing."""
+    dicts = [{"w": "b", "n": 0.5}, {"w": "a"}, {"n": 2.5}]
+    assert as_table(dicts).names == ("w", "n")
+    assert shown(dicts) == [
+        ("categorical", ("a", "b"), ["b", "a", None]),
+        ("numeric", (), [0.5, None, 2.5]),
+    ]
+    array = np.array([("b", 0.5), ("a", 2.5)], dtype=[("w", "U1"), ("n", "f8")])
+    assert as_table(array).names == ("w", "n")
+    assert shown(array)[1] == ("numeric", (), [0.5, 2.5])
+
+
+def test_duckdb_relations() -> None:
+    """In memory and as a stream, as often as it is asked."""
+    duckdb = pytest.importorskip("duckdb")
+    frame = pd.DataFrame({"w": WORDS, "n": SIZES})  # noqa: F841
+    relation = duckdb.sql("select * from frame")
+    stream = as_stream(relation)
+    assert stream is not None
+    for _ in range(2):
+        assert shown(stream) == [
+            ("categorical", ("a", "b"), WORDS),
+            ("numeric", (), SIZES),
+        ]
+
+
+# --- folders and files ----------------------------------------------------------------------------
+
+
+@pytest.fixture
+def table() -> pa.Table:
+    rng = np.random.default_rng(0)
+    kind = rng.integers(0, 2, 600)
+    return pa.table(
+        {
+            "site": np.array(["north", "south", "west"])[(kind + rng.integers(0, 2, 600)) % 3],
+            "year": 2020 + rng.integers(0, 15, 600),
+            "size": kind + rng.normal(size=600),
+            "kind": np.array(["x", "y"])[kind],
+        }
+    )
+
+
+def test_partition_columns_are_columns(table: pa.Table, tmp_path: Path) -> None:
+    """As Spark and write_to_dataset lay folders out."""
+    pq.write_to_dataset(table, tmp_path / "visits", partition_cols=["site", "year"])
+    found = read_table(tmp_path / "visits")
+    assert sorted(found.names) == ["kind", "site", "size", "year"]
+    assert found.column("site").categories == ("north", "south", "west")
+    assert found.column("year").kind == "numeric"
+    fitted = NaiveBayesClassifier().fit(tmp_path / "visits", "kind")
+    assert sorted(fitted.feature_names_in_) == ["site", "size", "year"]
+
+
+def test_arrow_files(table: pa.Table, tmp_path: Path) -> None:
+    """IPC and Feather, as Parquet."""
+    feather.write_feather(table, tmp_path / "t.feather")
+    with pa.ipc.new_file(tmp_path / "t.arrow", table.schema) as writer:
+        writer.write_table(table)
+    pq.write_table(table, tmp_path / "t.parquet")
+    found = [shown(read_table(tmp_path / f"t.{s}")) for s in ("feather", "arrow", "parquet")]
+    assert found[0] == found[1] == found[2] == shown(table)
+
+
+def test_many_small_files_cost_little_more_than_one(table: pa.Table, tmp_path: Path) -> None:
+    """Blocks are joined: work is done once per block, not once per file."""
+    folder = tmp_path / "parts"
+    folder.mkdir()
+    for i in range(60):
+        pq.write_table(table.slice(10 * i, 10), folder / f"{i:03}.parquet")
+    blocks = list(open_file(folder).blocks())
+    assert [block.num_rows for block in blocks] == [600]
+    pq.write_table(table, tmp_path / "one.parquet", row_group_size=10)
+    assert [b.num_rows for b in open_file(tmp_path / "one.parquet").blocks()] == [600]
+
+
+def test_rows_are_counted_by_the_footer(table: pa.Table, tmp_path: Path) -> None:
+    """Without reading any."""
+    pq.write_table(table, tmp_path / "t.parquet")
+    source = open_file(tmp_path / "t.parquet")
+    object.__setattr__(source, "read", None)
+    assert source.count() == 600
+
+
+@pytest.mark.parametrize("suffix", ["csv", "csv.gz", "csv.zst", "tsv", "txt"])
+def test_the_same_rows_from_every_file(table: pa.Table, tmp_path: Path, suffix: str) -> None:
+    """In memory and from a file the same rows give the same model."""
+    path = tmp_path / f"t.{suffix}"
+    text = pl.from_arrow(table).write_csv(separator="\t" if suffix == "tsv" else ",").encode()
+    codec = {"gz": "gzip", "zst": "zstd"}.get(suffix.rpartition(".")[2])
+    path.write_bytes(text if codec is None else pa.compress(text, codec, asbytes=True))
+    assert shown(read_table(path)) == shown(table)
+    features, labels = table.drop_columns(["kind"]), np.array(table["kind"].to_pylist())
+    expected = NaiveBayesClassifier().fit(features, labels)
+    found = NaiveBayesClassifier().fit(path, "kind")
+    assert found.coding_ == expected.coding_
+    np.testing.assert_array_equal(found.predict_proba(path), expected.predict_proba(features))
+
+
+def test_a_kind_is_decided_by_all_pieces(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A column with few values in its first rows and many later is a measurement."""
+    monkeypatch.setattr(sources, "BLOCK_ROWS", 100)
+    rng = np.random.default_rng(0)
+    levels = np.sort(rng.integers(0, 250, 1000))
+    frame = pd.DataFrame({"level": levels, "late": ["1"] * 999 + ["x"], "y": levels % 2})
+    for path in (tmp_path / "t.parquet", tmp_path / "t.csv"):
+        frame.to_csv(path, index=False) if path.suffix == ".csv" else frame.to_parquet(path)
+        table = read_table(path)
+        assert table.column("level").kind == "numeric"
+        assert table.column("late").categories == ("1", "x")
+
+
+def test_dates_and_times(tmp_path: Path) -> None:
+    """Dates of every type are days; times of day are refused."""
+    days = [datetime.date(2024, 5, 31), None]
+    stamps = [datetime.datetime(2024, 5, 31, 12, 30), None]
+    for array in (
+        pa.array(days),
+        pa.array(stamps, pa.timestamp("us", tz="UTC")),
+        pa.array(stamps, pa.timestamp("ns")),
+    ):
+        pq.write_table(pa.table({"d": array}), tmp_path / "t.parquet")
+        assert read_table(tmp_path / "t.parquet").column("d").values.tolist() == [
+            "2024-05-31",
+            None,
+        ]
+    with pytest.raises(InputError, match="'t' holds times, durations or periods"):
+        as_table(pa.table({"t": pa.array([datetime.time(1, 2)])}))
+
+
+# --- text -----------------------------------------------------------------------------------------
+
+
+def test_standard_input_is_read_once() -> None:
+    """In blocks, with line numbers in errors."""
+    stream = source_of_stream(_stream(b"u,v\n1,2\n3,4\n"))
+    assert stream.whole().to_pydict() == {"u": ["1", "3"], "v": ["2", "4"]}
+    with pytest.raises(InputError, match="can be read only once"):
+        stream.whole()
+    with pytest.raises(FormatError, match="standard input, line 3: expected 2 fields, got 1"):
+        source_of_stream(_stream(b"u,v\n1,2\n3\n")).whole()
+
+
+def _stream(data: bytes) -> Any:
+    import io
+
+    return io.BytesIO(data)
+
+
+def test_lines_of_errors_below_fields_with_line_ends(tmp_path: Path) -> None:
+    """Lines are those of the file, not rows."""
+    path = tmp_path / "t.csv"
+    path.write_text("u,v\n" + '1,"x\ny"\n' * 30 + "2,z\n3\n")
+    with pytest.raises(FormatError, match="line 63: expected 2 fields, got 1"):
+        read_table(path)
+
+
+@pytest.mark.parametrize("encoding", ["latin-1", "utf-16", "cp1252", "utf-8"])
+def test_encodings(encoding: str, tmp_path: Path) -> None:
+    """Of the header and of the rows."""
+    path = tmp_path / "t.csv"
+    path.write_bytes("größe,v\nmüde,1\nfroh,2\n".encode(encoding))
+    table = read_table(path, encoding=encoding)
+    assert table.column("größe").values.tolist() == ["müde", "froh"]
+
+
+def test_a_wrong_encoding_names_the_line_and_the_remedy(tmp_path: Path) -> None:
+    """Within and beyond the first bytes."""
+    path = tmp_path / "t.csv"
+    for n_rows in (1, 300_000):
+        path.write_bytes(b"u,v\n" + b"froh,1\n" * n_rows + b"m\xfcde,2\n")
+        with pytest.raises(
+            FormatError, match=rf"line {n_rows + 2}: byte 0xfc is not UTF-8; .* say"
+        ):
+            read_table(path)
+    with pytest.raises(InputError, match="encoding must be one that Python knows"):
+        read_table(path, encoding="klingon")
+
+
+def test_quotes_after_a_space(tmp_path: Path) -> None:
+    """As some programs write them."""
+    path = tmp_path / "t.csv"
+    path.write_text('u, v\n1, "a, b"\n2, "c"\n')
+    assert read_table(path).column("v").values.tolist() == ["a, b", "c"]
+
+
+def test_a_row_that_never_ends(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A field that is longer than a row may be is refused, with the line and the likely reason."""
+    monkeypatch.setattr(text_files, "MAX_ROW_BYTES", 1 << 16)
+    path = tmp_path / "t.csv"
+    path.write_text("u,v\n1,2\n" + '3,"' + "x" * (1 << 18))
+    with pytest.raises(FormatError, match=r"line 3: .*quote not closed"):
+        read_table(path)
+    path.write_text("u,v\n1,2\n3," + "x" * (1 << 18) + "\n")
+    with pytest.raises(FormatError, match=r"t\.csv.*(larger|longer)"):
+        read_table(path)
+
+
+def test_a_bomb_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """On the way, before it is in memory."""
+    monkeypatch.setattr(text_files, "MAX_SAFE_BYTES", 1 << 20)
+    path = tmp_path / "t.csv.gz"
+    path.write_bytes(gzip.compress(b"u,v\n" + b"1,2\n" * (1 << 20)))
+    with pytest.raises(FormatError, match=r"unpacks to more than .* unpack it yourself"):
+        read_table(path)
+
+
+def test_a_hundred_thousand_columns(tmp_path: Path) -> None:
+    """Are read in seconds."""
+    path = tmp_path / "t.csv"
+    n = 100_000
+    path.write_text(",".join(f"c{i}" for i in range(n)) + "\n" + ",".join(["1"] * n) + "\n")
+    began = time.process_time()
+    source = open_file(path)
+    assert len(source.names) == n
+    assert source.whole(source.names[:3]).num_rows == 1
+    assert time.process_time() - began < 60
+
+
+def test_numbers_are_those_of_python(tmp_path: Path) -> None:
+    """To the last bit."""
+    rng = np.random.default_rng(0)
+    numbers = rng.standard_normal(2000) * 10.0 ** rng.integers(-300, 300, 2000)
+    texts = [repr(float(x)) for x in numbers]
+    texts += ["", "NA", "0.1", "1e22", "9007199254740993", "123456789012345678901234567890", " 1 "]
+    path = tmp_path / "t.csv"
+    path.write_text("u,v\n" + "".join(f"{text},\n" for text in texts))
+    expected = [float(t) if t not in ("", "NA") else np.nan for t in texts]
+    np.testing.assert_array_equal(read_table(path).column("u").values, expected)
+
+
+def test_datasets_of_pyarrow(table: pa.Table, tmp_path: Path) -> None:
+    """With all that pyarrow can put into them."""
+    pq.write_table(table, tmp_path / "t.parquet")
+    stream = as_stream(ds.dataset(tmp_path / "t.parquet"))
+    assert stream is not None
+    assert shown(stream) == shown(table)
+
+
+def test_what_is_in_memory_is_not_copied() -> None:
+    """Numbers of Arrow are the numbers of the column."""
+    array = pa.array(np.arange(20) + 0.5)
+    column = as_table(source_of_memory(pa.table({"n": array}))).columns[0]
+    assert column.numbers.__array_interface__["data"][0] == array.buffers()[1].address
