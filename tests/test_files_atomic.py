@@ -5,18 +5,15 @@ from __future__ import annotations
 import errno
 import gzip
 import os
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 from tests.tables import write_rows
 
-from marginbn import files
 from marginbn.data.writers import write_csv_chunks
 from marginbn.exceptions import InputError
-from marginbn.files import keep_as, remove_leftovers, replacing, write_atomic, write_text
+from marginbn.files import replacing, write_atomic, write_text
 
 
 def test_content_is_written_and_nothing_else(tmp_path: Path) -> None:
@@ -100,71 +97,30 @@ def test_a_table_cut_short_is_not_written(tmp_path: Path) -> None:
     assert sorted(os.listdir(tmp_path)) == ["a.csv", "a.csv.gz"]
 
 
-def dead_process() -> int:
-    """The number of a process that has ended."""
-    ended = subprocess.run(
-        [sys.executable, "-c", "import os; print(os.getpid())"],
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    return int(ended.stdout)
+def test_a_link_keeps_pointing_to_the_new_content(tmp_path: Path) -> None:
+    """Writing through a symbolic link replaces its target, not the link."""
+    (tmp_path / "link").symlink_to(tmp_path / "target")
+    write_text(tmp_path / "link", "new")
+    assert (tmp_path / "link").is_symlink()
+    assert (tmp_path / "target").read_text() == "new"
 
 
-def temporary(folder: Path, name: str, process: int, machine: str | None = None) -> Path:
-    """A file as :func:`replacing` makes one."""
-    machine = files._machine() if machine is None else machine
-    path = folder / f".{name}.{machine}-{process}-0123456789ab.tmp"
-    path.touch()
-    return path
+def test_new_files_follow_the_umask(tmp_path: Path) -> None:
+    """A file others may read stays so; temporary files with private modes would change that."""
+    (tmp_path / "plain").write_text("1")
+    write_text(tmp_path / "a", "1")
+    assert (tmp_path / "a").stat().st_mode == (tmp_path / "plain").stat().st_mode
 
 
-@pytest.mark.skipif(os.name == "nt", reason="processes cannot be asked for")
-def test_leftovers_of_the_file_are_removed_and_no_others(tmp_path: Path) -> None:
-    """Only temporary files of the same name go, and only those of processes that have ended."""
-    dead = dead_process()
-    temporary(tmp_path, "a", dead)
-    kept = [temporary(tmp_path, "b", dead), temporary(tmp_path, "a", os.getpid()), tmp_path / "a"]
-    kept += [temporary(tmp_path, "a", os.getppid()), temporary(tmp_path, "a", 1)]
-    kept += [temporary(tmp_path, "a", dead, "00000000")]  # another machine's process
-    (tmp_path / "a").touch()
-    remove_leftovers(tmp_path / "a")
-    assert sorted(tmp_path.iterdir()) == sorted(kept)
+def test_an_interrupt_leaves_no_temporary_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Ctrl-C while writing passes through, and the folder is as before."""
 
+    def interrupt(*_: object) -> None:
+        raise KeyboardInterrupt
 
-def test_what_nobody_wrote_to_for_long_is_removed(tmp_path: Path) -> None:
-    """Of another machine, of a living process that got the same number, of earlier versions."""
-    old = [temporary(tmp_path, "a", 1, "00000000"), temporary(tmp_path, "a", os.getpid())]
-    old += [tmp_path / ".a.0123456789ab.tmp"]
-    old[-1].touch()
-    remove_leftovers(tmp_path / "a")
-    assert sorted(tmp_path.iterdir()) == sorted(old)
-    for path in old:
-        os.utime(path, (1e9, 1e9))
-    remove_leftovers(tmp_path / "a")
-    assert not list(tmp_path.iterdir())
-
-
-def test_a_second_process_leaves_what_the_first_is_writing(tmp_path: Path) -> None:
-    """Its start removed the living temporary file of the first, whose checkpoint then failed."""
-    second = [
-        sys.executable,
-        "-c",
-        "import sys; from marginbn.files import remove_leftovers; remove_leftovers(sys.argv[1])",
-        str(tmp_path / "a"),
-    ]
-    with replacing(tmp_path / "a") as draft:
-        Path(draft).write_bytes(b"new")
-        subprocess.run(second, check=True)
-    assert (tmp_path / "a").read_bytes() == b"new"
-    assert os.listdir(tmp_path) == ["a"]
-
-
-def test_a_second_name_replaces_the_one_before(tmp_path: Path) -> None:
-    """Also where both are names of one file already: renaming between them does nothing."""
-    (tmp_path / "a").write_bytes(b"new")
-    (tmp_path / "b").write_bytes(b"old")
-    for _ in range(2):
-        keep_as(str(tmp_path / "a"), str(tmp_path / "b"))
-        assert (tmp_path / "b").read_bytes() == b"new"
-        assert sorted(os.listdir(tmp_path)) == ["a", "b"]
+    monkeypatch.setattr(os, "fsync", interrupt)
+    with pytest.raises(KeyboardInterrupt):
+        write_text(tmp_path / "a", "new")
+    assert os.listdir(tmp_path) == []

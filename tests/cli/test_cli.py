@@ -311,7 +311,7 @@ def test_unusable_input_is_one_line_and_exit_code_1(toy: Path, tmp_path: Path) -
         run("fit", toy, "-t", "y", "--drop", "sice")
     )
     assert "measured numbers" in one_line_error(run("fit", toy, "-t", "size"))
-    assert "not JSON" in one_line_error(run("show", toy))
+    assert "JSON is malformed" in one_line_error(run("show", toy))
     (tmp_path / "bad.csv").write_text("a,b\n1\n")
     assert "line 2: expected 2 fields" in one_line_error(
         run("size", tmp_path / "bad.csv", "-t", "a")

@@ -17,13 +17,19 @@ from hypothesis import strategies as st
 
 from marginbn.exceptions import FormatError, InputError
 from marginbn.export.formats import load_network, save_network
-from marginbn.export.native import network_from_dict, network_to_dict
+from marginbn.export.native import NetworkShape, build_network, network_to_dict
+from marginbn.files import MisfitError, decode
 from marginbn.network.network import BayesianNetwork
 from marginbn.problem.encoded import Variable
 from marginbn.problem.structure import Structure
 from networks import random_network, sprinkler
 
 Edit = Callable[[dict[str, Any]], object]
+
+
+def read(data: object) -> BayesianNetwork:
+    """The network in JSON values."""
+    return build_network(decode(json.dumps(data).encode(), NetworkShape))
 
 
 def test_the_sprinkler_file_reads_as_documented(tmp_path: Path) -> None:
@@ -51,8 +57,7 @@ def test_round_trip_is_exact_to_the_bit(seed: int, zeros: float, labels: list[st
         Variable(labels[i], tuple(labels[5 : 5 + v.arity])) for i, v in enumerate(network.variables)
     )
     network = BayesianNetwork(network.structure, variables, network.log_tables)
-    text = json.dumps(network_to_dict(network), allow_nan=False)
-    back = network_from_dict(json.loads(text))
+    back = read(network_to_dict(network))
     assert back == network
     for ours, theirs in zip(network.log_tables, back.log_tables, strict=True):
         assert ours.tobytes() == theirs.tobytes()
@@ -81,52 +86,58 @@ def _set(*keys: str | int, value: object) -> Edit:
 
 
 HOSTILE: list[tuple[Edit, str]] = [
-    (_set("format", value="pickle"), r"\$\.format: must be 'marginbn-network', got 'pickle'"),
-    (_set("format", value=["x"] * 10_000), r"\$\.format: .* got list of 10000 entries"),
-    (_set("version", value=4), r"\$\.version: written by a newer marginbn .* upgrade"),
-    (_set("version", value=10**350), r"upgrade"),
+    (_set("format", value="pickle"), r"\$\.format: Invalid enum value 'pickle'"),
+    (_set("format", value=["x"] * 10_000), r"\$\.format: Expected `str`, got `array`"),
+    (_set("version", value=4), r"\$\.version: must be 1, got 4: .* another version of marginbn"),
+    (_set("version", value=10**350), r"\$\.version: must be 1, got 1000"),
     (_set("version", value=0), r"\$\.version: must be 1, got 0"),
-    (_set("groups", value=[None, None, None]), r"\$: unknown keys \['groups'\]"),
-    (_set("version", value="1"), r"\$\.version: must be a whole number, got '1'"),
-    (_set("version", value=True), r"\$\.version: must be a whole number, got True"),
-    (lambda d: d.pop("version"), r"\$\.version"),
-    (lambda d: d.pop("variables"), r"\$: the key 'variables' is missing"),
-    (lambda d: d.pop("parents"), r"\$: the key 'parents' is missing"),
-    (lambda d: d.pop("log_tables"), r"\$: the key 'log_tables' is missing"),
-    (_set("__class__", value="os.system"), r"\$: unknown keys \['__class__'\]"),
-    (_set("variables", value={}), r"\$\.variables: must be an array, got {}"),
+    (_set("groups", value=[None, None, None]), r"\$: Object contains unknown field `groups`"),
+    (_set("version", value="1"), r"\$\.version: Expected `int`, got `str`"),
+    (_set("version", value=True), r"\$\.version: Expected `int`, got `bool`"),
+    (lambda d: d.pop("version"), r"\$: Object missing required field `version`"),
+    (lambda d: d.pop("variables"), r"\$: Object missing required field `variables`"),
+    (lambda d: d.pop("parents"), r"\$: Object missing required field `parents`"),
+    (lambda d: d.pop("log_tables"), r"\$: Object missing required field `log_tables`"),
+    (_set("__class__", value="os.system"), r"\$: Object contains unknown field `__class__`"),
+    (_set("variables", value={}), r"\$\.variables: Expected `array`, got `object`"),
     (_set("variables", value=[]), r"\$\.parents: must have 0 entries, got 3"),
-    (_set("variables", 0, value="rain"), r"\$\.variables\[0\]: must be an object, got 'rain'"),
-    (_set("variables", 0, "name", value=3), r"\$\.variables\[0\]\.name: must be a string, got 3"),
+    (_set("variables", 0, value="rain"), r"\$\.variables\[0\]: Expected `object`, got `str`"),
+    (_set("variables", 0, "name", value=3), r"\$\.variables\[0\]\.name: Expected `str`, got `int`"),
     (_set("variables", 0, "name", value="grass"), r"names must be unique, repeated: 'grass'"),
-    (_set("variables", 0, "name", value="\ud800"), r"\[0\]\.name: half a surrogate pair"),
+    (_set("variables", 0, "name", value="\ud800"), r"\$: "),
     (_set("variables", 0, "states", value=["a", "a"]), r"labels of 'rain' must be unique"),
     (
         _set("variables", 0, "states", value=[]),
-        r"\[0\]\.states: must be 1 to 100000 states",
+        r"\[0\]\.states: Expected `array` of length >= 1",
     ),
-    (_set("variables", 0, "states", value=["a", None]), r"states\[1\]: must be a string, got None"),
+    (_set("variables", 0, "states", value=["a", None]), r"states\[1\]: Expected `str`, got `null`"),
     (
         _set("variables", 0, "states", value=["a"] * 1_000_000),
-        r"got list of 1000000 entries",
+        r"\[0\]\.states: Expected `array` of length <= 100000",
     ),
-    (_set("variables", 0, "kind", value=1), r"\$\.variables\[0\]: unknown keys \['kind'\]"),
+    (
+        _set("variables", 0, "kind", value=1),
+        r"\$\.variables\[0\]: Object contains unknown field `kind`",
+    ),
     (_set("parents", value=[[], [0]]), r"\$\.parents: must have 3 entries, got 2"),
-    (_set("parents", 1, value=0), r"\$\.parents\[1\]: must be an array, got 0"),
+    (_set("parents", 1, value=0), r"\$\.parents\[1\]: Expected `array`, got `int`"),
     (_set("parents", 1, value=[3]), r"\$\.parents\[1\]: .* 0 to 2, got \(3,\)"),
-    (_set("parents", 1, value=[-1]), r"\$\.parents\[1\]: .* got \(-1,\)"),
+    (_set("parents", 1, value=[-1]), r"\$\.parents\[1\]\[0\]: Expected `int` >= 0"),
     (_set("parents", 1, value=[1]), r"\$\.parents\[1\]: parents must be indices of other"),
     (_set("parents", 1, value=[10**300]), r"\$\.parents\[1\]"),
-    (_set("parents", 1, value=[0.0]), r"\$\.parents\[1\]\[0\]: must be a whole number, got 0.0"),
+    (_set("parents", 1, value=[0.0]), r"\$\.parents\[1\]\[0\]: Expected `int`, got `float`"),
     (_set("parents", 2, value=[1, 0]), r"\$\.parents\[2\]: parents must be increasing"),
     (_set("parents", 2, value=[0, 0]), r"\$\.parents\[2\]: parents must be increasing"),
     (_set("parents", 0, value=[2]), r"\$\.parents: the graph has a directed cycle"),
-    (_set("log_tables", value=None), r"\$\.log_tables: must be an array, got None"),
+    (_set("log_tables", value=None), r"\$\.log_tables: Expected `array`, got `null`"),
     (_set("log_tables", 0, value=[0.0]), r"\$\.log_tables\[0\]: must have 2 entries, got 1"),
-    (_set("log_tables", 0, value=[[0.0, None]]), r"\$\.log_tables\[0\]: must have 2 entries"),
-    (_set("log_tables", 0, value=["0", 1]), r"\$\.log_tables\[0\]: entries must be numbers"),
-    (_set("log_tables", 0, value=[True, None]), r"\$\.log_tables\[0\]: entries must be numbers"),
-    (_set("log_tables", 0, value=[10**350, None]), r"\$\.log_tables\[0\]: an integer is too large"),
+    (_set("log_tables", 0, value=[[0.0, None]]), r"\$\.log_tables\[0\]\[0\]: Expected `float"),
+    (_set("log_tables", 0, value=["0", 1]), r"\$\.log_tables\[0\]\[0\]: Expected `float"),
+    (_set("log_tables", 0, value=[True, None]), r"\$\.log_tables\[0\]\[0\]: Expected `float"),
+    (
+        _set("log_tables", 0, value=[10**350, None]),
+        r"\$\.log_tables\[0\]\[0\]: Number out of range",
+    ),
     (_set("log_tables", 0, value=[0.0, 0.0]), r"'rain' must sum to one"),
     (_set("log_tables", 0, value=[None, None]), r"'rain' must sum to one"),
 ]
@@ -152,7 +163,7 @@ def test_infinity_in_disguise_is_refused(tmp_path: Path, number: str) -> None:
     """A decimal too large for a float reads as infinity; only null means log 0."""
     data = json.dumps(network_to_dict(sprinkler())).replace("null", number, 1)
     (tmp_path / "n.json").write_text(data, encoding="utf-8")
-    with pytest.raises(FormatError, match=r"\$\.log_tables\[2\]: a number is too large"):
+    with pytest.raises(FormatError, match=r"\$\.log_tables\[2\]\[1\]: Number out of range"):
         load_network(tmp_path / "n.json")
 
 
@@ -167,15 +178,15 @@ def test_declared_sizes_are_refused_before_allocation(n_parents: int, arity: int
         "parents": [list(range(1, n_parents + 1)), *([] for _ in range(n_parents))],
         "log_tables": [[0.0]] * (n_parents + 1),
     }
-    with pytest.raises(FormatError, match=r"\$\.log_tables\[0\]: a table .* is too large"):
-        network_from_dict(data)
+    with pytest.raises(MisfitError, match=r"\$\.log_tables\[0\]: a table .* is too large"):
+        read(data)
 
 
 @pytest.mark.parametrize("data", [None, [], "x", 3])
 def test_something_else_is_not_a_network(data: object) -> None:
-    """The outermost value must be an object; an embedding file can name the place."""
-    with pytest.raises(FormatError, match=r"^model\.json: \$\.network: must be an object"):
-        network_from_dict(data, path="model.json", location="$.network")
+    """The outermost value must be an object."""
+    with pytest.raises(MisfitError, match=r"^\$: Expected `object`, got"):
+        read(data)
 
 
 @settings(deadline=None, max_examples=150)
@@ -202,12 +213,12 @@ def test_a_long_cycle_is_refused_quickly() -> None:
         "parents": [[(i + 1) % n] for i in range(n)],
         "log_tables": [[0.0]] * n,
     }
-    with pytest.raises(FormatError, match="directed cycle"):
-        network_from_dict(data)
+    with pytest.raises(MisfitError, match="directed cycle"):
+        read(data)
 
 
 def test_a_single_variable_is_a_network() -> None:
     """The smallest network, a class without features, makes the round trip."""
     coin = Variable("c", ("a",))
     network = BayesianNetwork(Structure(((),)), (coin,), (np.zeros(1),))
-    assert network_from_dict(network_to_dict(network)) == network
+    assert read(network_to_dict(network)) == network

@@ -18,7 +18,7 @@ from marginbn import (
     TANClassifier,
 )
 from marginbn.classifiers import BaseBNClassifier
-from marginbn.classifiers.provenance import Provenance
+from marginbn.classifiers.file_parts import Provenance
 from marginbn.datasets import load_iris
 from marginbn.network.wording import align, counted, hanging, number, percent, seconds
 from marginbn.report.summary import (

@@ -21,6 +21,7 @@ from hypothesis import strategies as st
 
 from brute_force import brute_force
 from marginbn.exceptions import CheckpointWarning, InputError
+from marginbn.files import replacing
 from marginbn.problem.problem import StructureProblem
 from marginbn.solvers import solve_structure
 from marginbn.solvers.branch_bound import BranchBoundSolver
@@ -31,8 +32,10 @@ from marginbn.solvers.checkpoint import (
     Frame,
     Saved,
     SearchState,
+    keep_as,
     pack,
     read_frame,
+    remove_leftovers,
 )
 from marginbn.solvers.result import fingerprint
 from marginbn.solvers.run import Limits, Run
@@ -474,3 +477,34 @@ def test_impossible_states_are_broken(tmp_path: Path, change: dict[str, Any]) ->
     Checkpoint(tmp_path / "c", problem()).save(replace(some_state(), **change))
     with pytest.warns(CheckpointWarning, match="starts anew"):
         assert Checkpoint(tmp_path / "c", problem()).saved is None
+
+
+def test_leftovers_are_removed_once_nobody_writes_to_them(tmp_path: Path) -> None:
+    """Only temporary files of the same name go, and only after an hour without a write."""
+    old, other = tmp_path / ".a.0123456789ab.tmp", tmp_path / ".b.0123456789ab.tmp"
+    for path in (old, other, tmp_path / "a"):
+        path.touch()
+        os.utime(path, (1e9, 1e9))
+    young = tmp_path / ".a.ba9876543210.tmp"
+    young.touch()
+    remove_leftovers(tmp_path / "a")
+    assert sorted(tmp_path.iterdir()) == sorted([other, young, tmp_path / "a"])
+
+
+def test_a_draft_that_is_being_written_stays(tmp_path: Path) -> None:
+    """The start of another search must not make a write fail."""
+    with replacing(tmp_path / "a") as draft:
+        Path(draft).write_bytes(b"new")
+        remove_leftovers(tmp_path / "a")
+    assert (tmp_path / "a").read_bytes() == b"new"
+    assert os.listdir(tmp_path) == ["a"]
+
+
+def test_a_second_name_replaces_the_one_before(tmp_path: Path) -> None:
+    """Also where both are names of one file already: renaming between them does nothing."""
+    (tmp_path / "a").write_bytes(b"new")
+    (tmp_path / "b").write_bytes(b"old")
+    for _ in range(2):
+        keep_as(str(tmp_path / "a"), str(tmp_path / "b"))
+        assert (tmp_path / "b").read_bytes() == b"new"
+        assert sorted(os.listdir(tmp_path)) == ["a", "b"]

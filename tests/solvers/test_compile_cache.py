@@ -17,6 +17,7 @@ import pytest
 
 from marginbn import files
 from marginbn.solvers import compile as compiling
+from marginbn.solvers import own_folder
 
 KERNEL = "from marginbn.solvers.compile import entry\n\n@entry\ndef twice(x):\n    return x + x\n"
 
@@ -73,14 +74,14 @@ def stranger(monkeypatch: pytest.MonkeyPatch) -> Callable[[Path], None]:
         if os.geteuid() == 0:
             os.chown(path, 65534, -1)
             return
-        ask, given = files.why_not_mine, (path.stat().st_ino, path.stat().st_dev)
+        ask, given = own_folder.why_not_mine, (path.stat().st_ino, path.stat().st_dev)
 
         def look(status: os.stat_result, is_above: bool = False) -> str | None:
             if (status.st_ino, status.st_dev) == given:
                 return "belongs to another user (number 65534)"
             return ask(status, is_above)
 
-        monkeypatch.setattr(files, "why_not_mine", look)
+        monkeypatch.setattr(own_folder, "why_not_mine", look)
         monkeypatch.setattr(compiling, "why_not_mine", look)
 
     return give
@@ -237,7 +238,7 @@ def test_a_folder_that_others_can_write_is_not_used(
     who: str,
 ) -> None:
     """The cache, the folder in it, the folder of the kernels."""
-    monkeypatch.setattr(files, "_is_private_group", lambda number: False)
+    monkeypatch.setattr(own_folder, "_is_private_group", lambda number: False)
     bench.run()
     [bench.cache, bench.cache / "kernels", bench.folder][depth].chmod(mode)
     assert f"can be written by {who}" in refusal(bench, capsys)
@@ -320,8 +321,8 @@ def test_a_group_of_the_user_alone_is_nobody_else(monkeypatch: pytest.MonkeyPatc
         (0, "ada", [], False),
     ]:
         group = Record(gr_gid=number, gr_name=name, gr_mem=members)
-        assert files._is_private_group(number) is expected
-    assert not files._is_private_group(4)
+        assert own_folder._is_private_group(number) is expected
+    assert not own_folder._is_private_group(4)
 
 
 @needs_owners

@@ -5,45 +5,40 @@ The parts are those of a classifier's file (``model_file.py``) where both have t
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Mapping
+from typing import Any, Literal
 
 from sklearn.utils.validation import check_is_fitted
 
-from marginbn import __version__, files
+from marginbn import __version__
 from marginbn.classifiers import model_file
 from marginbn.classifiers.base import BaseBNClassifier
+from marginbn.classifiers.file_parts import PlanShape, read_preparation, write_preparation
 from marginbn.classifiers.learner import BayesianNetworkLearner
-from marginbn.classifiers.preparation_file import PlanShape, read_preparation, write_preparation
 from marginbn.exceptions import InputError
-from marginbn.export.native import network_from_dict, network_to_dict
-from marginbn.files import Count, MisfitError, Plain
-
-FORMAT = "marginbn learner"
-VERSION = 1
+from marginbn.export.native import NetworkShape, build_network, network_to_dict, read_format
+from marginbn.files import Count, PathLike, Shape, decode, naming_file, read_bytes
 
 
-@dataclass(frozen=True)
-class _Learner:
-    format: str
-    version: int
+class _Learner(Shape, frozen=True):
+    format: Literal["marginbn-learner"]
+    version: Literal[1]
     package: str
-    params: dict[str, Plain]
-    feature_names: object
-    coding: tuple[model_file._Coding, ...]
+    params: dict[str, Any]
+    feature_names: list[str] | None
+    coding: tuple[model_file.CodingShape, ...]
     n_samples: Count
     n_dropped: Count
     n_candidates: Count
     max_parents: Count
-    result: model_file._Result
-    network: object  # a format of its own
+    result: model_file.ResultShape
+    network: NetworkShape
     preparation: tuple[PlanShape, ...] | None
 
 
 def save_model(
     model: BaseBNClassifier | BayesianNetworkLearner,
-    path: files.PathLike,
+    path: PathLike,
     *,
     held_out: Mapping[str, float | None] | None = None,
 ) -> None:
@@ -66,24 +61,24 @@ def save_model(
     check_is_fitted(model)
     names = getattr(model, "feature_names_in_", None)
     record: dict[str, object] = {
-        "format": FORMAT,
-        "version": VERSION,
+        "format": "marginbn-learner",
+        "version": 1,
         "package": __version__,
-        "params": model_file._plain_parameters(model),
+        "params": model_file.plain_parameters(model),
         "feature_names": None if names is None else [str(n) for n in names],
-        "coding": [model_file._write_coding(c) for c in model.coding_.columns],
+        "coding": [vars(coding) for coding in model.coding_.columns],
         "n_samples": model.n_samples_,
         "n_dropped": model.n_dropped_,
         "n_candidates": model.n_candidates_,
         "max_parents": model.max_parents_,
-        "result": model_file._write_result(model.result_),
+        "result": model_file.write_result(model.result_),
         "network": network_to_dict(model.network_),
-        "preparation": None,
+        "preparation": write_preparation(model),
     }
-    files.write_json_atomic(path, record | write_preparation(model))
+    model_file.write_json(path, record)
 
 
-def load_model(path: files.PathLike) -> Any:
+def load_model(path: PathLike) -> Any:
     """Read what :func:`save_model` wrote; it predicts the same to the last bit.
 
     Raises
@@ -104,43 +99,24 @@ def load_model(path: files.PathLike) -> Any:
     ...     load_model(path).predict([["blue"]]).tolist()
     ['b']
     """
-    data = files.read_json(path)
-    name = data.get("format") if isinstance(data, dict) else None
-    known = name if isinstance(name, str) and name in READERS else model_file.FORMAT
-    return READERS[known](data, path)
+    content = read_bytes(path)
+    with naming_file(path):
+        is_learner = read_format(content) == "marginbn-learner"
+    return (read_learner if is_learner else model_file.read_model)(content, path)
 
 
-def read_learner(data: Any, path: files.PathLike) -> BayesianNetworkLearner:
-    """The learner of a file that was read."""
-    with files.naming_file(path):
-        shape: _Learner = files.read_document(_Learner, data, FORMAT, VERSION)
-        learner = _read_learner(shape.params)
-        network = network_from_dict(shape.network, path=path, location="$.network")
+def read_learner(content: bytes, path: PathLike) -> BayesianNetworkLearner:
+    """The learner in the bytes of a file."""
+    with naming_file(path):
+        shape = decode(content, _Learner)
+        learner: BayesianNetworkLearner
+        learner = model_file.read_estimator(BayesianNetworkLearner, shape.params)
+        network = build_network(shape.network, "$.network")
         learner.network_ = network
-        learner.coding_ = model_file._read_codings(shape.coding, network.variables)
+        learner.coding_ = model_file.read_codings(shape.coding, network.variables)
         learner.preparation_ = read_preparation(shape.preparation, learner.coding_)
-        model_file._set_feature_names(learner, shape.feature_names)
+        model_file.set_feature_names(learner, shape.feature_names)
         learner.n_samples_, learner.n_dropped_ = shape.n_samples, shape.n_dropped
         learner.n_candidates_, learner.max_parents_ = shape.n_candidates, shape.max_parents
-        learner._set_result(model_file._read_result(shape.result, network.structure))
-    return learner
-
-
-READERS: dict[Any, Callable[[Any, files.PathLike], Any]] = {
-    FORMAT: read_learner,
-    model_file.FORMAT: model_file.read_model,
-}
-"""By the name of the format; whatever has none is judged as a classifier's file."""
-
-
-def _read_learner(params: dict[str, Any]) -> BayesianNetworkLearner:
-    known = BayesianNetworkLearner().get_params(deep=False).keys() - model_file._LEFT_OUT
-    unknown = sorted(params.keys() - known)
-    if unknown:
-        raise MisfitError(f"$.params: there are no parameters {files.shorten(unknown)}")
-    learner = BayesianNetworkLearner(**params)
-    try:
-        learner._check_parameters()
-    except (InputError, TypeError) as error:
-        raise MisfitError(f"$.params: {error}") from None
+        learner._set_result(model_file.read_result(shape.result, network.structure))
     return learner

@@ -2,7 +2,7 @@
 
 ::
 
-    {"format": "marginbn-model", "version": 4, "package": "0.2.0",
+    {"format": "marginbn-model", "version": 1, "package": "0.2.0",
      "estimator": "MaxMarginBNClassifier",       one of five names and nothing else
      "params": {"gamma": 2.197, ...},            constructor parameters that are plain values
      "classes": {"dtype": "str", "labels": [...]},
@@ -13,7 +13,7 @@
      "n_samples": 150 or null, "n_dropped": 0,
      "result": {"objective": ..., "bound": ..., "status": "optimal", "trace": [...], ...},
      "validation": null or {"gamma": ..., "max_parents": ..., "best_score": ..., ...},
-     "preparation": [...],                       only where a column is not used as it is
+     "preparation": [...] or null,               null: every column is used as it is
      "about": {"created": ..., "versions": ..., "data_sha256": ..., "held_out": ...},
      "evidence": {"total_weight": 150.0, "data_sha256": ..., "certificate_sha256": ...},
      "network": {"format": "marginbn-network", ...}}
@@ -28,44 +28,54 @@ checks it). An objective that no structure can have is refused when the file is 
 
 from __future__ import annotations
 
+import json
+import math
+import os
 import re
 import warnings
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from typing import Annotated, Any, Literal
 
+import msgspec
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
-from marginbn import __version__, files
+from marginbn import __version__
 from marginbn.classifiers.base import BaseBNClassifier, Evidence
-from marginbn.classifiers.max_margin_cv import MaxMarginBNClassifierCV
-from marginbn.classifiers.naive_bayes import NaiveBayesClassifier, TANClassifier
-from marginbn.classifiers.preparation_file import (
+from marginbn.classifiers.file_parts import (
+    Digest,
+    NotPlainError,
     PlanShape,
+    Provenance,
+    decode_value,
+    encode_value,
+    provenance_of,
     read_preparation,
     write_preparation,
 )
-from marginbn.classifiers.provenance import (
-    Digest,
-    Provenance,
-    provenance_of,
-    write_provenance,
-)
+from marginbn.classifiers.max_margin_cv import MaxMarginBNClassifierCV
+from marginbn.classifiers.naive_bayes import NaiveBayesClassifier, TANClassifier
 from marginbn.classifiers.search import GenerativeBNClassifier, MaxMarginBNClassifier
 from marginbn.data.encode import Coding, TableCoding
 from marginbn.exceptions import InputError
-from marginbn.export.native import network_from_dict, network_to_dict
-from marginbn.files import Count, MisfitError, Number, Plain, encode_number, shorten
+from marginbn.export.native import NetworkShape, build_network, check_length, network_to_dict
+from marginbn.files import (
+    Count,
+    MisfitError,
+    PathLike,
+    Shape,
+    decode,
+    naming_file,
+    read_bytes,
+    shorten,
+    write_atomic,
+)
 from marginbn.network.network import BayesianNetwork
 from marginbn.problem.encoded import Variable
 from marginbn.problem.structure import Structure
 from marginbn.solvers.result import SolveResult, Status, TracePoint
-
-FORMAT = "marginbn-model"
-VERSION = 4
 
 ROUNDING = 1e-9
 """Part of the total weight by which an objective may exceed what it can be."""
@@ -90,37 +100,46 @@ _LABEL_TYPES = {
     "str": str,
 }
 """Types that class labels may have, and what JSON must hold for them."""
-_Cuts = Annotated[
-    tuple[float, ...],
-    files.Must("be increasing", lambda cuts: all(a < b for a, b in pairwise(cuts))),
-]
-_Categories = Annotated[
-    tuple[Plain, ...],
-    files.Must(
-        "be text, numbers or booleans", lambda c: {*map(type, c)} <= {str, bool, int, float}
-    ),
-    files.Must("be distinct", lambda categories: len({*map(str, categories)}) == len(categories)),
-]
+
+Number = float | Literal["inf", "-inf", "nan"]
+"""A float as :func:`_encode_number` writes it; ``float`` of it is the number."""
 
 
-@dataclass(frozen=True)
-class _Classes:
-    dtype: Annotated[str, files.one_of(_LABEL_TYPES)]
-    labels: list  # type: ignore[type-arg]  # of the type that dtype names
+class _Classes(Shape, frozen=True):
+    dtype: str
+    labels: list[str | bool | int | float]
+
+    def __post_init__(self) -> None:
+        if self.dtype not in _LABEL_TYPES:
+            raise ValueError(f"dtype must be one of {', '.join(_LABEL_TYPES)}")
+        if any(type(label) is not _LABEL_TYPES[self.dtype] for label in self.labels):
+            raise ValueError(f"labels must be of the type {self.dtype}")
 
 
-@dataclass(frozen=True)
-class _Coding:
+class CodingShape(Shape, frozen=True):
+    """The coding of a column in a file."""
+
     name: str
     kind: Literal["numeric", "categorical"]
-    cuts: _Cuts
-    categories: _Categories
+    cuts: tuple[float, ...]
+    categories: tuple[str | bool | int | float, ...]
     missing_state: bool
-    values: tuple[tuple[Number, ...], ...]
+    values: tuple[tuple[float, ...], ...]
+
+    def __post_init__(self) -> None:
+        if any(a >= b for a, b in pairwise(self.cuts)):
+            raise ValueError("cuts must be increasing")
+        if len({*map(str, self.categories)}) < len(self.categories):
+            raise ValueError("categories must be distinct")
+        if self.categories if self.kind == "numeric" else self.cuts:
+            raise ValueError(f"a {self.kind} column has either cuts or categories")
+        if self.values and (not all(self.values) or len(self.values) != len(self.cuts) + 1):
+            raise ValueError("values must be empty or have values of every bin")
 
 
-@dataclass(frozen=True)
-class _Result:
+class ResultShape(Shape, frozen=True):
+    """What a solver returned, in a file."""
+
     objective: Number
     bound: Number
     status: Status
@@ -129,47 +148,44 @@ class _Result:
     solver: str
     selection: tuple[Count, ...]
     trace: tuple[tuple[Number, Number, Number], ...]
-    scale: Annotated[float, files.Must("not be negative", lambda scale: scale >= 0)]
+    scale: Annotated[float, msgspec.Meta(ge=0)]
 
 
-@dataclass(frozen=True)
-class _Validation:
+class _Validation(Shape, frozen=True):
     gamma: float
     max_parents: Count
     best_score: Number
-    results: dict[str, list]  # type: ignore[type-arg]  # integers or numbers, by the key
+    results: dict[str, list[Number]]
 
 
-@dataclass(frozen=True)
-class _Evidence:
-    total_weight: Annotated[float, files.Must("be positive", lambda weight: weight > 0)] | None
+class _Evidence(Shape, frozen=True):
+    total_weight: Annotated[float, msgspec.Meta(gt=0)] | None
     data_sha256: Digest | None
     certificate_sha256: Digest | None
 
 
-@dataclass(frozen=True)
-class _Model:
-    format: str
-    version: int
+class _Model(Shape, frozen=True):
+    format: Literal["marginbn-model"]
+    version: Literal[1]
     package: str
-    estimator: Annotated[str, files.one_of(_ESTIMATORS)]
-    params: dict[str, Plain]
+    estimator: str
+    params: dict[str, Any]
     classes: _Classes
-    feature_names: object
-    coding: tuple[_Coding, ...]
+    feature_names: list[str] | None
+    coding: tuple[CodingShape, ...]
     n_samples: Count | None
     n_dropped: Count
-    result: _Result
-    validation: object  # depends on the estimator
+    result: ResultShape
+    validation: _Validation | None
     evidence: _Evidence
-    network: object  # a format of its own
+    network: NetworkShape
     preparation: tuple[PlanShape, ...] | None
-    about: Provenance | None
+    about: Provenance
 
 
 def save_model(
     classifier: BaseBNClassifier,
-    path: files.PathLike,
+    path: PathLike,
     *,
     held_out: Mapping[str, float | None] | None = None,
 ) -> None:
@@ -189,66 +205,69 @@ def save_model(
     check_is_fitted(classifier)
     names = getattr(classifier, "feature_names_in_", None)
     record = {
-        "format": FORMAT,
-        "version": VERSION,
+        "format": "marginbn-model",
+        "version": 1,
         "package": __version__,
         "estimator": name,
-        "params": _plain_parameters(classifier),
+        "params": plain_parameters(classifier),
         "classes": _write_classes(classifier.classes_),
         "feature_names": None if names is None else [str(n) for n in names],
-        "coding": [_write_coding(c) for c in classifier.coding_.columns],
+        "coding": [vars(coding) for coding in classifier.coding_.columns],
         "n_samples": getattr(classifier, "n_samples_", None),
         "n_dropped": classifier.n_dropped_,
-        "result": _write_result(classifier.result_),
+        "result": write_result(classifier.result_),
         "validation": _write_validation(classifier),
         "evidence": _write_evidence(getattr(classifier, "evidence_", Evidence())),
         "network": network_to_dict(classifier.network_),
-        "about": write_provenance(provenance_of(classifier, held_out)),
+        "preparation": write_preparation(classifier),
+        "about": msgspec.structs.asdict(provenance_of(classifier, held_out)),
     }
-    record |= write_preparation(classifier)
-    files.write_json_atomic(path, record)
+    write_json(path, record)
 
 
-def load_model(path: files.PathLike) -> BaseBNClassifier:
+def write_json(path: PathLike, record: object) -> None:
+    """Write JSON, all or nothing."""
+    try:
+        content = f"{json.dumps(record, allow_nan=False, ensure_ascii=False)}\n".encode()
+    except (TypeError, ValueError, RecursionError) as error:
+        raise InputError(f"cannot write {os.fspath(path)} as JSON: {error}") from None
+    write_atomic(path, content)
+
+
+def load_model(path: PathLike) -> BaseBNClassifier:
     """Read a classifier; a :class:`FormatError` says where the file is not as it should be."""
-    return read_model(files.read_json(path), path)
+    return read_model(read_bytes(path), path)
 
 
-def read_model(data: Any, path: files.PathLike) -> BaseBNClassifier:
-    """The classifier of a file that was read."""
-    with files.naming_file(path):
-        shape: _Model = files.read_document(
-            _Model, _with_optional_parts(_with_scale(_as_version_2(data))), FORMAT, VERSION
-        )
-        classifier = _read_estimator(shape.estimator, shape.params)
-        network = network_from_dict(shape.network, path=path, location="$.network")
+def read_model(content: bytes, path: PathLike) -> BaseBNClassifier:
+    """The classifier in the bytes of a file."""
+    with naming_file(path):
+        shape = decode(content, _Model)
+        if shape.estimator not in _ESTIMATORS:
+            raise MisfitError(f"$.estimator: must be one of {', '.join(_ESTIMATORS)}")
+        classifier: BaseBNClassifier
+        classifier = read_estimator(_ESTIMATORS[shape.estimator], shape.params)
+        network = build_network(shape.network, "$.network")
         classifier.network_ = network
         classifier.classes_ = _read_classes(shape.classes, network)
-        classifier.coding_ = _read_codings(shape.coding, network.variables[1:])
+        classifier.coding_ = read_codings(shape.coding, network.variables[1:])
         if shape.n_samples is not None:
             classifier.n_samples_ = shape.n_samples
         classifier.n_dropped_ = shape.n_dropped
         classifier.preparation_ = read_preparation(shape.preparation, classifier.coding_)
-        _set_feature_names(classifier, shape.feature_names)
-        classifier._set_result(_read_result(shape.result, network.structure))
+        set_feature_names(classifier, shape.feature_names)
+        classifier._set_result(read_result(shape.result, network.structure))
         _set_validation(classifier, shape.validation)
-        classifier.evidence_ = Evidence("file", **vars(shape.evidence))
+        classifier.evidence_ = Evidence("file", **msgspec.structs.asdict(shape.evidence))
         _check_objective(classifier)
-        classifier.provenance_ = shape.about or Provenance()
+        classifier.provenance_ = shape.about
         if classifier.provenance_.data_sha256 is not None:
             classifier.data_fingerprint_ = classifier.provenance_.data_sha256
     return classifier
 
 
-def _as_version_2(data: Any) -> Any:
-    """Files of version 1 say nothing about evidence."""
-    if not isinstance(data, dict) or data.get("version") != 1 or "evidence" in data:
-        return data
-    return {**data, "evidence": dict.fromkeys(_Evidence.__dataclass_fields__)}
-
-
 def _write_evidence(evidence: Evidence) -> dict[str, object]:
-    return {name: getattr(evidence, name) for name in _Evidence.__dataclass_fields__}
+    return {name: getattr(evidence, name) for name in _Evidence.__struct_fields__}
 
 
 def _check_objective(classifier: BaseBNClassifier) -> None:
@@ -283,38 +302,22 @@ def _write_classes(classes: NDArray[Any]) -> dict[str, object]:
 
 def _read_classes(shape: _Classes, network: BayesianNetwork) -> NDArray[Any]:
     """Class labels, distinct and sorted, one per state of the class variable."""
-    dtype, labels = shape.dtype, shape.labels
-    files.check_length(labels, network.n_classes, "$.classes.labels")
-    for i, label in enumerate(labels):
-        place = f"$.classes.labels[{i}]"
-        if type(label) is not _LABEL_TYPES[dtype]:
-            raise MisfitError(f"{place}: must be a {dtype}, got {shorten(label)}")
-        files.read_as(type(label), label, place)  # text that is text, numbers that are finite
+    check_length(shape.labels, network.n_classes, "$.classes.labels")
     try:
-        classes = np.array(labels, dtype=dtype)
+        classes = np.array(shape.labels, dtype=shape.dtype)
     except OverflowError:
-        raise MisfitError(f"$.classes.labels: a number is too large for {dtype}") from None
-    if classes.tolist() != labels or not (classes[:-1] < classes[1:]).all():
-        raise MisfitError(f"$.classes.labels: must be distinct and sorted {dtype} labels")
+        raise MisfitError(f"$.classes.labels: a number is too large for {shape.dtype}") from None
+    if classes.tolist() != shape.labels or not (classes[:-1] < classes[1:]).all():
+        raise MisfitError(f"$.classes.labels: must be distinct and sorted {shape.dtype} labels")
     return classes
 
 
-def _write_coding(coding: Coding) -> dict[str, object]:
-    """Coding of one feature column."""
-    categories = [files.encode_value(c) for c in coding.categories]
-    return vars(coding) | {"cuts": list(coding.cuts), "categories": categories}
-
-
-def _read_codings(shapes: tuple[_Coding, ...], variables: tuple[Variable, ...]) -> TableCoding:
-    """Codings of columns, which must fit these variables of the network."""
-    files.check_length(shapes, len(variables), "$.coding")
+def read_codings(shapes: Sequence[CodingShape], variables: Sequence[Variable]) -> TableCoding:
+    """Codings of all columns, which must fit the variables of the network."""
+    check_length(shapes, len(variables), "$.coding")
     codings = []
     for i, (shape, variable) in enumerate(zip(shapes, variables, strict=True)):
-        if shape.categories if shape.kind == "numeric" else shape.cuts:
-            raise MisfitError(f"$.coding[{i}]: a {shape.kind} column has either cuts or categories")
-        if shape.values and (not all(shape.values) or len(shape.values) != len(shape.cuts) + 1):
-            raise MisfitError(f"$.coding[{i}].values: must be empty or have values of every bin")
-        coding = Coding(**vars(shape))
+        coding = Coding(**msgspec.structs.asdict(shape))
         found = coding.variable
         if (found.name, found.arity) != (variable.name, variable.arity):
             raise MisfitError(
@@ -325,40 +328,50 @@ def _read_codings(shapes: tuple[_Coding, ...], variables: tuple[Variable, ...]) 
     return TableCoding(tuple(codings))
 
 
-def _write_result(result: SolveResult) -> dict[str, object]:
+def _encode_number(value: float) -> float | str:
+    """A number for JSON, which has no infinities."""
+    number = float(value)
+    return number if math.isfinite(number) else str(number)
+
+
+def write_result(result: SolveResult) -> dict[str, object]:
     """What the solver returned, without the structure, which the network has."""
     return {
-        "objective": encode_number(result.objective),
-        "bound": encode_number(result.bound),
+        "objective": _encode_number(result.objective),
+        "bound": _encode_number(result.bound),
         "status": str(result.status),
-        "seconds": encode_number(result.seconds),
+        "seconds": _encode_number(result.seconds),
         "nodes": int(result.nodes),
         "solver": result.solver,
         "selection": result.selection.tolist(),
         "trace": [
-            [encode_number(v) for v in (p.seconds, p.objective, p.bound)] for p in result.trace
+            [_encode_number(v) for v in (p.seconds, p.objective, p.bound)] for p in result.trace
         ],
-        "scale": encode_number(result.scale),
+        "scale": _encode_number(result.scale),
     }
 
 
-def _with_scale(data: Any) -> Any:
-    """Older files do not say what gaps are relative to: they were to at least one nat."""
-    if isinstance(data, dict) and isinstance(data.get("result"), dict):
-        data["result"].setdefault("scale", 1.0)
-    return data
-
-
-def _read_result(shape: _Result, structure: Structure) -> SolveResult:
+def read_result(shape: ResultShape, structure: Structure) -> SolveResult:
     """What the solver returned."""
-    files.check_length(shape.selection, structure.n_variables, "$.result.selection")
-    if not shape.bound >= shape.objective:
+    check_length(shape.selection, structure.n_variables, "$.result.selection")
+    objective, bound = float(shape.objective), float(shape.bound)
+    if not bound >= objective:
         raise MisfitError("$.result.bound: must not lie below the objective")
-    values = vars(shape) | {
-        "selection": np.array(shape.selection, np.int64),
-        "trace": tuple(TracePoint(*point, shape.scale) for point in shape.trace),
-    }
-    return SolveResult(structure=structure, **values)
+    return SolveResult(
+        structure=structure,
+        objective=objective,
+        bound=bound,
+        status=shape.status,
+        seconds=float(shape.seconds),
+        nodes=shape.nodes,
+        solver=shape.solver,
+        selection=np.array(shape.selection, np.int64),
+        trace=tuple(
+            TracePoint(float(seconds), float(found), float(best), shape.scale)
+            for seconds, found, best in shape.trace
+        ),
+        scale=shape.scale,
+    )
 
 
 def _write_validation(classifier: BaseBNClassifier) -> dict[str, object] | None:
@@ -368,57 +381,51 @@ def _write_validation(classifier: BaseBNClassifier) -> dict[str, object] | None:
     return {
         "gamma": float(classifier.gamma_),
         "max_parents": int(classifier.max_parents_),
-        "best_score": encode_number(classifier.best_score_),
+        "best_score": _encode_number(classifier.best_score_),
         "results": {
-            key: values.tolist() if key == "max_parents" else [encode_number(v) for v in values]
+            key: values.tolist() if key == "max_parents" else [_encode_number(v) for v in values]
             for key, values in classifier.cv_results_.items()
         },
     }
 
 
-def _set_validation(classifier: BaseBNClassifier, data: object) -> None:
+def _set_validation(classifier: BaseBNClassifier, shape: _Validation | None) -> None:
     """Set what the choice by validation left behind; everybody else has nothing there."""
-    if not isinstance(classifier, MaxMarginBNClassifierCV):
-        if data is not None:
-            raise MisfitError(f"$.validation: must be null for {type(classifier).__name__}")
-        return
-    shape: _Validation = files.read_as(_Validation, data, "$.validation")
-    classifier.gamma_ = shape.gamma
-    classifier.max_parents_ = shape.max_parents
-    classifier.best_score_ = shape.best_score
-    classifier.cv_results_ = _read_results(shape.results, "$.validation.results")
+    chooses = isinstance(classifier, MaxMarginBNClassifierCV)
+    if chooses is (shape is None):
+        words = "is missing" if chooses else "must be null"
+        raise MisfitError(f"$.validation: {words} for {type(classifier).__name__}")
+    if isinstance(classifier, MaxMarginBNClassifierCV) and shape is not None:
+        classifier.gamma_ = shape.gamma
+        classifier.max_parents_ = shape.max_parents
+        classifier.best_score_ = float(shape.best_score)
+        classifier.cv_results_ = _read_results(shape.results, "$.validation.results")
 
 
-def _with_optional_parts(data: Any) -> Any:
-    """Most classifiers use every column as it is."""
-    if isinstance(data, dict):
-        data.setdefault("about", None)
-        data.setdefault("preparation", None)
-    return data
-
-
-def _read_results(results: dict[str, list[object]], place: str) -> dict[str, NDArray[Any]]:
+def _read_results(results: dict[str, list[Number]], place: str) -> dict[str, NDArray[Any]]:
     columns: dict[str, NDArray[Any]] = {}
     for key, values in results.items():
         if not re.fullmatch(r"max_parents|gamma|max_gap|(mean|std|split\d+)_test_score", key):
             raise MisfitError(f"{place}: unknown key {shorten(key)}")
-        whole = key == "max_parents"
-        shape: Any = tuple[Count, ...] if whole else tuple[Number, ...]
-        entries = files.read_as(shape, values, f"{place}.{key}")
-        columns[key] = np.array(entries, dtype=np.int64 if whole else np.float64)
+        columns[key] = np.array(values, dtype=np.float64)
+        if key == "max_parents":
+            if not np.isin(columns[key], np.arange(100)).all():
+                raise MisfitError(f"{place}.{key}: must be whole numbers below 100")
+            columns[key] = columns[key].astype(np.int64)
     if len({len(column) for column in columns.values()}) > 1:
         raise MisfitError(f"{place}: the columns must be of equal length")
     return columns
 
 
-def _plain_parameters(classifier: BaseBNClassifier) -> dict[str, object]:
+def plain_parameters(classifier: Any) -> dict[str, object]:
+    """Constructor parameters that JSON can carry; a warning names the others."""
     params: dict[str, object] = {}
     for name, value in classifier.get_params(deep=False).items():
         if name in _LEFT_OUT:
             continue
         try:
-            params[name] = files.encode_value(value)
-        except files.NotPlainError as error:
+            params[name] = encode_value(value)
+        except NotPlainError as error:
             warnings.warn(
                 f"the parameter {name} is not saved, because a {error}; it will have its default "
                 "after loading",
@@ -428,25 +435,26 @@ def _plain_parameters(classifier: BaseBNClassifier) -> dict[str, object]:
     return params
 
 
-def _read_estimator(name: str, params: dict[str, Any]) -> BaseBNClassifier:
-    """An unfitted classifier; constructors only store, and the stored values are checked."""
-    cls = _ESTIMATORS[name]
+def read_estimator(cls: Any, params: dict[str, Any]) -> Any:
+    """An unfitted estimator; constructors only store, and the stored values are checked."""
     unknown = sorted(params.keys() - (cls().get_params(deep=False).keys() - _LEFT_OUT))
     if unknown:
-        raise MisfitError(f"$.params: {name} has no parameters {shorten(unknown)}")
-    classifier = cls(**params)
+        raise MisfitError(f"$.params: {cls.__name__} has no parameters {shorten(unknown)}")
+    values = {name: decode_value(value, f"$.params.{name}") for name, value in params.items()}
+    estimator = cls(**values)
     try:
-        classifier._check_parameters()
+        estimator._check_parameters()
     except (InputError, TypeError) as error:
         raise MisfitError(f"$.params: {error}") from None
-    return classifier
+    return estimator
 
 
-def _set_feature_names(classifier: BaseBNClassifier, data: object) -> None:
-    expected = [plan.name for plan in classifier.preparation_.columns]
-    classifier.n_features_in_ = len(expected)
-    if data is None:
+def set_feature_names(estimator: Any, names: list[str] | None) -> None:
+    """Set what the columns were called; None for a table without names."""
+    expected = [plan.name for plan in estimator.preparation_.columns]
+    estimator.n_features_in_ = len(expected)
+    if names is None:
         return
-    if data != expected:
+    if names != expected:
         raise MisfitError("$.feature_names: must be null or the names of the columns")
-    classifier.feature_names_in_ = np.array(expected, dtype=object)
+    estimator.feature_names_in_ = np.array(expected, dtype=object)

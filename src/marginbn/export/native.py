@@ -16,87 +16,95 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence, Sized
 from itertools import pairwise
-from typing import Annotated, Any
+from typing import Annotated, Literal
 
+import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from marginbn import files
 from marginbn.exceptions import InputError
-from marginbn.files import MisfitError, PathLike, shorten
+from marginbn.files import (
+    Count,
+    MisfitError,
+    PathLike,
+    Shape,
+    decode,
+    naming_file,
+    read_bytes,
+    shorten,
+)
 from marginbn.network.elimination import MAX_AXES, MAX_CELLS, describe_cells
 from marginbn.network.network import BayesianNetwork
 from marginbn.problem.encoded import Variable
 from marginbn.problem.structure import Structure, is_acyclic
 
-FORMAT = "marginbn-network"
-VERSION = 1
 MAX_STATES = 100_000
 """Most states of one variable that a file may declare; no writer makes more."""
 
 
-_States = Annotated[
-    tuple[str, ...],
-    files.Must(f"be 1 to {MAX_STATES} states", lambda states: 1 <= len(states) <= MAX_STATES),
-]
-
-
-@dataclass(frozen=True)
-class _VariableShape:
+class _VariableShape(Shape, frozen=True):
     name: str
-    states: _States
+    states: Annotated[tuple[str, ...], msgspec.Meta(min_length=1, max_length=MAX_STATES)]
 
 
-@dataclass(frozen=True)
-class _NetworkShape:
+class _Header(msgspec.Struct):
     format: str
     version: int
+
+
+def read_format(content: bytes) -> str:
+    """The format that a JSON file claims; other versions than 1 are refused."""
+    header = decode(content, _Header)
+    if header.version != 1:
+        found = f"got {shorten(header.version)}: the file is of another version of marginbn"
+        raise MisfitError(f"$.version: must be 1, {found}")
+    return header.format
+
+
+class NetworkShape(Shape, frozen=True):
+    """A network in a file."""
+
+    format: Literal["marginbn-network"]
+    version: Literal[1]
     variables: tuple[_VariableShape, ...]
-    parents: tuple[tuple[int, ...], ...]
-    log_tables: tuple[list, ...]  # type: ignore[type-arg]  # may be long: checked as a whole
+    parents: tuple[tuple[Count, ...], ...]
+    log_tables: tuple[list[float | None], ...]
 
 
 def network_to_dict(network: BayesianNetwork) -> dict[str, object]:
-    """The network as plain JSON values; :func:`network_from_dict` is the inverse."""
+    """The network as plain JSON values; :func:`load_json` reads them."""
     check_writable(network)
     tables = [table.ravel().tolist() for table in network.log_tables]
     return {
-        "format": FORMAT,
-        "version": VERSION,
+        "format": "marginbn-network",
+        "version": 1,
         "variables": [{"name": v.name, "states": list(v.states)} for v in network.variables],
         "parents": [list(p) for p in network.structure.parents],
         "log_tables": [[None if v == -math.inf else v for v in table] for table in tables],
     }
 
 
-def network_from_dict(
-    data: object, *, path: PathLike | None = None, location: str = "$"
-) -> BayesianNetwork:
-    """Check and build a network from JSON values; errors name ``path`` and the place in it.
-
-    ``location`` is where in the file ``data`` stands. Whatever is not as the format demands is a
-    :class:`FormatError`.
-    """
-    with files.naming_file(path):
-        shape: _NetworkShape = files.read_document(_NetworkShape, data, FORMAT, VERSION, location)
-        return _build(shape, location)
-
-
-def _build(shape: _NetworkShape, location: str) -> BayesianNetwork:
+def build_network(shape: NetworkShape, place: str = "$") -> BayesianNetwork:
+    """The network at a place of a file; raises :class:`MisfitError` where parts do not fit."""
     variables = tuple(Variable(v.name, v.states) for v in shape.variables)
-    check_parents(shape.parents, len(variables), f"{location}.parents")
-    files.check_length(shape.log_tables, len(variables), f"{location}.log_tables")
+    check_parents(shape.parents, len(variables), f"{place}.parents")
+    check_length(shape.log_tables, len(variables), f"{place}.log_tables")
     tables = []
     for i, values in enumerate(shape.log_tables):
         sizes = tuple(variables[v].arity for v in (*shape.parents[i], i))
-        tables.append(_parse_table(values, sizes, f"{location}.log_tables[{i}]"))
+        tables.append(_parse_table(values, sizes, f"{place}.log_tables[{i}]"))
     try:
         return BayesianNetwork(Structure(shape.parents), variables, tuple(tables))
     except InputError as error:  # the network's own checks, such as rows that sum to one
-        raise MisfitError(f"{location}: {error}") from None
+        raise MisfitError(f"{place}: {error}") from None
+
+
+def check_length(items: Sized, length: int, place: str) -> None:
+    """Refuse an array that has not so many entries."""
+    if len(items) != length:
+        raise MisfitError(f"{place}: must have {length} entries, got {len(items)}")
 
 
 def describe_size(arities: Sequence[int]) -> str:
@@ -127,14 +135,17 @@ def network_to_json(network: BayesianNetwork) -> str:
 
 def load_json(path: PathLike) -> BayesianNetwork:
     """Read a network; other than in text formats, a byte order mark is refused."""
-    return network_from_dict(files.read_json(path), path=path)
+    content = read_bytes(path)
+    with naming_file(path):
+        read_format(content)
+        return build_network(decode(content, NetworkShape))
 
 
 def check_parents(parents: tuple[tuple[int, ...], ...], n_variables: int, place: str) -> None:
     """Refuse parents that are no acyclic graph over so many variables."""
-    files.check_length(parents, n_variables, place)
+    check_length(parents, n_variables, place)
     for i, own in enumerate(parents):
-        if any(not 0 <= p < n_variables or p == i for p in own):
+        if any(p >= n_variables or p == i for p in own):
             raise MisfitError(
                 f"{place}[{i}]: parents must be indices of other variables, "
                 f"0 to {n_variables - 1}, got {shorten(own)}"
@@ -145,16 +156,10 @@ def check_parents(parents: tuple[tuple[int, ...], ...], n_variables: int, place:
         raise MisfitError(f"{place}: the graph has a directed cycle")
 
 
-def _parse_table(values: list[Any], shape: tuple[int, ...], place: str) -> NDArray[np.float64]:
+def _parse_table(
+    values: list[float | None], shape: tuple[int, ...], place: str
+) -> NDArray[np.float64]:
     if reason := describe_size(shape):
         raise MisfitError(f"{place}: {reason}")
-    files.check_length(values, math.prod(shape), place)
-    if not set(map(type, values)) <= {float, int, type(None)}:
-        raise MisfitError(f"{place}: entries must be numbers, or null for the logarithm of zero")
-    try:
-        table = np.array([-math.inf if v is None else v for v in values], dtype=np.float64)
-    except OverflowError:
-        raise MisfitError(f"{place}: an integer is too large for a float") from None
-    if np.isinf(table).sum() > values.count(None):  # 1e999 reads as infinity
-        raise MisfitError(f"{place}: a number is too large for a float")
-    return table.reshape(shape)
+    check_length(values, math.prod(shape), place)
+    return np.array([-math.inf if v is None else v for v in values]).reshape(shape)

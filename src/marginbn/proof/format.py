@@ -18,11 +18,12 @@ from __future__ import annotations
 
 import json
 import zlib
+from collections import Counter
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from itertools import pairwise
 from typing import Annotated, Any
 
+import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
@@ -30,11 +31,10 @@ from marginbn.exceptions import ProblemTooLargeError
 from marginbn.files import (
     Count,
     MisfitError,
-    Must,
     PathLike,
+    Shape,
+    decode,
     naming_file,
-    parse_json,
-    read_as,
     read_bytes,
     write_atomic,
 )
@@ -73,8 +73,7 @@ Indices = tuple[Count, ...]
 Arcs = tuple[tuple[Count, Count], ...]
 
 
-@dataclass(frozen=True)
-class _Rule:
+class _Rule(Shape, frozen=True):
     max_parents: Count
     class_restricted: bool
     required: Arcs
@@ -82,41 +81,38 @@ class _Rule:
     constant: Indices
 
 
-@dataclass(frozen=True)
-class _Candidates:
+class _Candidates(Shape, frozen=True):
     rule: _Rule | None
     listed: tuple[tuple[Indices, ...], ...]
     dropped: Count
 
+    @property
+    def candidate_rule(self) -> CandidateRule | None:
+        return None if self.rule is None else CandidateRule(**msgspec.structs.asdict(self.rule))
 
-@dataclass(frozen=True)
-class _Score:
+
+class _Score(Shape, frozen=True):
     name: str
     gamma: float
     smoothing: float
     equivalent_sample_size: float
 
 
-@dataclass(frozen=True)
-class _AnyHeader:
+class _Header(Shape, frozen=True):
     fingerprint: str
-    variables: Annotated[tuple[tuple[str, tuple[str, ...]], ...], Must("be at least one", bool)]
+    variables: Annotated[tuple[tuple[str, tuple[str, ...]], ...], msgspec.Meta(min_length=1)]
     n_samples: Count
     score: _Score
     candidates: _Candidates
     incumbent: tuple[Indices, ...]
     objective: float
     bound: float
-    grid: int
+    grid: Annotated[int, msgspec.Meta(ge=-(2**63), le=2**63 - 1)]
     tree: Count
     duals: tuple[tuple[int, int], ...]
     rows: tuple[tuple[RowKind, Indices], ...]
     multipliers: Count
-
-
-@dataclass(frozen=True)
-class _Header(_AnyHeader):
-    groups: int = 0  # a key only where there are groups
+    groups: Annotated[int, msgspec.Meta(ge=1, le=2**63 - 1)] = 0  # a key only where there are some
 
 
 def part_type(bits: int) -> np.dtype[Any]:
@@ -245,12 +241,11 @@ def decode_certificate(
 def _extent(header: _Header) -> Extent:
     arities = tuple(len(states) for _, states in header.variables)
     shape = header.candidates
-    rule = None if shape.rule is None else CandidateRule(**vars(shape.rule))
     return Extent(
         header.n_samples,
         arities,
-        Score(**vars(header.score)),
-        rule,
+        Score(**msgspec.structs.asdict(header.score)),
+        shape.candidate_rule,
         shape.listed,
         header.tree,
         header.groups,
@@ -267,17 +262,15 @@ def _bytes_of_arrays(header: _Header) -> int:
 
 
 def _read_header(text: bytes) -> _Header:
-    try:
-        data = parse_json(text)
-    except MisfitError as misfit:
-        raise MisfitError(f"header: {misfit}") from None
-    groups = 0
-    if isinstance(data, dict) and "groups" in data:
-        groups = read_as(Count, data.pop("groups"), "header.groups")
-        if groups == 0:
-            raise MisfitError("header.groups: must be at least one")
-    header: _AnyHeader = read_as(_AnyHeader, data, "header")
-    return _Header(**vars(header) | {"groups": groups})
+    header = decode(text, _Header, "header")
+    json.loads(text, object_pairs_hook=_refuse_repeated_keys)  # of which the last would count
+    return header
+
+
+def _refuse_repeated_keys(pairs: list[tuple[str, object]]) -> None:
+    repeated = [key for key, count in Counter(key for key, _ in pairs).items() if count > 1]
+    if repeated:
+        raise MisfitError(f"header: an object has the key {repeated[0]!r} twice")
 
 
 class Cursor:
@@ -385,9 +378,10 @@ def _data(header: _Header, cursor: Cursor) -> Data:
 
 
 def _candidates(shape: _Candidates, cursor: Cursor) -> Candidates:
-    rule = None if shape.rule is None else CandidateRule(**vars(shape.rule))
     bits = cursor.take("<u1", -(-shape.dropped // 8), "dropped")
-    return Candidates(rule, shape.listed, np.unpackbits(bits, count=shape.dropped).astype(bool))
+    return Candidates(
+        shape.candidate_rule, shape.listed, np.unpackbits(bits, count=shape.dropped).astype(bool)
+    )
 
 
 def _duals(

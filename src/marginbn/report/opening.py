@@ -12,8 +12,8 @@ import textwrap
 from dataclasses import dataclass
 
 from marginbn.classifiers.evaluation import told_interval
+from marginbn.classifiers.file_parts import Provenance
 from marginbn.classifiers.measures import ClassQuality, Quality
-from marginbn.classifiers.provenance import Provenance
 from marginbn.network import wording
 from marginbn.network.wording import counted, seconds
 from marginbn.report import charts

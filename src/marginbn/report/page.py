@@ -103,7 +103,7 @@ class HTMLReport:
         """Write the page to a file, usually with the suffix ``.html``."""
         rescued = write_or_rescue(path, lambda name: write_text(name, self.html))
         if rescued is not None:
-            raise InputError(str(rescued))
+            raise InputError(rescued)
 
     def show(self, height: int = FRAME_HEIGHT) -> None:
         """Show the page inline in a notebook, in a frame of so many pixels; elsewhere, open it.

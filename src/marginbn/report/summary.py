@@ -12,13 +12,14 @@ from dataclasses import dataclass
 from itertools import product
 from typing import Any
 
+import msgspec
 import numpy as np
 
 from marginbn import classifiers
 from marginbn.classifiers import BaseBNClassifier
 from marginbn.classifiers.base import Evidence
 from marginbn.classifiers.evaluation import accuracy, told_interval
-from marginbn.classifiers.provenance import Provenance
+from marginbn.classifiers.file_parts import Provenance
 from marginbn.network import wording
 from marginbn.network.layout import isolated_features
 from marginbn.network.network import BayesianNetwork
@@ -105,7 +106,7 @@ def summarise(
         "constant_features": constant_features(network),
         "ignored_features": ignored_features(network),
         "n_parameters": network.n_parameters,
-        "about": vars(getattr(classifier, "provenance_", Provenance())),
+        "about": msgspec.structs.asdict(getattr(classifier, "provenance_", Provenance())),
         "structure": parents_by_name(network),
         "accuracy": {
             line.name: {

@@ -27,6 +27,7 @@ the problem and the checksum guard against accidents, not against forgery.
 
 from __future__ import annotations
 
+import glob
 import hashlib
 import json
 import math
@@ -34,6 +35,7 @@ import os
 import time
 import warnings
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -41,16 +43,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from marginbn import files
 from marginbn.exceptions import CheckpointWarning, InputError
-from marginbn.files import (
-    PathLike,
-    flush,
-    keep_as,
-    open_new,
-    remove_leftovers,
-    replacing,
-    try_writing,
-)
+from marginbn.files import PathLike, open_new, replacing, try_writing
 from marginbn.problem.problem import StructureProblem
 from marginbn.solvers.result import fingerprint
 
@@ -332,7 +327,8 @@ class Checkpoint:
             with replacing(self.path) as temporary:
                 with open_new(temporary) as file:
                     file.writelines(parts)
-                    flush(file)
+                    file.flush()
+                    files.disk.fsync(file.fileno())
                 written = _stamp(temporary)
                 self._keep_previous()
         finally:  # a failure after the last step must not make our own file a stranger's
@@ -370,6 +366,36 @@ def _check_place(path: str) -> None:
     if not os.path.isdir(os.path.dirname(path)):
         raise InputError(f"checkpoint must lie in an existing folder, got {path}")
     try_writing(path, "checkpoint")
+
+
+def keep_as(path: str, second: str) -> None:
+    """Give a file a second name, whatever had it before; where files have one name, move it."""
+    spare = f"{second}.new"
+    with suppress(OSError):
+        files.disk.unlink(spare)
+    try:
+        files.disk.link(path, spare)
+    except OSError:  # a file system without second names: for a moment only this one is left
+        files.disk.replace(path, second)
+        return
+    try:
+        files.disk.replace(spare, second)
+    finally:  # renaming between two names of one file does nothing and leaves both
+        with suppress(OSError):
+            files.disk.unlink(spare)
+
+
+ABANDONED_AFTER = 3600.0
+"""Seconds without a write after which a temporary file is nobody's."""
+
+
+def remove_leftovers(path: PathLike) -> None:
+    """Remove temporary files of ``path`` that killed processes left in its folder."""
+    folder, name = os.path.split(os.path.realpath(path))
+    for leftover in glob.glob(f"{glob.escape(os.path.join(folder, '.' + name[:100]))}.*.tmp"):
+        with suppress(OSError):
+            if time.time() - os.stat(leftover).st_mtime > ABANDONED_AFTER:
+                os.unlink(leftover)
 
 
 def _stamp(path: str) -> tuple[int, ...] | None:

@@ -14,7 +14,7 @@ something new is made. All this lies in ``$MARGINBN_CACHE`` or in the user's cac
 that cannot be written everything is compiled again in every process.
 
 **Foreign machine code.** What is loaded is run, with all rights of the user. So a folder is used
-only if nobody but the user and root can put a file there (:func:`marginbn.files.own_folder`), and a
+only if nobody but the user and root can put a file there (``own_folder.py``), and a
 file only if it is theirs too. Otherwise everything is compiled in memory, and stderr says why.
 
 **Damaged machine code.** numba's own cache trusts its files: after a power cut an empty one ends
@@ -75,9 +75,10 @@ from llvmlite.binding import get_host_cpu_name
 from numba import njit
 from platformdirs import user_cache_path
 
-from marginbn.files import own_folder, why_not_mine, write_atomic
+from marginbn.files import write_atomic
 from marginbn.interrupts import REQUESTS
 from marginbn.solvers.interpreted import MODE, interpret
+from marginbn.solvers.own_folder import own_folder, why_not_mine
 
 F = TypeVar("F", bound=Callable[..., Any])
 

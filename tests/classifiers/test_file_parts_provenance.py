@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
+import math
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import numpy as np
 import pytest
 from typer.testing import CliRunner
@@ -29,13 +30,13 @@ def test_files_are_reproducible_and_tell_their_origin(tmp_path: Path) -> None:
     """Equal to the last byte at an equal time; all of it comes back."""
     for name in ("one.json", "two.json"):
         classifier = NaiveBayesClassifier().fit(X, Y)
-        save_model(classifier, tmp_path / name, held_out={"accuracy": 0.75})
+        save_model(classifier, tmp_path / name, held_out={"accuracy": 0.75, "auc": math.nan})
     assert (tmp_path / "one.json").read_bytes() == (tmp_path / "two.json").read_bytes()
     about = load_model(tmp_path / "one.json").provenance_
     assert about.created == "2023-11-14T22:13:20Z"
     assert set(about.versions) == {"python", "numpy", "scikit-learn"}
     assert about.data_sha256 == classifier.data_fingerprint_
-    assert about.held_out == {"accuracy": 0.75}
+    assert about.held_out == {"accuracy": 0.75, "auc": None}
 
 
 def test_a_loaded_model_keeps_its_origin_and_a_new_fit_does_not(
@@ -51,7 +52,9 @@ def test_a_loaded_model_keeps_its_origin_and_a_new_fit_does_not(
     assert again.provenance_ == loaded.provenance_
     measures = {"accuracy": 0.5}
     save_model(loaded, path, held_out=measures)
-    assert load_model(path).provenance_ == replace(loaded.provenance_, held_out=measures)
+    assert load_model(path).provenance_ == msgspec.structs.replace(
+        loaded.provenance_, held_out=measures
+    )
     save_model(loaded.fit(X, Y), path)
     about = load_model(path).provenance_
     assert about.created == "2027-01-15T08:00:00Z"
@@ -90,16 +93,13 @@ def test_the_fingerprint_sees_every_change() -> None:
     ],
 )
 def test_malformed_origins_are_refused(key: str, value: object, tmp_path: Path) -> None:
-    """With the place in the file; an older file says nothing and is read."""
+    """With the place in the file."""
     path = tmp_path / "model.json"
     save_model(NaiveBayesClassifier().fit(X, Y), path)
     data = json.loads(path.read_text())
     path.write_text(json.dumps(data | {"about": data["about"] | {key: value}}))
     with pytest.raises(FormatError, match=r"\$\.about"):
         load_model(path)
-    del data["about"]
-    path.write_text(json.dumps(data))
-    assert load_model(path).provenance_.created is None
 
 
 def test_what_cannot_be_written_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
