@@ -1,9 +1,11 @@
-"""Thirty solves whose results must not change when only the code's shape does.
+"""Thirty solves and the paper's classifiers: results that a pure refactoring must not change.
 
 ``python benchmarks/same_results.py record FILE`` writes objective, bound, structure and node count
-of each solve, bit by bit; ``python benchmarks/same_results.py compare FILE`` solves again and lists
-what differs. Both engines, one worker, a node limit and no clock, so that a run can be repeated.
-Only public names are used: the file of an older version can be compared with a newer one.
+of each solve, bit by bit, and the probabilities that the paper's classifiers predict;
+``python benchmarks/same_results.py compare FILE`` computes them again and lists what differs. Both
+engines, one worker, a node limit and no clock, so that a run can be repeated. Probabilities may
+differ by 1e-12. Only public names are used: the file of an older version can be compared with a
+newer one.
 """
 
 from __future__ import annotations
@@ -20,7 +22,12 @@ import numpy as np
 
 from marginbn import (
     EncodedData,
+    GenerativeBNClassifier,
+    MaxMarginBNClassifier,
+    MaxMarginBNClassifierCV,
+    NaiveBayesClassifier,
     StructureProblem,
+    TANClassifier,
     Variable,
     enumerate_candidates,
     linear_problem,
@@ -30,6 +37,9 @@ from marginbn import (
 
 NODE_LIMIT = 500
 """Enough for every rule of the search to be used, few enough for all solves to take minutes."""
+
+TOLERANCE = 1e-12
+"""How far apart two predicted probabilities may be: the order of a sum may change."""
 
 
 def sample(seed: int, rows: int, features: int, states: int, classes: int) -> EncodedData:
@@ -100,21 +110,65 @@ def solve_all() -> dict[str, dict[str, Any]]:
     return results
 
 
+def classifiers() -> Iterator[tuple[str, Any]]:
+    """The paper's classifiers by name; searches end with a proof and never by a clock."""
+    proved: dict[str, Any] = {"time_limit": None, "gap_tolerance": 1e-9, "missing": "drop"}
+    yield "naive", NaiveBayesClassifier(missing="drop")
+    yield "tan", TANClassifier(missing="drop")
+    yield "mdl", GenerativeBNClassifier(score="mdl", max_parents=2, **proved)
+    for margin in ("multiclass", "binary"):
+        yield f"margin-{margin}", MaxMarginBNClassifier(margin=margin, max_parents=2, **proved)
+    grid: dict[str, Any] = {"gammas": [1.0, 3.0], "max_parents": (1, 2), "random_state": 0}
+    yield "margin-cv", MaxMarginBNClassifierCV(**grid, inner_time_limit=None, **proved)
+
+
+def predict_all() -> dict[str, list[list[float]]]:
+    """Predicted probabilities of other rows, by classifier and number of classes."""
+    found = {}
+    for classes in (2, 3):
+        data = sample(200 + classes, 260, 6, 3, classes)
+        random = np.random.default_rng(classes)
+        labels = [data.variables[0].states[c] for c in data.codes[:, 0]]
+        words = [
+            [data.variables[v].states[row[v]] for v in range(1, data.n_variables)]
+            for row in data.codes
+        ]
+        number = data.codes[:, 0] + random.normal(size=data.n_samples)
+        table = [[*row, float(x)] for row, x in zip(words, number, strict=True)]
+        for name, classifier in classifiers():
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                fitted = classifier.fit(table[:200], labels[:200])
+            gaps = [[None if (i + j) % 7 == 0 else v for j, v in enumerate(row)]
+                    for i, row in enumerate(table[200:])]  # fmt: skip
+            for kind, rows in (("whole", table[200:]), ("gaps", gaps)):
+                found[f"{name}-{classes}-{kind}"] = fitted.predict_proba(rows).tolist()
+    return found
+
+
 def main(arguments: list[str]) -> int:
-    """Record or compare; the exit code counts the solves that differ."""
+    """Record or compare; the exit code counts the results that differ."""
     if len(arguments) != 2 or arguments[0] not in ("record", "compare"):
         sys.exit(__doc__)
-    file, results = Path(arguments[1]), solve_all()
+    file, solves, predictions = Path(arguments[1]), solve_all(), predict_all()
     if arguments[0] == "record":
-        file.write_text(json.dumps(results, indent=1) + "\n", encoding="utf-8")
-        print(f"{len(results)} solves recorded in {file}")
+        content = {"solves": solves, "predictions": predictions}
+        file.write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")
+        print(f"{len(solves)} solves and {len(predictions)} predictions recorded in {file}")
         return 0
     before = json.loads(file.read_text(encoding="utf-8"))
-    different = [name for name in results if results[name] != before.get(name)]
+    different = [name for name in solves if solves[name] != before["solves"].get(name)]
     for name in different:
-        print(f"{name}: {before.get(name)} became {results[name]}")
-    print(f"{len(results) - len(different)} of {len(results)} solves are equal in every bit")
-    return len(different)
+        print(f"{name}: {before['solves'].get(name)} became {solves[name]}")
+    print(f"{len(solves) - len(different)} of {len(solves)} solves are equal in every bit")
+    changed = []
+    for name, rows in predictions.items():
+        distance = np.abs(np.array(rows) - np.array(before["predictions"][name])).max()
+        if distance > TOLERANCE:
+            changed.append(name)
+            print(f"{name}: probabilities differ by {distance:.3g}")
+    print(f"{len(predictions) - len(changed)} of {len(predictions)} predictions are the same")
+    return len(different) + len(changed)
 
 
 if __name__ == "__main__":
