@@ -65,7 +65,7 @@ def build_problem(instance: Instance, data: EncodedData) -> StructureProblem:
         constant=data.constant,
     )
     if instance.kind.startswith("mdl"):
-        return drop_dominated(linear_problem(data, candidates, SCORES["mdl"]))
+        return drop_dominated(linear_problem(data, candidates, SCORES["mdl"].function))
     assert instance.p is not None
     return margin_problem(
         data,
