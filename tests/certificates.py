@@ -148,6 +148,7 @@ def rebuild(c: Certificate) -> tuple[StructureProblem, np.ndarray]:
                 len(variables),
                 r.max_parents,
                 class_restricted=r.class_restricted,
+                class_arcs=r.class_arcs,
                 required=r.required,
                 forbidden=r.forbidden,
                 constant=r.constant,
@@ -530,8 +531,9 @@ def _spoil_rule(c: Certificate, rng: np.random.Generator) -> Certificate | None:
         replace(rule, required=(*rule.required, arc)),
         replace(rule, forbidden=rule.forbidden[1:]),
         replace(rule, constant=(*rule.constant, arc[0])),
+        replace(rule, class_arcs="all" if rule.class_arcs == "free" else "free"),
     ]
-    changed = options[int(rng.integers(5))]
+    changed = options[int(rng.integers(len(options)))]
     if changed.max_parents < 0:
         return None
     return replace(c, candidates=replace(c.candidates, rule=changed))

@@ -8,7 +8,8 @@ one rival is a sum of one term per variable, so each candidate parent set has on
 
 With class-restricted parent sets a feature that is a parent of the class has no parents itself
 (its set would hold the class), and then there is no cycle through the class. So structures are: an
-acyclic choice of sets for the features, times the class's sets whose members have no parents.
+acyclic choice of sets for the features, times the class's sets whose members have no parents. Where
+the class is a parent of all features, its only set is the empty one.
 Weights of a longer type than float64 make all arithmetic that long.
 """
 
@@ -74,12 +75,10 @@ class Sample:
 
 
 @cache
-def feature_choices(n_features: int, max_parents: int) -> np.ndarray:
+def feature_choices(n_features: int, max_parents: int, class_arcs: str = "free") -> np.ndarray:
     """All acyclic choices of the features' sets, as positions in their lists."""
-    lists = [
-        parent_sets(v, n_features + 1, max_parents, class_restricted=True)
-        for v in range(1, n_features + 1)
-    ]
+    n = n_features + 1
+    lists = [parent_sets(v, n, max_parents, True, class_arcs) for v in range(1, n)]
     among = [[tuple(p for p in s if p != 0) for s in sets] for sets in lists]
     found = [
         places
@@ -89,12 +88,14 @@ def feature_choices(n_features: int, max_parents: int) -> np.ndarray:
     return np.array(found, dtype=np.int64)
 
 
-def objectives(sample: Sample, max_parents: int, gamma: float) -> Iterator[np.ndarray]:
+def objectives(
+    sample: Sample, max_parents: int, gamma: float, class_arcs: str = "free"
+) -> Iterator[np.ndarray]:
     """Objectives of all structures, block by block."""
     n = len(sample.arities) - 1
-    sets = [parent_sets(v, n + 1, max_parents, class_restricted=True) for v in range(n + 1)]
+    sets = [parent_sets(v, n + 1, max_parents, True, class_arcs) for v in range(n + 1)]
     terms = [np.array([sample.terms(v, s) for s in sets[v]]) for v in range(n + 1)]
-    choices = feature_choices(n, max_parents)
+    choices = feature_choices(n, max_parents, class_arcs)
     size = max(1, CHUNK // terms[0][0].size)
     for k, members in enumerate(sets[0]):
         free = choices
@@ -108,6 +109,9 @@ def objectives(sample: Sample, max_parents: int, gamma: float) -> Iterator[np.nd
             yield np.minimum(gamma, margins.min(axis=2)) @ sample.weights
 
 
-def best_objective(sample: Sample, max_parents: int, gamma: float) -> float:
+def best_objective(
+    sample: Sample, max_parents: int, gamma: float, class_arcs: str = "free"
+) -> float:
     """The optimum."""
-    return max(float(block.max()) for block in objectives(sample, max_parents, gamma))
+    blocks = objectives(sample, max_parents, gamma, class_arcs)
+    return max(float(block.max()) for block in blocks)

@@ -31,9 +31,10 @@ from typing import Any
 import numpy as np
 
 import records
-from certificates import certified, sealed
+from brute_force import brute_force
+from certificates import certified, rebuild, sealed
 from marginbn.exceptions import MarginBNError
-from marginbn.problem.candidates import CandidateSets, enumerate_candidates
+from marginbn.problem.candidates import CandidateSets, ClassArcs, enumerate_candidates
 from marginbn.problem.encoded import EncodedData, Variable
 from marginbn.problem.problem import StructureProblem, linear_problem, margin_problem
 from marginbn.problem.scores import get_local_score
@@ -87,6 +88,7 @@ class Case:
     size: float = 1.0  # equivalent sample size
     required: tuple[tuple[int, int], ...] = ()
     forbidden: tuple[tuple[int, int], ...] = ()
+    class_arcs: ClassArcs = "free"
     listed: tuple[tuple[int, tuple[int, ...]], ...] = ()
 
     @property
@@ -101,6 +103,7 @@ class Case:
             n,
             self.max_parents,
             class_restricted=self.restricted,
+            class_arcs=self.class_arcs,
             required=self.required,
             forbidden=self.forbidden,
         )
@@ -145,6 +148,7 @@ def make(seed: int) -> Case:
         gamma=float(np.exp(rng.uniform(math.log(0.05), math.log(5.0)))),
         smoothing=float(rng.choice([0.5, 1.0, 2.0])),
         size=float(rng.choice([0.5, 1.0, 10.0])),
+        class_arcs="all" if restricted and turn % 5 in (1, 4) else "free",
     )
 
 
@@ -587,6 +591,22 @@ def constant_that_varies(c: Certificate, rng: Random) -> Forged | None:
     )
 
 
+def family_of_another_rule(c: Certificate, rng: Random) -> Forged | None:
+    """A proof for structures in which all features have the class, read as one for the paper's
+    family, and the other way round; false if a structure beats the bound, or none is the incumbent.
+    """
+    rule = c.candidates.rule
+    if rule is None or not rule.class_restricted or rule.max_parents < 1:
+        return None
+    other = replace(rule, class_arcs="all" if rule.class_arcs == "free" else "free")
+    empty = np.zeros(0, dtype=bool)
+    forged = replace(c, candidates=Candidates(other, (), empty))
+    own = rebuild(forged)[0]
+    sets = zip(own.candidates.child.tolist(), own.candidates.parents, strict=True)
+    is_structure = set(enumerate(c.incumbent)) <= set(sets)
+    return forged if not is_structure or brute_force(own) > c.bound + step(c) else None
+
+
 def rule_and_list(c: Certificate, rng: Random) -> Forged | None:
     if c.candidates.rule is None:
         return None
@@ -700,8 +720,9 @@ FORGERS: tuple[Forger, ...] = (
     incumbent_too_short, fingerprint_of_something_else, codes_under_the_old_fingerprint,
     weights_under_the_old_fingerprint, labels_under_the_old_fingerprint,
     score_of_impossible_numbers, score_of_an_unknown_name, weights_of_impossible_numbers,
-    codes_out_of_range, constant_that_varies, rule_and_list, key_twice, key_unknown, key_missing,
-    header_of_other_types, header_with_numbers_that_are_none, lengths_that_do_not_fit,
+    codes_out_of_range, constant_that_varies, family_of_another_rule, rule_and_list, key_twice,
+    key_unknown, key_missing, header_of_other_types, header_with_numbers_that_are_none,
+    lengths_that_do_not_fit,
     arrays_with_more_behind, file_with_more_behind, file_cut, file_with_a_flipped_bit,
     file_of_another_version,
 )  # fmt: skip
@@ -739,6 +760,12 @@ def forbidden_arcs(case: Case, rng: Random) -> Case:
     n = case.data.n_variables
     arcs = tuple((i, j) for i in range(n) for j in range(n) if i != j)
     return replace(case, forbidden=arcs)
+
+
+def other_class_arcs(case: Case, rng: Random) -> Case | None:
+    if not case.restricted or case.listed:
+        return None
+    return replace(case, class_arcs="all" if case.class_arcs == "free" else "free")
 
 
 def one_structure(case: Case, rng: Random) -> Case:
@@ -785,8 +812,8 @@ Restater = Callable[[Case, Random], Case | None]
 
 STATEMENTS: tuple[Restater, ...] = (
     other_gamma, other_smoothing, other_score, other_sample_size, fewer_parents, required_arc,
-    forbidden_arcs, one_structure, columns_left_out, columns_in_another_order, rows_left_out,
-    rows_twice, labels_exchanged, columns_renamed,
+    forbidden_arcs, other_class_arcs, one_structure, columns_left_out, columns_in_another_order,
+    rows_left_out, rows_twice, labels_exchanged, columns_renamed,
 )  # fmt: skip
 
 KINDS = tuple(forger.__name__ for forger in (*FORGERS, *STATEMENTS))

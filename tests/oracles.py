@@ -27,18 +27,26 @@ def has_cycle(graph: Graph) -> bool:
     return False
 
 
-def parent_sets(child: int, n: int, max_parents: int, class_restricted: bool) -> list[tuple]:
-    """All parent sets that the rule of section 4 (or no rule) allows a variable."""
+def parent_sets(
+    child: int, n: int, max_parents: int, class_restricted: bool, class_arcs: str = "free"
+) -> list[tuple]:
+    """All parent sets that the rule of section 4 (or no rule) allows a variable; with all arcs of
+    the class every feature has the class, which then has no parents.
+    """
     others = [v for v in range(n) if v != child]
     sets = [s for size in range(max_parents + 1) for s in combinations(others, size)]
+    if class_arcs == "all":
+        return [s for s in sets if 0 in s] if child != 0 else [()]
     if class_restricted and child != 0:
         sets = [s for s in sets if s == () or 0 in s]
     return sets
 
 
-def all_graphs(n: int, max_parents: int, class_restricted: bool) -> Iterator[Graph]:
+def all_graphs(
+    n: int, max_parents: int, class_restricted: bool, class_arcs: str = "free"
+) -> Iterator[Graph]:
     """Every acyclic graph over n variables with the given parent sets."""
-    choices = [parent_sets(v, n, max_parents, class_restricted) for v in range(n)]
+    choices = [parent_sets(v, n, max_parents, class_restricted, class_arcs) for v in range(n)]
     for graph in product(*choices):
         if not has_cycle(graph):
             yield graph

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import dataclass
 
 import numpy as np
 
-from marginbn.problem.candidates import enumerate_candidates
+from marginbn.exceptions import InputError
+from marginbn.problem.candidates import CandidateSets, enumerate_candidates
 from marginbn.problem.encoded import EncodedData, Variable
 from marginbn.problem.problem import StructureProblem, linear_problem, margin_problem
 from marginbn.problem.scores import get_local_score
@@ -133,3 +135,27 @@ def small_linear_problem(
         n_features + 1, max_parents, class_restricted=class_restricted, required=required
     )
     return linear_problem(data, candidates, get_local_score(score))
+
+
+def random_candidates(rng: np.random.Generator) -> CandidateSets | None:
+    """By a random rule; None if its requirements cannot be met."""
+    n = int(rng.integers(2, 6))
+    arcs = list(itertools.permutations(range(n), 2))
+    required = [arc for arc in arcs if rng.random() < 0.08]
+    forbidden = [arc for arc in arcs if arc not in required and rng.random() < 0.15]
+    all_arcs = bool(rng.random() < 0.5)
+    if all_arcs:
+        required = [arc for arc in required if arc[1] != 0]
+        forbidden = [arc for arc in forbidden if arc[0] != 0]
+    try:
+        return enumerate_candidates(
+            n,
+            int(rng.integers(0, 4)),
+            class_restricted=all_arcs or bool(rng.integers(2)),
+            class_arcs="all" if all_arcs else "free",
+            required=required,
+            forbidden=forbidden,
+            constant=[v for v in range(n) if rng.random() < 0.2],
+        )
+    except InputError:
+        return None

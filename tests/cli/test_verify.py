@@ -111,9 +111,18 @@ def test_the_statement_is_in_the_json(table: Path, proof: Path) -> None:
     assert (said["target"], said["classes"], said["features"]) == ("y", ["n", "y"], [*"abc"])
     assert (said["table_rows"], said["table_rows_used"], said["left_out"]) == (100, 100, [])
     assert (said["max_parents"], said["class_restricted"], said["listed"]) == (2, True, None)
+    assert said["class_arcs"] == "free"
     assert (said["required"], said["forbidden"], said["total_weight"]) == ([], [], 100.0)
     assert set(said["structure"]) == {*"yabc"}
     assert run_json("verify", proof)["statement"]["left_out"] is None
+
+
+def test_the_family_that_was_asked_for(proof: Path) -> None:
+    """A proof for the paper's family is none for the one in which all features have the class."""
+    assert run("verify", proof, "--class-arcs", "free")[0] == 0
+    code, text = run("verify", proof, "--class-arcs", "all")
+    assert code == 1
+    assert "class arcs is 'free', not 'all'" in text
 
 
 def test_the_number_of_rows_is_told(table: Path, tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from itertools import combinations, product
+from typing import Any
 
 import numpy as np
 import pytest
@@ -51,6 +52,17 @@ def test_general_networks_by_hand() -> None:
     assert not candidates.is_class_restricted
 
 
+def test_arcs_from_the_class_to_all_features_by_hand() -> None:
+    """Every feature has the class and at most one other parent; the class has none."""
+    candidates = enumerate_candidates(4, 2, class_arcs="all")
+    assert sets_of(candidates, 0) == [()]
+    assert sets_of(candidates, 1) == [(0,), (0, 2), (0, 3)]
+    assert sets_of(candidates, 3) == [(0,), (0, 1), (0, 2)]
+    assert candidates.is_class_restricted
+    naive = enumerate_candidates(3, 1, class_arcs="all")
+    assert naive.parents == ((), (0,), (0,))
+
+
 def test_no_parents_leaves_the_empty_graph() -> None:
     """max_parents = 0 keeps one empty set per variable."""
     candidates = enumerate_candidates(4, 0)
@@ -79,6 +91,41 @@ def test_the_formula_counts_what_is_enumerated(
         assert len(set(pairs)) == len(pairs)
         assert pairs == sorted(pairs, key=lambda p: (p[0], len(p[1]), p[1]))
         assert candidates.is_class_restricted or not restricted
+
+
+@pytest.mark.parametrize(
+    ("n_variables", "n_constant"), [(n, c) for n in (1, 2, 3, 5, 7) for c in range(min(n, 3))]
+)
+def test_the_formula_counts_sets_with_the_class(n_variables: int, n_constant: int) -> None:
+    """The same where the class is a parent of all features that are not constant."""
+    constant = range(n_variables - n_constant, n_variables)
+    for max_parents in range(1, n_variables + 2):
+        candidates = enumerate_candidates(
+            n_variables, max_parents, class_arcs="all", constant=constant
+        )
+        assert candidates.n_candidates == count_candidates(
+            n_variables, max_parents, class_arcs="all", n_constant=n_constant
+        )
+
+
+@pytest.mark.parametrize("max_parents", [1, 2, 3])
+@pytest.mark.parametrize("n_variables", [1, 2, 3, 4])
+def test_acyclic_selections_are_the_dags_in_which_all_features_have_the_class(
+    n_variables: int, max_parents: int
+) -> None:
+    """Of all DAGs those in which 0 is a parent of every other variable, and no others."""
+    candidates = enumerate_candidates(n_variables, max_parents, class_arcs="all")
+    groups = [candidates.group(v) for v in range(n_variables)]
+    reached = {
+        candidates.structure(selection)
+        for selection in product(*groups)
+        if is_acyclic([candidates.parents[k] for k in selection])
+    }
+    assert reached == {
+        s
+        for s in all_structures(n_variables, min(max_parents, n_variables - 1))
+        if all(0 in parents for parents in s.parents[1:])
+    }
 
 
 @pytest.mark.parametrize("restricted", [True, False])
@@ -157,6 +204,11 @@ def test_a_required_arc_shrinks_its_group() -> None:
         ({"required": [(1, 2), (0, 2)], "max_parents": 1}, "variable 2 has no candidate"),
         ({"required": [(1, 2)], "forbidden": [(0, 2)]}, "must contain the class"),
         ({"max_parents": -1}, "max_parents must be an integer of at least 0, got -1"),
+        ({"class_arcs": "some"}, "class_arcs must be 'free' or 'all', got 'some'"),
+        ({"class_arcs": "all", "class_restricted": False}, "needs class_restricted=True"),
+        ({"class_arcs": "all", "max_parents": 0}, "at least 1 with class_arcs='all', got 0"),
+        ({"class_arcs": "all", "forbidden": [(0, 2)]}, "forbidden arcs are 0 -> 2"),
+        ({"class_arcs": "all", "required": [(1, 0)]}, "required arcs are 1 -> 0"),
     ],
 )
 def test_impossible_wishes_are_told(options: dict[str, object], message: str) -> None:
@@ -181,6 +233,17 @@ def test_a_required_arc_wakes_a_constant_feature() -> None:
     candidates = enumerate_candidates(3, 2, constant=(2,), required=[(2, 0)])
     assert sets_of(candidates, 0) == [(2,), (1, 2)]
     assert sets_of(candidates, 1) == [(), (0,)]
+
+
+def test_constant_features_stay_alone_where_all_others_have_the_class() -> None:
+    """Without an arc they change no margin; a required parent brings the class with it."""
+    options: dict[str, Any] = {"class_arcs": "all", "constant": (2,)}
+    candidates = enumerate_candidates(4, 2, **options)
+    assert sets_of(candidates, 2) == [()]
+    assert sets_of(candidates, 1) == [(0,), (0, 3)]
+    assert sets_of(enumerate_candidates(4, 2, required=[(1, 2)], **options), 2) == [(0, 1)]
+    assert sets_of(enumerate_candidates(4, 2, required=[(2, 0)], **options), 0) == [(2,)]
+    assert sets_of(enumerate_candidates(4, 2, forbidden=[(0, 2)], **options), 2) == [()]
 
 
 def test_too_many_candidates_are_refused_before_they_are_made() -> None:

@@ -80,6 +80,9 @@ def test_what_varies_cannot_be_called_constant() -> None:
         ({"max_parents": 1.5}, "must hold whole numbers"),
         ({"constant": (0.0,)}, "must hold whole numbers"),
         ({"class_restricted": 1}, "must be true or false"),
+        ({"class_arcs": "some"}, "must be free or all"),
+        ({"class_arcs": 1}, "must be free or all"),
+        ({"class_arcs": "all", "class_restricted": False}, "class-restricted"),
     ],
 )
 def test_rules_that_say_nothing_are_refused(changes: dict[str, object], reason: str) -> None:

@@ -38,7 +38,12 @@ from marginbn.proof.certificate import (
 )
 from marginbn.proof.checker import verify_certificate
 from marginbn.proof.format import MAGIC, encode_certificate
-from problems import random_table, small_linear_problem, small_margin_problem
+from problems import (
+    random_candidates,
+    random_table,
+    small_linear_problem,
+    small_margin_problem,
+)
 
 FILE = Path(exact.__file__)
 
@@ -315,6 +320,33 @@ def test_local_scores_are_those_of_the_package(name: str) -> None:
         lo, hi = checker.local_score(k)
         assert float(Fraction(lo, 2 * checker.unit * exact.SCALE)) == pytest.approx(wanted)
         assert 0 <= hi - lo <= 10**6 * checker.unit
+
+
+def test_any_rule_makes_the_package_s_candidates() -> None:
+    """Class arcs, required, forbidden and constant in all combinations: the same list."""
+    rng = np.random.default_rng(1)
+    found = [made for made in (random_candidates(rng) for _ in range(100)) if made is not None]
+    assert len(found) > 60
+    for made in found:
+        assert made.rule is not None
+        own = object.__new__(exact.Checker)
+        own.n = made.n_variables
+        own.arities = [1 + (v not in made.rule.constant) for v in range(own.n)]
+        own.h = {"candidates": {"rule": vars(made.rule), "listed": (), "dropped": 0}}
+        sets = [(i, s) for i in range(own.n) for s in own.sets_of(i)]
+        assert sets == list(zip(made.child.tolist(), made.parents, strict=True))
+
+
+@pytest.mark.parametrize(("restricted", "arcs"), [(False, "all"), (True, "some"), (True, "")])
+def test_arcs_of_the_class_that_make_no_sense(restricted: bool, arcs: str) -> None:
+    """Another reader could take them for something else."""
+    own = object.__new__(exact.Checker)
+    own.n, own.arities = 2, [2, 2]
+    rule = {"max_parents": 1, "class_restricted": restricted, "class_arcs": arcs}
+    rule |= {"constant": (), "required": (), "forbidden": ()}
+    own.h = {"candidates": {"rule": rule, "listed": (), "dropped": 0}}
+    with pytest.raises(exact.Refuted, match="class arcs"):
+        own.sets_of(1)
 
 
 def checker_of(data: object, score: Score, parents: tuple[tuple[int, ...], ...]) -> exact.Checker:

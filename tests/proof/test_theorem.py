@@ -86,6 +86,7 @@ def test_a_list_is_no_rule() -> None:
     for wanted in (
         Statement(max_parents=0),
         Statement(class_restricted=True),
+        Statement(class_arcs="free"),
         Statement(required=()),
         Statement(forbidden=()),
     ):

@@ -25,6 +25,7 @@ from marginbn import (
     margin_problem,
     solve_structure,
 )
+from marginbn.problem.candidates import ClassArcs
 from marginbn.solvers import cluster, subtree
 from marginbn.solvers.branch_bound import BranchBoundSolver
 from marginbn.solvers.branch_bound.kernels.gains import new_gains, observe, recent_gain
@@ -38,14 +39,17 @@ dask = pytest.importorskip("dask")
 distributed = pytest.importorskip("distributed")
 
 
-def problem_of(n_features: int = 9, seed: int = 1) -> StructureProblem:
+def problem_of(
+    n_features: int = 9, seed: int = 1, class_arcs: ClassArcs = "free"
+) -> StructureProblem:
     """Noise, so that there is a tree."""
     rng = np.random.default_rng(seed)
     arities = [3, *[2] * n_features]
     codes = np.column_stack([rng.integers(0, a, 70) for a in arities])
     names = [Variable(f"v{i}", ("a", "b", "c")[:a]) for i, a in enumerate(arities)]
     data = EncodedData(codes, np.ones(70), tuple(names))
-    return margin_problem(data, enumerate_candidates(n_features + 1, 2), gamma=1.0)
+    candidates = enumerate_candidates(n_features + 1, 2, class_arcs=class_arcs)
+    return margin_problem(data, candidates, gamma=1.0)
 
 
 @pytest.fixture(scope="module")
@@ -230,6 +234,18 @@ def test_structures_from_outside_are_heard(
 
 
 # ---------------------------------------------------------------------- the cluster
+
+
+def test_two_workers_search_the_family_in_which_all_features_have_the_class(
+    client: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(cluster, "RAMP_UP", 4)
+    monkeypatch.setattr(cluster, "FIRST_TURN", 0.1)
+    problem = problem_of(class_arcs="all")
+    result = solve_structure(problem, dask=client)
+    assert result.status is Status.OPTIMAL
+    assert result.objective == pytest.approx(solve_structure(problem).objective, rel=1e-6)
+    assert all(0 in parents for parents in result.structure.parents[1:])
 
 
 def test_two_workers_find_the_optimum(

@@ -24,6 +24,7 @@ from marginbn.data.encode import UnseenPolicy
 from marginbn.data.missing_values import MissingPolicy
 from marginbn.data.preparation import Identifiers
 from marginbn.export import formats
+from marginbn.problem.candidates import ClassArcs
 from marginbn.problem.margins import MarginKind
 from marginbn.problem.scores import SCORES
 from marginbn.report import page
@@ -36,6 +37,7 @@ CLASSIFIERS = [
 NAMES = {
     "score": tuple(SCORES),
     "margin": get_args(MarginKind),
+    "class_arcs": get_args(ClassArcs),
     "missing": get_args(MissingPolicy),
     "unseen": get_args(UnseenPolicy),
     "identifiers": get_args(Identifiers),
@@ -69,6 +71,7 @@ def default_in_help(text: str) -> str:
     [
         (options.Score, "score"),
         (options.Margin, "margin"),
+        (options.ClassArcs, "class_arcs"),
         (options.Missing, "missing"),
         (options.Unseen, "unseen"),
         (options.Identifiers, "identifiers"),

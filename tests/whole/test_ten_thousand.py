@@ -36,9 +36,10 @@ def test_the_search_agrees_with_the_slow_one(seed: int) -> None:
         sample.codes.tolist(), sample.weights.tolist(), sample.arities, sample.smoothing,
         problem.gamma,
     )  # fmt: skip
-    graphs = oracles.all_graphs(len(sample.arities), problem.max_parents, class_restricted=True)
+    family = (problem.max_parents, problem.gamma, problem.class_arcs)
+    graphs = oracles.all_graphs(len(sample.arities), problem.max_parents, True, problem.class_arcs)
     slow = sorted(score(graph) for graph in graphs)
-    fast = np.sort(np.concatenate(list(objectives(sample, problem.max_parents, problem.gamma))))
+    fast = np.sort(np.concatenate(list(objectives(sample, *family))))
     np.testing.assert_allclose(fast, slow, rtol=1e-11, atol=1e-11)
 
 
@@ -53,12 +54,20 @@ def test_forests_are_counted() -> None:
         assert len(feature_choices(n, 2)) == 2 * (n + 2) ** (n - 1)
 
 
+def test_forests_of_features_that_all_have_the_class_are_counted() -> None:
+    """Rooted forests on n labelled nodes: (n + 1)^(n - 1), by Cayley's formula."""
+    for n in (1, 2, 3, 4):
+        assert len(feature_choices(n, 2, "all")) == (n + 1) ** (n - 1)
+
+
 def test_problems_cover_what_they_promise() -> None:
     """Features, classes, margins, weights, gammas and parents of the first 400 problems."""
     problems = [make(seed) for seed in range(400)]
     assert {len(p.sample.arities) - 1 for p in problems} == {2, 3, 4, 5}
     assert {p.sample.arities[0] for p in problems} == {2, 3, 4}
     assert {p.max_parents for p in problems} == {1, 2, 3}
+    families = {(p.class_arcs, p.sample.binary, p.sample.arities[0]) for p in problems}
+    assert len(families) == 2 * 2 * 3
     assert {p.sample.binary for p in problems} == {True, False}
     assert min(p.gamma for p in problems) < 0.006
     assert max(p.gamma for p in problems) > 6.5

@@ -107,6 +107,7 @@ def statement_of(classifier: BaseBNClassifier) -> Statement:
         data=getattr(classifier, "evidence_", Evidence()).data_sha256,
         max_parents=getattr(classifier, "max_parents_", params["max_parents"]),
         class_restricted=params.get("class_restricted", True),
+        class_arcs=params.get("class_arcs", "free"),
         required=arcs["required_arcs"],
         forbidden=arcs["forbidden_arcs"],
         structure=tuple(

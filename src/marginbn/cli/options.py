@@ -35,6 +35,7 @@ DEFAULT_METHOD = Method.MAX_MARGIN_CV
 # The names of registries, written down so that --help need not import the registries; a test
 # compares them with the registries, and the defaults in help texts with the classifiers' own.
 Margin = StrEnum("Margin", "MULTICLASS BINARY")
+ClassArcs = StrEnum("ClassArcs", "FREE ALL")
 Score = StrEnum("Score", "MDL BIC AIC LOGLIK BDEU K2")
 Missing = StrEnum("Missing", "AUTO DROP STATE ERROR")
 Unseen = StrEnum("Unseen", "MISSING ERROR")

@@ -14,6 +14,7 @@ from marginbn.cli.options import (
     DEFAULT_HOLDOUT,
     MAX_STATES,
     PLAIN_TEXT,
+    ClassArcs,
     JsonOption,
     Margin,
     Missing,
@@ -66,6 +67,10 @@ class WantedOptions:
     max_parents: Annotated[
         int | None,
         typer.Option(metavar="K", help="All sets of K parents at most must be candidates."),
+    ] = None
+    class_arcs: Annotated[
+        ClassArcs | None,
+        typer.Option(help="all: the class must be a parent of every feature; free: it may be."),
     ] = None
     unrestricted: Annotated[
         bool, typer.Option("--unrestricted", help="Also sets without the class.")
@@ -268,6 +273,7 @@ def expected_statement(wanted: WantedOptions) -> Statement:
         smoothing=wanted.smoothing,
         max_parents=wanted.max_parents,
         class_restricted=False if wanted.unrestricted else None,
+        class_arcs=None if wanted.class_arcs is None else str(wanted.class_arcs),
         required=_arcs(wanted.require, "--require"),
         forbidden=_arcs(wanted.forbid, "--forbid"),
         gap=wanted.gap,
@@ -288,6 +294,7 @@ def with_defaults(said: Statement) -> Statement:
 
     margin = MaxMarginBNClassifier().get_params(deep=False)
     usual: dict[str, Any] = {"score": margin["margin"], "class_restricted": True}
+    usual |= {"class_arcs": margin.get("class_arcs", "free")}
     usual |= {"required": (), "forbidden": (), "max_parents": margin["max_parents"]}
     score = said.score or usual["score"]
     if score in ("multiclass", "binary"):

@@ -2,8 +2,11 @@
 
 Under the class restriction (section 4 of the paper) a feature has the empty set or a set that
 contains the class, because a set without the class cannot influence a margin; the class itself
-has any set of features. Without the restriction every set of other variables is a candidate:
-a general Bayesian network. ``max_parents`` counts the class.
+has any set of features. That is the paper's family, ``class_arcs="free"``. With
+``class_arcs="all"`` the class is a parent of every feature: the empty set is no candidate, and the
+class has no parents. Features with one state have no parents in either family. Without the
+restriction every set of other variables is a candidate: a general Bayesian network.
+``max_parents`` counts the class.
 """
 
 from __future__ import annotations
@@ -13,7 +16,7 @@ from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import combinations
-from typing import NoReturn
+from typing import Literal, NoReturn, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,6 +27,9 @@ from marginbn.problem.structure import Structure, describe_cycle, is_acyclic
 
 Arc = tuple[int, int]
 """(parent, child)"""
+
+ClassArcs = Literal["free", "all"]
+"""Whether the class may be a parent of a feature, or is one of every feature."""
 
 MAX_CANDIDATES = 20_000_000
 """More candidates than this are not enumerated: no solver here could use them."""
@@ -38,6 +44,7 @@ class CandidateRule:
     required: tuple[Arc, ...]
     forbidden: tuple[Arc, ...]
     constant: tuple[int, ...]
+    class_arcs: ClassArcs = "free"
 
 
 @dataclass(frozen=True, eq=False)
@@ -172,13 +179,20 @@ class CandidateSets:
 
 
 def count_candidates(
-    n_variables: int, max_parents: int, *, class_restricted: bool = True, n_constant: int = 0
+    n_variables: int,
+    max_parents: int,
+    *,
+    class_restricted: bool = True,
+    class_arcs: ClassArcs = "free",
+    n_constant: int = 0,
 ) -> int:
     """Number of candidates by formula, before anything is enumerated (no arc constraints)."""
     active = n_variables - 1 - n_constant  # features with more than one state
     if class_restricted:
-        of_class = _subsets(active, max_parents)
-        per_feature = 1 + (_subsets(active - 1, max_parents - 1) if max_parents > 0 else 0)
+        has_empty = class_arcs == "free"
+        of_class = _subsets(active, max_parents) if has_empty else 1
+        with_class = _subsets(active - 1, max_parents - 1) if max_parents > 0 else 0
+        per_feature = has_empty + with_class
     else:
         of_class = per_feature = _subsets(active, max_parents)
     return of_class + active * per_feature + n_constant
@@ -194,6 +208,7 @@ def enumerate_candidates(
     max_parents: int,
     *,
     class_restricted: bool = True,
+    class_arcs: ClassArcs = "free",
     required: Collection[Arc] = (),
     forbidden: Collection[Arc] = (),
     constant: Collection[int] = (),
@@ -209,6 +224,9 @@ def enumerate_candidates(
         Largest number of parents, the class counted.
     class_restricted
         Whether features have only the empty set or sets with the class.
+    class_arcs
+        ``"all"``: the class is a parent of every feature with more than one state, and has none;
+        needs ``class_restricted``. ``"free"``: features may have no parents, the class some.
     required, forbidden
         Arcs (parent, child) that every (no) structure must contain.
     constant
@@ -224,11 +242,17 @@ def enumerate_candidates(
     ((), (0,), (0, 2))
     >>> enumerate_candidates(3, 2, required=[(0, 1)]).parents[4:6]
     ((0,), (0, 2))
+    >>> enumerate_candidates(3, 2, class_arcs="all").parents
+    ((), (0,), (0, 2), (0,), (0, 1))
     """
     if max_parents < 0:
         raise InputError(f"max_parents must be an integer of at least 0, got {max_parents}")
     total = count_candidates(
-        n_variables, max_parents, class_restricted=class_restricted, n_constant=len(constant)
+        n_variables,
+        max_parents,
+        class_restricted=class_restricted,
+        class_arcs=class_arcs,
+        n_constant=len(constant),
     )
     if total > MAX_CANDIDATES:
         raise ProblemTooLargeError(
@@ -243,7 +267,9 @@ def enumerate_candidates(
         required=tuple(sorted(set(required))),
         forbidden=tuple(sorted(set(forbidden))),
         constant=tuple(sorted(set(constant))),
+        class_arcs=class_arcs,
     )
+    check_class_arcs(rule, called)
     child: list[int] = []
     parents: list[tuple[int, ...]] = []
     for i in range(n_variables):
@@ -277,14 +303,48 @@ def refuse_without_candidates(i: int, rule: CandidateRule, names: Sequence[str])
     )
 
 
+def check_class_arcs(rule: CandidateRule, names: Sequence[str]) -> None:
+    """Refuse what contradicts arcs from the class to all features."""
+    if rule.class_arcs not in get_args(ClassArcs):
+        known = " or ".join(repr(name) for name in get_args(ClassArcs))
+        raise InputError(f"class_arcs must be {known}, got {rule.class_arcs!r}")
+    if rule.class_arcs == "free":
+        return
+    if not rule.class_restricted:
+        raise InputError("class_arcs='all' needs class_restricted=True")
+    if rule.max_parents < 1:
+        raise InputError(
+            f"max_parents must be at least 1 with class_arcs='all', got {rule.max_parents}"
+        )
+    below = {v for v in range(1, len(names)) if has_class(v, rule)}
+    for label, arcs in (
+        ("forbidden", [arc for arc in rule.forbidden if arc[0] == 0 and arc[1] in below]),
+        ("required", [arc for arc in rule.required if arc[1] == 0 and arc[0] in below]),
+    ):
+        if arcs:
+            listed = ", ".join(_name_arc(arc, names) for arc in arcs)
+            raise InputError(
+                f"with class_arcs='all' the class is a parent of every feature, but {label} arcs "
+                f"are {listed}; use class_arcs='free', or leave them out"
+            )
+
+
+def has_class(feature: int, rule: CandidateRule) -> bool:
+    """Whether a feature takes part: constant ones do only for the sake of required parents."""
+    return feature not in rule.constant or any(c == feature for _, c in rule.required)
+
+
 def _parent_sets(
     i: int, n_variables: int, rule: CandidateRule, must: set[int]
 ) -> Iterator[tuple[int, ...]]:
     """Parent sets of variable i before arcs are looked at."""
-    yield ()
+    if i == 0 or rule.class_arcs == "free" or not has_class(i, rule):
+        yield ()
     if i in rule.constant and not must:
         return
     pool = [v for v in range(n_variables) if v != i and (v not in rule.constant or v in must)]
+    if i == 0 and rule.class_arcs == "all":
+        pool = [v for v in pool if not has_class(v, rule)]
     fixed: tuple[int, ...] = ()
     if rule.class_restricted and i != 0:
         fixed, pool = (0,), [v for v in pool if v != 0]

@@ -27,7 +27,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from marginbn.exceptions import InputError
-from marginbn.problem.candidates import CandidateSets, count_candidates
+from marginbn.problem.candidates import CandidateSets, ClassArcs, count_candidates
 from marginbn.problem.dominance import dominated_sets
 from marginbn.problem.encoded import EncodedData, Variable, check_joint_states
 from marginbn.problem.margins import MarginKind, MarginRows
@@ -316,6 +316,7 @@ def estimate_size(
     *,
     margin: MarginKind | None = "multiclass",
     class_restricted: bool = True,
+    class_arcs: ClassArcs = "free",
 ) -> ProblemSize:
     """Size of the problem by formula; ``margin=None`` stands for a decomposable score.
 
@@ -327,6 +328,7 @@ def estimate_size(
         data.n_variables,
         max_parents,
         class_restricted=class_restricted,
+        class_arcs=class_arcs,
         n_constant=len(data.constant),
     )
     rows = n_samples * max(rivals, 0)

@@ -89,6 +89,7 @@ def define_candidates(problem: StructureProblem) -> tuple[Candidates, NDArray[np
             own.n_variables,
             own.rule.max_parents,
             class_restricted=own.rule.class_restricted,
+            class_arcs=own.rule.class_arcs,
             required=own.rule.required,
             forbidden=own.rule.forbidden,
             constant=own.rule.constant,
@@ -111,7 +112,10 @@ LONGEST_RULE = 2_000_000
 def _is_short(rule: CandidateRule, problem: StructureProblem) -> bool:
     """Whether a checker can enumerate what a rule describes, and would call the same constant."""
     whole = count_candidates(
-        problem.n_variables, rule.max_parents, class_restricted=rule.class_restricted
+        problem.n_variables,
+        rule.max_parents,
+        class_restricted=rule.class_restricted,
+        class_arcs=rule.class_arcs,
     )
     constant = all(problem.variables[v].arity == 1 for v in rule.constant)
     return constant and whole <= LONGEST_RULE

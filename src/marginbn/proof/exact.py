@@ -35,7 +35,7 @@ MAGIC, SCALE = b"marginbn certificate 1\n", 10**40
 MAX_BYTES, MAX_HEADER, MAX_CELLS = 2**30, 2**25, 5 * 10**7
 EDGE, ARC, CANDIDATE, FOREST, CLUSTERS = range(5)
 ARGUMENTS = (2, 2, 1, 1, 2)
-RULE = {"max_parents": int, "class_restricted": bool, "constant": [int],
+RULE = {"max_parents": int, "class_restricted": bool, "class_arcs": str, "constant": [int],
         "required": [[int, int]], "forbidden": [[int, int]]}  # fmt: skip
 SCORE = {"name": str, "gamma": float, "smoothing": float, "equivalent_sample_size": float}
 HEADER = {
@@ -271,15 +271,22 @@ class Checker:
         need(all(a != b and {a, b} <= set(range(self.n)) for a, b in arcs), "candidates: arcs")
         single = all(v in range(self.n) and self.arities[v] == 1 for v in rule["constant"])
         need(single, "candidates: a constant variable has several states")
+        kinds = (rule["class_restricted"], rule["class_arcs"])
+        need(kinds in ((True, "all"), (True, "free"), (False, "free")), "candidates: class arcs")
         must, never = ({p for p, c in rule[r] if c == i} for r in ("required", "forbidden"))
+        alone = {*rule["constant"]} - {c for _, c in rule["required"]}  # constant, no parents
         pool = [v for v in range(self.n) if v != i and (v not in rule["constant"] or v in must)]
-        largest = rule["max_parents"] if must or i not in rule["constant"] else 0
+        largest = rule["max_parents"] if i not in alone else 0
         if rule["class_restricted"] and i > 0:
             pool, first, largest = [v for v in pool if v > 0], (0,), largest - 1
+        elif rule["class_arcs"] == "all":
+            pool = [v for v in pool if v in alone]
         sizes = range(min(largest, len(pool)) + 1)
         readable(sum(math.comb(len(pool), size) for size in sizes) * self.n <= MAX_CELLS)
         sets = [(*first, *s) for size in sizes for s in combinations(pool, size)]
-        return (s for s in [(), *sets][not first :] if must <= set(s) and never.isdisjoint(s))
+        if i in alone or (first and rule["class_arcs"] == "free"):
+            sets = [(), *(s for s in sets if s)]
+        return (s for s in sets if must <= set(s) and never.isdisjoint(s))
 
     def read_proof(self) -> None:
         """Dropped candidates, tree, dual weights and multipliers."""

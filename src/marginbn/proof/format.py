@@ -38,7 +38,7 @@ from marginbn.files import (
     read_bytes,
     write_atomic,
 )
-from marginbn.problem.candidates import CandidateRule
+from marginbn.problem.candidates import CandidateRule, ClassArcs
 from marginbn.proof.certificate import (
     LARGEST_BITS,
     Candidates,
@@ -79,6 +79,7 @@ class _Rule(Shape, frozen=True):
     required: Arcs
     forbidden: Arcs
     constant: Indices
+    class_arcs: ClassArcs
 
 
 class _Candidates(Shape, frozen=True):

@@ -26,7 +26,7 @@ USUAL_PARENTS = 2
 
 MOST_SHOWN = 8
 
-_RULE = ("max_parents", "class_restricted", "required", "forbidden")
+_RULE = ("max_parents", "class_restricted", "class_arcs", "required", "forbidden")
 
 
 @dataclass(frozen=True)
@@ -52,6 +52,9 @@ class Statement:
     max_parents, class_restricted
         The rule of the candidate parent sets: all sets of so many parents at most; if restricted,
         features have no parents or the class among them.
+    class_arcs
+        ``all`` where the class is a parent of every feature that is not constant and has no parents
+        itself, else ``free``.
     listed
         Instead of a rule: the number of parent sets in a custom list.
     required, forbidden
@@ -85,6 +88,7 @@ class Statement:
     total_weight: float | None = None
     max_parents: int | None = None
     class_restricted: bool | None = None
+    class_arcs: str | None = None
     listed: int | None = None
     required: NamedArcs | None = None
     forbidden: NamedArcs | None = None
@@ -194,7 +198,9 @@ class Statement:
                 f"{most} parents; structures outside of it are not spoken of"
             )
         text = f"all sets of at most {self.max_parents} parent{'s' * (self.max_parents != 1)}"
-        if self.class_restricted:
+        if self.class_arcs == "all":
+            text += ", the class among them; the class itself has none"
+        elif self.class_restricted:
             text += ", for features none or with the class among them"
         return text
 
@@ -271,6 +277,7 @@ def _candidate_fields(data: Data, candidates: Candidates) -> dict[str, Any]:
     return {
         "max_parents": rule.max_parents,
         "class_restricted": rule.class_restricted,
+        "class_arcs": rule.class_arcs,
         "required": tuple(_arc(data, a) for a in rule.required),
         "forbidden": tuple(_arc(data, a) for a in rule.forbidden),
         "constant": _names(data, rule.constant),

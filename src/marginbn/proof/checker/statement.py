@@ -205,6 +205,11 @@ def _check_choice(candidates: Candidates, data: Data) -> None:
     whole = _are_whole((rule.max_parents, *rule.constant)) and all(map(_are_whole, arcs))
     _demand(whole and rule.max_parents >= 0, "the rule of the candidates must hold whole numbers")
     _demand(type(rule.class_restricted) is bool, "class_restricted must be true or false")
+    _demand(rule.class_arcs in ("free", "all"), "class_arcs must be free or all")
+    _demand(
+        rule.class_arcs == "free" or rule.class_restricted,
+        "class_arcs can be all only where the candidates are class-restricted",
+    )
     for arc in arcs:
         joined = len(arc) == 2 and arc[0] != arc[1] and all(0 <= v < n for v in arc)
         _demand(joined, f"the rule of the candidates names the arc {arc}, which cannot be")
@@ -310,15 +315,21 @@ def _sets_of(i: int, n: int, rule: CandidateRule) -> Sets:
 
     All sets of at most ``max_parents`` others that contain the required and avoid the forbidden
     parents. Features have {} or sets with the class if the rule is class-restricted. Variables that
-    are constant have {} and are nobody's parent, unless a required arc says otherwise.
+    are constant have {} and are nobody's parent, unless a required arc says otherwise. If the class
+    is a parent of all other features, these do not have {}, and the class has no parents but
+    constant ones that are required and have none.
     """
     required = {p for p, c in rule.required if c == i}
     forbidden = {p for p, c in rule.forbidden if c == i}
     constant = set(rule.constant)
     if rule.class_restricted and i != 0:
         constant.discard(0)  # the class is never left out of the sets of a feature
-    if i in constant and not required:
+    children = {c for _, c in rule.required}
+    left_alone = [v for v in range(n) if v in constant and v not in children]
+    if i in left_alone:
         pool: list[int] = []
+    elif i == 0 and rule.class_arcs == "all":
+        pool = [v for v in left_alone if v in required]
     else:
         pool = [v for v in range(n) if v != i and (v not in constant or v in required)]
     most = min(rule.max_parents, len(pool))
@@ -326,7 +337,8 @@ def _sets_of(i: int, n: int, rule: CandidateRule) -> Sets:
         raise RefutedError(f"variable {i} has too many candidate parent sets to be checked")
     found = [s for size in range(most + 1) for s in combinations(pool, size)]
     if rule.class_restricted and i != 0:
-        found = [s for s in found if not s or 0 in s]
+        may_be_empty = rule.class_arcs == "free" or i in left_alone
+        found = [s for s in found if 0 in s or (may_be_empty and not s)]
     return [s for s in found if required.issubset(s) and forbidden.isdisjoint(s)]
 
 
