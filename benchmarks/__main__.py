@@ -11,6 +11,7 @@ python -m benchmarks run time-limits
 python -m benchmarks run memory-limits
 python -m benchmarks run long-tables
 python -m benchmarks run cluster --data FOLDER
+python -m benchmarks run recovery
 python -m benchmarks growth benchmarks/results/growth.jsonl growth.png
 """
 
@@ -32,6 +33,7 @@ from benchmarks import (
     long_tables,
     marginals,
     page,
+    recovery,
     tables,
 )
 from benchmarks.instances import Instance
@@ -47,6 +49,7 @@ TIMINGS: dict[str, Any] = {
     "memory-limits": lambda: [shape.key for shape in limits.memory_limits()],
     "long-tables": long_tables.keys,
     "cluster": cluster.keys,
+    "recovery": recovery.keys,
 }
 """Suites whose measurements are not runs of the engine on data sets: their keys."""
 
@@ -112,6 +115,8 @@ def _run(options: argparse.Namespace) -> None:
         if options.suite == "cluster" and options.data is not None:
             data = ["--data", str(options.data)]
         run_commands({key: ["timing", options.suite, key, *data] for key in keys}, records)
+        if options.suite == "recovery":
+            recovery.write_page(records)
         return
     runs = [r for r in SUITES[options.suite]() if wanted in r.key]
     run_suite(runs, options.data, records)
@@ -147,6 +152,9 @@ def _timing(options: argparse.Namespace) -> None:
         return
     if options.suite == "cluster":
         print(json.dumps(cluster.measure(options.key, options.data)))
+        return
+    if options.suite == "recovery":
+        print(json.dumps(recovery.measure(options.key)))
         return
     if options.suite.endswith("-limits"):
         print(json.dumps(limits.measure(options.key)))

@@ -1,0 +1,326 @@
+"""Recovery of known networks: exact learning compared with greedy and constraint-based learning.
+
+python -m benchmarks run recovery
+
+Rows are drawn from networks that pgmpy contains. Every learner gets the same table of texts. Its
+structure is compared with the true one (structural Hamming distance of the equivalence classes);
+its parameters are estimated by one formula, and the log likelihood of held-out rows is compared
+with that of the true network. Seconds are CPU seconds of the learner alone, in a process of its
+own, one thread.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import resource
+import time
+import warnings
+from collections.abc import Callable
+from functools import partial
+from itertools import product
+from math import sqrt
+from pathlib import Path
+from statistics import fmean, stdev
+from typing import Any
+
+import numpy as np
+from experiments.origin import describe_origin, mixture
+
+from benchmarks.page import list_table
+from benchmarks.run import read_records
+from marginbn import (
+    BayesianNetwork,
+    BayesianNetworkLearner,
+    EncodedData,
+    Structure,
+    Variable,
+    from_pgmpy,
+)
+from marginbn.files import write_text
+from marginbn.problem.encoded import contingency
+from marginbn.problem.scores import bic
+
+NETWORKS = ("asia", "child", "insurance", "alarm", "hailfinder")
+ROWS = (500, 2000, 10_000)
+SEEDS = 10
+HELD_OUT = 5000
+SMOOTHING = 1.0
+MAX_SECONDS = 90
+"""CPU seconds of one learner; one that needs more has no result."""
+
+PAGE = Path(__file__).parent.parent / "docs" / "recovery.rst"
+Arcs = list[tuple[str, str]]
+
+
+def keys() -> list[str]:
+    """One unit is a table; the first seed of all tables comes first."""
+    return [f"{n} {rows} {seed}" for seed, n, rows in product(range(SEEDS), NETWORKS, ROWS)]
+
+
+def exact(score: str, frame: Any) -> tuple[Arcs, dict[str, Any]]:
+    """Arcs of the best network; the limit on the clock is long, for machines with other work."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # columns with one value, a gap: recorded below
+        learner = BayesianNetworkLearner(score=score, time_limit=300.0).fit(frame)
+    names = learner.network_.names
+    arcs = [(names[p], names[c]) for p, c in learner.structure_.arcs]
+    about = {"status": learner.status_, "gap": learner.gap_, "max_parents": learner.max_parents_}
+    return arcs, about
+
+
+def pyagrum(method: str, frame: Any) -> tuple[Arcs, dict[str, Any]]:
+    """Arcs of a learner of pyAgrum."""
+    import pyagrum
+
+    learner = pyagrum.BNLearner(frame)
+    if method == "hill climbing":
+        learner.useScoreBIC()
+        learner.useGreedyHillClimbing()
+        learner.useNoPrior()
+    else:
+        learner.useMIIC()
+    arcs = learner.learnDAG().arcs()
+    return [(learner.nameFromId(a), learner.nameFromId(b)) for a, b in arcs], {}
+
+
+def pgmpy(frame: Any) -> tuple[Arcs, dict[str, Any]]:
+    """Arcs of pgmpy's hill climbing."""
+    from pgmpy.estimators import BIC, HillClimbSearch
+
+    found = HillClimbSearch(frame).estimate(scoring_method=BIC(frame), show_progress=False)
+    return list(found.edges()), {}
+
+
+LEARNERS: dict[str, Callable[[Any], tuple[Arcs, dict[str, Any]]]] = {
+    "exact BIC": partial(exact, "bic"),
+    "exact BDeu(1)": partial(exact, "bdeu"),
+    "pyAgrum hill climbing, BIC": partial(pyagrum, "hill climbing"),
+    "pyAgrum MIIC": partial(pyagrum, "MIIC"),
+    "pgmpy hill climbing, BIC": pgmpy,
+}
+
+
+def measure(key: str) -> dict[str, Any]:
+    """All learners on one table."""
+    import pandas as pd
+    from pgmpy.utils import get_example_model
+
+    name, n_rows, seed = key.split()
+    network = from_pgmpy(get_example_model(name))
+    codes = network.sample_codes(int(n_rows), int(seed))
+    held_out = network.sample_codes(HELD_OUT, 1000 + int(seed))
+    states = [np.array(v.states, dtype=object) for v in network.variables]
+    columns = {v: states[i][codes[:, i]] for i, v in enumerate(network.names)}
+    data = EncodedData(codes, np.ones(len(codes)), network.variables)
+    frame = pd.DataFrame(columns)
+    learned = {}
+    for learner, learn in LEARNERS.items():
+        learn(frame.iloc[:50, :3])  # imports and compiled code, before the clock
+        found = apart(partial(learn, frame))
+        if "arcs" in found:
+            found |= judge(found.pop("arcs"), network, data, held_out)
+        learned[learner] = found
+    return {
+        "key": key,
+        "network": name,
+        "rows": int(n_rows),
+        "seed": int(seed),
+        "true_log_likelihood": mean_log_likelihood(network, held_out),
+        "learners": learned,
+        "origin": describe_origin(),
+    }
+
+
+def apart(learn: Callable[[], tuple[Arcs, dict[str, Any]]]) -> dict[str, Any]:
+    """Arcs, CPU seconds and what else there is to record, from a child process with a limit."""
+    reader, writer = os.pipe()
+    child = os.fork()
+    if child == 0:
+        try:
+            os.close(reader)
+            resource.setrlimit(resource.RLIMIT_CPU, (MAX_SECONDS, MAX_SECONDS))
+            start = time.process_time()
+            arcs, about = learn()
+            record = {"seconds": time.process_time() - start, "arcs": arcs, **about}
+            with os.fdopen(writer, "w") as pipe:
+                json.dump(record, pipe)
+        finally:
+            os._exit(0)
+    os.close(writer)
+    with os.fdopen(reader) as pipe:
+        text = pipe.read()
+    os.waitpid(child, 0)
+    return json.loads(text) if text else {"error": f"no result in {MAX_SECONDS} CPU seconds"}
+
+
+def judge(arcs: Arcs, network: BayesianNetwork, data: EncodedData, held_out: Any) -> dict[str, Any]:
+    """How good a structure is: distance, BIC by one formula, held-out likelihood."""
+    names = list(network.names)
+    parents: list[list[int]] = [[] for _ in names]
+    for parent, child in arcs:
+        parents[names.index(child)].append(names.index(parent))
+    structure = Structure(tuple(tuple(sorted(p)) for p in parents))
+    fitted = BayesianNetwork.fit(data, structure, SMOOTHING)
+    return {
+        "arcs": len(arcs),
+        "distance": structure.structural_hamming_distance(network.structure, cpdag=True),
+        "bic": score(observed(data), structure),
+        "log_likelihood": mean_log_likelihood(fitted, held_out),
+    }
+
+
+def observed(data: EncodedData) -> EncodedData:
+    """The same rows without states that never occur, which BIC does not count."""
+    seen = [np.unique(column, return_inverse=True)[1] for column in data.codes.T]
+    variables = tuple(
+        Variable(v.name, tuple(map(str, range(codes.max() + 1))))
+        for v, codes in zip(data.variables, seen, strict=True)
+    )
+    return EncodedData(np.column_stack(seen), data.weights, variables)
+
+
+def score(data: EncodedData, structure: Structure) -> float:
+    """BIC from the definition."""
+    total = 0.0
+    for child, parents in enumerate(structure.parents):
+        counts = contingency(data, (*parents, child))
+        total += bic(counts.reshape(-1, counts.shape[-1]), data.total_weight)
+    return total
+
+
+def mean_log_likelihood(network: BayesianNetwork, codes: Any) -> float:
+    """Of complete rows."""
+    joint = network.log_joint_per_class(codes)
+    return float(joint[np.arange(len(codes)), codes[:, 0]].mean())
+
+
+# ------------------------------------------------------------------ the page
+
+
+def write_page(records: Path, page: Path = PAGE) -> str:
+    """Write docs/recovery.rst from records; returns its text."""
+    found = [r for r in read_records(records) if "learners" in r]
+    title = "Recovery of known networks"
+    lines = [
+        title,
+        "=" * len(title),
+        "",
+        "How near to the truth is a learned network? Tables are drawn from five known networks, "
+        "and each learner gets the same tables. ``python -m benchmarks run recovery`` makes the "
+        "records and this page. :doc:`guide/networks` draws the conclusions.",
+        "",
+        f"The learners run with their defaults. *exact* is "
+        f":class:`marginbn.BayesianNetworkLearner`. Each cell is a mean over {_seeds(found)} "
+        f"tables, with its standard error; the best mean of a row is bold. A dash means no result "
+        f"within {MAX_SECONDS} CPU seconds for at least one of the tables.",
+        "",
+        *_section(
+            "Distance to the true structure",
+            "Structural Hamming distance of the equivalence classes: arcs to add, to remove or to "
+            "turn. Smaller is better.",
+            found,
+            lambda unit, own: own["distance"],
+            1,
+        ),
+        *_section(
+            "Held-out log likelihood",
+            f"Nats per row by which the log likelihood of {HELD_OUT} further rows is below that "
+            "of the true network. All parameters are estimated by one formula (smoothing "
+            f"{SMOOTHING:g}). Smaller is better.",
+            found,
+            lambda unit, own: unit["true_log_likelihood"] - own["log_likelihood"],
+            3,
+        ),
+        *_section(
+            "CPU seconds",
+            "Of the learner alone, one thread, without imports.",
+            found,
+            lambda unit, own: own["seconds"],
+            1,
+        ),
+        *_comparison(found),
+        *_proofs(found),
+        *[f"*{line}*" for line in mixture([r["origin"] for r in found])],
+    ]
+    text = "\n".join(lines).rstrip() + "\n"
+    write_text(page, text)
+    return text
+
+
+def _seeds(records: list[dict[str, Any]]) -> int:
+    return len({r["seed"] for r in records})
+
+
+def _section(
+    title: str,
+    about: str,
+    records: list[dict[str, Any]],
+    value: Callable[[dict[str, Any], dict[str, Any]], float],
+    digits: int,
+) -> list[str]:
+    """A table with a row per network and number of rows."""
+    rows = []
+    for name, n_rows in product(NETWORKS, ROWS):
+        units = [r for r in records if (r["network"], r["rows"]) == (name, n_rows)]
+        if not units:
+            continue
+        means: dict[str, tuple[float, float]] = {}
+        for learner in LEARNERS:
+            own = [value(u, u["learners"][learner]) for u in units if _has(u, learner)]
+            if len(own) == len(units):
+                error = stdev(own) / sqrt(len(own)) if len(own) > 1 else 0.0
+                means[learner] = fmean(own), error
+        best = min((round(mean, digits) for mean, _ in means.values()), default=0.0)
+        cells = []
+        for learner in LEARNERS:
+            if learner not in means:
+                cells.append("—")
+                continue
+            mean, error = means[learner]
+            text = f"{mean:.{digits}f}"
+            text = f"**{text}**" if round(mean, digits) == best else text
+            cells.append(f"{text} ± {error:.{digits}f}")
+        rows.append([f"{name}, {n_rows}", *cells])
+    return [title, "-" * len(title), "", about, "", *list_table(["rows from", *LEARNERS], rows)]
+
+
+def _has(unit: dict[str, Any], learner: str) -> bool:
+    return "distance" in unit["learners"][learner]
+
+
+def _comparison(records: list[dict[str, Any]]) -> list[str]:
+    """Tables on which an exact learner is better, equal and worse than another one."""
+    rows = []
+    ours = [name for name in LEARNERS if name.startswith("exact")]
+    for own, other in product(ours, LEARNERS):
+        units = [u["learners"] for u in records if _has(u, own) and _has(u, other)]
+        if other == own or (other in ours and ours.index(other) < ours.index(own)) or not units:
+            continue
+        nearer = [np.sign(u[other]["distance"] - u[own]["distance"]) for u in units]
+        likelier = [np.sign(u[own]["log_likelihood"] - u[other]["log_likelihood"]) for u in units]
+        counts = [
+            " / ".join(str(sum(s == sign for s in signs)) for sign in (1, 0, -1))
+            for signs in (nearer, likelier)
+        ]
+        rows.append([own, other, *counts])
+    title = "Table by table"
+    header = ["learner", "compared with", "distance: better / equal / worse", "held-out: the same"]
+    return [title, "-" * len(title), "", *list_table(header, rows)]
+
+
+def _proofs(records: list[dict[str, Any]]) -> list[str]:
+    """How many of the exact searches ended with a proof, and about how many parents."""
+    lines = []
+    for learner in (name for name in LEARNERS if name.startswith("exact")):
+        runs = [(u["network"], u["learners"][learner]) for u in records if _has(u, learner)]
+        proved = sum(run["status"] == "optimal" for _, run in runs)
+        limits = sorted({(name, run["max_parents"]) for name, run in runs})
+        of = {n: [k for name, k in limits if name == n] for n in NETWORKS}
+        text = "; ".join(f"{n} {', '.join(map(str, ks))}" for n, ks in of.items() if ks)
+        lines += [
+            f"{learner}: {proved} of {len(runs)} searches ended with a proof. Parents per variable "
+            f"in the networks compared, at most: {text}.",
+            "",
+        ]
+    return lines
