@@ -2,7 +2,7 @@
 
 It shares no code with the search: it reads the file, computes everything again from the encoded
 data in the certificate, in arithmetic that is exact or rounded to the safe side, and says whether
-the claim follows. Besides Python it needs NumPy alone, and nothing is compiled. Read
+the claim follows. Besides Python it needs NumPy, and msgspec to read the header. Read
 :mod:`.verdict` first; :mod:`.values` has the formulas of scores, :mod:`.bounds` the mathematics.
 """
 
