@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import subprocess
 import sys
 
@@ -11,7 +10,6 @@ import pytest
 from sklearn.datasets import load_iris
 
 from marginbn import (
-    InputError,
     MissingDependencyError,
     TANClassifier,
 )
@@ -136,31 +134,3 @@ def test_dollars_are_no_mathematics() -> None:
     ax = plot_network(network)
     ax.figure.draw_without_rendering()
     assert not any("mathdefault" in t.get_text() for t in ax.texts)
-
-
-def test_graphviz_is_asked_for_by_name(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Without pygraphviz the message says so; an unknown engine is named."""
-    monkeypatch.setitem(sys.modules, "pygraphviz", None)
-    with pytest.raises(MissingDependencyError, match="pip install pygraphviz"):
-        plot_network(sprinkler(), engine="graphviz")
-    with pytest.raises(InputError, match="engine must be 'layered' or 'graphviz', got 'neato'"):
-        plot_network(sprinkler(), engine="neato")
-
-
-def test_graphviz_places_all_boxes_and_arcs() -> None:
-    """Where pygraphviz is there, arcs point down in its drawing too and all fits the axes."""
-    pytest.importorskip("pygraphviz")
-    from marginbn.network.layout import lay_out
-    from marginbn.plotting.graph import arrange
-
-    network = large_network()
-    layout = arrange(lay_out(network.structure, network.names))
-    assert len(layout.routes) == len(network.structure.arcs)
-    for route in layout.routes:
-        assert layout.boxes[route.parent].y < layout.boxes[route.child].y
-        assert len(route.curve) % 3 == 1
-    for box in layout.boxes:
-        assert box.width / 2 <= box.x <= layout.width - box.width / 2
-        assert 0 <= box.y <= layout.height
-        assert (box.variable in layout.isolated) == (box.y > (layout.separator or math.inf))
-    assert inside_figure(plot_network(network, engine="graphviz"))

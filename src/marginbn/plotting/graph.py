@@ -1,16 +1,10 @@
-"""The structure of a network as a picture; positions are ours or those of Graphviz's ``dot``.
-
-Graphviz is asked through pygraphviz, where that is installed. A pixel of ours is a point of
-Graphviz. It counts from the lower left corner, we from the upper.
-"""
+"""The structure of a network as a picture."""
 
 from __future__ import annotations
 
-from dataclasses import replace
-from importlib import import_module
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING
 
-from marginbn.exceptions import InputError, MissingDependencyError
+from marginbn.exceptions import MissingDependencyError
 from marginbn.network.explain import FittedClassifier, network_of
 from marginbn.network.layout import CLASS, FONT_SIZE, LABEL_COLUMNS, Box, Layout, Route, lay_out
 from marginbn.network.network import BayesianNetwork
@@ -20,10 +14,8 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 Point = tuple[float, float]
-Engine = Literal["layered", "graphviz"]
 
-_POINTS = 72.0  # per inch, the unit of fonts and of Graphviz
-_MARGIN = 14.0
+_POINTS = 72.0  # per inch, the unit of fonts
 _PIXELS = 80.0  # per inch of a new figure: text of size 12 pixels is 10.8 points
 _LARGEST = 30.0  # inches
 
@@ -37,7 +29,6 @@ _INK = "#1a1a1a"
 def plot_network(
     network: BayesianNetwork | FittedClassifier,
     *,
-    engine: Engine = "layered",
     label_columns: int = LABEL_COLUMNS,
     ax: Axes | None = None,
 ) -> Axes:
@@ -50,8 +41,6 @@ def plot_network(
     ----------
     network
         A network or a fitted classifier.
-    engine
-        ``"layered"`` needs nothing else; ``"graphviz"`` asks pygraphviz for the positions.
     label_columns
         Longer names are shortened to so many columns.
     ax
@@ -66,12 +55,8 @@ def plot_network(
     >>> sorted(text.get_text() for text in ax.texts)
     ['class', 'x0']
     """
-    if engine not in ("layered", "graphviz"):
-        raise InputError(f"engine must be 'layered' or 'graphviz', got {engine!r}")
     network = network_of(network)
     layout = lay_out(network.structure, network.names, label_columns)
-    if engine == "graphviz":
-        layout = arrange(layout)
     scale = min(1.0, _LARGEST * _PIXELS / max(layout.width, layout.height)) / _PIXELS
     ax = _axes(ax, (layout.width * scale, layout.height * scale))
     ax.set_xlim(0, layout.width)
@@ -164,67 +149,3 @@ def _draw_separator(ax: Axes, layout: Layout, size: float) -> None:
     y = layout.separator
     ax.plot([0, layout.width], [y, y], color=_GREY, linestyle="--", linewidth=0.8)
     ax.text(14, y + 6, ISOLATED, fontsize=size, va="top")
-
-
-def arrange(layout: Layout) -> Layout:
-    """The same boxes where ``dot`` wants them; isolated ones stay below, as they were."""
-    graph = _load_pygraphviz().AGraph(directed=True)
-    graph.graph_attr.update(nodesep="0.25", ranksep="0.55")
-    graph.node_attr.update(shape="box", fixedsize="true", label="")
-    graph.edge_attr.update(arrowhead="none")
-    for box in _connected(layout):
-        size = f"{box.width / _POINTS:.4f}", f"{box.height / _POINTS:.4f}"
-        graph.add_node(str(box.variable), width=size[0], height=size[1])
-    for route in layout.routes:
-        graph.add_edge(str(route.parent), str(route.child))
-    graph.layout(prog="dot")
-    return _read(layout, graph)
-
-
-def _load_pygraphviz() -> Any:
-    try:
-        return import_module("pygraphviz")
-    except ImportError as error:
-        raise MissingDependencyError(
-            f"engine='graphviz' needs pygraphviz ({error}): pip install pygraphviz"
-        ) from error
-
-
-def _connected(layout: Layout) -> list[Box]:
-    return [box for box in layout.boxes if box.variable not in layout.isolated]
-
-
-def _read(layout: Layout, graph: Any) -> Layout:
-    _, _, width, height = (float(v) for v in graph.graph_attr["bb"].split(","))
-    old_bottom = max(box.y + box.height / 2 for box in _connected(layout))
-    drop = height + _MARGIN - old_bottom  # how far what is below moves down
-    boxes = []
-    for box in layout.boxes:
-        if box.variable in layout.isolated:
-            boxes.append(replace(box, y=box.y + drop))
-        else:
-            (x, y), *_ = _points(graph.get_node(str(box.variable)).attr["pos"], height)
-            boxes.append(replace(box, x=x, y=y))
-    routes = tuple(_reroute(route, graph, height) for route in layout.routes)
-    separator = None if layout.separator is None else layout.separator + drop
-    right = max([width + _MARGIN, *(box.x + box.width / 2 for box in boxes)])
-    bottom = max(box.y + box.height / 2 for box in boxes)
-    return replace(
-        layout,
-        boxes=tuple(boxes),
-        routes=routes,
-        separator=separator,
-        width=right + _MARGIN,
-        height=bottom + _MARGIN,
-    )
-
-
-def _reroute(route: Route, graph: Any, height: float) -> Route:
-    edge = graph.get_edge(str(route.parent), str(route.child))
-    return replace(route, curve=_points(edge.attr["pos"], height))
-
-
-def _points(text: str, height: float) -> tuple[Point, ...]:
-    """Graphviz writes ``x,y x,y ...``, with a + where a line was broken."""
-    pairs = (pair.split(",") for pair in text.replace("\\\n", "").split())
-    return tuple((float(x) + _MARGIN, height - float(y) + _MARGIN) for x, y in pairs)
