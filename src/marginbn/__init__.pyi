@@ -59,8 +59,8 @@ from .problem.problem import (
 from .problem.structure import Structure
 from .proof.checker import Verdict, verify_certificate
 from .proof.theorem import Statement
+from .report.learned import describe
 from .report.page import HTMLReport, make_report, write_report
-from .report.summary import describe
 from .scoring.local_scores import local_scores
 from .solvers import (
     SolveResult,

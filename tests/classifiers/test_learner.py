@@ -20,10 +20,12 @@ from marginbn import (
     FormatError,
     InputError,
     OptimalityWarning,
+    describe,
     drop_dominated,
     enumerate_candidates,
     linear_problem,
     load_model,
+    make_report,
     save_model,
     verify_certificate,
 )
@@ -31,7 +33,7 @@ from marginbn.data.quantile_bins import learn_plain_codings
 from marginbn.data.table import as_table
 from marginbn.problem.encoded import EncodedData
 from marginbn.problem.scores import get_local_score
-from marginbn.report.learned import describe_learner
+from marginbn.report.learned import summarise
 from marginbn.scoring import climbing
 
 
@@ -162,11 +164,42 @@ def test_a_column_of_many_zeros_has_its_arc() -> None:
     assert learner.network_.variables[0].arity == 4
 
 
+def test_reversible_arcs_are_told_from_compelled_ones() -> None:
+    """rain - wet - slippery is a chain; two causes of one effect are directed."""
+    frame = chain(800)
+    learner = BayesianNetworkLearner().fit(frame)
+    text = describe(learner)
+    assert "wet -- rain" in text or "rain -- wet" in text
+    assert "<- marks a compelled arc" in text
+    assert "3 arcs (" not in text
+    rng = np.random.default_rng(0)
+    cause, other = rng.random((2, 800)) < 0.5
+    effect = np.where(rng.random(800) < 0.05, ~cause, cause & other)
+    learner.fit(pd.DataFrame({"a": cause, "b": other, "c": effect}).astype(str))
+    text = describe(learner)
+    assert "c <- a, b" in text
+    assert "--" not in text
+    assert summarise(learner)["compelled_arcs"] == [["a", "c"], ["b", "c"]]
+    assert summarise(learner)["reversible_arcs"] == []
+
+
+def test_the_report_of_a_learner() -> None:
+    """Arcs without a head are the reversible ones; there is no class to highlight."""
+    learner = BayesianNetworkLearner().fit(chain(800))
+    report = make_report(learner, title="a <chain>")
+    assert report.html.count("l-3.5,-8 h7 z") == len(learner.network_.cpdag().directed) == 0
+    assert "a &lt;chain&gt;" in report.html
+    assert "rain" in report.html
+    assert 'font-weight="bold"' not in report.html
+    with pytest.raises(InputError, match="takes no rows"):
+        make_report(learner, chain(800))
+
+
 def test_a_column_with_one_value_is_named() -> None:
     frame = chain(200).assign(year=2024, land="DE")
     with pytest.warns(DataWarning, match="all rows have the same value: year, land"):
         learner = BayesianNetworkLearner().fit(frame)
-    text = describe_learner(learner)
+    text = describe(learner)
     assert "left out (one value in all rows): year, land" in text
     assert "independent of all others: temperature\n" in f"{text}\n"
 
@@ -175,11 +208,11 @@ def test_the_limit_of_parents_is_part_of_the_verdict(monkeypatch: pytest.MonkeyP
     frame = chain()
     learner = BayesianNetworkLearner().fit(frame)
     assert learner.max_parents_ == 3
-    assert "No allowed network has a better BIC score: proved." in describe_learner(learner)
+    assert "No allowed network has a better BIC score: proved." in describe(learner)
     monkeypatch.setattr(climbing, "MAX_KEPT", 4)
     learner = BayesianNetworkLearner().fit(frame)
     assert learner.max_parents_ == 1
-    assert "No allowed network with at most 1 parent per variable has" in describe_learner(learner)
+    assert "No allowed network with at most 1 parent per variable has" in describe(learner)
     assert clone(learner).set_params(max_parents=1).fit(frame).max_parents_ == 1
 
 

@@ -11,18 +11,26 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from numpy.typing import NDArray
 
 from marginbn.exceptions import InputError, ProblemTooLargeError
-from marginbn.problem.candidates import enumerate_candidates
+from marginbn.problem.candidates import CandidateSets, enumerate_candidates
 from marginbn.problem.encoded import EncodedData
 from marginbn.problem.problem import linear_problem
-from marginbn.problem.scores import SCORES, get_local_score, local_scores
+from marginbn.problem.scores import SCORES, LocalScore, get_local_score, scores_with_errors
 from marginbn.problem.structure import Structure
 from strategies import all_structures, encoded_data, make_data, make_variables, random_data
 
 NAMES = sorted(SCORES)
 
 Cells = dict[tuple[int, ...], list[float]]
+
+
+def scores_of(
+    data: EncodedData, candidates: CandidateSets, score: LocalScore
+) -> NDArray[np.float64]:
+    """Score of every candidate."""
+    return scores_with_errors(data, candidates, score)[0]
 
 
 def count_cells(data: EncodedData, child: int, parents: tuple[int, ...]) -> Cells:
@@ -88,7 +96,7 @@ def test_scores_of_a_coin_by_hand() -> None:
     }
     assert sorted(expected) == NAMES
     for name, value in expected.items():
-        assert local_scores(data, candidates, get_local_score(name))[0] == pytest.approx(value)
+        assert scores_of(data, candidates, get_local_score(name))[0] == pytest.approx(value)
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -97,7 +105,7 @@ def test_scores_of_a_coin_by_hand() -> None:
 def test_every_candidate_has_its_textbook_score(name: str, data: EncodedData, size: float) -> None:
     """All parent sets of all variables agree with the formula written with lgamma and log."""
     candidates = enumerate_candidates(data.n_variables, 2, class_restricted=False)
-    scores = local_scores(data, candidates, get_local_score(name, size))
+    scores = scores_of(data, candidates, get_local_score(name, size))
     expected = [
         textbook_score(name, data, int(child), parents, size)
         for child, parents in zip(candidates.child, candidates.parents, strict=True)
@@ -152,10 +160,10 @@ def test_weights_are_repetitions(name: str, data: EncodedData) -> None:
     )
     candidates = enumerate_candidates(data.n_variables, 2)
     score = get_local_score(name)
-    expected = local_scores(repeated, candidates, score)
+    expected = scores_of(repeated, candidates, score)
     for same in (data, data.merged()):
         np.testing.assert_allclose(
-            local_scores(same, candidates, score), expected, rtol=1e-10, atol=1e-10
+            scores_of(same, candidates, score), expected, rtol=1e-10, atol=1e-10
         )
 
 
@@ -164,7 +172,7 @@ def test_more_parents_never_lower_the_likelihood(name: str) -> None:
     """The log likelihood grows with the parent set and is never positive; others may fall."""
     data = random_data(7, 60, (3, 2, 3, 2))
     candidates = enumerate_candidates(4, 3, class_restricted=False)
-    scores = local_scores(data, candidates, get_local_score(name))
+    scores = scores_of(data, candidates, get_local_score(name))
     assert np.isfinite(scores).all()
     assert name == "loglik" or (np.diff(scores) < 0).any()
     if name != "loglik":
@@ -181,7 +189,7 @@ def test_constant_features_cost_and_earn_nothing(name: str) -> None:
     """A variable with one state scores zero, and as a parent it changes no score."""
     data = make_data([[0, 0, 1], [1, 0, 0], [1, 0, 1]], (2, 1, 2))
     candidates = enumerate_candidates(3, 2, class_restricted=False)
-    scores = local_scores(data, candidates, get_local_score(name))
+    scores = scores_of(data, candidates, get_local_score(name))
     assert scores[list(candidates.group(1))] == pytest.approx([0.0] * 4, abs=1e-12)
     for child, others in ((0, 2), (2, 0)):
         with_constant = scores[candidates.index(child, (others, 1))]
@@ -193,7 +201,7 @@ def test_a_million_rows_keep_their_digits(name: str) -> None:
     """Weights of a million agree with the formula to nine digits."""
     data = make_data([[0, 0], [0, 1], [1, 1]], None, [1e6, 3e6, 2e6 + 0.5])
     candidates = enumerate_candidates(2, 1)
-    scores = local_scores(data, candidates, get_local_score(name))
+    scores = scores_of(data, candidates, get_local_score(name))
     expected = [
         textbook_score(name, data, int(child), parents)
         for child, parents in zip(candidates.child, candidates.parents, strict=True)
@@ -205,7 +213,7 @@ def test_mdl_is_bic() -> None:
     """Minus the description length and the Bayesian information criterion are one number."""
     data = random_data(1)
     candidates = enumerate_candidates(4, 2)
-    mdl, bic = (local_scores(data, candidates, get_local_score(n)) for n in ("mdl", "bic"))
+    mdl, bic = (scores_of(data, candidates, get_local_score(n)) for n in ("mdl", "bic"))
     assert mdl.tolist() == bic.tolist()
 
 
@@ -228,10 +236,10 @@ def test_unknown_scores_and_sizes_are_refused() -> None:
 def test_the_equivalent_sample_size_matters_for_bdeu() -> None:
     """Another prior weight gives another score; one is the default."""
     data, candidates = random_data(2), enumerate_candidates(4, 1)
-    one, ten = (local_scores(data, candidates, get_local_score("bdeu", s)) for s in (1.0, 10.0))
+    one, ten = (scores_of(data, candidates, get_local_score("bdeu", s)) for s in (1.0, 10.0))
     assert np.abs(one - ten).max() > 0.1
     for default in (SCORES["bdeu"].function, get_local_score("bdeu")):
-        np.testing.assert_array_equal(local_scores(data, candidates, default), one)
+        np.testing.assert_array_equal(scores_of(data, candidates, default), one)
 
 
 def test_tables_that_cannot_be_stored_are_refused() -> None:

@@ -129,7 +129,8 @@ def learn(
     from marginbn.classifiers.learner_file import save_model
     from marginbn.cli.data import long_stream
     from marginbn.export.formats import find_format, save_network
-    from marginbn.report.learned import describe_learner, summarise_learner, write_learned_page
+    from marginbn.report.learned import describe, summarise
+    from marginbn.report.page import write_report
 
     learner = build_learner(table, network, search, checkpoint, certificate)
     exports = export or []
@@ -153,12 +154,12 @@ def learn(
     saved = write_output(output, lambda path: save_model(learner, path))
     for path in exports:
         saved &= write_output(path, lambda name: save_network(learner.network_, name))
-    saved &= write_output(report, lambda path: write_learned_page(learner, path, table.table))
+    saved &= write_output(report, lambda path: write_report(learner, path, title=table.table))
     if json:
-        print_json(summarise_learner(learner))
+        print_json(summarise(learner))
     else:
         proved = learner.result_.is_optimal
-        print_verdict(describe_learner(learner, text_width()), proved=proved)
+        print_verdict(describe(learner, width=text_width()), proved=proved)
     for written in (output, report, certificate, *exports):
         if written is not None and saved and written.exists():
             note(f"Wrote {written}.", quiet)

@@ -12,7 +12,8 @@
 
 In a Bayesian-network classifier nearly every feature is a child of the class. Many arcs out of the
 class would be the whole picture, so they are ``faint``: straight lines meant to be drawn pale and
-behind the boxes, which neither order the rows nor have waypoints.
+behind the boxes, which neither order the rows nor have waypoints. Where there is no class, variable
+0 is like all others.
 
 Everything is a function of the structure and the labels; ties are broken by index.
 Lengths are in pixels at font size 12 (``FONT_SIZE``), y grows downwards.
@@ -157,13 +158,14 @@ def lay_out(
     names: Sequence[str],
     label_columns: int = LABEL_COLUMNS,
     sizes: Sequence[tuple[float, float]] | None = None,
+    has_class: bool = True,
 ) -> Layout:
     """Place the variables of a structure.
 
     Parameters
     ----------
     structure
-        Variable 0 is the class.
+        Variable 0 is the class, if there is one.
     names
         One per variable; they are shortened to ``label_columns``.
     sizes
@@ -175,8 +177,8 @@ def lay_out(
         )
     labels = [shorten(name, label_columns) for name in names]
     boxes = _label_sizes(labels) if sizes is None else list(sizes)
-    isolated = isolated_features(structure)
-    faint = set(_faint_arcs(structure))
+    isolated = isolated_features(structure, has_class)
+    faint = set(_faint_arcs(structure)) if has_class else set()
     graph = _with_waypoints(structure, boxes, isolated, faint)
     x = place_rows(graph, sort_rows(graph), _GAP)
     return _assemble(structure, labels, boxes, graph, x, isolated, faint)
@@ -197,10 +199,14 @@ def layers(structure: Structure) -> list[int]:
     return depth
 
 
-def isolated_features(structure: Structure) -> tuple[int, ...]:
-    """Features without any arc: they have no influence on predictions."""
+def isolated_features(structure: Structure, has_class: bool = True) -> tuple[int, ...]:
+    """Features without any arc: they have no influence on predictions. Without a class, variables
+    without any arc, if there are arcs.
+    """
     connected = {v for arc in structure.arcs for v in arc}
-    return tuple(v for v in range(1, structure.n_variables) if v not in connected)
+    first = int(has_class)
+    apart = tuple(v for v in range(first, structure.n_variables) if v not in connected)
+    return apart if has_class or connected else ()
 
 
 def _faint_arcs(structure: Structure) -> tuple[tuple[int, int], ...]:

@@ -143,11 +143,6 @@ class BayesianNetwork:
         """Number of free parameters: each row of a table has one less than it has entries."""
         return sum(t.size // t.shape[-1] * (t.shape[-1] - 1) for t in self.log_tables)
 
-    @property
-    def n_table_cells(self) -> int:
-        """Number of entries of all tables."""
-        return sum(t.size for t in self.log_tables)
-
     def with_frames(self, library: str | None) -> BayesianNetwork:
         """The same network, labelled answers as data frames of a library or (None) as dicts.
 
@@ -478,15 +473,20 @@ class BayesianNetwork:
         blanket = self.structure.markov_blanket(self.variable_index(variable))
         return tuple(self.names[v] for v in blanket)
 
-    def cpdag(self) -> EquivalenceClass:
-        """The equivalence class of the graph, by index; see :meth:`Structure.cpdag`.
+    def cpdag(self) -> EquivalenceClass[str]:
+        """The equivalence class of the graph, by name; see :meth:`Structure.cpdag`.
 
         Examples
         --------
-        >>> network.cpdag().undirected  # rain and grass: data alone do not tell which is first
-        ((0, 1),)
+        >>> network.cpdag().undirected  # data alone do not determine the direction
+        (('rain', 'grass'),)
         """
-        return self.structure.cpdag()
+        graph = self.structure.cpdag()
+        directed, undirected = (
+            tuple((self.names[a], self.names[b]) for a, b in pairs)
+            for pairs in (graph.directed, graph.undirected)
+        )
+        return EquivalenceClass(self.n_variables, directed, undirected)
 
     def structural_hamming_distance(self, other: BayesianNetwork, *, cpdag: bool = False) -> int:
         """Pairs of variables that the graphs join differently; variables are matched by name.

@@ -24,38 +24,48 @@ _TOOLTIP = 400
 """Columns of a tooltip; states of a variable can be many."""
 
 
-def box_colours(variable: int, layout: Layout) -> tuple[str, str]:
+def box_colours(variable: int, layout: Layout, has_class: bool = True) -> tuple[str, str]:
     """Fill and border of a variable's box."""
-    if variable == CLASS:
+    if variable == CLASS and has_class:
         return "#f4b942", "#8a5a00"
     return ("#ececec", "#8f8f8f") if variable in layout.isolated else ("#e8eef7", "#4a6fa5")
 
 
-def draw_structure(structure: Structure, variables: Sequence[Variable]) -> str:
+def draw_structure(
+    structure: Structure, variables: Sequence[Variable], *, has_class: bool = True
+) -> str:
     """SVG text of a structure, the class highlighted, isolated features set apart.
 
-    Long names are shortened; pointing at a variable shows its name, parents and states.
+    Long names are shortened; pointing at a variable shows its name, parents and states. Without a
+    class all variables are alike, and reversible arcs have no head.
     """
     names = [v.name for v in variables]
-    layout = lay_out(structure, names)
+    layout = lay_out(structure, names, has_class=has_class)
+    compelled = structure.arcs if has_class else structure.cpdag().directed
     texts = [_tooltip(structure, variables, i) for i in range(len(variables))]
     size = f"{layout.width:.0f} {layout.height:.0f}"
-    title = f"Bayesian network, class {shorten(names[CLASS], 60)}, {len(structure.arcs)} arcs"
+    target = f"class {shorten(names[CLASS], 60)}, " if has_class else ""
+    title = f"Bayesian network, {target}{len(structure.arcs)} arcs"
     parts = [
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {size}" role="img" '
         f'width="{layout.width:.0f}" height="{layout.height:.0f}" style="{FONT}">',
         f"<title>{escaped(title)}</title>",
-        *(_draw_route(route) for route in sorted(layout.routes, key=lambda r: not r.faint)),
-        *_draw_separator(layout),
-        *(_draw_box(b, texts[b.variable], box_colours(b.variable, layout)) for b in layout.boxes),
+        *(
+            _draw_route(route, (route.parent, route.child) in compelled)
+            for route in sorted(layout.routes, key=lambda r: not r.faint)
+        ),
+        *_draw_separator(layout, ISOLATED if has_class else "no arcs"),
+        *(_draw_box(b, texts[b.variable], layout, has_class) for b in layout.boxes),
         "</svg>",
     ]
     return "\n".join(parts)
 
 
-def draw_figure(structure: Structure, variables: Sequence[Variable], caption: str) -> str:
+def draw_figure(
+    structure: Structure, variables: Sequence[Variable], caption: str, *, has_class: bool = True
+) -> str:
     """The drawing in an HTML figure with a caption."""
-    svg = draw_structure(structure, variables)
+    svg = draw_structure(structure, variables, has_class=has_class)
     return (
         f'<figure style="margin:0;overflow-x:auto">\n{svg}\n'
         f'<figcaption style="{FONT};opacity:.85">{escaped(caption)}</figcaption>\n</figure>'
@@ -68,7 +78,7 @@ def _tooltip(structure: Structure, variables: Sequence[Variable], i: int) -> str
     return f"{variables[i].name}{given}: {' | '.join(variables[i].states)}"
 
 
-def _draw_route(route: Route) -> str:
+def _draw_route(route: Route, has_head: bool) -> str:
     """A curve with its arrow head; heads are drawn, not markers, whose ids could clash."""
     start, *rest = route.curve
     path = f"M{_pair(start)} C{' '.join(_pair(p) for p in rest)}"
@@ -79,15 +89,13 @@ def _draw_route(route: Route) -> str:
             f'<path {arc} d="{path}" fill="none" stroke="{_ARC}" stroke-opacity=".45"/>'
             f'<circle {arc} cx="{x:.1f}" cy="{y - 1.5:.1f}" r="2.5" fill="{_ARC}"/>'
         )
-    return (
-        f'<path {arc} d="{path}" fill="none" stroke="{_ARC}" stroke-width="1.3"/>'
-        f'<path {arc} d="M{x:.1f},{y:.1f} l-3.5,-8 h7 z" fill="{_ARC}"/>'
-    )
+    head = f'<path {arc} d="M{x:.1f},{y:.1f} l-3.5,-8 h7 z" fill="{_ARC}"/>' if has_head else ""
+    return f'<path {arc} d="{path}" fill="none" stroke="{_ARC}" stroke-width="1.3"/>{head}'
 
 
-def _draw_box(box: Box, tooltip: str, colours: tuple[str, str]) -> str:
-    fill, border = colours
-    weight = ' font-weight="bold"' if box.variable == CLASS else ""
+def _draw_box(box: Box, tooltip: str, layout: Layout, has_class: bool) -> str:
+    fill, border = box_colours(box.variable, layout, has_class)
+    weight = ' font-weight="bold"' if box.variable == CLASS and has_class else ""
     return (
         f'<g data-variable="{box.variable}"><title>{escaped(shorten(tooltip, _TOOLTIP))}</title>'
         f'<rect x="{box.x - box.width / 2:.1f}" y="{box.y - box.height / 2:.1f}" '
@@ -98,13 +106,13 @@ def _draw_box(box: Box, tooltip: str, colours: tuple[str, str]) -> str:
     )
 
 
-def _draw_separator(layout: Layout) -> list[str]:
+def _draw_separator(layout: Layout, caption: str) -> list[str]:
     if layout.separator is None:
         return []
     y = layout.separator
     return [
         f'<path d="M0,{y:.1f} H{layout.width:.1f}" stroke="{_ARC}" stroke-dasharray="4 4"/>',
-        f'<text x="14" y="{y + 16:.1f}" fill="currentColor">{ISOLATED}</text>',
+        f'<text x="14" y="{y + 16:.1f}" fill="currentColor">{caption}</text>',
     ]
 
 

@@ -188,14 +188,6 @@ def get_local_score(name: str, equivalent_sample_size: float = 1.0) -> LocalScor
     return SCORES[name].function
 
 
-def local_scores(
-    data: EncodedData, candidates: CandidateSets, score: LocalScore
-) -> NDArray[np.float64]:
-    """Score of every candidate, float64 (K,)."""
-    every = range(candidates.n_candidates)
-    return np.array([candidate_score(data, candidates, k, score) for k in every])
-
-
 def candidate_score(
     data: EncodedData, candidates: CandidateSets, k: int, score: LocalScore
 ) -> float:

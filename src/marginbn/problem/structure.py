@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from heapq import heappop, heappush
+from typing import Generic, TypeVar
 
 from marginbn.exceptions import InputError
 
@@ -34,17 +35,22 @@ def is_acyclic(parents: Sequence[Sequence[int]]) -> bool:
     return topological_order(parents) is not None
 
 
+Node = TypeVar("Node", int, str)
+"""A variable by position or by name."""
+
+
 @dataclass(frozen=True)
-class EquivalenceClass:
+class EquivalenceClass(Generic[Node]):
     """All structures with the same independences, as a graph that is directed where they agree.
 
-    ``directed`` are arcs (parent, child) of all of them, ``undirected`` pairs (smaller, larger)
-    whose arc is turned one way in some and the other way in others. Also known as CPDAG.
+    ``directed`` are the compelled arcs (parent, child), which all of them have; ``undirected`` are
+    the reversible ones, pairs (smaller position, larger) whose arc points one way in some
+    structures and the other way in others. Also known as CPDAG.
     """
 
     n_variables: int
-    directed: tuple[tuple[int, int], ...]
-    undirected: tuple[tuple[int, int], ...]
+    directed: tuple[tuple[Node, Node], ...]
+    undirected: tuple[tuple[Node, Node], ...]
 
 
 @dataclass(frozen=True)
@@ -173,7 +179,7 @@ class Structure:
                 neighbours[member] |= family - {member}
         return neighbours
 
-    def cpdag(self) -> EquivalenceClass:
+    def cpdag(self) -> EquivalenceClass[int]:
         """The equivalence class: which arcs data alone, without interventions, could direct.
 
         Directed are the arcs of v-structures (two parents of a child that are not neighbours

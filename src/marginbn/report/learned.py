@@ -1,22 +1,51 @@
-"""What was learned of a table without a class: in words, and as one small HTML page."""
+"""What was learned from a table without a class, in words and as one small HTML page; and the one
+door to the words about any model.
+"""
 
 from __future__ import annotations
 
+import textwrap
+from collections.abc import Sequence
 from html import escape
 from typing import Any
 
 from marginbn.classifiers.learner import BayesianNetworkLearner
-from marginbn.files import PathLike, write_text
 from marginbn.network import wording
 from marginbn.network.svg import draw_figure
 from marginbn.network.wording import counted, percent, seconds
-from marginbn.report.summary import describe_tables, parents_by_name
+from marginbn.report import summary
+from marginbn.report.summary import AccuracyLine, describe_tables, parents_by_name
+
+
+def summarise(model: Any, accuracies: Sequence[AccuracyLine] = ()) -> dict[str, Any]:
+    """All that is known about a fitted classifier or learner as JSON values."""
+    if isinstance(model, BayesianNetworkLearner):
+        return summarise_learner(model)
+    return summary.summarise(model, accuracies)
+
+
+def describe(model: Any, accuracies: Sequence[AccuracyLine] = (), width: int = 80) -> str:
+    """A fitted classifier or learner in words: verdict, numbers, structure.
+
+    Examples
+    --------
+    >>> from marginbn import BayesianNetworkLearner, describe
+    >>> X = [["rain", "wet"], ["sun", "dry"]] * 20
+    >>> print(describe(BayesianNetworkLearner().fit(X)).splitlines()[0])
+    No allowed network has a better BIC score: proved.
+    """
+    if isinstance(model, BayesianNetworkLearner):
+        return describe_learner(model, width)
+    return summary.describe(model, accuracies, width)
 
 
 def summarise_learner(learner: BayesianNetworkLearner) -> dict[str, Any]:
     """Everything about a fit, as plain values."""
     network, result = learner.network_, learner.result_
+    graph = network.cpdag()
     return {
+        "estimator": type(learner).__name__,
+        "verdict": verdict_of(learner),
         "score": learner.get_params()["score"],
         "objective": result.objective,
         "bound": result.bound,
@@ -33,6 +62,8 @@ def summarise_learner(learner: BayesianNetworkLearner) -> dict[str, Any]:
         "max_parents": learner.max_parents_,
         "parameters": network.n_parameters,
         "parents": parents_by_name(network),
+        "compelled_arcs": [list(arc) for arc in graph.directed],
+        "reversible_arcs": [list(arc) for arc in graph.undirected],
     }
 
 
@@ -60,13 +91,14 @@ def facts_of(learner: BayesianNetworkLearner) -> list[tuple[str, str]]:
         rows += f" ({learner.n_dropped_} left out: missing values)"
     found = [
         ("score", f"{result.objective:.6f} ({learner.get_params()['score']})"),
-        ("bound", f"{result.bound:.6f}, gap {percent(result.gap)}"),
+        ("bound", f"{result.bound:.6f}, gap {percent(result.gap if result.gap > 1e-9 else 0.0)}"),
         ("search", f"{result.solver}, {seconds(result.seconds)}, {counted(result.nodes, 'node')}"),
         ("learned from", f"{rows}, {counted(learner.n_candidates_, 'parent set')} after pruning"),
         (
             "network",
             f"{counted(network.n_variables, 'variable')}, "
-            f"{counted(len(network.structure.arcs), 'arc')}, "
+            f"{counted(len(network.structure.arcs), 'arc')} "
+            f"({len(network.cpdag().undirected)} reversible), "
             f"{counted(network.n_parameters, 'parameter')}",
         ),
     ]
@@ -88,25 +120,43 @@ def describe_learner(learner: BayesianNetworkLearner, width: int = 80) -> str:
 
 
 def _structure_lines(learner: BayesianNetworkLearner, width: int) -> list[str]:
-    """Lines such as ``wet grass <- rain, sprinkler``; those without any arc last."""
-    network = learner.network_
-    joined = {v for arc in network.structure.arcs for v in arc}
-    constant = [i for i, variable in enumerate(network.variables) if variable.arity == 1]
+    """Lines such as ``wet grass <- rain, sprinkler -- season``: compelled arcs, then reversible
+    ones. Variables without any arc come last.
+    """
+    network, names = learner.network_, learner.network_.names
+    structure, graph = network.structure, network.structure.cpdag()
+    joined = {v for arc in structure.arcs for v in arc}
+    undirected = {v for pair in graph.undirected for v in pair}
     lines: list[str] = []
-    for i, (child, parents) in enumerate(parents_by_name(network).items()):
-        if i in joined:
-            words = [f"{name}," for name in parents[:-1]] + parents[-1:]
-            start = [child, "<-", *words] if parents else [f"{child}:", "no", "parents"]
-            lines += wording.hanging("", start, width)
+    for child in sorted(joined):
+        words = [names[child]]
+        for sign, is_compelled in (("<-", True), ("--", False)):
+            parents = structure.parents[child]
+            own = [names[p] for p in parents if ((p, child) in graph.directed) == is_compelled]
+            words += _listed(sign, own)
+        if len(words) > 1:
+            lines += wording.hanging("", words, width)
+        elif child not in undirected:
+            lines += wording.hanging("", [f"{names[child]}:", "no", "parents"], width)
+    constant = [i for i, variable in enumerate(network.variables) if variable.arity == 1]
     alone = [i for i in range(network.n_variables) if i not in joined and i not in constant]
     titles = {"independent of all others:": alone, "left out (one value in all rows):": constant}
     for title, members in titles.items():
-        if members:
-            names = [network.names[i] for i in members]
-            words = [*title.split(), *(f"{name}," for name in names[:-1]), names[-1]]
-            lines += wording.hanging("", words, width)
+        lines += wording.hanging("", _listed(title, [names[i] for i in members]), width)
+    if undirected:
+        lines += ["", *textwrap.wrap(REVERSIBLE, width)]
     return lines
 
+
+def _listed(title: str, names: Sequence[str]) -> list[str]:
+    """A title and names with commas between them; nothing if there are no names."""
+    return [title, *(f"{name}," for name in names[:-1]), names[-1]] if names else []
+
+
+REVERSIBLE = (
+    "-- marks a reversible arc: networks with the arc in the other direction fit the data equally "
+    "well. <- marks a compelled arc, which all of them have."
+)
 
 PAGE = """<!DOCTYPE html>
 <html lang="en"><head><meta charset="utf-8"><title>{title}</title>
@@ -117,24 +167,24 @@ svg{{max-width:100%;height:auto}}</style></head>
 <body><h1>{title}</h1><p><strong>{verdict}</strong></p>
 <table>{facts}</table>
 <h2>Network</h2>{figure}
+<pre>{structure}</pre>
 <h2>Tables</h2><pre>{tables}</pre></body></html>
 """
 
 
-def write_learned_page(
-    learner: BayesianNetworkLearner, path: PathLike, title: str = "Bayesian network"
-) -> None:
-    """One self-contained HTML page: verdict, numbers, picture, tables."""
+def learned_page(learner: BayesianNetworkLearner, title: str = "Bayesian network") -> str:
+    """One self-contained HTML page: verdict, numbers, picture, structure, tables."""
     network = learner.network_
     facts = "".join(
         f"<tr><th>{escape(name)}</th><td>{escape(text)}</td></tr>"
         for name, text in facts_of(learner)
     )
-    page = PAGE.format(
+    caption = "Arcs without a head are reversible." if network.cpdag().undirected else ""
+    return PAGE.format(
         title=escape(title),
         verdict=escape(verdict_of(learner)),
         facts=facts,
-        figure=draw_figure(network.structure, network.variables, ""),
+        figure=draw_figure(network.structure, network.variables, caption, has_class=False),
+        structure=escape("\n".join(_structure_lines(learner, 100))),
         tables=escape(describe_tables(network, 100)),
     )
-    write_text(path, page)

@@ -31,6 +31,7 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from marginbn.classifiers import BaseBNClassifier
+from marginbn.classifiers.learner import BayesianNetworkLearner
 from marginbn.classifiers.validation import check_count, check_positive
 from marginbn.data.labelled import LabelledTable
 from marginbn.exceptions import InputError
@@ -40,6 +41,7 @@ from marginbn.notebook import in_notebook, show_html
 from marginbn.report import comparison, contents, judgement, sections
 from marginbn.report.charts import Markup, element, join
 from marginbn.report.effects import effect_values, measure_effects
+from marginbn.report.learned import learned_page
 from marginbn.report.opening import write_header
 from marginbn.report.picture import picture_values
 
@@ -136,7 +138,7 @@ class HTMLReport:
 
 
 def write_report(
-    classifier: BaseBNClassifier,
+    classifier: BaseBNClassifier | BayesianNetworkLearner,
     path: PathLike,
     X: Any = None,
     y: Any = None,
@@ -187,7 +189,7 @@ def write_report(
 
 
 def make_report(
-    classifier: BaseBNClassifier,
+    classifier: BaseBNClassifier | BayesianNetworkLearner,
     X: Any = None,
     y: Any = None,
     *,
@@ -209,7 +211,8 @@ def make_report(
     Parameters
     ----------
     classifier
-        Any fitted classifier of this package.
+        Any fitted classifier of this package; or a :class:`BayesianNetworkLearner`, whose page has
+        verdict, network and tables and takes a title only.
     X, y
         Labelled rows, for example those learned from. The accuracy is cross-validated on them,
         everything learned again in each fold.
@@ -233,6 +236,8 @@ def make_report(
     >>> "How good is the classifier?" in report.html
     True
     """
+    if isinstance(classifier, BayesianNetworkLearner):
+        return _learner_report(classifier, (X, y, X_test, y_test), title)
     _check_arguments(classifier, (X, y), (X_test, y_test), n_folds, fold_time_limit)
     rows = None if X is None else comparison.read_rows(classifier, X, y)
     test = None if X_test is None else comparison.read_rows(classifier, X_test, y_test)
@@ -248,6 +253,17 @@ def make_report(
 
         report = _unless_interrupted(report, compare)
     return HTMLReport(render(report), report.title)
+
+
+def _learner_report(
+    learner: BayesianNetworkLearner, rows: tuple[Any, ...], title: str | None
+) -> HTMLReport:
+    """The page of a network without a class, which has no measures on rows."""
+    if any(given is not None for given in rows):
+        raise InputError("the report of a BayesianNetworkLearner takes no rows: leave out X and y")
+    check_is_fitted(learner)
+    heading = title or "Bayesian network"
+    return HTMLReport(learned_page(learner, heading), heading)
 
 
 def _compare(

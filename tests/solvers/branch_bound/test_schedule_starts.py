@@ -9,7 +9,7 @@ from branch_bound_cases import random_encoded, random_linear_problem
 from marginbn import StructureProblem, enumerate_candidates, margin_problem
 from marginbn.classifiers import TANClassifier
 from marginbn.problem.encoded import EncodedData
-from marginbn.problem.scores import get_local_score, local_scores
+from marginbn.problem.scores import get_local_score, scores_with_errors
 from marginbn.solvers.branch_bound.arrays import Encoding, encode
 from marginbn.solvers.branch_bound.kernels.box import propagate
 from marginbn.solvers.branch_bound.kernels.records import Box, new_box, new_oracle
@@ -45,7 +45,7 @@ def test_naive_bayes_and_tan(seed: int) -> None:
     candidates = enumerate_candidates(data.n_variables, 2)
     naive, tan = starts_of(margin_problem(data, candidates))
     assert [candidates.parents[k] for k in naive] == [(), *[(0,)] * 5]
-    likelihood = local_scores(data, candidates, get_local_score("loglik"))
+    likelihood = scores_with_errors(data, candidates, get_local_score("loglik"))[0]
     classifier = TANClassifier()._learn_structure(data)
     known = {
         (int(child), tuple(parents)): float(value)
