@@ -24,11 +24,26 @@ for score in ("bdeu", "bic"):
     local_scores(data, score)
 """
 
+CLASS_MODEL = """
+import numpy as np
+from marginbn import BayesianNetwork, Structure, as_table
+from marginbn.class_model.answers import Answers
+from marginbn.class_model.basis import learn_cells
+from marginbn.class_model.trainer import Precisions, train_class_model
+from marginbn.data.labelled import LabelledTable
+table = as_table(np.random.default_rng(0).normal(size=(60, 2)))
+cells, data = learn_cells(LabelledTable.of(table, np.arange(60) % 2), np.arange(2))
+structure = Structure(((), (0,), (0, 1)))
+model = train_class_model(cells, structure, data, Precisions(1.0, 1.0, 1.0))
+network = BayesianNetwork.fit(cells.count(data), structure)
+Answers(network, model).posterior(np.array([[0, -1]]))
+"""
+
 PARTS = [
     SOLVER.format("branch_bound") + GROUPS,
     "from marginbn.proof.write import warm_up_forests; warm_up_forests()",
     SOLVER.format("branch_cut"),
-    SOLVER.format("dp") + SCORES,
+    SOLVER.format("dp") + SCORES + CLASS_MODEL,
     "from marginbn.solvers.branch_cut.engine import warm_up_hull; warm_up_hull()",
 ]
 """What each process compiles. What else is compiled takes a few seconds."""

@@ -1,0 +1,265 @@
+"""Posterior of rows with unknown features: messages, draws, and the blend of both.
+
+A counted network over bins is laid out as a tree of buckets, one per feature i: a table
+
+    f_i(c, s, x)    of the class c, the bins s of some features above i, and the bin x of i.
+
+Their product with P(c) is the network; in a tree-augmented one f_i is P(x | c, parent) itself.
+Messages go up the tree,
+
+    b_i(c, s, x) = f_i(c, s, x) * product of the messages of the features directly below i
+    m_i(c, s)    = sum of b_i(c, s, x) over the bins x that agree with the row,
+
+and the posterior G of the network is P(c) times the messages of the features at the top. Draws come
+down again: the class from G, then each unknown feature from b_i(c, s, .), exactly distributed.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from marginbn.class_model.kernels.gather import Codes, FloatArray, IntArray, Layout, find_entry
+from marginbn.solvers.compile import entry, kernel
+
+
+class Buckets(NamedTuple):
+    """A counted network as a tree of buckets, in flat arrays.
+
+    Parameters
+    ----------
+    prior, order, n_bins
+        P(class), the features with those above first, and the number of bins of each.
+    tables, table_start
+        f_i row by row, axes (class, features above, own bin), and where it starts.
+    above, strides, above_start
+        Features above of each bucket, the distance of their bins in f_i, and where both start.
+    below, below_start
+        Features whose message a bucket receives, and where they start.
+    bin_of, reach, cell_start
+        Bin of each cell of a feature, share of this and the earlier cells of its bin in the
+        training weight of the bin, and where both start.
+    first_cell, bin_start
+        First cell of each bin and the end of the last, and where these start.
+    """
+
+    prior: FloatArray
+    order: IntArray
+    n_bins: IntArray
+    tables: FloatArray
+    table_start: IntArray
+    above: IntArray
+    strides: IntArray
+    above_start: IntArray
+    below: IntArray
+    below_start: IntArray
+    bin_of: IntArray
+    reach: FloatArray
+    cell_start: IntArray
+    first_cell: IntArray
+    bin_start: IntArray
+
+
+class Row(NamedTuple):
+    """A row while it is answered: cells and bins, which of them are known, running sums of b."""
+
+    cells: IntArray
+    bins: IntArray
+    is_known: NDArray[np.uint8]
+    sums: FloatArray
+
+
+@kernel
+def find_place(buckets: Buckets, row: Row, i: int, c: int) -> int:
+    """Where bucket i has its entries for class c and the bins of the features above."""
+    start, stop = buckets.table_start[i], buckets.table_start[i + 1]
+    place = start + c * ((stop - start) // len(buckets.prior))
+    for k in range(buckets.above_start[i], buckets.above_start[i + 1]):
+        place += row.bins[buckets.above[k]] * buckets.strides[k]
+    return int(place)
+
+
+@kernel
+def message(buckets: Buckets, row: Row, i: int, c: int) -> float:
+    """m_i for class c and the bins of the features above, once it is sent."""
+    return float(row.sums[find_place(buckets, row, i, c) + buckets.n_bins[i] - 1])
+
+
+@kernel
+def advance(buckets: Buckets, row: Row, i: int) -> bool:
+    """Move on to the next bins of the unknown features above i; False after the last."""
+    for k in range(buckets.above_start[i], buckets.above_start[i + 1]):
+        v = buckets.above[k]
+        if not row.is_known[v]:
+            row.bins[v] += 1
+            if row.bins[v] < buckets.n_bins[v]:
+                return True
+            row.bins[v] = 0
+    return False
+
+
+@kernel
+def send(buckets: Buckets, row: Row, i: int) -> None:
+    """Fill in the running sums of b_i over its bins; the last one is the message.
+
+    All are divided by the largest message, so that long products stay in range.
+    """
+    n, own, largest = buckets.n_bins[i], row.bins[i], 0.0
+    more = True
+    while more:
+        for c in range(len(buckets.prior)):
+            place, total = find_place(buckets, row, i, c), 0.0
+            for x in range(n):
+                if not row.is_known[i] or x == own:
+                    row.bins[i] = x
+                    value = buckets.tables[place + x]
+                    for k in range(buckets.below_start[i], buckets.below_start[i + 1]):
+                        value *= message(buckets, row, buckets.below[k], c)
+                    total += value
+                row.sums[place + x] = total
+            largest = max(largest, total)
+        more = advance(buckets, row, i)
+    row.bins[i] = own
+    more = largest > 0.0
+    while more:
+        for c in range(len(buckets.prior)):
+            place = find_place(buckets, row, i, c)
+            row.sums[place : place + n] /= largest
+        more = advance(buckets, row, i)
+
+
+@kernel
+def ask_network(buckets: Buckets, row: Row, posterior: FloatArray) -> None:
+    """Fill in G, and the running sums of all buckets."""
+    posterior[:] = buckets.prior
+    for i in buckets.order[::-1]:
+        send(buckets, row, i)
+        if buckets.above_start[i] == buckets.above_start[i + 1]:
+            for c in range(len(posterior)):
+                posterior[c] *= message(buckets, row, i, c)
+            posterior /= posterior.sum()
+
+
+@kernel
+def pick(sums: FloatArray, target: float) -> int:
+    """The first of the running sums that is above the target."""
+    for k in range(len(sums) - 1):
+        if sums[k] > target:
+            return k
+    return len(sums) - 1
+
+
+@kernel
+def draw(buckets: Buckets, row: Row, i: int, c: int, point: float) -> None:
+    """Draw bin and cell of feature i. What the bin leaves of the point chooses the cell."""
+    place = find_place(buckets, row, i, c)
+    sums = row.sums[place : place + buckets.n_bins[i]]
+    target = point * sums[-1]
+    x = pick(sums, target)
+    before = sums[x - 1] if x > 0 else 0.0
+    rest = (target - before) / max(sums[x] - before, 1e-300)
+    first, stop = buckets.first_cell[buckets.bin_start[i] + x : buckets.bin_start[i] + x + 2]
+    start = buckets.cell_start[i]
+    row.bins[i] = x
+    row.cells[i] = first + pick(buckets.reach[start + first : start + stop], rest)
+
+
+@kernel
+def add_tables(
+    layout: Layout, tables: FloatArray, row: Row, is_wanted: NDArray[np.bool_], scores: FloatArray
+) -> None:
+    """Add to the scores one entry of each table that is wanted."""
+    for t in range(len(is_wanted)):
+        if is_wanted[t]:
+            i, j = layout.features[t]
+            place = find_entry(layout, t, row.cells[i], row.cells[j])
+            for k in range(len(scores)):
+                scores[k] += tables[k, place]
+
+
+@kernel
+def add_posterior(scores: FloatArray, posterior: FloatArray) -> None:
+    """Add the softmax of the scores; a single score is that of the second of two classes."""
+    first = len(posterior) - len(scores)
+    peak = max(scores.max(), 0.0) if first else scores.max()
+    total = math.exp(-peak) if first else 0.0
+    for k in range(len(scores)):
+        total += math.exp(scores[k] - peak)
+    if first:
+        posterior[0] += math.exp(-peak) / total
+    for k in range(len(scores)):
+        posterior[first + k] += math.exp(scores[k] - peak) / total
+
+
+@kernel
+def ask_draws(
+    buckets: Buckets,
+    layout: Layout,
+    tables: FloatArray,
+    offset: FloatArray,
+    points: FloatArray,
+    row: Row,
+    network: FloatArray,
+    posterior: FloatArray,
+) -> None:
+    """Fill in E: the mean posterior of the class model over draws of the unknown features."""
+    is_fixed = np.empty(len(layout.features), np.bool_)
+    for t in range(len(is_fixed)):
+        i, j = layout.features[t]
+        is_fixed[t] = row.is_known[i] & row.is_known[j]
+    fixed = offset.copy()
+    add_tables(layout, tables, row, is_fixed, fixed)
+    is_open = ~is_fixed
+    reached = np.cumsum(network)
+    posterior[:] = 0.0
+    for m in range(len(points)):
+        c = pick(reached, points[m, 0] * reached[-1])
+        for i in buckets.order:
+            if not row.is_known[i]:
+                draw(buckets, row, i, c, points[m, 1 + i])
+        scores = fixed.copy()
+        add_tables(layout, tables, row, is_open, scores)
+        add_posterior(scores, posterior)
+    posterior /= posterior.sum()
+
+
+@entry
+def answer_rows(
+    buckets: Buckets,
+    layout: Layout,
+    tables: FloatArray,
+    offset: FloatArray,
+    points: FloatArray,
+    codes: Codes,
+    answers: FloatArray,
+) -> None:
+    """Fill in P(class | what is known), (rows, classes), of rows that are not complete.
+
+    A feature of a single cell counts neither as known nor as unknown.
+    """
+    d, n_classes = len(buckets.order), len(buckets.prior)
+    numbers = np.empty((2, d), np.int64)
+    row = Row(numbers[0], numbers[1], np.empty(d, np.uint8), np.empty(len(buckets.tables)))
+    network, drawn = np.empty(n_classes), np.empty(n_classes)
+    n_cells = np.diff(buckets.cell_start)
+    for r in range(codes.shape[1]):
+        n_known = 0
+        for i in range(d):
+            row.cells[i] = codes[i, r]
+            row.is_known[i] = row.cells[i] < n_cells[i]
+            row.bins[i] = 0
+            if row.is_known[i]:
+                row.bins[i] = buckets.bin_of[buckets.cell_start[i] + row.cells[i]]
+                n_known += n_cells[i] > 1
+        ask_network(buckets, row, network)
+        answers[r] = network
+        if n_known > 1:
+            u = (n_known - 1.0) / ((n_cells > 1).sum() - 1.0)
+            ask_draws(buckets, layout, tables, offset, points, row, network, drawn)
+            logs = (1.0 - u) * np.log(np.maximum(network, 1e-300))
+            logs += u * np.log(np.maximum(drawn, 1e-300))
+            answers[r] = np.exp(logs - logs.max())
+            answers[r] /= answers[r].sum()

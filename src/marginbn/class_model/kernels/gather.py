@@ -1,0 +1,192 @@
+"""Scores of rows from tables, and gradients by tables from rows.
+
+A row has one code per feature, and its score for a class is a sum of entries, one of each table.
+Nothing of the size rows x states is built: rows are taken in blocks, the scores of a block are
+gathered table by table, and what its rows add to the gradient is scattered back to the same
+entries. Tables and parameters have one row per score: one for two classes, else one per class.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from marginbn.solvers.compile import entry, kernel
+
+FloatArray = NDArray[np.float64]
+IntArray = NDArray[np.int64]
+Codes = NDArray[Any]
+"""uint8 or uint16 (features, rows); the number after the last cell of a feature is unknown."""
+
+BLOCK = 512
+"""Rows of a block: their scores and their places in the tables stay in the cache."""
+
+
+class Layout(NamedTuple):
+    """Tables A V B' of a class model in flat arrays; V holds the parameters of a table.
+
+    Parameters
+    ----------
+    features, sides
+        int64 (tables, 2), the two features of each table and the numbers of its sides A and B.
+    cell_of, cell_start
+        For each side its row for every code of the feature, and where these start.
+    bases, base_start, shapes
+        For each side its matrix row by row, where it starts, and its rows and columns.
+    products, first_parameter
+        Columns of A and B that each parameter multiplies, and the first parameter of each table.
+        Parameter 0 is the offset.
+    first_entry
+        First entry of each table, and the end of the last.
+    """
+
+    features: IntArray
+    sides: IntArray
+    cell_of: IntArray
+    cell_start: IntArray
+    bases: FloatArray
+    base_start: IntArray
+    shapes: IntArray
+    products: IntArray
+    first_parameter: IntArray
+    first_entry: IntArray
+
+
+@kernel
+def side(layout: Layout, t: int, which: int) -> FloatArray:
+    """The matrix A or B of a table."""
+    s = layout.sides[t, which]
+    matrix = layout.bases[layout.base_start[s] : layout.base_start[s + 1]]
+    return matrix.reshape((layout.shapes[s, 0], layout.shapes[s, 1]))
+
+
+@entry
+def expand(layout: Layout, parameters: FloatArray, tables: FloatArray) -> None:
+    """Fill in the tables (scores, entries) of parameters (scores, parameters)."""
+    for t in range(len(layout.sides)):
+        a, b = side(layout, t, 0), side(layout, t, 1)
+        values = np.zeros((a.shape[1], b.shape[1]))
+        for k in range(len(parameters)):
+            for j in range(layout.first_parameter[t], layout.first_parameter[t + 1]):
+                values[layout.products[j, 0], layout.products[j, 1]] = parameters[k, j]
+            table = tables[k, layout.first_entry[t] : layout.first_entry[t + 1]]
+            table.reshape((len(a), len(b)))[:] = np.dot(np.dot(a, values), b.T)
+
+
+@entry
+def contract(layout: Layout, tables: FloatArray, gradient: FloatArray) -> None:
+    """Fill in the gradient by the parameters from that by the tables; not by the offset."""
+    for t in range(len(layout.sides)):
+        a, b = side(layout, t, 0), side(layout, t, 1)
+        for k in range(len(tables)):
+            table = tables[k, layout.first_entry[t] : layout.first_entry[t + 1]]
+            values = np.dot(np.dot(a.T, table.reshape((len(a), len(b)))), b)
+            for j in range(layout.first_parameter[t], layout.first_parameter[t + 1]):
+                gradient[k, j] = values[layout.products[j, 0], layout.products[j, 1]]
+
+
+@kernel
+def find_entry(layout: Layout, t: int, x: int, y: int) -> int:
+    """Entry of a table for codes x and y of its two features."""
+    s, other = layout.sides[t]
+    row = layout.cell_of[layout.cell_start[s] + x]
+    column = layout.cell_of[layout.cell_start[other] + y]
+    return int(layout.first_entry[t] + row * layout.shapes[other, 0] + column)
+
+
+@kernel
+def add_up(
+    layout: Layout,
+    codes: Codes,
+    offset: FloatArray,
+    tables: FloatArray,
+    entries: NDArray[np.int32],
+    scores: FloatArray,
+) -> None:
+    """Fill in the scores (scores, rows) of a block, and the entries (tables, rows) it uses."""
+    n = codes.shape[1]
+    for k in range(len(tables)):
+        scores[k, :n] = offset[k]
+    for t in range(len(layout.sides)):
+        i, j = layout.features[t]
+        for r in range(n):
+            entries[t, r] = find_entry(layout, t, codes[i, r], codes[j, r])
+        for k in range(len(tables)):
+            for r in range(n):
+                scores[k, r] += tables[k, entries[t, r]]
+
+
+@kernel
+def take_two(scores: FloatArray, classes: Codes, weights: FloatArray) -> float:
+    """Loss of rows of two classes with one score; the score becomes its derivative."""
+    loss = 0.0
+    for r in range(len(classes)):
+        score = scores[0, r]
+        small = math.exp(-abs(score))
+        share = (1.0 if score > 0.0 else small) / (1.0 + small)
+        own = score if classes[r] == 1 else -score
+        loss += weights[r] * (math.log1p(small) - min(own, 0.0))
+        scores[0, r] = weights[r] * (share - classes[r])
+    return loss
+
+
+@kernel
+def take_many(scores: FloatArray, classes: Codes, weights: FloatArray) -> float:
+    """Loss of rows with a score per class; the scores become their derivatives."""
+    loss, n_classes = 0.0, len(scores)
+    for r in range(len(classes)):
+        peak, total = scores[:, r].max(), 0.0
+        own = scores[classes[r], r] - peak
+        for c in range(n_classes):
+            scores[c, r] = math.exp(scores[c, r] - peak)
+            total += scores[c, r]
+        loss += weights[r] * (math.log(total) - own)
+        for c in range(n_classes):
+            scores[c, r] *= weights[r] / total
+        scores[classes[r], r] -= weights[r]
+    return loss
+
+
+@entry
+def gather(
+    layout: Layout, codes: Codes, offset: FloatArray, tables: FloatArray, scores: FloatArray
+) -> None:
+    """Fill in the scores (scores, rows): the offset plus one entry of each table."""
+    entries = np.empty((len(layout.sides), BLOCK), np.int32)
+    for start in range(0, codes.shape[1], BLOCK):
+        part = slice(start, start + BLOCK)
+        add_up(layout, codes[:, part], offset, tables, entries, scores[:, part])
+
+
+@entry
+def loss_gradient(
+    layout: Layout,
+    codes: Codes,
+    classes: Codes,
+    weights: FloatArray,
+    offset: FloatArray,
+    tables: FloatArray,
+    by_tables: FloatArray,
+    by_offset: FloatArray,
+) -> float:
+    """Weighted log loss of the rows; adds its gradients by the tables and by the offset."""
+    entries = np.empty((len(layout.sides), BLOCK), np.int32)
+    scores = np.empty((len(tables), BLOCK))
+    loss = 0.0
+    for start in range(0, len(classes), BLOCK):
+        part = slice(start, start + BLOCK)
+        n = len(classes[part])
+        add_up(layout, codes[:, part], offset, tables, entries, scores)
+        if len(tables) == 1:
+            loss += take_two(scores, classes[part], weights[part])
+        else:
+            loss += take_many(scores, classes[part], weights[part])
+        for k in range(len(tables)):
+            by_offset[k] += scores[k, :n].sum()
+            for t in range(len(layout.sides)):
+                for r in range(n):
+                    by_tables[k, entries[t, r]] += scores[k, r]
+    return loss
