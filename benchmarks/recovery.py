@@ -74,6 +74,7 @@ def pyagrum(method: str, frame: Any) -> tuple[Arcs, dict[str, Any]]:
     import pyagrum
 
     learner = pyagrum.BNLearner(frame)
+    learner.setNumberOfThreads(1)
     if method == "hill climbing":
         learner.useScoreBIC()
         learner.useGreedyHillClimbing()

@@ -314,8 +314,12 @@ def _has_room(sums: SetSums, waiting: list[Climb], size: int) -> bool:
     if ahead <= left:
         return True
     sample = waiting[::8]
-    share = sum(climb.most_ahead for climb in sample) / ahead
-    return sum(len(climb.extend()[0]) for climb in sample) <= share * left
+    left *= sum(climb.most_ahead for climb in sample) / ahead
+    for climb in sample:
+        left -= len(climb.extend()[0])
+        if left < 0.0:
+            return False
+    return True
 
 
 def _is_too_much(sums: SetSums, climbs: list[Climb]) -> bool:

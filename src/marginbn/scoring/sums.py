@@ -89,11 +89,6 @@ class Rows:
         self._tails: tuple[NDArray[np.int32], IntArray] | None = None
         self._idle: dict[str, list[Any]] = {}
 
-    @property
-    def n_variables(self) -> int:
-        """Number of variables."""
-        return len(self.arities)
-
     @cached_property
     def roundings(self) -> float:
         """Roundings of a score, in units of the size of its terms."""
@@ -101,11 +96,11 @@ class Rows:
 
     def tails(self, n_sets: int, child: int = -1) -> tuple[NDArray[np.int32], IntArray]:
         """For smaller tables with all of a child's states, where so many sets are worth it."""
-        if n_sets < ENOUGH * self.n_variables or self.columns.shape[1] < MANY_ROWS:
+        if n_sets < ENOUGH * len(self.arities) or self.columns.shape[1] < MANY_ROWS:
             return np.empty((0, 0), dtype=np.int32), np.empty(0, dtype=np.int64)
         if child < 0 and self._tails is not None:
             return self._tails
-        tails = np.empty((self.n_variables + 1, self.columns.shape[1]), dtype=np.int32)
+        tails = np.empty((len(self.arities) + 1, self.columns.shape[1]), dtype=np.int32)
         counts = kernels()[1].number_tails(self.columns, self.arities, child, tails)
         if child < 0:
             self._tails = tails, counts
@@ -124,7 +119,7 @@ class Rows:
         idle.append((stack, cells))
 
     def _new_stack(self, dtype: np.dtype[Any]) -> tuple[Any, NDArray[Any]]:
-        n, (n_columns, n_rows) = self.n_variables, self.columns.shape
+        n, (n_columns, n_rows) = len(self.arities), self.columns.shape
         room = 2 * n_rows
         largest = n_rows * int(self.arities.max(initial=1))
         places = 16
