@@ -138,6 +138,7 @@ def test_no_class_is_lost_by_default() -> None:
 
 
 @pytest.mark.parametrize("name", CLASSIFIERS)
+@pytest.mark.filterwarnings("ignore:.*are repetitions of others")
 def test_class_weights_are_sample_weights(name: str) -> None:
     """As scikit-learn computes them, in every classifier; labels by themselves or as text."""
     X = FRAME[["plan", "age"]].assign(age=FRAME["age"].fillna(0.5))

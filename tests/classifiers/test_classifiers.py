@@ -170,6 +170,7 @@ def test_pickle_and_clone(classifier, iris):
 
 
 @pytest.mark.parametrize("classifier", CLASSIFIERS[:-1], ids=lambda c: type(c).__name__)
+@pytest.mark.filterwarnings("ignore:.*are repetitions of others")
 def test_weights_are_repetitions(classifier):
     """Integer weights give what repeated rows give (the CV variant has other folds then)."""
     frame, y = mixed_frame(60)

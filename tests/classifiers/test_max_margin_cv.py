@@ -110,6 +110,7 @@ def test_the_final_solve_starts_from_larger_gammas(monkeypatch: pytest.MonkeyPat
     assert clf.result_ is results[2]
 
 
+@pytest.mark.filterwarnings("ignore:.*gives the class away")
 def test_splits_are_stratified() -> None:
     """Above 1000 rows 20 % of every class are held out; five folds otherwise."""
     y = np.repeat([0, 1], [900, 300])

@@ -25,6 +25,7 @@ from marginbn.classifiers.budget import half_used
 from marginbn.data import encode
 from marginbn.data.encode import EncodedTraining, encode_training
 from marginbn.data.frames import frame_library
+from marginbn.data.guardrails import find_slips
 from marginbn.data.labelled import LabelledTable
 from marginbn.data.long_table import (
     check_target,
@@ -231,6 +232,8 @@ class BaseBNClassifier(ClassifierMixin, BaseEstimator):
         self._choose(plan.rows, found.n_rows)
         made = encode_plan(found, plan)
         tell(made.preparation, settings, stacklevel=4)  # the caller of fit
+        for line in find_slips(found.drawn, made.preparation.used_names):
+            warnings.warn(line, DataWarning, stacklevel=3)
         report_sample(made.sampled, found.n_rows, stacklevel=3)
         self.feature_names_in_ = np.array(found.names, dtype=object)
         self.n_features_in_ = len(found.names)
@@ -274,6 +277,8 @@ class BaseBNClassifier(ClassifierMixin, BaseEstimator):
         settings = self._preparation_settings()
         self.preparation_ = settings.learn(given.features)
         tell(self.preparation_, settings, stacklevel=5)  # the caller of fit
+        for line in find_slips(given, self.preparation_.used_names):
+            warnings.warn(line, DataWarning, stacklevel=5)
         return replace(given, features=self.preparation_.apply_to_all(given.features))
 
     def _preparation_settings(self) -> PreparationSettings:

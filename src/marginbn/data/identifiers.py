@@ -27,6 +27,12 @@ LEAST_VALUES = 20
 LEAST_DENSE_VALUES = 50
 """The same for whole numbers in any order: a few ages may well be distinct by chance."""
 
+FREE_TEXT_WORDS = 6
+"""Words on average from which texts are no categories."""
+
+_GLANCE = 200  # texts looked at
+_EMAIL = re.compile(r"[^@\s]+@[^@\s]+\.[A-Za-z]{2,}")
+_PERSON_NAME = re.compile(r"(?:^|[ _.-])(?:sur|first|last|full|given|family)?[ _-]?name$", re.I)
 _ID_WORDS = "id|ids|uid|guid|uuid|index|key|nr|no|num|number|row"
 _ID_ITSELF = re.compile(r"(?:^|[^A-Za-z])(?:(?i:u?ids?|guid|uuid)|Unnamed: \d+)$|[a-z]I[dD]$")
 _ID_NAME = re.compile(rf"(?:^|[^a-z])(?:{_ID_WORDS}|unnamed: ?\d*)$|^$|[a-z]I[dD]$")
@@ -43,6 +49,28 @@ def why_identifier(
     if column.kind == "categorical":
         return _of_categories(column, column.counts if counts is None else counts)
     return _of_numbers(column, 1.0 if n_rows is None else n_rows / max(column.n_rows, 1))
+
+
+def why_private(column: Column, counts: NDArray[np.integer]) -> str | None:
+    """Why a column of texts is about persons or no list of categories; None if it is not."""
+    texts = [c for c, n in zip(column.categories, counts.tolist(), strict=True) if n]
+    if len(texts) < LEAST_VALUES or not all(isinstance(text, str) for text in texts):
+        return None
+    glance = [str(text) for text in texts[:_GLANCE]]
+    if sum(bool(_EMAIL.fullmatch(text.strip())) for text in glance) > 0.9 * len(glance):
+        return f"{len(texts)} e-mail addresses such as {glance[0]!r}"
+    if _PERSON_NAME.search(column.name.strip()) and _are_words(glance):
+        return f"{len(texts)} names of persons such as {glance[0]!r}"
+    n_words = sum(len(text.split()) for text in glance) / len(glance)
+    if n_words >= FREE_TEXT_WORDS and len(texts) > 2 * LEAST_VALUES:
+        return f"{len(texts)} different texts of {n_words:.0f} words on average"
+    return None
+
+
+def _are_words(texts: list[str]) -> bool:
+    """Whether texts begin with capitals and hold no digits, as names of persons do."""
+    named = [t for t in texts if t[:1].isupper() and not any(c.isdigit() for c in t)]
+    return len(named) > 0.9 * len(texts)
 
 
 def _of_categories(column: Column, counts: NDArray[np.integer]) -> str | None:

@@ -28,6 +28,7 @@ from marginbn.data.amounts import is_amount_kind
 from marginbn.data.columns import Column
 from marginbn.data.dates import is_date_kind
 from marginbn.data.encode import TableCoding, encode_training
+from marginbn.data.guardrails import find_slips, slips_of_columns
 from marginbn.data.identifiers import LEAST_VALUES, may_be_identifier, what_else, why_identifier
 from marginbn.data.labelled import LabelledTable
 from marginbn.data.missing_values import MissingPolicy, missing_cost
@@ -263,8 +264,10 @@ def inspect_rows(
     plain, tree = _count_parameters(len(classes), list(look.states.values()))
     policies = {name: _policy(look.prepared, name) for name in POLICIES}
     hints = [
+        *find_slips(rows, look.used),
         *_class_hints(by_class),
         *_column_hints(look.columns),
+        *_cut_hints(look.columns),
         *_value_hints(look.prepared.features),
         *_missing_hints(look.prepared, missing, policies),
         *_parameter_hints(_NAIVE, plain, rows.n_rows - _rows_lost(policies, missing)),
@@ -297,6 +300,7 @@ def inspect_plain(
     costs = {name: _policy(look.prepared, name) for name in POLICIES}
     policies = {name: PolicyReport(cost.n_rows_lost, ()) for name, cost in costs.items()}
     hints = [
+        *slips_of_columns(table.select(look.used)),
         *_column_hints(look.columns),
         *_value_hints(look.prepared.features),
         *_missing_hints(look.prepared, missing, policies),
@@ -315,6 +319,7 @@ class _Look:
     states: dict[str, int]
     columns: tuple[ColumnReport, ...]
     done: tuple[str, ...]
+    used: list[str]
 
 
 def _look(
@@ -334,7 +339,8 @@ def _look(
     columns = tuple(
         _inspect_column(column, preparation, states) for column in rows.features.columns
     )
-    return _Look(prepared, states, columns, tuple(messages(preparation, settings)))
+    done = tuple(messages(preparation, settings))
+    return _Look(prepared, states, columns, done, preparation.used_names)
 
 
 def _count_parameters(n_classes: int, arities: Sequence[int]) -> tuple[int, int]:
@@ -442,18 +448,18 @@ def _column_hints(columns: Sequence[ColumnReport]) -> list[str]:
     return hints + [f"{c.name!r} is read as categories, but holds {c.remark}" for c in mistaken]
 
 
+def _cut_hints(columns: Sequence[ColumnReport]) -> list[str]:
+    """Numbers that are one bin."""
+    uncut = [c.name for c in columns if c.kind == "numeric" and c.n_states == 1 < c.n_distinct]
+    if not uncut:
+        return []
+    return [f"numbers without cuts, for alone they tell nothing of the class: {_names(uncut)}"]
+
+
 def _value_hints(table: Table) -> list[str]:
-    """Columns that repeat others, and numbers that look like codes for missing values."""
-    first: dict[tuple[str, bytes, tuple[str, ...]], str] = {}
-    hints = []
-    for column in table.columns:
-        values = column.numbers if column.kind == "numeric" else column.codes
-        content = column.kind, values.tobytes(), column.labels
-        if content in first and len(np.unique(values[~column.missing])) > 1:
-            hints.append(f"{column.name!r} repeats {first[content]!r}: leave one of them out")
-        first.setdefault(content, column.name)
+    """Numbers that look like codes for missing values."""
     codes = [(c.name, code) for c in table.columns for code in _missing_codes(c)]
-    return hints + [
+    return [
         f"{code:g} in {name!r} is far from all other values: if it means missing, leave it empty"
         for name, code in codes
     ]

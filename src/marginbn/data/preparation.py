@@ -32,7 +32,7 @@ from marginbn.data.dates import (
     kind_of_dates,
     part_names,
 )
-from marginbn.data.identifiers import why_identifier
+from marginbn.data.identifiers import why_identifier, why_private
 from marginbn.data.sampling import sampled_rows
 from marginbn.data.table import Table, resolve_kinds
 from marginbn.exceptions import DataWarning, InputError
@@ -202,6 +202,9 @@ class PreparationSettings:
         date = wanted if is_date_kind(wanted) else _found_dates(column, counts, wanted)
         if date is not None:
             return ColumnPlan(column.name, date)
+        private = why_private(column, counts) if self._asks(column, wanted) else None
+        if private is not None:
+            return ColumnPlan(column.name, column.kind, private)
         amount = _amount_plan(column, wanted, counts)
         reason = self._why_identifier(
             column if amount is None else amount.apply(column)[0], counts, n_rows
@@ -213,6 +216,10 @@ class PreparationSettings:
         if column.kind == "numeric":
             return ColumnPlan(column.name, "numeric")
         return self._merging(column, counts)
+
+    def _asks(self, column: Column, wanted: WantedKind | None) -> bool:
+        """Whether a column is left out if it is about persons: not if the user wants it."""
+        return wanted is None and self.identifiers != "use" and column.kind == "categorical"
 
     def _merging(self, column: Column, counts: NDArray[np.int64]) -> ColumnPlan:
         """A column of categories with its rare ones merged."""

@@ -1,0 +1,200 @@
+"""What makes a good score worthless: columns that give the class away, and other slips of a table.
+
+Looked at are up to :data:`LOOKED_AT` rows of the fixed sample. Every line names the column, the
+evidence and what to do about it. ``fit`` warns of the same lines that ``inspect_data`` shows.
+
+- A column *gives the class away* if it alone is right in nearly all held-out rows: the class of a
+  value is learned from one half of the rows and compared with the other half.
+- Columns *determine each other* if every value of one goes with one value of the other.
+- A *second header* is a first row of words above columns of numbers.
+- *Repeated rows* are told where measured numbers make equal rows unlikely.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from marginbn.data.columns import Column, parse_number
+from marginbn.data.discretize import assign_bins, mdlp_cuts
+from marginbn.data.labelled import LabelledTable
+from marginbn.data.sampling import row_keys
+from marginbn.data.table import Table
+
+LOOKED_AT = 20_000
+"""Rows that are looked at: a share of errors of 1 % has a standard error of 0.1 % in one half."""
+
+LEAST_ROWS = 50
+"""Rows that a table must have: in fewer, columns agree with the class by chance."""
+
+MOST_ERRORS, MOST_EXPECTED = 0.02, 0.05
+"""Errors of a column that is named, and errors to be expected of it, as shares of those that the
+most frequent class makes."""
+
+REPEATED = 0.01
+"""Share of the rows that must be repeated to be told."""
+
+_SHOWN = 5
+
+
+def find_slips(rows: LabelledTable, used: Sequence[str]) -> list[str]:
+    """One line for each slip of the columns that are used, before they are prepared."""
+    if rows.n_rows < LEAST_ROWS:
+        return []
+    rows = _few_rows(rows)
+    table = rows.features.select(used)
+    lines = [_leak_text(c.name, *found) for c in table.columns if (found := _leak(c, rows.labels))]
+    return [*lines, *slips_of_columns(table)]
+
+
+def slips_of_columns(table: Table) -> list[str]:
+    """The same without a class."""
+    lines = [
+        f"{_listed(names[1:])} and {names[0]!r} determine each other: keep one of them"
+        for names in _one_to_one(table)
+    ]
+    header = _second_header(table)
+    if header:
+        lines.append(header)
+    n_repeated = _repeated_rows(table)
+    if n_repeated > REPEATED * table.n_rows:
+        lines.append(
+            f"{n_repeated} of {table.n_rows} rows are repetitions of others: a held-out part may "
+            "hold rows that were learned from; remove them, or hold out by group"
+        )
+    return lines
+
+
+def _listed(names: Sequence[str]) -> str:
+    more = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
+    return ", ".join(map(repr, names[:_SHOWN])) + more
+
+
+def _few_rows(rows: LabelledTable) -> LabelledTable:
+    rows = rows.sampled()
+    if rows.n_rows <= LOOKED_AT:
+        return rows
+    keys = row_keys(0, rows.n_rows)
+    return rows.take(np.flatnonzero(keys <= np.partition(keys, LOOKED_AT - 1)[LOOKED_AT - 1]))
+
+
+# --- the class ------------------------------------------------------------------------------------
+
+
+def _leak(column: Column, labels: NDArray[np.generic]) -> tuple[int, int] | None:
+    """Held-out rows that the column alone gets right, and how many there are; None if it does not
+    get nearly all of them right.
+
+    Each half of the rows is judged by the other. With e errors, e + 3 bounds the number that is to
+    be expected with a confidence of 95 % if e is 0, so that a small table is no proof.
+    """
+    classes, y = np.unique(labels, return_inverse=True)
+    if len(classes) < 2 or len(classes) > len(labels) // 2:
+        return None
+    first = row_keys(0, len(y)) % np.uint64(2) == 0
+    right = judged = rare = 0
+    for half in (first, ~first):
+        own, guess = _judge(column, y, half, len(classes))
+        right += int((own == guess).sum())
+        judged += len(own)
+        rare += len(own) - int(np.bincount(own, minlength=1).max())
+    wrong = judged - right
+    if 2 * judged < len(y) or wrong > MOST_ERRORS * rare or wrong + 3 > MOST_EXPECTED * rare:
+        return None
+    return right, judged
+
+
+def _judge(
+    column: Column, y: NDArray[np.integer], half: NDArray[np.bool_], n_classes: int
+) -> tuple[NDArray[np.integer], NDArray[np.integer]]:
+    """Classes of the rows that are not in the half, and the most frequent class of their value in
+    the half; rows whose value the half does not have are left out.
+    """
+    codes = _codes(column, y, half, n_classes)
+    known = codes >= 0
+    counts = np.zeros((int(codes.max(initial=0)) + 1, n_classes))
+    np.add.at(counts, (codes[half & known], y[half & known]), 1)
+    judged = ~half & known & (counts.sum(axis=1) > 0)[codes]
+    return y[judged], counts.argmax(axis=1)[codes[judged]]
+
+
+def _codes(
+    column: Column, y: NDArray[np.integer], half: NDArray[np.bool_], n_classes: int
+) -> NDArray[np.int32]:
+    """Categories, or bins that are learned from one half of the rows; -1 where missing."""
+    if column.kind == "categorical":
+        return column.codes
+    cuts = mdlp_cuts(column.numbers[half], y[half], np.ones(int(half.sum())), n_classes)
+    return assign_bins(column.numbers, cuts)
+
+
+def _leak_text(name: str, n_right: int, n_judged: int) -> str:
+    return (
+        f"{name!r} alone gives the class away: right in {n_right} of {n_judged} held-out rows; "
+        "drop it unless it is known before the class is"
+    )
+
+
+# --- columns --------------------------------------------------------------------------------------
+
+
+def _one_to_one(table: Table) -> list[list[str]]:
+    """Groups of columns whose values go together, the first column of each group first.
+
+    Values are numbered in the order in which they turn up: columns that determine each other have
+    the same numbers. Columns of nearly nothing but different values do so by chance.
+    """
+    groups: dict[bytes, list[str]] = {}
+    for column in table.columns:
+        values = column.codes if column.kind == "categorical" else column.numbers
+        distinct, first, place = np.unique(values, return_index=True, return_inverse=True)
+        if len(distinct) < 2:
+            continue
+        key = values.tobytes()  # equal columns are told even so
+        if len(distinct) <= table.n_rows // 2:
+            order = np.empty(len(distinct), dtype=np.int32)
+            order[np.argsort(first)] = np.arange(len(distinct))
+            key = order[place.reshape(-1)].tobytes()
+        groups.setdefault(key, []).append(column.name)
+    return [names for names in groups.values() if len(names) > 1]
+
+
+def _second_header(table: Table) -> str:
+    """The line about a first row of words above numbers; empty if there is none."""
+    words = {}
+    for column in table.columns:
+        if column.kind != "categorical" or column.codes[0] < 0 or len(column.categories) < 3:
+            continue
+        first = column.categories[column.codes[0]]
+        others = [c for c in column.categories if c != first]
+        is_alone = int((column.codes == column.codes[0]).sum()) == 1
+        is_word = is_alone and isinstance(first, str) and parse_number(first) is None
+        if is_word and all(not isinstance(c, str) or parse_number(c) is not None for c in others):
+            words[column.name] = first
+    if len(words) < 2:
+        return ""
+    listed = ", ".join(f"{word!r} in {name!r}" for name, word in list(words.items())[:_SHOWN])
+    return f"the first row looks like a second header ({listed}): remove it, or numbers stay texts"
+
+
+def _repeated_rows(table: Table) -> int:
+    """Rows that another one equals, where most different rows have a number of their own; else 0.
+
+    Rows that miss that number do not count: they have little to differ in.
+    """
+    numeric = [c for c in table.columns if c.kind == "numeric"]
+    if not numeric:
+        return 0
+    measured = max(numeric, key=lambda column: len(np.unique(column.numbers)))
+    known = table.take(~measured.missing)
+    keys = np.zeros(known.n_rows, dtype=np.int64)
+    for column in known.columns:
+        values = column.numbers if column.kind == "numeric" else column.codes
+        _, place = np.unique(values, return_inverse=True)
+        _, keys = np.unique(keys * (len(values) + 1) + place.reshape(-1), return_inverse=True)
+        keys = keys.reshape(-1).astype(np.int64)
+    n_different = int(keys.max(initial=-1)) + 1
+    n_numbers = len(np.unique(known.column(measured.name).numbers))
+    return known.n_rows - n_different if 4 * n_numbers >= 3 * n_different else 0

@@ -1,0 +1,134 @@
+"""Slips of a table are named, with the evidence; sound tables are left in peace."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from marginbn import NaiveBayesClassifier, inspect_data
+from marginbn.data.guardrails import LOOKED_AT, find_slips
+from marginbn.data.labelled import LabelledTable
+from marginbn.data.table import as_table
+from marginbn.datasets import load_dataset
+from marginbn.exceptions import DataWarning
+
+N = 600
+RNG = np.random.default_rng(0)
+LABELS = np.array(["stays", "leaves"])[(RNG.random(N) < 0.3).astype(int)]
+SOUND = pd.DataFrame(
+    {
+        "age": RNG.normal(40, 9, N) + 5 * (LABELS == "leaves"),
+        "plan": RNG.choice(["basic", "gold", "free"], N),
+    }
+)
+
+
+def slips(frame: Any, labels: Any = LABELS) -> list[str]:
+    """Lines of a table of which all columns are used."""
+    table = as_table(frame)
+    return find_slips(LabelledTable.of(table, np.asarray(labels)), table.names)
+
+
+def test_a_sound_table_has_none() -> None:
+    """Nor has one that is too short to tell."""
+    assert slips(SOUND) == []
+    assert slips(SOUND.assign(copy=LABELS)[:40], LABELS[:40]) == []
+
+
+@pytest.mark.parametrize("name", ["iris", "wine", "breast_cancer", "corral", "monk1", "led7"])
+def test_no_false_alarm_on_data_sets(name: str) -> None:
+    """Good columns are no leaks, and small tables no proof."""
+    try:
+        known = load_dataset(name)
+    except Exception:
+        pytest.skip(f"{name} is not bundled")
+    labels = known.train.column(known.target).values
+    table = known.train.drop(known.target)
+    found = find_slips(LabelledTable.of(table, labels.astype(str)), table.names)
+    assert not any("gives the class away" in line for line in found)
+
+
+@pytest.mark.parametrize(
+    ("leak", "is_told"),
+    [
+        (np.where(LABELS == "leaves", "no", "yes"), True),
+        (np.where(LABELS == "leaves", 1.0, 0.0) + RNG.random(N) / 2, True),
+        (np.array([f"{a}{i % 40}" for i, a in enumerate(LABELS)]), True),
+        (np.where(RNG.random(N) < 0.02, "no", LABELS), False),
+        (np.array([f"{a}{i}" for i, a in enumerate(LABELS)]), False),
+    ],
+    ids=["its name", "a number", "many values", "two per cent wrong", "identifiers"],
+)
+def test_columns_that_give_the_class_away(leak: Any, is_told: bool) -> None:
+    """Whatever they hold, if nearly all held-out rows agree."""
+    found = slips(SOUND.assign(leak=leak))
+    assert any(line.startswith("'leak' alone gives the class away") for line in found) == is_told
+
+
+def test_long_tables_are_looked_at_in_part() -> None:
+    """In a fixed part."""
+    labels = RNG.integers(0, 2, 3 * LOOKED_AT)
+    (line,) = slips(pd.DataFrame({"x": labels.astype(str)}), labels)
+    assert f"right in {LOOKED_AT} of {LOOKED_AT} held-out rows" in line
+
+
+def test_columns_that_determine_each_other() -> None:
+    """By whatever names; measured numbers do so by chance."""
+    codes = SOUND["plan"].map({"basic": 3, "gold": 1, "free": 2})
+    (line,) = slips(SOUND.assign(code=codes, size=RNG.normal(size=N)))
+    assert line == "'code' and 'plan' determine each other: keep one of them"
+
+
+def test_repeated_rows() -> None:
+    """Told where measured numbers make them unlikely, not among categories."""
+    twice = pd.concat([SOUND, SOUND[:60]])
+    (line,) = slips(twice, np.r_[LABELS, LABELS[:60]])
+    assert line.startswith("60 of 660 rows are repetitions of others")
+    assert slips(SOUND[["plan"]]) == []
+
+
+def test_a_second_header() -> None:
+    """Units below the names make texts of numbers."""
+    rows = [["kg", "cm"], *([str(i % 37), str(i % 41)] for i in range(N - 1))]
+    found = slips(pd.DataFrame(rows, columns=["weight", "height"]))
+    assert any(line.startswith("the first row looks like a second header ('kg'") for line in found)
+
+
+@pytest.mark.parametrize(
+    ("name", "values", "reason"),
+    [
+        ("contact", [f"a{i % 90}@mail.example" for i in range(N)], "90 e-mail addresses"),
+        ("last_name", [f"Name{chr(97 + i % 26)}{chr(97 + i % 3)}" for i in range(N)], "names of"),
+        (
+            "note",
+            [f"the customer called again about order {'x' * (i % 50)} and more" for i in range(N)],
+            "different texts of",
+        ),
+    ],
+)
+def test_persons_and_free_text_are_left_out(name: str, values: list[str], reason: str) -> None:
+    """Unless the user wants the column; inspect and fit agree."""
+    frame = SOUND.assign(**{name: values})
+    with pytest.warns(DataWarning, match=rf"'{name}' .*{reason}"):
+        fitted = NaiveBayesClassifier().fit(frame, LABELS)
+    assert name in fitted.preparation_.left_out
+    report = inspect_data(frame, LABELS)
+    assert next(c for c in report.columns if c.name == name).n_states == 0
+    kinds = {name: "categorical"}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DataWarning)
+        kept = NaiveBayesClassifier(column_kinds=kinds).fit(frame, LABELS)
+    assert name not in kept.preparation_.left_out
+
+
+def test_fit_and_inspect_say_the_same() -> None:
+    """As a warning and as a hint."""
+    frame = SOUND.assign(leak=LABELS)
+    with pytest.warns(DataWarning, match="'leak' alone gives the class away") as caught:
+        NaiveBayesClassifier().fit(frame, LABELS)
+    report = inspect_data(frame, LABELS)
+    assert {str(w.message) for w in caught} <= set(report.notes)
