@@ -10,12 +10,12 @@ import networkx as nx
 import numpy as np
 import pytest
 
-from marginbn.exceptions import InputError
-from marginbn.problem.arborescence import (
+from arborescence import (
     Arborescence,
     maximum_arborescence,
     solve_arborescence,
 )
+from marginbn.exceptions import InputError
 from seeds import seeds
 
 pytestmark = pytest.mark.xdist_group("test_arborescence")  # one process compiles

@@ -4,9 +4,14 @@ from __future__ import annotations
 
 import itertools
 
+import networkx as nx
 import numpy as np
 
-from marginbn.problem.augmented_tree import augmented_tree, conditional_mutual_information
+from marginbn.problem.augmented_tree import (
+    _spanning_tree,
+    augmented_tree,
+    conditional_mutual_information,
+)
 from marginbn.problem.encoded import EncodedData, contingency
 from marginbn.problem.scores import log_likelihood
 from marginbn.problem.structure import Structure, is_acyclic
@@ -58,3 +63,19 @@ def test_information_is_zero_where_features_are_independent_given_the_class() ->
     data = EncodedData(np.array(rows), np.ones(len(rows)), make_variables((2, 2, 3, 2)))
     assert abs(conditional_mutual_information(data, 1, 2)) < 1e-12
     assert abs(conditional_mutual_information(data, 1, 3) - np.log(2)) < 1e-12
+
+
+def test_the_tree_weighs_as_much_as_networkx_says() -> None:
+    """Ties or not, however many features."""
+    for n in (1, 2, 7, 40):
+        rng = np.random.default_rng(n)
+        weights = np.round(rng.random((n, n)), 1)
+        weights = weights + weights.T
+        parents = _spanning_tree(weights)
+        assert parents[0] == -1
+        found = sum(weights[i, p] for i, p in enumerate(parents) if p >= 0)
+        graph = nx.from_numpy_array(weights + 1)  # no weight of zero, which would be no edge
+        tree = nx.maximum_spanning_tree(graph)
+        wanted = sum(d["weight"] - 1 for u, v, d in tree.edges(data=True) if u != v)
+        assert abs(found - wanted) < 1e-9
+    assert _spanning_tree(np.zeros((0, 0))) == []

@@ -1,6 +1,6 @@
 """Maximum arborescence with dual prices, compiled.
 
-The mathematics and a readable version are in ``marginbn.problem.arborescence``. Here a greedy
+The mathematics and a readable version are in ``tests/arborescence.py``. Here a greedy
 attempt comes first (every node takes its best entering arc); where that closes cycles, paths grow
 backwards and contract them.
 
