@@ -28,7 +28,7 @@ from marginbn import (
 )
 from marginbn.classifiers.validation import read_training_rows
 from marginbn.data.encode import encode_training
-from marginbn.data.missing_values import missing_cost
+from marginbn.data.labelled import missing_cost
 from marginbn.datasets import load_dataset, load_folder_dataset
 from marginbn.problem.scores import SCORES
 

@@ -17,8 +17,7 @@ import numpy as np
 from fuzz.frames import fit_and_predict, fit_everything
 from fuzz.proofs import resume, solve_all, verify
 from marginbn.classifiers.model_file import load_model
-from marginbn.data.readers import read_table
-from marginbn.data.table import Table
+from marginbn.data.table import Table, read_table
 from marginbn.export.formats import NETWORK_FORMATS, load_network
 from marginbn.export.jkl import load_scores, problem_from_jkl, problem_to_jkl
 from marginbn.network.network import BayesianNetwork

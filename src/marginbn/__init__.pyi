@@ -13,8 +13,7 @@ from .classifiers.learner import BayesianNetworkLearner
 from .classifiers.learner_file import load_model, save_model
 from .data.discretize import MDLPDiscretizer
 from .data.inspection import DataReport, inspect_data
-from .data.readers import read_table
-from .data.table import Table, as_table
+from .data.table import Table, as_table, read_table
 from .exceptions import (
     CertificateWarning,
     CheckpointWarning,

@@ -29,7 +29,7 @@ from marginbn import (
     save_model,
     verify_certificate,
 )
-from marginbn.data.quantile_bins import learn_plain_codings
+from marginbn.data.encode import learn_plain_codings
 from marginbn.data.table import as_table
 from marginbn.problem.encoded import EncodedData
 from marginbn.problem.scores import get_local_score

@@ -10,7 +10,7 @@ import pytest
 from typer.testing import CliRunner
 
 from marginbn.cli import app
-from marginbn.data import sampling
+from marginbn.data import labelled
 
 arrow = pytest.importorskip("pyarrow")
 parquet = pytest.importorskip("pyarrow.parquet")
@@ -19,7 +19,7 @@ parquet = pytest.importorskip("pyarrow.parquet")
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Two files of a table; whatever has more than 100 rows is long."""
-    monkeypatch.setattr(sampling, "SAMPLE_ROWS", 100)
+    monkeypatch.setattr(labelled, "SAMPLE_ROWS", 100)
     rng = np.random.default_rng(0)
     kind = rng.integers(0, 2, 400)
     columns = {

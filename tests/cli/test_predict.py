@@ -18,7 +18,7 @@ from marginbn import NaiveBayesClassifier, TANClassifier
 from marginbn.classifiers.model_file import load_model, save_model
 from marginbn.cli import app
 from marginbn.data import source, text_files
-from marginbn.data.readers import read_table
+from marginbn.data.table import read_table
 from marginbn.exceptions import DataWarning
 
 ROWS = """id,colour,size,code,kind

@@ -11,7 +11,7 @@ from typer.testing import CliRunner
 
 from marginbn import load_scores, local_scores, solve_structure
 from marginbn.cli import app
-from marginbn.data.quantile_bins import encode_plain
+from marginbn.data.encode import encode_plain
 from marginbn.datasets import load_dataset
 
 

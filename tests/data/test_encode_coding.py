@@ -9,8 +9,7 @@ from hypothesis import strategies as st
 
 from marginbn.data.columns import Column
 from marginbn.data.encode import MISSING_LABEL, Coding, TableCoding, encode_training, learn_coding
-from marginbn.data.labelled import LabelledTable
-from marginbn.data.missing_values import MissingPolicy
+from marginbn.data.labelled import LabelledTable, MissingPolicy
 from marginbn.data.table import Table, as_column, as_table
 from marginbn.exceptions import InputError
 

@@ -16,10 +16,10 @@ from marginbn import (
     NaiveBayesClassifier,
     TANClassifier,
 )
-from marginbn.data import sampling, source
+from marginbn.data import labelled, source
 from marginbn.data.long_table import survey
-from marginbn.data.readers import as_stream
 from marginbn.data.source import row_pieces
+from marginbn.data.table import as_stream
 from marginbn.exceptions import DataWarning, InputError
 
 pytestmark = pytest.mark.filterwarnings("ignore:the bins of .* come from")
@@ -50,7 +50,7 @@ def table() -> Any:
 @pytest.fixture(autouse=True)
 def in_small_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(source, "BLOCK_ROWS", 128)
-    monkeypatch.setattr(sampling, "SAMPLE_ROWS", 400)
+    monkeypatch.setattr(labelled, "SAMPLE_ROWS", 400)
 
 
 def write(table: Any, path: Path) -> Path:
@@ -123,7 +123,7 @@ def test_a_search_over_a_table_in_pieces(table: Any, tmp_path: Path) -> None:
 def test_short_tables_are_read_as_a_whole(
     table: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(sampling, "SAMPLE_ROWS", 900)
+    monkeypatch.setattr(labelled, "SAMPLE_ROWS", 900)
     path = write(table, tmp_path / "t.parquet")
     found = NaiveBayesClassifier().fit(path, "kind")
     assert found.n_samples_ == 900
@@ -205,7 +205,7 @@ def test_settings_are_chosen_on_a_sample(
     table: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Drawn at random, of the size of a short table; the model is that of all rows."""
-    monkeypatch.setattr(sampling, "SAMPLE_ROWS", 300)
+    monkeypatch.setattr(labelled, "SAMPLE_ROWS", 300)
     path = write(table, tmp_path / "t.parquet")
     settings = {"gammas": (0.5, 1.0), "max_parents": (1,), "total_time_limit": None}
     with pytest.warns(DataWarning, match="chosen on 300 of 900 rows"):
@@ -221,7 +221,7 @@ def test_a_sample_is_even_and_keeps_the_order(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Rows from everywhere, none twice, the same in memory and in blocks of any size."""
-    monkeypatch.setattr(sampling, "SAMPLE_ROWS", 200)
+    monkeypatch.setattr(labelled, "SAMPLE_ROWS", 200)
     numbers = np.arange(5000)
     table = arrow.table({"place": numbers.astype(float), "kind": numbers % 2})
     stream = as_stream(write(table, tmp_path / "t.parquet"))
@@ -229,7 +229,7 @@ def test_a_sample_is_even_and_keeps_the_order(
     drawn = survey(stream, "kind").drawn
     places = drawn.features.column("place").numbers
     assert len(places) == len(drawn.labels) == 200
-    assert np.array_equal(places, sampling.sampled_rows(5000))
+    assert np.array_equal(places, labelled.sampled_rows(5000))
     assert np.array_equal(places % 2, drawn.labels)
     thirds = np.bincount((places * 3 // 5000).astype(int))
     assert thirds.min() > 40
@@ -257,7 +257,7 @@ def test_networks_without_a_class(name: str, table: Any, tmp_path: Path) -> None
 def test_short_tables_without_a_class_are_read_as_a_whole(
     table: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(sampling, "SAMPLE_ROWS", 900)
+    monkeypatch.setattr(labelled, "SAMPLE_ROWS", 900)
     path = write(table, tmp_path / "t.parquet")
     found = BayesianNetworkLearner().fit(path)
     assert found.n_samples_ == 900

@@ -21,9 +21,8 @@ import pytest
 from marginbn import NaiveBayesClassifier
 from marginbn.data import source as sources
 from marginbn.data import text_files
-from marginbn.data.readers import as_stream, open_file, read_table
 from marginbn.data.source import source_of_memory
-from marginbn.data.table import as_table
+from marginbn.data.table import as_stream, as_table, open_file, read_table
 from marginbn.data.text_files import source_of_stream
 from marginbn.exceptions import FormatError, InputError
 

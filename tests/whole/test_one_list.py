@@ -21,7 +21,7 @@ from marginbn.classifiers.model_file import _ESTIMATORS
 from marginbn.cli import evaluate, fit, learn, model, options, problems, verify
 from marginbn.cli.running import command
 from marginbn.data.encode import UnseenPolicy
-from marginbn.data.missing_values import MissingPolicy
+from marginbn.data.labelled import MissingPolicy
 from marginbn.data.preparation import Identifiers
 from marginbn.export import formats
 from marginbn.problem.candidates import ClassArcs

@@ -43,10 +43,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from marginbn.class_model.kernels.gather import Codes, FloatArray, IntArray, Layout
 from marginbn.data.columns import Column
-from marginbn.data.encode import Coding, TableCoding, learn_coding
-from marginbn.data.labelled import LabelledTable
-from marginbn.data.missing_values import MissingPolicy
-from marginbn.data.quantile_bins import quantile_cuts
+from marginbn.data.encode import Coding, TableCoding, learn_coding, quantile_cuts
+from marginbn.data.labelled import LabelledTable, MissingPolicy
 from marginbn.exceptions import InputError
 from marginbn.problem.encoded import EncodedData, Variable
 from marginbn.problem.structure import Structure

@@ -20,8 +20,12 @@ from scipy.special import log_softmax
 from marginbn.class_model.basis import EFFECT, FAMILY, LINE, Design, family_pairs, learn_cells
 from marginbn.class_model.kernels.gather import FloatArray
 from marginbn.class_model.trainer import IsLate, Precisions, Trainer
-from marginbn.data.labelled import LabelledTable, stratified_folds, stratified_holdout
-from marginbn.data.missing_values import MissingPolicy
+from marginbn.data.labelled import (
+    LabelledTable,
+    MissingPolicy,
+    stratified_folds,
+    stratified_holdout,
+)
 from marginbn.problem.encoded import EncodedData
 from marginbn.problem.structure import Structure
 

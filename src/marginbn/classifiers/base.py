@@ -23,17 +23,23 @@ from sklearn.utils.validation import check_is_fitted
 from marginbn.classifiers import validation
 from marginbn.classifiers.budget import half_used
 from marginbn.data import encode
-from marginbn.data.encode import EncodedTraining, encode_training
+from marginbn.data.encode import (
+    EncodedTraining,
+    UnseenCategories,
+    add_unseen,
+    encode_training,
+    tell_tally,
+    tell_unseen,
+)
 from marginbn.data.frames import frame_library
 from marginbn.data.guardrails import find_slips
-from marginbn.data.labelled import LabelledTable
+from marginbn.data.labelled import LabelledTable, MissingPolicy, report_sample
 from marginbn.data.long_table import (
     check_target,
     encode_plan,
     plan_survey,
     survey,
 )
-from marginbn.data.missing_values import MissingPolicy
 from marginbn.data.new_rows import encode_row, feature_blocks
 from marginbn.data.preparation import (
     MAX_STATES,
@@ -42,11 +48,8 @@ from marginbn.data.preparation import (
     PreparationSettings,
     tell,
 )
-from marginbn.data.readers import as_stream
-from marginbn.data.sampling import report_sample
 from marginbn.data.source import Source, row_pieces
-from marginbn.data.table import Table
-from marginbn.data.unseen import UnseenCategories, add_unseen, tell_tally, tell_unseen
+from marginbn.data.table import Table, as_stream
 from marginbn.exceptions import DataWarning, InputError
 from marginbn.network.explain import Explanations, as_rows, explain_codes
 from marginbn.network.network import BayesianNetwork

@@ -28,19 +28,14 @@ from marginbn.classifiers.search import (
     seed_of,
     warn_if_open,
 )
-from marginbn.data.encode import UnseenPolicy
+from marginbn.data.encode import N_BINS, UnseenPolicy, learn_plain_codings, tell_unseen
 from marginbn.data.frames import frame_library
-from marginbn.data.labelled import LabelledTable
+from marginbn.data.labelled import LabelledTable, MissingPolicy, report_sample
 from marginbn.data.long_table import encode_plan, plan_survey, survey
-from marginbn.data.missing_values import MissingPolicy
 from marginbn.data.new_rows import feature_blocks
 from marginbn.data.preparation import MAX_STATES, Preparation, PreparationSettings, tell
-from marginbn.data.quantile_bins import N_BINS, learn_plain_codings
-from marginbn.data.readers import as_stream
-from marginbn.data.sampling import report_sample
 from marginbn.data.source import Source, row_pieces
-from marginbn.data.table import Table
-from marginbn.data.unseen import tell_unseen
+from marginbn.data.table import Table, as_stream
 from marginbn.exceptions import DataWarning, InputError
 from marginbn.network.network import BayesianNetwork
 from marginbn.problem.encoded import EncodedData

@@ -18,17 +18,15 @@ from numpy.typing import NDArray
 from marginbn.classifiers.base import BaseBNClassifier
 from marginbn.classifiers.validation import check_shape
 from marginbn.cli.options import STDIN, RowOptions, TableOptions, TextOptions
-from marginbn.data import sampling
+from marginbn.data import labelled
 from marginbn.data.columns import Column, WantedKind
-from marginbn.data.encode import encode_training
+from marginbn.data.encode import UnseenCategories, add_unseen, describe_unseen, encode_training
 from marginbn.data.labelled import CLASS_NAME, Dataset, LabelledTable, stratified_holdout
 from marginbn.data.new_rows import FeatureRows, results_of, source_of_typed
 from marginbn.data.preparation import PreparationSettings, tell
-from marginbn.data.readers import format_of, open_file
 from marginbn.data.source import ARROW_SUFFIXES, Source
-from marginbn.data.table import Table, as_table, suggestion
+from marginbn.data.table import Table, as_table, format_of, open_file, suggestion
 from marginbn.data.text_files import DELIMITERS, PACKED, check_separated, source_of_stream
-from marginbn.data.unseen import UnseenCategories, add_unseen, describe_unseen
 from marginbn.datasets import load_dataset
 from marginbn.exceptions import DataWarning, InputError
 from marginbn.network.wording import listing
@@ -63,7 +61,7 @@ def long_stream(name: str, drop: Sequence[str] | None) -> Source | None:
     if not (path.is_dir() or (path.suffix == ".parquet" and path.is_file())):
         return None
     source = open_file(path)
-    if (source.count() or 0) <= sampling.SAMPLE_ROWS:
+    if (source.count() or 0) <= labelled.SAMPLE_ROWS:
         return None
     return source.without(drop or ())
 

@@ -45,7 +45,7 @@ def score(
     `marginbn solve` and GOBNILP read the file.
     """
     from marginbn.cli.data import encode_rows, load_rows, load_table, parse_kinds
-    from marginbn.data.quantile_bins import encode_plain
+    from marginbn.data.encode import encode_plain
     from marginbn.data.table import as_table
     from marginbn.export.jkl import save_scores
     from marginbn.scoring.local_scores import ScoringListener, local_scores

@@ -4,10 +4,18 @@ A numeric column is cut into bins (Fayyad-Irani, on the training rows only); a c
 has the categories seen in training. Code -1 stands for "not known": a missing value, or a
 category that training never saw. With the policies ``missing="state"`` and ``"auto"`` a column that
 has missing values in training gets one more state for them.
+
+Categories that training never saw are told in one warning per prediction, with the likely reason.
+They count as missing, which is right for a new colour and wrong for a column that has become text,
+lost its upper case or been written with decimals on its way: then every prediction is made without
+it. A label that differs from one of training by nothing but that looks like a slip.
+
+Tables without a class have bins of about equal weight; weights count as repetitions.
 """
 
 from __future__ import annotations
 
+import sys
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -16,12 +24,10 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from marginbn.data.columns import Column, Kind, Scalar
-from marginbn.data.discretize import assign_bins, mdlp_cuts, name_bins
-from marginbn.data.labelled import LabelledTable
+from marginbn.data.columns import Column, Kind, Scalar, parse_number
+from marginbn.data.discretize import assign_bins, mdlp_cuts, name_bins, short_cut
+from marginbn.data.labelled import LabelledTable, MissingPolicy, report_sample
 from marginbn.data.labels import MISSING_LABEL
-from marginbn.data.missing_values import MissingPolicy
-from marginbn.data.sampling import report_sample
 from marginbn.data.table import Table
 from marginbn.exceptions import DataWarning, InputError
 from marginbn.problem.encoded import PIECE, EncodedData, Variable
@@ -235,3 +241,235 @@ def _by_column(
             raise InputError(f"column {own.name!r} has missing values; set missing='state'")
         out[i] = codes
     return out.T
+
+
+# --- categories never seen ------------------------------------------------------------------------
+
+EXAMPLES = 3
+MOST_COLUMNS = 5
+
+
+@dataclass(frozen=True)
+class UnseenCategories:
+    """Of one column: how many values, some of the labels, and known ones that look alike."""
+
+    name: str
+    n_values: int
+    labels: tuple[str, ...]
+    lookalikes: dict[str, str]
+
+    def text(self) -> str:
+        """As in ``'job' (12 values, such as 'RETIRED')``."""
+        shown = ", ".join(map(repr, self.labels[:EXAMPLES]))
+        noun = "value" if self.n_values == 1 else "values"
+        return f"{self.name!r} ({self.n_values} {noun}, such as {shown})"
+
+
+def find_unseen(coding: Coding, column: Column) -> UnseenCategories | None:
+    """The values of a column that training never saw; None if there are none."""
+    if coding.kind != "categorical":
+        return None
+    column = column.as_kind("categorical")
+    known = {str(category) for category in coding.categories}
+    strange = np.array([label not in known for label in column.labels] + [False])
+    if not strange.any():
+        return None
+    counts = np.bincount(column.codes[strange[column.codes]], minlength=len(column.categories))
+    if not counts.any():
+        return None
+    labels = [column.labels[i] for i in np.argsort(-counts, kind="stable") if counts[i]]
+    plain = {_plain(label): label for label in known}
+    alike = {label: plain[_plain(label)] for label in labels if _plain(label) in plain}
+    return UnseenCategories(coding.name, int(counts.sum()), tuple(labels), alike)
+
+
+def _plain(label: str) -> str:
+    """What is left of a label without decimals, upper case and spaces."""
+    text = label.strip().casefold()
+    number = parse_number(text)
+    return text if number is None else repr(number)
+
+
+def add_unseen(tally: dict[str, UnseenCategories], coding: TableCoding, table: Table) -> None:
+    """Add what a chunk of rows holds to what those before it held, by column."""
+    for one, column in zip(coding.columns, table.columns, strict=True):
+        found = find_unseen(one, column)
+        before = tally.get(one.name)
+        if found is not None and before is not None:
+            labels = tuple(dict.fromkeys([*before.labels, *found.labels]))
+            n_values = before.n_values + found.n_values
+            alike = before.lookalikes | found.lookalikes
+            found = UnseenCategories(one.name, n_values, labels, alike)
+        if found is not None:
+            tally[one.name] = found
+
+
+def tell_unseen(coding: TableCoding, table: Table) -> None:
+    """One warning about all columns."""
+    tally: dict[str, UnseenCategories] = {}
+    add_unseen(tally, coding, table)
+    tell_tally(tally)
+
+
+def tell_tally(tally: dict[str, UnseenCategories]) -> None:
+    """One warning about all columns of all pieces of a table."""
+    found = list(tally.values())
+    if found:
+        warnings.warn(describe_unseen(found), DataWarning, stacklevel=_level_of_caller())
+
+
+def describe_unseen(found: list[UnseenCategories]) -> str:
+    """The warning: columns, counts, examples, and whether it looks like a slip."""
+    listed = ", ".join(unseen.text() for unseen in found[:MOST_COLUMNS])
+    more = f" and {len(found) - MOST_COLUMNS} more columns" if len(found) > MOST_COLUMNS else ""
+    text = f"categories never seen in training count as missing: {listed}{more}"
+    slips = [unseen for unseen in found if 2 * len(unseen.lookalikes) >= len(unseen.labels)]
+    if not slips:
+        return text
+    label, known = next(iter(slips[0].lookalikes.items()))
+    return (
+        f"{text}. This looks like a slip of types or spelling: {label!r} in {slips[0].name!r} was "
+        f"{known!r} in training; give the columns the types they had there"
+    )
+
+
+def _level_of_caller() -> int:
+    """Level of the first frame outside this package, for a warning of the function that asks."""
+    frame, level = sys._getframe(1), 1
+    while frame.f_back is not None and frame.f_globals.get("__name__", "").startswith("marginbn"):
+        frame, level = frame.f_back, level + 1
+    return level
+
+
+# --- tables without a class -----------------------------------------------------------------------
+
+FloatArray = NDArray[np.float64]
+
+N_BINS = 4
+"""Bins of a numeric column without a class, unless another number is asked for."""
+
+KEPT_VALUES = 64
+"""Training values of a bin, at most, that are kept to draw from."""
+
+
+def quantile_cuts(values: FloatArray, weights: FloatArray, n_bins: int) -> FloatArray:
+    """Cuts between the values, all of them if there are few, else at about equal total weight.
+
+    A value that is too heavy for a bin is a bin of its own, and the values below and above it share
+    the other bins; a side that is too light for a bin joins the heavy value.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> quantile_cuts(np.array([1.0, 2.0, 2.0, 5.0]), np.ones(4), 8).tolist()
+    [1.5, 4.0]
+    >>> quantile_cuts(np.arange(100.0), np.ones(100), 4).tolist()
+    [24.5, 49.5, 74.5]
+    >>> zeros = np.repeat([0.0, 1.0, 2.0, 3.0, 4.0], [90, 2, 2, 1, 1])
+    >>> quantile_cuts(zeros, np.ones(96), 4).tolist()
+    [0.5, 1.5, 2.5]
+    """
+    distinct, place = np.unique(values, return_inverse=True)
+    heavy = np.bincount(place, weights, len(distinct)).astype(np.float64)
+    first = _bin_starts(heavy, n_bins)
+    cuts = [short_cut(float(distinct[k - 1]), float(distinct[k])) for k in first]
+    return np.array(cuts, dtype=np.float64)
+
+
+def _bin_starts(weights: FloatArray, n_bins: int) -> list[int]:
+    """Where bins begin but the first one, for values in order with these weights."""
+    if len(weights) <= n_bins:
+        return list(range(1, len(weights)))
+    if n_bins < 2:
+        return []
+    heavy, total = int(weights.argmax()), float(weights.sum())
+    if weights[heavy] * n_bins <= total:
+        shares = np.arange(1, n_bins) * (total / n_bins)
+        return [int(k) for k in np.searchsorted(np.cumsum(weights), shares, side="right")]
+    below, above = weights[:heavy], weights[heavy + 1 :]
+    n_below = min(round((n_bins - 1) * float(below.sum() / (total - weights[heavy]))), len(below))
+    n_above = min(n_bins - 1 - n_below, len(above))
+    n_below = n_bins - 1 - n_above
+    starts = []
+    if n_below:
+        starts += [*_bin_starts(below, n_below), heavy]
+    if n_above:
+        starts += [heavy + 1, *(heavy + 1 + k for k in _bin_starts(above, n_above))]
+    return starts
+
+
+def kept_values(
+    values: FloatArray, weights: FloatArray, cuts: FloatArray
+) -> tuple[tuple[float, ...], ...]:
+    """Up to :data:`KEPT_VALUES` of the values in each bin, each of about the same weight.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> kept_values(np.array([3.0, 1.0, 2.0, 9.0]), np.ones(4), np.array([2.5]))
+    ((1.0, 2.0), (3.0, 9.0))
+    """
+    order = np.argsort(values, kind="stable")
+    kept = []
+    for part in np.split(order, np.searchsorted(values[order], cuts, side="right")):
+        n_kept = min(len(part), KEPT_VALUES)
+        reached = np.cumsum(weights[part])
+        middles = (np.arange(n_kept) + 0.5) * (reached[-1] / n_kept)
+        kept.append(tuple(values[part[np.searchsorted(reached, middles)]].tolist()))
+    return tuple(kept)
+
+
+def encode_plain(table: Table, n_bins: int = N_BINS) -> EncodedData:
+    """All columns alike, without a class: numbers cut at quantiles, categories as they are.
+
+    Examples
+    --------
+    >>> from marginbn import as_table
+    >>> table = as_table([[0.5, "a"], [1.5, "b"], [2.5, "a"], [9.5, "b"]])
+    >>> data = encode_plain(table, 2)
+    >>> data.codes.tolist(), data.variables[0].states
+    ([[0, 0], [0, 1], [1, 0], [1, 1]], ('<= 2', '> 2'))
+    """
+    if not table.complete.all():
+        lacking = [column.name for column in table.columns if column.missing.any()]
+        raise InputError(
+            f"the columns {lacking} have missing values; fill them in, or leave out these rows or "
+            "columns"
+        )
+    weights = np.ones(table.n_rows)
+    coding = learn_plain_codings(table, weights, n_bins, "error")
+    variables = tuple(column.variable for column in coding.columns)
+    return EncodedData(coding.encode(table), weights, variables)
+
+
+def quantile_coding(
+    name: str, values: FloatArray, weights: FloatArray, n_bins: int, with_state: bool
+) -> Coding:
+    """Coding of a numeric column by its values, none of them missing."""
+    cuts = quantile_cuts(values, weights, n_bins)
+    kept = kept_values(values, weights, cuts)
+    return Coding(name, "numeric", tuple(cuts.tolist()), (), with_state, kept)
+
+
+def learn_plain_codings(
+    table: Table,
+    weights: FloatArray,
+    n_bins: int,
+    missing: Any,
+    drawn: NDArray[np.intp] | slice = slice(None),
+) -> TableCoding:
+    """Codings of all columns where none is a class: categories are states, numbers are cut at
+    quantiles into bins of about equal weight, or at every value if these are no more than bins.
+    The rows that are ``drawn`` decide the cuts.
+    """
+    nobody = np.zeros(table.n_rows, dtype=np.int64)
+    codings = []
+    for column in table.columns:
+        if column.kind != "numeric":
+            codings.append(learn_coding(column, nobody, weights, 1, missing))
+            continue
+        numbers, own = column.numbers[drawn], weights[drawn]
+        known = ~np.isnan(numbers)
+        with_state = missing in ("state", "auto") and bool(column.missing.any())
+        codings.append(quantile_coding(column.name, numbers[known], own[known], n_bins, with_state))
+    return TableCoding(tuple(codings))

@@ -19,8 +19,7 @@ from numpy.typing import NDArray
 
 from marginbn.data.columns import Column, parse_number
 from marginbn.data.discretize import assign_bins, mdlp_cuts
-from marginbn.data.labelled import LabelledTable
-from marginbn.data.sampling import row_keys
+from marginbn.data.labelled import LabelledTable, row_keys
 from marginbn.data.table import Table
 
 LOOKED_AT = 20_000

@@ -27,19 +27,20 @@ from numpy.typing import NDArray
 from marginbn.data.amounts import is_amount_kind
 from marginbn.data.columns import Column
 from marginbn.data.dates import is_date_kind
-from marginbn.data.encode import TableCoding, encode_training
+from marginbn.data.encode import N_BINS, TableCoding, encode_training, learn_plain_codings
 from marginbn.data.guardrails import find_slips, slips_of_columns
-from marginbn.data.identifiers import LEAST_VALUES, may_be_identifier, what_else, why_identifier
-from marginbn.data.labelled import LabelledTable
-from marginbn.data.missing_values import MissingPolicy, missing_cost
+from marginbn.data.labelled import LabelledTable, MissingPolicy, missing_cost
 from marginbn.data.preparation import (
+    LEAST_VALUES,
     MAX_STATES,
     ColumnPlan,
     Preparation,
     PreparationSettings,
+    may_be_identifier,
     messages,
+    what_else,
+    why_identifier,
 )
-from marginbn.data.quantile_bins import N_BINS, learn_plain_codings
 from marginbn.data.table import Kinds, Table, as_column, as_table
 from marginbn.exceptions import InputError
 

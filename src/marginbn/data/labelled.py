@@ -2,24 +2,42 @@
 
 Data sets, the command line, ``fit`` and the report differ in where rows come from; from here on
 they all hand over a :class:`LabelledTable`.
+
+Rows with missing values become what a policy says, and it is known what that costs:
+
+- ``"drop"`` leaves them out;
+- ``"state"`` keeps them: missing is a state of the column;
+- ``"auto"`` does one or the other column by column: a state where more than one row in twenty
+  misses a value, rows left out elsewhere, as long as all of them together are at most one row in
+  twenty and no class loses more than one row in five. So no class is ever lost;
+- ``"error"`` refuses them.
+
+A class that would have no row left is an error whatever the policy.
+
+What is decided by some of the rows is decided by a fixed sample. Every row has a key, a hash of its
+number in the table, and the rows of the smallest keys are the sample. So the sample depends on
+nothing but the number of rows: it is the same whether a table is in memory, in a file or on a
+cluster, and a part of a table knows which of its rows may belong.
+
+A share estimated from the sample has a standard error of at most 1 / (2 sqrt(250 000)) = 0.1 %.
 """
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
-from dataclasses import dataclass, replace
+import warnings
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
+import pyarrow as pa
 from numpy.typing import NDArray
 from sklearn.utils.class_weight import compute_sample_weight
 
-from marginbn.data.missing_values import rows_to_keep
-from marginbn.data.sampling import sampled_rows
 from marginbn.data.table import Table, as_column
-from marginbn.exceptions import InputError
+from marginbn.exceptions import DataWarning, InputError
 
 CLASS_NAME = "class"
 """Name of the class column in every data set of this package."""
@@ -264,3 +282,241 @@ def _shuffled_by_class(labels: NDArray[Any], seed: int) -> NDArray[np.intp]:
     """All rows, one class after the other, in random order within a class."""
     shuffled = np.random.default_rng(seed).permutation(len(labels))
     return shuffled[np.argsort(labels[shuffled], kind="stable")]
+
+
+# --- missing values -------------------------------------------------------------------------------
+
+MissingPolicy = Literal["auto", "drop", "state", "error"]
+
+MOST_ROWS = 0.05
+"""Share of the rows that "auto" leaves out, at most; columns that miss more get a state."""
+
+MOST_OF_A_CLASS = 0.2
+"""Share of the rows of any class that "auto" leaves out, at most."""
+
+
+@dataclass(frozen=True, eq=False)
+class MissingCost:
+    """What a policy does to rows, columns and classes.
+
+    Parameters
+    ----------
+    kept
+        bool (n_rows,), the rows that stay.
+    state_columns
+        Columns in which missing becomes a state.
+    dropping_columns
+        Columns that cost rows.
+    lost_classes
+        Classes of which no row stays.
+    """
+
+    kept: NDArray[np.bool_]
+    state_columns: tuple[str, ...]
+    dropping_columns: tuple[str, ...]
+    lost_classes: tuple[Any, ...]
+
+    @property
+    def n_dropped(self) -> int:
+        """Rows left out."""
+        return int((~self.kept).sum())
+
+
+def missing_cost(features: Table, labels: NDArray[Any], policy: str) -> MissingCost:
+    """What a policy would do; "error" counts as "drop"."""
+    missing = {c.name: c.missing for c in features.columns if c.missing.any()}
+    return cost_of_places(missing, labels, policy)
+
+
+def cost_of_places(
+    missing: Mapping[str, NDArray[np.bool_]], labels: NDArray[Any], policy: str
+) -> MissingCost:
+    """The same of the columns that miss values, and the places where they do."""
+    if policy == "state":
+        states = list(missing)
+    elif policy == "auto":
+        states = _columns_with_state(missing, labels)
+    else:
+        states = []
+    dropping = [name for name in missing if name not in states]
+    kept = ~_any([missing[name] for name in dropping], len(labels))
+    lost = np.setdiff1d(labels, labels[kept])
+    return MissingCost(kept, tuple(states), tuple(dropping), tuple(lost.tolist()))
+
+
+def _columns_with_state(
+    missing: Mapping[str, NDArray[np.bool_]], labels: NDArray[Any]
+) -> list[str]:
+    """Columns whose missing values become a state under "auto", in their order."""
+    few = [name for name, places in missing.items() if places.mean() <= MOST_ROWS]
+    few.sort(key=lambda name: int(missing[name].sum()))
+    while few and not _is_bearable(_any([missing[name] for name in few], len(labels)), labels):
+        few.pop()  # the column that costs most
+    return [name for name in missing if name not in few]
+
+
+def _is_bearable(dropped: NDArray[np.bool_], labels: NDArray[Any]) -> bool:
+    _, classes = np.unique(labels, return_inverse=True)
+    of_class = np.bincount(classes, dropped) / np.bincount(classes)
+    return bool(dropped.mean() <= MOST_ROWS and of_class.max() <= MOST_OF_A_CLASS)
+
+
+def _any(places: Sequence[NDArray[np.bool_]], n_rows: int) -> NDArray[np.bool_]:
+    found = np.zeros(n_rows, dtype=np.bool_)
+    for one in places:
+        found |= one
+    return found
+
+
+def rows_to_keep(
+    features: Table, labels: NDArray[Any], policy: str, stacklevel: int = 2
+) -> NDArray[np.bool_]:
+    """Rows that the policy leaves, bool (n_rows,); what is left out is told in a warning."""
+    missing = {c.name: c.missing for c in features.columns if c.missing.any()}
+    cost = cost_of_places(missing, labels, policy)
+    report_cost(cost, missing, policy, stacklevel + 1)
+    return cost.kept
+
+
+def report_cost(
+    cost: MissingCost, missing: Mapping[str, NDArray[np.bool_]], policy: str, stacklevel: int
+) -> None:
+    """Warn of rows that are left out, or refuse to leave them out."""
+    if not cost.n_dropped:
+        return
+    n_rows = len(cost.kept)
+    if policy == "error":
+        raise InputError(
+            f"{cost.n_dropped} of {n_rows} rows have missing values, in the columns "
+            f"{list(cost.dropping_columns)}; use missing='drop', 'state' or 'auto', or fill them in"
+        )
+    if cost.lost_classes:
+        raise InputError(_lost_text(cost, policy, missing))
+    names = f", which miss {_quoted(cost.dropping_columns)}" if policy == "auto" else ""
+    warnings.warn(
+        f"{cost.n_dropped} of {n_rows} rows have missing values and are left out "
+        f"(missing={policy!r}){names}; missing='state' keeps them",
+        DataWarning,
+        stacklevel=stacklevel,
+    )
+
+
+def _lost_text(cost: MissingCost, policy: str, missing: Mapping[str, NDArray[np.bool_]]) -> str:
+    remedy = (
+        "use missing='auto' or missing='state', or leave out the columns that miss most: "
+        f"{_worst_columns(missing)}"
+    )
+    if not cost.kept.any():
+        return f"every row has a missing value, so missing={policy!r} leaves none; {remedy}"
+    noun = "class" if len(cost.lost_classes) == 1 else "classes"
+    return f"missing={policy!r} leaves no row of the {noun} {_quoted(cost.lost_classes)}; {remedy}"
+
+
+def _worst_columns(missing: Mapping[str, NDArray[np.bool_]], most: int = 3) -> str:
+    """The columns with the most missing values, and how many."""
+    counts = {name: int(places.sum()) for name, places in missing.items()}
+    worst = sorted(counts, key=counts.__getitem__, reverse=True)[:most]
+    return ", ".join(f"{name!r} ({counts[name]} rows)" for name in worst)
+
+
+def _quoted(values: Sequence[Any], most: int = 5) -> str:
+    return ", ".join(map(repr, values[:most])) + (", ..." if len(values) > most else "")
+
+
+# --- the sample -----------------------------------------------------------------------------------
+
+SAMPLE_ROWS = 250_000
+"""Rows of the sample; a table of no more rows is its own sample."""
+
+
+def row_keys(first_row: int, n_rows: int) -> NDArray[np.uint64]:
+    """Keys of consecutive rows: the finaliser of splitmix64, a bijection of 64 bits."""
+    keys = np.arange(first_row + 1, first_row + n_rows + 1, dtype=np.uint64)
+    keys *= np.uint64(0x9E3779B97F4A7C15)
+    keys = (keys ^ (keys >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    keys = (keys ^ (keys >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return keys ^ (keys >> np.uint64(31))
+
+
+def sampled_rows(n_rows: int) -> NDArray[np.intp] | None:
+    """Rows of the sample of so many rows, in their order; None if it is all of them."""
+    if n_rows <= SAMPLE_ROWS:
+        return None
+    keys = row_keys(0, n_rows)
+    return np.flatnonzero(keys <= np.partition(keys, SAMPLE_ROWS - 1)[SAMPLE_ROWS - 1])
+
+
+@dataclass
+class RowSample:
+    """Rows that belong to the sample as far as is known, with their numbers and keys."""
+
+    parts: list[pa.Table] = field(default_factory=list)
+    rows: list[NDArray[np.int64]] = field(default_factory=list)
+    keys: list[NDArray[np.uint64]] = field(default_factory=list)
+    n_kept: int = 0
+
+    def add(self, block: pa.Table, first_row: int, largest: np.uint64 | None = None) -> None:
+        """Take rows of a block, only those of keys up to the ``largest`` if it is known."""
+        keys = row_keys(first_row, block.num_rows)
+        if largest is not None:
+            chosen = keys <= largest
+            block, keys = block.filter(pa.array(chosen)), keys[chosen]
+            rows = first_row + np.flatnonzero(chosen)
+        else:
+            rows = first_row + np.arange(block.num_rows)
+        self.parts.append(block)
+        self.rows.append(rows)
+        self.keys.append(keys)
+        self.n_kept += len(keys)
+
+    def merge(self, other: RowSample) -> None:
+        """Take over the rows of another part of the table."""
+        self.parts += other.parts
+        self.rows += other.rows
+        self.keys += other.keys
+        self.n_kept += other.n_kept
+        if self.n_kept > 2 * SAMPLE_ROWS:
+            self.prune()
+
+    def prune(self) -> None:
+        """Leave no more rows than the sample has."""
+        if self.n_kept <= SAMPLE_ROWS:
+            return
+        limit = np.partition(np.concatenate(self.keys), SAMPLE_ROWS - 1)[SAMPLE_ROWS - 1]
+        chosen = [keys <= limit for keys in self.keys]
+        self.parts = [p.filter(pa.array(c)) for p, c in zip(self.parts, chosen, strict=True)]
+        self.rows = [r[c] for r, c in zip(self.rows, chosen, strict=True)]
+        self.keys = [k[c] for k, c in zip(self.keys, chosen, strict=True)]
+        self.n_kept = sum(map(len, self.keys))
+
+    @property
+    def table(self) -> pa.Table:
+        """The rows of the sample."""
+        return pa.concat_tables(self.parts, promote_options="permissive")
+
+    @property
+    def positions(self) -> NDArray[np.int64]:
+        """Their numbers."""
+        return np.concatenate(self.rows)
+
+
+def largest_key(n_rows: int | None) -> np.uint64 | None:
+    """A key that nearly surely no row of the sample exceeds; None if the number of rows is not
+    known, or all rows belong to it.
+    """
+    if n_rows is None or n_rows <= SAMPLE_ROWS:
+        return None
+    expected, spread = SAMPLE_ROWS / n_rows, 10 * np.sqrt(SAMPLE_ROWS) / n_rows
+    return np.uint64(min(expected + spread, 1.0) * (2**64 - 1025))
+
+
+def report_sample(names: Sequence[str], n_rows: int, stacklevel: int) -> None:
+    """Say which columns are cut by the sample."""
+    if names:
+        listed = ", ".join(map(repr, names[:10]))
+        warnings.warn(
+            f"the bins of {len(names)} numeric columns ({listed}) come from {SAMPLE_ROWS} of "
+            f"{n_rows} rows, drawn at random with a fixed seed",
+            DataWarning,
+            stacklevel=stacklevel + 1,
+        )

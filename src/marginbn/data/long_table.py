@@ -1,7 +1,7 @@
 """A table that need not fit into memory becomes codes, block by block.
 
 1. A survey: profiles of all columns (``profile.py``), the class of every row, and the fixed sample
-   (``sampling.py``). A table that is no longer than the sample is then in memory as a whole.
+   (``labelled.py``). A table that is no longer than the sample is then in memory as a whole.
 2. What becomes of the columns (``preparation.py``) follows from counts of all rows and from the
    sample, as it does in memory; where values are missing, one more pass over those columns tells
    which rows the policy leaves out.
@@ -28,9 +28,17 @@ from marginbn.data.amounts import is_amount_kind, read_as
 from marginbn.data.columns import Column, Kind, WantedKind
 from marginbn.data.dates import DateKind, as_dates, is_date_kind
 from marginbn.data.discretize import mdlp_cuts
-from marginbn.data.encode import Coding, EncodedTraining, TableCoding
-from marginbn.data.labelled import LabelledTable, refuse_measured
-from marginbn.data.missing_values import MissingCost, MissingPolicy, cost_of_places, report_cost
+from marginbn.data.encode import Coding, EncodedTraining, TableCoding, quantile_coding
+from marginbn.data.labelled import (
+    LabelledTable,
+    MissingCost,
+    MissingPolicy,
+    RowSample,
+    cost_of_places,
+    largest_key,
+    refuse_measured,
+    report_cost,
+)
 from marginbn.data.preparation import Preparation, PreparationSettings
 from marginbn.data.profile import (
     ColumnProfile,
@@ -39,8 +47,6 @@ from marginbn.data.profile import (
     plain_array,
     profile_block,
 )
-from marginbn.data.quantile_bins import quantile_coding
-from marginbn.data.sampling import RowSample, largest_key
 from marginbn.data.source import Source
 from marginbn.data.table import Table, resolve_kinds
 from marginbn.exceptions import InputError
@@ -186,7 +192,7 @@ def _survey_block(
     declares: str,
     largest: np.uint64 | None,
 ) -> _Part:
-    profiles = profile_block(block, kinds, is_text, declares)
+    profiles = profile_block(block, first_row, kinds, is_text, declares)
     sample = RowSample()
     sample.add(block, first_row, largest)
     labels = []
@@ -202,19 +208,13 @@ def _count_again(source: Source, profiles: dict[str, ColumnProfile]) -> None:
     if not again:
         return
     kinds: dict[str, Kind | None] = dict.fromkeys(again, "categorical")
-    look = partial(_profile_again, kinds=kinds, is_text=source.is_text)
+    look = partial(profile_block, wanted=kinds, is_text=source.is_text)
     for name in again:
         profiles[name].levels, profiles[name].is_partial = {}, False
     for found in source.each(look, again):
         for name in again:
             for value, count in found[name].levels.items():
                 profiles[name].levels[value] = profiles[name].levels.get(value, 0) + count
-
-
-def _profile_again(
-    block: pa.Table, first_row: int, kinds: dict[str, Kind | None], is_text: bool
-) -> dict[str, ColumnProfile]:
-    return profile_block(block, kinds, is_text)
 
 
 def _finished(
@@ -489,14 +489,10 @@ def _encode(
     digest = hashlib.sha256(repr((variables, coding)).encode("utf-8", errors="surrogatepass"))
     digest.update(np.ascontiguousarray(codes).data)
     data = EncodedData(codes.T, weights, variables)
-    sampled = () if found.is_whole else _numeric_names(coding)
+    sampled = tuple(c.name for c in coding.columns if c.kind == "numeric" and not found.is_whole)
     return LongTraining(
         coding, found.classes, data, preparation, cost.n_dropped, sampled, digest.hexdigest()
     )
-
-
-def _numeric_names(coding: TableCoding) -> tuple[str, ...]:
-    return tuple(column.name for column in coding.columns if column.kind == "numeric")
 
 
 def _room(shape: tuple[int, int], dtype: Any) -> NDArray[np.integer]:

@@ -21,6 +21,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -172,8 +173,6 @@ class ColumnProfile:
         Whether the values are fields of a text file.
     n_rows, n_missing
         Rows, and those without a value.
-    families
-        What the values are: numbers, booleans, texts, dates.
     is_numeric
         Whether every value is a number.
     few
@@ -193,7 +192,6 @@ class ColumnProfile:
     is_text: bool = False
     n_rows: int = 0
     n_missing: int = 0
-    families: set[str] = field(default_factory=set)
     is_numeric: bool = True
     few: set[float] | None = field(default_factory=set)
     levels: dict[Any, int] = field(default_factory=dict)
@@ -207,8 +205,9 @@ class ColumnProfile:
         self.n_rows += len(array)
         family = _family(self.name, column.type)
         is_dictionary = types.is_dictionary(array.type)
-        if family != "missing" and array.null_count < len(array):
-            self.families.add(family)
+        if family == "missing":
+            self.n_missing += len(array)
+            return
         self.is_numeric &= not (is_dictionary and self.is_text)
         if is_dictionary and _declares(array.type, declares) and self.declared is None:
             self.declared = array.dictionary.to_pylist()
@@ -223,9 +222,9 @@ class ColumnProfile:
             self.is_numeric = numbers is not None
         else:
             numbers = numbers_of(array) if family == "number" else None
-            self.is_numeric &= family in ("number", "missing")
+            self.is_numeric &= family == "number"
         if numbers is None or not self.is_numeric:
-            return family == "missing" and not self.is_text and self._add_nothing(array)
+            return False
         present = numbers[~np.isnan(numbers)]
         if self.few is not None:
             self.few = few_values(present, self.few)
@@ -233,10 +232,6 @@ class ColumnProfile:
             return False
         self.n_missing += len(numbers) - len(present)
         self.is_partial |= len(present) > 0
-        return True
-
-    def _add_nothing(self, array: pa.Array) -> bool:
-        self.n_missing += len(array)
         return True
 
     def _add_levels(self, array: pa.Array) -> None:
@@ -256,7 +251,6 @@ class ColumnProfile:
         """Add what is known of other rows."""
         self.n_rows += other.n_rows
         self.n_missing += other.n_missing
-        self.families |= other.families
         self.is_numeric &= other.is_numeric
         self.is_partial |= other.is_partial
         self.is_overfull |= other.is_overfull
@@ -395,28 +389,17 @@ class ColumnReading:
         number = parse_number(label) if self._has_fractions else whole_number(label)
         return None if number is None else self._by_number.get(number)
 
-    @property
+    @cached_property
     def _by_label(self) -> dict[str, int]:
-        return self._index[0]
+        return {str(c): i for i, c in enumerate(self.categories)}
 
-    @property
+    @cached_property
     def _by_number(self) -> dict[float, int]:
-        return self._index[1]
+        return {float(c): i for i, c in enumerate(self.categories) if type(c) in (int, float)}
 
-    @property
+    @cached_property
     def _has_fractions(self) -> bool:
         return any(type(c) is float for c in self.categories)
-
-    @property
-    def _index(self) -> tuple[dict[str, int], dict[float, int]]:
-        found = self.__dict__.get("_indexed")
-        if found is None:
-            labels = {str(c): i for i, c in enumerate(self.categories)}
-            numbers = {
-                float(c): i for i, c in enumerate(self.categories) if type(c) in (int, float)
-            }
-            found = self.__dict__["_indexed"] = labels, numbers
-        return found
 
     def _read_numbers(self, array: pa.Array, source: Source, first_row: int) -> Column:
         family = _family(self.name, array.type)
@@ -475,11 +458,12 @@ _NOWHERE = Source((), lambda names: iter(()))
 
 def profile_block(
     block: pa.Table,
+    first_row: int,
     wanted: Mapping[str, Kind | None],
     is_text: bool = False,
     declares: str = "none",
 ) -> dict[str, ColumnProfile]:
-    """Profiles of columns of one block, of the wanted kinds."""
+    """Profiles of columns of one block, of the wanted kinds; a `Work` of a source."""
     profiles = {}
     for name, kind in wanted.items():
         profiles[name] = ColumnProfile(name, kind, is_text)

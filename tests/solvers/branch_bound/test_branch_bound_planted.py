@@ -17,7 +17,7 @@ from data_folder import data_folder
 from marginbn import NaiveBayesClassifier
 from marginbn.classifiers.validation import read_training_rows
 from marginbn.data.encode import encode_training
-from marginbn.data.missing_values import missing_cost
+from marginbn.data.labelled import missing_cost
 from marginbn.datasets import load_folder_dataset
 from marginbn.problem.candidates import enumerate_candidates
 from marginbn.problem.margins import MarginKind

@@ -9,8 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from marginbn.data.labelled import LabelledTable
-from marginbn.data.missing_values import MOST_OF_A_CLASS, MOST_ROWS, missing_cost
+from marginbn.data.labelled import MOST_OF_A_CLASS, MOST_ROWS, LabelledTable, missing_cost
 from marginbn.data.table import Table, as_column
 from marginbn.exceptions import DataWarning, InputError
 

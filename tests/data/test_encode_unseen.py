@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from marginbn.data.encode import Coding
+from marginbn.data.encode import Coding, describe_unseen, find_unseen
 from marginbn.data.table import as_column
-from marginbn.data.unseen import describe_unseen, find_unseen
 
 KNOWN = Coding("job", "categorical", (), ("retired", "student"))
 NUMBERS = Coding("rooms", "categorical", (), (1, 2, 3))

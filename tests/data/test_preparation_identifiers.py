@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from marginbn.data.columns import Column
-from marginbn.data.identifiers import LEAST_VALUES, may_be_identifier, why_identifier
+from marginbn.data.preparation import LEAST_VALUES, may_be_identifier, why_identifier
 from marginbn.data.table import as_column
 
 RANDOM = np.random.default_rng(0)

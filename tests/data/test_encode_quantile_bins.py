@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from marginbn.data.quantile_bins import KEPT_VALUES, kept_values, quantile_cuts
+from marginbn.data.encode import KEPT_VALUES, kept_values, quantile_cuts
 
 
 @settings(deadline=None, max_examples=60)

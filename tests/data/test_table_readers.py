@@ -16,8 +16,7 @@ from hypothesis import strategies as st
 from scipy.io import arff as scipy_arff
 from tests.tables import write_rows
 
-from marginbn.data.readers import open_file, read_table
-from marginbn.data.table import as_table
+from marginbn.data.table import as_table, open_file, read_table
 from marginbn.exceptions import FormatError, InputError
 
 
