@@ -119,7 +119,6 @@ def test_statuses_read_as_plain_words() -> None:
         "memory_limit",
         "interrupted",
         "rounding",
-        "heuristic",
     }
 
 
