@@ -133,8 +133,10 @@ myst_heading_anchors = 3
 def write_command_help(app: Any) -> None:
     """The help of every command, as it is now, for the page about the command line."""
     program = typer.main.get_command(command_line)
+    named = dict(program.commands)
+    named |= {f"problem {name}": command for name, command in named["problem"].commands.items()}
     sections = []
-    for name, command in program.commands.items():
+    for name, command in named.items():
         with command.make_context(f"marginbn {name}", [], resilient_parsing=True) as context:
             context.terminal_width = 88
             text = textwrap.indent(command.get_help(context), "   ")

@@ -10,8 +10,8 @@ or by Ctrl-C. What comes back is the best structure found *and* a bound on all o
 # A hard problem
 # --------------
 # Thirty measurements of cell nuclei and two parents per variable: there are far more structures
-# than anybody could look at. :func:`marginbn.estimate_size` and ``marginbn size`` tell the size of
-# a problem before anything is solved. We grant two seconds.
+# than anybody could look at. :func:`marginbn.estimate_size` and ``marginbn problem size`` tell the
+# size of a problem before anything is solved. We grant two seconds.
 
 import textwrap
 import warnings

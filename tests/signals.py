@@ -36,7 +36,7 @@ FIT = "fit waveform-21 --holdout 0 --json --jobs {jobs} -o m.json --time-limit "
 
 COMMANDS = {
     "fit": FIT + "60 --method max-margin --checkpoint c --certificate p",
-    "cv": FIT + "20 --method max-margin-cv --gamma 1",
+    "cv": FIT + "20 --method max-margin-cv --p 0.73",
     "evaluate": "evaluate waveform-21 --method max-margin --folds 4 --time-limit 20 --json "
     "--jobs {jobs}",
     "export": "export model -o x.bif",

@@ -1,4 +1,4 @@
-"""``marginbn fit --checkpoint`` and ``--memory-limit``, as users type them."""
+"""``marginbn fit --checkpoint``, as users type it, and the memory that a search needs."""
 
 from __future__ import annotations
 
@@ -9,6 +9,8 @@ from pathlib import Path
 import pytest
 from test_cli import launch, one_line_error, run
 
+from marginbn import MaxMarginBNClassifier, ProblemTooLargeError
+from marginbn.datasets import load_dataset
 from marginbn.solvers.checkpoint import read_frame
 
 
@@ -33,7 +35,7 @@ def test_the_same_command_goes_on(tmp_path: Path) -> None:
     again = run(*options)
     assert again.exit_code == 0
     assert json.loads(again.stdout)["objective"] == json.loads(first.stdout)["objective"]
-    other = run(*options, "--gamma", 1.0)
+    other = run(*options, "--p", 0.8)
     assert "another problem" in one_line_error(other)
 
 
@@ -71,40 +73,18 @@ def test_interrupted_and_continued(tmp_path: Path) -> None:
 @pytest.mark.parametrize("method", ["tan", "naive-bayes"])
 def test_methods_without_a_search_have_no_checkpoint(tmp_path: Path, method: str) -> None:
     """The option would do nothing, so it is refused."""
-    result = run(
-        "fit", "iris", "--method", "max-margin", "--method", method, "--checkpoint", tmp_path / "c"
-    )
+    result = run("fit", "iris", "--method", method, "--checkpoint", tmp_path / "c")
     assert result.exit_code == 2
     assert "has no meaning with --method" in " ".join(result.stderr.split())
-    result = run(
-        "fit", "iris", "--method", "max-margin", "--method", method, "--memory-limit", "1GB"
-    )
-    assert result.exit_code == 2
-
-
-def test_memory_limits_are_obeyed_and_explained() -> None:
-    """Text with a unit, an error that names need and limit, a usage error for nonsense."""
-    assert (
-        run("fit", "iris", "--method", "max-margin", "-q", "--memory-limit", "1 GB").exit_code == 0
-    )
-    line = one_line_error(
-        run("fit", "iris", "--method", "max-margin", "-q", "--memory-limit", "100 kB")
-    )
-    assert "needs at least" in line
-    assert "--memory-limit is 0.1 MB" in line
-    assert run("fit", "iris", "--memory-limit", "much").exit_code == 2
 
 
 def test_size_tells_what_the_limit_must_be() -> None:
     """What `size` calls the least is enough, and one byte less is not."""
-    least = json.loads(run("size", "corral", "--json").stdout)["least_bytes"]
-    enough = run(
-        "fit", "corral", "--method", "max-margin", "--holdout", 0, "-q", "--memory-limit", least
-    )
-    assert enough.exit_code == 0, enough.output
-    short = run(
-        "fit", "corral", "--method", "max-margin", "--holdout", 0, "-q", "--memory-limit", least - 1
-    )
-    assert "needs at least" in one_line_error(short)
-    text = " ".join(run("size", "corral").stdout.split())
+    least = json.loads(run("problem", "size", "corral", "--json").stdout)["least_bytes"]
+    rows = load_dataset("corral").train
+    X, y = rows.drop("class"), rows.column("class").values
+    MaxMarginBNClassifier(memory_limit=least).fit(X, y)
+    with pytest.raises(ProblemTooLargeError, match="needs at least"):
+        MaxMarginBNClassifier(memory_limit=least - 1).fit(X, y)
+    text = " ".join(run("problem", "size", "corral").stdout.split())
     assert "memory for a search at the least" in text

@@ -181,7 +181,7 @@ def save_model(*args, **options):
 model_file.save_model = save_model
 """
     path = tmp_path / "m.json"
-    options = [*EXACT, "--method", "max-margin-cv", "--gamma", 1, "--jobs", 2]
+    options = [*EXACT, "--method", "max-margin-cv", "--p", 0.8, "--jobs", 2]
     done = run_script(script, "fit", "iris", "-q", "--json", "-o", path, *options)
     assert (done.returncode, done.stderr) == (0, "")
     assert json.loads(done.stdout)["objective"] == load_model(path).result_.objective
@@ -263,7 +263,7 @@ def test_other_outputs_are_tried_first_too(tmp_path: Path) -> None:
     for args in (
         ["predict", "no-model", "iris", "-o", absent],
         ["report", "no-model", "-o", absent],
-        ["formulate", "no-such-table", "-o", absent],
+        ["problem", "formulate", "no-such-table", "-o", absent],
         ["export", "no-model", "-o", absent, "--format", "bif"],
     ):
         assert "cannot write" in one_line_error(run(*args))

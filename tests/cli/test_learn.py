@@ -55,6 +55,7 @@ def test_arcs_and_tiers() -> None:
 @pytest.mark.parametrize(
     ("options", "message"),
     [
+        (("--score", "residual"), "residual"),
         (("--score", "loglik"), "--max-parents must be given for --score loglik"),
         (("--missing", "guess"), "missing"),
         (("--export", "n.xyz"), "xyz"),

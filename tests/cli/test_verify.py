@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
+from marginbn import DataWarning, GenerativeBNClassifier, MaxMarginBNClassifier, save_model
 from marginbn.cli import app, options, verify
 from marginbn.cli.data import encode_rows, load_rows
 from marginbn.cli.options import TableOptions
@@ -57,8 +58,6 @@ def proof(table: Path, tmp_path: Path) -> Path:
         run(
             "fit",
             table,
-            "--method",
-            "max-margin",
             "-t",
             "y",
             "--holdout",
@@ -125,12 +124,13 @@ def test_the_family_that_was_asked_for(proof: Path) -> None:
     assert "class arcs is 'free', not 'all'" in text
 
 
-def test_the_number_of_rows_is_told(table: Path, tmp_path: Path) -> None:
-    """A proof about the rows that were not held out does not pass for one about all."""
+def test_the_proof_is_about_all_rows(table: Path, tmp_path: Path) -> None:
+    """The model is learned from all rows, held-out ones included; other rows are refuted."""
     path = tmp_path / "h.cert"
-    run("fit", table, "--method", "max-margin", "-t", "y", "--certificate", path, "-q")
-    assert f"80 of the 100 rows of {table}" in run("verify", path, "--data", table)[1]
-    code, text = run("verify", path, "--data", table, "--holdout", 0)
+    run("fit", table, "-t", "y", "--holdout", 0.5, "--certificate", path, "-q")
+    assert f"all the 100 rows of {table}" in run("verify", path, "--data", table)[1]
+    table.write_text("\n".join(table.read_text().splitlines()[:81]))
+    code, text = run("verify", path, "--data", table)
     assert (code, text.split()[0]) == (1, "REFUTED")
 
 
@@ -140,31 +140,25 @@ def first_line(*arguments: object) -> str:
 
 
 def test_what_nobody_asked_for_is_told_first(table: Path, tmp_path: Path) -> None:
-    """Another class, fewer rows and columns, other settings; what is said is no reservation."""
+    """Another class, fewer columns, other settings; what is said is no reservation."""
     path = tmp_path / "c.cert"
     said = ["--p", 0.6, "--forbid", "a->b", "--drop", "y"]
-    assert (
-        run("fit", table, "--method", "max-margin", "-t", "c", "--certificate", path, "-q", *said)[
-            0
-        ]
-        == 0
-    )
+    assert run("fit", table, "-t", "c", "--certificate", path, "-q", *said)[0] == 0
     told = [
         "gamma is 0.4054651081081642, not 2.1972245773362196",
         "forbidden arcs: a -> b not asked for",
         "the class is the column 'c'",
         "1 column of the table left out: y",
-        "20 of the 100 rows are not part of it: held out to measure accuracy",
     ]
     code, text = run("verify", path, "--data", table)
     assert code == 0
-    assert "%, with 5 reservations You did not ask for this" in text
+    assert "%, with 4 reservations You did not ask for this" in text
     assert f"it is not all of {table} with what `marginbn fit` has by default: - gamma" in text
     assert text.index(told[-1]) < text.index("The structure in the certificate")
     assert "The reservations are about what you did not give" in text
     assert run_json("verify", path, "--data", table)["reservations"] == told
     assert run_json("verify", path)["reservations"] == told[:2]
-    whole = ["verify", path, "--data", table, "-t", "c", "--holdout", 0.2, *said]
+    whole = ["verify", path, "--data", table, "-t", "c", *said]
     assert run_json(*whole)["reservations"] == []
     assert "reservation" not in run(*whole)[1]
 
@@ -176,8 +170,6 @@ def test_rows_that_miss_values_are_told(table: Path, tmp_path: Path) -> None:
     run(
         "fit",
         table,
-        "--method",
-        "max-margin",
         "-t",
         "y",
         "--holdout",
@@ -187,7 +179,7 @@ def test_rows_that_miss_values_are_told(table: Path, tmp_path: Path) -> None:
         "-q",
     )
     told = ["1 of the 101 rows are not part of it: values are missing in them"]
-    assert run_json("verify", path, "--data", table, "--holdout", 0)["reservations"] == told
+    assert run_json("verify", path, "--data", table)["reservations"] == told
 
 
 @pytest.mark.parametrize(
@@ -195,7 +187,6 @@ def test_rows_that_miss_values_are_told(table: Path, tmp_path: Path) -> None:
     [
         [],
         ["--missing", "drop"],
-        ["--max-states", 2],
         ["--class-weight", "balanced"],
         ["--class-weight", "y=2", "--class-weight", "n=0.5"],
     ],
@@ -211,8 +202,6 @@ def test_the_table_is_made_as_fit_made_it(made: list[object], table: Path, tmp_p
     run(
         "fit",
         table,
-        "--method",
-        "max-margin",
         "-t",
         "y",
         "--holdout",
@@ -230,19 +219,36 @@ def test_the_table_is_made_as_fit_made_it(made: list[object], table: Path, tmp_p
     assert ("REFUTED" if made else "VERIFIED, gap") in text
 
 
+def test_a_classifier_of_python_merges_other_states(table: Path, tmp_path: Path) -> None:
+    """What `fit` has no option for is said to verify all the same."""
+    for rare in ("rare", "rarer"):
+        table.write_text(table.read_text().replace("1,1,y", f"{rare},1,y", 2))
+    path = tmp_path / "c.cert"
+    rows = load_rows(TableOptions(str(table), "y"))
+    with pytest.warns(DataWarning, match="rare categories"):
+        MaxMarginBNClassifier(max_states=2, certificate=path)._fit_table(rows)
+    assert run("verify", path, "--data", table, "--max-states", 2)[0] == 0
+    assert run("verify", path, "--data", table)[0] == 1
+
+
+def generative(table: Path, **settings: Any) -> GenerativeBNClassifier:
+    """A classifier with a score that `fit` has no option for."""
+    rows = load_rows(TableOptions(str(table), "y"))
+    classifier = GenerativeBNClassifier(score="bdeu", **settings)
+    classifier._fit_table(rows)
+    return classifier
+
+
 def test_the_plain_problem_has_no_reservations(table: Path, proof: Path) -> None:
     """Nor has one that a model speaks for; another score is one reservation, not many."""
     assert first_line("verify", proof, "--data", table).endswith("%")
     assert first_line("verify", proof).endswith("%")
-    generative = ["--method", "generative", "--score", "bdeu", "--max-parents", 1]
-    files = ["-o", table.with_name("m"), "--certificate", table.with_name("c")]
-    run(
-        "fit", table, "--method", "max-margin", "-t", "y", "--holdout", 0, "-q", *generative, *files
-    )
+    model, other = table.with_name("m"), table.with_name("c")
+    save_model(generative(table, max_parents=1, certificate=other), model)
     told = ["score is 'bdeu', not 'multiclass'", "max parents is 1, not 2"]
-    assert run_json("verify", files[3])["reservations"] == told
-    assert run_json("verify", files[3], "--score", "bdeu")["reservations"] == told[1:]
-    assert run_json("verify", files[3], "--model", files[1])["reservations"] == []
+    assert run_json("verify", other)["reservations"] == told
+    assert run_json("verify", other, "--score", "bdeu")["reservations"] == told[1:]
+    assert run_json("verify", other, "--model", model)["reservations"] == []
 
 
 # ------------------------------------------------------------------------------- forgeries
@@ -354,8 +360,6 @@ def test_arcs_and_columns_of_a_fit(table: Path, tmp_path: Path) -> None:
     fit = [
         "fit",
         table,
-        "--method",
-        "max-margin",
         "-t",
         "y",
         "--holdout",
@@ -378,8 +382,7 @@ def test_arcs_and_columns_of_a_fit(table: Path, tmp_path: Path) -> None:
 def test_a_score_has_no_gamma(table: Path, tmp_path: Path) -> None:
     """Decomposable scores: by name, with BDeu's own number; gamma is no part of them."""
     path = tmp_path / "c.cert"
-    generative = ["--method", "generative", "--score", "bdeu"]
-    run("fit", table, "-t", "y", "--holdout", 0, "--certificate", path, "-q", *generative)
+    generative(table, certificate=path)
     code, text = run("verify", path, "--score", "bdeu", "--strict")
     assert code == 0
     assert "BDEU, equivalent sample size 1.0" in text
@@ -396,17 +399,16 @@ def model(table: Path, tmp_path: Path) -> Path:
     """A saved classifier with its proof, model.json and proof.cert."""
     path = tmp_path / "model.json"
     files = ["-o", path, "--certificate", tmp_path / "proof.cert"]
-    assert (
-        run("fit", table, "--method", "max-margin", "-t", "y", "--holdout", 0, "-q", *files)[0] == 0
-    )
+    assert run("fit", table, "-t", "y", "--holdout", 0, "-q", *files)[0] == 0
     return path
 
 
 def test_verify_compares_a_model(model: Path, table: Path, tmp_path: Path) -> None:
     """The certificate of this model is verified, that of another one refuted."""
     assert run("verify", tmp_path / "proof.cert", "--model", model)[0] == 0
-    other = tmp_path / "other.cert"
-    run("fit", table, "--method", "max-margin", "-t", "y", "--certificate", other, "-q")
+    other, rows = tmp_path / "other.cert", tmp_path / "fewer.csv"
+    rows.write_text("\n".join(table.read_text().splitlines()[:81]))
+    run("fit", rows, "-t", "y", "--certificate", other, "-q")
     code, text = run("verify", other, "--model", model)
     assert code == 1
     assert "fingerprint of the data is" in text
@@ -443,8 +445,6 @@ def test_a_certificate_of_something_else_ends_show(
     run(
         "fit",
         table,
-        "--method",
-        "max-margin",
         "-t",
         "y",
         "--holdout",

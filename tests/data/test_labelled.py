@@ -12,7 +12,7 @@ from marginbn.classifiers import validation
 from marginbn.classifiers.base import BaseBNClassifier
 from marginbn.classifiers.validation import read_training_rows
 from marginbn.cli import data, fit
-from marginbn.cli.options import Method, ProblemOptions, TableOptions, build_classifier
+from marginbn.cli.options import Method, ModelOptions, TableOptions, build_classifier
 from marginbn.data.labelled import LabelledTable, validation_splits
 from marginbn.data.table import Table, as_table
 from marginbn.exceptions import DataWarning, InputError
@@ -100,7 +100,7 @@ def test_fit_reads_labels_and_checks_parameters_once(counted: dict[str, int]) ->
 
 def test_the_command_line_hands_its_rows_on(counted: dict[str, int]) -> None:
     """What ``marginbn fit`` has read and checked is not read and checked again."""
-    classifier = build_classifier(ProblemOptions(method=Method.TAN))
+    classifier = build_classifier(ModelOptions(method=Method.TAN))
     rows = data.load_rows(TableOptions("iris"))
     fit.learn(classifier, rows, quiet=True)
     assert counted == {"labels": 0, "parameters": 1}

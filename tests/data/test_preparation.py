@@ -45,8 +45,15 @@ def test_identifiers_can_be_used_or_refused() -> None:
     assert "name" in PreparationSettings(identifiers="use", max_states=None).learn(RAW).used_names
     with pytest.raises(InputError, match=r"'name' names its rows.*identifiers='ignore'"):
         PreparationSettings(identifiers="error").learn(RAW)
-    with pytest.raises(InputError, match=r"every column would be left out.*identifiers='use'"):
+    with pytest.raises(InputError, match=r"every column would be left out.*\{'name': 'categor"):
         PreparationSettings().learn(RAW.select(["name", "empty"]))
+
+
+def test_a_declared_kind_keeps_an_identifier() -> None:
+    """One by one; a kind for the whole table declares nothing about a column."""
+    declared = PreparationSettings(column_kinds={"name": "categorical"}).learn(RAW)
+    assert "name" in declared.used_names
+    assert "name" not in PreparationSettings(column_kinds="categorical").learn(RAW).used_names
 
 
 def test_a_table_without_a_single_value_is_left_to_others() -> None:

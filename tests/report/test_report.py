@@ -231,18 +231,14 @@ def test_the_second_half_of_the_verdict(margin: MaxMarginBNClassifier) -> None:
     good = AccuracyLine.measure("held out", ["a"] * 7 + ["b", "b", "a"], labels)
     lines = describe(margin, [good]).splitlines()
     assert lines[0].startswith("Optimal, proven")
-    assert lines[1].startswith(
-        "Of 10 rows it has not seen it gets 90.00 % right (+- 30.42); always"
-    )
-    assert "saying a gets 70.00 %." in " ".join(lines[1:3])
+    expected = "Accuracy on 10 held-out rows: 90.00 % +- 30.42 (majority class a: 70.00 %)."
+    assert " ".join(lines[1:3]).startswith(expected)
     bad = AccuracyLine.measure("held out", ["b"] * 10, labels)
     text = " ".join(describe(margin, [bad]).splitlines()[1:3])
-    assert "30.00 % right (+- 30.32), no more than always saying a (70.00 %)." in text
+    assert "30.00 % +- 30.32 (no better than the majority class a: 70.00 %)." in text
     training = AccuracyLine.measure("training", labels, labels, is_sample=False)
-    assert quality_verdict(margin, [training]).endswith("was not measured.")
+    assert quality_verdict(margin, [training]).endswith("was not measured on held-out rows.")
     measured = copy(margin)
     measured.provenance_ = Provenance(held_out={"accuracy": 0.75, "n_rows": 40})
-    assert quality_verdict(measured) == (
-        "By its file it was right in 75.00 % of 40 rows it had not seen."
-    )
+    assert quality_verdict(measured) == "Accuracy on 40 held-out rows: 75.00 %, by its file."
     assert summarise(margin, [good])["quality_verdict"] == quality_verdict(margin, [good])

@@ -18,7 +18,7 @@ import marginbn
 from marginbn import classifiers
 from marginbn.classifiers.max_margin_cv import PAPER_PROBABILITIES
 from marginbn.classifiers.model_file import _ESTIMATORS
-from marginbn.cli import evaluate, fit, learn, model, options, problems, verify
+from marginbn.cli import fit, learn, model, options, problems
 from marginbn.cli.running import command
 from marginbn.data.encode import UnseenPolicy
 from marginbn.data.labelled import MissingPolicy
@@ -73,8 +73,6 @@ def default_in_help(text: str) -> str:
         (options.Margin, "margin"),
         (options.ClassArcs, "class_arcs"),
         (options.Missing, "missing"),
-        (options.Unseen, "unseen"),
-        (options.Identifiers, "identifiers"),
         (model.FormatName, "format"),
     ],
 )
@@ -135,62 +133,39 @@ def test_the_paper_s_grid_is_written_as_it_is() -> None:
     assert f"for p in {', '.join(map(str, PAPER_PROBABILITIES))}." in text
 
 
-@pytest.mark.parametrize(
-    ("option", "parameter"),
-    [
-        ("margin", "margin"),
-        ("max_parents", "max_parents"),
-        ("score", "score"),
-        ("smoothing", "smoothing"),
-        ("missing", "missing"),
-        ("unseen", "unseen"),
-        ("identifiers", "identifiers"),
-        ("max_states", "max_states"),
-        ("solver", "solver"),
-        ("time_limit", "time_limit"),
-    ],
-)
-def test_help_gives_the_defaults_of_the_classifiers(option: str, parameter: str) -> None:
+@pytest.mark.parametrize("option", ["max_parents", "missing", "time_limit"])
+def test_help_gives_the_defaults_of_the_classifiers(option: str) -> None:
     """``[default: 60]`` in a help text is the classifier's own."""
-    searching = (marginbn.MaxMarginBNClassifier, marginbn.GenerativeBNClassifier)
-    default = {k: v for cls in searching for k, v in defaults_of(cls).items()}[parameter]
-    text = default_in_help(option_help(evaluate.evaluate, option))
+    default = defaults_of(marginbn.MaxMarginBNClassifier)[option]
+    text = default_in_help(option_help(fit.fit, option))
     given: object = text if isinstance(default, str) else float(text)
     assert given == default, f"the help of --{option} in cli/options.py"
 
 
-def test_help_gives_the_default_method() -> None:
-    """Which fit and evaluate share."""
-    assert default_in_help(option_help(fit.fit, "method")) == options.DEFAULT_METHOD
+@pytest.mark.parametrize("option", ["solver", "time_limit"])
+def test_help_gives_the_defaults_of_the_learner(option: str) -> None:
+    """`problem solve` has the same."""
+    default = defaults_of(marginbn.BayesianNetworkLearner)[option]
+    text = default_in_help(option_help(learn.learn, option))
+    given: object = text if isinstance(default, str) else float(text)
+    assert given == default, f"the help of --{option} in cli/options.py"
 
 
-def test_help_gives_the_defaults_that_have_no_number() -> None:
-    """gamma is log 9 by p = 0.9; one worker is what None stands for, and so is a small gap."""
-    text = default_in_help(option_help(evaluate.evaluate, "gap"))
-    usual, proved = text.removesuffix(" with --certificate").split(", or ")
-    assert float(usual) == marginbn.MaxMarginBNClassifier()._tolerance()
-    assert float(proved) == marginbn.MaxMarginBNClassifier(certificate="c")._tolerance()
+def test_help_gives_the_defaults_that_are_computed() -> None:
+    """gamma is log 9 by p = 0.9; one worker is what None stands for."""
     gamma = defaults_of(marginbn.MaxMarginBNClassifier)["gamma"]
     assert gamma == pytest.approx(math.log(9))
-    assert default_in_help(option_help(problems.formulate, "gamma")).startswith("log 9,")
+    assert default_in_help(option_help(fit.fit, "p")).startswith("0.9,")
     assert defaults_of(marginbn.MaxMarginBNClassifier)["n_jobs"] is None
-
-
-def test_help_tells_where_learn_differs() -> None:
-    """It has a default of its own for the time and for the gap."""
-    own = defaults_of(marginbn.BayesianNetworkLearner)
-    assert f"for learn (where it is {own['time_limit']:g})" in option_help(
-        learn.learn, "time_limit"
-    )
-    assert f"{own['gap_tolerance']:g}" == "1e-06"
-    assert "1e-6 for a proof, as learn has it by default" in option_help(learn.learn, "gap")
 
 
 def test_commands_have_the_defaults_of_what_they_call() -> None:
     """size counts what fit would search; report measures as write_report does."""
     size, fitted = defaults_of(problems.size), defaults_of(marginbn.MaxMarginBNClassifier)
-    for name in ("max_parents", "margin", "missing"):
-        assert size[name] == fitted[name], name
+    assert (problems.DEFAULT_PARENTS, str(size["margin"])) == (
+        fitted["max_parents"],
+        fitted["margin"],
+    )
     report, written = defaults_of(model.report), defaults_of(page.write_report)
     assert (report["folds"], report["fold_time"]) == (
         written["n_folds"],
@@ -198,11 +173,9 @@ def test_commands_have_the_defaults_of_what_they_call() -> None:
     )
 
 
-@pytest.mark.parametrize("function", [fit.fit, verify.verify])
-def test_the_default_share_held_out_is_in_the_help(function: Any) -> None:
-    """Both commands mean the same share."""
-    text = default_in_help(option_help(function, "holdout"))
-    assert str(options.DEFAULT_HOLDOUT) in text
+def test_the_default_share_held_out_is_in_the_help() -> None:
+    """As a number."""
+    assert float(default_in_help(option_help(fit.fit, "holdout"))) == options.DEFAULT_HOLDOUT
 
 
 def test_docstrings_of_exports_list_the_formats() -> None:

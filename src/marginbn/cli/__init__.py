@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from typing import Annotated, Any
 
 import typer
-from typer.core import TyperGroup
+from typer.core import TyperCommand, TyperGroup
 
 from marginbn import __version__
 from marginbn.cli import (
@@ -23,13 +23,17 @@ from marginbn.cli import (
     predict,
     problems,
     questions,
-    score,
     verify,
 )
+from marginbn.cli.options import DATA, MODEL, OUTPUT, SEARCH
 from marginbn.cli.running import EXIT_CODES_HELP, command
+from marginbn.cli.verify import FITTED, STATEMENT
 from marginbn.network.wording import visible
 
 UsageError: Any = typer.BadParameter.__base__  # typer has a copy of click, or uses that of others
+
+PANELS = ("Arguments", DATA, FITTED, MODEL, STATEMENT, SEARCH, OUTPUT, "Options")
+"""Headings of ``--help`` in their order."""
 
 
 @contextmanager
@@ -40,6 +44,27 @@ def _harmless_errors() -> Iterator[None]:
     except UsageError as error:
         error.message = visible(error.message)
         raise
+
+
+class Command(TyperCommand):
+    """A command whose options are listed under the headings of their panels."""
+
+    def format_options(self, ctx: Any, formatter: Any) -> None:
+        """Write the options, those without a panel last."""
+        panels: dict[str, list[tuple[str, str]]] = {}
+        for parameter in self.get_params(ctx):
+            record = parameter.get_help_record(ctx)
+            if record is not None:
+                panels.setdefault(_panel_of(parameter), []).append(record)
+        for name in sorted(panels, key=PANELS.index):
+            with formatter.section(name):
+                formatter.write_dl(panels[name])
+
+
+def _panel_of(parameter: Any) -> str:
+    if parameter.param_type_name == "argument":
+        return "Arguments"
+    return getattr(parameter, "rich_help_panel", None) or "Options"
 
 
 class Commands(TyperGroup):
@@ -84,24 +109,32 @@ def _options(
     """Options that stand before the command."""
 
 
-for _function, _epilog in (
-    (inspect_table.inspect, None),
-    (fit.fit, EXIT_CODES_HELP),
-    (learn.learn, EXIT_CODES_HELP),
-    (predict.predict, None),
-    (questions.explain, None),
-    (questions.ask, None),
-    (evaluate.evaluate, EXIT_CODES_HELP),
-    (model.show, None),
-    (model.report, None),
-    (problems.size, None),
-    (model.export, None),
-    (score.score, None),
-    (problems.formulate, None),
-    (problems.solve, EXIT_CODES_HELP),
-    (verify.verify, None),
+problem_app = typer.Typer(
+    cls=Commands,
+    help="Size, score, write and solve optimisation problems.",
+    no_args_is_help=True,
+    rich_markup_mode=None,
+)
+app.add_typer(problem_app, name="problem")
+
+for _app, _function, _epilog in (
+    (app, inspect_table.inspect, None),
+    (app, fit.fit, EXIT_CODES_HELP),
+    (app, predict.predict, None),
+    (app, questions.explain, None),
+    (app, questions.ask, None),
+    (app, evaluate.evaluate, EXIT_CODES_HELP),
+    (app, model.show, None),
+    (app, model.report, None),
+    (app, model.export, None),
+    (app, learn.learn, EXIT_CODES_HELP),
+    (app, verify.verify, None),
+    (problem_app, problems.size, None),
+    (problem_app, problems.score, None),
+    (problem_app, problems.formulate, None),
+    (problem_app, problems.solve, EXIT_CODES_HELP),
 ):
-    app.command(epilog=_epilog)(command(_function))
+    _app.command(cls=Command, epilog=_epilog)(command(_function))
 
 
 def main() -> None:

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from marginbn.classifiers.base import BaseBNClassifier
 from marginbn.classifiers.validation import check_shape
-from marginbn.cli.options import STDIN, RowOptions, TableOptions, TextOptions
+from marginbn.cli.options import STDIN, RowOptions, TableOptions
 from marginbn.data import labelled
 from marginbn.data.columns import Column, WantedKind
 from marginbn.data.encode import UnseenCategories, add_unseen, describe_unseen, encode_training
@@ -26,7 +26,7 @@ from marginbn.data.new_rows import FeatureRows, results_of, source_of_typed
 from marginbn.data.preparation import PreparationSettings, tell
 from marginbn.data.source import ARROW_SUFFIXES, Source
 from marginbn.data.table import Table, as_table, format_of, open_file, suggestion
-from marginbn.data.text_files import DELIMITERS, PACKED, check_separated, source_of_stream
+from marginbn.data.text_files import DELIMITERS, PACKED, other_delimiter, source_of_stream
 from marginbn.datasets import load_dataset
 from marginbn.exceptions import DataWarning, InputError
 from marginbn.network.wording import listing
@@ -47,7 +47,7 @@ def load_source(options: TableOptions) -> Dataset:
             raise typer.BadParameter(
                 "say which column holds the class, as in --target class", param_hint="--target"
             )
-        table = read_file(options.table, options.text, kinds)
+        table = read_file(options.table, options.encoding, kinds)
         return Dataset(options.table, table, None, options.target, "")
     known = load_dataset(options.table)
     test = None if known.test is None else as_table(known.test, kinds=kinds)
@@ -66,20 +66,32 @@ def long_stream(name: str, drop: Sequence[str] | None) -> Source | None:
     return source.without(drop or ())
 
 
-def load_table(name: str, text: TextOptions) -> Table:
+def load_features(options: TableOptions) -> Table:
+    """The table of a file, or the training part of a data set, where no column is a class."""
+    kinds = parse_kinds(options.kind)
+    if is_file_name(options.table):
+        table = read_file(options.table, options.encoding, kinds)
+    else:
+        table = as_table(load_dataset(options.table).train, kinds=kinds)
+    for name in options.drop or ():
+        table = table.drop(name)
+    return table
+
+
+def load_table(name: str, encoding: str) -> Table:
     """The table of a file, or the training part of a data set."""
-    if is_file_name(name):
-        return read_file(name, text)
-    return load_dataset(name).train
+    return read_file(name, encoding) if is_file_name(name) else load_dataset(name).train
 
 
-def read_file(name: str, text: TextOptions, kinds: Any = "auto") -> Table:
-    """The table of a file; one column that looks like several is refused with the remedy."""
-    table = as_table(open_file(name, **vars(text)), kinds=kinds)
-    is_text = format_of(Path(name)) in DELIMITERS
-    if is_text and text.delimiter is None and len(table.columns) == 1:
+def read_file(name: str, encoding: str, kinds: Any = "auto") -> Table:
+    """The table of a file; fields may be separated by spaces, too."""
+    table = as_table(open_file(name, encoding=encoding), kinds=kinds)
+    if format_of(Path(name)) in DELIMITERS and len(table.columns) == 1:
         (column,) = table.columns
-        check_separated(name, column.name, column.labels[:100])
+        delimiter = other_delimiter(column.name, column.labels[:100])
+        if delimiter is not None:
+            source = open_file(name, encoding=encoding, delimiter=delimiter)
+            return as_table(source, kinds=kinds)
     return table
 
 

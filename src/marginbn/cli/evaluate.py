@@ -9,8 +9,6 @@ from dataclasses import asdict, replace
 from itertools import count
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
-
 from marginbn.cli import options
 from marginbn.cli.inspect_table import look_at, tell_hints
 from marginbn.cli.running import DONE, OPEN_GAP, note, print_json, print_text, text_width
@@ -26,27 +24,32 @@ if TYPE_CHECKING:
 
 def evaluate(
     table: options.TableOptions,
-    problem: options.ProblemOptions,
+    model: options.ModelOptions,
     search: options.SearchOptions,
-    folds: Annotated[int, typer.Option(metavar="N", help="Number of folds.", min=2)] = 5,
+    folds: Annotated[
+        int,
+        options.data_option(metavar="N", help="Number of folds.", min=2),
+    ] = 5,
+    seed: Annotated[
+        int,
+        options.data_option(metavar="N", help="Seed of the folds.", min=0),
+    ] = 0,
     json: options.JsonOption = False,
     quiet: options.QuietOption = False,
 ) -> int:
-    """Cross-validate a method on TABLE, beside simpler ones.
+    """Cross-validate a method on TABLE, next to simpler ones.
 
-    These are naive Bayes, TAN, logistic regression and the most frequent class.
-
-    Everything is learned anew in each fold, discretisation included. Intervals are 95 % Student t
+    These are naive Bayes, TAN, logistic regression and the most frequent class. Everything is
+    learned from scratch in each fold, discretisation included. Intervals are 95 % Student t
     intervals over the folds.
     """
     from marginbn.classifiers.evaluation import cross_validate
     from marginbn.cli.data import feature_kinds, load_rows
 
-    chosen = problem.method or options.DEFAULT_METHOD
-    problem = replace(problem, method=chosen)
+    chosen, (workers, _) = model.method, options.parse_jobs(search.jobs)
     entrants = list(dict.fromkeys([chosen, options.Method.NAIVE_BAYES, options.Method.TAN]))
     kinds = feature_kinds(table)
-    makers: dict[str, Any] = {m: _maker(m, problem, search, kinds) for m in entrants}
+    makers: dict[str, Any] = {m: _maker(m, model, search, kinds) for m in entrants}
     rows = load_rows(table)
     tell_hints(look_at(makers[chosen](), rows), quiet)
     makers |= _baselines(makers[chosen]())
@@ -58,11 +61,10 @@ def evaluate(
             if not is_own:  # what is done with the data was told already
                 warnings.simplefilter("ignore", DataWarning)
             scores[method] = cross_validate(
-                make, rows.features, rows.labels, folds, search.seed, search.jobs, report
+                make, rows.features, rows.labels, folds, seed, workers, report
             )
     if json:
-        found = {"n_rows": rows.n_rows, "folds": folds, "methods": _records(scores)}
-        print_json(found)
+        print_json({"n_rows": rows.n_rows, "folds": folds, "methods": _records(scores)})
     else:
         print_text(_describe(scores, rows, folds, chosen))
     return DONE if scores[chosen].all_closed else OPEN_GAP
@@ -70,7 +72,7 @@ def evaluate(
 
 def _maker(
     method: options.Method,
-    problem: options.ProblemOptions,
+    model: options.ModelOptions,
     search: options.SearchOptions,
     column_kinds: Any,
 ) -> Any:
@@ -80,10 +82,13 @@ def _maker(
     """
     from sklearn.base import clone
 
-    classifier = asked = options.build_classifier(problem, replace(search, jobs=None))
-    if method is not problem.method:
-        common = {name: getattr(problem, name) for name in options.SHARED}
-        classifier = options.build_classifier(options.ProblemOptions(method=method, **common))
+    workers, _ = options.parse_jobs(search.jobs)  # of the folds; a cluster works on each search
+    alone = search if workers is None else replace(search, jobs=None)
+    classifier = asked = options.build_classifier(model, alone)
+    if method is not model.method:
+        classifier = options.build_classifier(
+            options.ModelOptions(model.missing, method, class_weight=model.class_weight)
+        )
     classifier.set_params(column_kinds=column_kinds, missing=asked.missing)  # the same rows for all
     return lambda: clone(classifier)
 
@@ -156,9 +161,9 @@ def _verdict(scores: dict[str, FoldScores], method: options.Method) -> list[str]
     others = {name: s for name, s in scores.items() if name not in (method, "majority")}
     best = max(others, key=lambda name: others[name].mean)
     quality = (
-        f"Of rows it has not seen {method} gets {percent(own.mean)} right "
-        f"(+- {100 * own.half_width:.2f}); {best} gets {percent(others[best].mean)}, always saying "
-        f"the most frequent class {percent(guess.mean)}."
+        f"Accuracy of {method} on held-out rows: {percent(own.mean)} +- "
+        f"{100 * own.half_width:.2f} ({best}: {percent(others[best].mean)}, majority class: "
+        f"{percent(guess.mean)})."
     )
     if method is options.Method.NAIVE_BAYES:
         return _wrapped(quality)

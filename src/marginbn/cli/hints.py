@@ -10,13 +10,12 @@ import re
 import shlex
 
 OPTION_NAMES = {
-    "class_restricted": "--unrestricted",
     "required_arcs": "--require",
     "forbidden_arcs": "--forbid",
     "tiers": "--tier",
     "gap_tolerance": "--gap",
-    "gammas": "--gamma",
-    "random_state": "--seed",
+    "gamma": "--p",
+    "gammas": "--p",
     "n_jobs": "--jobs",
 }
 """Options whose name is not that of the parameter."""
@@ -24,19 +23,14 @@ OPTION_NAMES = {
 SAME_NAMES = (
     "class_weight",
     "encoding",
-    "identifiers",
     "max_parents",
-    "max_states",
-    "memory_limit",
     "missing",
     "score",
-    "smoothing",
     "time_limit",
-    "unseen",
 )
 """Those of the others that messages speak of."""
 
-_WITH_VALUES = "|".join((*SAME_NAMES, "gap_tolerance", "random_state", "n_jobs"))
+_WITH_VALUES = "|".join((*SAME_NAMES, "gap_tolerance", "n_jobs"))
 _UNMISTAKABLE = "|".join(name for name in (*SAME_NAMES, *OPTION_NAMES) if "_" in name)
 _START, _END = r"(?<![\w'\"`.-])", r"(?![\w'\"`=.-]\w|[\w'\"`=])"
 _CHOICE = r"'[a-z0-9-]+'"
@@ -52,8 +46,8 @@ _ARGUMENT = re.compile(
 def option_name(parameter: str) -> str:
     """The option of a parameter.
 
-    >>> option_name("max_states"), option_name("n_jobs")
-    ('--max-states', '--jobs')
+    >>> option_name("time_limit"), option_name("n_jobs")
+    ('--time-limit', '--jobs')
     """
     return OPTION_NAMES.get(parameter, f"--{parameter.replace('_', '-')}")
 
@@ -61,8 +55,6 @@ def option_name(parameter: str) -> str:
 def in_options(message: str) -> str:
     """A message with options in place of arguments; names in quotes are left alone.
 
-    >>> in_options("left out: Name; identifiers='use' keeps such columns")
-    'left out: Name; --identifiers use keeps such columns'
     >>> in_options("use missing='drop', 'state' or 'auto'; a larger time_limit helps")
     'use --missing drop, state or auto; a larger --time-limit helps'
     >>> in_options("column_kinds={'paid on': 'date'} makes year, month, weekday")

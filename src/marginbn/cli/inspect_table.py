@@ -16,21 +16,22 @@ if TYPE_CHECKING:
 
 def inspect(
     table: options.TableOptions,
-    problem: options.ProblemOptions,
+    missing: options.MissingOption = None,
     json: options.JsonOption = False,
 ) -> None:
-    """Say what TABLE holds and what `marginbn fit` would make of it.
+    """Report what TABLE holds and what a fit would make of it.
 
     Kinds, missing values, identifiers, empty and constant columns, rare categories and classes,
-    rows that each way to treat missing values would cost, parameters against rows. Of a file
-    without --target: what `marginbn learn` would make of it, where no column is a class.
+    rows that each treatment of missing values would drop, parameters compared with rows. For a
+    file without --target: what `marginbn learn` would make of it, where no column is a class.
     """
     from marginbn.cli.data import feature_kinds, is_file_name, load_rows
 
+    model = options.ModelOptions(missing=missing)
     if table.target is None and is_file_name(table.table):
-        report = look_without_class(table, problem)
+        report = look_without_class(table, missing)
     else:
-        classifier = options.build_classifier(problem).set_params(column_kinds=feature_kinds(table))
+        classifier = options.build_classifier(model).set_params(column_kinds=feature_kinds(table))
         report = look_at(classifier, load_rows(table))
     if json:
         print_json(report.to_dict())
@@ -46,20 +47,16 @@ def look_at(classifier: BaseBNClassifier, rows: LabelledTable) -> DataReport:
     return inspect_rows(rows, classifier._preparation_settings(), missing)
 
 
-def look_without_class(table: options.TableOptions, problem: options.ProblemOptions) -> DataReport:
+def look_without_class(table: options.TableOptions, missing: options.Missing | None) -> DataReport:
     """What `marginbn learn` would make of the table."""
-    from marginbn.cli.data import feature_kinds
-    from marginbn.cli.learn import PlainTableOptions, read_plain_table
+    from marginbn.cli.data import feature_kinds, load_features
     from marginbn.data.inspection import inspect_data
 
-    given = options.preparation_parameters(problem)
-    rows = read_plain_table(
-        PlainTableOptions(table.table, table.kind, table.drop, **vars(table.text))
-    )
-    return inspect_data(rows, column_kinds=feature_kinds(table), **given)
+    given: Any = {} if missing is None else {"missing": str(missing)}
+    return inspect_data(load_features(table), column_kinds=feature_kinds(table), **given)
 
 
 def tell_hints(report: DataReport, quiet: bool) -> None:
-    """What should give pause and is not said by the warnings of a fit, on stderr."""
+    """What should give pause and is not in the warnings of a fit, on stderr."""
     for hint in report.hints:
         note(f"data: {in_options(hint)}", quiet)

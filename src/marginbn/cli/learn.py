@@ -6,8 +6,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
 
-import typer
-
 from marginbn.cli import options
 from marginbn.cli.running import (
     DONE,
@@ -28,59 +26,54 @@ class PlainTableOptions:
     """Which table, all columns alike."""
 
     table: options.TableArgument
-    kind: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="COL=KIND",
-            help="Read a column as numeric, categorical, date, day-first or month-first "
-            "(31.5.2024 or 5/31/2024: year, month, weekday), amount ($1,234.50, 12 %, 80 kg) or "
-            "decimal-comma (1.234,50); may be repeated.",
-        ),
-    ] = None
-    drop: Annotated[
-        list[str] | None,
-        typer.Option(metavar="COL", help="Leave a column out; may be repeated."),
-    ] = None
-    delimiter: options.DelimiterOption = None
+    kind: options.KindOption = None
+    drop: options.DropOption = None
     encoding: options.EncodingOption = "utf-8"
     missing: Annotated[
-        str,
-        typer.Option(metavar="HOW", help="drop, state, auto or error: rows with missing values."),
-    ] = "drop"
+        options.Missing,
+        options.data_option(
+            help="Rows with missing values: drop them, make missing a state, choose by column "
+            "(auto), or refuse."
+        ),
+    ] = options.Missing.DROP
     bins: Annotated[
-        int, typer.Option(metavar="N", min=1, help="Bins of numeric columns, cut at quantiles.")
+        int,
+        options.data_option(metavar="N", min=1, help="Bins of numeric columns, cut at quantiles."),
     ] = 4
+
+    @property
+    def table_options(self) -> options.TableOptions:
+        """What other commands have as well; no column is the class."""
+        return options.TableOptions(self.table, None, self.kind, self.drop, self.encoding)
 
 
 @dataclass(frozen=True)
 class NetworkOptions:
     """Which networks are allowed, and what makes one good."""
 
-    score: Annotated[options.Score, typer.Option(help="Score to maximise.")] = options.Score.BIC
+    score: Annotated[options.Score, options.model_option(help="Score to maximise.")] = (
+        options.Score.BIC
+    )
     max_parents: Annotated[
         int | None,
-        typer.Option(
+        options.model_option(
             metavar="K",
             min=0,
-            help="Parents per variable at most. [default: any number that can pay]",
+            help="Most parents of a variable. [default: any number that can pay]",
         ),
     ] = None
     equivalent_sample_size: Annotated[
-        float, typer.Option("--ess", metavar="S", help="Equivalent sample size of bdeu.")
+        float,
+        options.model_option("--ess", metavar="S", help="Equivalent sample size of bdeu."),
     ] = 1.0
-    require: Annotated[
-        list[str] | None,
-        typer.Option(metavar="A->B", help="An arc that must be there; may be repeated."),
-    ] = None
-    forbid: Annotated[
-        list[str] | None,
-        typer.Option(metavar="A->B", help="An arc that must not be there; may be repeated."),
-    ] = None
+    require: options.RequireOption = None
+    forbid: options.ForbidOption = None
     tier: Annotated[
         list[str] | None,
-        typer.Option(
-            metavar="A,B",
-            help="Variables that come before those of the next --tier; may be repeated.",
+        options.model_option(
+            metavar="COL,COL",
+            help="Columns of one temporal tier; repeat in order. No arc may point to an earlier "
+            "tier; unlisted columns are unconstrained.",
         ),
     ] = None
 
@@ -88,46 +81,35 @@ class NetworkOptions:
 def learn(
     table: PlainTableOptions,
     network: NetworkOptions,
-    search: options.SearchOptions,
+    search: options.SolverOptions,
+    checkpoint: options.CheckpointOption = None,
     output: Annotated[
         Path | None,
-        typer.Option("--output", "-o", metavar="FILE", help="Save what was learned as JSON."),
+        options.output_option(
+            "--output", "-o", metavar="FILE", help="Save what was learned as JSON."
+        ),
     ] = None,
     export: Annotated[
         list[Path] | None,
-        typer.Option(
-            metavar="FILE",
-            help="Write the network to a .bif, .json or .dot file (repeatable).",
+        options.output_option(
+            metavar="FILE", help="Write the network to a .bif, .json or .dot file (repeatable)."
         ),
     ] = None,
     report: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Write one HTML page about it.")
-    ] = None,
-    checkpoint: Annotated[
         Path | None,
-        typer.Option(
-            metavar="FILE",
-            help="Keep the search in this file; the same command again goes on from there.",
-        ),
+        options.output_option(metavar="FILE", help="Write an HTML page about it."),
     ] = None,
-    certificate: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="FILE",
-            help="Write down a proof that `marginbn verify` can check; part of the time limit "
-            "goes into it.",
-        ),
-    ] = None,
+    certificate: options.CertificateOption = None,
     json: options.JsonOption = False,
     quiet: options.QuietOption = False,
 ) -> int:
     """Learn the network of best score from TABLE, without a class.
 
-    The network is the best one over all acyclic graphs, with a bound that says how sure that is.
-    Use `marginbn fit` to predict a column.
+    The search covers all acyclic graphs and proves a bound on their score. Use `marginbn fit` to
+    predict a column.
     """
     from marginbn.classifiers.learner_file import save_model
-    from marginbn.cli.data import long_stream
+    from marginbn.cli.data import load_features, long_stream
     from marginbn.export.formats import find_format, save_network
     from marginbn.report.learned import describe, summarise
     from marginbn.report.page import write_report
@@ -139,7 +121,7 @@ def learn(
         try_outputs(export=path)
     try_outputs(output=output, report=report, checkpoint=checkpoint, certificate=certificate)
     stream = long_stream(table.table, table.drop)
-    rows = None if stream is not None else read_plain_table(table)
+    rows = None if stream is not None else load_features(table.table_options)
     if rows is None:
         note("Learning from all rows, which are read in pieces.", quiet)
     else:
@@ -168,27 +150,10 @@ def learn(
     return DONE if learner.result_.is_closed else OPEN_GAP
 
 
-def read_plain_table(table: PlainTableOptions) -> Any:
-    """The table without the columns that are dropped, with the kinds that were asked for."""
-    from marginbn.cli.data import is_file_name, parse_kinds, read_file
-    from marginbn.data.table import as_table
-    from marginbn.datasets import load_dataset
-
-    kinds = parse_kinds(table.kind)
-    if is_file_name(table.table):
-        text = options.TextOptions(table.delimiter, table.encoding)
-        read = read_file(table.table, text, kinds)
-    else:
-        read = as_table(load_dataset(table.table).train, kinds=kinds)
-    for name in table.drop or ():
-        read = read.drop(name)
-    return read
-
-
 def build_learner(
     table: PlainTableOptions,
     network: NetworkOptions,
-    search: options.SearchOptions,
+    search: options.SolverOptions,
     checkpoint: Path | None,
     certificate: Path | None,
 ) -> Any:
@@ -196,14 +161,9 @@ def build_learner(
     from marginbn.classifiers.learner import BayesianNetworkLearner
     from marginbn.cli.data import feature_kinds
 
-    if search.dask is not None:
-        raise typer.BadParameter("is for max-margin and its validation", param_hint="--dask")
-    if search.rows is not None:
-        raise typer.BadParameter("has no meaning here: scores have no margins", param_hint="--rows")
     given: dict[str, Any] = {
         "solver": search.solver,
         "gap_tolerance": search.gap,
-        "memory_limit": search.memory_limit,
         "n_jobs": search.jobs,
         "checkpoint": checkpoint,
         "certificate": certificate,
@@ -216,9 +176,9 @@ def build_learner(
         forbidden_arcs=options.parse_arcs(network.forbid, "--forbid"),
         tiers=[[v.strip() for v in tier.split(",")] for tier in network.tier or ()] or None,
         n_bins=table.bins,
-        missing=table.missing,
+        missing=table.missing.value,
         random_state=search.seed,
-        column_kinds=feature_kinds(options.TableOptions(table.table, None, table.kind, table.drop)),
+        column_kinds=feature_kinds(table.table_options),
         **{name: value for name, value in given.items() if value is not None},
     )
     if search.time_limit is not None:

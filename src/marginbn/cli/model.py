@@ -27,11 +27,12 @@ if TYPE_CHECKING:
     from marginbn.data.labelled import LabelledTable
 
 
-CertificateOption = Annotated[
+ProofOption = Annotated[
     Path | None,
     typer.Option(
+        "--certificate",
         metavar="FILE",
-        help="Check this proof of the model first; without it optimality is a claim of the file.",
+        help="Check this proof of the model first; without it, optimality is the file's claim.",
     ),
 ]
 
@@ -52,9 +53,9 @@ def load_checked(model: Path, certificate: Path | None) -> BaseBNClassifier:
 def show(
     model: options.ModelArgument,
     tables: Annotated[
-        bool, typer.Option("--tables", help="Also print the conditional probability tables.")
+        bool, typer.Option("--tables", help="Print the conditional probability tables as well.")
     ] = False,
-    certificate: CertificateOption = None,
+    certificate: ProofOption = None,
     json: options.JsonOption = False,
 ) -> None:
     """Summarise a saved classifier: verdict, numbers, structure."""
@@ -79,23 +80,23 @@ def report(
     ],
     data: Annotated[
         str | None,
-        typer.Option(
+        options.data_option(
             metavar="TABLE",
-            help="Labelled rows, a file or a data set: adds all measures beside simpler methods, "
-            "calibration, contributions, and a look at the data.",
+            help="Labelled rows, a file or a data set: adds measures, calibration, contributions "
+            "and a look at the data.",
         ),
     ] = None,
     test: Annotated[
         str | None,
-        typer.Option(
+        options.data_option(
             metavar="TABLE",
-            help="Rows that the classifier has not seen: accuracy is measured on them instead of "
-            "by cross-validation. [default: the test part of a data set]",
+            help="Held-out rows to measure on instead of by cross-validation. [default: the test "
+            "part of a data set]",
         ),
     ] = None,
     target: Annotated[
         str | None,
-        typer.Option(
+        options.data_option(
             "--target",
             "-t",
             metavar="NAME",
@@ -104,32 +105,31 @@ def report(
     ] = None,
     title: Annotated[str | None, typer.Option(metavar="TEXT", help="Heading of the page.")] = None,
     folds: Annotated[
-        int, typer.Option(metavar="N", help="Folds of the cross-validation; 0 for none.", min=0)
+        int,
+        options.search_option(
+            metavar="N", help="Folds of the cross-validation; 0 for none.", min=0
+        ),
     ] = 5,
     fold_time: Annotated[
         float,
-        typer.Option(
-            metavar="S",
-            help="Seconds for the search in a fold, if it had no less in training.",
-        ),
+        options.search_option(metavar="S", help="Most seconds for the search in a fold."),
     ] = 10.0,
-    certificate: CertificateOption = None,
-    text: options.TextOptions = options.PLAIN_TEXT,
+    certificate: ProofOption = None,
+    encoding: options.EncodingOption = "utf-8",
     quiet: options.QuietOption = False,
 ) -> None:
-    """Write a saved classifier as a page that answers questions.
+    """Write a saved classifier as one HTML page that works from disk.
 
-    One HTML file that needs no network: how good classifier and search are, what decides, how
-    sure; a case can be typed or clicked and all posteriors follow, with reasons to print; the
-    network, what each feature does, measures, data, tables. Ctrl-C while something is measured
-    writes the page without it.
+    The page shows how good classifier and search are, what decides, the network, the effect of each
+    feature, measures, data and tables. You can type or click a case and see all posteriors with the
+    reasons. Ctrl-C during a measurement writes the page without it.
     """
     from marginbn.report.page import write_report
 
     check_options(data, test, folds, fold_time)
     try_outputs(output=output)
     classifier = load_checked(model, certificate)
-    rows, test_rows = load_rows(classifier, data, test, target, text)
+    rows, test_rows = load_rows(classifier, data, test, target, encoding)
     if rows is not None and test_rows is None and folds:
         note(f"Cross-validation in {folds} folds; Ctrl-C leaves it out.", quiet)
     write_report(
@@ -163,7 +163,7 @@ def load_rows(
     data: str | None,
     test: str | None,
     target: str | None,
-    text: options.TextOptions,
+    encoding: str,
 ) -> tuple[LabelledTable | None, LabelledTable | None]:
     """Labelled rows, and test rows if there are any."""
     from marginbn.cli.data import is_file_name, labelled_rows, load_source, load_table
@@ -172,8 +172,8 @@ def load_rows(
         return None, None
     if target is None and is_file_name(data):
         target = classifier.network_.names[0]
-    source = load_source(options.TableOptions(data, target, **vars(text)))
-    unseen = source.test if test is None else load_table(test, text)
+    source = load_source(options.TableOptions(data, target, encoding=encoding))
+    unseen = source.test if test is None else load_table(test, encoding)
     rows = labelled_rows(source.train, source.target)
     return rows, None if unseen is None else labelled_rows(unseen, source.target)
 
@@ -224,18 +224,18 @@ def export(
         ),
     ] = None,
     table: Annotated[
-        str, typer.Option(metavar="NAME", help="With --to sql: the table with the features.")
+        str, typer.Option(metavar="NAME", help="Table that the SQL query reads.")
     ] = "data",
     keep: Annotated[
         list[str] | None,
         typer.Option(
             metavar="NAME",
-            help="With --to sql: a column that the result has, too; may be repeated. "
-            "[default: the features that matter]",
+            help="Column that the SQL query returns as well (repeatable). "
+            "[default: the features in use]",
         ),
     ] = None,
 ) -> None:
-    """Write a saved network, or code that predicts."""
+    """Write a saved network, or its classifier as SQL or ONNX."""
     from marginbn.classifiers.model_file import load_model
     from marginbn.export.formats import find_format
 

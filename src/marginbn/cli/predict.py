@@ -9,10 +9,8 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
-
 from marginbn.cli import options
-from marginbn.cli.model import CertificateOption, load_checked
+from marginbn.cli.model import ProofOption, load_checked
 from marginbn.cli.running import (
     DONE,
     ERROR,
@@ -36,38 +34,38 @@ def predict(
     model: options.ModelArgument,
     rows: options.RowOptions,
     proba: Annotated[
-        bool, typer.Option("--proba", help="Add a column with the probability of each class.")
+        bool,
+        options.output_option("--proba", help="Write the probability of each class as well."),
     ] = False,
     keep: Annotated[
         list[str] | None,
-        typer.Option(
+        options.output_option(
             metavar="COL,COL",
-            help="Columns of TABLE to write before the prediction, such as an id; may be repeated.",
+            help="Columns of TABLE to write before the prediction, e.g. an id (repeatable).",
         ),
     ] = None,
     safe_csv: Annotated[
         bool,
-        typer.Option(
+        options.output_option(
             "--safe-csv",
-            help="For spreadsheets: labels that could be formulas (= + - @ in front) get an "
-            "apostrophe before them.",
+            help="Put an apostrophe before labels that a spreadsheet could read as formulas.",
         ),
     ] = False,
     output: Annotated[
         Path | None,
-        typer.Option(
+        options.output_option(
             "--output", "-o", metavar="FILE", help="Write to this file: CSV, or .parquet."
         ),
     ] = None,
-    certificate: CertificateOption = None,
+    certificate: ProofOption = None,
     json: options.JsonOption = False,
     quiet: options.QuietOption = False,
 ) -> int:
     """Predict the class of every row of TABLE, as CSV or Parquet.
 
     Columns are matched by name; others, such as the class itself, are ignored. Missing values are
-    summed out, and so are categories that training never saw. Rows are read and written some at a
-    time, so a table may be larger than the memory.
+    summed out, and so are categories that training never saw. Rows are read and written in chunks,
+    so a table may be larger than the memory.
     """
     from marginbn.report.summary import quality_verdict, verdict
 

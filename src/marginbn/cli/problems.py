@@ -1,15 +1,14 @@
-"""Commands on a problem: ``size`` (what it would need), ``formulate`` (as a file), ``solve``."""
+"""The group ``problem``: ``size`` (what it would need), ``score``, ``formulate``, ``solve``."""
 
 from __future__ import annotations
 
-from dataclasses import asdict, replace
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from marginbn.cli import options
-from marginbn.cli.options import SearchOptions
 from marginbn.cli.running import (
     DONE,
     OPEN_GAP,
@@ -27,26 +26,31 @@ if TYPE_CHECKING:
     from marginbn.solvers.memory import Needs
     from marginbn.solvers.result import SolveResult
 
+DEFAULT_PARENTS = 2
+"""As in MaxMarginBNClassifier; a test compares them."""
+
+MarginOption = Annotated[
+    options.Margin,
+    options.model_option(help="Margin of the max-margin method."),
+]
+UnrestrictedOption = Annotated[
+    bool,
+    options.model_option(
+        "--unrestricted", help="Generative method: allow parent sets without the class."
+    ),
+]
+JobsOption = Annotated[
+    int | None,
+    options.search_option(metavar="N", help="Workers; -1 for all cores. [default: 1]"),
+]
+
 
 def size(
     table: options.TableOptions,
-    max_parents: Annotated[
-        int, typer.Option(metavar="K", help="Parents per variable, the class counted.", min=0)
-    ] = 2,
-    margin: Annotated[
-        options.Margin, typer.Option(help="Margin of the max-margin methods.")
-    ] = options.Margin.MULTICLASS,
-    unrestricted: Annotated[
-        bool,
-        typer.Option(
-            "--unrestricted",
-            help="For the generative method, with parents that need not include the class: no "
-            "margin rows.",
-        ),
-    ] = False,
-    missing: Annotated[
-        options.Missing, typer.Option(help="Training rows with missing values.")
-    ] = options.Missing.AUTO,
+    missing: options.MissingOption = None,
+    max_parents: options.MaxParentsOption = None,
+    margin: MarginOption = options.Margin.MULTICLASS,
+    unrestricted: UnrestrictedOption = False,
     json: options.JsonOption = False,
 ) -> None:
     """Count candidates, margin rows and memory; solve nothing."""
@@ -54,14 +58,14 @@ def size(
     from marginbn.problem.problem import estimate_size
     from marginbn.solvers.memory import estimate_needs
 
-    rows = load_rows(table)
-    data = encode_rows(rows, missing.value)
+    rows, most = load_rows(table), DEFAULT_PARENTS if max_parents is None else max_parents
+    data = encode_rows(rows, str(missing or options.Missing.AUTO))
     kind: Any = None if unrestricted else margin.value
-    needed = estimate_size(data, max_parents, margin=kind, class_restricted=not unrestricted)
-    memory = estimate_needs(needed, max_parents, class_restricted=not unrestricted)
+    needed = estimate_size(data, most, margin=kind, class_restricted=not unrestricted)
+    memory = estimate_needs(needed, most, class_restricted=not unrestricted)
     if json:
-        counted = {"n_rows": rows.n_rows, "n_classes": data.n_classes, **asdict(needed)}
-        print_json({**counted, "least_bytes": memory.least, "full_bytes": memory.full})
+        counts = {"n_rows": rows.n_rows, "n_classes": data.n_classes, **asdict(needed)}
+        print_json({**counts, "least_bytes": memory.least, "full_bytes": memory.full})
     else:
         print_text(_describe(needed, memory, rows.n_rows, data.n_classes))
 
@@ -86,37 +90,117 @@ def _describe(needed: ProblemSize, memory: Needs, n_rows: int, n_classes: int) -
     )
 
 
-def formulate(
+def score(
     table: options.TableOptions,
-    problem: options.ProblemOptions,
     output: Annotated[
         Path,
-        typer.Option(
+        options.output_option(
+            "--output", "-o", metavar="FILE", help="Score file to write (.jkl, .jkl.gz)."
+        ),
+    ],
+    score: Annotated[
+        options.Score, options.model_option(help="Score to compute.")
+    ] = options.Score.BIC,
+    max_parents: Annotated[
+        int | None,
+        options.model_option(
+            metavar="K",
+            min=0,
+            help="Most parents of a variable. [default: any number that can pay]",
+        ),
+    ] = None,
+    equivalent_sample_size: Annotated[
+        float,
+        options.model_option("--ess", metavar="S", help="Equivalent sample size of bdeu."),
+    ] = 1.0,
+    bins: Annotated[
+        int,
+        options.data_option(metavar="N", min=1, help="Bins of numeric columns, without --target."),
+    ] = 4,
+    jobs: JobsOption = None,
+    quiet: options.QuietOption = False,
+) -> None:
+    """Write the local scores of all parent sets that can matter.
+
+    Without --target all columns are alike, and numbers are cut at quantiles. With --target the
+    variables are those of a classifier: numbers are cut against the class, which comes first, and
+    features have no parents or the class among them. `marginbn problem solve` and GOBNILP read the
+    file.
+    """
+    from marginbn.cli.data import encode_rows, load_features, load_rows
+    from marginbn.data.encode import encode_plain
+    from marginbn.export.jkl import save_scores
+    from marginbn.scoring.local_scores import ScoringListener, local_scores
+
+    try_outputs(output=output)
+    if table.target is not None:
+        data = encode_rows(load_rows(table), "drop")
+    else:
+        data = encode_plain(load_features(table), bins)
+    problem = local_scores(
+        data,
+        score.value,
+        max_parents,
+        equivalent_sample_size=equivalent_sample_size,
+        class_restricted=table.target is not None,
+        n_jobs=jobs,
+        progress=None if quiet else ScoringListener(),
+    )
+    save_scores(problem, output)
+    note(
+        f"Wrote {problem.candidates.n_candidates} parent sets of {data.n_variables} variables.",
+        quiet,
+    )
+
+
+@dataclass(frozen=True)
+class FormulationOptions(options.ModelOptions):
+    """A problem of `marginbn fit`, with what only experts set."""
+
+    margin: MarginOption = options.Margin.MULTICLASS
+    score: Annotated[
+        options.Score,
+        options.model_option(help="Score of the generative method."),
+    ] = options.Score.MDL
+    unrestricted: UnrestrictedOption = False
+
+    def parameters(self) -> dict[str, Any]:
+        """Those of the classifier that the options of `marginbn fit` do not set."""
+        if self.method is options.Method.MAX_MARGIN:
+            return {"margin": self.margin.value}
+        return {"score": self.score.value, "class_restricted": not self.unrestricted}
+
+
+def formulate(
+    table: options.TableOptions,
+    model: FormulationOptions,
+    output: Annotated[
+        Path,
+        options.output_option(
             "--output",
             "-o",
             metavar="FILE",
-            help="Name ending in .mps, .lp or, for local scores, .jkl; also with .gz.",
+            help="File to write: .mps, .lp or, for local scores, .jkl; also with .gz.",
         ),
     ],
 ) -> None:
     """Write the optimisation problem for other solvers.
 
-    The file is an MPS or LP file; the problem is that of `marginbn fit --holdout 0` with the same
-    options. Local scores (.jkl) exist for the generative method only; `marginbn solve` and GOBNILP
+    The file is an MPS or LP file; the problem is that of `marginbn fit` with the same options.
+    Local scores (.jkl) exist for the generative method only; `marginbn problem solve` and GOBNILP
     read them.
     """
     from marginbn.cli.data import encode_rows, feature_kinds, load_rows
     from marginbn.export.jkl import save_scores
     from marginbn.solvers.milp import write_formulation
 
-    problem = replace(problem, method=problem.method or options.Method.MAX_MARGIN)
-    if problem.method not in (options.Method.MAX_MARGIN, options.Method.GENERATIVE):
+    if model.method not in (options.Method.MAX_MARGIN, options.Method.GENERATIVE):
         raise typer.BadParameter("must be max-margin or generative", param_hint="--method")
     as_scores = output.name.lower().endswith((".jkl", ".jkl.gz"))
-    if as_scores and problem.method is not options.Method.GENERATIVE:
+    if as_scores and model.method is not options.Method.GENERATIVE:
         raise typer.BadParameter("local scores need --method generative", param_hint="--method")
     try_outputs(output=output)
-    classifier = options.build_classifier(problem)
+    classifier = options.build_classifier(model, **model.parameters())
     classifier.set_params(column_kinds=feature_kinds(table))
     settings = classifier._preparation_settings()
     rows = load_rows(table).reweighted(classifier.class_weight)
@@ -134,17 +218,17 @@ def solve(
         Path,
         typer.Argument(
             metavar="FILE",
-            help="Local scores (.jkl, .jkl.gz) of `marginbn score` or of GOBNILP's scorers.",
+            help="Local scores (.jkl, .jkl.gz) of `marginbn problem score` or GOBNILP's scorers.",
             show_default=False,
         ),
     ],
-    search: SearchOptions,
+    search: options.SolverOptions,
     json: options.JsonOption = False,
     quiet: options.QuietOption = False,
 ) -> int:
     """Find the best structure for a file of local scores.
 
-    There are no data behind the scores, so the answer is a structure without parameters.
+    The result is a structure without parameters, because a score file holds no data.
     """
     from marginbn.export.jkl import load_scores
 
@@ -157,9 +241,11 @@ def solve(
     return DONE if result.is_closed else OPEN_GAP
 
 
-def run_search(problem: StructureProblem, search: SearchOptions, quiet: bool) -> SolveResult:
+def run_search(
+    problem: StructureProblem, search: options.SolverOptions, quiet: bool
+) -> SolveResult:
     """Solve with a progress line; wrong options are usage errors."""
-    from marginbn.classifiers import GenerativeBNClassifier
+    from marginbn.classifiers.learner import BayesianNetworkLearner
     from marginbn.solvers import solve_structure, solver_names
 
     solver = search.solver or "auto"
@@ -170,14 +256,14 @@ def run_search(problem: StructureProblem, search: SearchOptions, quiet: bool) ->
     for option, value in (("--time-limit", search.time_limit), ("--gap", search.gap)):
         if value is not None and not value >= 0:
             raise typer.BadParameter("must not be negative", param_hint=option)
-    usual = GenerativeBNClassifier()
+    usual = BayesianNetworkLearner()
     limit = usual.time_limit if search.time_limit is None else search.time_limit
     with ProgressLine(enabled=not quiet) as progress:
         return solve_structure(
             problem,
             solver,
             time_limit=limit or None,  # 0 stands for no limit
-            gap_tolerance=usual._tolerance() if search.gap is None else search.gap,
+            gap_tolerance=usual.gap_tolerance if search.gap is None else search.gap,
             callback=progress,
             seed=search.seed,
             n_jobs=search.jobs,

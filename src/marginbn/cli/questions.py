@@ -30,7 +30,7 @@ def explain(
         typer.Option(
             "--rows",
             metavar="0,3,7-9",
-            help="Rows to explain, the first is 0; or all. [default: the first five]",
+            help="Rows to explain, counted from 0; or all. [default: the first five]",
             show_default=False,
         ),
     ] = f"0-{SHOWN_ROWS - 1}",
@@ -39,7 +39,7 @@ def explain(
     ] = 12,
     json: options.JsonOption = False,
 ) -> None:
-    """Tell why rows of TABLE are predicted as they are.
+    """Explain the predictions for rows of TABLE.
 
     The log margin of the predicted class against its nearest rival is a sum with one term per
     variable; a term of log 2 doubles the odds.
@@ -124,24 +124,23 @@ def ask(
         list[str] | None,
         typer.Argument(
             metavar="[NAME=VALUE]...",
-            help="What is known, in the values of the table: a number falls into its bin.",
+            help="Known values as in the table, e.g. Age=53.",
             show_default=False,
         ),
     ] = None,
     show: Annotated[
         list[str] | None,
-        typer.Option(
-            metavar="NAME", help="Variable to ask for; may be repeated. [default: the class]"
-        ),
+        typer.Option(metavar="NAME", help="Variable to ask for (repeatable). [default: the class]"),
     ] = None,
     everything: Annotated[
         bool, typer.Option("--all", help="Ask for every variable that is not known.")
     ] = False,
     json: options.JsonOption = False,
 ) -> None:
-    """Ask how probable the values of a variable are, given others.
+    """Print the probabilities of a variable given others.
 
-    As in: marginbn ask model.json Age=53 Sex=male --show Survived. What is not said is summed out.
+    Example: marginbn ask model.json Age=53 Sex=male --show Survived. All other variables are summed
+    out.
     """
     classifier = load_checked(model, None)
     network = classifier.network_

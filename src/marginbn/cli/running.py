@@ -280,7 +280,7 @@ def clean_endings() -> Iterator[None]:
         )
         raise typer.Exit(ERROR) from None
     except MemoryError:
-        needs = "out of memory; `marginbn size` tells what a problem needs"
+        needs = "out of memory; `marginbn problem size` tells what it needs"
         print_message(f"error: {needs if _address_space() < 0 else OUT_OF_SPACE}")
         raise typer.Exit(ERROR) from None
     except KeyboardInterrupt:

@@ -5,26 +5,26 @@ from __future__ import annotations
 import textwrap
 from collections.abc import Iterator
 from dataclasses import dataclass, fields, replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from marginbn.cli.options import (
-    DEFAULT_HOLDOUT,
     MAX_STATES,
-    PLAIN_TEXT,
     ClassArcs,
+    EncodingOption,
     JsonOption,
     Margin,
     Missing,
     QuietOption,
     Score,
     TableOptions,
-    TextOptions,
+    data_option,
+    gamma_of,
     parse_arcs,
     parse_class_weight,
-    resolve_gamma,
 )
 from marginbn.cli.running import DONE, ERROR, note, print_json, print_verdict, text_width
 from marginbn.network.wording import counted, hanging, listing
@@ -41,60 +41,80 @@ PROOF_TOLERANCE = 1e-6
 """As in marginbn.solvers.result, which is too heavy for --help; a test compares them."""
 
 
+STATEMENT = "Statement to be proved"
+FITTED = "Preparation of --data"
+statement_option = partial(typer.Option, rich_help_panel=STATEMENT)
+fitted_option = partial(typer.Option, rich_help_panel=FITTED)
+
+
 @dataclass(frozen=True)
 class WantedOptions:
-    """The statement that the certificate must prove, in the words of ``marginbn fit``."""
+    """The statement that the certificate must prove."""
 
     model: Annotated[
         Path | None,
-        typer.Option(
+        statement_option(
             metavar="MODEL",
-            help="The proof must be about this saved classifier: its rows, score, rule, structure.",
+            help="Require a proof about this saved model: its rows, score, rule and structure.",
         ),
     ] = None
-    score: Annotated[Score | None, typer.Option(help="The score must be this one.")] = None
-    margin: Annotated[Margin | None, typer.Option(help="The margin must be this one.")] = None
-    gamma: Annotated[float | None, typer.Option(metavar="G", help="gamma must be this number.")] = (
-        None
-    )
+    score: Annotated[Score | None, statement_option(help="Require this score.")] = None
+    margin: Annotated[Margin | None, statement_option(help="Require this margin.")] = None
+    gamma: Annotated[
+        float | None,
+        statement_option(metavar="G", help="Require this gamma."),
+    ] = None
     p: Annotated[
         float | None,
-        typer.Option("--p", metavar="P", help="The same: gamma must be log(p / (1 - p))."),
+        statement_option("--p", metavar="P", help="Require gamma = log(p / (1 - p))."),
     ] = None
     smoothing: Annotated[
-        float | None, typer.Option(metavar="S", help="The margin's smoothing must be this one.")
+        float | None,
+        statement_option(metavar="S", help="Require this smoothing."),
     ] = None
     max_parents: Annotated[
         int | None,
-        typer.Option(metavar="K", help="All sets of K parents at most must be candidates."),
+        statement_option(metavar="K", help="Require all sets of at most K parents as candidates."),
     ] = None
     class_arcs: Annotated[
         ClassArcs | None,
-        typer.Option(help="all: the class must be a parent of every feature; free: it may be."),
+        statement_option(
+            help="Require the class to be a parent of every feature (all) or not (free)."
+        ),
     ] = None
     unrestricted: Annotated[
-        bool, typer.Option("--unrestricted", help="Also sets without the class.")
+        bool,
+        statement_option(
+            "--unrestricted", help="Require parent sets without the class as candidates."
+        ),
     ] = False
     require: Annotated[
         list[str] | None,
-        typer.Option(metavar='"A->B"', help="Exactly these arcs may be required."),
+        statement_option(
+            metavar='"A->B"', help="Require exactly these required arcs (repeatable)."
+        ),
     ] = None
     forbid: Annotated[
         list[str] | None,
-        typer.Option(metavar='"A->B"', help="Exactly these arcs may be forbidden."),
+        statement_option(
+            metavar='"A->B"', help="Require exactly these forbidden arcs (repeatable)."
+        ),
     ] = None
     drop: Annotated[
         list[str] | None,
-        typer.Option(metavar="COL", help="Exactly these columns of --data may be left out."),
+        statement_option(
+            metavar="COL", help="Allow exactly these columns of --data to be left out (repeatable)."
+        ),
     ] = None
     gap: Annotated[
-        float | None, typer.Option(metavar="G", help="The proven gap must not be larger.")
+        float | None,
+        statement_option(metavar="G", help="Require a proven gap of at most G."),
     ] = None
     strict: Annotated[
         bool,
-        typer.Option(
+        statement_option(
             "--strict",
-            help="Whatever is not said here must be as `marginbn fit` has it by default: nothing "
+            help="Require the defaults of `marginbn fit` for everything not given: nothing "
             "required, forbidden or left out.",
         ),
     ] = False
@@ -106,25 +126,21 @@ class FittedOptions:
 
     kind: Annotated[
         list[str] | None,
-        typer.Option(metavar="COL=KIND", help="As given to `marginbn fit`; may be repeated."),
+        fitted_option(metavar="COL=KIND", help="As given to `marginbn fit` (repeatable)."),
     ] = None
-    missing: Annotated[Missing, typer.Option(help="As given to `marginbn fit`.")] = Missing.AUTO
+    missing: Annotated[Missing, fitted_option(help="As given to `marginbn fit`.")] = Missing.AUTO
     max_states: Annotated[
-        int, typer.Option(metavar="N", help="As given to `marginbn fit`; 0 for no limit.", min=0)
+        int,
+        fitted_option(
+            metavar="N",
+            help="Most states of a column, as given to the classifier; 0 for no limit.",
+            min=0,
+        ),
     ] = MAX_STATES
     class_weight: Annotated[
         list[str] | None,
-        typer.Option(metavar="W", help="As given to `marginbn fit`; may be repeated."),
+        fitted_option(metavar="W", help="As given to `marginbn fit` (repeatable)."),
     ] = None
-    holdout: Annotated[
-        float | None,
-        typer.Option(
-            metavar="F",
-            help="Share of the rows that `marginbn fit` held out. [default: none, or 0.2 if "
-            "that fits]",
-        ),
-    ] = None
-    seed: Annotated[int, typer.Option(metavar="N", help="As given to `marginbn fit`.", min=0)] = 0
 
 
 PLAIN_FIT = FittedOptions()
@@ -138,22 +154,24 @@ def verify(
     wanted: WantedOptions,
     data: Annotated[
         str | None,
-        typer.Option(
-            metavar="TABLE", help="Also check that the proof is about the rows of this table."
-        ),
+        data_option(metavar="TABLE", help="Check that the proof is about the rows of this table."),
     ] = None,
     target: Annotated[
         str | None,
-        typer.Option("--target", "-t", metavar="NAME", help="Class column, if it was renamed."),
+        data_option(
+            "--target",
+            "-t",
+            metavar="NAME",
+            help="Column of --data that holds the class, if it was renamed.",
+        ),
     ] = None,
     fitted: FittedOptions = PLAIN_FIT,
-    text: TextOptions = PLAIN_TEXT,
+    encoding: EncodingOption = "utf-8",
     max_memory: Annotated[
         str | None,
         typer.Option(
             metavar="BYTES",
-            help="Memory for the check, like 2GB; what needs more is refused before it begins. "
-            "[default: half of the machine's]",
+            help="Refuse checks that need more memory, e.g. 2GB. [default: half of the machine's]",
         ),
     ] = None,
     json: JsonOption = False,
@@ -162,8 +180,9 @@ def verify(
     """Check a CERTIFICATE without trusting the search that wrote it.
 
     Prints VERIFIED and the statement that is proved, or what is wrong and where (exit code 1).
-    With --data, --model, --gamma and the like the statement comes from you: a proof of another one
-    is REFUTED. What you leave open and is not as usual is told as a reservation.
+    With --data, --model, --p and the like you say what must be proved: a proof of anything else is
+    REFUTED. Settings that you do not give and that are not the defaults are reported as
+    reservations.
     """
     from marginbn.classifiers.model_file import load_model
     from marginbn.proof.checker import read_within
@@ -175,7 +194,7 @@ def verify(
     match = None
     if data is not None:
         name = target or content.data.names[0]
-        rows, usual_class = read_rows(TableOptions(data, name, fitted.kind, None, **vars(text)))
+        rows, usual_class = read_rows(TableOptions(data, name, fitted.kind, encoding=encoding))
         match = compare_data(content.data, rows, fitted)
         match = replace(match, class_unsaid=target is None and name != usual_class)
     statement = Statement.of(content)
@@ -208,9 +227,7 @@ class TableMatch:
     n_used: int
     n_rows: int
     left_out: tuple[str, ...]  # columns
-    n_held_out: int = 0
     n_missing: int = 0  # rows that miss a value, and are left out
-    holdout_unsaid: bool = False
     class_unsaid: bool = False  # the certificate chose the class, and not the usual column
 
 
@@ -234,15 +251,13 @@ class Checked:
         told, match = list(self.unusual), self.match
         if match is None:
             return told
-        rows = f"of the {match.n_rows} rows are not part of it"
         if match.class_unsaid:
             told.append(f"the class is the column {self.statement.target!r}")
         if match.left_out and self.drop_unsaid:
             columns = counted(len(match.left_out), "column")
             told.append(f"{columns} of the table left out: {listing(match.left_out)}")
-        if match.n_held_out and match.holdout_unsaid:
-            told.append(f"{match.n_held_out} {rows}: held out to measure accuracy")
         if match.n_missing:
+            rows = f"of the {match.n_rows} rows are not part of it"
             told.append(f"{match.n_missing} {rows}: values are missing in them")
         return told
 
@@ -264,12 +279,14 @@ def expected_statement(wanted: WantedOptions) -> Statement:
 
     if wanted.score is not None and wanted.margin is not None:
         raise typer.BadParameter("give either --score or --margin", param_hint="--margin")
+    if wanted.gamma is not None and wanted.p is not None:
+        raise typer.BadParameter("give either --gamma or --p, not both", param_hint="--p")
     name = None if wanted.margin is None else str(wanted.margin)
     if wanted.score is not None:
         name = SCORES[str(wanted.score)].certificate
     said = Statement(
         score=name,
-        gamma=resolve_gamma(wanted),
+        gamma=wanted.gamma if wanted.p is None else gamma_of(wanted.p),
         smoothing=wanted.smoothing,
         max_parents=wanted.max_parents,
         class_restricted=False if wanted.unrestricted else None,
@@ -476,30 +493,23 @@ def read_rows(table: TableOptions) -> tuple[LabelledTable, str]:
 
 
 def compare_data(wanted: Data, rows: LabelledTable, fitted: FittedOptions) -> TableMatch:
-    """Whether the table, or the part of it that is not held out, is the data of the certificate."""
-    from marginbn.cli.data import encode_rows, hold_out
+    """Whether the table holds the data of the certificate."""
+    from marginbn.cli.data import encode_rows
     from marginbn.data.preparation import PreparationSettings
     from marginbn.proof.definition import define_data
 
-    difference, unsaid = None, fitted.holdout is None
     names = rows.features.names
     left_out = tuple(name for name in names if name not in wanted.names[1:])
-    rows = _known_columns(rows, wanted)
-    weights = parse_class_weight(fitted.class_weight)
+    rows = _known_columns(rows, wanted).reweighted(parse_class_weight(fitted.class_weight))
     settings = PreparationSettings(  # the certificate knows the columns
         identifiers="use", max_states=fitted.max_states or None
     )
-    for share in (0.0, DEFAULT_HOLDOUT) if fitted.holdout is None else (fitted.holdout,):
-        train, _ = hold_out(rows, share, fitted.seed)
-        encoded = encode_rows(train.reweighted(weights), fitted.missing.value, settings)
-        found = define_data(encoded)
-        if found.fingerprint() == wanted.fingerprint():
-            held_out, missed = rows.n_rows - train.n_rows, train.n_rows - encoded.n_samples
-            return TableMatch(
-                None, encoded.n_samples, rows.n_rows, left_out, held_out, missed, unsaid
-            )
-        difference = difference or _difference(wanted, found)
-    return TableMatch(difference, 0, rows.n_rows, left_out)
+    encoded = encode_rows(rows, fitted.missing.value, settings)
+    found = define_data(encoded)
+    if found.fingerprint() != wanted.fingerprint():
+        return TableMatch(_difference(wanted, found), 0, rows.n_rows, left_out)
+    missed = rows.n_rows - encoded.n_samples
+    return TableMatch(None, encoded.n_samples, rows.n_rows, left_out, missed)
 
 
 def _known_columns(rows: LabelledTable, wanted: Data) -> LabelledTable:

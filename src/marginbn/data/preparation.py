@@ -3,7 +3,8 @@
 Learned from the training rows and applied to every later table alike:
 
 - a column without a single value is left out;
-- a column that names its rows is left out (see below), used, or refused;
+- a column that names its rows is left out (see below), used, or refused; it is used if its own kind
+  is declared;
 - of a column with more than ``max_states`` categories, all but the ``max_states - 1`` most frequent
   ones become one state "other". A category that training never saw stays unknown: it is none of
   these;
@@ -189,15 +190,16 @@ class PreparationSettings:
             drawn = sampled_rows(n_rows)
             features = features if drawn is None else features.take(drawn)
         wanted = resolve_kinds(self.column_kinds, features.names)
+        one_by_one = not isinstance(self.column_kinds, str)
         plans = [
-            self._plan(c, kind, counts.get(c.name, np.zeros(0, dtype=np.int64)), n_rows)
+            self._plan(c, kind, counts.get(c.name, np.zeros(0, dtype=np.int64)), n_rows, one_by_one)
             for c, kind in zip(features.columns, wanted, strict=True)
         ]
         if features.n_columns and all(plan.left_out for plan in plans):
             if all(column.missing.all() for column in features.columns):
                 return Preparation.unchanged(features.kinds)  # others say what is wrong with that
             raise InputError(
-                f"every column would be left out: {_listed(plans)}; identifiers='use' keeps them"
+                f"every column would be left out: {_listed(plans)}; {_how_to_keep(plans)}"
             )
         return Preparation(tuple(plans))
 
@@ -207,7 +209,9 @@ class PreparationSettings:
         wanted: WantedKind | None,
         counts: NDArray[np.int64],
         n_rows: int | None,
+        one_by_one: bool,
     ) -> ColumnPlan:
+        """What becomes of a column; one whose own kind is declared is meant to be used."""
         if not counts.any() and column.missing.all():
             return ColumnPlan(column.name, column.kind, "it has no value in any row")
         date = wanted if is_date_kind(wanted) else _found_dates(column, counts, wanted)
@@ -217,9 +221,10 @@ class PreparationSettings:
         if private is not None:
             return ColumnPlan(column.name, column.kind, private)
         amount = _amount_plan(column, wanted, counts)
-        reason = self._why_identifier(
-            column if amount is None else amount.apply(column)[0], counts, n_rows
-        )
+        reason = None
+        if wanted is None or not one_by_one:
+            read = column if amount is None else amount.apply(column)[0]
+            reason = self._why_identifier(read, counts, n_rows)
         if reason is not None:
             return ColumnPlan(column.name, column.kind, reason)
         if amount is not None:
@@ -308,9 +313,7 @@ def messages(preparation: Preparation, settings: PreparationSettings) -> list[st
     named = [p for p in preparation.columns if p.left_out and p not in empty]
     lines = []
     if named:
-        lines.append(
-            f"left out as identifiers: {_listed(named)}; identifiers='use' keeps such columns"
-        )
+        lines.append(f"left out as identifiers: {_listed(named)}; {_how_to_keep(named)}")
     if empty:
         names = ", ".join(repr(plan.name) for plan in empty)
         lines.append(f"left out, because no row has a value: {names}")
@@ -340,6 +343,11 @@ def _amount_text(plan: ColumnPlan) -> str:
     comma = " (decimal comma)" if plan.kind == "decimal-comma" else ""
     words = f" (missing where it says {', '.join(map(repr, plan.merged))})" if plan.merged else ""
     return f"{plan.name!r}{comma}{words}"
+
+
+def _how_to_keep(plans: Sequence[ColumnPlan]) -> str:
+    which = "it" if len(plans) == 1 else "the first of them"
+    return f"column_kinds={{{plans[0].name!r}: {plans[0].kind!r}}} keeps {which}"
 
 
 def _listed(plans: Sequence[ColumnPlan]) -> str:

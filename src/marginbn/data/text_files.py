@@ -492,14 +492,10 @@ def _line_of_row(path: Path, layout: Layout, row: int) -> int:
         return next(islice(rows, row, None), (layout.skipped + 1, []))[0]
 
 
-def check_separated(path: str, name: str, texts: Sequence[str]) -> None:
-    """Refuse the only column of a file whose name and texts another delimiter splits alike."""
+def other_delimiter(name: str, texts: Sequence[str]) -> str | None:
+    """What splits the name and the texts of the only column of a file alike; None if nothing."""
     for delimiter in OTHER_DELIMITERS:
         sizes = {len(t.split() if delimiter == " " else t.split(delimiter)) for t in (name, *texts)}
         if texts and len(sizes) == 1 and sizes.pop() > 1:
-            raise format_error(
-                path,
-                None,
-                f"there is one column, {name!r}, and {delimiter!r} seems to separate fields in it: "
-                f"say delimiter={delimiter!r}, or any other one if it is one column indeed",
-            )
+            return delimiter
+    return None

@@ -186,7 +186,7 @@ def verdict(classifier: BaseBNClassifier) -> str:
 
 
 def quality_verdict(classifier: BaseBNClassifier, accuracies: Sequence[AccuracyLine] = ()) -> str:
-    """The other half: how well it classifies rows it has not seen, which no proof tells.
+    """The other half: how well it classifies held-out rows, which no proof tells.
 
     Of rows measured here, else of what the model file says, else that nothing is known.
     """
@@ -198,21 +198,19 @@ def quality_verdict(classifier: BaseBNClassifier, accuracies: Sequence[AccuracyL
     about = getattr(classifier, "provenance_", Provenance()).held_out or {}
     value, n_rows = about.get("accuracy"), about.get("n_rows")
     if value is None or n_rows is None:
-        return "How well it classifies rows it has not seen was not measured."
-    rows = counted(int(n_rows), "row")
-    return f"By its file it was right in {percent(value)} of {rows} it had not seen."
+        return "Quality was not measured on held-out rows."
+    rows = counted(int(n_rows), "held-out row")
+    return f"Accuracy on {rows}: {percent(value)}, by its file."
 
 
 def _measured(line: AccuracyLine) -> str:
-    interval = f"+- {100 * line.half_width:.2f}"
-    rows = counted(line.n_rows, "row")
-    sentence = f"Of {rows} it has not seen it gets {percent(line.value)} right ({interval})"
+    rows = counted(line.n_rows, "held-out row")
+    sentence = f"Accuracy on {rows}: {percent(line.value)} +- {100 * line.half_width:.2f}"
     if line.most_frequent is None:
         return f"{sentence}."
     label, share = line.most_frequent
-    if line.value > share:
-        return f"{sentence}; always saying {visible(label)} gets {percent(share)}."
-    return f"{sentence}, no more than always saying {visible(label)} ({percent(share)})."
+    words = "majority class" if line.value > share else "no better than the majority class"
+    return f"{sentence} ({words} {visible(label)}: {percent(share)})."
 
 
 def _structure_verdict(classifier: BaseBNClassifier) -> str:

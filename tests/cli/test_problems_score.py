@@ -1,4 +1,4 @@
-"""`marginbn score`: local scores of a table, with and without a class."""
+"""`marginbn problem score`: local scores of a table, with and without a class."""
 
 from __future__ import annotations
 
@@ -21,7 +21,12 @@ def run(*args: object) -> Any:
 
 def test_all_columns_alike(tmp_path: Path) -> None:
     path = tmp_path / "corral.jkl"
-    assert run("score", "corral", "--score", "bdeu", "--max-parents", 3, "-o", path).exit_code == 0
+    assert (
+        run(
+            "problem", "score", "corral", "--score", "bdeu", "--max-parents", 3, "-o", path
+        ).exit_code
+        == 0
+    )
     expected = local_scores(encode_plain(load_dataset("corral").train), "bdeu", 3)
     found = load_scores(path)
     assert found.candidates.parents == expected.candidates.parents
@@ -30,9 +35,9 @@ def test_all_columns_alike(tmp_path: Path) -> None:
 
 def test_with_a_class_it_is_what_fit_maximises(tmp_path: Path) -> None:
     path, formulated = tmp_path / "x.jkl", tmp_path / "y.jkl"
-    run("score", "iris", "-t", "class", "--score", "mdl", "--max-parents", 2, "-o", path)
+    run("problem", "score", "iris", "-t", "class", "--score", "mdl", "--max-parents", 2, "-o", path)
     options = ("--method", "generative", "--score", "mdl", "--max-parents", 2)
-    run("formulate", "iris", *options, "-o", formulated)
+    run("problem", "formulate", "iris", *options, "-o", formulated)
     objectives = [solve_structure(load_scores(p)).objective for p in (path, formulated)]
     assert objectives[0] == pytest.approx(objectives[1], abs=1e-9)
 
@@ -40,10 +45,10 @@ def test_with_a_class_it_is_what_fit_maximises(tmp_path: Path) -> None:
 def test_missing_values_and_impossible_scores_are_named(tmp_path: Path) -> None:
     table = tmp_path / "t.csv"
     table.write_text("a,b\n1,x\n,y\n2,x\n")
-    result = run("score", table, "-o", tmp_path / "s.jkl")
+    result = run("problem", "score", table, "-o", tmp_path / "s.jkl")
     assert result.exit_code == 1
     assert "'a'" in result.output
-    result = run("score", "corral", "--score", "loglik", "-o", tmp_path / "s.jkl")
+    result = run("problem", "score", "corral", "--score", "loglik", "-o", tmp_path / "s.jkl")
     assert result.exit_code == 1
     assert "--max-parents must be given" in result.output
 
@@ -53,8 +58,8 @@ def test_gzipped_scores_and_tables(tmp_path: Path) -> None:
     rows = "a,b\n" + "x,u\nx,u\ny,v\ny,v\n" * 5
     table.write_bytes(gzip.compress(rows.encode()))
     packed = tmp_path / "s.jkl.gz"
-    assert run("score", table, "-o", plain).exit_code == 0
-    assert run("score", table, "-o", packed, "--jobs", 2, "--quiet").exit_code == 0
+    assert run("problem", "score", table, "-o", plain).exit_code == 0
+    assert run("problem", "score", table, "-o", packed, "--jobs", 2, "--quiet").exit_code == 0
     assert gzip.decompress(packed.read_bytes()) == plain.read_bytes()
     assert load_scores(packed).linear.tolist() == load_scores(plain).linear.tolist()
-    assert "Optimal, proven" in run("solve", packed).output
+    assert "Optimal, proven" in run("problem", "solve", packed).output

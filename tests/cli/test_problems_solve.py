@@ -42,7 +42,9 @@ def triangle(tmp_path: Path) -> Path:
 def test_the_triangle_by_hand(triangle: Path, solver: str) -> None:
     """-1 - 0.5 - 2.5 = -4 for the chain A, B, C beats -4.2 for C, A, B and -4.6 for B, C, A."""
     # no limit: on a busy machine compiling a kernel may take longer than the usual one
-    result = run("solve", triangle, "--json", "-q", "--solver", solver, "--time-limit", 0)
+    result = run(
+        "problem", "solve", triangle, "--json", "-q", "--solver", solver, "--time-limit", 0
+    )
     assert result.exit_code == 0, result.output
     answer = json.loads(result.stdout)
     assert answer["structure"] == {"A": [], "B": ["A"], "C": ["B"]}
@@ -52,7 +54,7 @@ def test_the_triangle_by_hand(triangle: Path, solver: str) -> None:
 
 def test_the_answer_in_words(triangle: Path) -> None:
     """Verdict first, then numbers, then who has which parents."""
-    result = run("solve", triangle, "-q")
+    result = run("problem", "solve", triangle, "-q")
     lines = result.stdout.splitlines()
     assert lines[0] == "Optimal, proven: no allowed structure has a higher score."
     assert lines[-3:] == ["  A: no parents", "  B <- A", "  C <- B"]
@@ -61,13 +63,13 @@ def test_the_answer_in_words(triangle: Path) -> None:
 
 def test_formulate_and_solve_are_fit(tmp_path: Path) -> None:
     """Scores written for a data set lead to the structure that `fit` finds in it."""
-    scores = tmp_path / "corral.jkl"
-    options = ["--method", "generative", "--score", "bdeu", "--max-parents", 2]
-    written = run("formulate", "corral", *options, "-o", scores)
+    scores = tmp_path / "iris.jkl"
+    options = ["--method", "generative", "--max-parents", 2]
+    written = run("problem", "formulate", "iris", *options, "--score", "mdl", "-o", scores)
     assert written.exit_code == 0, written.output
     assert load_scores(scores).is_linear
-    solved = json.loads(run("solve", scores, "--json", "-q", "--solver", "dp").stdout)
-    fitted = run("fit", "corral", *options, "--holdout", 0, "--json", "-q", "--solver", "dp")
+    solved = json.loads(run("problem", "solve", scores, "--json", "-q", "--solver", "dp").stdout)
+    fitted = run("fit", "iris", *options, "--holdout", 0, "--json", "-q")
     answer = json.loads(fitted.stdout)
     assert solved["objective"] == pytest.approx(answer["objective"])
     assert solved["structure"] == answer["structure"]
@@ -75,7 +77,7 @@ def test_formulate_and_solve_are_fit(tmp_path: Path) -> None:
 
 def test_margins_have_no_local_scores(tmp_path: Path) -> None:
     """The default method is told to be the wrong one."""
-    result = run("formulate", "iris", "-o", tmp_path / "x.jkl")
+    result = run("problem", "formulate", "iris", "-o", tmp_path / "x.jkl")
     assert result.exit_code == 2
     assert "local scores need --method generative" in result.stderr
 
@@ -84,7 +86,7 @@ def test_malformed_scores_are_told_by_line(tmp_path: Path) -> None:
     """File, line and reason in one line."""
     path = tmp_path / "bad.jkl"
     path.write_text("1\nA 1\nmuch 0\n")
-    result = run("solve", path)
+    result = run("problem", "solve", path)
     assert result.exit_code == 1
     assert "bad.jkl" in result.stderr
     assert "line 3" in result.stderr
@@ -102,6 +104,6 @@ def test_wrong_options_are_usage_errors(
     triangle: Path, options: list[object], message: str
 ) -> None:
     """As for every command."""
-    result = run("solve", triangle, *options)
+    result = run("problem", "solve", triangle, *options)
     assert result.exit_code == 2
     assert message in result.stderr
