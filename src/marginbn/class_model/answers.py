@@ -40,8 +40,8 @@ from numpy.typing import NDArray
 from scipy.special import softmax
 
 from marginbn.class_model.basis import TINY, FeatureCells, flat, starts_of
-from marginbn.class_model.kernels.evidence import Buckets, answer_rows
-from marginbn.class_model.kernels.gather import FloatArray, IntArray
+from marginbn.class_model.kernels.evidence import Buckets, draw_rows
+from marginbn.class_model.kernels.gather import Codes, FloatArray, IntArray
 from marginbn.class_model.trainer import ClassModel
 from marginbn.exceptions import ProblemTooLargeError
 from marginbn.network.elimination import plan_elimination
@@ -52,6 +52,9 @@ CLASS = 0
 
 N_DRAWS = 64
 """Draws of the unknown features; twice as many changed no figure by more than its noise."""
+
+ROWS_AT_A_TIME = 500
+"""Rows whose draws are held at once."""
 
 SEED, MULTIPLIER, MODULUS = 20120627, 48271, 2**31 - 1
 """Of the Lehmer generator that spreads the points."""
@@ -72,19 +75,28 @@ class Answers:
 
     def posterior(self, codes: NDArray[np.integer[Any]]) -> FloatArray:
         """P(class | what is known), (rows, classes), of cells (rows, features), -1 for unknown."""
-        features, model = self.model.design.cells.features, self.model
-        can_differ = np.array([feature.n_cells > 1 for feature in features], dtype=np.bool_)
-        is_open = (codes[:, can_differ] < 0).any(axis=1)
+        cells = self.model.design.cells
+        counts = np.array([feature.n_cells for feature in cells.features])
+        n_known = (codes[:, counts > 1] >= 0).sum(axis=1)  # one cell: no information
         answers = np.empty((len(codes), self.network.n_classes))
-        answers[~is_open] = softmax(model.scores(codes[~is_open]), axis=1)
-        if is_open.any():
-            rows = model.design.cells.compact(codes[is_open])
-            found = np.empty((rows.shape[1], self.network.n_classes))
-            points = spread_points(1 + len(features))
-            layout = model.design.layout
-            answer_rows(self._buckets, layout, model.tables, model.offset, points, rows, found)
-            answers[is_open] = found
+        complete = n_known == (counts > 1).sum()
+        answers[complete] = softmax(self.model.scores(codes[complete]), axis=1)
+        rest = np.flatnonzero(~complete)
+        for start in range(0, len(rest), ROWS_AT_A_TIME):
+            rows = rest[start : start + ROWS_AT_A_TIME]
+            u = np.maximum(n_known[rows] - 1, 0) / max(1, (counts > 1).sum() - 1)
+            answers[rows] = self._blend(cells.compact(codes[rows]), u[:, np.newaxis])
         return answers
+
+    def _blend(self, codes: Codes, u: FloatArray) -> FloatArray:
+        """G^(1 - u) E^u of rows that are not complete, normalised."""
+        n_rows, n_classes = codes.shape[1], self.network.n_classes
+        network, drawn = np.empty((n_rows, n_classes)), np.repeat(codes, N_DRAWS, axis=1)
+        draw_rows(self._buckets, spread_points(1 + len(codes)), codes, network, drawn)
+        posteriors = softmax(self.model.gather(drawn), axis=0)
+        mean = posteriors.reshape(n_classes, n_rows, -1).mean(axis=2).T
+        logs = [np.log(np.maximum(part, TINY)) for part in (network, mean)]
+        return np.asarray(softmax((1.0 - u) * logs[0] + u * logs[1], axis=1))
 
     @cached_property
     def _buckets(self) -> Buckets:

@@ -35,7 +35,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import expit, softmax
+from scipy.special import softmax
 from threadpoolctl import ThreadpoolController
 
 from marginbn.class_model.basis import Design, TableCells, family_pairs
@@ -138,35 +138,32 @@ class ClassModel:
 
     @cached_property
     def offset(self) -> FloatArray:
-        """Scores of a row of which nothing is known."""
-        return np.asarray(self.log_shares + self.parameters[:, 0])
+        """Scores (classes,) of a row of which nothing is known; the first of two is zero."""
+        offset = self.log_shares + self.parameters[:, 0]
+        return np.append(0.0, offset) if len(offset) < 2 else offset
 
     def gather(self, codes: Codes) -> FloatArray:
-        """Scores (scores, rows) of compact codes."""
-        scores = np.empty((len(self.parameters), codes.shape[1]))
+        """Scores (classes, rows) of compact codes."""
+        scores = np.empty((len(self.offset), codes.shape[1]))
         gather(self.design.layout, codes, self.offset, self.tables, scores)
         return scores
 
     def scores(self, codes: NDArray[np.integer[Any]]) -> FloatArray:
         """Scores (rows, classes) of cells (rows, features), -1 for unknown.
 
-        Their softmax is the posterior. The first of two classes has score zero.
+        Their softmax is the posterior.
         """
-        scores = self.gather(self.design.cells.compact(codes))
-        return (np.pad(scores, ((1, 0), (0, 0))) if len(scores) < 2 else scores).T
+        return self.gather(self.design.cells.compact(codes)).T
 
     def evaluate(self, data: EncodedData) -> tuple[float, FloatArray]:
         """J and its gradient, for training rows of cells, class first."""
-        layout, precision = self.design.layout, self.precision
-        by_tables, gradient = np.zeros_like(self.tables), np.zeros_like(self.parameters)
-        by_offset, loss = np.zeros(len(self.parameters)), 0.0
-        if len(self.parameters):
-            classes, codes, weights = data.by_column[0], data.by_column[1:], data.weights
-            arguments = (self.offset, self.tables, by_tables, by_offset)
-            loss = loss_gradient(layout, codes, classes, weights, *arguments)
+        layout, rows = self.design.layout, (data.by_column[1:], data.by_column[0], data.weights)
+        by_offset, by_tables = np.zeros_like(self.offset), np.zeros_like(self.tables)
+        loss = loss_gradient(layout, *rows, self.offset, self.tables, by_offset, by_tables)
+        gradient = np.empty_like(self.parameters)
         contract(layout, by_tables, gradient)
-        gradient[:, 0] = by_offset
-        pull = precision * self.parameters
+        gradient[:, 0] = by_offset[len(by_offset) - len(gradient) :]
+        pull = self.precision * self.parameters
         return loss + 0.5 * float(np.vdot(pull, self.parameters)), gradient + pull
 
     @cached_property
@@ -195,8 +192,7 @@ class Curvature:
     def __init__(self, model: ClassModel, data: EncodedData) -> None:
         design, step = model.design, -(-data.n_samples // CURVATURE_ROWS)
         codes = data.by_column[1:, ::step].copy()
-        scores = model.gather(codes)
-        share = expit(scores) if len(scores) == 1 else softmax(scores, axis=0)
+        share = softmax(model.gather(codes), axis=0)
         h = np.maximum((share * (1.0 - share)).mean(axis=0), LEAST_CURVATURE)
         root = np.sqrt(step * data.weights[::step] * h)[:, np.newaxis]
         m = MOST_JOINT // max(1, len(design.tables))

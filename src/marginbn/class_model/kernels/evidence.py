@@ -1,4 +1,4 @@
-"""Posterior of rows with unknown features: messages, draws, and the blend of both.
+"""Rows with unknown features: posterior of the counted network, and draws of what is unknown.
 
 A counted network over bins is laid out as a tree of buckets, one per feature i: a table
 
@@ -16,13 +16,12 @@ down again: the class from G, then each unknown feature from b_i(c, s, .), exact
 
 from __future__ import annotations
 
-import math
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from marginbn.class_model.kernels.gather import Codes, FloatArray, IntArray, Layout, find_entry
+from marginbn.class_model.kernels.gather import Codes, FloatArray, IntArray
 from marginbn.solvers.compile import entry, kernel
 
 
@@ -167,99 +166,25 @@ def draw(buckets: Buckets, row: Row, i: int, c: int, point: float) -> None:
     row.cells[i] = first + pick(buckets.reach[start + first : start + stop], rest)
 
 
-@kernel
-def add_tables(
-    layout: Layout, tables: FloatArray, row: Row, is_wanted: NDArray[np.bool_], scores: FloatArray
-) -> None:
-    """Add to the scores one entry of each table that is wanted."""
-    for t in range(len(is_wanted)):
-        if is_wanted[t]:
-            i, j = layout.features[t]
-            place = find_entry(layout, t, row.cells[i], row.cells[j])
-            for k in range(len(scores)):
-                scores[k] += tables[k, place]
-
-
-@kernel
-def add_posterior(scores: FloatArray, posterior: FloatArray) -> None:
-    """Add the softmax of the scores; a single score is that of the second of two classes."""
-    first = len(posterior) - len(scores)
-    peak = max(scores.max(), 0.0) if first else scores.max()
-    total = math.exp(-peak) if first else 0.0
-    for k in range(len(scores)):
-        total += math.exp(scores[k] - peak)
-    if first:
-        posterior[0] += math.exp(-peak) / total
-    for k in range(len(scores)):
-        posterior[first + k] += math.exp(scores[k] - peak) / total
-
-
-@kernel
-def ask_draws(
-    buckets: Buckets,
-    layout: Layout,
-    tables: FloatArray,
-    offset: FloatArray,
-    points: FloatArray,
-    row: Row,
-    network: FloatArray,
-    posterior: FloatArray,
-) -> None:
-    """Fill in E: the mean posterior of the class model over draws of the unknown features."""
-    is_fixed = np.empty(len(layout.features), np.bool_)
-    for t in range(len(is_fixed)):
-        i, j = layout.features[t]
-        is_fixed[t] = row.is_known[i] & row.is_known[j]
-    fixed = offset.copy()
-    add_tables(layout, tables, row, is_fixed, fixed)
-    is_open = ~is_fixed
-    reached = np.cumsum(network)
-    posterior[:] = 0.0
-    for m in range(len(points)):
-        c = pick(reached, points[m, 0] * reached[-1])
-        for i in buckets.order:
-            if not row.is_known[i]:
-                draw(buckets, row, i, c, points[m, 1 + i])
-        scores = fixed.copy()
-        add_tables(layout, tables, row, is_open, scores)
-        add_posterior(scores, posterior)
-    posterior /= posterior.sum()
-
-
 @entry
-def answer_rows(
-    buckets: Buckets,
-    layout: Layout,
-    tables: FloatArray,
-    offset: FloatArray,
-    points: FloatArray,
-    codes: Codes,
-    answers: FloatArray,
+def draw_rows(
+    buckets: Buckets, points: FloatArray, codes: Codes, posterior: FloatArray, drawn: Codes
 ) -> None:
-    """Fill in P(class | what is known), (rows, classes), of rows that are not complete.
-
-    A feature of a single cell counts neither as known nor as unknown.
-    """
-    d, n_classes = len(buckets.order), len(buckets.prior)
+    """Fill in G (rows, classes), and draws of what is unknown in each row, one after the other."""
+    d, n_draws = len(buckets.order), len(points)
     numbers = np.empty((2, d), np.int64)
     row = Row(numbers[0], numbers[1], np.empty(d, np.uint8), np.empty(len(buckets.tables)))
-    network, drawn = np.empty(n_classes), np.empty(n_classes)
-    n_cells = np.diff(buckets.cell_start)
     for r in range(codes.shape[1]):
-        n_known = 0
         for i in range(d):
+            start, stop = buckets.cell_start[i], buckets.cell_start[i + 1]
             row.cells[i] = codes[i, r]
-            row.is_known[i] = row.cells[i] < n_cells[i]
-            row.bins[i] = 0
-            if row.is_known[i]:
-                row.bins[i] = buckets.bin_of[buckets.cell_start[i] + row.cells[i]]
-                n_known += n_cells[i] > 1
-        ask_network(buckets, row, network)
-        answers[r] = network
-        if n_known > 1:
-            u = (n_known - 1.0) / ((n_cells > 1).sum() - 1.0)
-            ask_draws(buckets, layout, tables, offset, points, row, network, drawn)
-            logs = (1.0 - u) * np.log(np.maximum(network, 1e-300))
-            logs += u * np.log(np.maximum(drawn, 1e-300))
-            answers[r] = np.exp(logs - logs.max())
-            answers[r] /= answers[r].sum()
+            row.is_known[i] = start + row.cells[i] < stop
+            row.bins[i] = buckets.bin_of[start + row.cells[i]] if row.is_known[i] else 0
+        ask_network(buckets, row, posterior[r])
+        reached = np.cumsum(posterior[r])
+        for m in range(n_draws):
+            c = pick(reached, points[m, 0] * reached[-1])
+            for i in buckets.order:
+                if not row.is_known[i]:
+                    draw(buckets, row, i, c, points[m, 1 + i])
+                drawn[i, r * n_draws + m] = row.cells[i]

@@ -3,7 +3,8 @@
 A row has one code per feature, and its score for a class is a sum of entries, one of each table.
 Nothing of the size rows x states is built: rows are taken in blocks, the scores of a block are
 gathered table by table, and what its rows add to the gradient is scattered back to the same
-entries. Tables and parameters have one row per score: one for two classes, else one per class.
+entries. Tables and parameters have a row for every class, but for the first of two classes, whose
+score is always zero.
 """
 
 from __future__ import annotations
@@ -106,45 +107,31 @@ def add_up(
     entries: NDArray[np.int32],
     scores: FloatArray,
 ) -> None:
-    """Fill in the scores (scores, rows) of a block, and the entries (tables, rows) it uses."""
-    n = codes.shape[1]
-    for k in range(len(tables)):
-        scores[k, :n] = offset[k]
+    """Fill in the scores (classes, rows) of a block, and the entries (tables, rows) it uses."""
+    n, first = codes.shape[1], len(offset) - len(tables)
+    for c in range(len(offset)):
+        scores[c, :n] = offset[c]
     for t in range(len(layout.sides)):
         i, j = layout.features[t]
         for r in range(n):
             entries[t, r] = find_entry(layout, t, codes[i, r], codes[j, r])
         for k in range(len(tables)):
             for r in range(n):
-                scores[k, r] += tables[k, entries[t, r]]
+                scores[first + k, r] += tables[k, entries[t, r]]
 
 
 @kernel
-def take_two(scores: FloatArray, classes: Codes, weights: FloatArray) -> float:
-    """Loss of rows of two classes with one score; the score becomes its derivative."""
+def take_loss(scores: FloatArray, classes: Codes, weights: FloatArray) -> float:
+    """Weighted log loss of a block; its scores become their derivatives."""
     loss = 0.0
-    for r in range(len(classes)):
-        score = scores[0, r]
-        small = math.exp(-abs(score))
-        share = (1.0 if score > 0.0 else small) / (1.0 + small)
-        own = score if classes[r] == 1 else -score
-        loss += weights[r] * (math.log1p(small) - min(own, 0.0))
-        scores[0, r] = weights[r] * (share - classes[r])
-    return loss
-
-
-@kernel
-def take_many(scores: FloatArray, classes: Codes, weights: FloatArray) -> float:
-    """Loss of rows with a score per class; the scores become their derivatives."""
-    loss, n_classes = 0.0, len(scores)
     for r in range(len(classes)):
         peak, total = scores[:, r].max(), 0.0
         own = scores[classes[r], r] - peak
-        for c in range(n_classes):
+        for c in range(len(scores)):
             scores[c, r] = math.exp(scores[c, r] - peak)
             total += scores[c, r]
         loss += weights[r] * (math.log(total) - own)
-        for c in range(n_classes):
+        for c in range(len(scores)):
             scores[c, r] *= weights[r] / total
         scores[classes[r], r] -= weights[r]
     return loss
@@ -154,7 +141,7 @@ def take_many(scores: FloatArray, classes: Codes, weights: FloatArray) -> float:
 def gather(
     layout: Layout, codes: Codes, offset: FloatArray, tables: FloatArray, scores: FloatArray
 ) -> None:
-    """Fill in the scores (scores, rows): the offset plus one entry of each table."""
+    """Fill in the scores (classes, rows): the offset plus one entry of each table."""
     entries = np.empty((len(layout.sides), BLOCK), np.int32)
     for start in range(0, codes.shape[1], BLOCK):
         part = slice(start, start + BLOCK)
@@ -169,24 +156,22 @@ def loss_gradient(
     weights: FloatArray,
     offset: FloatArray,
     tables: FloatArray,
-    by_tables: FloatArray,
     by_offset: FloatArray,
+    by_tables: FloatArray,
 ) -> float:
-    """Weighted log loss of the rows; adds its gradients by the tables and by the offset."""
+    """Weighted log loss of the rows; adds its gradients by the offset and by the tables."""
     entries = np.empty((len(layout.sides), BLOCK), np.int32)
-    scores = np.empty((len(tables), BLOCK))
-    loss = 0.0
+    scores = np.empty((len(offset), BLOCK))
+    loss, first = 0.0, len(offset) - len(tables)
     for start in range(0, len(classes), BLOCK):
         part = slice(start, start + BLOCK)
         n = len(classes[part])
         add_up(layout, codes[:, part], offset, tables, entries, scores)
-        if len(tables) == 1:
-            loss += take_two(scores, classes[part], weights[part])
-        else:
-            loss += take_many(scores, classes[part], weights[part])
-        for k in range(len(tables)):
-            by_offset[k] += scores[k, :n].sum()
-            for t in range(len(layout.sides)):
+        loss += take_loss(scores, classes[part], weights[part])
+        for c in range(len(offset)):
+            by_offset[c] += scores[c, :n].sum()
+        for t in range(len(layout.sides)):
+            for k in range(len(tables)):
                 for r in range(n):
-                    by_tables[k, entries[t, r]] += scores[k, r]
+                    by_tables[k, entries[t, r]] += scores[first + k, r]
     return loss
